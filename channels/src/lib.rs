@@ -1,1 +1,23 @@
-//! Channels.
+//! What a channel is, and the Slack and Telegram adapters.
+//!
+//! A channel is a configured connection to a platform. This crate turns platform events into
+//! [`envelope::Envelope`]s and platform-neutral parts into posts. It knows no store, no model and no
+//! agent: whoever uses it hands in an [`channel::Intake`] and asks an [`channel::Outbound`] to send.
+//!
+//! Reading order: `channel` (the contract), `envelope`, `outbound`, `capability`, `error`, then one
+//! platform: `wire` -> `translate` -> transport -> `api` -> `render` -> `outbound`.
+
+pub mod backoff;
+pub mod capability;
+pub mod channel;
+pub mod envelope;
+pub mod error;
+pub mod identity;
+pub mod markup;
+pub mod outbound;
+pub mod split;
+
+#[cfg(feature = "slack")]
+pub mod slack;
+#[cfg(feature = "telegram")]
+pub mod telegram;

@@ -1,0 +1,41 @@
+//! What a platform can do, as data.
+
+/// How a platform counts the length of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LengthUnit {
+    /// Unicode scalar values.
+    Chars,
+    /// UTF-16 code units.
+    Utf16,
+}
+
+impl LengthUnit {
+    /// The length of a text in this unit.
+    #[must_use]
+    pub fn len(self, text: &str) -> usize {
+        match self {
+            Self::Chars => text.chars().count(),
+            Self::Utf16 => text.chars().map(char::len_utf16).sum(),
+        }
+    }
+}
+
+/// What a platform can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// The longest text of one post, in `text_unit`.
+    pub text_max: usize,
+    /// How `text_max` counts.
+    pub text_unit: LengthUnit,
+    /// Whether an answer in a channel can open a thread.
+    pub has_threads: bool,
+    /// Whether a post can refer to the message it answers.
+    pub has_replies: bool,
+    /// Whether a post of unknown outcome can be looked for (Slack history with metadata).
+    pub can_read_back: bool,
+    /// How long a "working" sign lasts before it must be sent again, in milliseconds; 0 = there is
+    /// none.
+    pub working_sign_ms: u64,
+    /// The shortest time between two posts in one chat, in milliseconds.
+    pub chat_interval_ms: u64,
+}

@@ -1,0 +1,179 @@
+//! The channel contract: an inbound half, an outbound half, and the intake between adapter and
+//! daemon.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::capability::Capabilities;
+use crate::envelope::Envelope;
+use crate::error::ChannelError;
+use crate::identity::Identity;
+use crate::outbound::{Delivered, Part, Post, ReadBack, Target};
+
+/// A boxed future, so that the traits stay object-safe.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Takes envelopes; implemented by the daemon.
+pub trait Intake: Send + Sync + 'static {
+    /// Makes the envelope durable.
+    ///
+    /// Returns only after the commit, and the caller acknowledges only after `Ok`. Many calls run
+    /// at once. A duplicate is a success.
+    ///
+    /// # Errors
+    /// [`IntakeError`] if storage failed. Nothing in an envelope's content can make it fail. The
+    /// caller must not acknowledge; the platform sends again.
+    fn accept(&self, envelope: Envelope) -> BoxFuture<'_, Result<(), IntakeError>>;
+}
+
+/// Storage failed; nothing was made durable.
+#[derive(Debug, thiserror::Error)]
+#[error("the envelope could not be stored")]
+pub struct IntakeError(#[source] pub crate::error::Cause);
+
+/// How a channel is doing, for status and metrics; implemented by the daemon.
+///
+/// Calls are cheap and never block.
+pub trait Reporter: Send + Sync + 'static {
+    /// The state of the connection changed.
+    fn state(&self, state: ConnectionState);
+    /// Something was heard from the platform (any frame, any completed poll).
+    fn heard(&self);
+    /// An event was acknowledged `lag_ms` after it was received.
+    fn acknowledged(&self, lag_ms: u64);
+    /// A frame or update could not be read at all.
+    fn malformed(&self);
+}
+
+/// The state of a channel's connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConnectionState {
+    /// Not connected yet, or again.
+    Connecting,
+    /// Hears the platform.
+    Connected {
+        /// Open connections (sockets; 1 for polling).
+        connections: usize,
+    },
+    /// Will try again by itself.
+    Retrying {
+        /// Why, without secrets or content.
+        reason: String,
+        /// In how many milliseconds.
+        wait_ms: u64,
+    },
+    /// Keeps trying slowly, but somebody must act.
+    Alarm {
+        /// What to do, in plain words.
+        reason: String,
+    },
+}
+
+/// A configured connection to a platform.
+pub trait Channel: Send + Sync + 'static {
+    /// Asks the platform who we are.
+    ///
+    /// # Errors
+    /// Any [`ChannelError`]; the caller retries unless it is `Unauthorized`.
+    fn identify(&self) -> BoxFuture<'_, Result<Identity, ChannelError>>;
+
+    /// The inbound half for that identity.
+    fn inbound(&self, identity: &Identity) -> Box<dyn Inbound>;
+
+    /// The outbound half for that identity.
+    fn outbound(&self, identity: &Identity) -> Arc<dyn Outbound>;
+
+    /// What the platform can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// A live check for `vocative check --live`: one line per finding.
+    fn check(&self) -> BoxFuture<'_, Vec<Finding>>;
+}
+
+/// One finding of a live check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Whether the bot can work like this.
+    pub level: FindingLevel,
+    /// What was found and, if not fine, what to do, in plain words.
+    pub text: String,
+}
+
+/// How grave a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FindingLevel {
+    /// Fine.
+    Fine,
+    /// Works, but not everything.
+    Warning,
+    /// Does not work until somebody acts.
+    Problem,
+}
+
+/// The inbound half: hears the platform and hands envelopes in.
+pub trait Inbound: Send {
+    /// Runs until cancelled.
+    ///
+    /// Reconnects by itself; returns early only with an error that another attempt after a back-off
+    /// may cure. Cancelled, it takes in nothing new, waits for accepted envelopes to be
+    /// acknowledged, and returns `Ok`.
+    ///
+    /// # Errors
+    /// A [`ChannelError`] that the supervisor logs before it starts the half again.
+    fn run<'a>(
+        &'a mut self,
+        intake: Arc<dyn Intake>,
+        reporter: Arc<dyn Reporter>,
+        cancel: CancellationToken,
+    ) -> BoxFuture<'a, Result<(), ChannelError>>;
+}
+
+/// The outbound half: renders and sends. It never decides what to say and never retries.
+pub trait Outbound: Send + Sync + 'static {
+    /// Renders a text into parts within the platform's limits. Pure; never fails; never empty for a
+    /// text that is not blank.
+    fn render(&self, text: &str) -> Vec<Part>;
+
+    /// Replaces a refused part by smaller or plainer ones. Pure.
+    fn render_fallback(&self, part: &Part, fallback: crate::error::Fallback) -> Vec<Part>;
+
+    /// Makes one post with one request.
+    ///
+    /// # Errors
+    /// A [`ChannelError`] by what the caller should do next.
+    fn deliver<'a>(&'a self, post: &'a Post) -> BoxFuture<'a, Result<Delivered, ChannelError>>;
+
+    /// Looks for a post of unknown outcome that was first tried at `since_ms`.
+    ///
+    /// # Errors
+    /// A [`ChannelError`]; the caller looks again later.
+    fn read_back<'a>(
+        &'a self,
+        post: &'a Post,
+        since_ms: i64,
+    ) -> BoxFuture<'a, Result<ReadBack, ChannelError>>;
+
+    /// Shows people that a run is working (typing). Failures don't matter and are not told.
+    fn show_working<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, ()>;
+
+    /// Looks up a person's display name.
+    ///
+    /// # Errors
+    /// A [`ChannelError`]; the caller keeps the id as name.
+    fn person_name<'a>(
+        &'a self,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<String>, ChannelError>>;
+
+    /// Looks up a chat's title and kind.
+    ///
+    /// # Errors
+    /// A [`ChannelError`]; the caller keeps what it knows.
+    fn chat_facts<'a>(
+        &'a self,
+        chat: &'a str,
+    ) -> BoxFuture<'a, Result<crate::envelope::Place, ChannelError>>;
+}

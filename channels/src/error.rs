@@ -1,0 +1,99 @@
+//! Channel errors, named by what the caller should do next.
+
+use std::error::Error as StdError;
+
+/// The source of a channel error. It never holds a token or a request URL.
+pub type Cause = Box<dyn StdError + Send + Sync>;
+
+/// Why an operation on a platform did not (or may not) have succeeded.
+#[derive(Debug, thiserror::Error)]
+pub enum ChannelError {
+    /// Nothing reached the platform: retry with back-off.
+    #[error("{operation} did not reach the platform")]
+    NotSent {
+        /// The platform method.
+        operation: &'static str,
+        /// What went wrong.
+        #[source]
+        cause: Cause,
+    },
+    /// The platform asked to wait; the operation was not applied.
+    #[error("{operation} must wait {wait_ms} ms")]
+    RetryAfter {
+        /// The platform method.
+        operation: &'static str,
+        /// How long, in milliseconds, at least 1,000.
+        wait_ms: u64,
+    },
+    /// The account is refused: hold the whole channel until somebody acts.
+    #[error("{operation}: the platform refuses the account: {reason}")]
+    Unauthorized {
+        /// The platform method.
+        operation: &'static str,
+        /// The platform's word for it.
+        reason: String,
+    },
+    /// This chat (or topic) refuses: park the chat.
+    #[error("{operation}: the chat refuses: {reason}")]
+    ChatRefused {
+        /// The platform method.
+        operation: &'static str,
+        /// The platform's word for it.
+        reason: String,
+    },
+    /// The chat has another id: switch to it and send again.
+    #[error("{operation}: the chat has moved")]
+    ChatMoved {
+        /// The platform method.
+        operation: &'static str,
+        /// The chat's id from now on.
+        to_chat: String,
+    },
+    /// This message is refused for good; a fallback may exist.
+    #[error("{operation} was refused: {reason}")]
+    Rejected {
+        /// The platform method.
+        operation: &'static str,
+        /// The platform's word for it.
+        reason: String,
+        /// What to try instead.
+        fallback: Fallback,
+    },
+    /// The outcome is unknown: bytes left and no definite answer came.
+    #[error("{operation}: outcome unknown")]
+    OutcomeUnknown {
+        /// The platform method.
+        operation: &'static str,
+        /// What went wrong.
+        #[source]
+        cause: Cause,
+    },
+}
+
+/// What may still work after a definite refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fallback {
+    /// Nothing: the entry is dead.
+    None,
+    /// Send it as plain text without entities.
+    Plain,
+    /// Split it smaller.
+    Resplit,
+    /// Send it without the thread or topic it was meant for.
+    WithoutThread,
+    /// Send it without replying to a message.
+    WithoutReply,
+}
+
+impl ChannelError {
+    /// The platform's word or the cause, for a log line or a stored reason. Holds no content.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        match self {
+            Self::NotSent { cause, .. } | Self::OutcomeUnknown { cause, .. } => {
+                format!("{self}: {cause}")
+            }
+            _ => self.to_string(),
+        }
+    }
+}

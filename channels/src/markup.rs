@@ -1,0 +1,73 @@
+//! Mention tokens: how platform-neutral text says "this participant".
+//!
+//! A token is `U+FFF9 id U+FFFB` (interlinear annotation marks, which people do not type and
+//! which Unicode does not mean for interchange). [`neutral_text`] removes stray marks from platform text, so a
+//! token can't be forged. The id is the platform's user id, or `@username` where the platform gives
+//! no id.
+
+/// Opens a mention token.
+pub const MENTION_OPEN: char = '\u{FFF9}';
+/// Closes a mention token.
+pub const MENTION_CLOSE: char = '\u{FFFB}';
+
+/// The token for a participant.
+#[must_use]
+pub fn mention_token(id: &str) -> String {
+    format!("{MENTION_OPEN}{id}{MENTION_CLOSE}")
+}
+
+/// Platform text made safe to carry tokens: the two marks and NUL are dropped.
+#[must_use]
+pub fn neutral_text(text: &str) -> String {
+    text.chars()
+        .filter(|c| !matches!(*c, MENTION_OPEN | MENTION_CLOSE | '\0'))
+        .collect()
+}
+
+/// Replaces every mention token by what `name` returns for its id.
+#[must_use]
+pub fn replace_mentions(text: &str, mut name: impl FnMut(&str) -> String) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(open) = rest.find(MENTION_OPEN) {
+        out.push_str(&rest[..open]);
+        let after = &rest[open + MENTION_OPEN.len_utf8()..];
+        let Some(close) = after.find(MENTION_CLOSE) else {
+            return out + after;
+        };
+        out.push_str(&name(&after[..close]));
+        rest = &after[close + MENTION_CLOSE.len_utf8()..];
+    }
+    out + rest
+}
+
+/// The ids of all mention tokens, in order.
+#[must_use]
+pub fn mentioned_ids(text: &str) -> Vec<String> {
+    let mut ids = Vec::new();
+    let _ = replace_mentions(text, |id| {
+        ids.push(id.to_owned());
+        String::new()
+    });
+    ids
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_round_trip_and_cannot_be_forged() {
+        let text = format!("hi {} and {}!", mention_token("U1"), mention_token("@bob"));
+        assert_eq!(mentioned_ids(&text), ["U1", "@bob"]);
+        assert_eq!(
+            replace_mentions(&text, |id| format!("<{id}>")),
+            "hi <U1> and <@bob>!"
+        );
+        assert_eq!(neutral_text("a\u{FFF9}U1\u{FFFB}\0b"), "aU1b");
+        assert_eq!(
+            replace_mentions("cut \u{FFF9}U1", |_| String::new()),
+            "cut U1"
+        );
+    }
+}

@@ -1,0 +1,1 @@
+//! The Slack adapter: Socket Mode in, Web API out.

@@ -1,0 +1,1 @@
+//! The Telegram adapter: long polling in, Bot API out.
