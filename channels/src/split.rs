@@ -48,7 +48,12 @@ fn prefix_within(text: &str, max: usize, unit: LengthUnit) -> usize {
 
 /// Where to cut within the first `window` bytes; at least one character.
 fn cut_position(text: &str, window: usize) -> usize {
-    let head = &text[..window];
+    // White space right behind the window is a boundary too: it is dropped, so it need not fit.
+    let head = match text[window..].chars().next() {
+        Some('\n') => &text[..=window],
+        Some(' ') if !text[..window].contains('\n') => &text[..=window],
+        _ => &text[..window],
+    };
     // A cut in the first quarter would make many small pieces; then the next finer boundary is better.
     let floor = window / 4;
     let boundary = |found: Option<usize>| found.filter(|at| *at > floor);
