@@ -1,1 +1,8 @@
-//! The daemon.
+//! Vocative: a self-hosted daemon that joins Slack workspaces and Telegram chats as a bot.
+//!
+//! The rooms, in layer order (a module uses only those before it): `domain`, `config`, `store`,
+//! `capture`, `prompt`, `llm`, `agent`, `delivery`, `admin`, `http`, `daemon`, `cli`.
+//! `docs/ARCHITECTURE.md` walks one message through them.
+
+pub mod domain;
+pub mod store;

@@ -1,0 +1,95 @@
+//! What the store knows about a message when it decides whom it addresses, and the decision.
+//!
+//! The facts are read and the verdict is written in one transaction; the decision in between is a
+//! pure function handed in by capture.
+
+use vocative_channels::envelope::ChatKind;
+
+use crate::domain::ids::AgentName;
+
+/// What the store knows about a message at its commit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MessageFacts {
+    /// Whether the chat was seen before.
+    pub is_known_chat: bool,
+    /// The kind of chat: the event's word, else what was learnt before.
+    pub chat_kind: Option<ChatKind>,
+    /// The agent that wrote the message it replies to.
+    pub replies_to_agent: Option<AgentName>,
+    /// The thread it is in, if it is in one (and not its root).
+    pub thread: Option<ThreadFacts>,
+    /// Agents it addressed before this event (an edit, the other event of the same post).
+    pub addressed_before: Vec<AgentName>,
+    /// Agents that have a run for it, whatever its state.
+    pub has_run_for: Vec<AgentName>,
+    /// Runs of this person in the last hour.
+    pub runs_by_person_last_hour: u32,
+    /// Runs in this chat in the last hour.
+    pub runs_in_chat_last_hour: u32,
+    /// Tokens this channel's runs used since the start of the UTC day.
+    pub tokens_today: u64,
+    /// When this chat was last told that it is not served, in milliseconds since the Unix epoch.
+    pub refused_notice_at_ms: Option<i64>,
+    /// When this chat was last told of a limit, in milliseconds since the Unix epoch.
+    pub limit_notice_at_ms: Option<i64>,
+}
+
+/// What the store knows about a thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ThreadFacts {
+    /// Agents that the root addressed.
+    pub root_addressed: Vec<AgentName>,
+    /// Agents that have written in it.
+    pub agents_in_it: Vec<AgentName>,
+}
+
+/// Whether a message is stored, and whom it addresses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Whether it is stored at all; `false` outside access.
+    pub is_admitted: bool,
+    /// The agents it addresses.
+    pub addressed_to: Vec<AgentName>,
+    /// Whether addressed agents run; `false` where the trigger is too old or a limit is met.
+    pub runs: RunVerdict,
+    /// Whether the answer to a message in a channel opens a thread.
+    pub opens_thread: bool,
+    /// The run waits at least until then (an album being complete), in milliseconds since the Unix
+    /// epoch.
+    pub not_before_ms: i64,
+    /// A line to post into the chat (not served here, limit met).
+    pub notice: Option<Notice>,
+}
+
+/// Whether addressed agents run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RunVerdict {
+    /// Each gets a run.
+    #[default]
+    Run,
+    /// The trigger is older than `max_trigger_age`: captured, counted, not answered.
+    TooOld,
+    /// A limit is met: captured, told, not answered.
+    LimitMet,
+}
+
+/// A line the daemon posts into a chat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// Which notice: at most one per kind and chat in its interval.
+    pub kind: NoticeKind,
+    /// Its text.
+    pub text: String,
+}
+
+/// Which notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NoticeKind {
+    /// This chat or person is not served.
+    NotServed,
+    /// A limit on runs or tokens is met.
+    LimitMet,
+}
+
+/// Decides for one message. Pure.
+pub type Judge = Box<dyn FnOnce(&MessageFacts) -> Verdict + Send>;

@@ -1,0 +1,84 @@
+//! What is read for a prompt: a bounded snapshot of one conversation.
+
+use std::collections::HashMap;
+
+use crate::domain::ids::{AgentName, ConversationId, RunId, Seq, TurnId};
+use crate::domain::place::{Conversation, Scope};
+use crate::domain::turn::Turn;
+
+/// Which turns to read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HistoryQuery {
+    /// The conversation.
+    pub conversation: ConversationId,
+    /// The agent that is to answer.
+    pub agent: AgentName,
+    /// The read bound; `None` = everything committed.
+    pub as_of_seq: Option<Seq>,
+    /// The run that is to answer: later inbound turns with a run of their own stay out.
+    pub run: Option<RunId>,
+    /// The turns to answer, oldest first. Empty: the newest loaded turn is the trigger.
+    pub triggers: Vec<TurnId>,
+    /// Which turns count as kept.
+    pub keep: Keep,
+    /// At most so many kept turns, newest by position.
+    pub max_turns: usize,
+    /// Only turns sent at or after this, in milliseconds since the Unix epoch.
+    pub since_ms: Option<i64>,
+    /// Only turns of this scope.
+    pub scope: Option<Scope>,
+    /// How many kept turns of the parent before the root to read for a thread.
+    pub parent_turns: usize,
+    /// How many overheard turns before the trigger to read.
+    pub ambient_turns: usize,
+}
+
+/// Which turns count as kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// Those that concern the agent (authored by it, addressed to it, answered by it), by index.
+    Involved,
+    /// All of them.
+    All,
+}
+
+/// A bounded snapshot of one conversation, as of a point.
+#[derive(Clone, Debug, PartialEq)]
+pub struct History {
+    /// The conversation.
+    pub conversation: Conversation,
+    /// The turns, ascending by position; each once.
+    pub turns: Vec<HistoryTurn>,
+    /// Names for mention tokens: platform id (or `@username`) to name.
+    pub names: HashMap<String, String>,
+    /// Kept turns that were not read because of `max_turns`; `None` = not counted.
+    pub has_older: bool,
+    /// Rows read to make this, counted by the store.
+    pub rows_read: u64,
+}
+
+/// Why a turn was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// A kept turn of the conversation.
+    Kept,
+    /// What a kept turn replies to.
+    RepliedTo,
+    /// The thread's root, a turn of the parent.
+    Root,
+    /// A kept turn of the parent before the root.
+    Parent,
+    /// Overheard before the trigger.
+    Ambient,
+    /// A turn to answer.
+    Trigger,
+}
+
+/// A turn with the reason it was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HistoryTurn {
+    /// The turn.
+    pub turn: Turn,
+    /// Why.
+    pub role: Role,
+}

@@ -1,0 +1,12 @@
+//! The words of the project as types. No I/O, no clock, no serde; every other module uses these.
+//!
+//! Reading order: `ids`, `place`, `turn`, `run`, `outbox`, `addressing`, `history`, `options`.
+
+pub mod addressing;
+pub mod history;
+pub mod ids;
+pub mod options;
+pub mod outbox;
+pub mod place;
+pub mod run;
+pub mod turn;

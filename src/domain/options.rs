@@ -1,0 +1,74 @@
+//! How a prompt is assembled: the options of one agent, with their defaults.
+
+use crate::domain::place::Scope;
+
+/// The options of the assembler. Defaults are DESIGN §8's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AssemblerOptions {
+    /// Keep only turns that concern the agent.
+    pub addressed_only: bool,
+    /// Read at most so many kept turns.
+    pub max_turns_to_load: usize,
+    /// Only turns of the last so many minutes (fractions allowed).
+    pub time_window_minutes: Option<f64>,
+    /// Only turns of this scope.
+    pub scope: Option<Scope>,
+    /// Over so many kept turns, the older ones are represented by a summary or left out.
+    pub rolling_summary_threshold: usize,
+    /// The newest so many user turns are never folded.
+    pub preserve_recent_turns: usize,
+    /// Tokens for summary, history and trigger together.
+    pub token_budget: usize,
+    /// A trigger over so many tokens is cut with a marker.
+    pub trigger_max_tokens: usize,
+    /// Kept turns of the parent before a thread's root.
+    pub parent_turns: usize,
+    /// Overheard turns before the trigger.
+    pub ambient_turns: usize,
+    /// Platform ids under which the agent is mentioned in a transcript's metadata.
+    pub agent_aliases: Vec<String>,
+    /// Which rules.
+    pub profile: Profile,
+}
+
+/// A set of assembler rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// Ours.
+    Vocative,
+    /// Exactly what the recorded vectors of the other system give.
+    Toolpack,
+}
+
+impl Default for AssemblerOptions {
+    fn default() -> Self {
+        Self {
+            addressed_only: true,
+            max_turns_to_load: 100,
+            time_window_minutes: None,
+            scope: None,
+            rolling_summary_threshold: 40,
+            preserve_recent_turns: 10,
+            token_budget: 3_000,
+            trigger_max_tokens: 2_000,
+            parent_turns: 10,
+            ambient_turns: 0,
+            agent_aliases: Vec::new(),
+            profile: Profile::Vocative,
+        }
+    }
+}
+
+impl AssemblerOptions {
+    /// The option values that give the recorded vectors.
+    #[must_use]
+    pub fn toolpack() -> Self {
+        Self {
+            preserve_recent_turns: 0,
+            trigger_max_tokens: usize::MAX,
+            parent_turns: 0,
+            profile: Profile::Toolpack,
+            ..Self::default()
+        }
+    }
+}

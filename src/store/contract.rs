@@ -1,0 +1,430 @@
+//! What goes into and comes out of the store. Nothing here names SQL, a row or a transaction.
+
+use vocative_channels::envelope::{Attachment, ChatKind, Place, Sender};
+use vocative_channels::identity::Platform;
+use vocative_channels::outbound::{Delivered, Part, Target};
+
+use crate::domain::addressing::Judge;
+use crate::domain::ids::{
+    AccountId, AgentName, ChatId, ConversationId, LeaseToken, OutboxId, OwnerId, RunId, Seq, TurnId,
+};
+use crate::domain::outbox::OutboxEntry;
+use crate::domain::place::Scope;
+use crate::domain::run::{Run, Usage};
+use crate::domain::turn::{ParticipantKind, TokenCount, Turn, TurnKind};
+
+/// A configured channel and the account it turned out to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccountBinding {
+    /// The configured channel's name.
+    pub channel: String,
+    /// Which platform.
+    pub platform: Platform,
+    /// The platform's account id.
+    pub account: String,
+    /// What people call the account.
+    pub name: String,
+}
+
+/// A message to capture: new, or edited.
+pub struct NewMessage {
+    /// The account it came through.
+    pub account: AccountId,
+    /// Where.
+    pub place: Place,
+    /// The platform's message id.
+    pub message_id: String,
+    /// Who wrote it.
+    pub sender: Sender,
+    /// What the sender counts as.
+    pub sender_kind: ParticipantKind,
+    /// Platform-neutral text, within `inbound_text_max_bytes`.
+    pub text: String,
+    /// What was attached.
+    pub attachments: Vec<Attachment>,
+    /// The platform id of the message it replies to, in the same chat.
+    pub reply_to: Option<String>,
+    /// The passage of it that is quoted.
+    pub quote: Option<String>,
+    /// An album's id: all its items are one turn.
+    pub album: Option<String>,
+    /// Platform time, in milliseconds since the Unix epoch; the store caps it at `received_at_ms`.
+    pub sent_at_ms: i64,
+    /// The platform's order within it.
+    pub ordinal: i64,
+    /// Set for an edit: the platform's marker of it. An edit not newer than the stored one is a
+    /// duplicate.
+    pub edit_marker: Option<String>,
+    /// When this process received it.
+    pub received_at_ms: i64,
+    /// What the text costs.
+    pub tokens: Option<TokenCount>,
+    /// Whether an edit keeps the text it replaces as a revision.
+    pub keep_revisions: bool,
+    /// The platform's own JSON, kept while `debug_raw_hours` is set.
+    pub raw: Option<String>,
+    /// Decides whether it is stored and whom it addresses. Called exactly once unless the message
+    /// is a known duplicate that can't change anything; pure.
+    pub judge: Judge,
+}
+
+/// What became of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Captured {
+    /// A new turn.
+    New(CapturedTurn),
+    /// A new revision of a known turn (an edit, another item of an album).
+    Revised(CapturedTurn),
+    /// Known already, nothing changed (except that new runs may have come).
+    Duplicate(CapturedTurn),
+    /// It was deleted or erased before: nothing is stored again.
+    Tombstone,
+    /// Outside access: nothing was stored.
+    NotAdmitted {
+        /// Whether a notice was committed for it.
+        has_notice: bool,
+    },
+}
+
+/// The turn of a captured message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CapturedTurn {
+    /// The turn.
+    pub turn: TurnId,
+    /// Its conversation.
+    pub conversation: ConversationId,
+    /// Its capture order.
+    pub seq: Seq,
+    /// Runs queued by this call.
+    pub new_runs: Vec<RunId>,
+    /// Queued runs cancelled by this call (an edit took the mention away).
+    pub cancelled_runs: Vec<RunId>,
+}
+
+/// What became of a delete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Deleted {
+    /// A known message was blanked.
+    Blanked {
+        /// Its turn.
+        turn: TurnId,
+        /// Runs cancelled: queued ones at once, leased ones asked to stop.
+        cancelled_runs: Vec<RunId>,
+    },
+    /// An unknown or already deleted message; remembered so that it can't come later.
+    Remembered,
+}
+
+/// A claim on the oldest waiting run of an idle conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimRequest {
+    /// Who claims.
+    pub owner: OwnerId,
+    /// How long the lease lasts, in milliseconds.
+    pub lease_ms: i64,
+    /// The time, in milliseconds since the Unix epoch.
+    pub now_ms: i64,
+}
+
+/// The answer of a run: one transaction makes it durable.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReplyCommit {
+    /// The run.
+    pub run: RunId,
+    /// Its lease.
+    pub token: LeaseToken,
+    /// The agent that answers.
+    pub agent: AgentName,
+    /// The agent's name for people.
+    pub agent_display_name: String,
+    /// What it says, platform-neutral.
+    pub text: String,
+    /// `Message` for an answer, `Notice` for a failure told to the room.
+    pub kind: TurnKind,
+    /// How the run ends.
+    pub ending: RunEnding,
+    /// The rendered posts, in order; none means nothing is posted.
+    pub parts: Vec<Part>,
+    /// Where they go.
+    pub target: Target,
+    /// What the text costs.
+    pub tokens: Option<TokenCount>,
+    /// Tokens used.
+    pub usage: Usage,
+    /// The time, in milliseconds since the Unix epoch.
+    pub now_ms: i64,
+}
+
+/// How a run ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunEnding {
+    /// It answered.
+    Done,
+    /// It was given up, and the room is told.
+    Dead {
+        /// Why, for operators.
+        reason: String,
+    },
+    /// It was cancelled, and the room is told.
+    Cancelled,
+}
+
+/// What became of a write that needs a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseOutcome {
+    /// It was written.
+    Written,
+    /// The lease is no longer held: nothing was written.
+    Stale,
+}
+
+/// What becomes of an outbox entry after an attempt.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OutboxUpdate {
+    /// It is on the platform.
+    Sent(Delivered),
+    /// It was not sent: try again at that time. The whole chat waits, in order.
+    Retry {
+        /// When.
+        not_before_ms: i64,
+        /// Why.
+        reason: String,
+    },
+    /// Its outcome is unknown: look for it at that time.
+    Look {
+        /// When.
+        not_before_ms: i64,
+        /// Why.
+        reason: String,
+    },
+    /// It was looked for and is not there: send it again (once).
+    Resend {
+        /// Why.
+        reason: String,
+    },
+    /// It waits for a person.
+    Hold {
+        /// Why.
+        reason: String,
+    },
+    /// It will never be sent.
+    Dead {
+        /// Why.
+        reason: String,
+    },
+    /// It is replaced by other parts in the same transaction.
+    Replace {
+        /// The new parts, in order.
+        parts: Vec<Part>,
+        /// Where they go.
+        target: Target,
+        /// Why.
+        reason: String,
+    },
+    /// The chat refuses: nothing is sent there until something is heard from it, or that time.
+    ParkChat {
+        /// Try again at the latest then.
+        not_before_ms: i64,
+        /// Why.
+        reason: String,
+    },
+    /// The account is refused: the whole channel waits until it is identified again.
+    HoldAccount {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Where an answer of a conversation goes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReplyRoute {
+    /// The account.
+    pub account: AccountId,
+    /// The configured channel bound to it.
+    pub channel: String,
+    /// The platform.
+    pub platform: Platform,
+    /// The chat.
+    pub chat: ChatId,
+    /// Chat, thread, topic, and the trigger's message id as `reply_to`.
+    pub target: Target,
+    /// What kind of place.
+    pub scope: Scope,
+    /// The kind of chat.
+    pub chat_kind: Option<ChatKind>,
+    /// How many agents have written or been addressed in the chat.
+    pub agents_in_chat: u32,
+}
+
+/// An event kept raw because it did not translate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawStub {
+    /// The account it came through.
+    pub account: AccountId,
+    /// Why it did not translate.
+    pub reason: String,
+    /// The platform's own bytes.
+    pub raw: String,
+    /// When it was received.
+    pub received_at_ms: i64,
+}
+
+/// A command or interaction that is not a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NonMessage {
+    /// The account it came through.
+    pub account: AccountId,
+    /// The platform's own identity of it (`trigger_id`, `callback_query.id`).
+    pub id: String,
+    /// `command` or `interaction`.
+    pub kind: &'static str,
+    /// Who did it, as platform user id.
+    pub sender_id: String,
+    /// Where, as platform chat id.
+    pub chat: Option<String>,
+    /// What: command and text, or button data.
+    pub text: String,
+    /// When it was received.
+    pub received_at_ms: i64,
+}
+
+/// How a listing of conversations is bounded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConversationFilter {
+    /// Only those of this channel.
+    pub channel: Option<String>,
+    /// At most so many, newest activity first; 0 = the default of 50.
+    pub limit: usize,
+}
+
+/// Which turns to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TurnFilter {
+    /// Only this scope.
+    pub scope: Option<Scope>,
+    /// Only turns sent at or after this, in milliseconds since the Unix epoch.
+    pub since_ms: Option<i64>,
+    /// Only turns of these participants, by platform id; empty = all.
+    pub participants: Vec<String>,
+    /// Only the newest so many by position; `None` = all.
+    pub limit: Option<usize>,
+    /// Also hidden (deleted) turns and those only the timeline shows.
+    pub with_hidden: bool,
+}
+
+/// A search in one conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchQuery {
+    /// The conversation.
+    pub conversation: ConversationId,
+    /// Words; all must be found. Empty finds everything.
+    pub text: String,
+    /// At most so many hits.
+    pub limit: usize,
+    /// Tokens of all hits together (by `utf16_div4`); the first hit always, then it stops at the
+    /// first that would pass it.
+    pub token_cap: usize,
+}
+
+/// A turn and where its answer went, for `conversations show` and the demo.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnDetail {
+    /// The turn.
+    pub turn: Turn,
+    /// Its platform message ids.
+    pub message_ids: Vec<String>,
+    /// The runs it triggered.
+    pub runs: Vec<Run>,
+    /// The posts it caused.
+    pub posts: Vec<OutboxEntry>,
+}
+
+/// Numbers for `status` and metrics.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StoreStatus {
+    /// Turns.
+    pub turns: u64,
+    /// Conversations.
+    pub conversations: u64,
+    /// Queued runs.
+    pub runs_queued: u64,
+    /// Leased runs.
+    pub runs_leased: u64,
+    /// Runs given up.
+    pub runs_dead: u64,
+    /// Age of the oldest queued run that may start, in milliseconds.
+    pub oldest_waiting_run_ms: Option<i64>,
+    /// Pending and leased posts.
+    pub posts_pending: u64,
+    /// Posts of unknown outcome, being looked for.
+    pub posts_unknown: u64,
+    /// Posts that wait for a person.
+    pub posts_held: u64,
+    /// Posts that will never be sent.
+    pub posts_dead: u64,
+    /// Age of the oldest pending post that may be sent, in milliseconds.
+    pub oldest_waiting_post_ms: Option<i64>,
+    /// Raw stubs of events that did not translate.
+    pub raw_stubs: u64,
+    /// Database bytes.
+    pub database_bytes: u64,
+    /// Per account.
+    pub accounts: Vec<AccountStatus>,
+}
+
+/// Numbers of one account.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AccountStatus {
+    /// The account.
+    pub account: AccountId,
+    /// The channel bound to it.
+    pub channel: String,
+    /// The platform.
+    pub platform: Platform,
+    /// What people call it.
+    pub name: String,
+    /// When a message was last captured, in milliseconds since the Unix epoch.
+    pub last_captured_ms: Option<i64>,
+    /// Tokens used since the start of the UTC day.
+    pub tokens_today: u64,
+    /// Why the account is held, if it is.
+    pub held: Option<String>,
+    /// Chats parked.
+    pub parked_chats: u64,
+}
+
+/// A post that waits for a person or is dead, with its marker.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StuckPost {
+    /// The entry.
+    pub entry: OutboxEntry,
+    /// Its marker.
+    pub id: OutboxId,
+}
+
+/// What a lease extension found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunLease {
+    /// Still ours.
+    Held,
+    /// Still ours, but the run is to stop: its trigger is gone or a person said so.
+    CancelRequested,
+    /// No longer ours.
+    Lost,
+}
+
+/// What became of a reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommittedReply {
+    /// The turn, and its posts.
+    Written {
+        /// The turn.
+        turn: TurnId,
+        /// The posts, in order.
+        posts: Vec<OutboxId>,
+    },
+    /// The lease is no longer held: nothing was written.
+    Stale,
+    /// The run was cancelled meanwhile: it ended without an answer.
+    Cancelled,
+}
