@@ -4,5 +4,9 @@
 //! `capture`, `prompt`, `llm`, `agent`, `delivery`, `admin`, `http`, `daemon`, `cli`.
 //! `docs/ARCHITECTURE.md` walks one message through them.
 
+pub mod admin;
+pub mod capture;
+pub mod daemon;
+pub mod delivery;
 pub mod domain;
 pub mod store;

@@ -124,6 +124,8 @@ pub struct ClaimRequest {
     pub lease_ms: i64,
     /// The time, in milliseconds since the Unix epoch.
     pub now_ms: i64,
+    /// Only work of these accounts: those whose channel can be served now.
+    pub accounts: Vec<AccountId>,
 }
 
 /// The answer of a run: one transaction makes it durable.

@@ -1,0 +1,167 @@
+//! How each channel is doing, for `status`, `/readyz` and metrics.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
+
+use tracing::{error, info, warn};
+use vocative_channels::channel::{ConnectionState, Reporter};
+
+use crate::delivery::worker::Clock;
+
+/// The health of one channel. Written by its adapter and supervisor, read by anybody.
+pub struct ChannelHealth {
+    channel: String,
+    clock: Clock,
+    state: Mutex<ConnectionState>,
+    last_heard_ms: AtomicI64,
+    last_acknowledged_ms: AtomicI64,
+    last_lag_ms: AtomicU64,
+    malformed: AtomicU64,
+    restarts: AtomicU64,
+    warnings: Mutex<Vec<String>>,
+}
+
+/// A reading of a channel's health.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HealthReading {
+    /// The configured channel's name.
+    pub channel: String,
+    /// The state of its connection.
+    pub state: ConnectionState,
+    /// When anything was last heard, in milliseconds since the Unix epoch; `None` = never.
+    pub last_heard_ms: Option<i64>,
+    /// When an event was last acknowledged.
+    pub last_acknowledged_ms: Option<i64>,
+    /// From received to acknowledged, for that event, in milliseconds.
+    pub last_lag_ms: u64,
+    /// Frames or updates that could not be read at all.
+    pub malformed: u64,
+    /// How often the supervisor started it again.
+    pub restarts: u64,
+    /// What a person should know, learnt at start.
+    pub warnings: Vec<String>,
+}
+
+impl ChannelHealth {
+    fn new(channel: &str, clock: Clock) -> Self {
+        Self {
+            channel: channel.to_owned(),
+            clock,
+            state: Mutex::new(ConnectionState::Connecting),
+            last_heard_ms: AtomicI64::new(0),
+            last_acknowledged_ms: AtomicI64::new(0),
+            last_lag_ms: AtomicU64::new(0),
+            malformed: AtomicU64::new(0),
+            restarts: AtomicU64::new(0),
+            warnings: Mutex::default(),
+        }
+    }
+
+    /// Counts a start after a failure.
+    pub fn restarted(&self) {
+        self.restarts.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Keeps what the platform said at start.
+    pub fn set_warnings(&self, warnings: Vec<String>) {
+        *self.warnings.lock().expect("no holder of this lock panics") = warnings;
+    }
+
+    /// Reads it.
+    #[must_use]
+    pub fn reading(&self) -> HealthReading {
+        let instant = |at: &AtomicI64| Some(at.load(Ordering::Relaxed)).filter(|ms| *ms > 0);
+        HealthReading {
+            channel: self.channel.clone(),
+            state: self
+                .state
+                .lock()
+                .expect("no holder of this lock panics")
+                .clone(),
+            last_heard_ms: instant(&self.last_heard_ms),
+            last_acknowledged_ms: instant(&self.last_acknowledged_ms),
+            last_lag_ms: self.last_lag_ms.load(Ordering::Relaxed),
+            malformed: self.malformed.load(Ordering::Relaxed),
+            restarts: self.restarts.load(Ordering::Relaxed),
+            warnings: self
+                .warnings
+                .lock()
+                .expect("no holder of this lock panics")
+                .clone(),
+        }
+    }
+}
+
+impl Reporter for ChannelHealth {
+    fn state(&self, state: ConnectionState) {
+        let mut current = self.state.lock().expect("no holder of this lock panics");
+        if *current == state {
+            return;
+        }
+        let channel = &self.channel;
+        match &state {
+            ConnectionState::Connecting => {}
+            ConnectionState::Connected { connections } => {
+                info!(channel.id = %channel, connections, "connected");
+            }
+            ConnectionState::Retrying { reason, wait_ms } => {
+                warn!(channel.id = %channel, reason, wait_ms, "disconnected; trying again");
+            }
+            ConnectionState::Alarm { reason } => {
+                error!(channel.id = %channel, reason, "the channel needs a person");
+            }
+        }
+        *current = state;
+    }
+
+    fn heard(&self) {
+        self.last_heard_ms.store((self.clock)(), Ordering::Relaxed);
+    }
+
+    fn acknowledged(&self, lag_ms: u64) {
+        self.last_acknowledged_ms
+            .store((self.clock)(), Ordering::Relaxed);
+        self.last_lag_ms.store(lag_ms, Ordering::Relaxed);
+    }
+
+    fn malformed(&self) {
+        self.malformed.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The health of all channels, by name. Cloning shares it.
+#[derive(Clone)]
+pub struct Health {
+    clock: Clock,
+    channels: Arc<RwLock<BTreeMap<String, Arc<ChannelHealth>>>>,
+}
+
+impl Health {
+    /// No channels yet.
+    #[must_use]
+    pub fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            channels: Arc::default(),
+        }
+    }
+
+    /// The health of a channel, made at its first mention.
+    #[must_use]
+    pub fn of(&self, channel: &str) -> Arc<ChannelHealth> {
+        let mut channels = self
+            .channels
+            .write()
+            .expect("no holder of this lock panics");
+        let made = || Arc::new(ChannelHealth::new(channel, Arc::clone(&self.clock)));
+        Arc::clone(channels.entry(channel.to_owned()).or_insert_with(made))
+    }
+
+    /// Readings of all channels, by name.
+    #[must_use]
+    pub fn readings(&self) -> Vec<HealthReading> {
+        let channels = self.channels.read().expect("no holder of this lock panics");
+        channels.values().map(|health| health.reading()).collect()
+    }
+}

@@ -1,0 +1,508 @@
+//! The intake: every envelope becomes one store write, and only then is it acknowledged.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
+
+use tokio::sync::Notify;
+use tracing::{error, info, warn};
+use vocative_channels::channel::{BoxFuture, Intake, IntakeError};
+use vocative_channels::envelope::{Command, Envelope, Event, InboundMessage, Sender, SenderKind};
+use vocative_channels::markup::neutral_text;
+
+use crate::capture::access::{Access, access};
+use crate::capture::judge::judge;
+use crate::capture::policy::ChannelPolicy;
+use crate::domain::turn::{ParticipantKind, TokenCount};
+use crate::store::contract::{Captured, NewMessage, NonMessage, RawStub};
+use crate::store::{Store, StoreError};
+
+/// A raw stub is cut at this length, in bytes. A platform's own limit is far below.
+const RAW_MAX_BYTES: usize = 1_048_576;
+
+/// Wake hints: hints only, the committed rows are the truth and a slow poll backs them up.
+#[derive(Clone, Debug, Default)]
+pub struct Wake {
+    /// A run may have been queued or come free.
+    pub runs: Arc<Notify>,
+    /// A post may have been committed or come due.
+    pub posts: Arc<Notify>,
+}
+
+/// Counters of what came in.
+#[derive(Debug, Default)]
+pub struct CaptureCounters {
+    /// New turns.
+    pub captured: AtomicU64,
+    /// Duplicates.
+    pub duplicates: AtomicU64,
+    /// Runs queued.
+    pub runs_queued: AtomicU64,
+    /// Messages outside access.
+    pub not_admitted: AtomicU64,
+    /// Triggers too old to answer.
+    pub too_old: AtomicU64,
+    /// Triggers not answered because a limit was met.
+    pub limited: AtomicU64,
+    /// Events that did not translate.
+    pub untranslated: AtomicU64,
+    /// Events without room content.
+    pub ignored: AtomicU64,
+    /// Envelopes that could not be stored; the platform sends them again.
+    pub refused: AtomicU64,
+}
+
+/// How capture keeps texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keeping {
+    /// Whether an edit keeps the text it replaces.
+    pub keeps_revisions: bool,
+    /// Whether every envelope's JSON is kept for a while.
+    pub keeps_raw: bool,
+}
+
+/// Counts a text's tokens at capture.
+pub type Counter = Arc<dyn Fn(&str) -> TokenCount + Send + Sync>;
+
+/// The intake of one channel.
+pub struct ChannelIntake {
+    store: Store,
+    policy: RwLock<Arc<ChannelPolicy>>,
+    keeping: Keeping,
+    counter: Counter,
+    wake: Wake,
+    counters: Arc<CaptureCounters>,
+    /// Unknown chats that were logged, and old triggers per chat since the last report.
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    refused_chats: HashMap<String, ()>,
+    too_old: HashMap<String, u64>,
+}
+
+/// At most so many refused chats are remembered for logging once.
+const REFUSED_CHATS_MAX: usize = 10_000;
+
+impl ChannelIntake {
+    /// The intake of a channel with that policy.
+    #[must_use]
+    pub fn new(
+        store: Store,
+        policy: ChannelPolicy,
+        keeping: Keeping,
+        counter: Counter,
+        wake: Wake,
+        counters: Arc<CaptureCounters>,
+    ) -> Self {
+        Self {
+            store,
+            policy: RwLock::new(Arc::new(policy)),
+            keeping,
+            counter,
+            wake,
+            counters,
+            seen: Mutex::default(),
+        }
+    }
+
+    /// Puts another policy in force for messages from now on.
+    pub fn set_policy(&self, policy: ChannelPolicy) {
+        *self.policy.write().expect("no holder of this lock panics") = Arc::new(policy);
+    }
+
+    /// The policy in force.
+    #[must_use]
+    pub fn policy(&self) -> Arc<ChannelPolicy> {
+        Arc::clone(&self.policy.read().expect("no holder of this lock panics"))
+    }
+
+    /// Logs, one line per chat, how many triggers were too old to answer since the last call.
+    pub fn report_old_triggers(&self) {
+        let counts = {
+            let mut seen = self.seen.lock().expect("no holder of this lock panics");
+            std::mem::take(&mut seen.too_old)
+        };
+        let channel = self.policy().channel.clone();
+        for (chat, count) in counts {
+            info!(
+                channel.id = %channel, chat.id = %chat, count,
+                "messages older than max_trigger_age were captured and not answered"
+            );
+        }
+    }
+
+    async fn take_in(&self, envelope: Envelope) -> Result<(), StoreError> {
+        let policy = self.policy();
+        let now_ms = envelope.received_at_ms;
+        let account = policy.account;
+        match envelope.event {
+            Event::Posted(message) => {
+                self.take_message(message, false, envelope.raw, now_ms, &policy)
+                    .await
+            }
+            Event::Edited(message) => {
+                self.take_message(message, true, envelope.raw, now_ms, &policy)
+                    .await
+            }
+            Event::Deleted { place, message_id } => {
+                self.store
+                    .capture_delete(account, &place.chat, &message_id, now_ms)
+                    .await?;
+                self.wake.runs.notify_one();
+                Ok(())
+            }
+            Event::OwnPost {
+                place,
+                message_id,
+                marker,
+            } => {
+                let marker = marker.as_deref();
+                self.store
+                    .confirm_own_post(account, &place.chat, &message_id, marker, now_ms)
+                    .await
+            }
+            Event::ChatMoved { from_chat, to_chat } => {
+                info!(channel.id = %policy.channel, from = %from_chat, to = %to_chat, "a chat has another id");
+                self.store
+                    .merge_chats(account, &from_chat, &to_chat, now_ms)
+                    .await
+            }
+            Event::ChatChanged { place } => {
+                if !self.serves_chat(&place.chat, &policy) {
+                    return Ok(());
+                }
+                self.store.learn_place(account, place, now_ms).await
+            }
+            Event::Membership { place, present } => {
+                self.note_membership(&place.chat, present, &policy);
+                if !self.serves_chat(&place.chat, &policy) {
+                    return Ok(());
+                }
+                self.store
+                    .record_membership(account, place, present, now_ms)
+                    .await?;
+                self.wake.posts.notify_one();
+                Ok(())
+            }
+            Event::PersonChanged { sender } => self.store.learn_person(account, sender).await,
+            Event::Command(command) => self.take_command(command, now_ms, &policy).await,
+            Event::Interaction {
+                id,
+                place,
+                sender,
+                data,
+            } => {
+                let chat = place.map(|place| place.chat);
+                self.take_non_message("interaction", id, chat, &sender, data, now_ms, &policy)
+                    .await
+            }
+            Event::Untranslated { reason } => {
+                self.counters.untranslated.fetch_add(1, Ordering::Relaxed);
+                warn!(channel.id = %policy.channel, reason, "an event did not translate; it is kept raw");
+                let raw = cut_text(&envelope.raw, RAW_MAX_BYTES);
+                let stub = RawStub {
+                    account,
+                    reason,
+                    raw,
+                    received_at_ms: now_ms,
+                };
+                self.store.keep_raw(stub).await
+            }
+            Event::Ignored { .. } => {
+                self.counters.ignored.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            }
+            Event::AccountLost { reason } => {
+                error!(channel.id = %policy.channel, reason, "the platform has withdrawn the bot's access; renew its token");
+                let stub = RawStub {
+                    account,
+                    reason,
+                    raw: envelope.raw,
+                    received_at_ms: now_ms,
+                };
+                self.store.keep_raw(stub).await
+            }
+        }
+    }
+
+    /// Whether anything of a chat may be stored that no person said.
+    fn serves_chat(&self, chat: &str, policy: &ChannelPolicy) -> bool {
+        policy.allow_chats.allows(chat) || policy.allow_people.allows(chat)
+    }
+
+    async fn take_message(
+        &self,
+        message: InboundMessage,
+        is_edit: bool,
+        raw: String,
+        now_ms: i64,
+        policy: &Arc<ChannelPolicy>,
+    ) -> Result<(), StoreError> {
+        let chat = message.place.chat.clone();
+        let noted = Arc::new(Mutex::new(None));
+        let new = self.new_message(message, is_edit, raw, now_ms, policy, Arc::clone(&noted));
+        let captured = self.store.capture_message(new).await?;
+        let noted = noted.lock().expect("no holder of this lock panics").take();
+        self.note(&chat, &captured, noted, policy);
+        Ok(())
+    }
+
+    fn new_message(
+        &self,
+        mut message: InboundMessage,
+        is_edit: bool,
+        raw: String,
+        now_ms: i64,
+        policy: &Arc<ChannelPolicy>,
+        noted: Arc<Mutex<Option<Noted>>>,
+    ) -> NewMessage {
+        message.text = cut_text(&message.text, policy.limits.inbound_text_max_bytes);
+        let said_at_ms = said_at_ms(&message, is_edit);
+        let judged = message.clone();
+        let judging = Arc::clone(policy);
+        NewMessage {
+            account: policy.account,
+            message_id: message.message_id,
+            sender_kind: sender_kind(message.sender.kind),
+            tokens: Some((self.counter)(&message.text)),
+            text: message.text,
+            attachments: message.attachments,
+            reply_to: message
+                .reply_to
+                .as_ref()
+                .map(|reply| reply.message_id.clone()),
+            quote: message.reply_to.and_then(|reply| reply.quote),
+            album: message.album,
+            sent_at_ms: message.sent_at_ms,
+            ordinal: message.ordinal,
+            edit_marker: is_edit.then(|| message.edit_marker.unwrap_or_default()),
+            received_at_ms: now_ms,
+            keep_revisions: self.keeping.keeps_revisions,
+            raw: self.keeping.keeps_raw.then_some(raw),
+            place: message.place,
+            sender: message.sender,
+            judge: Box::new(move |facts| {
+                let verdict = judge(&judged, facts, &judging, said_at_ms, now_ms);
+                let kind = judged.place.kind.or(facts.chat_kind);
+                let access = access(&judged.place, kind, &judged.sender, &judging);
+                *noted.lock().expect("no holder of this lock panics") = Some(Noted {
+                    access,
+                    runs: verdict.runs,
+                    is_addressed: !verdict.addressed_to.is_empty(),
+                });
+                verdict
+            }),
+        }
+    }
+
+    /// Counts and logs what became of a message, and wakes whoever has work now.
+    fn note(&self, chat: &str, captured: &Captured, noted: Option<Noted>, policy: &ChannelPolicy) {
+        use crate::domain::addressing::RunVerdict;
+        let counters = &self.counters;
+        match captured {
+            Captured::New(turn) | Captured::Revised(turn) | Captured::Duplicate(turn) => {
+                let is_new = matches!(captured, Captured::New(_));
+                let is_duplicate = matches!(captured, Captured::Duplicate(_));
+                counters
+                    .captured
+                    .fetch_add(u64::from(is_new), Ordering::Relaxed);
+                counters
+                    .duplicates
+                    .fetch_add(u64::from(is_duplicate), Ordering::Relaxed);
+                counters
+                    .runs_queued
+                    .fetch_add(turn.new_runs.len() as u64, Ordering::Relaxed);
+                if !turn.new_runs.is_empty() || !turn.cancelled_runs.is_empty() {
+                    self.wake.runs.notify_one();
+                }
+                let Some(noted) = noted.filter(|noted| noted.is_addressed && is_new) else {
+                    return;
+                };
+                match noted.runs {
+                    RunVerdict::Run => {}
+                    RunVerdict::TooOld => self.note_too_old(chat),
+                    RunVerdict::LimitMet => {
+                        counters.limited.fetch_add(1, Ordering::Relaxed);
+                        warn!(channel.id = %policy.channel, chat.id = %chat, "a limit is met; a message was captured and not answered");
+                        self.wake.posts.notify_one();
+                    }
+                }
+            }
+            Captured::Tombstone => {
+                counters.duplicates.fetch_add(1, Ordering::Relaxed);
+            }
+            Captured::NotAdmitted { has_notice } => {
+                counters.not_admitted.fetch_add(1, Ordering::Relaxed);
+                let access = noted.map_or(Access::ChatNotAllowed, |noted| noted.access);
+                self.note_refused(chat, access, policy);
+                if *has_notice {
+                    self.wake.posts.notify_one();
+                }
+            }
+        }
+    }
+
+    fn note_too_old(&self, chat: &str) {
+        self.counters.too_old.fetch_add(1, Ordering::Relaxed);
+        let mut seen = self.seen.lock().expect("no holder of this lock panics");
+        *seen.too_old.entry(chat.to_owned()).or_default() += 1;
+    }
+
+    /// One log line per unknown chat names its id and the setting that admits it.
+    fn note_refused(&self, chat: &str, access: Access, policy: &ChannelPolicy) {
+        let is_first = {
+            let mut seen = self.seen.lock().expect("no holder of this lock panics");
+            seen.refused_chats.len() < REFUSED_CHATS_MAX
+                && seen.refused_chats.insert(chat.to_owned(), ()).is_none()
+        };
+        if is_first {
+            warn!(
+                channel.id = %policy.channel, chat.id = %chat, setting = access.setting(),
+                "a message from outside access was not stored; to serve this chat or person, add the id to that setting of the channel"
+            );
+        }
+    }
+
+    fn note_membership(&self, chat: &str, present: bool, policy: &ChannelPolicy) {
+        if present {
+            info!(channel.id = %policy.channel, chat.id = %chat, "the bot was added to a chat");
+        } else {
+            info!(channel.id = %policy.channel, chat.id = %chat, "the bot can no longer post in a chat");
+        }
+        if present && !self.serves_chat(chat, policy) {
+            self.note_refused(chat, Access::ChatNotAllowed, policy);
+        }
+    }
+
+    async fn take_command(
+        &self,
+        command: Command,
+        now_ms: i64,
+        policy: &ChannelPolicy,
+    ) -> Result<(), StoreError> {
+        let text = format!("{} {}", command.name, command.text);
+        let chat = Some(command.place.chat);
+        self.take_non_message(
+            "command",
+            command.id,
+            chat,
+            &command.sender,
+            text,
+            now_ms,
+            policy,
+        )
+        .await
+    }
+
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "the fields of one row, named at the call"
+    )]
+    async fn take_non_message(
+        &self,
+        kind: &'static str,
+        id: String,
+        chat: Option<String>,
+        sender: &Sender,
+        text: String,
+        now_ms: i64,
+        policy: &ChannelPolicy,
+    ) -> Result<(), StoreError> {
+        if chat
+            .as_deref()
+            .is_some_and(|chat| !self.serves_chat(chat, policy))
+        {
+            return Ok(());
+        }
+        let event = NonMessage {
+            account: policy.account,
+            id,
+            kind,
+            sender_id: sender.id.clone(),
+            chat,
+            text: cut_text(&neutral_text(&text), policy.limits.inbound_text_max_bytes),
+            received_at_ms: now_ms,
+        };
+        self.store.keep_non_message(event).await.map(|_| ())
+    }
+}
+
+impl Intake for ChannelIntake {
+    fn accept(&self, envelope: Envelope) -> BoxFuture<'_, Result<(), IntakeError>> {
+        Box::pin(async move {
+            self.take_in(envelope).await.map_err(|cause| {
+                self.counters.refused.fetch_add(1, Ordering::Relaxed);
+                IntakeError(Box::new(cause))
+            })
+        })
+    }
+}
+
+/// What the judge said, for counters and log lines.
+struct Noted {
+    access: Access,
+    runs: crate::domain::addressing::RunVerdict,
+    is_addressed: bool,
+}
+
+/// When a message was said or, for an edit, changed: the time its age counts from.
+fn said_at_ms(message: &InboundMessage, is_edit: bool) -> i64 {
+    let edited_ms = message
+        .edit_marker
+        .as_deref()
+        .filter(|_| is_edit)
+        .and_then(|marker| marker.split('.').next()?.parse::<i64>().ok())
+        .and_then(|seconds| seconds.checked_mul(1_000));
+    edited_ms.map_or(message.sent_at_ms, |edited_ms| {
+        edited_ms.max(message.sent_at_ms)
+    })
+}
+
+fn sender_kind(kind: SenderKind) -> ParticipantKind {
+    match kind {
+        SenderKind::Person | SenderKind::Bot => ParticipantKind::User,
+        SenderKind::System => ParticipantKind::System,
+    }
+}
+
+/// The text within `max_bytes`, with a marker that says how much was cut.
+fn cut_text(text: &str, max_bytes: usize) -> String {
+    if text.len() <= max_bytes {
+        return text.to_owned();
+    }
+    let marker_room = 48;
+    let mut end = max_bytes.saturating_sub(marker_room);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let mut kept = &text[..end];
+    // A mention token is not cut in two.
+    if let Some(open) = kept.rfind(vocative_channels::markup::MENTION_OPEN)
+        && !kept[open..].contains(vocative_channels::markup::MENTION_CLOSE)
+    {
+        kept = &kept[..open];
+    }
+    format!("{kept} [cut: {} bytes left out]", text.len() - kept.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_cut_with_a_marker_at_a_character() {
+        assert_eq!(cut_text("short", 100), "short");
+        let long = "é".repeat(100);
+        let cut = cut_text(&long, 100);
+        assert!(cut.len() <= 100, "{}", cut.len());
+        assert_eq!(cut, format!("{} [cut: 148 bytes left out]", "é".repeat(26)));
+        let token = format!(
+            "{}{}",
+            "a".repeat(50),
+            vocative_channels::markup::mention_token(&"U".repeat(60))
+        );
+        assert!(!cut_text(&token, 100).contains(vocative_channels::markup::MENTION_OPEN));
+    }
+}

@@ -1,0 +1,122 @@
+//! What a channel's configuration says about access, addressing and limits, with the identity that
+//! was learnt at start.
+
+use vocative_channels::identity::Identity;
+
+use crate::domain::ids::{AccountId, AgentName};
+
+/// The policy of one channel.
+#[derive(Clone, Debug)]
+pub struct ChannelPolicy {
+    /// The configured channel's name.
+    pub channel: String,
+    /// The account it turned out to be.
+    pub account: AccountId,
+    /// Who we are there.
+    pub identity: Identity,
+    /// The agents that serve it; not empty.
+    pub agents: Vec<AgentPolicy>,
+    /// Who answers where no alias picks one.
+    pub default_agent: AgentName,
+    /// Chats that are served, by platform id.
+    pub allow_chats: AllowList,
+    /// People who are served, by platform id. Empty: everybody in an allowed group, nobody in
+    /// private.
+    pub allow_people: AllowList,
+    /// People who are always served, by platform id.
+    pub admins: Vec<String>,
+    /// Whether people of another organisation in a shared channel are served.
+    pub serves_strangers: bool,
+    /// Bots that may address an agent, by platform id.
+    pub allow_bots: AllowList,
+    /// Whether follow-ups in a thread whose root addressed an agent address it.
+    pub thread_policy: ThreadPolicy,
+    /// Whether an answer to a message in a channel opens a thread (where the platform has threads).
+    pub answers_in_threads: bool,
+    /// Commands that address the default agent without naming the bot (`ask`).
+    pub commands: Vec<String>,
+    /// Limits.
+    pub limits: Limits,
+}
+
+/// What addressing needs to know of an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentPolicy {
+    /// Its name.
+    pub name: AgentName,
+    /// Its name for people.
+    pub display_name: String,
+    /// Names by which it is addressed, its name and display name included.
+    pub aliases: Vec<String>,
+}
+
+/// Which ids are allowed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AllowList(Vec<String>);
+
+impl AllowList {
+    /// A list of ids; `*` allows all.
+    #[must_use]
+    pub fn new(ids: Vec<String>) -> Self {
+        Self(ids)
+    }
+
+    /// Whether an id is on the list.
+    #[must_use]
+    pub fn allows(&self, id: &str) -> bool {
+        self.0.iter().any(|allowed| allowed == "*" || allowed == id)
+    }
+
+    /// Whether nothing is on the list.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Whether follow-ups in a thread address the agent that its root addressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThreadPolicy {
+    /// They do, unless they mention somebody else and not the agent.
+    Participating,
+    /// Only a mention does.
+    Mention,
+}
+
+/// Limits on what one channel takes in and answers. A limit of 0 is no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Runs per person in an hour.
+    pub runs_per_hour_person: u32,
+    /// Runs per chat in an hour.
+    pub runs_per_hour_chat: u32,
+    /// Tokens of all runs of the channel in a UTC day.
+    pub tokens_per_day: u64,
+    /// A trigger older than this by platform time is captured and not answered, in milliseconds.
+    pub max_trigger_age_ms: i64,
+    /// How long the run of an album waits for further items, in milliseconds.
+    pub album_wait_ms: i64,
+    /// A longer text is cut with a marker, in bytes.
+    pub inbound_text_max_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            runs_per_hour_person: 60,
+            runs_per_hour_chat: 120,
+            tokens_per_day: 0,
+            max_trigger_age_ms: 3_600_000,
+            album_wait_ms: 1_000,
+            inbound_text_max_bytes: 65_536,
+        }
+    }
+}
+
+impl ChannelPolicy {
+    /// The agent of that name, if it serves this channel.
+    #[must_use]
+    pub fn agent(&self, name: &AgentName) -> Option<&AgentPolicy> {
+        self.agents.iter().find(|agent| agent.name == *name)
+    }
+}

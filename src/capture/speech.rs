@@ -1,0 +1,207 @@
+//! The part of a text in which names count: code and links are taken out.
+
+use vocative_channels::markup::{MENTION_CLOSE, MENTION_OPEN};
+
+/// The text without fenced code, inline code, and URLs. What is taken out leaves a space, so that
+/// words don't grow together.
+#[must_use]
+pub fn spoken_text(text: &str) -> String {
+    without_urls(&without_code(text))
+}
+
+fn without_code(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(open) = rest.find('`') {
+        let ticks = rest[open..].bytes().take_while(|b| *b == b'`').count();
+        let body = &rest[open + ticks..];
+        let Some(close) = closing_ticks(body, ticks) else {
+            // Ticks without a partner are plain text.
+            out.push_str(&rest[..open + ticks]);
+            rest = body;
+            continue;
+        };
+        out.push_str(&rest[..open]);
+        out.push(' ');
+        rest = &body[close + ticks..];
+    }
+    out + rest
+}
+
+/// Where a run of exactly `ticks` backticks starts.
+fn closing_ticks(body: &str, ticks: usize) -> Option<usize> {
+    let mut at = 0;
+    while let Some(found) = body[at..].find('`') {
+        let start = at + found;
+        let length = body[start..].bytes().take_while(|b| *b == b'`').count();
+        if length == ticks {
+            return Some(start);
+        }
+        at = start + length;
+    }
+    None
+}
+
+/// Drops every whitespace-free stretch that starts with a URL scheme, also behind `](` of a link.
+fn without_urls(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = next_url(rest) {
+        out.push_str(&rest[..at]);
+        out.push(' ');
+        let end = rest[at..]
+            .find(|c: char| c.is_whitespace() || matches!(c, ')' | '>' | '"'))
+            .map_or(rest.len(), |end| at + end);
+        rest = &rest[end..];
+    }
+    out + rest
+}
+
+fn next_url(text: &str) -> Option<usize> {
+    ["http://", "https://", "mailto:", "tg://"]
+        .iter()
+        .filter_map(|scheme| text.find(scheme))
+        .min()
+}
+
+/// The text behind mention tokens of the bot, white space and light punctuation at the start.
+#[must_use]
+pub fn without_leading_mentions<'a>(text: &'a str, is_bot: &dyn Fn(&str) -> bool) -> &'a str {
+    let mut rest = text.trim_start();
+    while let Some(after_open) = rest.strip_prefix(MENTION_OPEN) {
+        let Some((id, after)) = after_open.split_once(MENTION_CLOSE) else {
+            break;
+        };
+        if !is_bot(id) {
+            break;
+        }
+        rest = after.trim_start_matches([' ', ',', ':', ';', '!', '-', '\n', '\t']);
+    }
+    rest
+}
+
+/// Whether a text opens with `name`: as a whole word followed by one of `, : ; ! ?` or the end, or
+/// right after `hey`.
+#[must_use]
+pub fn opens_with_name(text: &str, name: &str) -> bool {
+    let text = text.trim_start();
+    if let Some(after) = strip_word(text, name) {
+        let after = after.trim_end();
+        if after.is_empty() || after.starts_with([',', ':', ';', '!', '?']) {
+            return true;
+        }
+    }
+    let Some(after_hey) = strip_word(text, "hey") else {
+        return false;
+    };
+    let after_hey = after_hey.trim_start_matches([' ', ',', '\t']);
+    strip_word(after_hey.strip_prefix('@').unwrap_or(after_hey), name).is_some()
+}
+
+/// Whether `@name` stands anywhere as a whole word.
+#[must_use]
+pub fn calls_name(text: &str, name: &str) -> bool {
+    let mut before = None;
+    for (at, c) in text.char_indices() {
+        let is_free = before.is_none_or(|b: char| !b.is_alphanumeric() && b != '_');
+        if c == '@' && is_free && strip_word(&text[at + 1..], name).is_some() {
+            return true;
+        }
+        before = Some(c);
+    }
+    false
+}
+
+/// The rest of `text` behind `word`, compared without case, if the word ends there.
+fn strip_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
+    let mut rest = text.chars();
+    for expected in word.chars() {
+        let found = rest.next()?;
+        if !found.to_lowercase().eq(expected.to_lowercase()) {
+            return None;
+        }
+    }
+    let rest = rest.as_str();
+    let continues = rest
+        .chars()
+        .next()
+        .is_some_and(|c| c.is_alphanumeric() || c == '_');
+    (!word.is_empty() && !continues).then_some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use vocative_channels::markup::mention_token;
+
+    use super::*;
+
+    #[test]
+    fn names_count_where_they_address() {
+        let table = [
+            ("kael, hi", true),
+            ("Kael: hi", true),
+            ("kael", true),
+            ("kael!", true),
+            ("kael ?", false),
+            ("hey kael hi", true),
+            ("Hey, Kael what's up", true),
+            ("hey @kael hi", true),
+            ("kael hi", false),
+            ("kaelin, hi", false),
+            ("kael's bike", false),
+            ("the kael, hi", false),
+            ("heykael", false),
+            ("", false),
+        ];
+        for (text, expected) in table {
+            assert_eq!(opens_with_name(text, "kael"), expected, "{text:?}");
+        }
+        assert!(opens_with_name("Größe Ärger: x", "größe ärger"));
+        assert!(opens_with_name(
+            "客服：".replace('：', ":").as_str(),
+            "客服"
+        ));
+    }
+
+    #[test]
+    fn at_names_count_anywhere_as_whole_words() {
+        let table = [
+            ("ask @kael please", true),
+            ("@Kael", true),
+            ("(@kael)", true),
+            ("a@kael.com", false),
+            ("@kaelin", false),
+            ("@kael_bot", false),
+            ("kael", false),
+        ];
+        for (text, expected) in table {
+            assert_eq!(calls_name(text, "kael"), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn code_and_links_are_not_speech() {
+        let table = [
+            ("run `@kael` now", "run   now"),
+            ("a ```\n@kael, x\n``` b", "a   b"),
+            ("see https://x.y/@kael ok", "see   ok"),
+            ("[@kael](https://x.y/@kael)", "[@kael]( )"),
+            ("lone ` tick @kael", "lone ` tick @kael"),
+            ("``a`b`` c", "  c"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(spoken_text(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn leading_mentions_of_the_bot_are_skipped() {
+        let text = format!(" {} , ops: restart", mention_token("UBOT"));
+        assert_eq!(
+            without_leading_mentions(&text, &|id| id == "UBOT"),
+            "ops: restart"
+        );
+        let other = format!("{} hi", mention_token("U2"));
+        assert_eq!(without_leading_mentions(&other, &|id| id == "UBOT"), other);
+    }
+}

@@ -1,0 +1,448 @@
+//! What becomes of an entry after an attempt. Pure; the table of DESIGN §6.
+
+use vocative_channels::error::{ChannelError, Fallback};
+use vocative_channels::outbound::{Delivered, Part, ReadBack, Target};
+
+use crate::domain::outbox::OutboxEntry;
+use crate::store::contract::OutboxUpdate;
+
+/// What to do about a post of unknown outcome where the platform can't be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnUnknown {
+    /// Send it again, once. It may then be there twice.
+    Resend,
+    /// Hold it for a person.
+    Hold,
+}
+
+/// Settings of delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeliveryPolicy {
+    /// Where the platform can't be asked.
+    pub on_unknown: OnUnknown,
+    /// Attempts that did not reach the platform before the wait stops growing. An entry is never
+    /// given up for that: it waits, visibly.
+    pub retry_first_ms: i64,
+    /// The longest wait between such attempts.
+    pub retry_max_ms: i64,
+    /// When to look for a post of unknown outcome, after the attempt: grows with each look.
+    pub look_first_ms: i64,
+    /// How long a platform may hide a post from its history; looks go on until then.
+    pub look_back_ms: i64,
+    /// A parked chat is tried again after this.
+    pub park_ms: i64,
+}
+
+impl Default for DeliveryPolicy {
+    fn default() -> Self {
+        Self {
+            on_unknown: OnUnknown::Resend,
+            retry_first_ms: 1_000,
+            retry_max_ms: 60_000,
+            look_first_ms: 2_000,
+            look_back_ms: 30_000,
+            park_ms: 3_600_000,
+        }
+    }
+}
+
+/// Renders a fallback for a refused part.
+pub type RenderFallback<'a> = &'a dyn Fn(&Part, Fallback) -> Vec<Part>;
+
+/// Decides after a send. `can_read_back` is the platform's capability.
+#[must_use]
+pub fn after_send(
+    entry: &OutboxEntry,
+    outcome: Result<Delivered, ChannelError>,
+    can_read_back: bool,
+    render_fallback: RenderFallback<'_>,
+    policy: &DeliveryPolicy,
+    now_ms: i64,
+) -> OutboxUpdate {
+    let error = match outcome {
+        Ok(delivered) => return OutboxUpdate::Sent(delivered),
+        Err(error) => error,
+    };
+    let reason = error.reason();
+    match error {
+        ChannelError::NotSent { .. } => OutboxUpdate::Retry {
+            not_before_ms: now_ms + retry_wait_ms(entry, policy),
+            reason,
+        },
+        ChannelError::RetryAfter { wait_ms, .. } => {
+            let wait_ms = i64::try_from(wait_ms).unwrap_or(i64::MAX / 2);
+            OutboxUpdate::Retry {
+                not_before_ms: now_ms.saturating_add(wait_ms),
+                reason,
+            }
+        }
+        ChannelError::Unauthorized { .. } => OutboxUpdate::HoldAccount { reason },
+        ChannelError::ChatRefused { .. } => OutboxUpdate::ParkChat {
+            not_before_ms: now_ms + policy.park_ms,
+            reason,
+        },
+        ChannelError::ChatMoved { to_chat, .. } => {
+            let target = Target {
+                chat: to_chat,
+                reply_to: None,
+                ..entry.target.clone()
+            };
+            OutboxUpdate::Replace {
+                parts: vec![entry.part.clone()],
+                target,
+                reason,
+            }
+        }
+        ChannelError::Rejected { fallback, .. } => {
+            after_rejection(entry, fallback, render_fallback, reason)
+        }
+        ChannelError::OutcomeUnknown { .. } => {
+            after_unknown(entry, can_read_back, policy, reason, now_ms)
+        }
+    }
+}
+
+/// A fallback where one exists and would change something, else dead.
+fn after_rejection(
+    entry: &OutboxEntry,
+    fallback: Fallback,
+    render_fallback: RenderFallback<'_>,
+    reason: String,
+) -> OutboxUpdate {
+    let (parts, target) = match fallback {
+        Fallback::None => return OutboxUpdate::Dead { reason },
+        Fallback::Plain | Fallback::Resplit => {
+            (render_fallback(&entry.part, fallback), entry.target.clone())
+        }
+        Fallback::WithoutThread => {
+            let target = Target {
+                thread: None,
+                topic: None,
+                reply_to: None,
+                ..entry.target.clone()
+            };
+            (vec![entry.part.clone()], target)
+        }
+        Fallback::WithoutReply => (
+            vec![entry.part.clone()],
+            Target {
+                reply_to: None,
+                ..entry.target.clone()
+            },
+        ),
+    };
+    let changes_nothing = parts == [entry.part.clone()] && target == entry.target;
+    if parts.is_empty() || changes_nothing {
+        return OutboxUpdate::Dead { reason };
+    }
+    OutboxUpdate::Replace {
+        parts,
+        target,
+        reason,
+    }
+}
+
+/// The outcome is unknown: look for it where the platform can say, else as configured.
+#[must_use]
+pub fn after_unknown(
+    entry: &OutboxEntry,
+    can_read_back: bool,
+    policy: &DeliveryPolicy,
+    reason: String,
+    now_ms: i64,
+) -> OutboxUpdate {
+    if can_read_back {
+        return OutboxUpdate::Look {
+            not_before_ms: now_ms + policy.look_first_ms,
+            reason,
+        };
+    }
+    resend_or_hold(entry, policy, reason)
+}
+
+fn resend_or_hold(entry: &OutboxEntry, policy: &DeliveryPolicy, reason: String) -> OutboxUpdate {
+    match policy.on_unknown {
+        OnUnknown::Resend if entry.resends == 0 => OutboxUpdate::Resend { reason },
+        OnUnknown::Resend => OutboxUpdate::Hold {
+            reason: format!("unknown again after one resend: {reason}"),
+        },
+        OnUnknown::Hold => OutboxUpdate::Hold { reason },
+    }
+}
+
+/// Decides after a look for a post of unknown outcome.
+#[must_use]
+pub fn after_look(
+    entry: &OutboxEntry,
+    found: Result<ReadBack, ChannelError>,
+    policy: &DeliveryPolicy,
+    now_ms: i64,
+) -> OutboxUpdate {
+    match found {
+        Ok(ReadBack::Found(delivered)) => OutboxUpdate::Sent(delivered),
+        Ok(ReadBack::Unsupported) => resend_or_hold(
+            entry,
+            policy,
+            "the platform can't say whether it arrived".to_owned(),
+        ),
+        Ok(ReadBack::NotFound) => {
+            let tried_ms = entry.first_attempt_ms.unwrap_or(entry.created_at_ms);
+            let is_past_look_back = now_ms - tried_ms >= policy.look_back_ms;
+            // Two looks at least: the first may have come before the platform showed the post.
+            if is_past_look_back && entry.looks >= 2 {
+                after_not_found(entry)
+            } else {
+                let not_before_ms = now_ms + look_wait_ms(entry, policy);
+                OutboxUpdate::Look {
+                    not_before_ms,
+                    reason: "not found yet".to_owned(),
+                }
+            }
+        }
+        Err(ChannelError::Unauthorized { reason, .. }) => OutboxUpdate::HoldAccount { reason },
+        Err(error) => {
+            let wait_ms = match &error {
+                ChannelError::RetryAfter { wait_ms, .. } => {
+                    i64::try_from(*wait_ms).unwrap_or(i64::MAX / 2)
+                }
+                _ => retry_wait_ms(entry, policy),
+            };
+            let not_before_ms = now_ms.saturating_add(wait_ms);
+            OutboxUpdate::Look {
+                not_before_ms,
+                reason: error.reason(),
+            }
+        }
+    }
+}
+
+/// It was looked for beyond the visibility delay and is not there: safe to send, once.
+fn after_not_found(entry: &OutboxEntry) -> OutboxUpdate {
+    if entry.resends == 0 {
+        OutboxUpdate::Resend {
+            reason: "looked for and not there".to_owned(),
+        }
+    } else {
+        OutboxUpdate::Hold {
+            reason: "not there after one resend".to_owned(),
+        }
+    }
+}
+
+fn retry_wait_ms(entry: &OutboxEntry, policy: &DeliveryPolicy) -> i64 {
+    let doublings = entry.attempts.saturating_sub(1).min(20);
+    (policy.retry_first_ms << doublings).clamp(policy.retry_first_ms, policy.retry_max_ms)
+}
+
+fn look_wait_ms(entry: &OutboxEntry, policy: &DeliveryPolicy) -> i64 {
+    let doublings = entry.looks.min(4);
+    (policy.look_first_ms << doublings).min(policy.look_back_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::ids::{AccountId, ChatId, OutboxId, TurnId};
+    use crate::domain::outbox::OutboxState;
+
+    fn entry() -> OutboxEntry {
+        OutboxEntry {
+            id: OutboxId::generate(),
+            turn: TurnId::generate(),
+            account: AccountId(1),
+            chat: ChatId(1),
+            part_number: 0,
+            target: Target {
+                chat: "C1".into(),
+                thread: None,
+                topic: Some("7".into()),
+                reply_to: Some("5".into()),
+            },
+            part: Part::plain("hello"),
+            state: OutboxState::Leased { until_ms: 0 },
+            attempts: 1,
+            first_attempt_ms: Some(1_000),
+            looks: 0,
+            resends: 0,
+            created_at_ms: 1_000,
+        }
+    }
+
+    fn send(entry: &OutboxEntry, error: ChannelError, can_read_back: bool) -> OutboxUpdate {
+        let plain = |part: &Part, _| vec![Part::plain(format!("plain {}", part.text))];
+        after_send(
+            entry,
+            Err(error),
+            can_read_back,
+            &plain,
+            &DeliveryPolicy::default(),
+            10_000,
+        )
+    }
+
+    const OP: &str = "post";
+
+    #[test]
+    fn what_did_not_reach_the_platform_is_sent_again_with_growing_waits() {
+        let waits: Vec<i64> = [1, 2, 3, 7, 30]
+            .into_iter()
+            .map(|attempts| {
+                let entry = OutboxEntry {
+                    attempts,
+                    ..entry()
+                };
+                let error = ChannelError::NotSent {
+                    operation: OP,
+                    cause: "refused".into(),
+                };
+                match send(&entry, error, true) {
+                    OutboxUpdate::Retry { not_before_ms, .. } => not_before_ms - 10_000,
+                    other => panic!("{other:?}"),
+                }
+            })
+            .collect();
+        assert_eq!(waits, [1_000, 2_000, 4_000, 60_000, 60_000]);
+    }
+
+    #[test]
+    fn a_rate_limit_parks_until_it_says() {
+        let error = ChannelError::RetryAfter {
+            operation: OP,
+            wait_ms: 240_000,
+        };
+        assert!(matches!(
+            send(&entry(), error, true),
+            OutboxUpdate::Retry {
+                not_before_ms: 250_000,
+                ..
+            }
+        ));
+    }
+
+    #[test]
+    fn an_unknown_outcome_is_looked_for_or_handled_as_configured() {
+        let unknown = || ChannelError::OutcomeUnknown {
+            operation: OP,
+            cause: "reset".into(),
+        };
+        assert!(matches!(
+            send(&entry(), unknown(), true),
+            OutboxUpdate::Look {
+                not_before_ms: 12_000,
+                ..
+            }
+        ));
+        assert!(matches!(
+            send(&entry(), unknown(), false),
+            OutboxUpdate::Resend { .. }
+        ));
+        let resent = OutboxEntry {
+            resends: 1,
+            ..entry()
+        };
+        assert!(matches!(
+            send(&resent, unknown(), false),
+            OutboxUpdate::Hold { .. }
+        ));
+        let hold = DeliveryPolicy {
+            on_unknown: OnUnknown::Hold,
+            ..DeliveryPolicy::default()
+        };
+        let update = after_unknown(&entry(), false, &hold, "reset".into(), 0);
+        assert!(matches!(update, OutboxUpdate::Hold { .. }));
+    }
+
+    #[test]
+    fn a_post_is_sent_again_only_when_looks_outlast_the_visibility_delay() {
+        let policy = DeliveryPolicy::default();
+        let look = |looks, now_ms| {
+            let entry = OutboxEntry { looks, ..entry() };
+            after_look(&entry, Ok(ReadBack::NotFound), &policy, now_ms)
+        };
+        assert!(matches!(look(1, 3_000), OutboxUpdate::Look { .. }));
+        assert!(matches!(look(5, 30_999), OutboxUpdate::Look { .. }));
+        assert!(matches!(look(1, 40_000), OutboxUpdate::Look { .. }));
+        assert!(matches!(look(2, 31_000), OutboxUpdate::Resend { .. }));
+        let resent = OutboxEntry {
+            looks: 4,
+            resends: 1,
+            ..entry()
+        };
+        let update = after_look(&resent, Ok(ReadBack::NotFound), &policy, 90_000);
+        assert!(matches!(update, OutboxUpdate::Hold { .. }));
+    }
+
+    #[test]
+    fn refusals_take_the_fallback_that_changes_something() {
+        let rejected = |fallback| ChannelError::Rejected {
+            operation: OP,
+            reason: "too_long".into(),
+            fallback,
+        };
+        assert!(matches!(
+            send(&entry(), rejected(Fallback::None), true),
+            OutboxUpdate::Dead { .. }
+        ));
+        let OutboxUpdate::Replace { parts, target, .. } =
+            send(&entry(), rejected(Fallback::Plain), true)
+        else {
+            panic!("no replacement");
+        };
+        assert_eq!(
+            (parts[0].text.as_str(), target),
+            ("plain hello", entry().target)
+        );
+        let OutboxUpdate::Replace { target, .. } =
+            send(&entry(), rejected(Fallback::WithoutThread), true)
+        else {
+            panic!("no replacement");
+        };
+        assert_eq!(
+            target,
+            Target {
+                topic: None,
+                reply_to: None,
+                ..entry().target
+            }
+        );
+        let bare = OutboxEntry {
+            target: Target {
+                reply_to: None,
+                ..entry().target
+            },
+            ..entry()
+        };
+        assert!(matches!(
+            send(&bare, rejected(Fallback::WithoutReply), true),
+            OutboxUpdate::Dead { .. }
+        ));
+    }
+
+    #[test]
+    fn accounts_and_chats_that_refuse_are_waited_for() {
+        let unauthorized = ChannelError::Unauthorized {
+            operation: OP,
+            reason: "token_revoked".into(),
+        };
+        assert!(matches!(
+            send(&entry(), unauthorized, true),
+            OutboxUpdate::HoldAccount { .. }
+        ));
+        let refused = ChannelError::ChatRefused {
+            operation: OP,
+            reason: "kicked".into(),
+        };
+        assert!(matches!(
+            send(&entry(), refused, true),
+            OutboxUpdate::ParkChat { .. }
+        ));
+        let moved = ChannelError::ChatMoved {
+            operation: OP,
+            to_chat: "C2".into(),
+        };
+        let OutboxUpdate::Replace { target, .. } = send(&entry(), moved, true) else {
+            panic!("no replacement");
+        };
+        assert_eq!((target.chat.as_str(), target.reply_to), ("C2", None));
+    }
+}

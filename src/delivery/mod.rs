@@ -1,0 +1,11 @@
+//! Delivery: the only writer into rooms. It sends what is committed and never decides what to say.
+//!
+//! The life of an entry: `pending` -> `leased` (claimed) -> `sent`, or by what the platform said
+//! (`after`): pending again, `unknown` (looked for, where the platform can say), `held` (waits for a
+//! person), `dead`, or replaced by plainer or smaller parts. Entries of one chat go in order.
+//!
+//! Reading order: `after` (pure decisions), `rooms` (who can send where), `worker`.
+
+pub mod after;
+pub mod rooms;
+pub mod worker;

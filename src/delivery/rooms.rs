@@ -1,0 +1,57 @@
+//! Who can send where: the outbound halves of the channels that are identified, by account.
+
+use std::collections::HashMap;
+use std::sync::{Arc, RwLock};
+
+use vocative_channels::capability::Capabilities;
+use vocative_channels::channel::Outbound;
+
+use crate::domain::ids::AccountId;
+
+/// The outbound half of one account.
+#[derive(Clone)]
+pub struct Room {
+    /// The configured channel's name.
+    pub channel: String,
+    /// Renders and sends.
+    pub outbound: Arc<dyn Outbound>,
+    /// What the platform can do.
+    pub capabilities: Capabilities,
+}
+
+/// The outbound halves of all identified channels. Cloning shares it.
+#[derive(Clone, Default)]
+pub struct Rooms {
+    by_account: Arc<RwLock<HashMap<AccountId, Room>>>,
+}
+
+impl Rooms {
+    /// Adds or replaces the room of an account.
+    pub fn set(&self, account: AccountId, room: Room) {
+        self.by_account
+            .write()
+            .expect("no holder of this lock panics")
+            .insert(account, room);
+    }
+
+    /// The room of an account, once its channel is identified.
+    #[must_use]
+    pub fn get(&self, account: AccountId) -> Option<Room> {
+        self.by_account
+            .read()
+            .expect("no holder of this lock panics")
+            .get(&account)
+            .cloned()
+    }
+
+    /// The accounts that can be served now.
+    #[must_use]
+    pub fn accounts(&self) -> Vec<AccountId> {
+        self.by_account
+            .read()
+            .expect("no holder of this lock panics")
+            .keys()
+            .copied()
+            .collect()
+    }
+}

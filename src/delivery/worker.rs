@@ -1,0 +1,265 @@
+//! Claims committed posts and sends them: one in flight per chat, many chats at once.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+use vocative_channels::outbound::Post;
+
+use crate::capture::inbound::Wake;
+use crate::delivery::after::{DeliveryPolicy, after_look, after_send, after_unknown};
+use crate::delivery::rooms::{Room, Rooms};
+use crate::domain::ids::{ChatId, OwnerId};
+use crate::domain::outbox::ClaimedEntry;
+use crate::store::contract::{ClaimRequest, LeaseOutcome, OutboxUpdate};
+use crate::store::{Store, StoreError};
+
+/// Posts in flight at once, over all chats.
+pub const POSTS_IN_FLIGHT_MAX: usize = 64;
+
+/// A lease outlasts the longest send (the HTTP client gives up before) and the pacing wait.
+const LEASE_MS: i64 = 120_000;
+
+/// With every wake hint lost, posts still go out at this pace.
+const POLL: Duration = Duration::from_millis(1_000);
+
+/// A clock in milliseconds since the Unix epoch.
+pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
+
+/// The delivery worker.
+pub struct Worker {
+    /// Where posts are committed.
+    pub store: Store,
+    /// Who can send where.
+    pub rooms: Rooms,
+    /// Decisions.
+    pub policy: DeliveryPolicy,
+    /// This process.
+    pub owner: OwnerId,
+    /// Wake hints.
+    pub wake: Wake,
+    /// The time.
+    pub clock: Clock,
+}
+
+impl Worker {
+    /// Sends until `stop`; then finishes what is in flight, and until `drain_until` also what is
+    /// still due.
+    pub async fn run(self, stop: CancellationToken, drain_until: CancellationToken) {
+        let worker = Arc::new(self);
+        let pacer = Arc::new(Pacer::default());
+        let mut in_flight = JoinSet::new();
+        loop {
+            let notified = worker.wake.posts.notified();
+            let claimed = worker.claim(in_flight.len()).await;
+            let is_idle = claimed.is_empty();
+            for entry in claimed {
+                let worker = Arc::clone(&worker);
+                let pacer = Arc::clone(&pacer);
+                in_flight.spawn(async move { worker.handle(entry, &pacer).await });
+            }
+            if !is_idle && in_flight.len() < POSTS_IN_FLIGHT_MAX {
+                continue;
+            }
+            if stop.is_cancelled() && in_flight.is_empty() {
+                return;
+            }
+            tokio::select! {
+                () = notified => {}
+                Some(ended) = in_flight.join_next(), if !in_flight.is_empty() => note_panic(ended),
+                () = tokio::time::sleep(POLL) => {}
+                () = stop.cancelled(), if !stop.is_cancelled() => {}
+                () = drain_until.cancelled() => return,
+            }
+        }
+    }
+
+    async fn claim(&self, in_flight: usize) -> Vec<ClaimedEntry> {
+        let free = POSTS_IN_FLIGHT_MAX.saturating_sub(in_flight);
+        let accounts = self.rooms.accounts();
+        if free == 0 || accounts.is_empty() {
+            return Vec::new();
+        }
+        let now_ms = (self.clock)();
+        let request = ClaimRequest {
+            owner: self.owner,
+            lease_ms: LEASE_MS,
+            now_ms,
+            accounts,
+        };
+        self.store
+            .claim_posts(request, free)
+            .await
+            .unwrap_or_else(|cause| {
+                warn!(error = %cause, "posts could not be claimed; trying again");
+                Vec::new()
+            })
+    }
+
+    async fn handle(&self, claimed: ClaimedEntry, pacer: &Pacer) {
+        let Some(room) = self.rooms.get(claimed.entry.account) else {
+            return;
+        };
+        let update = if claimed.is_unknown {
+            self.look(&claimed, &room).await
+        } else {
+            pacer
+                .wait(claimed.entry.chat, room.capabilities.chat_interval_ms)
+                .await;
+            match self.send(&claimed, &room).await {
+                Ok(Some(update)) => update,
+                Ok(None) => return,
+                Err(cause) => {
+                    warn!(error = %cause, post.id = %claimed.entry.id, "a post could not be started; trying again");
+                    return;
+                }
+            }
+        };
+        self.record(&claimed, &room, update).await;
+    }
+
+    /// Sends once. `None` if the lease was lost meanwhile.
+    async fn send(
+        &self,
+        claimed: &ClaimedEntry,
+        room: &Room,
+    ) -> Result<Option<OutboxUpdate>, StoreError> {
+        let entry = &claimed.entry;
+        let started = self
+            .store
+            .mark_send_started(entry.id, claimed.token, (self.clock)())
+            .await?;
+        if started == LeaseOutcome::Stale {
+            return Ok(None);
+        }
+        let mut attempted = entry.clone();
+        attempted.attempts += 1;
+        let post = post_of(claimed);
+        let outcome = room.outbound.deliver(&post).await;
+        let fallback = |part: &_, fallback| room.outbound.render_fallback(part, fallback);
+        let can_read_back = room.capabilities.can_read_back;
+        let now_ms = (self.clock)();
+        Ok(Some(after_send(
+            &attempted,
+            outcome,
+            can_read_back,
+            &fallback,
+            &self.policy,
+            now_ms,
+        )))
+    }
+
+    /// Looks for a post of unknown outcome; where the platform can't say, decides without.
+    async fn look(&self, claimed: &ClaimedEntry, room: &Room) -> OutboxUpdate {
+        let entry = &claimed.entry;
+        if !room.capabilities.can_read_back {
+            let reason = "the process ended while it was being sent".to_owned();
+            return after_unknown(entry, false, &self.policy, reason, (self.clock)());
+        }
+        let since_ms = entry.first_attempt_ms.unwrap_or(entry.created_at_ms);
+        let found = room.outbound.read_back(&post_of(claimed), since_ms).await;
+        after_look(entry, found, &self.policy, (self.clock)())
+    }
+
+    async fn record(&self, claimed: &ClaimedEntry, room: &Room, update: OutboxUpdate) {
+        let id = claimed.entry.id;
+        log_update(claimed, room, &update);
+        let is_open = !matches!(update, OutboxUpdate::Sent(_));
+        match self
+            .store
+            .update_post(id, claimed.token, update, (self.clock)())
+            .await
+        {
+            // The next part of the same chat may go now.
+            Ok(LeaseOutcome::Written) if !is_open => self.wake.posts.notify_one(),
+            Ok(LeaseOutcome::Written) => {}
+            Ok(LeaseOutcome::Stale) => {
+                warn!(post.id = %id, "the lease of a post was lost before its outcome was recorded");
+            }
+            Err(cause) => {
+                // The lease runs out and the post is then looked for or handled as unknown.
+                error!(error = %cause, post.id = %id, "the outcome of a post could not be recorded");
+            }
+        }
+    }
+}
+
+fn post_of(claimed: &ClaimedEntry) -> Post {
+    Post {
+        marker: claimed.entry.id.to_string(),
+        target: claimed.entry.target.clone(),
+        part: claimed.entry.part.clone(),
+    }
+}
+
+fn log_update(claimed: &ClaimedEntry, room: &Room, update: &OutboxUpdate) {
+    let id = claimed.entry.id;
+    let channel = &room.channel;
+    match update {
+        OutboxUpdate::Sent(_) => {
+            info!(channel.id = %channel, post.id = %id, part = claimed.entry.part_number, "posted");
+        }
+        OutboxUpdate::Retry { reason, .. }
+        | OutboxUpdate::Look { reason, .. }
+        | OutboxUpdate::Resend { reason }
+        | OutboxUpdate::Replace { reason, .. } => {
+            warn!(channel.id = %channel, post.id = %id, reason, next = update_name(update), "a post needs another attempt");
+        }
+        OutboxUpdate::Hold { reason }
+        | OutboxUpdate::Dead { reason }
+        | OutboxUpdate::ParkChat { reason, .. }
+        | OutboxUpdate::HoldAccount { reason } => {
+            error!(channel.id = %channel, post.id = %id, reason, next = update_name(update), "a post needs a person");
+        }
+    }
+}
+
+fn update_name(update: &OutboxUpdate) -> &'static str {
+    match update {
+        OutboxUpdate::Sent(_) => "sent",
+        OutboxUpdate::Retry { .. } => "retry",
+        OutboxUpdate::Look { .. } => "look",
+        OutboxUpdate::Resend { .. } => "resend",
+        OutboxUpdate::Hold { .. } => "held",
+        OutboxUpdate::Dead { .. } => "dead",
+        OutboxUpdate::Replace { .. } => "replaced",
+        OutboxUpdate::ParkChat { .. } => "chat parked",
+        OutboxUpdate::HoldAccount { .. } => "channel held",
+    }
+}
+
+fn note_panic(ended: Result<(), tokio::task::JoinError>) {
+    if let Err(cause) = ended {
+        // The lease runs out and the entry is claimed again as unknown.
+        error!(error = %cause, "a delivery panicked");
+    }
+}
+
+/// Keeps the shortest time between two posts in one chat.
+#[derive(Default)]
+struct Pacer {
+    last: Mutex<HashMap<ChatId, Instant>>,
+}
+
+impl Pacer {
+    /// Entries older than any interval are dropped once so many chats are remembered.
+    const CHATS_MAX: usize = 4_096;
+
+    async fn wait(&self, chat: ChatId, interval_ms: u64) {
+        let interval = Duration::from_millis(interval_ms);
+        let due = {
+            let mut last = self.last.lock().expect("no holder of this lock panics");
+            let now = Instant::now();
+            if last.len() >= Self::CHATS_MAX {
+                last.retain(|_, at| now.saturating_duration_since(*at) < interval);
+            }
+            let due = last.get(&chat).map_or(now, |at| (*at + interval).max(now));
+            last.insert(chat, due);
+            due
+        };
+        tokio::time::sleep_until(due.into()).await;
+    }
+}
