@@ -73,3 +73,85 @@ fn direct_access(place: &Place, sender: &Sender, policy: &ChannelPolicy) -> Acce
         Access::PersonNotAllowed
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::capture::policy::AllowList;
+    use crate::capture::testing::{message, policy};
+
+    fn list(ids: &[&str]) -> AllowList {
+        AllowList::new(ids.iter().map(|id| (*id).to_owned()).collect())
+    }
+
+    fn decide(policy: &ChannelPolicy, kind: ChatKind, sender_id: &str) -> Access {
+        let mut message = message("hi");
+        message.sender.id = sender_id.into();
+        access(&message.place, Some(kind), &message.sender, policy)
+    }
+
+    #[test]
+    fn closed_by_default_means_groups_and_private_chats_by_id() {
+        let closed = ChannelPolicy {
+            allow_chats: list(&["C1"]),
+            allow_people: AllowList::default(),
+            ..policy()
+        };
+        assert_eq!(decide(&closed, ChatKind::Private, "U1"), Access::Served);
+        let elsewhere = ChannelPolicy {
+            allow_chats: list(&["C2"]),
+            ..closed.clone()
+        };
+        assert_eq!(
+            decide(&elsewhere, ChatKind::Private, "U1"),
+            Access::ChatNotAllowed
+        );
+        assert_eq!(
+            decide(&elsewhere, ChatKind::Direct, "U1"),
+            Access::PersonNotAllowed
+        );
+        assert_eq!(
+            decide(&elsewhere, ChatKind::Direct, "UADMIN"),
+            Access::Served
+        );
+        let person = ChannelPolicy {
+            allow_people: list(&["U1"]),
+            ..elsewhere
+        };
+        assert_eq!(decide(&person, ChatKind::Direct, "U1"), Access::Served);
+        assert_eq!(
+            decide(&person, ChatKind::Direct, "U2"),
+            Access::PersonNotAllowed
+        );
+    }
+
+    #[test]
+    fn a_list_of_people_also_holds_in_groups() {
+        let listed = ChannelPolicy {
+            allow_people: list(&["U1"]),
+            ..policy()
+        };
+        assert_eq!(decide(&listed, ChatKind::Public, "U1"), Access::Served);
+        assert_eq!(
+            decide(&listed, ChatKind::Public, "U2"),
+            Access::PersonNotAllowed
+        );
+    }
+
+    #[test]
+    fn strangers_of_shared_channels_are_closed_out_unless_answered() {
+        let mut message = message("hi");
+        message.sender.is_stranger = true;
+        let decide = |policy: &ChannelPolicy, kind| {
+            access(&message.place, Some(kind), &message.sender, policy)
+        };
+        assert_eq!(decide(&policy(), ChatKind::Public), Access::Stranger);
+        assert_eq!(decide(&policy(), ChatKind::Direct), Access::Stranger);
+        let open = ChannelPolicy {
+            serves_strangers: true,
+            ..policy()
+        };
+        assert_eq!(decide(&open, ChatKind::Public), Access::Served);
+    }
+}

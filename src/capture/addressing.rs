@@ -151,3 +151,167 @@ fn follows_up(message: &InboundMessage, facts: &MessageFacts, policy: &ChannelPo
         && !mentions_somebody
         && message.sender.kind == SenderKind::Person
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use vocative_channels::envelope::ReplyTo;
+    use vocative_channels::markup::mention_token;
+
+    use super::*;
+    use crate::capture::testing::{agent, message, policy};
+    use crate::domain::addressing::ThreadFacts;
+
+    fn addressed(message: &InboundMessage, facts: &MessageFacts) -> Vec<String> {
+        let agents = addressed_agents(message, facts, &policy());
+        agents.iter().map(ToString::to_string).collect()
+    }
+
+    fn in_channel(text: &str) -> Vec<String> {
+        addressed(&message(text), &MessageFacts::default())
+    }
+
+    #[test]
+    fn in_a_channel_names_and_mentions_address_and_chatter_does_not() {
+        let bot = mention_token("UBOT");
+        let someone = mention_token("U2");
+        let table: &[(String, &[&str])] = &[
+            ("hello".into(), &[]),
+            (format!("{bot} hi"), &["kael"]),
+            (format!("hi {bot}"), &["kael"]),
+            (format!("{someone} hi"), &[]),
+            (format!("{bot} ops: restart"), &["ops"]),
+            (format!("{bot}, the oracle: when?"), &["ops"]),
+            ("kael, hi".into(), &["kael"]),
+            ("hey ops do it".into(), &["ops"]),
+            ("ask @ops and @kael".into(), &["kael", "ops"]),
+            ("kael said so".into(), &[]),
+            ("`kael, hi`".into(), &[]),
+            ("see https://x.y/@kael".into(), &[]),
+            ("kaelin, hi".into(), &[]),
+        ];
+        for (text, expected) in table {
+            assert_eq!(in_channel(text), *expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn everything_a_person_says_in_a_direct_chat_addresses() {
+        let mut direct = message("hello");
+        direct.place.kind = Some(ChatKind::Direct);
+        assert_eq!(addressed(&direct, &MessageFacts::default()), ["kael"]);
+        direct.text = "ops, hello".into();
+        assert_eq!(addressed(&direct, &MessageFacts::default()), ["ops"]);
+        let mut group_direct = message("hello");
+        group_direct.place.kind = Some(ChatKind::GroupDirect);
+        assert!(addressed(&group_direct, &MessageFacts::default()).is_empty());
+    }
+
+    #[test]
+    fn a_kind_learnt_earlier_counts_where_the_event_does_not_say() {
+        let mut unsaid = message("hello");
+        unsaid.place.kind = None;
+        let facts = MessageFacts {
+            chat_kind: Some(ChatKind::Direct),
+            ..MessageFacts::default()
+        };
+        assert_eq!(addressed(&unsaid, &facts), ["kael"]);
+    }
+
+    #[test]
+    fn a_reply_addresses_the_agent_that_wrote_the_message() {
+        let mut reply = message("why?");
+        reply.reply_to = Some(ReplyTo {
+            message_id: "1.0".into(),
+            is_own: true,
+            quote: None,
+        });
+        assert_eq!(addressed(&reply, &MessageFacts::default()), ["kael"]);
+        let facts = MessageFacts {
+            replies_to_agent: Some(agent("ops")),
+            ..MessageFacts::default()
+        };
+        assert_eq!(addressed(&reply, &facts), ["ops"]);
+        reply.reply_to = Some(ReplyTo {
+            message_id: "1.0".into(),
+            is_own: false,
+            quote: None,
+        });
+        assert!(addressed(&reply, &MessageFacts::default()).is_empty());
+    }
+
+    #[test]
+    fn commands_address_by_their_target() {
+        let command = |name: &str, target, text: &str| {
+            let mut message = message(text);
+            message.command = Some(CommandWord {
+                name: name.into(),
+                target,
+            });
+            addressed(&message, &MessageFacts::default())
+        };
+        assert_eq!(
+            command("x", CommandTarget::ThisBot, "/x@kael_bot go"),
+            ["kael"]
+        );
+        assert_eq!(command("ask", CommandTarget::Anyone, "/ask go"), ["kael"]);
+        assert_eq!(
+            command("ask", CommandTarget::Anyone, "/ask ops: go"),
+            ["ops"]
+        );
+        assert!(command("other", CommandTarget::Anyone, "/other go").is_empty());
+        let suppressed = format!("/ask@other {} kael, hi", mention_token("UBOT"));
+        assert!(command("ask", CommandTarget::AnotherBot, &suppressed).is_empty());
+    }
+
+    #[test]
+    fn follow_ups_in_a_thread_count_unless_they_mention_somebody_else() {
+        let facts = MessageFacts {
+            thread: Some(ThreadFacts {
+                root_addressed: vec![agent("ops")],
+                agents_in_it: vec![],
+            }),
+            ..MessageFacts::default()
+        };
+        let mut follow_up = message("and then?");
+        follow_up.place.thread = Some("1.0".into());
+        assert_eq!(addressed(&follow_up, &facts), ["ops"]);
+        let mut to_other = message(&format!("{} look", mention_token("U2")));
+        to_other.place.thread = Some("1.0".into());
+        assert!(addressed(&to_other, &facts).is_empty());
+        let both = format!("{} {} look", mention_token("U2"), mention_token("UBOT"));
+        let mut to_both = message(&both);
+        to_both.place.thread = Some("1.0".into());
+        assert_eq!(addressed(&to_both, &facts), ["ops"]);
+        let mention_only = ChannelPolicy {
+            thread_policy: ThreadPolicy::Mention,
+            ..policy()
+        };
+        assert!(addressed_agents(&follow_up, &facts, &mention_only).is_empty());
+    }
+
+    #[test]
+    fn bots_and_the_platform_address_nobody_unless_allowed() {
+        for kind in [SenderKind::Bot, SenderKind::System] {
+            let mut other = message("kael, hi");
+            other.sender.kind = kind;
+            assert!(
+                addressed(&other, &MessageFacts::default()).is_empty(),
+                "{kind:?}"
+            );
+        }
+        let mut own = message("kael, hi");
+        own.sender.id = "UBOT".into();
+        assert!(addressed(&own, &MessageFacts::default()).is_empty());
+        let mut peer = message("kael, hi");
+        peer.sender.kind = SenderKind::Bot;
+        let allowed = ChannelPolicy {
+            allow_bots: crate::capture::policy::AllowList::new(vec!["U1".into()]),
+            ..policy()
+        };
+        assert_eq!(
+            addressed_agents(&peer, &MessageFacts::default(), &allowed),
+            [agent("kael")]
+        );
+    }
+}

@@ -122,3 +122,133 @@ fn opens_thread(message: &InboundMessage, kind: Option<ChatKind>, policy: &Chann
             Some(ChatKind::Direct | ChatKind::GroupDirect | ChatKind::Broadcast)
         )
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use vocative_channels::markup::mention_token;
+
+    use super::*;
+    use crate::capture::policy::AllowList;
+    use crate::capture::testing::{agent, message, policy};
+
+    const NOW_MS: i64 = 1_000_500;
+
+    fn mention() -> InboundMessage {
+        message(&format!("{} hi", mention_token("UBOT")))
+    }
+
+    fn decide(message: &InboundMessage, facts: &MessageFacts, policy: &ChannelPolicy) -> Verdict {
+        judge(message, facts, policy, message.sent_at_ms, NOW_MS)
+    }
+
+    #[test]
+    fn a_mention_in_a_channel_runs_and_opens_a_thread() {
+        let verdict = decide(&mention(), &MessageFacts::default(), &policy());
+        let expected = Verdict {
+            is_admitted: true,
+            addressed_to: vec![agent("kael")],
+            runs: RunVerdict::Run,
+            opens_thread: true,
+            not_before_ms: 0,
+            notice: None,
+        };
+        assert_eq!(verdict, expected);
+    }
+
+    #[test]
+    fn an_old_trigger_is_captured_and_not_answered() {
+        let mut late = policy();
+        late.limits.max_trigger_age_ms = 400;
+        let verdict = decide(&mention(), &MessageFacts::default(), &late);
+        assert_eq!(
+            (verdict.is_admitted, verdict.runs),
+            (true, RunVerdict::TooOld)
+        );
+    }
+
+    #[test]
+    fn a_limit_is_told_once_an_hour() {
+        let mut facts = MessageFacts {
+            runs_by_person_last_hour: 60,
+            ..MessageFacts::default()
+        };
+        let verdict = decide(&mention(), &facts, &policy());
+        assert_eq!(verdict.runs, RunVerdict::LimitMet);
+        assert_eq!(
+            verdict.notice.map(|notice| notice.kind),
+            Some(NoticeKind::LimitMet)
+        );
+        facts.limit_notice_at_ms = Some(NOW_MS - 3_599_999);
+        assert_eq!(decide(&mention(), &facts, &policy()).notice, None);
+        facts.limit_notice_at_ms = Some(NOW_MS - 3_600_000);
+        assert!(decide(&mention(), &facts, &policy()).notice.is_some());
+        assert_eq!(decide(&message("chatter"), &facts, &policy()).notice, None);
+    }
+
+    #[test]
+    fn two_bots_come_to_rest() {
+        let mut allowed = policy();
+        allowed.allow_bots = AllowList::new(vec!["*".into()]);
+        allowed.limits.runs_per_hour_person = 0;
+        let mut bot = mention();
+        bot.sender.kind = SenderKind::Bot;
+        let facts = |runs| MessageFacts {
+            runs_by_person_last_hour: runs,
+            ..Default::default()
+        };
+        assert_eq!(decide(&bot, &facts(9), &allowed).runs, RunVerdict::Run);
+        assert_eq!(
+            decide(&bot, &facts(10), &allowed).runs,
+            RunVerdict::LimitMet
+        );
+    }
+
+    #[test]
+    fn outside_access_nothing_is_stored_and_one_polite_line_is_said() {
+        let mut closed = policy();
+        closed.allow_chats = AllowList::default();
+        let first = decide(&mention(), &MessageFacts::default(), &closed);
+        assert!(!first.is_admitted && first.addressed_to.is_empty());
+        assert_eq!(
+            first.notice.map(|notice| notice.kind),
+            Some(NoticeKind::NotServed)
+        );
+        let told = MessageFacts {
+            refused_notice_at_ms: Some(1),
+            ..MessageFacts::default()
+        };
+        assert_eq!(decide(&mention(), &told, &closed).notice, None);
+        assert_eq!(
+            decide(&message("hi"), &MessageFacts::default(), &closed).notice,
+            None
+        );
+    }
+
+    #[test]
+    fn an_album_waits_for_its_items() {
+        let mut album = mention();
+        album.album = Some("a1".into());
+        let verdict = decide(&album, &MessageFacts::default(), &policy());
+        assert_eq!(verdict.not_before_ms, NOW_MS + 1_000);
+    }
+
+    #[test]
+    fn direct_group_direct_and_threaded_messages_open_no_thread() {
+        let opens = |change: &dyn Fn(&mut InboundMessage)| {
+            let mut message = mention();
+            change(&mut message);
+            decide(&message, &MessageFacts::default(), &policy()).opens_thread
+        };
+        assert!(opens(&|_| ()));
+        assert!(opens(&|message| message.place.kind = None));
+        assert!(!opens(
+            &|message| message.place.kind = Some(ChatKind::Direct)
+        ));
+        assert!(!opens(
+            &|message| message.place.kind = Some(ChatKind::GroupDirect)
+        ));
+        assert!(!opens(&|message| message.place.thread = Some("1.0".into())));
+        assert!(!opens(&|message| message.place.topic = Some("7".into())));
+    }
+}

@@ -13,3 +13,6 @@ pub mod judge;
 pub mod policy;
 pub mod reply;
 pub mod speech;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod testing;
