@@ -5,6 +5,8 @@
 //! bug would hide. Reading order: `wire`, `slack`, `telegram`, `model`, `control`.
 
 pub mod model;
+mod probe;
+pub mod selfcheck;
 pub mod slack;
 pub mod telegram;
 pub mod wire;
