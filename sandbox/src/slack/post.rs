@@ -1,0 +1,169 @@
+//! One message of a loopback room, and its JSON.
+//!
+//! Pure; knows nothing of sockets or methods.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+/// A message as the people in the room see it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct SlackPost {
+    /// Identity within the channel.
+    pub ts: String,
+    /// Root of the thread that it was posted into; none at top level.
+    pub thread_ts: Option<String>,
+    /// Author, unless it is an old-style bot post.
+    pub user: Option<String>,
+    /// `B…` when an app posted it.
+    pub bot_id: Option<String>,
+    /// `A…` when an app posted it.
+    pub app_id: Option<String>,
+    /// Home workspace of the author.
+    pub user_team: Option<String>,
+    /// Message subtype.
+    pub subtype: Option<String>,
+    /// Text in wire form.
+    pub text: String,
+    /// Blocks, as posted.
+    pub blocks: Option<Value>,
+    /// Attachments, as posted or unfurled.
+    pub attachments: Option<Value>,
+    /// File objects.
+    pub files: Vec<Value>,
+    /// Message metadata.
+    pub metadata: Option<Value>,
+    /// Who edited it and at which ts.
+    pub edited: Option<(String, String)>,
+    /// Whether it was deleted.
+    pub deleted: bool,
+    /// Name shown instead of the author's.
+    pub username: Option<String>,
+    /// Set by Slack's own clients.
+    pub client_msg_id: Option<String>,
+    /// People by reaction name.
+    pub reactions: BTreeMap<String, Vec<String>>,
+    /// When history starts to show it, in milliseconds since the Unix epoch.
+    pub visible_at_ms: i64,
+}
+
+impl SlackPost {
+    /// Whether it shows at the top level of its channel.
+    #[must_use]
+    pub fn is_top_level(&self) -> bool {
+        match &self.thread_ts {
+            None => true,
+            Some(root) => *root == self.ts || self.subtype.as_deref() == Some("thread_broadcast"),
+        }
+    }
+
+    /// Whether it is a reply in this thread.
+    #[must_use]
+    pub fn is_reply_in(&self, root_ts: &str) -> bool {
+        self.thread_ts.as_deref() == Some(root_ts) && self.ts != root_ts
+    }
+
+    /// The message object, without metadata and thread counters.
+    #[must_use]
+    pub fn to_json(&self, team_id: &str, bot_name: &str) -> Map<String, Value> {
+        let mut message = Map::new();
+        let mut put = |name: &str, value: Value| {
+            if !value.is_null() {
+                message.insert(name.to_owned(), value);
+            }
+        };
+        put("type", json!("message"));
+        put("subtype", json!(self.subtype));
+        put("user", json!(self.user));
+        put("text", json!(self.text));
+        put("ts", json!(self.ts));
+        put("thread_ts", json!(self.thread_ts));
+        put("client_msg_id", json!(self.client_msg_id));
+        put("team", json!(team_id));
+        put("username", json!(self.username));
+        put("blocks", json!(self.blocks));
+        put("attachments", json!(self.attachments));
+        if self.subtype.as_deref() != Some("bot_message") && self.bot_id.is_none() {
+            put("user_team", json!(self.user_team));
+            put("source_team", json!(self.user_team));
+        }
+        if !self.files.is_empty() {
+            put("files", json!(self.files));
+            put("upload", json!(true));
+        }
+        if let Some((user, ts)) = &self.edited {
+            put("edited", json!({"user": user, "ts": ts}));
+        }
+        put("bot_id", json!(self.bot_id));
+        put("app_id", json!(self.app_id));
+        if let (Some(bot_id), Some(app_id), None) = (&self.bot_id, &self.app_id, &self.username) {
+            put(
+                "bot_profile",
+                json!({"id": bot_id, "name": bot_name, "app_id": app_id, "team_id": team_id,
+                       "icons": {}, "updated": 1_700_000_000, "deleted": false}),
+            );
+        }
+        if !self.reactions.is_empty() {
+            put("reactions", self.reactions_json());
+        }
+        message
+    }
+
+    fn reactions_json(&self) -> Value {
+        let list: Vec<Value> = self
+            .reactions
+            .iter()
+            .map(|(name, users)| json!({"name": name, "users": users, "count": users.len()}))
+            .collect();
+        Value::Array(list)
+    }
+}
+
+/// A message that only one person sees.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SlackEphemeral {
+    /// Where.
+    pub channel: String,
+    /// For whom.
+    pub user: String,
+    /// In which thread.
+    pub thread_ts: Option<String>,
+    /// Its `message_ts`.
+    pub ts: String,
+    /// Text in wire form.
+    pub text: String,
+    /// Blocks, as posted.
+    pub blocks: Option<Value>,
+}
+
+/// What a person posts; everything but channel, user and text may be left at its default.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct UserPost {
+    /// Id or name.
+    pub channel: String,
+    /// Id or name of the author.
+    pub user: String,
+    /// Text in wire form (already escaped).
+    pub text: String,
+    /// Root of the thread to reply in.
+    pub thread_ts: Option<String>,
+    /// Message subtype (`me_message`, `file_share`, `bot_message`, …).
+    pub subtype: Option<String>,
+    /// File objects.
+    pub files: Vec<Value>,
+    /// Posts as this bot instead of as a person.
+    pub bot_id: Option<String>,
+    /// Whether a reply also shows in the channel (`thread_broadcast`).
+    pub broadcast: bool,
+    /// Instead of a made-up one.
+    pub client_msg_id: Option<String>,
+    /// Instead of the author's home workspace.
+    pub user_team: Option<String>,
+    /// Metadata of the message.
+    pub metadata: Option<Value>,
+    /// Blocks instead of the made-up `rich_text` mirror; `[]` for none.
+    pub blocks: Option<Value>,
+    /// Shown name of a `bot_message`.
+    pub username: Option<String>,
+}

@@ -1,0 +1,516 @@
+//! The handle of a running loopback Slack: start it, act as people, watch the room, stop it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{any, get};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+use super::control;
+use super::cut::{Cut, CutListener};
+use super::deliveries::{AckedEnvelope, Command, EnvelopeKind};
+use super::events::{self, Event};
+use super::faults::SlackFaults;
+use super::post::{SlackEphemeral, SlackPost, UserPost};
+use super::socket;
+use super::state::{Core, Shared, SlackStatus};
+use super::text::typed_to_wire;
+use super::web;
+use super::world::SlackWorld;
+use crate::wire::WireLog;
+
+/// Largest request body, in bytes.
+const BODY_BYTES_MAX: usize = 4 << 20;
+
+/// A click on a button.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BlockAction {
+    /// Id or name.
+    pub channel: String,
+    /// Id or name of the person who clicks.
+    pub user: String,
+    /// The message that holds the button.
+    pub message_ts: String,
+    /// Of the button's block.
+    pub block_id: String,
+    /// Of the button.
+    pub action_id: String,
+    /// Of the button.
+    pub value: String,
+}
+
+/// A running loopback Slack. Dropping it stops it.
+pub struct SlackServer {
+    pub(super) shared: Arc<Shared>,
+    addr: SocketAddr,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Drop for SlackServer {
+    fn drop(&mut self) {
+        self.shared.stop.cancel();
+    }
+}
+
+/// Starting and stopping.
+impl SlackServer {
+    /// Listens on `addr` (port 0 picks one) and serves until it is stopped.
+    ///
+    /// # Errors
+    /// When the address can't be bound.
+    pub async fn start(world: SlackWorld, addr: SocketAddr, wire: WireLog) -> io::Result<Self> {
+        let listener = TcpListener::bind(addr).await?;
+        let addr = listener.local_addr()?;
+        let shared = Arc::new(Shared::new(world, addr, wire));
+        let router = Router::new()
+            .route("/api/{method}", any(web::api))
+            .route("/link/", get(socket::link))
+            .merge(control::routes())
+            .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+            .with_state(shared.clone());
+        let listener = CutListener::new(listener, shared.stop.clone());
+        let stop = shared.stop.clone();
+        let serving = tokio::spawn(async move {
+            let service = router.into_make_service_with_connect_info::<Cut>();
+            let serve = axum::serve(listener, service)
+                .with_graceful_shutdown(async move { stop.cancelled().await });
+            if let Err(error) = serve.await {
+                tracing::warn!(%error, "the loopback Slack ended early");
+            }
+        });
+        let retrying = tokio::spawn(socket::run_retries(shared.clone()));
+        Ok(Self {
+            shared,
+            addr,
+            tasks: vec![serving, retrying],
+        })
+    }
+
+    /// Where Web API calls go, for example `http://127.0.0.1:4000/api/`.
+    #[must_use]
+    pub fn api_url(&self) -> String {
+        format!("http://{}/api/", self.addr)
+    }
+
+    /// The address it listens on.
+    #[must_use]
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Cuts every connection and frees the port.
+    pub async fn stop(mut self) {
+        self.shared.stop.cancel();
+        for task in self.tasks.drain(..) {
+            // A task that panicked has nothing left to stop.
+            let _ = task.await;
+        }
+    }
+}
+
+/// Acting as people.
+///
+/// # Panics
+/// These methods panic when a channel, a user or a message is not in this world: that is a mistake
+/// of the test. [`SlackServer::try_post`] gives an error instead.
+impl SlackServer {
+    /// Posts text in wire form (already escaped, mentions as `<@U…>`); gives its ts.
+    pub fn post(&self, channel: &str, user: &str, text: &str) -> String {
+        self.post_with(plain_post(channel, user, text))
+    }
+
+    /// Posts what a person types: `@vocative` becomes a mention, `& < >` are escaped; gives its ts.
+    pub fn say(&self, channel: &str, user: &str, typed: &str) -> String {
+        self.post(channel, user, &self.typed(typed))
+    }
+
+    /// Replies in a thread, text in wire form; gives its ts.
+    pub fn reply(&self, channel: &str, user: &str, thread_ts: &str, text: &str) -> String {
+        self.post_with(UserPost {
+            thread_ts: Some(thread_ts.to_owned()),
+            ..plain_post(channel, user, text)
+        })
+    }
+
+    /// Replies in a thread with what a person types; gives its ts.
+    pub fn say_in(&self, channel: &str, user: &str, thread_ts: &str, typed: &str) -> String {
+        self.reply(channel, user, thread_ts, &self.typed(typed))
+    }
+
+    /// Posts anything a person or another bot can post; gives its ts.
+    pub fn post_with(&self, post: UserPost) -> String {
+        self.try_post(post).expect("the post fits this world")
+    }
+
+    /// Posts, or says in a sentence why that can't be.
+    ///
+    /// # Errors
+    /// When the channel or the author is unknown, or the channel is archived.
+    pub fn try_post(&self, post: UserPost) -> Result<String, String> {
+        let knobs = self.shared.faults.knobs();
+        self.shared.change(|core| {
+            let (ts, events) = core.user_post(post, &knobs)?;
+            self.shared.emit(core, events);
+            Ok(ts)
+        })
+    }
+
+    /// What a person types, in wire form.
+    #[must_use]
+    pub fn typed(&self, typed: &str) -> String {
+        self.shared.read(|core| typed_to_wire(&core.world, typed))
+    }
+
+    /// Edits a message; text in wire form.
+    pub fn edit(&self, channel: &str, ts: &str, text: &str) {
+        let knobs = self.shared.faults.knobs();
+        self.act(|core| core.user_edit(channel, ts, text, &knobs));
+    }
+
+    /// Deletes a message.
+    pub fn delete(&self, channel: &str, ts: &str) {
+        self.act(|core| core.delete(channel, ts));
+    }
+
+    /// Unfurls a link: a `message_changed` with attachments that nobody edited.
+    pub fn unfurl(&self, channel: &str, ts: &str, attachments: Value) {
+        self.act(|core| core.hidden_change(channel, ts, Some(attachments)));
+    }
+
+    /// Sends the `message_changed` of a root whose reply counters moved.
+    pub fn count_replies(&self, channel: &str, root_ts: &str) {
+        self.act(|core| core.hidden_change(channel, root_ts, None));
+    }
+
+    /// Renames a channel.
+    pub fn rename_channel(&self, channel: &str, name: &str) {
+        self.act(|core| core.rename(channel, name));
+    }
+
+    /// Invites the bot into a channel.
+    pub fn invite_bot(&self, channel: &str, by: &str) {
+        self.act(|core| core.set_bot_membership(channel, by, true));
+    }
+
+    /// Removes the bot from a channel.
+    pub fn remove_bot(&self, channel: &str, by: &str) {
+        self.act(|core| core.set_bot_membership(channel, by, false));
+    }
+
+    /// Archives or unarchives a channel.
+    pub fn archive_channel(&self, channel: &str, by: &str, archived: bool) {
+        self.act(|core| {
+            let id = core.channel(channel)?.id;
+            core.channel_mut(&id).archived = archived;
+            let event_ts = core.next_ts();
+            let kind = if archived {
+                "channel_archive"
+            } else {
+                "channel_unarchive"
+            };
+            let inner = json!({"type": kind, "channel": id, "user": by, "event_ts": event_ts});
+            Ok(vec![events::plain(&core.world, inner)])
+        });
+    }
+
+    /// Adds a reaction.
+    pub fn react(&self, channel: &str, user: &str, ts: &str, reaction: &str) {
+        self.act(|core| core.react((channel, ts), user, reaction, true));
+    }
+
+    /// Removes a reaction.
+    pub fn unreact(&self, channel: &str, user: &str, ts: &str, reaction: &str) {
+        self.act(|core| core.react((channel, ts), user, reaction, false));
+    }
+
+    /// Types a slash command.
+    pub fn slash_command(&self, channel: &str, user: &str, command: &str, text: &str) {
+        self.try_slash_command(channel, user, command, text)
+            .expect("the command fits this world");
+    }
+
+    pub(super) fn try_slash_command(
+        &self,
+        channel: &str,
+        user: &str,
+        command: &str,
+        text: &str,
+    ) -> Result<(), String> {
+        slash_command(&self.shared, [channel, user, command, text])
+    }
+
+    /// Clicks a button.
+    pub fn block_action(&self, action: &BlockAction) {
+        self.shared.change(|core| {
+            let payload = block_action_payload(core, action).expect("the click fits this world");
+            let plan = self.shared.faults.knobs().retry;
+            let kind = EnvelopeKind::Interactive;
+            core.deliveries.submit(kind, payload, None, &plan);
+        });
+    }
+
+    /// Sends an inner event object as it is, whatever the subscriptions.
+    pub fn raw_event(&self, inner: Value) {
+        let now_s = crate::wire::now_ms() / 1_000;
+        let payload =
+            |core: &Core| events::plain(&core.world, inner).into_payload(&core.world, now_s);
+        let payload = self.shared.read(payload);
+        self.raw_payload(payload);
+    }
+
+    /// Sends a whole `events_api` payload as it is (`app_rate_limited` has no inner event).
+    pub fn raw_payload(&self, payload: Value) {
+        let plan = self.shared.faults.knobs().retry;
+        let fault = self.shared.faults.take_event();
+        self.shared.change(|core| {
+            let kind = EnvelopeKind::EventsApi;
+            core.deliveries.submit(kind, payload, fault, &plan);
+        });
+    }
+
+    /// Sends a text frame as it is, on every open socket.
+    pub fn raw_frame(&self, text: &str) {
+        self.tell_all(|| Command::Frame {
+            name: "raw".to_owned(),
+            text: text.to_owned(),
+        });
+    }
+
+    fn act(&self, act: impl FnOnce(&mut Core) -> Result<Vec<Event>, String>) {
+        self.shared.change(|core| {
+            let events = act(core).expect("the act fits this world");
+            self.shared.emit(core, events);
+        });
+    }
+}
+
+/// The sockets.
+impl SlackServer {
+    /// Sends `disconnect` with this reason to every socket and ends them as Slack would.
+    pub fn disconnect(&self, reason: &str) {
+        socket::disconnect(&self.shared, reason);
+    }
+
+    /// Closes every socket with a Close frame and no warning.
+    pub fn close_sockets(&self) {
+        self.tell_all(|| Command::Close);
+    }
+
+    /// Resets the connection of every socket.
+    pub fn abort_sockets(&self) {
+        self.tell_all(|| Command::Abort);
+    }
+
+    /// Makes every open socket go silent: no pongs, no events, no end.
+    pub fn stall_sockets(&self) {
+        self.tell_all(|| Command::Stall);
+    }
+
+    /// Holds the next `count` events back and then sends them in reverse order.
+    pub fn reorder_next(&self, count: usize) {
+        self.shared
+            .change(|core| core.deliveries.reorder_next(count));
+    }
+
+    /// Sends every unacknowledged event again at once, as a retry.
+    pub fn redeliver_unacked_now(&self) {
+        let plan = self.shared.faults.knobs().retry;
+        self.shared
+            .change(|core| core.deliveries.redeliver_all(&plan));
+    }
+
+    fn tell_all(&self, command: impl Fn() -> Command) {
+        self.shared.change(|core| {
+            core.deliveries.tell_all(command);
+        });
+    }
+}
+
+/// Watching.
+impl SlackServer {
+    /// What the people in a channel see, oldest first; deleted ones are marked.
+    #[must_use]
+    pub fn posts(&self, channel: &str) -> Vec<SlackPost> {
+        self.shared.read(|core| posts_of(core, channel))
+    }
+
+    /// Waits for a post that `is_wanted` accepts.
+    pub async fn wait_for_post(
+        &self,
+        channel: &str,
+        is_wanted: impl Fn(&SlackPost) -> bool,
+        timeout: Duration,
+    ) -> Option<SlackPost> {
+        let find = |core: &Core| posts_of(core, channel).into_iter().find(&is_wanted);
+        self.shared.wait_for(timeout, find).await
+    }
+
+    /// Messages that only one person sees.
+    #[must_use]
+    pub fn ephemerals(&self) -> Vec<SlackEphemeral> {
+        self.shared.read(|core| core.ephemerals.clone())
+    }
+
+    /// Every status line that was set, oldest first.
+    #[must_use]
+    pub fn statuses(&self) -> Vec<SlackStatus> {
+        self.shared.read(|core| core.statuses.clone())
+    }
+
+    /// Sockets that are open, stalled ones included.
+    #[must_use]
+    pub fn open_sockets(&self) -> usize {
+        self.shared.read(|core| core.deliveries.open_sockets())
+    }
+
+    /// Envelopes that are neither acknowledged nor lost.
+    #[must_use]
+    pub fn unacked(&self) -> usize {
+        self.shared.read(|core| core.deliveries.unacked())
+    }
+
+    /// Envelopes that were acknowledged, in the order of their acknowledgements.
+    #[must_use]
+    pub fn acked_envelopes(&self) -> Vec<AckedEnvelope> {
+        self.shared.read(|core| core.deliveries.acked().to_vec())
+    }
+
+    /// Payloads that were dropped by a fault or never acknowledged.
+    #[must_use]
+    pub fn lost_payloads(&self) -> Vec<Value> {
+        self.shared.read(|core| core.deliveries.lost().to_vec())
+    }
+
+    /// What the client sent that it should not have, as sentences.
+    #[must_use]
+    pub fn violations(&self) -> Vec<String> {
+        self.shared
+            .read(|core| core.deliveries.violations().to_vec())
+    }
+
+    /// Waits until at least `count` sockets are open.
+    pub async fn wait_for_socket(&self, count: usize, timeout: Duration) -> bool {
+        let enough = |core: &Core| (core.deliveries.open_sockets() >= count).then_some(());
+        self.shared.wait_for(timeout, enough).await.is_some()
+    }
+
+    /// Waits until exactly `count` sockets are open.
+    pub async fn wait_for_socket_count(&self, count: usize, timeout: Duration) -> bool {
+        let exact = |core: &Core| (core.deliveries.open_sockets() == count).then_some(());
+        self.shared.wait_for(timeout, exact).await.is_some()
+    }
+
+    /// Waits until nothing waits for an acknowledgement.
+    pub async fn wait_until_all_acked(&self, timeout: Duration) -> bool {
+        let none = |core: &Core| (core.deliveries.unacked() == 0).then_some(());
+        self.shared.wait_for(timeout, none).await.is_some()
+    }
+
+    /// The scripted faults.
+    #[must_use]
+    pub fn faults(&self) -> &SlackFaults {
+        &self.shared.faults
+    }
+
+    /// The world as it is.
+    #[must_use]
+    pub fn world(&self) -> SlackWorld {
+        self.shared.read(|core| core.world.clone())
+    }
+
+    /// Changes the world: scopes, tokens, people, channels. Emits no events.
+    pub fn change_world(&self, change: impl FnOnce(&mut SlackWorld)) {
+        self.shared.change(|core| change(&mut core.world));
+    }
+}
+
+pub(super) fn posts_of(core: &Core, channel: &str) -> Vec<SlackPost> {
+    let id = core.world.channel(channel).map(|channel| &channel.id);
+    let posts = id.and_then(|id| core.posts.get(id));
+    posts.cloned().unwrap_or_default()
+}
+
+fn plain_post(channel: &str, user: &str, text: &str) -> UserPost {
+    UserPost {
+        channel: channel.to_owned(),
+        user: user.to_owned(),
+        text: text.to_owned(),
+        ..UserPost::default()
+    }
+}
+
+/// Sends a slash command: channel, user, command, text.
+pub(super) fn slash_command(shared: &Shared, words: [&str; 4]) -> Result<(), String> {
+    let [channel, user, command, text] = words;
+    let plan = shared.faults.knobs().retry;
+    shared.change(|core| {
+        let place = core.channel(channel)?;
+        let person = core.world.user(user);
+        let person = person.ok_or_else(|| format!("no user {user} in this world"))?;
+        let world = &core.world;
+        let domain = web::domain(world);
+        let payload = json!({
+            "token": "legacy", "team_id": world.team_id, "team_domain": domain,
+            "channel_id": place.id, "channel_name": place.name, "user_id": person.id,
+            "user_name": person.name, "command": command, "text": text,
+            "api_app_id": world.app_id, "is_enterprise_install": "false",
+            "response_url": response_url(core, "commands"), "trigger_id": trigger_id(),
+        });
+        let kind = EnvelopeKind::SlashCommands;
+        core.deliveries.submit(kind, payload, None, &plan);
+        Ok(())
+    })
+}
+
+fn block_action_payload(core: &mut Core, action: &BlockAction) -> Result<Value, String> {
+    let place = core.channel(&action.channel)?;
+    let action_ts = core.next_ts();
+    let world = &core.world;
+    let person = world.user(&action.user);
+    let person = person.ok_or_else(|| format!("no user {} in this world", action.user))?;
+    let post = core.post(&place.id, &action.message_ts);
+    let post = post.ok_or_else(|| "message_not_found".to_owned())?;
+    let mut container = json!({
+        "type": "message", "message_ts": post.ts, "channel_id": place.id, "is_ephemeral": false,
+    });
+    if let Some(thread_ts) = &post.thread_ts {
+        container["thread_ts"] = json!(thread_ts);
+    }
+    Ok(json!({
+        "type": "block_actions",
+        "user": {"id": person.id, "username": person.name, "name": person.name,
+                 "team_id": person.team_id},
+        "api_app_id": world.app_id, "token": "legacy", "container": container,
+        "trigger_id": trigger_id(),
+        "team": {"id": world.team_id, "domain": web::domain(world)},
+        "enterprise": null, "is_enterprise_install": false,
+        "channel": {"id": place.id, "name": place.name},
+        "message": post.to_json(&world.team_id, &world.bot_name),
+        "state": {"values": {}},
+        "response_url": response_url(core, "actions"),
+        "actions": [{
+            "type": "button", "action_id": action.action_id, "block_id": action.block_id,
+            "value": action.value, "text": {"type": "plain_text", "text": action.action_id},
+            "action_ts": action_ts,
+        }],
+    }))
+}
+
+fn trigger_id() -> String {
+    format!("111.222.{}", Uuid::new_v4().simple())
+}
+
+fn response_url(core: &Core, kind: &str) -> String {
+    let (addr, team) = (core.addr, &core.world.team_id);
+    format!(
+        "http://{addr}/hooks/{kind}/{team}/{}",
+        Uuid::new_v4().simple()
+    )
+}

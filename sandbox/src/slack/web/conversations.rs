@@ -1,0 +1,346 @@
+//! Reading rooms: `conversations.*`.
+//!
+//! History shows thread roots and broadcasts, never plain replies; metadata only when it is asked
+//! for (slack.md §5.4).
+
+use serde_json::{Map, Value, json};
+
+use super::super::events::message_object;
+use super::super::faults::SlackKnobs;
+use super::super::post::SlackPost;
+use super::super::state::Core;
+use super::super::world::{ChannelKind, SlackChannel};
+use super::call::Call;
+use super::{ApiError, Outcome, Reply};
+use crate::wire::now_ms;
+
+/// Default and largest page of `conversations.history`.
+const HISTORY_PAGE: (usize, usize) = (100, 999);
+/// Default and largest page of `conversations.replies`.
+const REPLIES_PAGE: (usize, usize) = (1_000, 1_000);
+/// Default and largest page of `conversations.list` and `conversations.members`.
+const LIST_PAGE: (usize, usize) = (100, 999);
+
+pub(super) fn info(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+    let channel = seen(core, call, "read")?;
+    let with_count = call.flag("include_num_members");
+    let shown = channel_json(core, &channel, with_count);
+    Ok(Reply::of(json!({"channel": shown})))
+}
+
+pub(super) fn history(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+    let channel = joined(core, call)?;
+    let window = Window::of(call)?;
+    let posts = core.posts.get(&channel.id).map_or(&[][..], Vec::as_slice);
+    let now = now_ms();
+    let rows: Vec<Value> = posts
+        .iter()
+        .rev()
+        .filter(|post| post.is_top_level() && post.visible_at_ms <= now)
+        .filter(|post| window.holds(&post.ts))
+        .filter_map(|post| row(core, &channel, post, call))
+        .collect();
+    let (messages, next_cursor) = page(call, &rows, HISTORY_PAGE.0, HISTORY_PAGE.1)?;
+    let mut reply = json!({
+        "messages": messages, "has_more": !next_cursor.is_empty(), "pin_count": 0,
+    });
+    if !next_cursor.is_empty() {
+        reply["response_metadata"] = json!({"next_cursor": next_cursor});
+    }
+    Ok(Reply::of(reply))
+}
+
+pub(super) fn replies(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+    let channel = joined(core, call)?;
+    let ts = required(call, "ts")?;
+    let window = Window::of(call)?;
+    let now = now_ms();
+    let root = core
+        .post(&channel.id, &ts)
+        .filter(|post| post.visible_at_ms <= now)
+        .and_then(|post| row(core, &channel, post, call))
+        .ok_or_else(|| ApiError::new("thread_not_found"))?;
+    let mut rows = vec![root];
+    let replies = core.replies(&channel.id, &ts);
+    rows.extend(
+        replies
+            .filter(|post| post.visible_at_ms <= now && window.holds(&post.ts))
+            .filter_map(|post| row(core, &channel, post, call)),
+    );
+    let (messages, next_cursor) = page(call, &rows, REPLIES_PAGE.0, REPLIES_PAGE.1)?;
+    let mut reply = json!({"messages": messages, "has_more": !next_cursor.is_empty()});
+    if !next_cursor.is_empty() {
+        reply["response_metadata"] = json!({"next_cursor": next_cursor});
+    }
+    Ok(Reply::of(reply))
+}
+
+pub(super) fn list(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+    let types = call.given("types").unwrap_or("public_channel".to_owned());
+    let types: Vec<&str> = types.split(',').map(str::trim).collect();
+    for wanted in &types {
+        let scope = match *wanted {
+            "public_channel" => "channels:read",
+            "private_channel" => "groups:read",
+            "mpim" => "mpim:read",
+            "im" => "im:read",
+            _ => return Err(ApiError::new("invalid_types")),
+        };
+        if !core.world.has_scope(scope) {
+            return Err(ApiError::missing_scope(core, scope));
+        }
+    }
+    let rows: Vec<Value> = core
+        .world
+        .channels
+        .iter()
+        .filter(|channel| types.contains(&channel.kind.list_type()))
+        .filter(|channel| channel.kind == ChannelKind::Public || channel.bot_is_member)
+        .filter(|channel| !(call.flag("exclude_archived") && channel.archived))
+        .map(|channel| channel_json(core, channel, true))
+        .collect();
+    let (channels, next_cursor) = page(call, &rows, LIST_PAGE.0, LIST_PAGE.1)?;
+    Ok(Reply::of(json!({
+        "channels": channels, "response_metadata": {"next_cursor": next_cursor},
+    })))
+}
+
+pub(super) fn members(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+    let channel = seen(core, call, "read")?;
+    let rows = member_ids(core, &channel);
+    let (members, next_cursor) = page(call, &rows, LIST_PAGE.0, LIST_PAGE.1)?;
+    Ok(Reply::of(json!({
+        "members": members, "response_metadata": {"next_cursor": next_cursor},
+    })))
+}
+
+pub(super) fn open(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+    if let Some(id) = call.given("channel") {
+        let channel = core.world.channels.iter().find(|channel| channel.id == id);
+        let channel = channel.ok_or_else(|| ApiError::new("channel_not_found"))?;
+        return Ok(Reply::of(json!({"channel": {"id": channel.id}})));
+    }
+    let users = required(call, "users")?;
+    let users: Vec<&str> = users.split(',').map(str::trim).collect();
+    for id in &users {
+        let known = core.world.users.iter().find(|user| user.id == *id);
+        let known = known.ok_or_else(|| ApiError::new("user_not_found"))?;
+        if known.bot.is_some() {
+            return Err(ApiError::new("cannot_dm_bot"));
+        }
+    }
+    let [user] = users[..] else {
+        // Group chats are made by people in this world.
+        return Err(ApiError::missing_scope(core, "mpim:write"));
+    };
+    if !core.world.has_scope("im:write") {
+        return Err(ApiError::missing_scope(core, "im:write"));
+    }
+    let channel = core.direct_chat(user);
+    let shown = match call.flag("return_im") {
+        true => channel_json(core, &channel, false),
+        false => json!({"id": channel.id}),
+    };
+    Ok(Reply::of(json!({"channel": shown})))
+}
+
+/// The channel that a call names, when the bot can see it and has the scope for its kind.
+fn seen(core: &Core, call: &Call, right: &str) -> Result<SlackChannel, ApiError> {
+    let id = required(call, "channel")?;
+    let channels = core.world.channels.iter();
+    let channel = channels
+        .clone()
+        .find(|channel| channel.id == id)
+        .filter(|channel| channel.kind == ChannelKind::Public || channel.bot_is_member)
+        .ok_or_else(|| ApiError::new("channel_not_found"))?;
+    let scope = format!("{}:{right}", channel.kind.scope_prefix());
+    if !core.world.has_scope(&scope) {
+        return Err(ApiError::missing_scope(core, &scope));
+    }
+    Ok(channel.clone())
+}
+
+/// The channel whose messages the bot may read.
+fn joined(core: &Core, call: &Call) -> Result<SlackChannel, ApiError> {
+    let channel = seen(core, call, "history")?;
+    match channel.bot_is_member {
+        true => Ok(channel),
+        false => Err(ApiError::new("not_in_channel")),
+    }
+}
+
+/// An argument without which Slack refuses the call.
+pub(super) fn required(call: &Call, name: &str) -> Result<String, ApiError> {
+    call.given(name).ok_or_else(|| {
+        let sentence = format!("missing required field: {name}");
+        ApiError::new("invalid_arguments").because(&sentence)
+    })
+}
+
+/// One message as history shows it; a deleted root with replies is a placeholder.
+fn row(core: &Core, channel: &SlackChannel, post: &SlackPost, call: &Call) -> Option<Value> {
+    let counters = core.thread_counters(&channel.id, &post.ts);
+    let is_root = !counters.is_empty();
+    if post.deleted {
+        return is_root.then(|| tombstone(post, counters));
+    }
+    let root = post.thread_ts.as_ref();
+    let root = root.and_then(|root_ts| core.post(&channel.id, root_ts));
+    let mut message = message_object(&core.world, post, root);
+    if !call.flag("include_all_metadata") {
+        message.remove("metadata");
+    }
+    message.extend(counters);
+    Some(Value::Object(message))
+}
+
+fn tombstone(post: &SlackPost, counters: Map<String, Value>) -> Value {
+    let mut placeholder = counters;
+    placeholder.insert("type".into(), json!("message"));
+    placeholder.insert("subtype".into(), json!("tombstone"));
+    placeholder.insert("text".into(), json!("This message was deleted."));
+    placeholder.insert("user".into(), json!("USLACKBOT"));
+    placeholder.insert("hidden".into(), json!(true));
+    placeholder.insert("ts".into(), json!(post.ts));
+    Value::Object(placeholder)
+}
+
+/// The `oldest`/`latest` window of a call. Timestamps of one length compare as text.
+struct Window {
+    oldest: Option<String>,
+    latest: Option<String>,
+    inclusive: bool,
+}
+
+impl Window {
+    fn of(call: &Call) -> Result<Self, ApiError> {
+        let bound = |name: &'static str, error: &'static str| match call.given(name) {
+            None => Ok(None),
+            Some(ts) if ts == "0" => Ok(None),
+            Some(ts) => padded(&ts).map(Some).ok_or_else(|| ApiError::new(error)),
+        };
+        Ok(Self {
+            oldest: bound("oldest", "invalid_ts_oldest")?,
+            latest: bound("latest", "invalid_ts_latest")?,
+            inclusive: call.flag("inclusive"),
+        })
+    }
+
+    fn holds(&self, ts: &str) -> bool {
+        let ts = ts.to_owned();
+        let after = match &self.oldest {
+            Some(oldest) => ts > *oldest || (self.inclusive && ts == *oldest),
+            None => true,
+        };
+        let before = match &self.latest {
+            Some(latest) => ts < *latest || (self.inclusive && ts == *latest),
+            None => true,
+        };
+        after && before
+    }
+}
+
+/// A window bound may have fewer decimals than a ts.
+fn padded(ts: &str) -> Option<String> {
+    let (seconds, decimals) = ts.split_once('.').unwrap_or((ts, ""));
+    let digits = |text: &str| text.chars().all(|c| c.is_ascii_digit());
+    let fits = digits(seconds) && digits(decimals) && !seconds.is_empty();
+    (fits && seconds.len() <= 10 && decimals.len() <= 6)
+        .then(|| format!("{seconds:0>10}.{decimals:0<6}"))
+}
+
+/// One page of rows, and the cursor of the next (empty at the end).
+pub(super) fn page(
+    call: &Call,
+    rows: &[Value],
+    default: usize,
+    max: usize,
+) -> Result<(Vec<Value>, String), ApiError> {
+    let limit = match call.given("limit") {
+        None => default,
+        Some(limit) => limit
+            .parse()
+            .ok()
+            .filter(|limit| (1..=max).contains(limit))
+            .ok_or_else(|| ApiError::new("invalid_limit"))?,
+    };
+    let start = match call.given("cursor") {
+        None => 0,
+        Some(cursor) => start_of(&cursor, rows).ok_or_else(|| ApiError::new("invalid_cursor"))?,
+    };
+    let end = rows.len().min(start + limit);
+    let next_cursor = match rows.get(end) {
+        Some(next) => format!("next:{}", identity(next)),
+        None => String::new(),
+    };
+    Ok((rows[start..end].to_vec(), next_cursor))
+}
+
+/// Cursors name the next row, so that rows which arrive meanwhile move nothing.
+fn start_of(cursor: &str, rows: &[Value]) -> Option<usize> {
+    let wanted = cursor.strip_prefix("next:")?;
+    rows.iter().position(|row| identity(row) == wanted)
+}
+
+fn identity(row: &Value) -> &str {
+    row.as_str()
+        .or_else(|| row["ts"].as_str())
+        .or_else(|| row["id"].as_str())
+        .unwrap_or_default()
+}
+
+fn member_ids(core: &Core, channel: &SlackChannel) -> Vec<Value> {
+    let mut ids: Vec<Value> = channel.members.iter().map(|id| json!(id)).collect();
+    if channel.bot_is_member {
+        ids.push(json!(core.world.bot_user_id));
+    }
+    ids
+}
+
+fn channel_json(core: &Core, channel: &SlackChannel, with_count: bool) -> Value {
+    let is_private = channel.kind != ChannelKind::Public;
+    let topic = json!({"value": channel.topic, "creator": "", "last_set": 0});
+    let purpose = json!({"value": channel.purpose, "creator": "", "last_set": 0});
+    if let ChannelKind::Im { user } = &channel.kind {
+        return json!({
+            "id": channel.id, "created": 1_700_000_000, "is_archived": channel.archived,
+            "is_im": true, "is_org_shared": false, "user": user, "is_user_deleted": false,
+            "context_team_id": core.world.team_id, "is_open": true,
+        });
+    }
+    let mut shown = json!({
+        "id": channel.id, "name": channel.name, "name_normalized": channel.name,
+        "is_channel": channel.kind != ChannelKind::Mpim, "is_group": false, "is_im": false,
+        "is_mpim": channel.kind == ChannelKind::Mpim, "is_private": is_private,
+        "is_archived": channel.archived, "is_member": channel.bot_is_member,
+        "is_ext_shared": channel.ext_shared, "is_org_shared": false,
+        "is_shared": channel.ext_shared, "is_general": channel.name == "general",
+        "created": 1_700_000_000, "creator": channel.members.first(),
+        "context_team_id": core.world.team_id, "topic": topic, "purpose": purpose,
+    });
+    if with_count {
+        shown["num_members"] = json!(member_ids(core, channel).len());
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn window_bounds_are_padded_or_refused() {
+        let cases = [
+            ("1763712000.000100", Some("1763712000.000100")),
+            ("1763712000", Some("1763712000.000000")),
+            ("1763712000.5", Some("1763712000.500000")),
+            ("1", Some("0000000001.000000")),
+            ("x", None),
+            ("1763712000.0001001", None),
+            ("", None),
+        ];
+        for (ts, expected) in cases {
+            assert_eq!(padded(ts).as_deref(), expected, "{ts}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The table of methods: token, scopes, tier, encoding, and the function that runs each.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::super::faults::SlackKnobs;
+use super::super::state::Core;
+use super::call::Call;
+use super::{ApiError, Outcome, chat, conversations, directory};
+
+/// Tiers are counted over this window, in seconds.
+const TIER_WINDOW_S: u64 = 60;
+
+/// Which token a method wants.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum TokenKind {
+    Bot,
+    App,
+}
+
+/// One method.
+pub(super) struct Method {
+    name: &'static str,
+    pub(super) token: TokenKind,
+    /// Any of these must be granted; none for no scope.
+    pub(super) scopes: &'static [&'static str],
+    /// Calls in a minute.
+    per_minute_max: usize,
+    takes_json: bool,
+    pub(super) run: fn(&mut Core, &Call, &SlackKnobs) -> Outcome,
+}
+
+const READ: &[&str] = &["channels:read", "groups:read", "mpim:read", "im:read"];
+const HISTORY: &[&str] = &[
+    "channels:history",
+    "groups:history",
+    "mpim:history",
+    "im:history",
+];
+const OPEN: &[&str] = &["im:write", "mpim:write"];
+const WRITE: &[&str] = &["chat:write"];
+const REACT: &[&str] = &["reactions:write"];
+
+/// `Special` methods and their numbers: slack.md §4.1 and §5.3.
+const METHODS: &[Method] = &[
+    bot("auth.test", &[], 600, true, directory::auth_test),
+    Method {
+        name: "apps.connections.open",
+        token: TokenKind::App,
+        scopes: &[],
+        // Tier 1 with its small burst.
+        per_minute_max: 5,
+        takes_json: true,
+        run: directory::connections_open,
+    },
+    bot("chat.postMessage", WRITE, 300, true, chat::post_message),
+    bot("chat.update", WRITE, 50, true, chat::update),
+    bot("chat.delete", WRITE, 50, true, chat::delete),
+    bot("chat.postEphemeral", WRITE, 100, true, chat::post_ephemeral),
+    bot("conversations.info", READ, 50, false, conversations::info),
+    bot(
+        "conversations.history",
+        HISTORY,
+        50,
+        false,
+        conversations::history,
+    ),
+    bot(
+        "conversations.replies",
+        HISTORY,
+        50,
+        false,
+        conversations::replies,
+    ),
+    bot("conversations.list", READ, 20, false, conversations::list),
+    bot(
+        "conversations.members",
+        READ,
+        100,
+        false,
+        conversations::members,
+    ),
+    bot("conversations.open", OPEN, 50, true, conversations::open),
+    bot(
+        "users.info",
+        &["users:read"],
+        100,
+        false,
+        directory::users_info,
+    ),
+    bot(
+        "users.list",
+        &["users:read"],
+        20,
+        false,
+        directory::users_list,
+    ),
+    bot(
+        "bots.info",
+        &["users:read"],
+        50,
+        false,
+        directory::bots_info,
+    ),
+    bot("team.info", &["team:read"], 50, false, directory::team_info),
+    bot("reactions.add", REACT, 50, true, chat::reactions_add),
+    bot("reactions.remove", REACT, 20, true, chat::reactions_remove),
+    bot(
+        "assistant.threads.setStatus",
+        &["assistant:write", "chat:write"],
+        600,
+        true,
+        chat::set_status,
+    ),
+];
+
+const fn bot(
+    name: &'static str,
+    scopes: &'static [&'static str],
+    per_minute_max: usize,
+    takes_json: bool,
+    run: fn(&mut Core, &Call, &SlackKnobs) -> Outcome,
+) -> Method {
+    Method {
+        name,
+        token: TokenKind::Bot,
+        scopes,
+        per_minute_max,
+        takes_json,
+        run,
+    }
+}
+
+/// The method of this name.
+pub(super) fn find(name: &str) -> Option<&'static Method> {
+    METHODS.iter().find(|method| method.name == name)
+}
+
+/// Whether a JSON body of this method is read.
+pub(super) fn takes_json(name: &str) -> bool {
+    find(name).is_none_or(|method| method.takes_json)
+}
+
+/// Counts a call towards its tier.
+pub(super) fn count_call(core: &mut Core, method: &Method) -> Result<(), ApiError> {
+    let window = Duration::from_secs(TIER_WINDOW_S);
+    let calls = core.calls.entry(method.name.to_owned()).or_default();
+    while calls.front().is_some_and(|at| at.elapsed() >= window) {
+        calls.pop_front();
+    }
+    if calls.len() >= method.per_minute_max {
+        let oldest_s = calls.front().map_or(0, |at| at.elapsed().as_secs());
+        return Err(ApiError::rate_limited(
+            TIER_WINDOW_S.saturating_sub(oldest_s),
+        ));
+    }
+    calls.push_back(Instant::now());
+    Ok(())
+}

@@ -1,0 +1,353 @@
+//! The Web API: one HTTP call from its bytes to its answer.
+//!
+//! Reading order: `call` (bytes to arguments), this file (faults, token, scope, tier, then the
+//! method), `methods` (the table), `chat`, `conversations`, `directory` (what the methods do).
+
+mod call;
+mod chat;
+mod conversations;
+mod directory;
+mod methods;
+
+pub(super) use directory::domain;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{ConnectInfo, Path, RawQuery, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method as HttpMethod, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
+
+use self::call::Call;
+use self::methods::{Method, TokenKind};
+use super::cut::Cut;
+use super::events::Event;
+use super::faults::{Fault, SlackKnobs};
+use super::state::{Core, Shared};
+use crate::wire::{WireKind, WirePeer};
+
+/// How long a call waits for its echo to be acknowledged, when it is told to wait, in milliseconds.
+const ECHO_WAIT_MS_MAX: u64 = 1_000;
+/// How long an echo comes after its call, when it comes after, in milliseconds.
+const ECHO_AFTER_MS: u64 = 5;
+
+/// Why a call is refused.
+#[derive(Debug)]
+pub(super) struct ApiError {
+    code: String,
+    extra: Map<String, Value>,
+    retry_after_s: Option<u64>,
+}
+
+impl ApiError {
+    fn new(code: impl Into<String>) -> Self {
+        Self {
+            code: code.into(),
+            extra: Map::new(),
+            retry_after_s: None,
+        }
+    }
+
+    /// Adds the sentence that `response_metadata.messages` carries.
+    fn because(mut self, sentence: &str) -> Self {
+        let messages = json!({"messages": [format!("[ERROR] {sentence}")]});
+        self.extra.insert("response_metadata".into(), messages);
+        self
+    }
+
+    fn with(mut self, name: &str, value: Value) -> Self {
+        self.extra.insert(name.to_owned(), value);
+        self
+    }
+
+    fn missing_scope(core: &Core, needed: &str) -> Self {
+        Self::new("missing_scope")
+            .with("needed", json!(needed))
+            .with("provided", json!(core.world.scopes.join(",")))
+    }
+
+    fn rate_limited(retry_after_s: u64) -> Self {
+        Self {
+            retry_after_s: Some(retry_after_s.max(1)),
+            ..Self::new("ratelimited")
+        }
+    }
+
+    fn into_answer(self) -> Answer {
+        let mut body = json!({"ok": false, "error": self.code});
+        if let Some(fields) = body.as_object_mut() {
+            fields.extend(self.extra);
+        }
+        Answer {
+            status: match self.retry_after_s {
+                Some(_) => StatusCode::TOO_MANY_REQUESTS,
+                None => StatusCode::OK,
+            },
+            retry_after_s: self.retry_after_s,
+            body,
+        }
+    }
+}
+
+impl From<(&'static str, String)> for ApiError {
+    fn from((code, sentence): (&'static str, String)) -> Self {
+        Self::new(code).because(&sentence)
+    }
+}
+
+/// What a method gives back when it worked.
+#[derive(Default)]
+pub(super) struct Reply {
+    fields: Map<String, Value>,
+    warnings: Vec<&'static str>,
+    events: Vec<Event>,
+}
+
+impl Reply {
+    fn of(fields: Value) -> Self {
+        Self {
+            fields: fields.as_object().cloned().unwrap_or_default(),
+            ..Self::default()
+        }
+    }
+
+    fn with_events(mut self, events: Vec<Event>) -> Self {
+        self.events = events;
+        self
+    }
+}
+
+/// The result of one method.
+type Outcome = Result<Reply, ApiError>;
+
+struct Answer {
+    status: StatusCode,
+    retry_after_s: Option<u64>,
+    body: Value,
+}
+
+/// `POST /api/<method>`.
+pub(super) async fn api(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(cut): ConnectInfo<Cut>,
+    Path(name): Path<String>,
+    http_method: HttpMethod,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let query = query.filter(|_| http_method == HttpMethod::GET);
+    let call = Call::parse(
+        &headers,
+        query.as_deref(),
+        &body,
+        methods::takes_json(&name),
+    );
+    log(&shared, WireKind::Request, &name, None, call.logged());
+    let latency_ms = shared.faults.knobs().latency_ms;
+    pause(latency_ms).await;
+    let fault = shared.faults.take(&name);
+    if let Some(response) = fail_before(&shared, &cut, &name, fault.as_ref()) {
+        return response;
+    }
+    let (answer, events) = apply(&shared, &name, &call);
+    echo(&shared, events).await;
+    finish(&shared, &cut, &name, fault, answer).await
+}
+
+/// Faults that keep the call from being applied.
+fn fail_before(shared: &Shared, cut: &Cut, name: &str, fault: Option<&Fault>) -> Option<Response> {
+    match fault? {
+        Fault::Status(status) => Some(bare(shared, name, *status)),
+        Fault::RateLimited(seconds) => {
+            let answer = ApiError::rate_limited(*seconds).into_answer();
+            Some(respond(shared, name, answer))
+        }
+        Fault::Error(code) => {
+            let answer = ApiError::new(code.as_str()).into_answer();
+            Some(respond(shared, name, answer))
+        }
+        Fault::ResetBefore => {
+            cut.cut();
+            Some(StatusCode::OK.into_response())
+        }
+        Fault::Html => {
+            let page = "<!DOCTYPE html><html><body>Sign in to Slack</body></html>";
+            log(shared, WireKind::Response, name, Some(200), json!(page));
+            let kind = [(header::CONTENT_TYPE, "text/html; charset=utf-8")];
+            Some((kind, page).into_response())
+        }
+        _ => None,
+    }
+}
+
+/// Faults that strike after the call was applied, and the plain answer.
+async fn finish(
+    shared: &Shared,
+    cut: &Cut,
+    name: &str,
+    fault: Option<Fault>,
+    answer: Answer,
+) -> Response {
+    match fault {
+        Some(Fault::StatusAfterApply(status)) => bare(shared, name, status),
+        Some(Fault::ErrorAfterApply(code)) => {
+            respond(shared, name, ApiError::new(code).into_answer())
+        }
+        Some(Fault::ResetAfter) => {
+            cut.cut();
+            StatusCode::OK.into_response()
+        }
+        Some(Fault::LoseResponse) => {
+            shared.stop.cancelled().await;
+            StatusCode::OK.into_response()
+        }
+        Some(Fault::Latency(latency_ms)) => {
+            pause(latency_ms).await;
+            respond(shared, name, answer)
+        }
+        _ => respond(shared, name, answer),
+    }
+}
+
+/// Runs the method under the lock, after everything that Slack checks first.
+fn apply(shared: &Shared, name: &str, call: &Call) -> (Answer, Vec<Event>) {
+    let knobs = shared.faults.knobs();
+    let outcome = shared.change(|core| {
+        let method = checked(core, &knobs, name, call)?;
+        (method.run)(core, call, &knobs)
+    });
+    match outcome {
+        Ok(reply) => {
+            let mut body = reply.fields;
+            body.insert("ok".into(), json!(true));
+            if !reply.warnings.is_empty() {
+                body.insert("warning".into(), json!(reply.warnings.join(",")));
+                let metadata = body.entry("response_metadata").or_insert(json!({}));
+                metadata["warnings"] = json!(reply.warnings);
+            }
+            let answer = Answer {
+                status: StatusCode::OK,
+                retry_after_s: None,
+                body: Value::Object(body),
+            };
+            (answer, reply.events)
+        }
+        Err(error) => (error.into_answer(), Vec::new()),
+    }
+}
+
+/// The method, when it exists and this call may use it now.
+fn checked(
+    core: &mut Core,
+    knobs: &SlackKnobs,
+    name: &str,
+    call: &Call,
+) -> Result<&'static Method, ApiError> {
+    let method = methods::find(name)
+        .ok_or_else(|| ApiError::new("unknown_method").with("req_method", json!(name)))?;
+    if let Some(problem) = &call.problem {
+        return Err(ApiError::new(*problem));
+    }
+    check_token(core, knobs, method, call)?;
+    let is_granted = |scope: &&str| core.world.has_scope(scope);
+    if !method.scopes.is_empty() && !method.scopes.iter().any(is_granted) {
+        return Err(ApiError::missing_scope(core, &method.scopes.join(",")));
+    }
+    if knobs.tiers_enforced {
+        methods::count_call(core, method)?;
+    }
+    Ok(method)
+}
+
+fn check_token(
+    core: &Core,
+    knobs: &SlackKnobs,
+    method: &Method,
+    call: &Call,
+) -> Result<(), ApiError> {
+    let token = call
+        .token
+        .as_deref()
+        .ok_or_else(|| ApiError::new("not_authed"))?;
+    let kind = if token == core.world.bot_token {
+        TokenKind::Bot
+    } else if token == core.world.app_token {
+        TokenKind::App
+    } else {
+        return Err(ApiError::new("invalid_auth"));
+    };
+    if let Some(error) = &knobs.account_error {
+        return Err(ApiError::new(error.as_str()));
+    }
+    if kind != method.token {
+        return Err(ApiError::new("not_allowed_token_type"));
+    }
+    if kind == TokenKind::App && !call.token_in_header {
+        return Err(ApiError::new("not_authed"));
+    }
+    Ok(())
+}
+
+/// Sends the events of a call: before its answer and heard, or shortly after it.
+async fn echo(shared: &Arc<Shared>, events: Vec<Event>) {
+    let knobs = shared.faults.knobs();
+    if events.is_empty() || !knobs.echo_own_posts {
+        return;
+    }
+    if !knobs.echo_before_response {
+        let shared = shared.clone();
+        tokio::spawn(async move {
+            pause(ECHO_AFTER_MS).await;
+            shared.change(|core| shared.emit(core, events));
+        });
+        return;
+    }
+    shared.change(|core| shared.emit(core, events));
+    let wait = Duration::from_millis(ECHO_WAIT_MS_MAX);
+    let is_heard = |core: &Core| (core.deliveries.unacked() == 0).then_some(());
+    let _ = shared.wait_for(wait, is_heard).await;
+}
+
+fn bare(shared: &Shared, name: &str, status: u16) -> Response {
+    log(shared, WireKind::Response, name, Some(status), Value::Null);
+    StatusCode::from_u16(status)
+        .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+        .into_response()
+}
+
+fn respond(shared: &Shared, name: &str, answer: Answer) -> Response {
+    let status = answer.status.as_u16();
+    let logged = call::redacted(answer.body.clone());
+    log(shared, WireKind::Response, name, Some(status), logged);
+    let mut response = (answer.status, Json(answer.body)).into_response();
+    let headers = response.headers_mut();
+    let scopes = shared.read(|core| core.world.scopes.join(","));
+    let mut put = |name: &'static str, value: String| {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    };
+    put("x-oauth-scopes", scopes);
+    if let Some(method) = methods::find(name) {
+        put("x-accepted-oauth-scopes", method.scopes.join(","));
+    }
+    if let Some(seconds) = answer.retry_after_s {
+        put("retry-after", seconds.to_string());
+    }
+    response
+}
+
+fn log(shared: &Shared, kind: WireKind, name: &str, status: Option<u16>, body: Value) {
+    let wire = &shared.wire;
+    wire.append(WirePeer::Slack, kind, name, status, body);
+}
+
+async fn pause(pause_ms: u64) {
+    if pause_ms > 0 {
+        tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+    }
+}
