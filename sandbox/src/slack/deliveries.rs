@@ -163,24 +163,24 @@ impl Deliveries {
         &mut self,
         kind: EnvelopeKind,
         payload: Value,
-        fault: Option<EventFault>,
+        fault: Option<&EventFault>,
         plan: &RetryPlan,
     ) {
         match fault {
             Some(EventFault::Drop) => self.lost.push(payload),
             Some(EventFault::Delay(delay_ms)) => {
                 let id = self.enlist(kind, payload);
-                self.reschedule(id, delay_ms);
+                self.reschedule(id, *delay_ms);
             }
             Some(EventFault::Duplicate(copies)) => {
                 let id = self.enlist(kind, payload);
                 self.attempt(id, plan);
-                for _ in 0..copies {
-                    self.send_again(id, plan);
+                for _ in 0..*copies {
+                    self.send_frame(id, plan);
                 }
             }
             Some(EventFault::DuplicateEvent(copies)) => {
-                for copy in 0..=copies {
+                for copy in 0..=*copies {
                     let mut payload = payload.clone();
                     if copy > 0 {
                         payload["event_id"] = json!(new_event_id());
@@ -244,11 +244,6 @@ impl Deliveries {
         };
         self.send_frame(id, plan);
         self.reschedule(id, wait_ms.unwrap_or(ACK_WAIT_MS));
-    }
-
-    /// Sends the same frame once more, as if the network had doubled it.
-    fn send_again(&mut self, id: u64, plan: &RetryPlan) {
-        self.send_frame(id, plan);
     }
 
     fn send_frame(&mut self, id: u64, plan: &RetryPlan) {

@@ -12,14 +12,329 @@ use crate::probe::{self, RawSocket};
 use crate::selfcheck::Refusal;
 use crate::wire::{WireLog, WirePeer};
 
-/// What is asked of one method, and what must come back.
-struct Case {
-    section: &'static str,
-    what: &'static str,
-    method: &'static str,
-    args: Value,
-    expected: &'static str,
-}
+/// A call that is refused: section, what is tried, method, arguments as a form, expected error.
+/// `{ann}` stands for the ts of a message of Ann's in `C0GENERAL`.
+type Row = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+);
+
+/// Calls with a good token and a bad argument.
+const ARGUMENT_ROWS: &[Row] = &[
+    (
+        "slack.md §11",
+        "call a method that is not there",
+        "chat.shout",
+        "",
+        "unknown_method",
+    ),
+    (
+        "slack.md §11",
+        "post into a channel that is not there",
+        "chat.postMessage",
+        "channel=C0NOWHERE&text=x",
+        "channel_not_found",
+    ),
+    (
+        "slack.md §6.1",
+        "post into a channel by its name",
+        "chat.postMessage",
+        "channel=%23general&text=x",
+        "channel_not_found",
+    ),
+    (
+        "slack.md §6.1",
+        "post into a public channel without being in it",
+        "chat.postMessage",
+        "channel=C0ELSEWHERE&text=x",
+        "not_in_channel",
+    ),
+    (
+        "slack.md §11",
+        "post into a private channel without being in it",
+        "chat.postMessage",
+        "channel=C0HIDDEN&text=x",
+        "channel_not_found",
+    ),
+    (
+        "slack.md §11",
+        "post into an archived channel",
+        "chat.postMessage",
+        "channel=C0ATTIC&text=x",
+        "is_archived",
+    ),
+    (
+        "slack.md §8",
+        "reply to something that is no ts",
+        "chat.postMessage",
+        "channel=C0GENERAL&text=x&thread_ts=0",
+        "invalid_thread_ts",
+    ),
+    (
+        "slack.md §6.1",
+        "reply in a thread that is not there",
+        "chat.postMessage",
+        "channel=C0GENERAL&text=x&thread_ts=1000000000.000100",
+        "thread_not_found",
+    ),
+    (
+        "slack.md §6.3",
+        "update a message that is not there",
+        "chat.update",
+        "channel=C0GENERAL&ts=1000000000.000100&text=x",
+        "message_not_found",
+    ),
+    (
+        "slack.md §6.3",
+        "update somebody else's message",
+        "chat.update",
+        "channel=C0GENERAL&ts={ann}&text=x",
+        "cant_update_message",
+    ),
+    (
+        "slack.md §6.3",
+        "update by a person's id",
+        "chat.update",
+        "channel=U0ANN&ts={ann}&text=x",
+        "channel_not_found",
+    ),
+    (
+        "slack.md §6.3",
+        "delete somebody else's message",
+        "chat.delete",
+        "channel=C0GENERAL&ts={ann}",
+        "cant_delete_message",
+    ),
+    (
+        "slack.md §6.3",
+        "delete a message that is not there",
+        "chat.delete",
+        "channel=C0GENERAL&ts=1000000000.000100",
+        "message_not_found",
+    ),
+    (
+        "slack.md §11",
+        "whisper to somebody who is not in the channel",
+        "chat.postEphemeral",
+        "channel=C0GENERAL&user=U0STRANGER&text=x",
+        "user_not_in_channel",
+    ),
+    (
+        "slack.md §6.3",
+        "take away a reaction that is not there",
+        "reactions.remove",
+        "channel=C0GENERAL&timestamp={ann}&name=tada",
+        "no_reaction",
+    ),
+    (
+        "slack.md §6.3",
+        "react with a name in colons",
+        "reactions.add",
+        "channel=C0GENERAL&timestamp={ann}&name=:tada:",
+        "invalid_name",
+    ),
+    (
+        "slack.md §6.3",
+        "react to a message that is not there",
+        "reactions.add",
+        "channel=C0GENERAL&timestamp=1000000000.000100&name=tada",
+        "message_not_found",
+    ),
+    (
+        "slack.md §5.4",
+        "read the history of a channel without being in it",
+        "conversations.history",
+        "channel=C0ELSEWHERE",
+        "not_in_channel",
+    ),
+    (
+        "slack.md §5.4",
+        "read 1,000 messages at once",
+        "conversations.history",
+        "channel=C0GENERAL&limit=1000",
+        "invalid_limit",
+    ),
+    (
+        "slack.md §5.5",
+        "go on from a cursor that was made up",
+        "conversations.history",
+        "channel=C0GENERAL&cursor=page2",
+        "invalid_cursor",
+    ),
+    (
+        "slack.md §5.4",
+        "read a thread that is not there",
+        "conversations.replies",
+        "channel=C0GENERAL&ts=1000000000.000100",
+        "thread_not_found",
+    ),
+    (
+        "slack.md §5.4",
+        "read a thread without saying which",
+        "conversations.replies",
+        "channel=C0GENERAL",
+        "invalid_arguments",
+    ),
+    (
+        "slack.md §4.5",
+        "look up a user who is not there",
+        "users.info",
+        "user=U0NOBODY",
+        "user_not_found",
+    ),
+    (
+        "slack.md §4.5",
+        "look up a bot that is not there",
+        "bots.info",
+        "bot=B0NOBODY",
+        "bot_not_found",
+    ),
+    (
+        "slack.md §4.5",
+        "look into a private channel without being in it",
+        "conversations.info",
+        "channel=C0HIDDEN",
+        "channel_not_found",
+    ),
+    (
+        "slack.md §9",
+        "set a status without a thread",
+        "assistant.threads.setStatus",
+        "channel_id=C0GENERAL&status=thinks",
+        "invalid_arguments",
+    ),
+];
+
+/// A request that is refused whole: section, what is tried, method, authorization, content type,
+/// body, expected error. `{bot}` and `{app}` stand for the tokens.
+type RequestRow = [&'static str; 7];
+
+const FORM: &str = "application/x-www-form-urlencoded";
+const JSON: &str = "application/json; charset=utf-8";
+
+/// Requests whose token or encoding is refused.
+const REQUEST_ROWS: &[RequestRow] = &[
+    [
+        "slack.md §11",
+        "call without a token",
+        "auth.test",
+        "",
+        FORM,
+        "",
+        "not_authed",
+    ],
+    [
+        "slack.md §11",
+        "call with a token that is none",
+        "auth.test",
+        "Bearer xoxb-none",
+        FORM,
+        "",
+        "invalid_auth",
+    ],
+    [
+        "slack.md §1.1",
+        "open a socket with the bot token",
+        "apps.connections.open",
+        "Bearer {bot}",
+        FORM,
+        "",
+        "not_allowed_token_type",
+    ],
+    [
+        "slack.md §1.1",
+        "open a socket with the token as a parameter",
+        "apps.connections.open",
+        "",
+        FORM,
+        "token={app}",
+        "not_authed",
+    ],
+    [
+        "slack.md §1.1",
+        "post with the app token",
+        "chat.postMessage",
+        "Bearer {app}",
+        FORM,
+        "channel=C0GENERAL&text=x",
+        "not_allowed_token_type",
+    ],
+    [
+        "slack.md §5.1",
+        "send the token inside JSON",
+        "auth.test",
+        "",
+        JSON,
+        "{\"token\":\"{bot}\"}",
+        "not_authed",
+    ],
+    [
+        "slack.md §5.1",
+        "send broken JSON",
+        "chat.postMessage",
+        "Bearer {bot}",
+        JSON,
+        "{",
+        "invalid_json",
+    ],
+    [
+        "slack.md §5.1",
+        "send a JSON array",
+        "chat.postMessage",
+        "Bearer {bot}",
+        JSON,
+        "[]",
+        "json_not_object",
+    ],
+    [
+        "slack.md §11",
+        "send XML",
+        "chat.postMessage",
+        "Bearer {bot}",
+        "text/xml",
+        "<x/>",
+        "invalid_post_type",
+    ],
+    [
+        "slack.md §11",
+        "send a body without a type",
+        "chat.postMessage",
+        "Bearer {bot}",
+        "",
+        "text=x",
+        "missing_post_type",
+    ],
+    [
+        "slack.md §11",
+        "send a form with a broken escape",
+        "chat.postMessage",
+        "Bearer {bot}",
+        FORM,
+        "text=%zz",
+        "invalid_form_data",
+    ],
+    [
+        "slack.md §5.1",
+        "send JSON to a method that takes forms",
+        "users.info",
+        "Bearer {bot}",
+        JSON,
+        "{\"user\":\"U0ANN\"}",
+        "user_not_found",
+    ],
+    [
+        "slack.md §5.1",
+        "ask for history in JSON",
+        "conversations.history",
+        "Bearer {bot}",
+        JSON,
+        "{\"channel\":\"C0GENERAL\"}",
+        "invalid_arguments",
+    ],
+];
 
 /// Provokes what the loopback Slack refuses, on a server of its own.
 ///
@@ -38,8 +353,14 @@ pub async fn slack_refusals() -> Vec<Refusal> {
         world: server.world(),
     };
     let mut refusals = Vec::new();
-    for case in argument_cases(&server) {
-        refusals.push(check.argument_case(case).await);
+    let anns_ts = server.post("C0GENERAL", "U0ANN", "hello");
+    for (section, what, method, form, expected) in ARGUMENT_ROWS {
+        let got = check.call(method, &form.replace("{ann}", &anns_ts)).await;
+        refusals.push(judge(section, what, expected, got));
+    }
+    for (section, what, args, expected) in content_rows() {
+        let got = check.call("chat.postMessage", &form(&args)).await;
+        refusals.push(judge(section, what, expected, got));
     }
     refusals.extend(check.request_cases().await);
     refusals.extend(check.scope_cases(&server).await);
@@ -58,215 +379,14 @@ fn judge(
     Refusal::judge(WirePeer::Slack, section, what, expected, got)
 }
 
-/// Calls with a good token and a bad argument.
-fn argument_cases(server: &SlackServer) -> Vec<Case> {
-    let anns_ts = server.post("C0GENERAL", "U0ANN", "hello");
-    let case = |section, what, method, args, expected| Case {
-        section,
-        what,
-        method,
-        args,
-        expected,
-    };
-    let mut cases = content_cases();
-    cases.extend([
-        case(
-            "slack.md §11",
-            "call a method that is not there",
-            "chat.shout",
-            json!({}),
-            "unknown_method",
-        ),
-        case(
-            "slack.md §11",
-            "post into a channel that is not there",
-            "chat.postMessage",
-            json!({"channel": "C0NOWHERE", "text": "x"}),
-            "channel_not_found",
-        ),
-        case(
-            "slack.md §6.1",
-            "post into a channel by its name",
-            "chat.postMessage",
-            json!({"channel": "#general", "text": "x"}),
-            "channel_not_found",
-        ),
-        case(
-            "slack.md §6.1",
-            "post into a public channel without being in it",
-            "chat.postMessage",
-            json!({"channel": "C0ELSEWHERE", "text": "x"}),
-            "not_in_channel",
-        ),
-        case(
-            "slack.md §11",
-            "post into a private channel without being in it",
-            "chat.postMessage",
-            json!({"channel": "C0HIDDEN", "text": "x"}),
-            "channel_not_found",
-        ),
-        case(
-            "slack.md §11",
-            "post into an archived channel",
-            "chat.postMessage",
-            json!({"channel": "C0ATTIC", "text": "x"}),
-            "is_archived",
-        ),
-        case(
-            "slack.md §8",
-            "reply to something that is no ts",
-            "chat.postMessage",
-            json!({"channel": "C0GENERAL", "text": "x", "thread_ts": "0"}),
-            "invalid_thread_ts",
-        ),
-        case(
-            "slack.md §6.1",
-            "reply in a thread that is not there",
-            "chat.postMessage",
-            json!({"channel": "C0GENERAL", "text": "x", "thread_ts": "1000000000.000100"}),
-            "thread_not_found",
-        ),
-        case(
-            "slack.md §6.3",
-            "update a message that is not there",
-            "chat.update",
-            json!({"channel": "C0GENERAL", "ts": "1000000000.000100", "text": "x"}),
-            "message_not_found",
-        ),
-        case(
-            "slack.md §6.3",
-            "update somebody else's message",
-            "chat.update",
-            json!({"channel": "C0GENERAL", "ts": anns_ts, "text": "x"}),
-            "cant_update_message",
-        ),
-        case(
-            "slack.md §6.3",
-            "update by a person's id",
-            "chat.update",
-            json!({"channel": "U0ANN", "ts": anns_ts, "text": "x"}),
-            "channel_not_found",
-        ),
-        case(
-            "slack.md §6.3",
-            "delete somebody else's message",
-            "chat.delete",
-            json!({"channel": "C0GENERAL", "ts": anns_ts}),
-            "cant_delete_message",
-        ),
-        case(
-            "slack.md §6.3",
-            "delete a message that is not there",
-            "chat.delete",
-            json!({"channel": "C0GENERAL", "ts": "1000000000.000100"}),
-            "message_not_found",
-        ),
-        case(
-            "slack.md §11",
-            "whisper to somebody who is not in the channel",
-            "chat.postEphemeral",
-            json!({"channel": "C0GENERAL", "user": "U0STRANGER", "text": "x"}),
-            "user_not_in_channel",
-        ),
-        case(
-            "slack.md §6.3",
-            "take away a reaction that is not there",
-            "reactions.remove",
-            json!({"channel": "C0GENERAL", "timestamp": anns_ts, "name": "tada"}),
-            "no_reaction",
-        ),
-        case(
-            "slack.md §6.3",
-            "react with a name in colons",
-            "reactions.add",
-            json!({"channel": "C0GENERAL", "timestamp": anns_ts, "name": ":tada:"}),
-            "invalid_name",
-        ),
-        case(
-            "slack.md §6.3",
-            "react to a message that is not there",
-            "reactions.add",
-            json!({"channel": "C0GENERAL", "timestamp": "1000000000.000100", "name": "tada"}),
-            "message_not_found",
-        ),
-        case(
-            "slack.md §5.4",
-            "read the history of a channel without being in it",
-            "conversations.history",
-            json!({"channel": "C0ELSEWHERE"}),
-            "not_in_channel",
-        ),
-        case(
-            "slack.md §5.4",
-            "read 1,000 messages at once",
-            "conversations.history",
-            json!({"channel": "C0GENERAL", "limit": "1000"}),
-            "invalid_limit",
-        ),
-        case(
-            "slack.md §5.5",
-            "go on from a cursor that was made up",
-            "conversations.history",
-            json!({"channel": "C0GENERAL", "cursor": "page2"}),
-            "invalid_cursor",
-        ),
-        case(
-            "slack.md §5.4",
-            "read a thread that is not there",
-            "conversations.replies",
-            json!({"channel": "C0GENERAL", "ts": "1000000000.000100"}),
-            "thread_not_found",
-        ),
-        case(
-            "slack.md §5.4",
-            "read a thread without saying which",
-            "conversations.replies",
-            json!({"channel": "C0GENERAL"}),
-            "invalid_arguments",
-        ),
-        case(
-            "slack.md §4.5",
-            "look up a user who is not there",
-            "users.info",
-            json!({"user": "U0NOBODY"}),
-            "user_not_found",
-        ),
-        case(
-            "slack.md §4.5",
-            "look up a bot that is not there",
-            "bots.info",
-            json!({"bot": "B0NOBODY"}),
-            "bot_not_found",
-        ),
-        case(
-            "slack.md §4.5",
-            "look into a private channel without being in it",
-            "conversations.info",
-            json!({"channel": "C0HIDDEN"}),
-            "channel_not_found",
-        ),
-        case(
-            "slack.md §9",
-            "set a status without a thread",
-            "assistant.threads.setStatus",
-            json!({"channel_id": "C0GENERAL", "status": "thinks"}),
-            "invalid_arguments",
-        ),
-    ]);
-    cases
-}
+/// A post whose content is refused: section, what is tried, arguments, expected error.
+type ContentRow = (&'static str, &'static str, Value, &'static str);
 
-/// Posts and updates whose content is refused.
-fn content_cases() -> Vec<Case> {
+/// Posts whose content is refused.
+fn content_rows() -> Vec<ContentRow> {
     let post = |section, what, mut args: Value, expected| {
         args["channel"] = json!("C0GENERAL");
-        Case {
-            section,
-            what,
-            method: "chat.postMessage",
-            args,
-            expected,
-        }
+        (section, what, args, expected)
     };
     let long = |chars: usize| "x".repeat(chars);
     let dividers = Value::Array(vec![json!({"type": "divider"}); 51]);
@@ -362,149 +482,36 @@ struct Check {
 }
 
 impl Check {
-    async fn argument_case(&self, case: Case) -> Refusal {
-        let got = self.call(case.method, &form(&case.args)).await;
-        judge(case.section, case.what, case.expected, got)
-    }
-
-    /// Requests whose token or encoding is refused.
     async fn request_cases(&self) -> Vec<Refusal> {
-        let bot = format!("Bearer {}", self.world.bot_token);
-        let app = format!("Bearer {}", self.world.app_token);
-        let form = "application/x-www-form-urlencoded";
-        let json = "application/json; charset=utf-8";
-        let post = "chat.postMessage";
-        let open = "apps.connections.open";
-        let app_in_body = format!("token={}", self.world.app_token);
-        let bot_in_json = format!("{{\"token\":\"{}\"}}", self.world.bot_token);
-        let rows = [
-            (
-                "slack.md §11",
-                "call without a token",
-                "auth.test",
-                "",
-                form,
-                "",
-                "not_authed",
-            ),
-            (
-                "slack.md §11",
-                "call with a token that is none",
-                "auth.test",
-                "Bearer xoxb-none",
-                form,
-                "",
-                "invalid_auth",
-            ),
-            (
-                "slack.md §1.1",
-                "open a socket with the bot token",
-                open,
-                &bot,
-                form,
-                "",
-                "not_allowed_token_type",
-            ),
-            (
-                "slack.md §1.1",
-                "open a socket with the token as a parameter",
-                open,
-                "",
-                form,
-                &app_in_body,
-                "not_authed",
-            ),
-            (
-                "slack.md §1.1",
-                "post with the app token",
-                post,
-                &app,
-                form,
-                "channel=C0GENERAL&text=x",
-                "not_allowed_token_type",
-            ),
-            (
-                "slack.md §5.1",
-                "send the token inside JSON",
-                "auth.test",
-                "",
-                json,
-                &bot_in_json,
-                "not_authed",
-            ),
-            (
-                "slack.md §5.1",
-                "send broken JSON",
-                post,
-                &bot,
-                json,
-                "{",
-                "invalid_json",
-            ),
-            (
-                "slack.md §5.1",
-                "send a JSON array",
-                post,
-                &bot,
-                json,
-                "[]",
-                "json_not_object",
-            ),
-            (
-                "slack.md §11",
-                "send XML",
-                post,
-                &bot,
-                "text/xml",
-                "<x/>",
-                "invalid_post_type",
-            ),
-            (
-                "slack.md §11",
-                "send a form with a broken escape",
-                post,
-                &bot,
-                form,
-                "text=%zz",
-                "invalid_form_data",
-            ),
-            (
-                "slack.md §5.1",
-                "send JSON to a method that takes forms",
-                "users.info",
-                &bot,
-                json,
-                "{\"user\":\"U0ANN\"}",
-                "user_not_found",
-            ),
-            (
-                "slack.md §5.1",
-                "ask for history in JSON",
-                "conversations.history",
-                &bot,
-                json,
-                "{\"channel\":\"C0GENERAL\"}",
-                "invalid_arguments",
-            ),
-        ];
         let mut refusals = Vec::new();
-        for (section, what, method, token, kind, body, expected) in rows {
-            let mut headers = vec![("Content-Type", kind)];
-            if !token.is_empty() {
-                headers.push(("Authorization", token));
-            }
+        for [
+            section,
+            what,
+            method,
+            authorization,
+            content_type,
+            body,
+            expected,
+        ] in REQUEST_ROWS
+        {
+            let authorization = self.with_tokens(authorization);
+            let headers: Vec<(&str, &str)> = [
+                ("Authorization", authorization.as_str()),
+                ("Content-Type", content_type),
+            ]
+            .into_iter()
+            .filter(|(_, value)| !value.is_empty())
+            .collect();
+            let body = self.with_tokens(body);
             let got = self.send(method, &headers, body.as_bytes()).await;
             refusals.push(judge(section, what, expected, got));
         }
-        let headers = [("Authorization", bot.as_str())];
-        let got = self.send(post, &headers, b"text=x").await;
-        refusals.push(judge(
-            "slack.md §11",
-            "send a body without a type",
-            "missing_post_type",
-            got,
-        ));
         refusals
+    }
+
+    fn with_tokens(&self, text: &str) -> String {
+        text.replace("{bot}", &self.world.bot_token)
+            .replace("{app}", &self.world.app_token)
     }
 
     async fn scope_cases(&self, server: &SlackServer) -> Vec<Refusal> {

@@ -271,7 +271,7 @@ impl SlackServer {
         let fault = self.shared.faults.take_event();
         self.shared.change(|core| {
             let kind = EnvelopeKind::EventsApi;
-            core.deliveries.submit(kind, payload, fault, &plan);
+            core.deliveries.submit(kind, payload, fault.as_ref(), &plan);
         });
     }
 

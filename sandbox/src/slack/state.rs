@@ -123,7 +123,7 @@ impl Shared {
             let payload = event.into_payload(&core.world, now_ms() / 1_000);
             let fault = self.faults.take_event();
             let kind = EnvelopeKind::EventsApi;
-            core.deliveries.submit(kind, payload, fault, &plan);
+            core.deliveries.submit(kind, payload, fault.as_ref(), &plan);
         }
     }
 

@@ -1,7 +1,7 @@
 //! From the bytes of a request to its arguments and token.
 //!
 //! Pure. Form and JSON bodies, bearer or form token; what Slack refuses about the shape of a request
-//! is noted as `problem`, because the token is looked at first for nothing else.
+//! is noted as `problem`, and the caller answers it.
 
 use axum::http::{HeaderMap, header};
 use serde_json::{Map, Value, json};

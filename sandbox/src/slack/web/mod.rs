@@ -108,8 +108,12 @@ pub(super) struct Reply {
 
 impl Reply {
     fn of(fields: Value) -> Self {
+        let fields = match fields {
+            Value::Object(fields) => fields,
+            _ => Map::new(),
+        };
         Self {
-            fields: fields.as_object().cloned().unwrap_or_default(),
+            fields,
             ..Self::default()
         }
     }
