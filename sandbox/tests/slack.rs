@@ -753,6 +753,29 @@ async fn commands_and_clicks_take_an_answer_with_their_acknowledgement() {
 }
 
 #[tokio::test]
+async fn a_response_url_works_five_times() {
+    let stage = Stage::new().await;
+    let mut socket = stage.socket().await;
+    stage.slack.slash_command("#ops", "ann", "/agent", "status");
+    let frame = socket.frame().await;
+    let url = frame["payload"]["response_url"].as_str().unwrap();
+    let send = async |body: Value| {
+        let sent = stage.http.post(url).json(&body).send().await.unwrap();
+        sent.text().await.unwrap()
+    };
+    assert_eq!(send(json!({"markdown_text": "x"})).await, "no_text");
+    let room = json!({"text": "to all", "response_type": "in_channel"});
+    assert_eq!(send(room).await, "ok");
+    for _ in 0..4 {
+        assert_eq!(send(json!({"text": "to ann"})).await, "ok");
+    }
+    assert_eq!(send(json!({"text": "once more"})).await, "used_url");
+    assert_eq!(stage.slack.posts("#ops")[0].text, "to all");
+    let whispers = stage.slack.ephemerals();
+    assert_eq!((whispers.len(), whispers[0].user.as_str()), (4, "U0ANN"));
+}
+
+#[tokio::test]
 async fn membership_names_and_strangers() {
     let stage = Stage::new().await;
     let mut socket = stage.socket().await;

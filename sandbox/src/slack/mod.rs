@@ -4,7 +4,7 @@
 //! Slack refuses, by Slack's error names, and what a person would do in Slack's window a test does
 //! with [`SlackServer`]'s methods. Reading order: `world` (who and where), `post`, `text`, `blocks`,
 //! `events` (pure), `state` (the one lock), `deliveries` and `socket` (Socket Mode), `web` (methods),
-//! `faults`, `server` (the handle), `control`.
+//! `hooks` (`response_url`), `faults`, `server` (the handle), `control`.
 //!
 //! # In one process
 //!
@@ -54,6 +54,7 @@ mod cut;
 mod deliveries;
 mod events;
 mod faults;
+mod hooks;
 mod post;
 mod selfcheck;
 mod server;

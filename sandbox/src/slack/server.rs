@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::routing::{any, get};
+use axum::routing::{any, get, post};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -18,6 +18,7 @@ use super::cut::{Cut, CutListener};
 use super::deliveries::{AckedEnvelope, Command, EnvelopeKind};
 use super::events::{self, Event};
 use super::faults::SlackFaults;
+use super::hooks;
 use super::post::{SlackEphemeral, SlackPost, UserPost};
 use super::socket;
 use super::state::{Core, Shared, SlackStatus};
@@ -72,6 +73,7 @@ impl SlackServer {
         let router = Router::new()
             .route("/api/{method}", any(web::api))
             .route("/link/", get(socket::link))
+            .route("/hooks/{kind}/{team}/{token}", post(hooks::hook))
             .merge(control::routes())
             .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
             .with_state(shared.clone());
@@ -452,8 +454,9 @@ pub(super) fn slash_command(shared: &Shared, words: [&str; 4]) -> Result<(), Str
     let plan = shared.faults.knobs().retry;
     shared.change(|core| {
         let place = core.channel(channel)?;
-        let person = core.world.user(user);
+        let person = core.world.user(user).cloned();
         let person = person.ok_or_else(|| format!("no user {user} in this world"))?;
+        let response_url = hooks::response_url(core, "commands", &place.id, &person.id);
         let world = &core.world;
         let domain = web::domain(world);
         let payload = json!({
@@ -461,7 +464,7 @@ pub(super) fn slash_command(shared: &Shared, words: [&str; 4]) -> Result<(), Str
             "channel_id": place.id, "channel_name": place.name, "user_id": person.id,
             "user_name": person.name, "command": command, "text": text,
             "api_app_id": world.app_id, "is_enterprise_install": "false",
-            "response_url": response_url(core, "commands"), "trigger_id": trigger_id(),
+            "response_url": response_url, "trigger_id": trigger_id(),
         });
         let kind = EnvelopeKind::SlashCommands;
         core.deliveries.submit(kind, payload, None, &plan);
@@ -472,9 +475,10 @@ pub(super) fn slash_command(shared: &Shared, words: [&str; 4]) -> Result<(), Str
 fn block_action_payload(core: &mut Core, action: &BlockAction) -> Result<Value, String> {
     let place = core.channel(&action.channel)?;
     let action_ts = core.next_ts();
-    let world = &core.world;
-    let person = world.user(&action.user);
+    let person = core.world.user(&action.user).cloned();
     let person = person.ok_or_else(|| format!("no user {} in this world", action.user))?;
+    let response_url = hooks::response_url(core, "actions", &place.id, &person.id);
+    let world = &core.world;
     let post = core.post(&place.id, &action.message_ts);
     let post = post.ok_or_else(|| "message_not_found".to_owned())?;
     let mut container = json!({
@@ -494,7 +498,7 @@ fn block_action_payload(core: &mut Core, action: &BlockAction) -> Result<Value, 
         "channel": {"id": place.id, "name": place.name},
         "message": post.to_json(&world.team_id, &world.bot_name),
         "state": {"values": {}},
-        "response_url": response_url(core, "actions"),
+        "response_url": response_url,
         "actions": [{
             "type": "button", "action_id": action.action_id, "block_id": action.block_id,
             "value": action.value, "text": {"type": "plain_text", "text": action.action_id},
@@ -505,12 +509,4 @@ fn block_action_payload(core: &mut Core, action: &BlockAction) -> Result<Value, 
 
 fn trigger_id() -> String {
     format!("111.222.{}", Uuid::new_v4().simple())
-}
-
-fn response_url(core: &Core, kind: &str) -> String {
-    let (addr, team) = (core.addr, &core.world.team_id);
-    format!(
-        "http://{addr}/hooks/{kind}/{team}/{}",
-        Uuid::new_v4().simple()
-    )
 }

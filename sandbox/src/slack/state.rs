@@ -17,6 +17,7 @@ use uuid::Uuid;
 use super::deliveries::{Deliveries, EnvelopeKind};
 use super::events::{self, Change, Event};
 use super::faults::{SlackFaults, SlackKnobs};
+use super::hooks::Hook;
 use super::post::{SlackEphemeral, SlackPost, UserPost};
 use super::text::rich_text;
 use super::world::{ChannelKind, SlackChannel, SlackWorld};
@@ -42,6 +43,7 @@ pub(super) struct Core {
     pub(super) statuses: Vec<SlackStatus>,
     pub(super) deliveries: Deliveries,
     pub(super) tickets: HashSet<String>,
+    pub(super) hooks: HashMap<String, Hook>,
     pub(super) calls: HashMap<String, VecDeque<Instant>>,
     pub(super) last_post_at: HashMap<String, Instant>,
     last_ts_us: i64,
@@ -68,6 +70,7 @@ impl Shared {
             statuses: Vec::new(),
             deliveries: Deliveries::default(),
             tickets: HashSet::new(),
+            hooks: HashMap::new(),
             calls: HashMap::new(),
             last_post_at: HashMap::new(),
             last_ts_us: 0,
