@@ -215,6 +215,21 @@ async fn a_mention_comes_as_message_and_app_mention() {
 }
 
 #[tokio::test]
+async fn the_order_of_twins_can_be_set() {
+    let stage = Stage::new().await;
+    let mut socket = stage.socket().await;
+    for (mention_first, first) in [(true, "app_mention"), (false, "message")] {
+        let faults = stage.slack.faults();
+        faults.set_knobs(|knobs| knobs.mention_first = Some(mention_first));
+        for _ in 0..5 {
+            stage.slack.say("#general", "ann", "@vocative hi");
+            assert_eq!(socket.event().await["type"], first);
+            socket.event().await;
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_mention_in_a_direct_chat_has_no_twin() {
     let stage = Stage::new().await;
     let mut socket = stage.socket().await;
@@ -293,6 +308,7 @@ async fn an_event_without_a_socket_comes_as_a_retry_with_the_same_envelope_if_so
     let second = socket.frame().await;
     assert_eq!([&first["retry_attempt"], &second["retry_attempt"]], [1, 2]);
     assert_eq!(first["envelope_id"], second["envelope_id"]);
+    socket.ack(&first).await;
     socket.ack(&second).await;
     assert!(stage.slack.wait_until_all_acked(WAIT).await);
     assert_eq!(stage.slack.acked_envelopes()[0].attempts, 3);
@@ -811,6 +827,15 @@ async fn membership_names_and_strangers() {
         )
         .await;
     assert_eq!(open["channel"]["id"], posted["channel"]);
+    let group = json!({"users": "U0BOB,U0ANN"});
+    let refused = stage.call("conversations.open", group.clone()).await;
+    let told = [&refused["error"], &refused["needed"]];
+    assert_eq!(told, ["missing_scope", "mpim:write"]);
+    stage
+        .slack
+        .change_world(|world| world.scopes.push("mpim:write".into()));
+    let opened = stage.call("conversations.open", group).await;
+    assert_eq!(opened["channel"]["id"], "G0GROUP");
 }
 
 #[tokio::test]

@@ -179,6 +179,7 @@ async fn knobs(State(shared): Server, Json(body): Body) -> Answer {
             "echo_own_posts" => put(&mut knobs.echo_own_posts, value.as_bool()),
             "echo_before_response" => put(&mut knobs.echo_before_response, value.as_bool()),
             "mention_on_edit" => put(&mut knobs.mention_on_edit, value.as_bool()),
+            "mention_first" => put(&mut knobs.mention_first, value.as_bool().map(Some)),
             "post_gap_ms" => put(&mut knobs.post_gap_ms, number),
             "tiers_enforced" => put(&mut knobs.tiers_enforced, value.as_bool()),
             "ping_every_ms" => put(&mut knobs.ping_every_ms, number),

@@ -4,7 +4,7 @@
 //! acknowledged, or due again by the retry plan -> lost after the last attempt. Interactive payloads
 //! and slash commands have one attempt. Owns the list of open sockets, but no socket itself.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use rand::seq::IndexedRandom;
@@ -76,7 +76,7 @@ pub struct AckedEnvelope {
 struct Delivery {
     kind: EnvelopeKind,
     payload: Value,
-    envelope_ids: Vec<String>,
+    envelope_id: String,
     sockets: Vec<u64>,
     attempts: u32,
     first_sent: Option<Instant>,
@@ -100,6 +100,9 @@ pub(super) struct Deliveries {
     held: Vec<u64>,
     hold_next: usize,
     acked: Vec<AckedEnvelope>,
+    /// Every envelope id ever sent, with its delivery.
+    envelopes: HashMap<String, u64>,
+    acked_deliveries: HashSet<u64>,
     lost: Vec<Value>,
     violations: Vec<String>,
 }
@@ -212,10 +215,11 @@ impl Deliveries {
 
     fn enlist(&mut self, kind: EnvelopeKind, payload: Value) -> u64 {
         self.last_delivery += 1;
+        let envelope_id = self.new_envelope_id(self.last_delivery);
         let delivery = Delivery {
             kind,
             payload,
-            envelope_ids: vec![Uuid::new_v4().to_string()],
+            envelope_id,
             sockets: Vec::new(),
             attempts: 0,
             first_sent: None,
@@ -225,15 +229,22 @@ impl Deliveries {
         self.last_delivery
     }
 
+    fn new_envelope_id(&mut self, delivery: u64) -> String {
+        let id = Uuid::new_v4().to_string();
+        self.envelopes.insert(id.clone(), delivery);
+        id
+    }
+
     /// Sends a delivery to one random live socket and notes when it is due again.
     ///
     /// Without a socket the attempt counts as made: only a retry will bring the event.
     fn attempt(&mut self, id: u64, plan: &RetryPlan) {
+        let fresh_id = self.new_envelope_id(id);
         let Some(delivery) = self.pending.get_mut(&id) else {
             return;
         };
         if delivery.attempts > 0 && !plan.same_envelope_id {
-            delivery.envelope_ids.push(Uuid::new_v4().to_string());
+            delivery.envelope_id = fresh_id;
         }
         delivery.attempts += 1;
         delivery.first_sent.get_or_insert_with(Instant::now);
@@ -333,21 +344,16 @@ impl Deliveries {
             self.violations.push(format!("no envelope_id: {text}"));
             return;
         };
-        let found = self
-            .pending
-            .iter()
-            .find(|(_, delivery)| delivery.envelope_ids.iter().any(|id| id == envelope_id))
-            .map(|(id, _)| *id);
-        match found.and_then(|id| self.pending.remove(&id).map(|delivery| (id, delivery))) {
-            Some((id, delivery)) => {
+        let id = self.envelopes.get(envelope_id).copied().unwrap_or(0);
+        match self.pending.remove(&id) {
+            Some(delivery) => {
                 self.due.remove(&(delivery.due, id));
+                self.acked_deliveries.insert(id);
                 let response = Some(frame["payload"].clone()).filter(holds_something);
                 self.note_ack(socket_id, envelope_id, delivery, response);
             }
-            None if self
-                .acked
-                .iter()
-                .any(|acked| acked.envelope_id == envelope_id) => {}
+            // A retry and its first attempt may both be acknowledged.
+            None if self.acked_deliveries.contains(&id) => {}
             None => self.violations.push(format!(
                 "acknowledged too late or never sent: {envelope_id}"
             )),
@@ -397,7 +403,7 @@ impl Deliveries {
 
 fn envelope(delivery: &Delivery, plan: &RetryPlan) -> Value {
     let mut envelope = json!({
-        "envelope_id": delivery.envelope_ids.last(),
+        "envelope_id": delivery.envelope_id,
         "type": delivery.kind.name(),
         "accepts_response_payload": delivery.kind != EnvelopeKind::EventsApi,
         "payload": delivery.payload,

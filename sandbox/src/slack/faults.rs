@@ -79,6 +79,8 @@ pub struct SlackKnobs {
     pub echo_before_response: bool,
     /// Whether an edit that adds a mention also sends `app_mention`.
     pub mention_on_edit: bool,
+    /// Whether `app_mention` comes before its `message`; by chance when not set.
+    pub mention_first: Option<bool>,
     /// Shortest time between two posts in one channel, in milliseconds; 0 for no limit.
     pub post_gap_ms: u64,
     /// Whether the method tiers of the sheet are enforced.
@@ -101,6 +103,7 @@ impl Default for SlackKnobs {
             echo_own_posts: true,
             echo_before_response: false,
             mention_on_edit: true,
+            mention_first: None,
             post_gap_ms: 0,
             tiers_enforced: false,
             ping_every_ms: 10_000,

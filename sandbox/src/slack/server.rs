@@ -250,12 +250,14 @@ impl SlackServer {
 
     /// Clicks a button.
     pub fn block_action(&self, action: &BlockAction) {
-        self.shared.change(|core| {
-            let payload = block_action_payload(core, action).expect("the click fits this world");
+        let clicked = self.shared.change(|core| {
+            let payload = block_action_payload(core, action)?;
             let plan = self.shared.faults.knobs().retry;
             let kind = EnvelopeKind::Interactive;
             core.deliveries.submit(kind, payload, None, &plan);
+            Ok::<(), String>(())
         });
+        clicked.expect("the click fits this world");
     }
 
     /// Sends an inner event object as it is, whatever the subscriptions.
@@ -286,10 +288,12 @@ impl SlackServer {
     }
 
     fn act(&self, act: impl FnOnce(&mut Core) -> Result<Vec<Event>, String>) {
-        self.shared.change(|core| {
-            let events = act(core).expect("the act fits this world");
+        let acted = self.shared.change(|core| {
+            let events = act(core)?;
             self.shared.emit(core, events);
+            Ok::<(), String>(())
         });
+        acted.expect("the act fits this world");
     }
 }
 
@@ -350,7 +354,10 @@ impl SlackServer {
         is_wanted: impl Fn(&SlackPost) -> bool,
         timeout: Duration,
     ) -> Option<SlackPost> {
-        let find = |core: &Core| posts_of(core, channel).into_iter().find(&is_wanted);
+        let find = |shared: &Shared| {
+            let posts = shared.read(|core| posts_of(core, channel));
+            posts.into_iter().find(&is_wanted)
+        };
         self.shared.wait_for(timeout, find).await
     }
 
@@ -399,20 +406,25 @@ impl SlackServer {
 
     /// Waits until at least `count` sockets are open.
     pub async fn wait_for_socket(&self, count: usize, timeout: Duration) -> bool {
-        let enough = |core: &Core| (core.deliveries.open_sockets() >= count).then_some(());
-        self.shared.wait_for(timeout, enough).await.is_some()
+        self.holds(timeout, |core| core.deliveries.open_sockets() >= count)
+            .await
     }
 
     /// Waits until exactly `count` sockets are open.
     pub async fn wait_for_socket_count(&self, count: usize, timeout: Duration) -> bool {
-        let exact = |core: &Core| (core.deliveries.open_sockets() == count).then_some(());
-        self.shared.wait_for(timeout, exact).await.is_some()
+        self.holds(timeout, |core| core.deliveries.open_sockets() == count)
+            .await
     }
 
     /// Waits until nothing waits for an acknowledgement.
     pub async fn wait_until_all_acked(&self, timeout: Duration) -> bool {
-        let none = |core: &Core| (core.deliveries.unacked() == 0).then_some(());
-        self.shared.wait_for(timeout, none).await.is_some()
+        self.holds(timeout, |core| core.deliveries.unacked() == 0)
+            .await
+    }
+
+    async fn holds(&self, timeout: Duration, condition: impl Fn(&Core) -> bool) -> bool {
+        let find = |shared: &Shared| shared.read(&condition).then_some(());
+        self.shared.wait_for(timeout, find).await.is_some()
     }
 
     /// The scripted faults.

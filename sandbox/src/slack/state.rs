@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::net::SocketAddr;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -98,16 +98,16 @@ impl Shared {
         read(&self.lock())
     }
 
-    /// Waits until `find` finds something.
+    /// Waits until `find` finds something; it runs without the lock.
     pub(super) async fn wait_for<T>(
         &self,
         timeout: Duration,
-        find: impl Fn(&Core) -> Option<T>,
+        find: impl Fn(&Self) -> Option<T>,
     ) -> Option<T> {
         let mut changes = self.changed.subscribe();
         let found = async {
             loop {
-                if let Some(found) = self.read(&find) {
+                if let Some(found) = find(self) {
                     return Some(found);
                 }
                 changes.changed().await.ok()?;
@@ -117,8 +117,13 @@ impl Shared {
     }
 
     /// Sends events through the subscription filter and the scripted event faults.
-    pub(super) fn emit(&self, core: &mut Core, events: Vec<Event>) {
-        let plan = self.faults.knobs().retry;
+    pub(super) fn emit(&self, core: &mut Core, mut events: Vec<Event>) {
+        let knobs = self.faults.knobs();
+        let plan = knobs.retry;
+        if let Some(mention_first) = knobs.mention_first {
+            let is_mention = |event: &Event| event.inner["type"] == "app_mention";
+            events.sort_by_key(|event| is_mention(event) != mention_first);
+        }
         for event in events {
             if !events::is_heard(&core.world, &event.inner) {
                 continue;
@@ -131,7 +136,8 @@ impl Shared {
     }
 
     fn lock(&self) -> MutexGuard<'_, Core> {
-        self.core.lock().expect("no holder of this lock panics")
+        // A closure that a test passes in may panic; the state is whole between calls all the same.
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -425,6 +431,26 @@ impl Core {
         }
         let id = format!("D0{}", user.trim_start_matches(['U', '0']));
         let channel = SlackChannel::new(&id, "", kind, &[user]);
+        self.world.channels.push(channel.clone());
+        channel
+    }
+
+    /// The group chat of these people and the bot, made when there is none.
+    pub(super) fn group_chat(&mut self, users: &[&str]) -> SlackChannel {
+        let mut members = users.to_vec();
+        members.sort_unstable();
+        let is_same = |channel: &&SlackChannel| {
+            let mut has: Vec<&str> = channel.members.iter().map(String::as_str).collect();
+            has.sort_unstable();
+            channel.kind == ChannelKind::Mpim && has == members
+        };
+        if let Some(channel) = self.world.channels.iter().find(is_same) {
+            return channel.clone();
+        }
+        let n = self.world.channels.len();
+        let name = format!("mpdm-{}-1", members.join("--").to_lowercase());
+        let id = format!("G0GROUP{n}");
+        let channel = SlackChannel::new(&id, &name, ChannelKind::Mpim, &members);
         self.world.channels.push(channel.clone());
         channel
     }

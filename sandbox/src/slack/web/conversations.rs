@@ -129,14 +129,18 @@ pub(super) fn open(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
             return Err(ApiError::new("cannot_dm_bot"));
         }
     }
-    let [user] = users[..] else {
-        // Group chats are made by people in this world.
-        return Err(ApiError::missing_scope(core, "mpim:write"));
+    let scope = if users.len() == 1 {
+        "im:write"
+    } else {
+        "mpim:write"
     };
-    if !core.world.has_scope("im:write") {
-        return Err(ApiError::missing_scope(core, "im:write"));
+    if !core.world.has_scope(scope) {
+        return Err(ApiError::missing_scope(core, scope));
     }
-    let channel = core.direct_chat(user);
+    let channel = match users[..] {
+        [user] => core.direct_chat(user),
+        _ => core.group_chat(&users),
+    };
     let shown = match call.flag("return_im") {
         true => channel_json(core, &channel, false),
         false => json!({"id": channel.id}),

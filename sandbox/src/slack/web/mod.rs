@@ -312,7 +312,8 @@ async fn echo(shared: &Arc<Shared>, events: Vec<Event>) {
     }
     shared.change(|core| shared.emit(core, events));
     let wait = Duration::from_millis(ECHO_WAIT_MS_MAX);
-    let is_heard = |core: &Core| (core.deliveries.unacked() == 0).then_some(());
+    let is_heard =
+        |shared: &Shared| shared.read(|core| (core.deliveries.unacked() == 0).then_some(()));
     let _ = shared.wait_for(wait, is_heard).await;
 }
 
