@@ -8,5 +8,6 @@ pub mod model;
 mod probe;
 pub mod selfcheck;
 pub mod slack;
+mod socket;
 pub mod telegram;
 pub mod wire;

@@ -1,1 +1,52 @@
-//! To come.
+//! A loopback Telegram Bot API server: strict, with people who act and faults on demand.
+//!
+//! [`TelegramServer`] serves a [`TelegramWorld`] at `/bot<token>/<method>`, refuses what the platform
+//! refuses in the platform's words, and keeps every room as people see it. Webhooks are stored, not
+//! called; a method that is not listed in `methods` answers `method not found`.
+//!
+//! Reading order: `world` (what exists), `rooms` (what is stored and who hears it), `people` (what
+//! people do), `server` (HTTP), `params` and `failure` (in and out), `methods`, `target`, `sends`,
+//! `polling` over `queue`, then the pure text rules `text`, `entities`, `markup`; `faults`,
+//! `control`, `selfcheck`.
+//!
+//! # Control surface
+//!
+//! For tests and tools in another process there is, on the same port and without a token:
+//!
+//! | request | body or query | answer |
+//! |---|---|---|
+//! | `POST /control/say` | `{chat, user, text, topic?, reply_to?}` | `{message_id}` |
+//! | `POST /control/edit` | `{chat, message_id, text}` | `{message_id}` |
+//! | `POST /control/update` | an update without `update_id` | `{update_id}` |
+//! | `POST /control/fault` | `{method, always?, fault, ...}` with `fault` one of `latency` `{ms}`, `late_answer` `{ms}`, `rate_limited` `{retry_after_s}`, `refused` `{code, description}`, `gateway` `{code}`, `gateway_after` `{code}`, `reset_before`, `reset_after`, `stall`, `stall_after`, `ignore_offset`, `conflict`, `garbage` | `{ok}` |
+//! | `GET /control/posts` | `?chat=` | the posts of a chat, oldest first |
+//! | `GET /control/state` | | bot, users, chats, pending updates, polls answered |
+//!
+//! A bad request there answers 400 with `{error}` or 4xx with a text.
+
+mod control;
+mod entities;
+mod failure;
+mod faults;
+mod markup;
+mod methods;
+mod params;
+mod people;
+mod polling;
+mod queue;
+mod rooms;
+mod selfcheck;
+mod sends;
+mod server;
+mod target;
+mod text;
+mod world;
+
+pub use faults::{TelegramFault, TelegramFaults};
+pub use people::{MigrationOrder, TelegramForward, TelegramMedia, UserMessage};
+pub use selfcheck::telegram_refusals;
+pub use server::{TelegramPost, TelegramServer};
+pub use world::{
+    ANONYMOUS_ADMIN_ID, BotStatus, CHANNEL_SENDER_ID, ChatKind, SERVICE_ACCOUNT_ID, TelegramBot,
+    TelegramChat, TelegramUser, TelegramWorld, Topic,
+};

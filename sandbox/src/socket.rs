@@ -1,0 +1,161 @@
+//! Listening sockets whose connections can be cut from inside a request handler.
+//!
+//! Owns the accept loop and the cut: a real TCP reset in the middle of an exchange, which is how a
+//! client learns nothing about whether its request took effect. Knows nothing of any protocol.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::Router;
+use axum::extract::connect_info::Connected;
+use axum::serve::{IncomingStream, Listener};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+/// A running accept loop.
+#[derive(Debug)]
+pub(crate) struct Serving {
+    addr: SocketAddr,
+    all: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Serving {
+    /// Binds `addr` and serves `router`; handlers find their [`Connection`] as connect info.
+    pub(crate) async fn start(addr: SocketAddr, router: Router) -> io::Result<Self> {
+        let listener = TcpListener::bind(addr).await?;
+        let addr = listener.local_addr()?;
+        let all = CancellationToken::new();
+        let listener = CuttableListener {
+            listener,
+            all: all.clone(),
+        };
+        let service = router.into_make_service_with_connect_info::<Connection>();
+        let stopped = all.clone();
+        let task = tokio::spawn(async move {
+            tokio::select! {
+                _ = async { axum::serve(listener, service).await } => {}
+                () = stopped.cancelled() => {}
+            }
+        });
+        Ok(Self { addr, all, task })
+    }
+
+    /// Where it listens.
+    pub(crate) fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Ends the accept loop and cuts every open connection.
+    pub(crate) async fn stop(self) {
+        self.all.cancel();
+        // A task that only waits for sockets can't have panicked.
+        let _ = self.task.await;
+    }
+}
+
+/// The connection that a request came on.
+#[derive(Clone, Debug)]
+pub(crate) struct Connection {
+    cut: CancellationToken,
+}
+
+impl Connection {
+    /// Resets the connection: nothing more is read or written on it.
+    pub(crate) fn cut(&self) {
+        self.cut.cancel();
+    }
+}
+
+impl Connected<IncomingStream<'_, CuttableListener>> for Connection {
+    fn connect_info(stream: IncomingStream<'_, CuttableListener>) -> Self {
+        stream.remote_addr().clone()
+    }
+}
+
+pub(crate) struct CuttableListener {
+    listener: TcpListener,
+    all: CancellationToken,
+}
+
+impl Listener for CuttableListener {
+    type Io = CuttableStream;
+    type Addr = Connection;
+
+    async fn accept(&mut self) -> (CuttableStream, Connection) {
+        let (stream, _) = Listener::accept(&mut self.listener).await;
+        // Without it every small answer waits for the peer's delayed acknowledgement.
+        let _ = stream.set_nodelay(true);
+        let cut = self.all.child_token();
+        let io = CuttableStream {
+            stream,
+            cut: cut.clone(),
+            cancelled: Box::pin(cut.clone().cancelled_owned()),
+        };
+        (io, Connection { cut })
+    }
+
+    fn local_addr(&self) -> io::Result<Connection> {
+        Ok(Connection {
+            cut: self.all.clone(),
+        })
+    }
+}
+
+pub(crate) struct CuttableStream {
+    stream: TcpStream,
+    cut: CancellationToken,
+    cancelled: Pin<Box<WaitForCancellationFutureOwned>>,
+}
+
+impl CuttableStream {
+    fn check(&self) -> io::Result<()> {
+        if !self.cut.is_cancelled() {
+            return Ok(());
+        }
+        // Zero linger makes the close a reset instead of an orderly end.
+        let _ = self.stream.set_zero_linger();
+        Err(io::Error::new(
+            io::ErrorKind::ConnectionReset,
+            "the connection was cut on purpose",
+        ))
+    }
+}
+
+impl AsyncRead for CuttableStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        // Registers the waker, so that a cut wakes a connection that waits for its peer.
+        let _ = self.cancelled.as_mut().poll(cx);
+        self.check()?;
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for CuttableStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.check()?;
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check()?;
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check()?;
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,405 @@
+//! The methods of the API by name, and the small ones in full.
+//!
+//! Owns dispatch. Posting and editing are in `sends`, the long poll in `polling`. A method that the
+//! API has and this server does not answers like an unknown one.
+
+use serde_json::{Value, json};
+
+use super::failure::ApiFailure;
+use super::params::Params;
+use super::polling::allowed_kinds;
+use super::rooms::{CALLBACK_LIFE_S, Rooms};
+use super::sends;
+use super::target::Access;
+use super::world::{BotStatus, ChatKind};
+
+/// Methods that this server answers, as the API spells them.
+const NAMES: [&str; 27] = [
+    "getMe",
+    "getUpdates",
+    "setWebhook",
+    "deleteWebhook",
+    "getWebhookInfo",
+    "sendMessage",
+    "sendDocument",
+    "sendChatAction",
+    "sendMessageDraft",
+    "editMessageText",
+    "deleteMessage",
+    "deleteMessages",
+    "setMessageReaction",
+    "setMyCommands",
+    "getMyCommands",
+    "deleteMyCommands",
+    "getChat",
+    "getChatMember",
+    "getChatMemberCount",
+    "getChatAdministrators",
+    "leaveChat",
+    "getFile",
+    "answerCallbackQuery",
+    "logOut",
+    "close",
+    "setMyDescription",
+    "setMyShortDescription",
+];
+/// What an administrator always may in these rooms.
+pub(super) const ADMIN_RIGHTS: [&str; 7] = [
+    "can_manage_chat",
+    "can_delete_messages",
+    "can_manage_video_chats",
+    "can_restrict_members",
+    "can_change_info",
+    "can_invite_users",
+    "can_manage_topics",
+];
+/// What an administrator never may in these rooms.
+pub(super) const ADMIN_NOT: [&str; 7] = [
+    "can_be_edited",
+    "is_anonymous",
+    "can_promote_members",
+    "can_post_stories",
+    "can_edit_stories",
+    "can_delete_stories",
+    "can_send_welcome_messages",
+];
+/// Emoji that bots may react with (a part of the platform's list).
+const REACTIONS: [&str; 40] = [
+    "👍", "👎", "❤", "🔥", "🥰", "👏", "😁", "🤔", "🤯", "😱", "🤬", "😢", "🎉", "🤩", "🤮", "💩",
+    "🙏", "👌", "🕊", "🤡", "🥱", "🥴", "😍", "🐳", "🌚", "💯", "🤣", "⚡", "🏆", "💔", "🤨", "😐",
+    "👀", "✍", "🤝", "🫡", "🆒", "👻", "🤓", "😴",
+];
+/// The values of `action` in `sendChatAction`.
+const ACTIONS: [&str; 11] = [
+    "typing",
+    "upload_photo",
+    "record_video",
+    "upload_video",
+    "record_voice",
+    "upload_voice",
+    "upload_document",
+    "choose_sticker",
+    "find_location",
+    "record_video_note",
+    "upload_video_note",
+];
+
+type Result<T> = std::result::Result<T, ApiFailure>;
+
+/// A result, with the description that some methods add.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Success {
+    result: Value,
+    description: Option<&'static str>,
+}
+
+impl From<Value> for Success {
+    fn from(result: Value) -> Self {
+        Self {
+            result,
+            description: None,
+        }
+    }
+}
+
+impl Success {
+    pub(super) fn body(self) -> Value {
+        let mut body = json!({"ok": true, "result": self.result});
+        if let Some(description) = self.description {
+            body["description"] = json!(description);
+        }
+        body
+    }
+}
+
+/// A method's name as the API spells it.
+pub(super) fn spelled(method: &str) -> String {
+    let known = NAMES.iter().find(|name| name.eq_ignore_ascii_case(method));
+    known.map_or_else(|| method.to_owned(), |&name| name.to_owned())
+}
+
+/// Carries out a method; `method` is in lower case.
+pub(super) fn call(
+    rooms: &mut Rooms,
+    method: &str,
+    params: &Params,
+    sends_max: Option<usize>,
+) -> Result<Success> {
+    match method {
+        "getme" => Ok(rooms.world.bot.as_me().into()),
+        "sendmessage" => sends::send_message(rooms, params, sends_max),
+        "senddocument" => sends::send_document(rooms, params, sends_max),
+        "editmessagetext" => sends::edit_message_text(rooms, params, sends_max),
+        "deletemessage" => sends::delete_message(rooms, params),
+        "deletemessages" => sends::delete_messages(rooms, params),
+        "getfile" => sends::get_file(rooms, params),
+        "sendchataction" => send_chat_action(rooms, params),
+        "sendmessagedraft" => send_message_draft(rooms, params),
+        "setmessagereaction" => set_message_reaction(rooms, params),
+        "setmycommands" => set_my_commands(rooms, params),
+        "getmycommands" => Ok(my_commands(rooms, params)),
+        "deletemycommands" => {
+            rooms.commands.remove(&scope_key(params));
+            Ok(json!(true).into())
+        }
+        "setmydescription" | "setmyshortdescription" => Ok(json!(true).into()),
+        "getchat" => get_chat(rooms, params),
+        "getchatmember" => get_chat_member(rooms, params),
+        "getchatmembercount" => {
+            let chat = rooms.check_chat(params.text("chat_id"), Access::Read)?;
+            Ok(json!(rooms.room(chat).members.len() + 1).into())
+        }
+        "getchatadministrators" => get_chat_administrators(rooms, params),
+        "leavechat" => {
+            let chat = rooms.check_chat(params.text("chat_id"), Access::Read)?;
+            rooms.room_mut(chat).bot_status = BotStatus::Left;
+            Ok(json!(true).into())
+        }
+        "answercallbackquery" => answer_callback_query(rooms, params),
+        "setwebhook" => set_webhook(rooms, params),
+        "deletewebhook" => Ok(delete_webhook(rooms, params)),
+        "getwebhookinfo" => Ok(webhook_info(rooms)),
+        "logout" => {
+            rooms.logged_out = true;
+            Ok(json!(true).into())
+        }
+        "close" => Ok(json!(true).into()),
+        _ => Err(ApiFailure::worded(404, "method not found")),
+    }
+}
+
+fn send_chat_action(rooms: &mut Rooms, params: &Params) -> Result<Success> {
+    let action = params.text("action").to_ascii_lowercase();
+    let chat = rooms.check_chat(params.text("chat_id"), Access::Write)?;
+    if !ACTIONS.contains(&action.as_str()) {
+        return Err(ApiFailure::bad("wrong parameter action in request"));
+    }
+    rooms.actions.push((chat, action));
+    Ok(json!(true).into())
+}
+
+fn send_message_draft(rooms: &Rooms, params: &Params) -> Result<Success> {
+    let chat = rooms.check_chat(params.text("chat_id"), Access::Write)?;
+    match rooms.room(chat).kind == ChatKind::Private && params.integer("draft_id") != 0 {
+        true => Ok(json!(true).into()),
+        false => Err(ApiFailure::bad("TEXTDRAFT_PEER_INVALID")),
+    }
+}
+
+fn set_message_reaction(rooms: &mut Rooms, params: &Params) -> Result<Success> {
+    let (chat, id) = rooms.check_message(params, "message to react not found")?;
+    let wanted: Value = match params.text("reaction") {
+        "" => json!([]),
+        raw => serde_json::from_str(raw)
+            .map_err(|_| ApiFailure::bad("can't parse reaction types JSON object"))?,
+    };
+    let reactions = wanted
+        .as_array()
+        .ok_or_else(|| ApiFailure::bad("expected an Array of ReactionType"))?;
+    let allowed = |reaction: &Value| {
+        let emoji = reaction["emoji"].as_str().unwrap_or("");
+        reaction["type"] == "emoji" && REACTIONS.contains(&emoji)
+    };
+    if reactions.len() > 1 {
+        return Err(ApiFailure::bad("REACTIONS_TOO_MANY"));
+    }
+    if !reactions.iter().all(allowed) {
+        return Err(ApiFailure::bad("REACTION_INVALID"));
+    }
+    rooms.reactions.insert((chat, id), wanted);
+    Ok(json!(true).into())
+}
+
+fn scope_key(params: &Params) -> String {
+    let scope: Value = serde_json::from_str(params.text("scope")).unwrap_or(Value::Null);
+    let key = match scope["type"].as_str() {
+        None | Some("default") => String::new(),
+        Some(_) => scope.to_string(),
+    };
+    key + params.text("language_code")
+}
+
+fn set_my_commands(rooms: &mut Rooms, params: &Params) -> Result<Success> {
+    let commands: Value = serde_json::from_str(params.text("commands"))
+        .map_err(|_| ApiFailure::bad("can't parse commands JSON object"))?;
+    let list = commands
+        .as_array()
+        .ok_or_else(|| ApiFailure::bad("expected an Array of BotCommand"))?;
+    if list.len() > 100 {
+        return Err(ApiFailure::bad("BOT_COMMANDS_TOO_MUCH"));
+    }
+    for command in list {
+        let name = command["command"].as_str().unwrap_or("");
+        let name = name.strip_prefix('/').unwrap_or(name);
+        let plain = name
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+        if !plain || !(1..=32).contains(&name.len()) {
+            return Err(ApiFailure::bad("BOT_COMMAND_INVALID"));
+        }
+        let description = command["description"].as_str().unwrap_or("");
+        if !(1..=256).contains(&description.chars().count()) {
+            return Err(ApiFailure::bad("BOT_COMMAND_DESCRIPTION_INVALID"));
+        }
+    }
+    rooms.commands.insert(scope_key(params), commands);
+    Ok(json!(true).into())
+}
+
+fn my_commands(rooms: &Rooms, params: &Params) -> Success {
+    let commands = rooms.commands.get(&scope_key(params)).cloned();
+    commands.unwrap_or_else(|| json!([])).into()
+}
+
+fn get_chat(rooms: &Rooms, params: &Params) -> Result<Success> {
+    let id = rooms.check_chat(params.text("chat_id"), Access::Read)?;
+    let mut chat = rooms.world.chat_json(id);
+    chat["accent_color_id"] = json!(3);
+    chat["max_reaction_count"] = json!(11);
+    chat["accepted_gift_types"] = json!({
+        "unlimited_gifts": false, "limited_gifts": false, "unique_gifts": false,
+        "premium_subscription": false, "gifts_from_channels": false,
+    });
+    if rooms.room(id).kind != ChatKind::Private {
+        chat["permissions"] = json!({"can_send_messages": true});
+    }
+    Ok(chat.into())
+}
+
+fn get_chat_member(rooms: &Rooms, params: &Params) -> Result<Success> {
+    let chat = rooms.check_chat(params.text("chat_id"), Access::Read)?;
+    let user = params.integer("user_id");
+    if user <= 0 {
+        return Err(ApiFailure::bad("invalid user_id specified"));
+    }
+    let known = user == rooms.world.bot.id || rooms.world.user(user).is_some();
+    match known {
+        true => Ok(member(rooms, chat, user).into()),
+        false => Err(ApiFailure::bad("PARTICIPANT_ID_INVALID")),
+    }
+}
+
+fn member(rooms: &Rooms, chat: i64, user: i64) -> Value {
+    let room = rooms.room(chat);
+    let who = rooms.world.user_json(user);
+    let position = room.members.iter().position(|&member| member == user);
+    if user == rooms.world.bot.id {
+        let mut me = json!({"user": who, "status": room.bot_status.as_str()});
+        if room.bot_status == BotStatus::Admin {
+            for right in ADMIN_RIGHTS {
+                me[right] = json!(true);
+            }
+            for right in ADMIN_NOT {
+                me[right] = json!(false);
+            }
+        }
+        return me;
+    }
+    match position {
+        // The first member made the room.
+        Some(0) if room.kind != ChatKind::Private => {
+            json!({"user": who, "status": "creator", "is_anonymous": false})
+        }
+        Some(_) => json!({"user": who, "status": "member"}),
+        None => json!({"user": who, "status": "left"}),
+    }
+}
+
+fn get_chat_administrators(rooms: &Rooms, params: &Params) -> Result<Success> {
+    let chat = rooms.check_chat(params.text("chat_id"), Access::Read)?;
+    let room = rooms.room(chat);
+    if room.kind == ChatKind::Private {
+        return Err(ApiFailure::bad(
+            "there are no administrators in the private chat",
+        ));
+    }
+    let mut admins: Vec<Value> = room
+        .members
+        .first()
+        .map(|&creator| member(rooms, chat, creator))
+        .into_iter()
+        .collect();
+    if room.bot_status == BotStatus::Admin {
+        admins.push(member(rooms, chat, rooms.world.bot.id));
+    }
+    Ok(json!(admins).into())
+}
+
+fn answer_callback_query(rooms: &mut Rooms, params: &Params) -> Result<Success> {
+    let now_s = rooms.now_s();
+    let answer = json!({"text": params.text("text"), "show_alert": params.boolean("show_alert")});
+    if params.text("text").chars().count() > 200 {
+        return Err(ApiFailure::bad("MESSAGE_TOO_LONG"));
+    }
+    match rooms.callbacks.get_mut(params.text("callback_query_id")) {
+        Some((pressed_s, stored)) if now_s - *pressed_s <= CALLBACK_LIFE_S => {
+            *stored = Some(answer);
+            Ok(json!(true).into())
+        }
+        _ => Err(ApiFailure::bad(
+            "query is too old and response timeout expired or query ID is invalid",
+        )),
+    }
+}
+
+fn set_webhook(rooms: &mut Rooms, params: &Params) -> Result<Success> {
+    let url = params.text("url");
+    if url.is_empty() {
+        return Ok(delete_webhook(rooms, params));
+    }
+    let secret = params.text("secret_token");
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+    if !secret.bytes().all(plain) {
+        return Err(ApiFailure::bad(
+            "secret token contains unallowed characters",
+        ));
+    }
+    if !url.starts_with("https://") {
+        return Err(ApiFailure::bad(
+            "bad webhook: An HTTPS URL must be provided for webhook",
+        ));
+    }
+    if let Some(kinds) = allowed_kinds(params.text("allowed_updates")) {
+        rooms.allowed = kinds;
+    }
+    if params.boolean("drop_pending_updates") {
+        rooms.queue.clear();
+    }
+    let description = match rooms.webhook_url == url {
+        true => "Webhook is already set",
+        false => "Webhook was set",
+    };
+    url.clone_into(&mut rooms.webhook_url);
+    Ok(Success {
+        result: json!(true),
+        description: Some(description),
+    })
+}
+
+fn delete_webhook(rooms: &mut Rooms, params: &Params) -> Success {
+    if params.boolean("drop_pending_updates") {
+        rooms.queue.clear();
+    }
+    let description = match rooms.webhook_url.is_empty() {
+        true => "Webhook is already deleted",
+        false => "Webhook was deleted",
+    };
+    rooms.webhook_url.clear();
+    Success {
+        result: json!(true),
+        description: Some(description),
+    }
+}
+
+fn webhook_info(rooms: &mut Rooms) -> Success {
+    let now_s = rooms.now_s();
+    rooms.queue.expire(now_s);
+    let mut info = json!({
+        "url": rooms.webhook_url, "has_custom_certificate": false,
+        "pending_update_count": rooms.queue.len(),
+    });
+    if let Some(kinds) = &rooms.allowed {
+        info["allowed_updates"] = json!(kinds);
+    }
+    info.into()
+}

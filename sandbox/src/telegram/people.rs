@@ -1,0 +1,744 @@
+//! What people do: they write, edit, press buttons, add and remove the bot, rename and move rooms.
+//!
+//! Owns the acting half of [`TelegramServer`]. Every act is stored and, where the bot is to hear it,
+//! becomes an update. Naming a chat that does not exist panics: the scene is wrong.
+
+use serde_json::{Map, Value, json};
+
+use super::entities::{Entity, detect, utf16_len};
+use super::rooms::{CALLBACK_LIFE_S, Draft, Rooms, entities_json, text_fields, topic_created};
+use super::server::TelegramServer;
+use super::world::{
+    ANONYMOUS_ADMIN_ID, BotStatus, CHANNEL_SENDER_ID, ChatKind, SERVICE_ACCOUNT_ID,
+    SUPERGROUP_ID_BASE, Topic,
+};
+
+/// Updates that are about no message live this long, in seconds.
+const EVENT_LIFE_S: i64 = 24 * 3600;
+
+/// What a message holds besides text.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TelegramMedia {
+    /// A photo.
+    Photo,
+    /// A video.
+    Video {
+        /// Length in seconds.
+        duration_s: u32,
+    },
+    /// A round video message.
+    VideoNote {
+        /// Length in seconds.
+        duration_s: u32,
+    },
+    /// A voice message.
+    Voice {
+        /// Length in seconds.
+        duration_s: u32,
+    },
+    /// A piece of music.
+    Audio {
+        /// Length in seconds.
+        duration_s: u32,
+        /// Title of the piece.
+        title: String,
+    },
+    /// A soundless animation; the platform also sends it as a document.
+    Animation,
+    /// A file.
+    Document {
+        /// Name with extension.
+        file_name: String,
+    },
+    /// A sticker.
+    Sticker {
+        /// The emoji it stands for.
+        emoji: String,
+    },
+    /// A poll.
+    Poll {
+        /// What is asked.
+        question: String,
+        /// The answers to choose from.
+        options: Vec<String>,
+    },
+    /// A place.
+    Location {
+        /// Degrees north.
+        latitude: f64,
+        /// Degrees east.
+        longitude: f64,
+    },
+    /// A person's number.
+    Contact {
+        /// Number as written.
+        phone_number: String,
+        /// Name of the person.
+        first_name: String,
+    },
+    /// Something of a kind that no client knows yet: the field's name and content.
+    Other {
+        /// Field of the message.
+        name: String,
+        /// What is in it.
+        content: Value,
+    },
+}
+
+/// Whom a forwarded message is from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TelegramForward {
+    /// A person of this world.
+    User(i64),
+    /// A person who hides behind a name.
+    Hidden(String),
+    /// A channel of this world, and the message there.
+    Channel(i64, i64),
+}
+
+/// A message with everything that a person can put into one. Fill what matters and leave the rest
+/// to `Default`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct UserMessage {
+    /// Chat id.
+    pub chat: i64,
+    /// Who writes.
+    pub user: i64,
+    /// Text, or the caption when there is media.
+    pub text: String,
+    /// Entities as on the wire; `None` lets the platform find them.
+    pub entities: Option<Value>,
+    /// What it holds besides text.
+    pub media: Option<TelegramMedia>,
+    /// Forum topic.
+    pub topic: Option<i64>,
+    /// Message that it replies to.
+    pub reply_to: Option<i64>,
+    /// Part of the replied-to text that is quoted.
+    pub quote: Option<String>,
+    /// Whom it is forwarded from.
+    pub forward: Option<TelegramForward>,
+    /// Album.
+    pub media_group_id: Option<String>,
+    /// Written on behalf of this channel.
+    pub sender_chat: Option<i64>,
+    /// Written as an anonymous administrator of the chat.
+    pub anonymous_admin: bool,
+    /// Made by this inline bot.
+    pub via_bot: Option<i64>,
+    /// A post of this channel, forwarded by the platform into the discussion group.
+    pub automatic_forward_of: Option<i64>,
+    /// Unix seconds, instead of now.
+    pub date_s: Option<i64>,
+    /// Further fields of the message, as on the wire. They overwrite.
+    pub extra: Map<String, Value>,
+}
+
+/// Which of the two service messages of an upgrade comes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MigrationOrder {
+    /// The one in the old group.
+    #[default]
+    OldFirst,
+    /// The one in the new supergroup.
+    NewFirst,
+}
+
+impl TelegramServer {
+    /// Writes a text as a person; mentions, commands and links become entities. Returns the
+    /// message's id, as do the other acts of writing.
+    pub fn say(&self, chat: i64, user: i64, text: &str) -> i64 {
+        self.send_with(UserMessage {
+            chat,
+            user,
+            text: text.to_owned(),
+            ..UserMessage::default()
+        })
+    }
+
+    /// Writes a text into a forum topic.
+    pub fn say_in_topic(&self, chat: i64, topic: i64, user: i64, text: &str) -> i64 {
+        self.send_with(UserMessage {
+            chat,
+            user,
+            topic: Some(topic),
+            text: text.to_owned(),
+            ..UserMessage::default()
+        })
+    }
+
+    /// Replies to a message; in a forum the reply goes into that message's topic.
+    pub fn reply(&self, chat: i64, user: i64, reply_to: i64, text: &str) -> i64 {
+        self.send_with(UserMessage {
+            chat,
+            user,
+            reply_to: Some(reply_to),
+            text: text.to_owned(),
+            ..UserMessage::default()
+        })
+    }
+
+    /// Writes any message.
+    pub fn send_with(&self, message: UserMessage) -> i64 {
+        self.act(|rooms| rooms.write(message))
+    }
+
+    /// Writes the items of an album, each a message (and an update) of its own.
+    pub fn album(&self, items: Vec<UserMessage>) -> Vec<i64> {
+        self.act(|rooms| {
+            let group = format!("1{:016}", rooms.serial());
+            items
+                .into_iter()
+                .map(|item| {
+                    rooms.write(UserMessage {
+                        media_group_id: Some(group.clone()),
+                        ..item
+                    })
+                })
+                .collect()
+        })
+    }
+
+    /// Changes the text or caption of a message. False when the message is not there.
+    pub fn edit(&self, chat: i64, message: i64, text: &str) -> bool {
+        self.act(|rooms| rooms.rewrite(chat, message, Some(text)))
+    }
+
+    /// Sends `edited_message` for a change that a bot can't see. False without the message.
+    pub fn edit_invisibly(&self, chat: i64, message: i64) -> bool {
+        self.act(|rooms| rooms.rewrite(chat, message, None))
+    }
+
+    /// Deletes a message. Bots are not told. False when the message is not there.
+    pub fn delete(&self, chat: i64, message: i64) -> bool {
+        self.act(|rooms| match rooms.message_mut(chat, message) {
+            Some(stored) => {
+                stored.deleted = true;
+                true
+            }
+            None => false,
+        })
+    }
+
+    /// Posts into a channel in the channel's name.
+    pub fn channel_post(&self, channel: i64, text: &str) -> i64 {
+        self.act(|rooms| {
+            let entities = entities_json(&detect(text));
+            let mut fields = text_fields(text, &entities, false);
+            fields.insert("sender_chat".to_owned(), rooms.world.chat_json(channel));
+            rooms.post(Draft {
+                chat: channel,
+                fields,
+                ..Draft::default()
+            })
+        })
+    }
+
+    /// Presses a button under a message; returns the callback's id.
+    pub fn callback(&self, chat: i64, user: i64, message: i64, data: &str) -> String {
+        self.act(|rooms| {
+            let id = format!("4382bfd{:011}", rooms.serial());
+            let wire = match rooms.message(chat, message) {
+                Some(_) => rooms.wire_of(chat, message),
+                // What a bot can't see any more has no content and the date 0.
+                None => {
+                    json!({"chat": rooms.world.chat_json(chat), "message_id": message, "date": 0})
+                }
+            };
+            let body = json!({
+                "id": id, "from": rooms.world.user_json(user), "message": wire,
+                "chat_instance": format!("-32178945{chat}").replace("--", "-"), "data": data,
+            });
+            let now_s = rooms.now_s();
+            rooms.callbacks.insert(id.clone(), (now_s, None));
+            rooms.push_event("callback_query", body, CALLBACK_LIFE_S);
+            id
+        })
+    }
+
+    /// The answer that the bot gave to a pressed button.
+    #[must_use]
+    pub fn callback_answer(&self, callback: &str) -> Option<Value> {
+        self.look(|rooms| rooms.callbacks.get(callback)?.1.clone())
+    }
+
+    /// Sets a reaction as a person; an update only for bots that asked for it and are admins.
+    pub fn react(&self, chat: i64, user: i64, message: i64, emoji: &str) {
+        self.act(|rooms| {
+            let body = json!({
+                "chat": rooms.world.chat_json(chat), "message_id": message,
+                "user": rooms.world.user_json(user), "date": rooms.now_s(), "old_reaction": [],
+                "new_reaction": [{"type": "emoji", "emoji": emoji}],
+            });
+            if rooms.room(chat).bot_status == BotStatus::Admin {
+                rooms.push_event("message_reaction", body, EVENT_LIFE_S);
+            }
+        });
+    }
+
+    /// Adds the bot to a group or channel; in a private chat: starts or unblocks it.
+    pub fn add_bot(&self, chat: i64, by: i64) {
+        self.act(|rooms| rooms.set_bot_status(chat, by, BotStatus::Member));
+    }
+
+    /// Makes the bot an administrator.
+    pub fn promote_bot(&self, chat: i64, by: i64) {
+        self.act(|rooms| rooms.set_bot_status(chat, by, BotStatus::Admin));
+    }
+
+    /// Removes the bot without barring it.
+    pub fn remove_bot(&self, chat: i64, by: i64) {
+        self.act(|rooms| rooms.set_bot_status(chat, by, BotStatus::Left));
+    }
+
+    /// Removes and bars the bot; in a private chat: blocks it.
+    pub fn kick_bot(&self, chat: i64, by: i64) {
+        self.act(|rooms| rooms.set_bot_status(chat, by, BotStatus::Kicked));
+    }
+
+    /// A person comes into a group.
+    pub fn join(&self, chat: i64, user: i64) -> i64 {
+        self.act(|rooms| {
+            let members = &mut rooms.room_mut(chat).members;
+            if !members.contains(&user) {
+                members.push(user);
+            }
+            let users = json!([rooms.world.user_json(user)]);
+            rooms.service(chat, user, "new_chat_members", users)
+        })
+    }
+
+    /// A person leaves a group.
+    pub fn leave(&self, chat: i64, user: i64) -> i64 {
+        self.act(|rooms| {
+            rooms
+                .room_mut(chat)
+                .members
+                .retain(|&member| member != user);
+            let left = rooms.world.user_json(user);
+            rooms.service(chat, user, "left_chat_member", left)
+        })
+    }
+
+    /// Gives a group another title.
+    pub fn rename(&self, chat: i64, user: i64, title: &str) -> i64 {
+        self.act(|rooms| {
+            title.clone_into(&mut rooms.room_mut(chat).title);
+            rooms.service(chat, user, "new_chat_title", json!(title))
+        })
+    }
+
+    /// Pins a message.
+    pub fn pin(&self, chat: i64, user: i64, message: i64) -> i64 {
+        self.act(|rooms| {
+            let pinned = rooms
+                .message(chat, message)
+                .map(super::rooms::Stored::quoted);
+            rooms.service(chat, user, "pinned_message", pinned.unwrap_or(Value::Null))
+        })
+    }
+
+    /// Opens a forum topic and returns its id. `user` may be the bot.
+    pub fn create_topic(&self, chat: i64, user: i64, name: &str) -> i64 {
+        self.act(|rooms| {
+            let room = rooms.room(chat).clone();
+            let draft = topic_created(&room, 0, name);
+            let id = rooms.store(Draft {
+                from: Some(user),
+                id: None,
+                topic: None,
+                ..draft
+            });
+            // The topic's id is the id of the message that made it.
+            if let Some(stored) = rooms.message_mut(chat, id) {
+                stored.topic = Some(id);
+                stored
+                    .wire
+                    .insert("message_thread_id".to_owned(), json!(id));
+                stored
+                    .wire
+                    .insert("is_topic_message".to_owned(), json!(true));
+            }
+            rooms.room_mut(chat).topics.push(Topic {
+                id,
+                name: name.to_owned(),
+                closed: false,
+            });
+            rooms.announce(chat, id, "message");
+            id
+        })
+    }
+
+    /// Closes a topic: only administrators can write there.
+    pub fn close_topic(&self, chat: i64, user: i64, topic: i64) -> i64 {
+        self.act(|rooms| rooms.change_topic(chat, user, topic, true))
+    }
+
+    /// Opens a closed topic again.
+    pub fn reopen_topic(&self, chat: i64, user: i64, topic: i64) -> i64 {
+        self.act(|rooms| rooms.change_topic(chat, user, topic, false))
+    }
+
+    /// Turns a basic group into a supergroup and returns the new id.
+    pub fn migrate_to_supergroup(&self, chat: i64) -> i64 {
+        self.migrate_in_order(chat, MigrationOrder::OldFirst)
+    }
+
+    /// Like [`Self::migrate_to_supergroup`], with a choice of which service message comes first.
+    pub fn migrate_in_order(&self, chat: i64, order: MigrationOrder) -> i64 {
+        self.act(|rooms| rooms.migrate(chat, order))
+    }
+
+    /// Queues an update as it is; `update_id` is added. For shapes that no act here makes.
+    ///
+    /// # Panics
+    /// When `update` is no object.
+    pub fn raw_update(&self, update: Value) -> Option<i64> {
+        assert!(update.is_object(), "an update is an object");
+        self.act(|rooms| {
+            let expires_at_s = rooms.now_s() + EVENT_LIFE_S;
+            rooms.queue.push(update, expires_at_s)
+        })
+    }
+
+    /// Queues the newest unconfirmed update again under a new id. False when there is none.
+    pub fn duplicate_update(&self) -> bool {
+        self.act(|rooms| {
+            let expires_at_s = rooms.now_s() + EVENT_LIFE_S;
+            let newest = rooms.queue.newest();
+            newest.is_some_and(|update| rooms.queue.push(update, expires_at_s).is_some())
+        })
+    }
+
+    /// Numbers coming updates from here, as the platform does after a week of silence.
+    pub fn restart_update_ids(&self, first_id: i64) {
+        self.act(|rooms| rooms.queue.renumber_from(first_id));
+    }
+
+    /// Puts the platform's clock forward, for what expires.
+    pub fn advance_clock(&self, seconds: i64) {
+        self.act(|rooms| rooms.clock_ahead_s += seconds);
+    }
+
+    /// Switches privacy mode: `true` means that the bot hears everything in groups.
+    pub fn set_hears_everything(&self, on: bool) {
+        self.act(|rooms| rooms.world.bot.can_read_all_group_messages = on);
+    }
+
+    /// Revokes the token: every call answers 401 from now on.
+    pub fn revoke_token(&self) {
+        self.act(|rooms| rooms.logged_out = true);
+    }
+}
+
+impl Rooms {
+    pub(super) fn write(&mut self, message: UserMessage) -> i64 {
+        let (chat, user) = (message.chat, message.user);
+        let topic = message.topic.or_else(|| {
+            let target = self.message(chat, message.reply_to?)?;
+            target.topic
+        });
+        let entities = message
+            .entities
+            .clone()
+            .unwrap_or_else(|| entities_json(&detect(&message.text)));
+        let mut fields = text_fields(&message.text, &entities, message.media.is_some());
+        if let Some(media) = &message.media {
+            self.media_fields(media, &mut fields);
+        }
+        let from = self.sender_fields(&message, &mut fields);
+        self.origin_fields(&message, &mut fields);
+        fields.extend(message.extra);
+        if self.room(chat).kind == ChatKind::Private && user == chat {
+            self.start_if_new(chat);
+        }
+        self.post(Draft {
+            chat,
+            from,
+            topic,
+            reply_to: message.reply_to,
+            date_s: message.date_s,
+            fields,
+            ..Draft::default()
+        })
+    }
+
+    /// A person who writes to the bot has started it.
+    fn start_if_new(&mut self, chat: i64) {
+        let room = self.room_mut(chat);
+        if room.bot_status == BotStatus::Left {
+            room.bot_status = BotStatus::Member;
+        }
+    }
+
+    /// Adds who it is from and returns the account in `from`.
+    fn sender_fields(&self, message: &UserMessage, fields: &mut Map<String, Value>) -> Option<i64> {
+        let (from, sender_chat) = match (message.automatic_forward_of, message.sender_chat) {
+            (Some(channel), _) => {
+                fields.insert("is_automatic_forward".to_owned(), json!(true));
+                (Some(SERVICE_ACCOUNT_ID), Some(channel))
+            }
+            (None, Some(channel)) => (Some(CHANNEL_SENDER_ID), Some(channel)),
+            (None, None) if message.anonymous_admin => {
+                (Some(ANONYMOUS_ADMIN_ID), Some(message.chat))
+            }
+            (None, None) if self.room(message.chat).kind == ChatKind::Channel => {
+                (None, Some(message.chat))
+            }
+            (None, None) => (Some(message.user), None),
+        };
+        if let Some(sender) = sender_chat {
+            fields.insert("sender_chat".to_owned(), self.world.chat_json(sender));
+        }
+        from
+    }
+
+    fn origin_fields(&self, message: &UserMessage, fields: &mut Map<String, Value>) {
+        if let Some(group) = &message.media_group_id {
+            fields.insert("media_group_id".to_owned(), json!(group));
+        }
+        if let Some(bot) = message.via_bot {
+            fields.insert("via_bot".to_owned(), self.world.user_json(bot));
+        }
+        if let Some(quote) = &message.quote {
+            let target = message
+                .reply_to
+                .and_then(|id| self.message(message.chat, id));
+            let text = target.map_or("", |target| {
+                target
+                    .wire
+                    .get("text")
+                    .and_then(Value::as_str)
+                    .unwrap_or("")
+            });
+            let position = text.find(quote).map_or(0, |byte| utf16_len(&text[..byte]));
+            let quoted = json!({"text": quote, "position": position, "is_manual": true});
+            fields.insert("quote".to_owned(), quoted);
+        }
+        let forward = message.forward.clone().or(message
+            .automatic_forward_of
+            .map(|channel| TelegramForward::Channel(channel, 1)));
+        let date = self.now_s() - 60;
+        let origin = match forward {
+            None => return,
+            Some(TelegramForward::User(user)) => {
+                json!({"type": "user", "date": date, "sender_user": self.world.user_json(user)})
+            }
+            Some(TelegramForward::Hidden(name)) => {
+                json!({"type": "hidden_user", "date": date, "sender_user_name": name})
+            }
+            Some(TelegramForward::Channel(channel, post)) => json!({
+                "type": "channel", "date": date, "chat": self.world.chat_json(channel), "message_id": post,
+            }),
+        };
+        fields.insert("forward_origin".to_owned(), origin);
+    }
+
+    fn media_fields(&mut self, media: &TelegramMedia, fields: &mut Map<String, Value>) {
+        let serial = self.serial();
+        let mut file = json!({
+            "file_id": format!("AgACAgIAAxk{serial:08}"), "file_unique_id": format!("AQAD{serial:08}"),
+            "file_size": 1_024 * serial,
+        });
+        let mut with = |more: Value| {
+            if let (Some(file), Value::Object(more)) = (file.as_object_mut(), more) {
+                file.extend(more);
+            }
+            file.clone()
+        };
+        let (name, content) = match media {
+            TelegramMedia::Photo => ("photo", json!([with(json!({"width": 90, "height": 60}))])),
+            TelegramMedia::Video { duration_s } => (
+                "video",
+                with(
+                    json!({"width": 640, "height": 360, "duration": duration_s, "mime_type": "video/mp4"}),
+                ),
+            ),
+            TelegramMedia::VideoNote { duration_s } => (
+                "video_note",
+                with(json!({"length": 240, "duration": duration_s})),
+            ),
+            TelegramMedia::Voice { duration_s } => (
+                "voice",
+                with(json!({"duration": duration_s, "mime_type": "audio/ogg"})),
+            ),
+            TelegramMedia::Audio { duration_s, title } => (
+                "audio",
+                with(json!({"duration": duration_s, "title": title})),
+            ),
+            TelegramMedia::Animation => {
+                let animation =
+                    with(json!({"width": 320, "height": 240, "duration": 2, "file_name": "a.mp4"}));
+                fields.insert("document".to_owned(), animation.clone());
+                ("animation", animation)
+            }
+            TelegramMedia::Document { file_name } => (
+                "document",
+                with(json!({"file_name": file_name, "mime_type": "application/octet-stream"})),
+            ),
+            TelegramMedia::Sticker { emoji } => (
+                "sticker",
+                with(
+                    json!({"type": "regular", "width": 512, "height": 512, "is_animated": false,
+                    "is_video": false, "emoji": emoji, "set_name": "loopback"}),
+                ),
+            ),
+            TelegramMedia::Poll { question, options } => ("poll", poll(serial, question, options)),
+            TelegramMedia::Location {
+                latitude,
+                longitude,
+            } => (
+                "location",
+                json!({"latitude": latitude, "longitude": longitude}),
+            ),
+            TelegramMedia::Contact {
+                phone_number,
+                first_name,
+            } => (
+                "contact",
+                json!({"phone_number": phone_number, "first_name": first_name}),
+            ),
+            TelegramMedia::Other { name, content } => (name.as_str(), content.clone()),
+        };
+        fields.insert(name.to_owned(), content);
+    }
+
+    /// Edits a message as its author; without a text the bot sees the same content again.
+    pub(super) fn rewrite(&mut self, chat: i64, message: i64, text: Option<&str>) -> bool {
+        let now_s = self.now_s();
+        let Some(stored) = self.message_mut(chat, message) else {
+            return false;
+        };
+        stored.wire.insert("edit_date".to_owned(), json!(now_s));
+        if let Some(text) = text {
+            stored.edited = true;
+            let is_caption = !stored.wire.contains_key("text");
+            stored.set_text(text, &detect(text), is_caption);
+        }
+        let kind = match self.room(chat).kind {
+            ChatKind::Channel => "edited_channel_post",
+            _ => "edited_message",
+        };
+        self.announce(chat, message, kind);
+        true
+    }
+
+    fn service(&mut self, chat: i64, user: i64, field: &str, content: Value) -> i64 {
+        self.post(Draft {
+            chat,
+            from: (self.room(chat).kind != ChatKind::Channel).then_some(user),
+            fields: Map::from_iter([(field.to_owned(), content)]),
+            ..Draft::default()
+        })
+    }
+
+    fn change_topic(&mut self, chat: i64, user: i64, topic: i64, closed: bool) -> i64 {
+        for known in &mut self.room_mut(chat).topics {
+            if known.id == topic {
+                known.closed = closed;
+            }
+        }
+        let field = match closed {
+            true => "forum_topic_closed",
+            false => "forum_topic_reopened",
+        };
+        self.post(Draft {
+            chat,
+            from: Some(user),
+            topic: Some(topic),
+            fields: Map::from_iter([(field.to_owned(), json!({}))]),
+            ..Draft::default()
+        })
+    }
+
+    fn set_bot_status(&mut self, chat: i64, by: i64, status: BotStatus) {
+        let room = self.room_mut(chat);
+        let (old, kind) = (room.bot_status, room.kind);
+        if old == status {
+            return;
+        }
+        room.bot_status = status;
+        let bot = self.world.bot.as_user();
+        let member = |status: BotStatus| {
+            let mut member = json!({"user": bot, "status": status.as_str()});
+            if status == BotStatus::Kicked {
+                member["until_date"] = json!(0);
+            }
+            if status == BotStatus::Admin {
+                for right in super::methods::ADMIN_RIGHTS {
+                    member[right] = json!(true);
+                }
+                for right in super::methods::ADMIN_NOT {
+                    member[right] = json!(false);
+                }
+            }
+            member
+        };
+        let body = json!({
+            "chat": self.world.chat_json(chat), "from": self.world.user_json(by), "date": self.now_s(),
+            "old_chat_member": member(old), "new_chat_member": member(status),
+        });
+        self.push_event("my_chat_member", body, EVENT_LIFE_S);
+        let came = status.is_inside() && !old.is_inside();
+        if came && matches!(kind, ChatKind::Group | ChatKind::Supergroup) {
+            self.service(chat, by, "new_chat_members", json!([bot]));
+        }
+    }
+
+    fn migrate(&mut self, old: i64, order: MigrationOrder) -> i64 {
+        let room = self.room(old).clone();
+        let new = SUPERGROUP_ID_BASE - 2_471_352_452 - i64::try_from(self.serial()).unwrap_or(0);
+        let by = room.members.first().copied().unwrap_or(ANONYMOUS_ADMIN_ID);
+        self.world.chats.push(super::world::TelegramChat {
+            id: new,
+            kind: ChatKind::Supergroup,
+            ..room
+        });
+        for step in match order {
+            MigrationOrder::OldFirst => [true, false],
+            MigrationOrder::NewFirst => [false, true],
+        } {
+            if step {
+                self.service(old, by, "migrate_to_chat_id", json!(new));
+                continue;
+            }
+            let sender = self.world.chat_json(new);
+            let fields = [
+                ("sender_chat".to_owned(), sender),
+                ("migrate_from_chat_id".to_owned(), json!(old)),
+            ];
+            self.post(Draft {
+                chat: new,
+                from: Some(ANONYMOUS_ADMIN_ID),
+                fields: Map::from_iter(fields),
+                ..Draft::default()
+            });
+        }
+        self.migrated.insert(old, new);
+        new
+    }
+}
+
+impl super::rooms::Stored {
+    /// Replaces text and entities, or caption and caption entities.
+    pub(super) fn set_text(&mut self, text: &str, entities: &[Entity], is_caption: bool) {
+        for name in ["text", "entities", "caption", "caption_entities"] {
+            self.wire.remove(name);
+        }
+        let fields = text_fields(text, &entities_json(entities), is_caption);
+        self.wire.extend(fields);
+    }
+}
+
+fn poll(serial: u64, question: &str, options: &[String]) -> Value {
+    let options: Vec<Value> = options
+        .iter()
+        .enumerate()
+        .map(|(n, text)| json!({"persistent_id": n.to_string(), "text": text, "voter_count": 0}))
+        .collect();
+    json!({
+        "id": format!("5{serial:015}"), "question": question, "options": options, "total_voter_count": 0,
+        "is_closed": false, "is_anonymous": true, "type": "regular", "allows_multiple_answers": false,
+        "allows_revoting": true, "members_only": false,
+    })
+}

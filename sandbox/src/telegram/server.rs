@@ -1,0 +1,490 @@
+//! The loopback Telegram as a running server: HTTP in, HTTP out, and what people see.
+//!
+//! Owns routing, authorisation, faults and the wire log. What a method does is in `methods` and
+//! `polling`.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{ConnectInfo, DefaultBodyLimit, Request, State};
+use axum::http::StatusCode;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::failure::ApiFailure;
+use super::faults::{TelegramFault, TelegramFaults, delay_before};
+use super::methods::{self, Success};
+use super::params::{BODY_BYTES_MAX, Params};
+use super::polling::{Polls, get_updates};
+use super::rooms::{Rooms, Stored};
+use super::world::TelegramWorld;
+use super::{control, polling};
+use crate::socket::{Connection, Serving};
+use crate::wire::{WireKind, WireLog, WirePeer};
+
+/// What the server's parts share.
+#[derive(Clone, Debug)]
+pub(super) struct Shared(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    rooms: Mutex<Rooms>,
+    polls: Mutex<Polls>,
+    changed: watch::Sender<u64>,
+    faults: TelegramFaults,
+    wire: WireLog,
+}
+
+impl Shared {
+    /// Changes the rooms and wakes whoever waits for a change.
+    pub(super) fn act<R>(&self, act: impl FnOnce(&mut Rooms) -> R) -> R {
+        let result = self.peek(act);
+        self.announce_confirmed();
+        result
+    }
+
+    /// Touches the rooms without waking anybody.
+    pub(super) fn peek<R>(&self, act: impl FnOnce(&mut Rooms) -> R) -> R {
+        act(&mut self
+            .0
+            .rooms
+            .lock()
+            .expect("no act on the rooms panics half-way"))
+    }
+
+    /// Wakes whoever waits for a change.
+    pub(super) fn announce_confirmed(&self) {
+        self.0.changed.send_modify(|count| *count += 1);
+    }
+
+    pub(super) fn polls<R>(&self, act: impl FnOnce(&mut Polls) -> R) -> R {
+        act(&mut self.0.polls.lock().expect("no holder of this lock panics"))
+    }
+
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.0.changed.subscribe()
+    }
+
+    pub(super) fn faults(&self) -> &TelegramFaults {
+        &self.0.faults
+    }
+}
+
+/// A message as people in the room see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TelegramPost {
+    /// Id, unique in its chat.
+    pub message_id: i64,
+    /// The account that wrote it; none in channels.
+    pub from: Option<i64>,
+    /// Forum topic.
+    pub thread: Option<i64>,
+    /// Text or caption; empty for service messages.
+    pub text: String,
+    /// Entities of the text or caption, as on the wire.
+    pub entities: Value,
+    /// The message that it really replies to (never a topic's first message by implication).
+    pub reply_to: Option<i64>,
+    /// The bot posted it; in channels `from` does not show that.
+    pub by_bot: bool,
+    /// Its text was changed after it was sent.
+    pub edited: bool,
+    /// It is gone; people no longer see it.
+    pub deleted: bool,
+    /// The whole message as on the wire.
+    pub wire: Value,
+}
+
+/// A loopback Telegram Bot API server.
+#[derive(Debug)]
+pub struct TelegramServer {
+    shared: Shared,
+    serving: Serving,
+}
+
+impl TelegramServer {
+    /// Starts serving `world` on `addr`; port 0 takes a free one.
+    ///
+    /// # Errors
+    /// When the address can't be bound.
+    pub async fn start(world: TelegramWorld, addr: SocketAddr, wire: WireLog) -> io::Result<Self> {
+        let (changed, _) = watch::channel(0);
+        let shared = Shared(Arc::new(Inner {
+            rooms: Mutex::new(Rooms::new(world)),
+            polls: Mutex::default(),
+            changed,
+            faults: TelegramFaults::default(),
+            wire,
+        }));
+        let router = Router::new()
+            .nest("/control", control::routes())
+            .fallback(answer)
+            .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+            .with_state(shared.clone());
+        let serving = Serving::start(addr, router).await?;
+        Ok(Self { shared, serving })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn addr(&self) -> SocketAddr {
+        self.serving.addr()
+    }
+
+    /// The root that a client is configured with; methods are at `/bot<token>/<method>`.
+    #[must_use]
+    pub fn api_url(&self) -> String {
+        format!("http://{}", self.addr())
+    }
+
+    /// The bot's token.
+    #[must_use]
+    pub fn token(&self) -> String {
+        self.look(|rooms| rooms.world.bot.token.clone())
+    }
+
+    /// The faults to come.
+    #[must_use]
+    pub fn faults(&self) -> &TelegramFaults {
+        self.shared.faults()
+    }
+
+    pub(super) fn act<R>(&self, act: impl FnOnce(&mut Rooms) -> R) -> R {
+        self.shared.act(act)
+    }
+
+    pub(super) fn look<R>(&self, look: impl FnOnce(&Rooms) -> R) -> R {
+        self.shared.peek(|rooms| look(rooms))
+    }
+
+    /// Everything posted in a chat, oldest first: service messages and deleted ones too.
+    #[must_use]
+    pub fn posts(&self, chat: i64) -> Vec<TelegramPost> {
+        self.look(|rooms| posts(rooms, chat))
+    }
+
+    /// The posts of the bot in a chat, oldest first.
+    #[must_use]
+    pub fn bot_posts(&self, chat: i64) -> Vec<TelegramPost> {
+        let mut posts = self.posts(chat);
+        posts.retain(|post| post.by_bot);
+        posts
+    }
+
+    /// Waits until a post of a chat fulfils a condition; `None` when the time is over.
+    pub async fn wait_for_post(
+        &self,
+        chat: i64,
+        mut wanted: impl FnMut(&TelegramPost) -> bool,
+        timeout: Duration,
+    ) -> Option<TelegramPost> {
+        self.wait_for(timeout, |rooms| {
+            posts(rooms, chat).into_iter().find(|post| wanted(post))
+        })
+        .await
+    }
+
+    /// Waits until no update is unconfirmed. False when the time is over.
+    pub async fn wait_until_confirmed(&self, timeout: Duration) -> bool {
+        self.wait_for(timeout, |rooms| (rooms.queue.len() == 0).then_some(()))
+            .await
+            .is_some()
+    }
+
+    /// Waits until the bot showed a chat action such as `typing`. False when the time is over.
+    pub async fn wait_for_action(&self, chat: i64, action: &str, timeout: Duration) -> bool {
+        self.wait_for(timeout, |rooms| {
+            let shown = rooms.actions.iter();
+            shown
+                .into_iter()
+                .any(|(place, shown)| *place == chat && shown == action)
+                .then_some(())
+        })
+        .await
+        .is_some()
+    }
+
+    async fn wait_for<R>(
+        &self,
+        timeout: Duration,
+        mut look: impl FnMut(&Rooms) -> Option<R>,
+    ) -> Option<R> {
+        let mut changes = self.shared.changes();
+        let found = async {
+            loop {
+                if let Some(found) = self.look(&mut look) {
+                    return found;
+                }
+                if changes.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            }
+        };
+        tokio::time::timeout(timeout, found).await.ok()
+    }
+
+    /// How many updates are not confirmed yet.
+    #[must_use]
+    pub fn pending_updates(&self) -> usize {
+        self.shared.peek(|rooms| {
+            let now_s = rooms.now_s();
+            rooms.queue.expire(now_s);
+            rooms.queue.len()
+        })
+    }
+
+    /// How many `getUpdates` calls were answered.
+    #[must_use]
+    pub fn polls_answered(&self) -> u64 {
+        self.shared.polls(|polls| polls.answered)
+    }
+
+    /// The reaction that the bot set on a message: an array as on the wire.
+    #[must_use]
+    pub fn bot_reaction(&self, chat: i64, message: i64) -> Option<Value> {
+        self.look(|rooms| rooms.reactions.get(&(chat, message)).cloned())
+    }
+
+    /// The commands that the bot registered for the default scope.
+    #[must_use]
+    pub fn bot_commands(&self) -> Value {
+        self.look(|rooms| rooms.commands.get("").cloned())
+            .unwrap_or_else(|| json!([]))
+    }
+
+    /// Stops at once: every open connection is reset.
+    pub async fn stop(self) {
+        self.serving.stop().await;
+    }
+}
+
+/// The messages of a chat as people see them.
+pub(super) fn posts(rooms: &Rooms, chat: i64) -> Vec<TelegramPost> {
+    let log = rooms.chats.get(&chat);
+    let stored = log.into_iter().flat_map(|log| &log.messages);
+    stored.map(|(&id, stored)| as_post(id, stored)).collect()
+}
+
+fn as_post(id: i64, stored: &Stored) -> TelegramPost {
+    let wire = Value::Object(stored.wire.clone());
+    let caption = wire.get("caption").or(wire.get("text"));
+    let entities = wire.get("caption_entities").or(wire.get("entities"));
+    TelegramPost {
+        message_id: id,
+        from: wire["from"]["id"].as_i64(),
+        thread: stored.topic,
+        text: caption.and_then(Value::as_str).unwrap_or("").to_owned(),
+        entities: entities.cloned().unwrap_or_else(|| json!([])),
+        reply_to: wire["reply_to_message"]["message_id"].as_i64(),
+        by_bot: stored.by_bot,
+        edited: stored.edited,
+        deleted: stored.deleted,
+        wire,
+    }
+}
+
+/// Answers everything that is not the control surface.
+async fn answer(
+    State(shared): State<Shared>,
+    ConnectInfo(connection): ConnectInfo<Connection>,
+    request: Request,
+) -> Response {
+    let path = request.uri().path().to_owned();
+    if let Some(file) = path.strip_prefix("/file/bot") {
+        return download(&shared, file);
+    }
+    let Some((token, method)) = split_path(&path) else {
+        return failed(&ApiFailure::plain(404, "Not Found"));
+    };
+    if let Err(refused) = authorise(&shared, token) {
+        return failed(&refused);
+    }
+    let params = match Params::read(request).await {
+        Ok(params) => params,
+        Err(refused) => return failed(&refused),
+    };
+    let method = if method.is_empty() {
+        params.text("method").to_owned()
+    } else {
+        method.to_owned()
+    };
+    let name = methods::spelled(&method);
+    let log = |kind, status, body| {
+        shared
+            .0
+            .wire
+            .append(WirePeer::Telegram, kind, &name, status, body)
+    };
+    log(WireKind::Request, None, params.for_log());
+    let fault = shared.faults().take(&method);
+    let answer = match handle(&shared, &method, &params, fault.as_ref()).await {
+        Handled::Answer(answer) => answer,
+        Handled::Reset => {
+            connection.cut();
+            return StatusCode::OK.into_response();
+        }
+    };
+    log(WireKind::Response, Some(answer.status), answer.body.clone());
+    answer.into_response()
+}
+
+/// `/bot<token>/<method>` or `/bot<token>/test/<method>`.
+fn split_path(path: &str) -> Option<(&str, &str)> {
+    let (token, method) = path
+        .strip_prefix("/bot")?
+        .split_once('/')
+        .unwrap_or((path.strip_prefix("/bot")?, ""));
+    let method = method.strip_prefix("test/").unwrap_or(method);
+    Some((token, method.trim_end_matches('/')))
+}
+
+fn authorise(shared: &Shared, token: &str) -> Result<(), ApiFailure> {
+    let well_formed = token.len() <= 80
+        && !token.starts_with('0')
+        && token
+            .split_once(':')
+            .is_some_and(|(id, _)| id.parse::<u64>().is_ok_and(|id| id > 0));
+    if !well_formed {
+        return Err(ApiFailure::worded(401, "invalid token specified"));
+    }
+    let known = shared.peek(|rooms| rooms.world.bot.token == token && !rooms.logged_out);
+    match known {
+        true => Ok(()),
+        false => Err(ApiFailure::plain(401, "Unauthorized")),
+    }
+}
+
+enum Handled {
+    Answer(Answer),
+    Reset,
+}
+
+struct Answer {
+    status: u16,
+    body: Value,
+    /// A body that is no JSON.
+    text: Option<&'static str>,
+}
+
+impl Answer {
+    fn of(result: Result<Success, ApiFailure>) -> Self {
+        match result {
+            Ok(success) => Self {
+                status: 200,
+                body: success.body(),
+                text: None,
+            },
+            Err(failure) => Self {
+                status: failure.code,
+                body: failure.body(),
+                text: None,
+            },
+        }
+    }
+
+    fn text(status: u16, text: &'static str) -> Self {
+        Self {
+            status,
+            body: text.into(),
+            text: Some(text),
+        }
+    }
+}
+
+impl IntoResponse for Answer {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::BAD_GATEWAY);
+        let mut response = Response::builder().status(status);
+        if let Some(seconds) = self.body["parameters"]["retry_after"].as_u64() {
+            response = response.header(RETRY_AFTER, seconds);
+        }
+        let (content_type, body) = match self.text {
+            Some(text) => ("text/html", text.to_owned()),
+            None => ("application/json", self.body.to_string()),
+        };
+        response
+            .header(CONTENT_TYPE, content_type)
+            .body(Body::from(body))
+            .unwrap_or_else(|_| status.into_response())
+    }
+}
+
+fn failed(failure: &ApiFailure) -> Response {
+    Answer::of(Err(failure.clone())).into_response()
+}
+
+/// What a gateway in front of the API says.
+const GATEWAY_PAGE: &str = "<html><head><title>502 Bad Gateway</title></head></html>";
+
+async fn handle(
+    shared: &Shared,
+    method: &str,
+    params: &Params,
+    fault: Option<&TelegramFault>,
+) -> Handled {
+    tokio::time::sleep(delay_before(fault)).await;
+    match fault {
+        Some(TelegramFault::ResetBefore) => return Handled::Reset,
+        Some(TelegramFault::Stall) => std::future::pending().await,
+        Some(TelegramFault::Gateway { code }) => {
+            return Handled::Answer(Answer::text(*code, GATEWAY_PAGE));
+        }
+        Some(TelegramFault::Garbage) => return Handled::Answer(Answer::text(200, "<html>")),
+        _ => {}
+    }
+    if let Some(refused) = fault.and_then(TelegramFault::refusal) {
+        return Handled::Answer(Answer::of(Err(refused)));
+    }
+    let result = call(shared, method, params, fault).await;
+    match fault {
+        Some(TelegramFault::ResetAfter) => Handled::Reset,
+        Some(TelegramFault::StallAfter) => std::future::pending().await,
+        Some(TelegramFault::GatewayAfter { code }) => {
+            Handled::Answer(Answer::text(*code, GATEWAY_PAGE))
+        }
+        Some(TelegramFault::LateAnswer { ms }) => {
+            tokio::time::sleep(Duration::from_millis(*ms)).await;
+            Handled::Answer(Answer::of(result))
+        }
+        _ => Handled::Answer(Answer::of(result)),
+    }
+}
+
+async fn call(
+    shared: &Shared,
+    method: &str,
+    params: &Params,
+    fault: Option<&TelegramFault>,
+) -> Result<Success, ApiFailure> {
+    let method = method.to_ascii_lowercase();
+    if method == "getupdates" {
+        let ignore_offset = fault == Some(&TelegramFault::IgnoreOffset);
+        let result = get_updates(shared, params, ignore_offset).await;
+        shared.polls(|polls| polls.answered += 1);
+        return result.map(Success::from);
+    }
+    let sends_max = shared.faults().sends_per_minute_max();
+    let result = shared.act(|rooms| methods::call(rooms, &method, params, sends_max));
+    if method == "setwebhook" && result.is_ok() {
+        shared.polls(|polls| polls.end_waiting(polling::by_webhook()));
+    }
+    result
+}
+
+fn download(shared: &Shared, path: &str) -> Response {
+    let found = path.split_once('/').and_then(|(token, file)| {
+        authorise(shared, token).ok()?;
+        let id = file.strip_prefix("documents/")?;
+        shared.peek(|rooms| rooms.files.get(id).map(|upload| upload.bytes.clone()))
+    });
+    match found {
+        Some(bytes) => bytes.into_response(),
+        None => failed(&ApiFailure::plain(404, "Not Found")),
+    }
+}
