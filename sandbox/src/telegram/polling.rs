@@ -29,6 +29,13 @@ pub(super) struct Polls {
 }
 
 impl Polls {
+    /// Whether a poll waits whose client is still there.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.waiting
+            .as_ref()
+            .is_some_and(|waiting| !waiting.is_closed())
+    }
+
     /// Ends the waiting poll, if there is one, with a refusal.
     pub(super) fn end_waiting(&mut self, why: ApiFailure) {
         if let Some(waiting) = self.waiting.take() {

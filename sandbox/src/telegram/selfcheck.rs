@@ -23,7 +23,13 @@ const ANN: i64 = TelegramWorld::ANN;
 const BOB: i64 = TelegramWorld::BOB;
 
 /// One refusal to provoke: section, what is tried, method, body, expected answer.
-type Case = (&'static str, &'static str, &'static str, Value, &'static str);
+type Case = (
+    &'static str,
+    &'static str,
+    &'static str,
+    Value,
+    &'static str,
+);
 
 /// Provokes every refusal on the list against a fresh server.
 ///
@@ -67,47 +73,113 @@ fn text_cases() -> Vec<Case> {
         }
         (section, what, "sendMessage", body, expected)
     };
-    let bold = |offset: i64, length: i64| json!([{"type": "bold", "offset": offset, "length": length}]);
+    let bold =
+        |offset: i64, length: i64| json!([{"type": "bold", "offset": offset, "length": length}]);
     vec![
-        send("telegram.md §8.3", "send an empty text", json!({"text": ""}),
-            "400 Bad Request: message text is empty"),
-        send("telegram.md §8.3", "send only white space", json!({"text": " \n "}),
-            "400 Bad Request: text must be non-empty"),
-        send("telegram.md §9.1", "send 4097 characters", json!({"text": "a".repeat(4097)}),
-            "400 Bad Request: message is too long"),
-        send("telegram.md §9.1", "send over 32768 bytes", json!({"text": "a".repeat(32_769)}),
-            "400 Bad Request: text is too long"),
-        send("telegram.md §2.3", "send `parse_mode` null", json!({"parse_mode": null}),
-            "400 Bad Request: unsupported parse_mode"),
-        send("telegram.md §2.3", "send `reply_markup` null", json!({"reply_markup": null}),
-            "400 Bad Request: object expected as reply markup"),
-        send("telegram.md §2.3", "send `reply_parameters` null", json!({"reply_parameters": null}),
-            "400 Bad Request: object expected as reply parameters"),
-        send("telegram.md §8.4", "begin an entity inside a surrogate pair",
+        send(
+            "telegram.md §8.3",
+            "send an empty text",
+            json!({"text": ""}),
+            "400 Bad Request: message text is empty",
+        ),
+        send(
+            "telegram.md §8.3",
+            "send only white space",
+            json!({"text": " \n "}),
+            "400 Bad Request: text must be non-empty",
+        ),
+        send(
+            "telegram.md §9.1",
+            "send 4097 characters",
+            json!({"text": "a".repeat(4097)}),
+            "400 Bad Request: message is too long",
+        ),
+        send(
+            "telegram.md §9.1",
+            "send over 32768 bytes",
+            json!({"text": "a".repeat(32_769)}),
+            "400 Bad Request: text is too long",
+        ),
+        send(
+            "telegram.md §2.3",
+            "send `parse_mode` null",
+            json!({"parse_mode": null}),
+            "400 Bad Request: unsupported parse_mode",
+        ),
+        send(
+            "telegram.md §2.3",
+            "send `reply_markup` null",
+            json!({"reply_markup": null}),
+            "400 Bad Request: object expected as reply markup",
+        ),
+        send(
+            "telegram.md §2.3",
+            "send `reply_parameters` null",
+            json!({"reply_parameters": null}),
+            "400 Bad Request: object expected as reply parameters",
+        ),
+        send(
+            "telegram.md §8.4",
+            "begin an entity inside a surrogate pair",
             json!({"text": "abcde👍", "entities": bold(6, 1)}),
-            "400 Bad Request: entity begins in a middle of a UTF-16 symbol at byte offset 5"),
-        send("telegram.md §8.4", "end an entity after the text", json!({"entities": bold(4, 30)}),
-            "400 Bad Request: entity beginning at UTF-16 offset 4 ends after the end of the text at UTF-16 offset 34"),
-        send("telegram.md §8.4", "begin an entity before the text", json!({"entities": bold(-1, 2)}),
-            "400 Bad Request: receive an entity with incorrect offset -1"),
-        send("telegram.md §8.1", "send an entity of an unknown type",
+            "400 Bad Request: entity begins in a middle of a UTF-16 symbol at byte offset 5",
+        ),
+        send(
+            "telegram.md §8.4",
+            "end an entity after the text",
+            json!({"entities": bold(4, 30)}),
+            "400 Bad Request: entity beginning at UTF-16 offset 4 ends after the end of the text at UTF-16 offset 34",
+        ),
+        send(
+            "telegram.md §8.4",
+            "begin an entity before the text",
+            json!({"entities": bold(-1, 2)}),
+            "400 Bad Request: receive an entity with incorrect offset -1",
+        ),
+        send(
+            "telegram.md §8.1",
+            "send an entity of an unknown type",
             json!({"entities": [{"type": "blink", "offset": 0, "length": 2}]}),
-            "400 Bad Request: can't parse MessageEntity: Unsupported type specified"),
-        send("telegram.md §10.2", "leave a dot unescaped in MarkdownV2",
+            "400 Bad Request: can't parse MessageEntity: Unsupported type specified",
+        ),
+        send(
+            "telegram.md §10.2",
+            "leave a dot unescaped in MarkdownV2",
             json!({"text": "done.", "parse_mode": "markdownv2"}),
-            "400 Bad Request: can't parse entities: Character '.' is reserved and must be escaped with the preceding '\\'"),
-        send("telegram.md §10.2", "leave italics open in MarkdownV2",
+            "400 Bad Request: can't parse entities: Character '.' is reserved and must be escaped with the preceding '\\'",
+        ),
+        send(
+            "telegram.md §10.2",
+            "leave italics open in MarkdownV2",
             json!({"text": "see _x", "parse_mode": "MarkdownV2"}),
-            "400 Bad Request: can't parse entities: Can't find end of Italic entity at byte offset 4"),
-        send("telegram.md §10.3", "send `<br>` in HTML", json!({"text": "<br>", "parse_mode": "HTML"}),
-            "400 Bad Request: can't parse entities: Unsupported start tag \"br\" at byte offset 0"),
-        send("telegram.md §9.5", "send 65 bytes of button data",
+            "400 Bad Request: can't parse entities: Can't find end of Italic entity at byte offset 4",
+        ),
+        send(
+            "telegram.md §10.3",
+            "send `<br>` in HTML",
+            json!({"text": "<br>", "parse_mode": "HTML"}),
+            "400 Bad Request: can't parse entities: Unsupported start tag \"br\" at byte offset 0",
+        ),
+        send(
+            "telegram.md §9.5",
+            "send 65 bytes of button data",
             json!({"reply_markup": {"inline_keyboard": [[{"text": "b", "callback_data": "d".repeat(65)}]]}}),
-            "400 Bad Request: BUTTON_DATA_INVALID"),
-        ("telegram.md §2.3", "send a body that is no JSON", "sendMessage", json!("not an object"),
-            "400 Bad Request: message text is empty"),
-        ("telegram.md §2.3", "send no chat", "sendMessage", json!({"text": "hello"}),
-            "400 Bad Request: chat_id is empty"),
+            "400 Bad Request: BUTTON_DATA_INVALID",
+        ),
+        (
+            "telegram.md §2.3",
+            "send a body that is no JSON",
+            "sendMessage",
+            json!("not an object"),
+            "400 Bad Request: message text is empty",
+        ),
+        (
+            "telegram.md §2.3",
+            "send no chat",
+            "sendMessage",
+            json!({"text": "hello"}),
+            "400 Bad Request: chat_id is empty",
+        ),
     ]
 }
 
@@ -119,47 +191,105 @@ fn place_cases(server: &TelegramServer) -> Vec<Case> {
     let pressed = server.callback(SUPERGROUP, ANN, theirs, "x");
     server.advance_clock(200);
     vec![
-        send("telegram.md §11.2", "write to an unknown chat", json!({"chat_id": 99, "text": "x"}),
-            "400 Bad Request: chat not found"),
-        send("telegram.md §11.2", "write first to a person", json!({"chat_id": BOB, "text": "x"}),
-            "403 Forbidden: bot can't initiate conversation with a user"),
-        send("telegram.md §11.2", "write to another bot",
+        send(
+            "telegram.md §11.2",
+            "write to an unknown chat",
+            json!({"chat_id": 99, "text": "x"}),
+            "400 Bad Request: chat not found",
+        ),
+        send(
+            "telegram.md §11.2",
+            "write first to a person",
+            json!({"chat_id": BOB, "text": "x"}),
+            "403 Forbidden: bot can't initiate conversation with a user",
+        ),
+        send(
+            "telegram.md §11.2",
+            "write to another bot",
             json!({"chat_id": TelegramWorld::OTHER_BOT, "text": "x"}),
-            "403 Forbidden: the bot can't send messages to the bot"),
-        send("telegram.md §6.6", "name the General topic",
+            "403 Forbidden: the bot can't send messages to the bot",
+        ),
+        send(
+            "telegram.md §6.6",
+            "name the General topic",
             json!({"chat_id": FORUM, "text": "x", "message_thread_id": 1}),
-            "400 Bad Request: message thread not found"),
-        send("telegram.md §6.6", "name a topic that is not there",
+            "400 Bad Request: message thread not found",
+        ),
+        send(
+            "telegram.md §6.6",
+            "name a topic that is not there",
             json!({"chat_id": FORUM, "text": "x", "message_thread_id": 999}),
-            "400 Bad Request: message thread not found"),
-        send("telegram.md §9.1", "reply to a message that is not there",
+            "400 Bad Request: message thread not found",
+        ),
+        send(
+            "telegram.md §9.1",
+            "reply to a message that is not there",
             json!({"chat_id": SUPERGROUP, "text": "x", "reply_parameters": {"message_id": 999}}),
-            "400 Bad Request: message to be replied not found"),
-        ("telegram.md §9.2", "edit somebody else's message", "editMessageText",
+            "400 Bad Request: message to be replied not found",
+        ),
+        (
+            "telegram.md §9.2",
+            "edit somebody else's message",
+            "editMessageText",
             json!({"chat_id": SUPERGROUP, "message_id": theirs, "text": "x"}),
-            "400 Bad Request: message can't be edited"),
-        ("telegram.md §9.2", "edit a message that is not there", "editMessageText",
+            "400 Bad Request: message can't be edited",
+        ),
+        (
+            "telegram.md §9.2",
+            "edit a message that is not there",
+            "editMessageText",
             json!({"chat_id": SUPERGROUP, "message_id": 999, "text": "x"}),
-            "400 Bad Request: message to edit not found"),
-        ("telegram.md §9.2", "delete somebody else's message", "deleteMessage",
+            "400 Bad Request: message to edit not found",
+        ),
+        (
+            "telegram.md §9.2",
+            "delete somebody else's message",
+            "deleteMessage",
             json!({"chat_id": SUPERGROUP, "message_id": theirs}),
-            "400 Bad Request: message can't be deleted"),
-        ("telegram.md §9.2", "delete a message that is not there", "deleteMessage",
+            "400 Bad Request: message can't be deleted",
+        ),
+        (
+            "telegram.md §9.2",
+            "delete a message that is not there",
+            "deleteMessage",
             json!({"chat_id": SUPERGROUP, "message_id": 999}),
-            "400 Bad Request: message to delete not found"),
-        ("telegram.md §9.2", "react with an emoji that is not allowed", "setMessageReaction",
+            "400 Bad Request: message to delete not found",
+        ),
+        (
+            "telegram.md §9.2",
+            "react with an emoji that is not allowed",
+            "setMessageReaction",
             json!({"chat_id": SUPERGROUP, "message_id": theirs, "reaction": [{"type": "emoji", "emoji": "🛠"}]}),
-            "400 Bad Request: REACTION_INVALID"),
-        ("telegram.md §9.5", "answer a button after 200 seconds", "answerCallbackQuery",
+            "400 Bad Request: REACTION_INVALID",
+        ),
+        (
+            "telegram.md §9.5",
+            "answer a button after 200 seconds",
+            "answerCallbackQuery",
             json!({"callback_query_id": pressed}),
-            "400 Bad Request: query is too old and response timeout expired or query ID is invalid"),
-        ("telegram.md §9.3", "stream a draft into a group", "sendMessageDraft",
+            "400 Bad Request: query is too old and response timeout expired or query ID is invalid",
+        ),
+        (
+            "telegram.md §9.3",
+            "stream a draft into a group",
+            "sendMessageDraft",
             json!({"chat_id": SUPERGROUP, "draft_id": 7, "text": "x"}),
-            "400 Bad Request: TEXTDRAFT_PEER_INVALID"),
-        ("telegram.md §9.4", "ask for a file that is not there", "getFile", json!({"file_id": "x"}),
-            "400 Bad Request: invalid file_id"),
-        ("telegram.md §2.4", "call an unknown method", "sendTelepathy", json!({}),
-            "404 Not Found: method not found"),
+            "400 Bad Request: TEXTDRAFT_PEER_INVALID",
+        ),
+        (
+            "telegram.md §9.4",
+            "ask for a file that is not there",
+            "getFile",
+            json!({"file_id": "x"}),
+            "400 Bad Request: invalid file_id",
+        ),
+        (
+            "telegram.md §2.4",
+            "call an unknown method",
+            "sendTelepathy",
+            json!({}),
+            "404 Not Found: method not found",
+        ),
     ]
 }
 
@@ -264,19 +394,36 @@ impl Probe<'_> {
         server.add_bot(CHANNEL, ANN);
         let new = server.migrate_to_supergroup(GROUP);
         let cases = [
-            ("write to a person who blocked the bot", ANN, "403 Forbidden: bot was blocked by the user"),
-            ("write where the bot was kicked", SUPERGROUP,
-                "403 Forbidden: bot was kicked from the supergroup chat"),
-            ("write where the bot is not inside", FORUM,
-                "403 Forbidden: bot is not a member of the supergroup chat"),
-            ("post in a channel without being an administrator", CHANNEL,
-                "400 Bad Request: need administrator rights in the channel chat"),
+            (
+                "write to a person who blocked the bot",
+                ANN,
+                "403 Forbidden: bot was blocked by the user",
+            ),
+            (
+                "write where the bot was kicked",
+                SUPERGROUP,
+                "403 Forbidden: bot was kicked from the supergroup chat",
+            ),
+            (
+                "write where the bot is not inside",
+                FORUM,
+                "403 Forbidden: bot is not a member of the supergroup chat",
+            ),
+            (
+                "post in a channel without being an administrator",
+                CHANNEL,
+                "400 Bad Request: need administrator rights in the channel chat",
+            ),
         ];
         for (what, chat, expected) in cases {
-            let got = self.call("sendMessage", &json!({"chat_id": chat, "text": "x"})).await;
+            let got = self
+                .call("sendMessage", &json!({"chat_id": chat, "text": "x"}))
+                .await;
             refusals.push(judge("telegram.md §11.2", what, expected, got));
         }
-        let got = self.call("sendMessage", &json!({"chat_id": GROUP, "text": "x"})).await;
+        let got = self
+            .call("sendMessage", &json!({"chat_id": GROUP, "text": "x"}))
+            .await;
         refusals.push(judge(
             "telegram.md §6.5",
             "write to a group that became a supergroup",
@@ -292,7 +439,10 @@ impl Probe<'_> {
         self.call("getUpdates", &json!({"offset": -1})).await;
         self.server.act(|rooms| rooms.queue.clear());
         let waits = json!({"timeout": 5});
-        let (older, newer) = (self.call("getUpdates", &waits), self.call("getUpdates", &waits));
+        let (older, newer) = (
+            self.call("getUpdates", &waits),
+            self.call("getUpdates", &waits),
+        );
         let older = tokio::select! {
             got = older => got,
             got = newer => got,

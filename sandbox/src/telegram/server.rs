@@ -245,6 +245,12 @@ impl TelegramServer {
         self.shared.polls(|polls| polls.answered)
     }
 
+    /// How many polls wait for an update: 0 or 1.
+    #[must_use]
+    pub fn polls_waiting(&self) -> usize {
+        self.shared.polls(|polls| usize::from(polls.is_waiting()))
+    }
+
     /// The reaction that the bot set on a message: an array as on the wire.
     #[must_use]
     pub fn bot_reaction(&self, chat: i64, message: i64) -> Option<Value> {
