@@ -1,1 +1,17 @@
-//! To come.
+//! A scripted model server: OpenAI- and Anthropic-shaped, streaming or not.
+//!
+//! [`ModelServer`] answers `POST /v1/chat/completions` and `GET /v1/models` as OpenAI does and
+//! `POST /v1/messages` as Anthropic does. It refuses what they refuse, with the body that each of them
+//! sends; any API key that is not empty will do. Answers come from a script, [`ModelReply`] by
+//! [`ModelReply`]; without one the answer is `echo: <last user message>`.
+//!
+//! Reading order: `reply` (what can be scripted), `server`, then per provider `openai` and
+//! `anthropic`: checks and wire form, both pure.
+
+mod anthropic;
+mod openai;
+mod reply;
+mod server;
+
+pub use reply::{ModelAct, ModelReply, ModelToolCall, ModelUsage};
+pub use server::{ModelRequest, ModelServer};

@@ -1,0 +1,262 @@
+//! Anthropic's messages: what is refused, and the wire form of answers and streams.
+//!
+//! Pure. *Source:* Anthropic API reference, messages; error texts as the API sends them.
+
+use serde_json::{Value, json};
+
+use super::openai::{Answer, Refused, halves};
+use super::reply::pieces;
+
+fn refused(status: u16, kind: &str, message: &str) -> Refused {
+    Refused {
+        status,
+        body: error_body(kind, message),
+    }
+}
+
+fn invalid(message: &str) -> Refused {
+    refused(400, "invalid_request_error", message)
+}
+
+/// An error as the API wraps it.
+pub(super) fn error_body(kind: &str, message: &str) -> Value {
+    json!({
+        "type": "error", "error": {"type": kind, "message": message},
+        "request_id": "req_loopback000000000000",
+    })
+}
+
+/// The answer without a key.
+pub(super) fn no_key() -> Refused {
+    refused(401, "authentication_error", "x-api-key header is required")
+}
+
+/// The answer without a version.
+pub(super) fn no_version() -> Refused {
+    invalid("anthropic-version: header is required")
+}
+
+/// The body that goes with a scripted status.
+pub(super) fn status_body(status: u16) -> Value {
+    let (kind, message) = match status {
+        401 => ("authentication_error", "invalid x-api-key"),
+        403 => (
+            "permission_error",
+            "Your API key does not have permission to use the specified resource.",
+        ),
+        404 => ("not_found_error", "model: not found"),
+        413 => ("request_too_large", "Request exceeds the maximum size"),
+        429 => (
+            "rate_limit_error",
+            "This request would exceed your organization's rate limit.",
+        ),
+        529 => ("overloaded_error", "Overloaded"),
+        400..=499 => ("invalid_request_error", "The request was refused."),
+        _ => ("api_error", "Internal server error"),
+    };
+    error_body(kind, message)
+}
+
+/// Checks a request body as the API does.
+pub(super) fn check(body: &[u8]) -> Result<Value, Refused> {
+    let body: Value = serde_json::from_slice(body)
+        .map_err(|_| invalid("The request body is not valid JSON: expected value"))?;
+    if body["model"].as_str().is_none_or(str::is_empty) {
+        return Err(invalid("model: Field required"));
+    }
+    match body.get("max_tokens").map(Value::as_i64) {
+        None => return Err(invalid("max_tokens: Field required")),
+        Some(Some(1..)) => {}
+        Some(_) => {
+            return Err(invalid(
+                "max_tokens: Input should be greater than or equal to 1",
+            ));
+        }
+    }
+    let messages = body
+        .get("messages")
+        .ok_or_else(|| invalid("messages: Field required"))?
+        .as_array()
+        .ok_or_else(|| invalid("messages: Input should be a valid list"))?;
+    if messages.is_empty() {
+        return Err(invalid("messages: at least one message is required"));
+    }
+    for (n, message) in messages.iter().enumerate() {
+        check_message(n, message, n + 1 == messages.len())?;
+    }
+    if messages[0]["role"] != "user" {
+        return Err(invalid(
+            "messages: first message must use the \"user\" role",
+        ));
+    }
+    check_system(&body)?;
+    check_tool_order(messages)?;
+    Ok(body)
+}
+
+fn check_message(n: usize, message: &Value, last: bool) -> Result<(), Refused> {
+    let role = message["role"].as_str().unwrap_or("");
+    if role == "system" {
+        return Err(invalid(
+            "messages: Unexpected role \"system\". The Messages API accepts a top-level `system` parameter, not \"system\" as an input message role.",
+        ));
+    }
+    if !matches!(role, "user" | "assistant") {
+        return Err(invalid(&format!(
+            "messages: Unexpected role \"{role}\". Allowed roles are \"user\" or \"assistant\""
+        )));
+    }
+    let content = &message["content"];
+    let blocks = content.as_array().map(Vec::as_slice);
+    let empty = content.as_str().is_some_and(str::is_empty) || blocks.is_some_and(<[_]>::is_empty);
+    if empty && !(role == "assistant" && last) {
+        return Err(invalid(&format!(
+            "messages.{n}: all messages must have non-empty content except for the optional final assistant message"
+        )));
+    }
+    if !content.is_string() && blocks.is_none() {
+        return Err(invalid(&format!("messages.{n}.content: Field required")));
+    }
+    for block in blocks.into_iter().flatten() {
+        if block["type"] == "text" && block["text"].as_str().is_none_or(str::is_empty) {
+            return Err(invalid("messages: text content blocks must be non-empty"));
+        }
+    }
+    let text = content.as_str().unwrap_or("");
+    if role == "assistant" && last && text.ends_with(char::is_whitespace) {
+        return Err(invalid(
+            "messages: final assistant content cannot end with trailing whitespace",
+        ));
+    }
+    Ok(())
+}
+
+fn check_system(body: &Value) -> Result<(), Refused> {
+    match body.get("system") {
+        None | Some(Value::String(_) | Value::Array(_)) => Ok(()),
+        Some(_) => Err(invalid("system: Input should be a valid list")),
+    }
+}
+
+/// Every `tool_use` has its `tool_result` in the next message, and no result stands alone.
+fn check_tool_order(messages: &[Value]) -> Result<(), Refused> {
+    let ids = |message: &Value, kind: &str, field: &str| -> Vec<String> {
+        let blocks = message["content"].as_array().into_iter().flatten();
+        blocks
+            .filter(|block| block["type"] == kind)
+            .filter_map(|block| block[field].as_str().map(str::to_owned))
+            .collect()
+    };
+    for (n, message) in messages.iter().enumerate() {
+        let before = n.checked_sub(1).map(|before| &messages[before]);
+        let used = before.map_or_else(Vec::new, |before| ids(before, "tool_use", "id"));
+        for result in ids(message, "tool_result", "tool_use_id") {
+            if !used.contains(&result) {
+                return Err(invalid(&format!(
+                    "messages.{n}.content.0: unexpected `tool_use_id` found in `tool_result` blocks: {result}. Each `tool_result` block must have a corresponding `tool_use` block in the previous message."
+                )));
+            }
+        }
+        let next = messages.get(n + 1);
+        let results = next.map_or_else(Vec::new, |next| ids(next, "tool_result", "tool_use_id"));
+        let mut missing = ids(message, "tool_use", "id");
+        missing.retain(|id| !results.contains(id));
+        if !missing.is_empty() {
+            return Err(invalid(&format!(
+                "messages.{n}: `tool_use` ids were found without `tool_result` blocks immediately after: {}. Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
+                missing.join(", ")
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn stop_reason(answer: &Answer) -> &'static str {
+    match (answer.cut, answer.tool_calls.is_empty()) {
+        (true, _) => "max_tokens",
+        (false, false) => "tool_use",
+        (false, true) => "end_turn",
+    }
+}
+
+/// The body of an answer that is not streamed.
+pub(super) fn body(answer: &Answer) -> Value {
+    let mut content = Vec::new();
+    if !answer.text.is_empty() {
+        content.push(json!({"type": "text", "text": answer.text}));
+    }
+    for call in answer.tool_calls {
+        content.push(json!({
+            "type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments,
+        }));
+    }
+    json!({
+        "id": answer.id, "type": "message", "role": "assistant", "model": answer.model,
+        "content": content, "stop_reason": stop_reason(answer), "stop_sequence": null,
+        "usage": {"input_tokens": answer.usage.input, "output_tokens": answer.usage.output},
+    })
+}
+
+/// A named server-sent event.
+pub(super) fn event(content: &Value) -> String {
+    let name = content["type"].as_str().unwrap_or("error");
+    format!("event: {name}\ndata: {content}\n\n")
+}
+
+/// The events up to the end of the text.
+pub(super) fn opening(answer: &Answer) -> Vec<String> {
+    let start = json!({"type": "message_start", "message": {
+        "id": answer.id, "type": "message", "role": "assistant", "model": answer.model, "content": [],
+        "stop_reason": null, "stop_sequence": null,
+        "usage": {"input_tokens": answer.usage.input, "output_tokens": 1},
+    }});
+    let mut events = vec![event(&start), event(&json!({"type": "ping"}))];
+    if answer.text.is_empty() {
+        return events;
+    }
+    let block = json!({"type": "text", "text": ""});
+    events.push(event(
+        &json!({"type": "content_block_start", "index": 0, "content_block": block}),
+    ));
+    for piece in pieces(answer.text) {
+        let delta = json!({"type": "text_delta", "text": piece});
+        events.push(event(
+            &json!({"type": "content_block_delta", "index": 0, "delta": delta}),
+        ));
+    }
+    events
+}
+
+/// The whole stream. `has_index` is false for servers that leave the index of blocks out.
+pub(super) fn stream(answer: &Answer, has_index: bool) -> Vec<String> {
+    let mut events = opening(answer);
+    let mut index = 0;
+    if !answer.text.is_empty() {
+        events.push(event(&json!({"type": "content_block_stop", "index": 0})));
+        index = 1;
+    }
+    for call in answer.tool_calls {
+        let block = json!({"type": "tool_use", "id": call.id, "name": call.name, "input": {}});
+        let mut parts = vec![json!({"type": "content_block_start", "content_block": block})];
+        let arguments = call.arguments.to_string();
+        let (first, second) = halves(&arguments);
+        for part in [first, second] {
+            let delta = json!({"type": "input_json_delta", "partial_json": part});
+            parts.push(json!({"type": "content_block_delta", "delta": delta}));
+        }
+        parts.push(json!({"type": "content_block_stop"}));
+        for mut part in parts {
+            if has_index {
+                part["index"] = json!(index);
+            }
+            events.push(event(&part));
+        }
+        index += 1;
+    }
+    events.push(event(&json!({
+        "type": "message_delta", "delta": {"stop_reason": stop_reason(answer), "stop_sequence": null},
+        "usage": {"output_tokens": answer.usage.output},
+    })));
+    events.push(event(&json!({"type": "message_stop"})));
+    events
+}

@@ -1,0 +1,566 @@
+//! The scripted model server: HTTP in, the script's next reply out.
+//!
+//! Owns the script, the record of requests, and the hold that keeps calls pending. Checks and wire
+//! forms are in `openai` and `anthropic`.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use futures_util::stream;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::openai::{Answer, Refused, last_user_text};
+use super::reply::{ModelAct, ModelReply, ModelToolCall, ModelUsage, counted};
+use super::{anthropic, openai};
+use crate::socket::{Connection, Serving};
+use crate::wire::{WireKind, WireLog, WirePeer, now_ms};
+
+/// A request body may have this many bytes, as with the hosted APIs.
+const BODY_BYTES_MAX: usize = 32 << 20;
+/// The names that `GET /v1/models` lists.
+const MODELS: [&str; 2] = ["loopback-small", "loopback-large"];
+
+/// A request as it came.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelRequest {
+    /// Path, for example `/v1/chat/completions`.
+    pub path: String,
+    /// Headers by lower-case name; of keys only the last four characters.
+    pub headers: Vec<(String, String)>,
+    /// The body; a body that is no JSON is a string.
+    pub body: Value,
+    /// The status that it got at once; `None` while it waits or when its script cut it off.
+    pub status: Option<u16>,
+}
+
+#[derive(Debug, Default)]
+struct Script {
+    next: VecDeque<ModelReply>,
+    requests: Vec<ModelRequest>,
+    answered: u64,
+}
+
+#[derive(Debug)]
+struct Inner {
+    script: Mutex<Script>,
+    seen: watch::Sender<usize>,
+    /// How many calls may still pass; `None` lets all pass.
+    passes: watch::Sender<Option<usize>>,
+    wire: WireLog,
+}
+
+#[derive(Clone, Debug)]
+struct Shared(Arc<Inner>);
+
+impl Shared {
+    fn script<R>(&self, act: impl FnOnce(&mut Script) -> R) -> R {
+        act(&mut self.0.script.lock().expect("no holder of this lock panics"))
+    }
+}
+
+/// A model server that does what its script says.
+#[derive(Debug)]
+pub struct ModelServer {
+    shared: Shared,
+    serving: Serving,
+}
+
+impl ModelServer {
+    /// Starts serving on `addr`; port 0 takes a free one.
+    ///
+    /// # Errors
+    /// When the address can't be bound.
+    pub async fn start(addr: SocketAddr, wire: WireLog) -> io::Result<Self> {
+        let shared = Shared(Arc::new(Inner {
+            script: Mutex::default(),
+            seen: watch::channel(0).0,
+            passes: watch::channel(None).0,
+            wire,
+        }));
+        let router = Router::new()
+            .route("/v1/chat/completions", post(chat_completions))
+            .route("/v1/messages", post(messages))
+            .route("/v1/models", get(models))
+            .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+            .with_state(shared.clone());
+        let serving = Serving::start(addr, router).await?;
+        Ok(Self { shared, serving })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn addr(&self) -> SocketAddr {
+        self.serving.addr()
+    }
+
+    /// The base URL for an OpenAI-compatible client; ends with `/v1/`.
+    #[must_use]
+    pub fn openai_url(&self) -> String {
+        format!("http://{}/v1/", self.addr())
+    }
+
+    /// The base URL for an Anthropic client; ends with `/v1/`.
+    #[must_use]
+    pub fn anthropic_url(&self) -> String {
+        self.openai_url()
+    }
+
+    /// Adds a reply to the end of the script.
+    pub fn enqueue(&self, reply: ModelReply) {
+        self.shared.script(|script| script.next.push_back(reply));
+    }
+
+    /// How many replies of the script are left.
+    #[must_use]
+    pub fn replies_left(&self) -> usize {
+        self.shared.script(|script| script.next.len())
+    }
+
+    /// Every request to a model so far, refused ones too, oldest first.
+    #[must_use]
+    pub fn requests(&self) -> Vec<ModelRequest> {
+        self.shared.script(|script| script.requests.clone())
+    }
+
+    /// Waits until there were `count` requests. False when the time is over.
+    pub async fn wait_for_requests(&self, count: usize, timeout: Duration) -> bool {
+        let mut seen = self.shared.0.seen.subscribe();
+        let enough = seen.wait_for(|&seen| seen >= count);
+        tokio::time::timeout(timeout, enough).await.is_ok()
+    }
+
+    /// Keeps every call that comes from now on pending, until [`Self::release`]. A held call is
+    /// already among the requests; it takes its reply from the script when it goes on.
+    pub fn hold(&self) {
+        self.shared.0.passes.send_replace(Some(0));
+    }
+
+    /// Lets one held call go on, or the next one that comes.
+    pub fn release_one(&self) {
+        self.shared.0.passes.send_modify(|passes| {
+            *passes = passes.map(|left| left + 1);
+        });
+    }
+
+    /// Lets all calls go on.
+    pub fn release(&self) {
+        self.shared.0.passes.send_replace(None);
+    }
+
+    /// Stops at once: every open connection is reset.
+    pub async fn stop(self) {
+        self.serving.stop().await;
+    }
+}
+
+/// Whose shape a call has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Provider {
+    OpenAi,
+    Anthropic,
+}
+
+impl Provider {
+    fn path(self) -> &'static str {
+        match self {
+            Self::OpenAi => "/v1/chat/completions",
+            Self::Anthropic => "/v1/messages",
+        }
+    }
+
+    fn log_name(self) -> &'static str {
+        match self {
+            Self::OpenAi => "chat.completions",
+            Self::Anthropic => "messages",
+        }
+    }
+
+    fn check(self, headers: &HeaderMap, body: &[u8]) -> Result<Value, Refused> {
+        check_key(self, headers)?;
+        match self {
+            Self::OpenAi => openai::check(body),
+            Self::Anthropic if !headers.contains_key("anthropic-version") => {
+                Err(anthropic::no_version())
+            }
+            Self::Anthropic => anthropic::check(body),
+        }
+    }
+
+    fn status_body(self, status: u16) -> Value {
+        match self {
+            Self::OpenAi => openai::status_body(status),
+            Self::Anthropic => anthropic::status_body(status),
+        }
+    }
+}
+
+fn check_key(provider: Provider, headers: &HeaderMap) -> Result<(), Refused> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let bearer = text("authorization").and_then(|value| value.strip_prefix("Bearer "));
+    let (key, refused) = match provider {
+        Provider::OpenAi => (bearer, openai::no_key()),
+        Provider::Anthropic => (text("x-api-key").or(bearer), anthropic::no_key()),
+    };
+    match key.map(str::trim) {
+        Some(key) if !key.is_empty() => Ok(()),
+        _ => Err(refused),
+    }
+}
+
+async fn chat_completions(
+    State(shared): State<Shared>,
+    ConnectInfo(connection): ConnectInfo<Connection>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    answer(&shared, &connection, Provider::OpenAi, &headers, &body).await
+}
+
+async fn messages(
+    State(shared): State<Shared>,
+    ConnectInfo(connection): ConnectInfo<Connection>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    answer(&shared, &connection, Provider::Anthropic, &headers, &body).await
+}
+
+async fn models(headers: HeaderMap) -> Response {
+    let provider = match headers.contains_key("anthropic-version") {
+        true => Provider::Anthropic,
+        false => Provider::OpenAi,
+    };
+    if let Err(refused) = check_key(provider, &headers) {
+        return json_response(refused.status, &refused.body);
+    }
+    let list: Vec<Value> = MODELS
+        .iter()
+        .map(|id| match provider {
+            Provider::OpenAi => {
+                json!({"id": id, "object": "model", "created": 1_790_000_000, "owned_by": "loopback"})
+            }
+            Provider::Anthropic => {
+                json!({"type": "model", "id": id, "display_name": id, "created_at": "2026-01-01T00:00:00Z"})
+            }
+        })
+        .collect();
+    let body = match provider {
+        Provider::OpenAi => json!({"object": "list", "data": list}),
+        Provider::Anthropic => {
+            json!({"data": list, "has_more": false, "first_id": MODELS[0], "last_id": MODELS[1]})
+        }
+    };
+    json_response(200, &body)
+}
+
+async fn answer(
+    shared: &Shared,
+    connection: &Connection,
+    provider: Provider,
+    headers: &HeaderMap,
+    raw: &[u8],
+) -> Response {
+    let number = record(shared, provider, headers, raw);
+    let body = match provider.check(headers, raw) {
+        Ok(body) => body,
+        Err(refused) => {
+            settle(shared, provider, number, refused.status, &refused.body);
+            return json_response(refused.status, &refused.body);
+        }
+    };
+    pass(shared).await;
+    let (reply, serial) = shared.script(|script| {
+        script.answered += 1;
+        let echo = || ModelReply::text(&format!("echo: {}", last_user_text(&body)));
+        (
+            script.next.pop_front().unwrap_or_else(echo),
+            script.answered,
+        )
+    });
+    tokio::time::sleep(reply.latency).await;
+    let played = play(provider, &body, &reply, serial);
+    match played {
+        Played::Whole {
+            status,
+            headers,
+            text,
+        } => {
+            let shown = serde_json::from_str(&text).unwrap_or_else(|_| json!(text));
+            settle(shared, provider, number, status, &shown);
+            whole(status, &headers, text)
+        }
+        Played::Stream { events, whole } => {
+            settle(shared, provider, number, 200, &json!(events.concat()));
+            streamed(events, whole)
+        }
+        Played::Hang => std::future::pending().await,
+        Played::Reset => {
+            connection.cut();
+            StatusCode::OK.into_response()
+        }
+    }
+}
+
+/// Keeps a request and tells those who wait for it; returns its place.
+fn record(shared: &Shared, provider: Provider, headers: &HeaderMap, raw: &[u8]) -> usize {
+    let body = serde_json::from_slice(raw)
+        .unwrap_or_else(|_| json!(String::from_utf8_lossy(raw).into_owned()));
+    shared.0.wire.append(
+        WirePeer::Model,
+        WireKind::Request,
+        provider.log_name(),
+        None,
+        body.clone(),
+    );
+    let request = ModelRequest {
+        path: provider.path().to_owned(),
+        headers: redacted(headers),
+        body,
+        status: None,
+    };
+    let count = shared.script(|script| {
+        script.requests.push(request);
+        script.requests.len()
+    });
+    shared.0.seen.send_replace(count);
+    count - 1
+}
+
+fn settle(shared: &Shared, provider: Provider, number: usize, status: u16, body: &Value) {
+    shared.script(|script| script.requests[number].status = Some(status));
+    shared.0.wire.append(
+        WirePeer::Model,
+        WireKind::Response,
+        provider.log_name(),
+        Some(status),
+        body.clone(),
+    );
+}
+
+fn redacted(headers: &HeaderMap) -> Vec<(String, String)> {
+    headers
+        .iter()
+        .map(|(name, value)| {
+            let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+            let shown = match name.as_str() {
+                "authorization" | "x-api-key" | "api-key" | "cookie" => last_four(&value),
+                _ => value,
+            };
+            (name.as_str().to_owned(), shown)
+        })
+        .collect()
+}
+
+fn last_four(secret: &str) -> String {
+    let count = secret.chars().count();
+    let tail: String = secret.chars().skip(count.saturating_sub(4)).collect();
+    match count {
+        0..=8 => "****".to_owned(),
+        _ => format!("****{tail}"),
+    }
+}
+
+/// Waits until the hold lets this call go on.
+async fn pass(shared: &Shared) {
+    let mut passes = shared.0.passes.subscribe();
+    loop {
+        let mut goes = false;
+        shared.0.passes.send_if_modified(|passes| match passes {
+            None => {
+                goes = true;
+                false
+            }
+            Some(0) => false,
+            Some(left) => {
+                *left -= 1;
+                goes = true;
+                true
+            }
+        });
+        if goes {
+            return;
+        }
+        if passes.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// What goes out for one reply.
+enum Played {
+    Whole {
+        status: u16,
+        headers: Vec<(String, String)>,
+        text: String,
+    },
+    /// Server-sent events; `whole` is false when the connection breaks off behind them.
+    Stream {
+        events: Vec<String>,
+        whole: bool,
+    },
+    Hang,
+    Reset,
+}
+
+fn play(provider: Provider, body: &Value, reply: &ModelReply, serial: u64) -> Played {
+    let streaming = body["stream"] == true;
+    let tool = match &reply.act {
+        ModelAct::ToolCallWithoutIndex(call) => vec![call.clone()],
+        _ => Vec::new(),
+    };
+    let (text, tool_calls, cut): (&str, &[ModelToolCall], bool) = match &reply.act {
+        ModelAct::Answer { text, tool_calls } => (text, tool_calls, false),
+        ModelAct::Cut { text } => (text, &[], true),
+        ModelAct::Truncated { text } | ModelAct::StreamError { text, .. } => (text, &[], false),
+        ModelAct::ToolCallWithoutIndex(_) => ("", &tool, false),
+        ModelAct::Status {
+            status,
+            headers,
+            body,
+        } => {
+            let own = || provider.status_body(*status).to_string();
+            return Played::Whole {
+                status: *status,
+                headers: headers.clone(),
+                text: body.clone().unwrap_or_else(own),
+            };
+        }
+        ModelAct::Hang => return Played::Hang,
+        ModelAct::Reset => return Played::Reset,
+        ModelAct::Malformed if streaming => {
+            return Played::Stream {
+                events: vec!["data: {\"choices\": [\n\n".to_owned()],
+                whole: true,
+            };
+        }
+        ModelAct::Malformed => return Played::ok("{\"choices\": [".to_owned()),
+    };
+    let answer = Answer {
+        id: match provider {
+            Provider::OpenAi => format!("chatcmpl-loopback{serial:08}"),
+            Provider::Anthropic => format!("msg_loopback{serial:08}"),
+        },
+        model: body["model"].as_str().unwrap_or(""),
+        created_s: now_ms() / 1_000,
+        text,
+        tool_calls,
+        cut,
+        usage: reply.usage.unwrap_or_else(|| ModelUsage {
+            input: counted(&body["messages"].to_string()),
+            output: counted(text),
+        }),
+    };
+    match streaming {
+        true => play_stream(provider, body, &reply.act, &answer),
+        false => play_whole(provider, &reply.act, &answer),
+    }
+}
+
+impl Played {
+    fn ok(text: String) -> Self {
+        Self::Whole {
+            status: 200,
+            headers: Vec::new(),
+            text,
+        }
+    }
+}
+
+fn play_whole(provider: Provider, act: &ModelAct, answer: &Answer) -> Played {
+    let body = match provider {
+        Provider::OpenAi => answer.body(),
+        Provider::Anthropic => anthropic::body(answer),
+    };
+    let text = body.to_string();
+    match act {
+        ModelAct::Truncated { .. } => Played::Stream {
+            events: vec![openai::halves(&text).0.to_owned()],
+            whole: false,
+        },
+        ModelAct::StreamError { .. } => Played::Whole {
+            status: 500,
+            headers: Vec::new(),
+            text: provider.status_body(500).to_string(),
+        },
+        _ => Played::ok(text),
+    }
+}
+
+fn play_stream(provider: Provider, body: &Value, act: &ModelAct, answer: &Answer) -> Played {
+    let has_index = !matches!(act, ModelAct::ToolCallWithoutIndex(_));
+    let has_usage = body["stream_options"]["include_usage"] == true;
+    let opening = || match provider {
+        Provider::OpenAi => answer.opening(),
+        Provider::Anthropic => anthropic::opening(answer),
+    };
+    let events = match (act, provider) {
+        (ModelAct::Truncated { .. }, _) => opening(),
+        (ModelAct::StreamError { message, .. }, _) => {
+            let mut events = opening();
+            events.push(match provider {
+                Provider::OpenAi => openai::event(&json!({"error": {
+                    "message": message, "type": "server_error", "param": null, "code": null,
+                }})),
+                Provider::Anthropic => {
+                    anthropic::event(&anthropic::error_body("overloaded_error", message))
+                }
+            });
+            events
+        }
+        (_, Provider::OpenAi) => answer.stream(has_usage, has_index),
+        (_, Provider::Anthropic) => anthropic::stream(answer, has_index),
+    };
+    Played::Stream {
+        events,
+        whole: true,
+    }
+}
+
+fn whole(status: u16, headers: &[(String, String)], text: String) -> Response {
+    let mut response = Response::builder()
+        .status(status)
+        .header(CONTENT_TYPE, "application/json");
+    for (name, value) in headers {
+        response = response.header(name, value);
+    }
+    response
+        .body(Body::from(text))
+        .unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
+}
+
+fn json_response(status: u16, body: &Value) -> Response {
+    whole(status, &[], body.to_string())
+}
+
+/// Sends events one by one; a stream that is not whole ends with a broken connection.
+fn streamed(events: Vec<String>, is_whole: bool) -> Response {
+    let broken = (!is_whole).then(|| Err(io::Error::other("the stream breaks off on purpose")));
+    let parts = events
+        .into_iter()
+        .map(Ok::<String, io::Error>)
+        .chain(broken);
+    let paced = stream::unfold(parts, |mut parts| async move {
+        // Gives each event a write of its own.
+        tokio::task::yield_now().await;
+        Some((parts.next()?, parts))
+    });
+    let content_type = match is_whole {
+        true => "text/event-stream; charset=utf-8",
+        false => "application/json",
+    };
+    Response::builder()
+        .header(CONTENT_TYPE, content_type)
+        .body(Body::from_stream(paced))
+        .unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
+}
