@@ -141,7 +141,8 @@ fn check_message(n: usize, message: &Value) -> Result<(), Refused> {
     let calls = message["tool_calls"].as_array().map_or(0, Vec::len);
     let has_content =
         content.is_string() || content.as_array().is_some_and(|parts| !parts.is_empty());
-    if !has_content && !(role == "assistant" && calls > 0) {
+    let only_calls = role == "assistant" && calls > 0;
+    if !(has_content || only_calls) {
         return Err(refused(
             400,
             "Invalid value for 'content': expected a string, got null.",

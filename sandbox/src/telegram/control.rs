@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::faults::TelegramFault;
-use super::people::UserMessage;
+use super::message::UserMessage;
 use super::rooms::Rooms;
 use super::server::{Shared, posts};
 

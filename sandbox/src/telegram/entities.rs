@@ -88,7 +88,7 @@ impl Scan {
             .or_else(|| self.email())
             .or_else(|| self.mention())
             .or_else(|| self.command())
-            .or_else(|| self.tagged('#', "hashtag", |c| is_word(c), 256))
+            .or_else(|| self.tagged('#', "hashtag", is_word, 256))
             .or_else(|| self.tagged('$', "cashtag", |c| c.is_ascii_uppercase(), 8))
     }
 
@@ -241,6 +241,9 @@ fn is_name(c: char) -> bool {
 mod tests {
     use super::*;
 
+    /// A text, and the entities in it: kind, offset, length.
+    type Case = (&'static str, &'static [(&'static str, usize, usize)]);
+
     fn kinds(text: &str) -> Vec<(String, usize, usize)> {
         detect(text)
             .into_iter()
@@ -250,7 +253,7 @@ mod tests {
 
     #[test]
     fn entities_are_found_where_the_platform_finds_them() {
-        let cases: [(&str, &[(&str, usize, usize)]); 20] = [
+        let cases: [Case; 20] = [
             ("👍 @team_bot what broke?", &[("mention", 3, 9)]),
             ("(@team_bot)", &[("mention", 1, 9)]),
             ("@team_bot,", &[("mention", 0, 9)]),

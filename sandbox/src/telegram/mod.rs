@@ -6,7 +6,8 @@
 //!
 //! Reading order: `world` (what exists), `rooms` (what is stored and who hears it), `people` (what
 //! people do), `server` (HTTP), `params` and `failure` (in and out), `methods`, `target`, `sends`,
-//! `polling` over `queue`, then the pure text rules `text`, `entities`, `markup`; `faults`,
+//! `polling` over `queue`, then the pure text rules `text`, `entities`,
+//! `markup`, `html`, `markdown`; `faults`,
 //! `control`, `selfcheck`.
 //!
 //! # Control surface
@@ -28,7 +29,10 @@ mod control;
 mod entities;
 mod failure;
 mod faults;
+mod html;
+mod markdown;
 mod markup;
+mod message;
 mod methods;
 mod params;
 mod people;
@@ -43,7 +47,7 @@ mod text;
 mod world;
 
 pub use faults::{TelegramFault, TelegramFaults};
-pub use people::{MigrationOrder, TelegramForward, TelegramMedia, UserMessage};
+pub use message::{MigrationOrder, TelegramForward, TelegramMedia, UserMessage};
 pub use selfcheck::telegram_refusals;
 pub use server::{TelegramPost, TelegramServer};
 pub use world::{

@@ -25,6 +25,8 @@ pub(super) struct Pending {
 pub(super) struct UpdateQueue {
     pending: VecDeque<Pending>,
     next_id: i64,
+    /// No pending update expires before this.
+    first_expiry_s: i64,
 }
 
 impl UpdateQueue {
@@ -33,6 +35,7 @@ impl UpdateQueue {
         Self {
             pending: VecDeque::new(),
             next_id: first_id,
+            first_expiry_s: i64::MAX,
         }
     }
 
@@ -44,6 +47,7 @@ impl UpdateQueue {
         let id = self.next_id;
         self.next_id += 1;
         body["update_id"] = id.into();
+        self.first_expiry_s = self.first_expiry_s.min(expires_at_s);
         self.pending.push_back(Pending {
             id,
             body,
@@ -54,7 +58,12 @@ impl UpdateQueue {
 
     /// Forgets what is past its time.
     pub(super) fn expire(&mut self, now_s: i64) {
+        if now_s < self.first_expiry_s {
+            return;
+        }
         self.pending.retain(|update| update.expires_at_s > now_s);
+        let left = self.pending.iter().map(|update| update.expires_at_s);
+        self.first_expiry_s = left.min().unwrap_or(i64::MAX);
     }
 
     /// Applies the `offset` of a poll: everything below it is confirmed and forgotten.
@@ -70,7 +79,9 @@ impl UpdateQueue {
             _ if offset < head - QUEUE_LEN_MAX => return,
             _ => offset,
         };
-        self.pending.retain(|update| update.id >= from);
+        while self.pending.front().is_some_and(|update| update.id < from) {
+            self.pending.pop_front();
+        }
     }
 
     /// The oldest updates, at most `limit` and about 4 MiB.
@@ -103,8 +114,9 @@ impl UpdateQueue {
         Some(body)
     }
 
-    /// Goes on numbering from `first_id`, as after a week of silence.
+    /// Goes on numbering from `first_id`, as after a week of silence; nothing is left from before.
     pub(super) fn renumber_from(&mut self, first_id: i64) {
+        self.pending.clear();
         self.next_id = first_id;
     }
 }

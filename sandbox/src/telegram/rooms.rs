@@ -60,6 +60,8 @@ pub(super) struct Stored {
     pub(super) by_bot: bool,
     pub(super) edited: bool,
     pub(super) deleted: bool,
+    /// When it last changed, in the order of all changes.
+    pub(super) touched: u64,
 }
 
 /// The messages of one chat.
@@ -144,6 +146,11 @@ impl Rooms {
         self.serial
     }
 
+    /// The number that the newest change got.
+    pub(super) fn newest_change(&self) -> u64 {
+        self.serial
+    }
+
     /// A room that exists.
     ///
     /// # Panics
@@ -166,8 +173,11 @@ impl Rooms {
         (!stored.deleted).then_some(stored)
     }
 
+    /// A message that is about to change.
     pub(super) fn message_mut(&mut self, chat: i64, id: i64) -> Option<&mut Stored> {
+        let touched = self.serial();
         let stored = self.chats.get_mut(&chat)?.messages.get_mut(&id)?;
+        stored.touched = touched;
         (!stored.deleted).then_some(stored)
     }
 
@@ -200,6 +210,7 @@ impl Rooms {
         wire.extend(draft.fields);
         let is_bot = wire.get("from").is_some_and(|from| from["is_bot"] == true)
             && !wire.contains_key("sender_chat");
+        let touched = self.serial();
         let log = self.chats.entry(draft.chat).or_default();
         if is_bot {
             log.last_bot = draft.from;
@@ -212,6 +223,7 @@ impl Rooms {
                 by_bot: draft.by_bot,
                 edited: false,
                 deleted: false,
+                touched,
             },
         );
         id
@@ -282,7 +294,8 @@ impl Rooms {
 
     fn push(&mut self, kind: &str, body: Value, expires_at_s: i64) {
         if self.is_allowed(kind) && expires_at_s > self.now_s() {
-            self.queue.push(json!({ kind: body }), expires_at_s);
+            let update = Map::from_iter([(kind.to_owned(), body)]);
+            self.queue.push(Value::Object(update), expires_at_s);
         }
     }
 

@@ -8,10 +8,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use serde_json::{Value, json};
 
-use super::people::UserMessage;
+use super::message::UserMessage;
 use super::server::TelegramServer;
 use super::world::TelegramWorld;
-use crate::probe::http;
+use crate::probe::{Answer, http};
 use crate::selfcheck::Refusal;
 use crate::wire::{WireLog, WirePeer};
 
@@ -45,7 +45,13 @@ pub async fn telegram_refusals() -> Vec<Refusal> {
     };
     let probe = Probe { server: &server };
     let mut refusals = probe.routing().await;
-    for case in text_cases().into_iter().chain(place_cases(&server)) {
+    let cases = [
+        text_cases(),
+        markup_cases(),
+        place_cases(),
+        message_cases(&server),
+    ];
+    for case in cases.into_iter().flatten() {
         refusals.push(probe.try_case(case).await);
     }
     refusals.extend(probe.own_message_cases().await);
@@ -65,16 +71,16 @@ fn judge(
     Refusal::judge(WirePeer::Telegram, section, what, expected, got)
 }
 
+/// A send of "hello" to Ann with these parameters more or instead.
+fn send(section: &'static str, what: &'static str, more: Value, expected: &'static str) -> Case {
+    let mut body = json!({"chat_id": ANN, "text": "hello"});
+    if let (Some(body), Value::Object(more)) = (body.as_object_mut(), more) {
+        body.extend(more);
+    }
+    (section, what, "sendMessage", body, expected)
+}
+
 fn text_cases() -> Vec<Case> {
-    let send = |section, what, more: Value, expected| -> Case {
-        let mut body = json!({"chat_id": ANN, "text": "hello"});
-        if let (Some(body), Value::Object(more)) = (body.as_object_mut(), more) {
-            body.extend(more);
-        }
-        (section, what, "sendMessage", body, expected)
-    };
-    let bold =
-        |offset: i64, length: i64| json!([{"type": "bold", "offset": offset, "length": length}]);
     vec![
         send(
             "telegram.md §8.3",
@@ -118,6 +124,13 @@ fn text_cases() -> Vec<Case> {
             json!({"reply_parameters": null}),
             "400 Bad Request: object expected as reply parameters",
         ),
+    ]
+}
+
+fn markup_cases() -> Vec<Case> {
+    let bold =
+        |offset: i64, length: i64| json!([{"type": "bold", "offset": offset, "length": length}]);
+    vec![
         send(
             "telegram.md §8.4",
             "begin an entity inside a surrogate pair",
@@ -183,13 +196,7 @@ fn text_cases() -> Vec<Case> {
     ]
 }
 
-fn place_cases(server: &TelegramServer) -> Vec<Case> {
-    let send = |section, what, body: Value, expected| -> Case {
-        (section, what, "sendMessage", body, expected)
-    };
-    let theirs = server.say(SUPERGROUP, ANN, "mine, not yours");
-    let pressed = server.callback(SUPERGROUP, ANN, theirs, "x");
-    server.advance_clock(200);
+fn place_cases() -> Vec<Case> {
     vec![
         send(
             "telegram.md §11.2",
@@ -227,6 +234,14 @@ fn place_cases(server: &TelegramServer) -> Vec<Case> {
             json!({"chat_id": SUPERGROUP, "text": "x", "reply_parameters": {"message_id": 999}}),
             "400 Bad Request: message to be replied not found",
         ),
+    ]
+}
+
+fn message_cases(server: &TelegramServer) -> Vec<Case> {
+    let theirs = server.say(SUPERGROUP, ANN, "mine, not yours");
+    let pressed = server.callback(SUPERGROUP, ANN, theirs, "x");
+    server.advance_clock(200);
+    vec![
         (
             "telegram.md §9.2",
             "edit somebody else's message",
@@ -480,7 +495,7 @@ impl Probe<'_> {
 }
 
 /// Shows an answer as `<status> <description> <parameters> <Retry-After>`.
-fn shown(answer: io::Result<(u16, Vec<(String, String)>, Vec<u8>)>) -> String {
+fn shown(answer: io::Result<Answer>) -> String {
     let (status, headers, body) = match answer {
         Ok(answer) => answer,
         Err(failure) => return failure.to_string(),

@@ -184,8 +184,18 @@ impl TelegramServer {
         mut wanted: impl FnMut(&TelegramPost) -> bool,
         timeout: Duration,
     ) -> Option<TelegramPost> {
+        // Only what changed since the last look is looked at again: rooms can be long.
+        let mut seen = 0;
         self.wait_for(timeout, |rooms| {
-            posts(rooms, chat).into_iter().find(|post| wanted(post))
+            let log = rooms.chats.get(&chat);
+            let found = log
+                .into_iter()
+                .flat_map(|log| &log.messages)
+                .filter(|(_, stored)| stored.touched > seen)
+                .map(|(&id, stored)| as_post(id, stored))
+                .find(|post| wanted(post));
+            seen = rooms.newest_change();
+            found
         })
         .await
     }
@@ -321,12 +331,8 @@ async fn answer(
         method.to_owned()
     };
     let name = methods::spelled(&method);
-    let log = |kind, status, body| {
-        shared
-            .0
-            .wire
-            .append(WirePeer::Telegram, kind, &name, status, body)
-    };
+    let wire = &shared.0.wire;
+    let log = |kind, status, body| wire.append(WirePeer::Telegram, kind, &name, status, body);
     log(WireKind::Request, None, params.for_log());
     let fault = shared.faults().take(&method);
     let answer = match handle(&shared, &method, &params, fault.as_ref()).await {

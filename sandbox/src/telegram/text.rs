@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::entities::{Entity, detect, utf16_len};
 use super::failure::ApiFailure;
-use super::markup;
+use super::{html, markdown, markup};
 
 /// Raw text over this many bytes is refused before any markup is looked at.
 const RAW_TEXT_BYTES_MAX: usize = 32_768;
@@ -70,9 +70,9 @@ pub(super) fn formatted(
             text: raw.to_owned(),
             entities: parse_array(entities, raw)?,
         },
-        "html" => markup::html(raw).map_err(|why| unparsable(&why))?,
-        "markdownv2" => markup::markdown_v2(raw).map_err(|why| unparsable(&why))?,
-        "markdown" => markup::markdown(raw).map_err(|why| unparsable(&why))?,
+        "html" => html::html(raw).map_err(|why| unparsable(&why))?,
+        "markdownv2" => markdown::markdown_v2(raw).map_err(|why| unparsable(&why))?,
+        "markdown" => markdown::markdown(raw).map_err(|why| unparsable(&why))?,
         _ => return Err(ApiFailure::bad("unsupported parse_mode")),
     };
     let text = finish(parsed);
