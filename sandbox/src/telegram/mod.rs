@@ -4,11 +4,10 @@
 //! refuses in the platform's words, and keeps every room as people see it. Webhooks are stored, not
 //! called; a method that is not listed in `methods` answers `method not found`.
 //!
-//! Reading order: `world` (what exists), `rooms` (what is stored and who hears it), `people` (what
-//! people do), `server` (HTTP), `params` and `failure` (in and out), `methods`, `target`, `sends`,
-//! `polling` over `queue`, then the pure text rules `text`, `entities`,
-//! `markup`, `html`, `markdown`; `faults`,
-//! `control`, `selfcheck`.
+//! Reading order: `world` (what exists), `rooms` (what is stored and who hears it), `message` and
+//! `people` (what people do), `server` (HTTP), `params` and `failure` (in and out), `methods`,
+//! `target`, `sends`, `polling` over `queue`, then the pure text rules `text`, `entities`, `markup`,
+//! `html`, `markdown`; `faults`, `control`, `selfcheck`.
 //!
 //! # Control surface
 //!
