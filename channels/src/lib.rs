@@ -12,6 +12,7 @@ pub mod capability;
 pub mod channel;
 pub mod envelope;
 pub mod error;
+pub mod http;
 pub mod identity;
 pub mod markup;
 pub mod outbound;

@@ -1,1 +1,28 @@
 //! The Telegram adapter: long polling in, Bot API out.
+//!
+//! Reading order: `wire` (what Telegram sends), `entities`, `text`, `content`, `rich`, `sender`,
+//! `translate` (an update becomes an envelope), `poll` (the inbound half), `api`, `render`,
+//! `outbound`, `channel` (who we are, live check).
+//!
+//! Bots are not told of deletes, can't read history and don't hear their own posts, so nothing here
+//! makes [`crate::envelope::Event::Deleted`], and a post of unknown outcome can't be looked for.
+
+mod api;
+mod channel;
+mod content;
+mod entities;
+mod outbound;
+mod poll;
+mod render;
+mod rich;
+mod sender;
+#[cfg(test)]
+mod test_support;
+mod text;
+mod translate;
+mod wire;
+
+pub use channel::{DEFAULT_API_URL, TelegramChannel, TelegramSettings};
+pub use poll::PollTimings;
+pub use render::TEXT_MAX_UTF16;
+pub use translate::translate;

@@ -1,0 +1,163 @@
+//! The HTTP client of the adapters, and what its failures mean.
+//!
+//! The client never retries and never follows a redirect: one place decides about sending again,
+//! and it is not here. Errors lose their URL, because Telegram's holds the token.
+
+use std::time::Duration;
+
+use ::http::HeaderMap;
+use reqwest::{Client, Response};
+
+use crate::error::{Cause, ChannelError};
+
+/// The longest answer that is read, in bytes. Longer ones count as unreadable.
+pub const RESPONSE_MAX_BYTES: usize = 32 * 1024 * 1024;
+
+/// The shortest wait that is believed of a rate limit, in milliseconds.
+pub const RETRY_AFTER_MIN_MS: u64 = 1_000;
+
+/// The wait after a rate limit that names none, in milliseconds.
+pub const RETRY_AFTER_DEFAULT_MS: u64 = 30_000;
+
+/// How long a request may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HttpTimeouts {
+    /// Until the connection stands (DNS, TCP, TLS), in milliseconds.
+    pub connect_ms: u64,
+    /// Between two reads of the answer, in milliseconds.
+    pub read_ms: u64,
+    /// For the whole request, in milliseconds.
+    pub total_ms: u64,
+}
+
+impl Default for HttpTimeouts {
+    fn default() -> Self {
+        Self {
+            connect_ms: 10_000,
+            read_ms: 35_000,
+            total_ms: 60_000,
+        }
+    }
+}
+
+/// Builds the client.
+///
+/// # Errors
+/// [`ChannelError::NotSent`] if TLS cannot be set up.
+///
+/// # Panics
+/// If no rustls crypto provider is installed; the program's `main` installs one.
+pub fn client(timeouts: HttpTimeouts) -> Result<Client, ChannelError> {
+    Client::builder()
+        .connect_timeout(Duration::from_millis(timeouts.connect_ms))
+        .read_timeout(Duration::from_millis(timeouts.read_ms))
+        .timeout(Duration::from_millis(timeouts.total_ms))
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .referer(false)
+        .user_agent(concat!("vocative/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .map_err(|error| failed("http client", error))
+}
+
+/// What a failed request means: not sent as long as no connection stood, unknown afterwards.
+#[must_use]
+pub fn failed(operation: &'static str, error: reqwest::Error) -> ChannelError {
+    let not_sent = error.is_connect() || error.is_builder();
+    let cause: Cause = Box::new(error.without_url());
+    if not_sent {
+        ChannelError::NotSent { operation, cause }
+    } else {
+        ChannelError::OutcomeUnknown { operation, cause }
+    }
+}
+
+/// Reads a whole answer of at most [`RESPONSE_MAX_BYTES`].
+///
+/// # Errors
+/// [`ChannelError::OutcomeUnknown`]: the request was sent, and its answer cannot be read.
+pub async fn body(
+    operation: &'static str,
+    mut response: Response,
+) -> Result<Vec<u8>, ChannelError> {
+    let unknown = |cause: Cause| ChannelError::OutcomeUnknown { operation, cause };
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response
+        .chunk()
+        .await
+        .map_err(|error| unknown(Box::new(error.without_url())))?
+    {
+        if bytes.len() + chunk.len() > RESPONSE_MAX_BYTES {
+            return Err(unknown("the answer is too long".into()));
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes)
+}
+
+/// How long a `Retry-After` header of whole seconds asks to wait, in milliseconds.
+///
+/// At least [`RETRY_AFTER_MIN_MS`]; [`RETRY_AFTER_DEFAULT_MS`] without a readable header.
+#[must_use]
+pub fn retry_after_ms(headers: &HeaderMap) -> u64 {
+    headers
+        .get(::http::header::RETRY_AFTER)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|seconds| seconds.trim().parse::<u64>().ok())
+        .map_or(RETRY_AFTER_DEFAULT_MS, |seconds| {
+            seconds.saturating_mul(1_000)
+        })
+        .max(RETRY_AFTER_MIN_MS)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use ::http::HeaderValue;
+    use tokio::io::AsyncReadExt as _;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn retry_after_is_read_leniently() {
+        let wait = |value: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(::http::header::RETRY_AFTER, HeaderValue::from_static(value));
+            retry_after_ms(&headers)
+        };
+        assert_eq!(wait("7"), 7_000);
+        assert_eq!(wait("0"), RETRY_AFTER_MIN_MS);
+        assert_eq!(wait("soon"), RETRY_AFTER_DEFAULT_MS);
+        assert_eq!(retry_after_ms(&HeaderMap::new()), RETRY_AFTER_DEFAULT_MS);
+    }
+
+    #[tokio::test]
+    async fn a_refused_connection_is_not_sent_and_a_cut_one_is_unknown() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = client(HttpTimeouts::default()).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!(
+            "http://{}/bot1:SECRET/getMe",
+            listener.local_addr().unwrap()
+        );
+
+        let cut = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut head = [0_u8; 16];
+            stream.read_exact(&mut head).await.unwrap();
+        });
+        let error = failed("getMe", client.post(&url).send().await.unwrap_err());
+        cut.await.unwrap();
+        assert!(
+            matches!(error, ChannelError::OutcomeUnknown { .. }),
+            "{error:?}"
+        );
+        assert!(!format!("{error:?} {}", error.reason()).contains("SECRET"));
+
+        let error = failed("getMe", client.post(&url).send().await.unwrap_err());
+        assert!(matches!(error, ChannelError::NotSent { .. }), "{error:?}");
+        assert!(!format!("{error:?} {}", error.reason()).contains("SECRET"));
+    }
+}

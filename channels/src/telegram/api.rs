@@ -1,0 +1,463 @@
+//! Calls of the Bot API, and what their failures mean.
+//!
+//! The token is part of every URL, so no URL leaves this module: errors lose theirs, and what the
+//! server says is cleared of the token. Parameters are never `null`, because the server reads that
+//! as the text `null`.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use reqwest::Client;
+use reqwest::header::CONTENT_TYPE;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::error::{ChannelError, Fallback};
+use crate::http::{self, HttpTimeouts};
+
+use super::wire::{Answer, ResponseParameters};
+
+/// The longest description that is kept of a refusal, in characters.
+const DESCRIPTION_MAX_CHARS: usize = 200;
+
+/// The parameters of one call.
+pub(super) type Parameters = Map<String, Value>;
+
+/// Calls methods of one bot.
+pub(super) struct Api {
+    api_url: String,
+    token: SecretString,
+    timeouts: HttpTimeouts,
+    client: Mutex<Option<Client>>,
+}
+
+impl fmt::Debug for Api {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Api")
+            .field("timeouts", &self.timeouts)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a call gave no result.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// No answer of the Bot API came.
+    Unanswered(ChannelError),
+    /// The Bot API said no.
+    Refused(Refusal),
+}
+
+/// What the Bot API said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    /// The error code; equal to the HTTP status.
+    pub(super) code: u16,
+    /// Its words, shortened and without the token.
+    pub(super) description: String,
+    /// What it says beside them.
+    pub(super) parameters: ResponseParameters,
+    /// The wait by the `Retry-After` header, in milliseconds.
+    pub(super) header_wait_ms: u64,
+}
+
+impl Failure {
+    /// The error for whoever called `operation`.
+    pub(super) fn into_error(self, operation: &'static str) -> ChannelError {
+        match self {
+            Self::Unanswered(error) => error,
+            Self::Refused(refusal) => refusal.into_error(operation),
+        }
+    }
+}
+
+impl Api {
+    /// An API at `api_url` (`https://api.telegram.org`, or that of a local Bot API server).
+    pub(super) fn new(api_url: &str, token: SecretString, timeouts: HttpTimeouts) -> Self {
+        Self {
+            api_url: api_url.trim_end_matches('/').to_owned(),
+            token,
+            timeouts,
+            client: Mutex::new(None),
+        }
+    }
+
+    /// Forgets the client with its connections; the next call makes a new one.
+    pub(super) fn drop_connections(&self) {
+        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Calls a method and reads its result.
+    pub(super) async fn call<T: DeserializeOwned>(
+        &self,
+        operation: &'static str,
+        parameters: &Parameters,
+    ) -> Result<T, Failure> {
+        let result = self.call_raw(operation, parameters).await?;
+        serde_json::from_str(result.get())
+            .map_err(|_| unreadable(operation, "the result has an unknown shape"))
+    }
+
+    /// Calls a method and returns its result as it came.
+    pub(super) async fn call_raw(
+        &self,
+        operation: &'static str,
+        parameters: &Parameters,
+    ) -> Result<Box<RawValue>, Failure> {
+        debug_assert!(parameters.values().all(|value| !value.is_null()));
+        let client = self.client().map_err(Failure::Unanswered)?;
+        let url = format!(
+            "{}/bot{}/{operation}",
+            self.api_url,
+            self.token.expose_secret()
+        );
+        let response = client
+            .post(url)
+            .json(parameters)
+            .send()
+            .await
+            .map_err(|error| Failure::Unanswered(http::failed(operation, error)))?;
+        let status = response.status().as_u16();
+        let header_wait_ms = http::retry_after_ms(response.headers());
+        let is_json = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|kind| kind.to_str().ok())
+            .is_some_and(|kind| kind.trim_start().starts_with("application/json"));
+        if !is_json {
+            return Err(foreign_answer(operation, status, header_wait_ms));
+        }
+        let body = http::body(operation, response)
+            .await
+            .map_err(Failure::Unanswered)?;
+        let body = String::from_utf8_lossy(&body);
+        let Ok(answer) = serde_json::from_str::<Answer<'_>>(&body) else {
+            return Err(foreign_answer(operation, status, header_wait_ms));
+        };
+        if answer.ok {
+            return answer
+                .result
+                .map(ToOwned::to_owned)
+                .ok_or_else(|| unreadable(operation, "the answer has no result"));
+        }
+        Err(Failure::Refused(Refusal {
+            code: answer.error_code.unwrap_or(status),
+            description: self.cleared(answer.description.as_deref().unwrap_or("no reason given")),
+            parameters: answer.parameters.unwrap_or_default(),
+            header_wait_ms,
+        }))
+    }
+
+    fn client(&self) -> Result<Client, ChannelError> {
+        let mut kept = self.client.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = &*kept {
+            return Ok(client.clone());
+        }
+        let client = http::client(self.timeouts)?;
+        *kept = Some(client.clone());
+        Ok(client)
+    }
+
+    /// A description without token and control characters, shortened.
+    fn cleared(&self, description: &str) -> String {
+        description
+            .replace(self.token.expose_secret(), "<token>")
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(DESCRIPTION_MAX_CHARS)
+            .collect()
+    }
+}
+
+/// An answer that is none of the Bot API's: a gateway, a proxy, a wrong `api_url`.
+fn foreign_answer(operation: &'static str, status: u16, header_wait_ms: u64) -> Failure {
+    let cause = || format!("HTTP {status} without an answer of the Bot API").into();
+    match status {
+        429 => Failure::Unanswered(ChannelError::RetryAfter {
+            operation,
+            wait_ms: header_wait_ms,
+        }),
+        300..=499 => Failure::Unanswered(ChannelError::NotSent {
+            operation,
+            cause: cause(),
+        }),
+        _ => Failure::Unanswered(ChannelError::OutcomeUnknown {
+            operation,
+            cause: cause(),
+        }),
+    }
+}
+
+fn unreadable(operation: &'static str, cause: &'static str) -> Failure {
+    Failure::Unanswered(ChannelError::OutcomeUnknown {
+        operation,
+        cause: cause.into(),
+    })
+}
+
+/// What a 400 means, by a part of its lower-cased description.
+enum Meaning {
+    ChatRefuses,
+    Try(Fallback),
+}
+
+/// Source: Bot API server and tdlib, as collected in the error table of the protocol notes. The
+/// first match counts.
+const BAD_REQUESTS: [(&str, Meaning); 29] = [
+    (
+        "message thread not found",
+        Meaning::Try(Fallback::WithoutThread),
+    ),
+    (
+        "message to be replied not found",
+        Meaning::Try(Fallback::WithoutReply),
+    ),
+    (
+        "message to reply not found",
+        Meaning::Try(Fallback::WithoutReply),
+    ),
+    (
+        "replied message not found",
+        Meaning::Try(Fallback::WithoutReply),
+    ),
+    ("can't parse entities", Meaning::Try(Fallback::Plain)),
+    ("can't parse messageentity", Meaning::Try(Fallback::Plain)),
+    ("bad request: entity ", Meaning::Try(Fallback::Plain)),
+    (
+        "receive an entity with incorrect",
+        Meaning::Try(Fallback::Plain),
+    ),
+    ("unsupported parse_mode", Meaning::Try(Fallback::Plain)),
+    ("message is too long", Meaning::Try(Fallback::Resplit)),
+    ("text is too long", Meaning::Try(Fallback::Resplit)),
+    ("message_too_long", Meaning::Try(Fallback::Resplit)),
+    ("chat not found", Meaning::ChatRefuses),
+    ("have no write access to the chat", Meaning::ChatRefuses),
+    ("need administrator rights", Meaning::ChatRefuses),
+    ("not enough rights", Meaning::ChatRefuses),
+    ("chat_write_forbidden", Meaning::ChatRefuses),
+    ("chat_send_plain_forbidden", Meaning::ChatRefuses),
+    ("chat_restricted", Meaning::ChatRefuses),
+    ("chat_admin_required", Meaning::ChatRefuses),
+    ("topic_closed", Meaning::ChatRefuses),
+    ("topic_deleted", Meaning::ChatRefuses),
+    ("user_is_blocked", Meaning::ChatRefuses),
+    ("user_is_bot", Meaning::ChatRefuses),
+    ("input_user_deactivated", Meaning::ChatRefuses),
+    ("channel_private", Meaning::ChatRefuses),
+    ("peer_id_invalid", Meaning::ChatRefuses),
+    ("group chat was deactivated", Meaning::ChatRefuses),
+    ("group chat was deleted", Meaning::ChatRefuses),
+];
+
+impl Refusal {
+    /// What the caller of `operation` should do.
+    pub(super) fn into_error(self, operation: &'static str) -> ChannelError {
+        if let Some(to) = self.parameters.migrate_to_chat_id {
+            let to_chat = to.to_string();
+            return ChannelError::ChatMoved { operation, to_chat };
+        }
+        if self.code == 429 || self.parameters.retry_after.is_some() {
+            let wait_ms = self.wait_ms();
+            return ChannelError::RetryAfter { operation, wait_ms };
+        }
+        let reason = self.description;
+        let words = reason.to_ascii_lowercase();
+        match self.code {
+            400 => bad_request(operation, reason, &words),
+            401 | 404 | 421 => ChannelError::Unauthorized { operation, reason },
+            403 => ChannelError::ChatRefused { operation, reason },
+            409 => ChannelError::NotSent {
+                operation,
+                cause: reason.into(),
+            },
+            // The message was made and something in the chat removed it at once: not again.
+            500.. if words.contains("sent message was immediately deleted") => {
+                rejected(operation, reason, Fallback::None)
+            }
+            code if code / 100 == 4 => rejected(operation, reason, Fallback::None),
+            _ => ChannelError::OutcomeUnknown {
+                operation,
+                cause: reason.into(),
+            },
+        }
+    }
+
+    fn wait_ms(&self) -> u64 {
+        self.parameters
+            .retry_after
+            .map_or(self.header_wait_ms, |seconds| seconds.saturating_mul(1_000))
+            .max(http::RETRY_AFTER_MIN_MS)
+    }
+}
+
+fn bad_request(operation: &'static str, reason: String, words: &str) -> ChannelError {
+    let found = BAD_REQUESTS
+        .iter()
+        .find(|(part, _)| words.contains(part))
+        .map(|(_, meaning)| meaning);
+    match found {
+        Some(Meaning::ChatRefuses) => ChannelError::ChatRefused { operation, reason },
+        // Such descriptions quote the text.
+        Some(Meaning::Try(Fallback::Plain)) => rejected(
+            operation,
+            "the formatting was refused".to_owned(),
+            Fallback::Plain,
+        ),
+        Some(Meaning::Try(fallback)) => rejected(operation, reason, *fallback),
+        None => rejected(operation, reason, Fallback::None),
+    }
+}
+
+fn rejected(operation: &'static str, reason: String, fallback: Fallback) -> ChannelError {
+    ChannelError::Rejected {
+        operation,
+        reason,
+        fallback,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(code: u16, description: &str) -> Refusal {
+        Refusal {
+            code,
+            description: description.to_owned(),
+            parameters: ResponseParameters::default(),
+            header_wait_ms: 7_000,
+        }
+    }
+
+    fn class(code: u16, description: &str) -> String {
+        match refusal(code, description).into_error("sendMessage") {
+            ChannelError::NotSent { .. } => "not sent".to_owned(),
+            ChannelError::RetryAfter { wait_ms, .. } => format!("wait {wait_ms}"),
+            ChannelError::Unauthorized { .. } => "account".to_owned(),
+            ChannelError::ChatRefused { .. } => "chat".to_owned(),
+            ChannelError::ChatMoved { to_chat, .. } => format!("moved {to_chat}"),
+            ChannelError::Rejected { fallback, .. } => format!("{fallback:?}"),
+            ChannelError::OutcomeUnknown { .. } => "unknown".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_what_to_do_next() {
+        let table = [
+            (401, "Unauthorized", "account"),
+            (401, "Unauthorized: invalid token specified", "account"),
+            (404, "Not Found", "account"),
+            (
+                421,
+                "Misdirected Request: unallowed token specified",
+                "account",
+            ),
+            (403, "Forbidden: bot was blocked by the user", "chat"),
+            (
+                403,
+                "Forbidden: bot was kicked from the supergroup chat",
+                "chat",
+            ),
+            (400, "Bad Request: chat not found", "chat"),
+            (
+                400,
+                "Bad Request: not enough rights to send text messages to the chat",
+                "chat",
+            ),
+            (400, "Bad Request: TOPIC_CLOSED", "chat"),
+            (
+                400,
+                "Bad Request: message thread not found",
+                "WithoutThread",
+            ),
+            (
+                400,
+                "Bad Request: message to be replied not found",
+                "WithoutReply",
+            ),
+            (
+                400,
+                "Bad Request: can't parse entities: Unsupported start tag \"br\" at byte offset 0",
+                "Plain",
+            ),
+            (
+                400,
+                "Bad Request: entity begins in a middle of a UTF-16 symbol at byte offset 5",
+                "Plain",
+            ),
+            (
+                400,
+                "Bad Request: entity URL 'not a url' is invalid: Wrong HTTP URL",
+                "Plain",
+            ),
+            (400, "Bad Request: message is too long", "Resplit"),
+            (400, "Bad Request: MESSAGE_TOO_LONG", "Resplit"),
+            (400, "Bad Request: message text is empty", "None"),
+            (400, "Bad Request: something new", "None"),
+            (406, "Not Acceptable", "None"),
+            (413, "Request Entity Too Large", "None"),
+            (
+                409,
+                "Conflict: terminated by other getUpdates request",
+                "not sent",
+            ),
+            (429, "Too Many Requests: retry later", "wait 7000"),
+            (500, "Internal Server Error: restart", "unknown"),
+            (
+                500,
+                "Internal Server Error: sent message was immediately deleted and can't be returned",
+                "None",
+            ),
+            (502, "Bad Gateway", "unknown"),
+            (200, "no reason given", "unknown"),
+        ];
+        for (code, description, expected) in table {
+            assert_eq!(class(code, description), expected, "{code} {description}");
+        }
+    }
+
+    #[test]
+    fn parameters_come_before_words() {
+        let with = |parameters| Refusal {
+            parameters,
+            ..refusal(
+                400,
+                "Bad Request: group chat was upgraded to a supergroup chat",
+            )
+        };
+        let moved = with(ResponseParameters {
+            migrate_to_chat_id: Some(-1_001),
+            retry_after: None,
+        });
+        assert!(matches!(
+            moved.into_error("sendMessage"),
+            ChannelError::ChatMoved { to_chat, .. } if to_chat == "-1001"
+        ));
+        let wait = with(ResponseParameters {
+            migrate_to_chat_id: None,
+            retry_after: Some(17),
+        });
+        assert!(matches!(
+            wait.into_error("sendMessage"),
+            ChannelError::RetryAfter {
+                wait_ms: 17_000,
+                ..
+            }
+        ));
+    }
+
+    #[test]
+    fn descriptions_and_debug_hold_no_token() {
+        let token = SecretString::from("123:SECRET");
+        let api = Api::new("http://127.0.0.1:1/", token, HttpTimeouts::default());
+        assert_eq!(api.cleared("no /bot123:SECRET/x\n"), "no /bot<token>/x");
+        assert!(!format!("{api:?}").contains("SECRET"));
+        let error = refusal(400, "Bad Request: entity URL 'private words' is invalid")
+            .into_error("sendMessage");
+        assert!(!error.reason().contains("private words"));
+    }
+}

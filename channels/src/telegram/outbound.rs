@@ -1,0 +1,203 @@
+//! Sends posts, shows "typing", looks up names. Never decides and never retries.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::channel::{BoxFuture, Outbound};
+use crate::envelope::Place;
+use crate::error::{ChannelError, Fallback};
+use crate::outbound::{Delivered, Part, Post, ReadBack, Target};
+
+use super::api::{Api, Parameters};
+use super::content::chat_title;
+use super::render;
+use super::translate::chat_place;
+use super::wire::{Chat, SentMessage};
+
+/// The General topic, which is addressed by naming no topic.
+const GENERAL_TOPIC_ID: i64 = 1;
+
+/// The outbound half of a Telegram channel.
+#[derive(Debug)]
+pub(super) struct TelegramOutbound {
+    api: Arc<Api>,
+}
+
+impl TelegramOutbound {
+    pub(super) fn new(api: Arc<Api>) -> Self {
+        Self { api }
+    }
+
+    async fn chat(&self, id: &str) -> Result<Chat, ChannelError> {
+        let mut parameters = Parameters::new();
+        parameters.insert("chat_id".to_owned(), chat_id(id));
+        self.api
+            .call("getChat", &parameters)
+            .await
+            .map_err(|failure| failure.into_error("getChat"))
+    }
+}
+
+impl Outbound for TelegramOutbound {
+    fn render(&self, text: &str) -> Vec<Part> {
+        render::render(text)
+    }
+
+    fn render_fallback(&self, part: &Part, fallback: Fallback) -> Vec<Part> {
+        render::render_fallback(part, fallback)
+    }
+
+    fn deliver<'a>(&'a self, post: &'a Post) -> BoxFuture<'a, Result<Delivered, ChannelError>> {
+        Box::pin(async move {
+            let sent: SentMessage = self
+                .api
+                .call("sendMessage", &message_parameters(post))
+                .await
+                .map_err(|failure| failure.into_error("sendMessage"))?;
+            Ok(Delivered {
+                chat: sent.chat.id.to_string(),
+                message_id: sent.message_id.to_string(),
+                sent_at_ms: sent.date.unwrap_or_default().saturating_mul(1_000),
+            })
+        })
+    }
+
+    fn read_back<'a>(
+        &'a self,
+        _post: &'a Post,
+        _since_ms: i64,
+    ) -> BoxFuture<'a, Result<ReadBack, ChannelError>> {
+        // Bots have no method that reads a chat's history.
+        Box::pin(async { Ok(ReadBack::Unsupported) })
+    }
+
+    fn show_working<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let mut parameters = target_parameters(target);
+            parameters.insert("action".to_owned(), json!("typing"));
+            if let Err(failure) = self.api.call_raw("sendChatAction", &parameters).await {
+                let reason = failure.into_error("sendChatAction").reason();
+                tracing::debug!(reason, "The typing sign was not shown");
+            }
+        })
+    }
+
+    fn person_name<'a>(
+        &'a self,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<String>, ChannelError>> {
+        Box::pin(async move {
+            let chat = id.strip_prefix("chat:").unwrap_or(id);
+            match self.chat(chat).await {
+                Ok(chat) => Ok(chat_title(&chat)),
+                Err(ChannelError::ChatRefused { .. }) => Ok(None),
+                Err(error) => Err(error),
+            }
+        })
+    }
+
+    fn chat_facts<'a>(&'a self, chat: &'a str) -> BoxFuture<'a, Result<Place, ChannelError>> {
+        Box::pin(async move { Ok(chat_place(&self.chat(chat).await?)) })
+    }
+}
+
+/// The parameters of `sendMessage`.
+fn message_parameters(post: &Post) -> Parameters {
+    let mut parameters = target_parameters(&post.target);
+    parameters.insert("text".to_owned(), json!(post.part.text));
+    parameters.insert(
+        "link_preview_options".to_owned(),
+        json!({"is_disabled": true}),
+    );
+    if let Some(entities) = &post.part.entities
+        && entities.is_array()
+    {
+        parameters.insert("entities".to_owned(), entities.clone());
+    }
+    if let Some(message_id) = number(post.target.reply_to.as_deref()) {
+        // People delete messages while an answer is made; it is still worth sending.
+        parameters.insert(
+            "reply_parameters".to_owned(),
+            json!({"message_id": message_id, "allow_sending_without_reply": true}),
+        );
+    }
+    parameters
+}
+
+/// Chat and topic.
+fn target_parameters(target: &Target) -> Parameters {
+    let mut parameters = Parameters::new();
+    parameters.insert("chat_id".to_owned(), chat_id(&target.chat));
+    if let Some(topic) = number(target.topic.as_deref())
+        && topic != GENERAL_TOPIC_ID
+    {
+        parameters.insert("message_thread_id".to_owned(), json!(topic));
+    }
+    parameters
+}
+
+/// A chat id as a number, or as it is (`@channelname`).
+fn chat_id(id: &str) -> Value {
+    number(Some(id)).map_or_else(|| json!(id), |id| json!(id))
+}
+
+fn number(id: Option<&str>) -> Option<i64> {
+    id?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn post(target: Target, part: Part) -> Post {
+        Post {
+            marker: "m".to_owned(),
+            target,
+            part,
+        }
+    }
+
+    fn target(topic: Option<&str>, reply_to: Option<&str>) -> Target {
+        Target {
+            chat: "-1001234567890".to_owned(),
+            thread: None,
+            topic: topic.map(str::to_owned),
+            reply_to: reply_to.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn a_post_names_only_what_it_needs() {
+        let plain = post(target(None, None), Part::plain("hi"));
+        assert_eq!(
+            Value::Object(message_parameters(&plain)),
+            json!({"chat_id": -1_001_234_567_890_i64, "text": "hi", "link_preview_options": {"is_disabled": true}})
+        );
+        let entities = json!([{"type": "bold", "offset": 0, "length": 2}]);
+        let part = Part {
+            entities: Some(entities.clone()),
+            ..Part::plain("hi")
+        };
+        let full = post(target(Some("163"), Some("187")), part);
+        assert_eq!(
+            Value::Object(message_parameters(&full)),
+            json!({
+                "chat_id": -1_001_234_567_890_i64, "message_thread_id": 163, "text": "hi",
+                "entities": entities, "link_preview_options": {"is_disabled": true},
+                "reply_parameters": {"message_id": 187, "allow_sending_without_reply": true},
+            })
+        );
+    }
+
+    #[test]
+    fn the_general_topic_and_unreadable_ids_are_left_out() {
+        let part = Part {
+            entities: Some(Value::Null),
+            ..Part::plain("hi")
+        };
+        let odd = message_parameters(&post(target(Some("1"), Some("x")), part));
+        let names: Vec<&str> = odd.keys().map(String::as_str).collect();
+        assert_eq!(names, ["chat_id", "link_preview_options", "text"]);
+    }
+}

@@ -1,0 +1,61 @@
+//! Who wrote a message: a person, a bot, or somebody behind a chat.
+
+use crate::envelope::{Sender, SenderKind};
+use crate::markup::neutral_text;
+
+use super::content::{chat_title, label, user_name};
+use super::wire::{Chat, Message, User};
+
+/// Telegram's own account, which also stands in as the author of automatic forwards.
+const TELEGRAM_SERVICE_ID: i64 = 777_000;
+
+/// The sender of a message.
+///
+/// A `sender_chat` comes before `from`, which is then a stand-in account of Telegram's.
+pub(super) fn message_sender(message: &Message) -> Sender {
+    let chat_kind = message.chat.kind.as_deref();
+    let speaks_for_itself = message.is_automatic_forward || chat_kind == Some("channel");
+    match (&message.sender_chat, &message.from) {
+        (Some(chat), _) if speaks_for_itself => chat_sender(chat, None, SenderKind::System),
+        (Some(chat), _) if chat.id == message.chat.id => {
+            let signature = message.author_signature.as_deref().and_then(label);
+            chat_sender(chat, signature, SenderKind::Person)
+        }
+        (Some(chat), _) => chat_sender(chat, None, SenderKind::Person),
+        (None, Some(user)) => user_sender(user),
+        (None, None) => chat_sender(&message.chat, None, SenderKind::System),
+    }
+}
+
+/// A user as a sender.
+pub(super) fn user_sender(user: &User) -> Sender {
+    let kind = match user {
+        User {
+            id: TELEGRAM_SERVICE_ID,
+            ..
+        } => SenderKind::System,
+        User { is_bot: true, .. } => SenderKind::Bot,
+        User { .. } => SenderKind::Person,
+    };
+    Sender {
+        id: user.id.to_string(),
+        display_name: user_name(user),
+        username: username(user.username.as_deref()),
+        kind,
+        is_stranger: false,
+    }
+}
+
+fn chat_sender(chat: &Chat, name: Option<String>, kind: SenderKind) -> Sender {
+    Sender {
+        id: format!("chat:{}", chat.id),
+        display_name: name.or_else(|| chat_title(chat)),
+        username: username(chat.username.as_deref()),
+        kind,
+        is_stranger: false,
+    }
+}
+
+fn username(name: Option<&str>) -> Option<String> {
+    name.map(neutral_text).filter(|name| !name.is_empty())
+}
