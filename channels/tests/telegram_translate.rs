@@ -435,6 +435,10 @@ fn what_is_no_message_is_an_interaction_or_ignored() {
         (messages.event("business_connection"), "business"),
         (messages.event("own_inline"), "own_inline"),
         (messages.event("message_id_zero"), "no_id"),
+        (
+            messages.event("channel_direct_messages"),
+            "channel_direct_messages",
+        ),
         (messages.event("live_location_moves"), "live_location"),
     ] {
         assert_eq!(event, Event::Ignored { reason });

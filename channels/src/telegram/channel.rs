@@ -23,8 +23,8 @@ pub const DEFAULT_API_URL: &str = "https://api.telegram.org";
 /// How long a poll waits at the server for an update, in seconds.
 const DEFAULT_POLL_TIMEOUT_S: u32 = 30;
 
-/// How long a call other than a poll may take, in milliseconds.
-const CALL_TIMEOUT_MS: u64 = 30_000;
+/// How long a call other than a poll may take by default, in milliseconds.
+const DEFAULT_CALL_TIMEOUT_MS: u64 = 30_000;
 
 const PRIVACY_MODE_WARNING: &str = "privacy mode is on: mentions of the bot in groups will not be \
     delivered, only replies to it and commands like /ask@bot. To hear mentions: in @BotFather send \
@@ -42,6 +42,9 @@ pub struct TelegramSettings {
     pub token: SecretString,
     /// How long a poll waits at the server for an update, in seconds; the server takes up to 50.
     pub poll_timeout_s: u32,
+    /// How long a call other than a poll may take, in milliseconds. After it a post's outcome is
+    /// unknown.
+    pub call_timeout_ms: u64,
     /// The waits of the poll loop.
     pub timings: PollTimings,
 }
@@ -55,6 +58,7 @@ impl TelegramSettings {
             api_url: DEFAULT_API_URL.to_owned(),
             token,
             poll_timeout_s: DEFAULT_POLL_TIMEOUT_S,
+            call_timeout_ms: DEFAULT_CALL_TIMEOUT_MS,
             timings: PollTimings::default(),
         }
     }
@@ -72,7 +76,7 @@ impl TelegramChannel {
     #[must_use]
     pub fn new(settings: TelegramSettings) -> Self {
         let timeouts = HttpTimeouts {
-            total_ms: CALL_TIMEOUT_MS,
+            total_ms: settings.call_timeout_ms,
             ..HttpTimeouts::default()
         };
         let api = Api::new(&settings.api_url, settings.token.clone(), timeouts);

@@ -184,6 +184,13 @@ fn message_event(
     if message.business_connection_id.is_some() || message.guest_query_id.is_some() {
         return Ok(Event::Ignored { reason: "business" });
     }
+    // In the direct messages of a channel every person has a private conversation of their own, in
+    // topics of another kind; taken as one room they would read each other.
+    if message.chat.is_direct_messages {
+        return Ok(Event::Ignored {
+            reason: "channel_direct_messages",
+        });
+    }
     if let Some(event) = service_event(&message, value) {
         return Ok(event);
     }

@@ -88,6 +88,8 @@ pub(super) struct Chat {
     pub(super) id: i64,
     #[serde(rename = "type", default, deserialize_with = "lenient")]
     pub(super) kind: Option<String>,
+    #[serde(default, deserialize_with = "flag")]
+    pub(super) is_direct_messages: bool,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) title: Option<String>,
     #[serde(default, deserialize_with = "lenient")]

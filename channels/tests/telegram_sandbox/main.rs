@@ -1,0 +1,9 @@
+//! The Telegram adapter against the loopback Telegram, over real sockets.
+
+#![cfg(feature = "telegram")]
+#![allow(clippy::unwrap_used)]
+
+mod poll;
+mod recorder;
+mod scripted;
+mod send;
