@@ -246,9 +246,7 @@ async fn narrowed_update_kinds_are_widened_again() {
     )
     .await;
     let running = Running::start(&channel(&server)).await;
-    while server.polls_answered() < 2 {
-        tokio::task::yield_now().await;
-    }
+    running.recorder.polls(1).await;
     server.say(SUPERGROUP, ANN, "hello");
     running.recorder.message("hello").await;
     running.stop().await;
@@ -511,13 +509,32 @@ async fn instant_empty_answers_are_paced() {
     settings.timings.empty_pause_ms = 100;
     let started = Instant::now();
     let running = Running::start_as(&TelegramChannel::new(settings), &scripted_identity());
-    tokio::time::timeout(BOUND, async {
-        while server.polls().len() < 4 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await
-    .unwrap();
+    running.recorder.polls(4).await;
     assert!(started.elapsed() >= Duration::from_millis(300));
     running.stop().await;
+}
+
+#[tokio::test]
+async fn one_unreadable_update_never_hides_its_neighbours() {
+    let deep = format!("{}1{}", "[".repeat(3_000), "]".repeat(3_000));
+    let batch = format!(
+        r#"[{{"update_id": 1, "message": {{"message_id": 1, "chat": {{"id": 5}}, "text": "\ud83d"}}}},
+            {{"update_id": 2, "message": {deep}}},
+            {{"update_id": 3, "message": {{"message_id": 3, "chat": {{"id": 5}}, "text": "a\u0000b"}}}}]"#
+    );
+    let server = Scripted::start(vec![&batch, "[]"]).await;
+    let channel = TelegramChannel::new(settings(&server.api_url, "1:x"));
+    let running = Running::start_as(&channel, &scripted_identity());
+    running.recorder.message("ab").await;
+    running.recorder.polls(2).await;
+    let recorder = running.stop().await;
+    let unread = recorder.look(|heard| {
+        let events = heard.accepted.iter().map(|it| &it.event);
+        events
+            .filter(|event| matches!(event, Event::Untranslated { .. }))
+            .count()
+    });
+    assert_eq!(unread, 2);
+    assert_eq!(recorder.look(|heard| heard.malformed), 0);
+    assert_eq!(server.polls()[1]["offset"], json!(4));
 }

@@ -54,6 +54,8 @@ pub(crate) fn channel(server: &TelegramServer) -> TelegramChannel {
 /// What was heard.
 #[derive(Default)]
 pub(crate) struct Heard {
+    /// Completed round trips: one for the webhook look-up, then one per poll.
+    pub(crate) rounds: usize,
     pub(crate) offered: usize,
     pub(crate) accepted: Vec<Envelope>,
     pub(crate) refused: usize,
@@ -117,6 +119,12 @@ impl Recorder {
             .expect("it is heard in time")
     }
 
+    /// Waits for so many completed polls.
+    pub(crate) async fn polls(&self, count: usize) {
+        self.until(|heard| (heard.rounds > count).then_some(()))
+            .await;
+    }
+
     /// Waits for a state.
     pub(crate) async fn until_state(&self, wanted: impl Fn(&ConnectionState) -> bool) {
         self.until(|heard| heard.states.iter().any(&wanted).then_some(()))
@@ -162,7 +170,9 @@ impl Reporter for Recorder {
         self.note(|heard| heard.states.push(state));
     }
 
-    fn heard(&self) {}
+    fn heard(&self) {
+        self.note(|heard| heard.rounds += 1);
+    }
 
     fn acknowledged(&self, _lag_ms: u64) {
         self.note(|heard| heard.acknowledged += 1);
