@@ -1,0 +1,255 @@
+//! Checks of `[agents]`: names that don't clash, models and channels that exist.
+
+use std::collections::BTreeMap;
+
+use super::resolve::Review;
+use super::settings::{Agent, ChannelChoice, Model};
+use super::shape::{AgentShape, ProfileShape, PromptShape, ScopeShape};
+use super::template::Template;
+use crate::domain::ids::AgentName;
+use crate::domain::options::{AssemblerOptions, Profile};
+use crate::domain::place::Scope;
+
+/// Checks all agents. The result is to be used only if no problem was found.
+pub(super) fn resolve_agents(
+    shapes: BTreeMap<String, AgentShape>,
+    models: &BTreeMap<String, Model>,
+    channels: &[&str],
+    review: &mut Review<'_>,
+) -> BTreeMap<AgentName, Agent> {
+    let agents: BTreeMap<AgentName, Agent> = shapes
+        .into_iter()
+        .map(|(name, shape)| {
+            let agent = resolve_agent(&name, shape, review);
+            check_model(&agent, models, review);
+            check_channels(&agent, channels, review);
+            check_own_names(&agent, review);
+            (agent.name.clone(), agent)
+        })
+        .collect();
+    check_clashes(&agents, review);
+    agents
+}
+
+fn resolve_agent(name: &str, shape: AgentShape, review: &mut Review<'_>) -> Agent {
+    let instructions = instructions(name, &shape, review);
+    Agent {
+        // The schema check has let only valid names through.
+        name: AgentName::trusted(name),
+        display_name: shape.display_name.unwrap_or_else(|| spoken(name)),
+        aliases: shape.aliases,
+        instructions,
+        model: shape.model,
+        channels: if shape.channels.iter().any(|channel| channel == "*") {
+            ChannelChoice::All
+        } else {
+            ChannelChoice::Named(shape.channels)
+        },
+        run_deadline_ms: shape.run_deadline_s * 1_000,
+        max_attempts: shape.max_attempts,
+        prompt: prompt_options(name, &shape.prompt, review),
+    }
+}
+
+/// A name as people say it: `support_bot` is "Support bot".
+fn spoken(name: &str) -> String {
+    let mut letters = name.chars().map(|c| if c == '_' { ' ' } else { c });
+    letters
+        .next()
+        .map(|first| first.to_uppercase().chain(letters).collect())
+        .unwrap_or_default()
+}
+
+fn instructions(name: &str, shape: &AgentShape, review: &mut Review<'_>) -> Template {
+    let inline_key = format!("agents.{name}.instructions");
+    let file_key = format!("agents.{name}.instructions_file");
+    let (key, text) = match &shape.instructions_file {
+        Some(_) if review.origins.has(&inline_key) && review.origins.has(&file_key) => {
+            review.problem(&file_key, "is set and so is instructions; keep one of them");
+            return Template::default();
+        }
+        Some(file) if !review.origins.has(&inline_key) => {
+            let path = review.base_dir.join(file);
+            match std::fs::read_to_string(&path) {
+                Ok(text) => (file_key, text),
+                Err(error) => {
+                    review.problem(
+                        &file_key,
+                        format!("{} can't be read: {error}", path.display()),
+                    );
+                    return Template::default();
+                }
+            }
+        }
+        _ => (inline_key, shape.instructions.clone()),
+    };
+    Template::parse(&text).unwrap_or_else(|what| {
+        review.problem(&key, what);
+        Template::default()
+    })
+}
+
+fn prompt_options(name: &str, shape: &PromptShape, review: &mut Review<'_>) -> AssemblerOptions {
+    let key = |setting: &str| format!("agents.{name}.prompt.{setting}");
+    let written = AssemblerOptions {
+        addressed_only: shape.addressed_only,
+        max_turns_to_load: shape.max_turns_to_load,
+        time_window_minutes: shape.time_window_minutes,
+        scope: shape.scope.map(|scope| match scope {
+            ScopeShape::Channel => Scope::Channel,
+            ScopeShape::Thread => Scope::Thread,
+            ScopeShape::Dm => Scope::Dm,
+        }),
+        rolling_summary_threshold: shape.rolling_summary_threshold,
+        preserve_recent_turns: shape.preserve_recent_turns,
+        token_budget: shape.token_budget,
+        trigger_max_tokens: shape.trigger_max_tokens,
+        parent_turns: shape.parent_turns,
+        ambient_turns: shape.ambient_turns,
+        agent_aliases: Vec::new(),
+        profile: Profile::Vocative,
+    };
+    match shape.profile {
+        ProfileShape::Vocative => {
+            if shape.trigger_max_tokens > shape.token_budget {
+                review.warn(
+                    &key("trigger_max_tokens"),
+                    format!(
+                        "{} is over token_budget = {}, so a long message leaves no room for history",
+                        shape.trigger_max_tokens, shape.token_budget
+                    ),
+                );
+            }
+            written
+        }
+        ProfileShape::Toolpack => {
+            // Of what the profile changes, only what somebody wrote overrules it.
+            let profile = AssemblerOptions::toolpack();
+            let is_written = |setting: &str| review.origins.of(&key(setting)).is_some();
+            let pick =
+                |setting, own, of_profile| if is_written(setting) { own } else { of_profile };
+            AssemblerOptions {
+                preserve_recent_turns: pick(
+                    "preserve_recent_turns",
+                    written.preserve_recent_turns,
+                    profile.preserve_recent_turns,
+                ),
+                trigger_max_tokens: pick(
+                    "trigger_max_tokens",
+                    written.trigger_max_tokens,
+                    profile.trigger_max_tokens,
+                ),
+                parent_turns: pick("parent_turns", written.parent_turns, profile.parent_turns),
+                profile: profile.profile,
+                ..written
+            }
+        }
+    }
+}
+
+fn check_model(agent: &Agent, models: &BTreeMap<String, Model>, review: &mut Review<'_>) {
+    let key = format!("agents.{}.model", agent.name);
+    if !models.contains_key(&agent.model) {
+        let known: Vec<&str> = models.keys().map(String::as_str).collect();
+        review.dangling(&key, "models", &agent.model, &known);
+    }
+}
+
+fn check_channels(agent: &Agent, channels: &[&str], review: &mut Review<'_>) {
+    let key = format!("agents.{}.channels", agent.name);
+    let ChannelChoice::Named(names) = &agent.channels else {
+        return;
+    };
+    if names.is_empty() {
+        review.warn(&key, "is empty, so the agent serves no channel");
+    }
+    for name in names
+        .iter()
+        .filter(|name| !channels.contains(&name.as_str()))
+    {
+        let is_faulty = ["slack", "telegram"].iter().any(|platform| {
+            review
+                .faulty
+                .contains(&format!("channels.{platform}.{name}"))
+        });
+        if !is_faulty {
+            review.dangling(&key, "channels", name, channels);
+        }
+    }
+}
+
+fn check_own_names(agent: &Agent, review: &mut Review<'_>) {
+    if agent.display_name.trim().is_empty() {
+        review.problem(&format!("agents.{}.display_name", agent.name), "is empty");
+    }
+    let key = format!("agents.{}.aliases", agent.name);
+    let mut seen = std::collections::BTreeSet::new();
+    for alias in &agent.aliases {
+        if alias.trim().is_empty() {
+            review.problem(
+                &key,
+                "an alias is empty, so every message would open with it",
+            );
+        } else if !seen.insert(alias.to_lowercase()) {
+            review.problem(
+                &key,
+                format!("\"{alias}\" is there twice (case doesn't count)"),
+            );
+        }
+    }
+}
+
+/// Two agents that serve the same channel can't go by the same name.
+fn check_clashes(agents: &BTreeMap<AgentName, Agent>, review: &mut Review<'_>) {
+    let all: Vec<&Agent> = agents.values().collect();
+    for (n, later) in all.iter().enumerate() {
+        for earlier in all.iter().take(n).filter(|e| share_a_channel(e, later)) {
+            for name in later.names() {
+                let folded = name.to_lowercase();
+                if let Some(same) = earlier
+                    .names()
+                    .into_iter()
+                    .find(|n| n.to_lowercase() == folded)
+                {
+                    report_clash((later, name), (earlier, same), review);
+                }
+            }
+        }
+    }
+}
+
+/// Reports it where it can be changed: an agent's own name can't clash by itself.
+fn report_clash(later: (&Agent, &str), earlier: (&Agent, &str), review: &mut Review<'_>) {
+    let setting = |(agent, name): (&Agent, &str)| {
+        let is_alias = agent.aliases.iter().any(|alias| alias == name);
+        let is_display_name = agent.display_name == name;
+        let setting = if is_alias { Some("aliases") } else { None };
+        setting.or(is_display_name.then_some("display_name"))
+    };
+    let (here, there) = match setting(later) {
+        Some(_) => (later, earlier),
+        None => (earlier, later),
+    };
+    let (agent, name) = here;
+    review.advise(
+        &format!(
+            "agents.{}.{}",
+            agent.name,
+            setting(here).unwrap_or("display_name")
+        ),
+        format!(
+            "\"{name}\" also addresses the agent {} (as \"{}\"), and both serve the same channels",
+            there.0.name, there.1
+        ),
+        Some("give one of them another name, or channels of its own".to_owned()),
+    );
+}
+
+fn share_a_channel(a: &Agent, b: &Agent) -> bool {
+    match (&a.channels, &b.channels) {
+        (ChannelChoice::Named(names), other) | (other, ChannelChoice::Named(names)) => {
+            names.iter().any(|name| other.has(name))
+        }
+        (ChannelChoice::All, ChannelChoice::All) => true,
+    }
+}

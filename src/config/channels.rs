@@ -1,0 +1,412 @@
+//! Checks of `[channels]`: tokens, who is served, which agent answers.
+
+use std::collections::BTreeMap;
+
+use super::resolve::{Inherited, Review};
+use super::secret::SecretRef;
+use super::settings::{
+    Access, Agent, AllowList, Channel, Limits, OnUnknown, PlatformId, PlatformSettings,
+    SlackSettings, TelegramSettings,
+};
+use super::shape::{ChannelsShape, SlackShape, TelegramShape};
+use crate::domain::ids::AgentName;
+
+/// Checks all channels. The result is to be used only if no problem was found.
+pub(super) fn resolve_channels(
+    shape: ChannelsShape,
+    agents: &BTreeMap<AgentName, Agent>,
+    inherited: Inherited,
+    review: &mut Review<'_>,
+) -> BTreeMap<String, Channel> {
+    for name in shape
+        .slack
+        .keys()
+        .filter(|name| shape.telegram.contains_key(*name))
+    {
+        review.problem(
+            &format!("channels.telegram.{name}"),
+            format!(
+                "a Slack channel is called {name}, too; channel names are unique over all platforms"
+            ),
+        );
+    }
+    let slack = shape.slack.into_iter().map(|(name, shape)| {
+        let table = format!("channels.slack.{name}");
+        (table, Draft::of_slack(name, shape))
+    });
+    let telegram = shape.telegram.into_iter().map(|(name, shape)| {
+        let table = format!("channels.telegram.{name}");
+        (table, Draft::of_telegram(name, shape))
+    });
+    let drafts: Vec<(String, Draft)> = slack.chain(telegram).collect();
+    check_shared_tokens(&drafts, review);
+    drafts
+        .into_iter()
+        .filter_map(|(table, draft)| {
+            let channel = draft.resolve(&table, agents, inherited, review)?;
+            Some((channel.name.clone(), channel))
+        })
+        .collect()
+}
+
+/// What all platforms' channels have in common, as written.
+struct Draft {
+    name: String,
+    default_agent: Option<String>,
+    lists: [(&'static str, Vec<PlatformId>); 4],
+    serves_strangers: bool,
+    thread_policy: super::settings::ThreadPolicy,
+    reply_prefix: super::settings::ReplyPrefix,
+    max_trigger_age_minutes: Option<u64>,
+    on_unknown: Option<OnUnknown>,
+    max_runs_per_hour_person: Option<u32>,
+    max_runs_per_hour_chat: Option<u32>,
+    tokens_per_day: Option<u64>,
+    platform: PlatformDraft,
+}
+
+/// What only one platform's channels have, as written.
+enum PlatformDraft {
+    Slack {
+        app_token: Option<SecretRef>,
+        bot_token: Option<SecretRef>,
+        api_url: String,
+        sockets: usize,
+        thread_replies: bool,
+    },
+    Telegram {
+        token: Option<SecretRef>,
+        api_url: String,
+        commands: Vec<String>,
+    },
+}
+
+impl Draft {
+    fn of_slack(name: String, shape: SlackShape) -> Self {
+        Self {
+            name,
+            default_agent: shape.default_agent,
+            lists: [
+                ("allow_chats", shape.allow_chats),
+                ("allow_people", shape.allow_people),
+                ("admins", shape.admins),
+                ("allow_bots", shape.allow_bots),
+            ],
+            serves_strangers: shape.answer_strangers,
+            thread_policy: shape.thread_policy,
+            reply_prefix: shape.reply_prefix,
+            max_trigger_age_minutes: shape.max_trigger_age_minutes,
+            on_unknown: shape.on_unknown,
+            max_runs_per_hour_person: shape.max_runs_per_hour_person,
+            max_runs_per_hour_chat: shape.max_runs_per_hour_chat,
+            tokens_per_day: shape.tokens_per_day,
+            platform: PlatformDraft::Slack {
+                app_token: shape.app_token,
+                bot_token: shape.bot_token,
+                api_url: shape.api_url,
+                sockets: shape.sockets,
+                thread_replies: shape.thread_replies,
+            },
+        }
+    }
+
+    fn of_telegram(name: String, shape: TelegramShape) -> Self {
+        Self {
+            name,
+            default_agent: shape.default_agent,
+            lists: [
+                ("allow_chats", shape.allow_chats),
+                ("allow_people", shape.allow_people),
+                ("admins", shape.admins),
+                ("allow_bots", shape.allow_bots),
+            ],
+            // Telegram has no organisations; whoever is listed is no stranger.
+            serves_strangers: true,
+            thread_policy: shape.thread_policy,
+            reply_prefix: shape.reply_prefix,
+            max_trigger_age_minutes: shape.max_trigger_age_minutes,
+            on_unknown: shape.on_unknown,
+            max_runs_per_hour_person: shape.max_runs_per_hour_person,
+            max_runs_per_hour_chat: shape.max_runs_per_hour_chat,
+            tokens_per_day: shape.tokens_per_day,
+            platform: PlatformDraft::Telegram {
+                token: shape.token,
+                api_url: shape.api_url,
+                commands: shape.commands,
+            },
+        }
+    }
+
+    fn resolve(
+        self,
+        table: &str,
+        agents: &BTreeMap<AgentName, Agent>,
+        inherited: Inherited,
+        review: &mut Review<'_>,
+    ) -> Option<Channel> {
+        let default_agent = self.default_agent(table, agents, review);
+        let access = self.access(table, review);
+        let platform = self.platform.resolve(table, review)?;
+        let minutes = self
+            .max_trigger_age_minutes
+            .unwrap_or(inherited.max_trigger_age_minutes);
+        Some(Channel {
+            name: self.name,
+            default_agent,
+            access,
+            thread_policy: self.thread_policy,
+            reply_prefix: self.reply_prefix,
+            max_trigger_age_ms: minutes.saturating_mul(60_000),
+            on_unknown: self.on_unknown.unwrap_or(inherited.on_unknown),
+            limits: Limits {
+                max_runs_per_hour_person: self
+                    .max_runs_per_hour_person
+                    .unwrap_or(inherited.limits.max_runs_per_hour_person),
+                max_runs_per_hour_chat: self
+                    .max_runs_per_hour_chat
+                    .unwrap_or(inherited.limits.max_runs_per_hour_chat),
+                tokens_per_day: self
+                    .tokens_per_day
+                    .unwrap_or(inherited.limits.tokens_per_day),
+            },
+            platform,
+        })
+    }
+
+    fn default_agent(
+        &self,
+        table: &str,
+        agents: &BTreeMap<AgentName, Agent>,
+        review: &mut Review<'_>,
+    ) -> Option<AgentName> {
+        let key = format!("{table}.default_agent");
+        let serving: Vec<&Agent> = agents
+            .values()
+            .filter(|agent| agent.channels.has(&self.name))
+            .collect();
+        let Some(named) = &self.default_agent else {
+            return match serving.as_slice() {
+                [] => {
+                    review.warn(
+                        table,
+                        "no agent serves this channel, so nobody answers there",
+                    );
+                    None
+                }
+                [only] => Some(only.name.clone()),
+                several => {
+                    let names: Vec<&str> =
+                        several.iter().map(|agent| agent.name.as_str()).collect();
+                    review.problem(
+                        &key,
+                        format!(
+                            "is missing: {} serve this channel; say which one answers when no alias \
+                             picks one",
+                            names.join(", ")
+                        ),
+                    );
+                    None
+                }
+            };
+        };
+        let name = AgentName::trusted(named.as_str());
+        match agents.get(&name) {
+            None => {
+                let known: Vec<&str> = agents.keys().map(AgentName::as_str).collect();
+                review.dangling(&key, "agents", named, &known);
+                None
+            }
+            Some(agent) if !agent.channels.has(&self.name) => {
+                review.advise(
+                    &key,
+                    format!("the agent {named} does not serve this channel"),
+                    Some(format!("add \"{}\" to agents.{named}.channels", self.name)),
+                );
+                None
+            }
+            Some(_) => Some(name),
+        }
+    }
+
+    fn access(&self, table: &str, review: &mut Review<'_>) -> Access {
+        let [chats, people, admins, bots] = self.lists.each_ref().map(|(setting, ids)| {
+            let key = format!("{table}.{setting}");
+            for (n, PlatformId(id)) in ids.iter().enumerate() {
+                if let Some(hint) = self.platform.refuses_id(id) {
+                    review.advise(
+                        &format!("{key}[{n}]"),
+                        format!("\"{id}\" is no id"),
+                        Some(hint.to_owned()),
+                    );
+                }
+            }
+            allow_list(ids)
+        });
+        if admins == AllowList::All {
+            review.problem(
+                &format!("{table}.admins"),
+                "can't be everybody; list their ids",
+            );
+        }
+        let people_in_rooms = match self.platform {
+            PlatformDraft::Slack { .. } => people.clone(),
+            PlatformDraft::Telegram { .. } => AllowList::All,
+        };
+        Access {
+            chats,
+            people_in_rooms,
+            people_in_direct: people,
+            admins,
+            bots,
+            serves_strangers: self.serves_strangers,
+        }
+    }
+}
+
+impl PlatformDraft {
+    fn resolve(self, table: &str, review: &mut Review<'_>) -> Option<PlatformSettings> {
+        match self {
+            Self::Slack {
+                app_token,
+                bot_token,
+                api_url,
+                sockets,
+                thread_replies,
+            } => {
+                let api_url = review.url(&format!("{table}.api_url"), &api_url);
+                let app_token = token(
+                    table,
+                    "app_token",
+                    "the app-level token (xapp-...)",
+                    app_token,
+                    review,
+                );
+                let bot_token = token(
+                    table,
+                    "bot_token",
+                    "the bot token (xoxb-...)",
+                    bot_token,
+                    review,
+                );
+                Some(PlatformSettings::Slack(SlackSettings {
+                    app_token: app_token?,
+                    bot_token: bot_token?,
+                    api_url,
+                    sockets,
+                    thread_replies,
+                }))
+            }
+            Self::Telegram {
+                token: own,
+                api_url,
+                commands,
+            } => {
+                let api_url = review.url(&format!("{table}.api_url"), &api_url);
+                check_commands(table, &commands, review);
+                let own = token(table, "token", "the token from BotFather", own, review);
+                Some(PlatformSettings::Telegram(TelegramSettings {
+                    token: own?,
+                    api_url,
+                    commands,
+                }))
+            }
+        }
+    }
+
+    fn tokens(&self) -> Vec<(&'static str, &SecretRef)> {
+        let written = match self {
+            Self::Slack {
+                app_token,
+                bot_token,
+                ..
+            } => vec![("app_token", app_token), ("bot_token", bot_token)],
+            Self::Telegram { token, .. } => vec![("token", token)],
+        };
+        written
+            .into_iter()
+            .filter_map(|(setting, token)| Some((setting, token.as_ref()?)))
+            .collect()
+    }
+
+    /// Why a text is no id on this platform; none if it is one.
+    fn refuses_id(&self, id: &str) -> Option<&'static str> {
+        if id == "*" {
+            return None;
+        }
+        match self {
+            Self::Slack { .. } => {
+                let is_id = id.len() > 1
+                    && id.starts_with(|c: char| c.is_ascii_uppercase())
+                    && id.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
+                (!is_id).then_some(
+                    "Slack ids look like C0123ABCD: names change, ids don't; it is at the bottom of \
+                     the channel's or person's details",
+                )
+            }
+            Self::Telegram { .. } => id.parse::<i64>().is_err().then_some(
+                "Telegram ids are numbers: `vocative check` and the log name those of chats that are \
+                 not served yet",
+            ),
+        }
+    }
+}
+
+fn token(
+    table: &str,
+    setting: &str,
+    what: &str,
+    reference: Option<SecretRef>,
+    review: &mut Review<'_>,
+) -> Option<SecretRef> {
+    if reference.is_none() {
+        review.advise(
+            &format!("{table}.{setting}"),
+            format!("is missing: say where {what} is"),
+            Some(format!("{setting} = \"env:{}\"", setting.to_uppercase())),
+        );
+    }
+    reference
+}
+
+fn check_commands(table: &str, commands: &[String], review: &mut Review<'_>) {
+    for command in commands {
+        let is_command = (1..=32).contains(&command.len())
+            && command
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+        if !is_command {
+            review.problem(
+                &format!("{table}.commands"),
+                format!(
+                    "\"{command}\": a command has 1 to 32 of a-z, 0-9 and _, without the slash"
+                ),
+            );
+        }
+    }
+}
+
+/// Two channels with one token would take messages from each other.
+fn check_shared_tokens(drafts: &[(String, Draft)], review: &mut Review<'_>) {
+    let mut seen: BTreeMap<&SecretRef, String> = BTreeMap::new();
+    for (table, draft) in drafts {
+        for (setting, token) in draft.platform.tokens() {
+            let key = format!("{table}.{setting}");
+            if let Some(first) = seen.get(token) {
+                review.problem(
+                    &key,
+                    format!("is the same as {first}; two connections with one token take messages from each other"),
+                );
+            } else {
+                seen.insert(token, key);
+            }
+        }
+    }
+}
+
+fn allow_list(ids: &[PlatformId]) -> AllowList {
+    if ids.iter().any(|PlatformId(id)| id == "*") {
+        AllowList::All
+    } else {
+        AllowList::Listed(ids.iter().map(|PlatformId(id)| id.clone()).collect())
+    }
+}

@@ -1,0 +1,62 @@
+//! The example file: a start that works, then every setting with its default.
+
+/// A start for a new file, with everything commented out.
+const START: &str = r##"# Vocative: example configuration.
+# Made from config/default.toml by `vocative config example`; don't edit it in the project.
+#
+# A line that starts with "# " explains. A line that starts with "#" and a setting shows that
+# setting with its default, or with a sample where there is none: take the "#" away to change it.
+# Settings can also come from variables: VOCATIVE_DAEMON__LOG_LEVEL=debug, lists with commas.
+# Relative paths count from the folder of this file.
+
+# ---- a start ----------------------------------------------------------------------------------
+# One channel is enough. Secrets are never written here, only where they are:
+# "env:NAME" (variable), "file:PATH", or "credential:NAME" (systemd LoadCredential=NAME:FILE).
+# The tables below take every setting of [defaults.slack], [defaults.telegram], [defaults.model] and
+# [defaults.agent] further down. Names like "acme" are yours to choose: a-z, 0-9 and _.
+
+#[channels.slack.acme]
+#app_token = "env:SLACK_APP_TOKEN"
+#bot_token = "env:SLACK_BOT_TOKEN"
+
+#[channels.telegram.home]
+#token = "env:TELEGRAM_TOKEN"
+#allow_chats = [-1001234567890]
+#allow_people = [1234567]
+
+#[models.default]
+#provider = "openai"
+#model = "gpt-5-mini"
+#api_key = "env:OPENAI_API_KEY"
+
+#[agents.vocative]
+#display_name = "Vocative"
+#aliases = ["voc"]
+
+# ---- every setting ----------------------------------------------------------------------------
+"##;
+
+/// The example file: explained, everything commented out, every setting with its default.
+#[must_use]
+pub fn example() -> String {
+    let settings: String = super::DEFAULT_TOML
+        .lines()
+        .skip_while(|line| !line.is_empty())
+        .map(|line| match line.chars().next() {
+            None | Some('#' | '[') => format!("{line}\n"),
+            Some(_) => format!("#{line}\n"),
+        })
+        .collect();
+    format!("{START}{settings}")
+}
+
+/// The text with every commented-out setting and table made active; explanations stay.
+#[cfg(test)]
+pub(super) fn activated(text: &str) -> String {
+    text.lines()
+        .map(|line| match line.strip_prefix('#') {
+            Some(setting) if !setting.is_empty() && !setting.starts_with([' ', '#']) => setting,
+            _ => line,
+        })
+        .fold(String::new(), |text, line| text + line + "\n")
+}

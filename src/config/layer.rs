@@ -1,0 +1,251 @@
+//! One source of settings before they are merged: the file, or the environment.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+use toml::de::{DeTable, DeValue};
+
+use super::environment::Environment;
+use super::join;
+use super::origin::Place;
+use super::problem::{ConfigError, Problem, Warning};
+use super::schema::{Node, settings};
+
+/// What the names of variables that set something start with.
+const PREFIX: &str = "VOCATIVE_";
+
+/// Settings of one source as a tree, and where each of them is written.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Layer {
+    /// The settings.
+    pub tree: Map<String, Value>,
+    /// Dotted paths to places.
+    pub places: BTreeMap<String, Place>,
+}
+
+impl Layer {
+    /// Reads a file's text.
+    ///
+    /// # Errors
+    /// Every mistake in its TOML.
+    pub(super) fn of_file(file: &Path, text: &str) -> Result<Self, ConfigError> {
+        let (document, errors) = DeTable::parse_recoverable(text);
+        ConfigError::check(
+            errors
+                .iter()
+                .map(|e| syntax_problem(file, text, e))
+                .collect(),
+        )?;
+        let tree: toml::Table = toml::from_str(text)
+            .map_err(|error| ConfigError::from(syntax_problem(file, text, &error)))?;
+        let mut places = BTreeMap::new();
+        note_lines(document.get_ref(), "", &mut |path, start| {
+            let place = Place::Line {
+                file: file.to_owned(),
+                line: Some(line_of(text, start)),
+            };
+            places.insert(path, place);
+        });
+        let tree = tree.into_iter().map(|(key, value)| (key, json_of(value)));
+        Ok(Self {
+            tree: tree.collect(),
+            places,
+        })
+    }
+
+    /// Reads the variables named `VOCATIVE_SECTION__KEY`, guided by the schema: lists are separated
+    /// by commas. What can't be read as what the schema wants stays a text, for the check to refuse.
+    pub(super) fn of_environment(environment: &Environment, schema: &Value) -> Self {
+        let mut layer = Self::default();
+        for (name, text) in environment.iter() {
+            let Some(path) = setting_path(name) else {
+                continue;
+            };
+            let keys: Vec<&str> = path.split('.').collect();
+            let value = value_for(schema, &keys, text);
+            insert(&mut layer.tree, &keys, value);
+            layer.places.insert(path, Place::Variable(name.to_owned()));
+        }
+        layer
+    }
+}
+
+/// The setting that a variable is about; none if it is about no setting.
+fn setting_path(variable: &str) -> Option<String> {
+    let rest = variable.strip_prefix(PREFIX)?;
+    rest.contains("__")
+        .then(|| rest.to_lowercase().replace("__", "."))
+}
+
+/// The variable that sets a setting.
+pub(super) fn variable_of(path: &str) -> String {
+    format!("{PREFIX}{}", path.to_uppercase().replace('.', "__"))
+}
+
+/// Variables that look like settings with one underscore where two are needed.
+pub(super) fn near_misses(environment: &Environment, schema: &Value) -> Vec<Warning> {
+    let known: Vec<String> = settings(schema)
+        .iter()
+        .map(|path| variable_of(path))
+        .collect();
+    environment
+        .iter()
+        .filter(|(name, _)| name.starts_with(PREFIX) && !name.contains("__"))
+        .filter_map(|(name, _)| {
+            let meant = known
+                .iter()
+                .find(|known| known.replace("__", "_") == name)?;
+            Some(Warning::new(
+                "",
+                format!("${name} is not read: the section ends with two underscores, {meant}"),
+            ))
+        })
+        .collect()
+}
+
+fn value_for(schema: &Value, keys: &[&str], text: &str) -> Value {
+    let mut node = Node::root(schema);
+    for key in keys {
+        let place = match &node {
+            Node::Table(properties) => properties.get(*key),
+            Node::Named(item) => Some(*item),
+            _ => None,
+        };
+        let Some(place) = place else {
+            return Value::from(text);
+        };
+        node = Node::of(schema, place);
+    }
+    let trimmed = text.trim();
+    match node {
+        Node::List(_) => trimmed
+            .split(',')
+            .map(str::trim)
+            .filter(|item| !item.is_empty())
+            .map(Value::from)
+            .collect(),
+        Node::Whole(_) => trimmed
+            .parse::<i64>()
+            .map_or_else(|_| text.into(), Value::from),
+        Node::Number(_) => trimmed
+            .parse::<f64>()
+            .map_or_else(|_| text.into(), Value::from),
+        Node::Switch => trimmed
+            .parse::<bool>()
+            .map_or_else(|_| text.into(), Value::from),
+        _ => Value::from(text),
+    }
+}
+
+fn insert(tree: &mut Map<String, Value>, keys: &[&str], value: Value) {
+    match keys {
+        [] => {}
+        [key] => {
+            tree.insert((*key).to_owned(), value);
+        }
+        [key, rest @ ..] => {
+            let table = tree
+                .entry(*key)
+                .or_insert_with(|| Value::Object(Map::new()));
+            if let Value::Object(table) = table {
+                insert(table, rest, value);
+            }
+        }
+    }
+}
+
+fn syntax_problem(file: &Path, text: &str, error: &toml::de::Error) -> Problem {
+    let place = Place::Line {
+        file: file.to_owned(),
+        line: error.span().map(|span| line_of(text, span.start)),
+    };
+    let column = error.span().map_or(1, |span| column_of(text, span.start));
+    // The line itself is not shown: it may hold a secret.
+    Problem::new(
+        "",
+        format!("no valid TOML at column {column}: {}", error.message()),
+    )
+    .at(Some(&place))
+}
+
+fn note_lines(table: &DeTable<'_>, path: &str, note: &mut impl FnMut(String, usize)) {
+    for (key, value) in table {
+        let path = join(path, key.get_ref());
+        note(path.clone(), key.span().start);
+        match value.get_ref() {
+            DeValue::Table(inner) => note_lines(inner, &path, note),
+            DeValue::Array(items) => {
+                for (n, item) in items.iter().enumerate() {
+                    note(format!("{path}[{n}]"), item.span().start);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn line_of(text: &str, start: usize) -> usize {
+    1 + text
+        .bytes()
+        .take(start)
+        .filter(|byte| *byte == b'\n')
+        .count()
+}
+
+fn column_of(text: &str, start: usize) -> usize {
+    let before = text.get(..start).unwrap_or(text);
+    1 + before.chars().rev().take_while(|c| *c != '\n').count()
+}
+
+fn json_of(value: toml::Value) -> Value {
+    match value {
+        toml::Value::String(text) => text.into(),
+        toml::Value::Integer(number) => number.into(),
+        toml::Value::Float(number) => number.into(),
+        toml::Value::Boolean(switch) => switch.into(),
+        toml::Value::Datetime(instant) => instant.to_string().into(),
+        toml::Value::Array(items) => items.into_iter().map(json_of).collect(),
+        toml::Value::Table(table) => Value::Object(
+            table
+                .into_iter()
+                .map(|(key, value)| (key, json_of(value)))
+                .collect(),
+        ),
+    }
+}
+
+/// A layer as a source of the `config` crate, which merges the layers.
+impl config::Source for Layer {
+    fn clone_into_box(&self) -> Box<dyn config::Source + Send + Sync> {
+        Box::new(self.clone())
+    }
+
+    fn collect(&self) -> Result<config::Map<String, config::Value>, config::ConfigError> {
+        Ok(self
+            .tree
+            .iter()
+            .map(|(key, value)| (key.clone(), config_value(value)))
+            .collect())
+    }
+}
+
+fn config_value(value: &Value) -> config::Value {
+    let kind: config::ValueKind = match value {
+        Value::Null => config::ValueKind::Nil,
+        Value::Bool(switch) => (*switch).into(),
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => whole.into(),
+            None => number.as_f64().unwrap_or(f64::MAX).into(),
+        },
+        Value::String(text) => text.as_str().into(),
+        Value::Array(items) => config::ValueKind::Array(items.iter().map(config_value).collect()),
+        Value::Object(table) => config::ValueKind::Table(
+            table
+                .iter()
+                .map(|(key, value)| (key.clone(), config_value(value)))
+                .collect(),
+        ),
+    };
+    config::Value::new(None, kind)
+}

@@ -1,0 +1,59 @@
+//! Which file is the configuration.
+
+use std::path::{Path, PathBuf};
+
+use super::environment::Environment;
+use super::problem::{ConfigError, Problem};
+
+/// What was found.
+pub(super) enum Located {
+    /// This file.
+    File(PathBuf),
+    /// None of these places has one.
+    Nowhere(Vec<PathBuf>),
+}
+
+/// Finds the file: the one asked for, else `$VOCATIVE_CONFIG`, else the first of the usual places
+/// that exists.
+///
+/// # Errors
+/// One problem if the file asked for does not exist.
+pub(super) fn locate(
+    asked: Option<&Path>,
+    environment: &Environment,
+) -> Result<Located, ConfigError> {
+    let named = asked.map(|path| (path.to_owned(), "--config")).or_else(|| {
+        let path = environment.get_filled("VOCATIVE_CONFIG")?;
+        Some((PathBuf::from(path), "$VOCATIVE_CONFIG"))
+    });
+    if let Some((path, by)) = named {
+        return if path.is_file() {
+            Ok(Located::File(path))
+        } else {
+            Err(Problem::new(
+                "",
+                format!("{by} names {}, which is no file", path.display()),
+            )
+            .suggest("`vocative config example > vocative.toml` makes one to start from")
+            .into())
+        };
+    }
+    let places = usual_places(environment);
+    match places.iter().find(|path| path.is_file()) {
+        Some(path) => Ok(Located::File(path.clone())),
+        None => Ok(Located::Nowhere(places)),
+    }
+}
+
+fn usual_places(environment: &Environment) -> Vec<PathBuf> {
+    let user = environment
+        .get_filled("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(Path::new(environment.get_filled("HOME")?).join(".config")));
+    std::iter::once(PathBuf::from("vocative.toml"))
+        .chain(user.map(|dir| dir.join("vocative/vocative.toml")))
+        .chain(std::iter::once(PathBuf::from(
+            "/etc/vocative/vocative.toml",
+        )))
+        .collect()
+}

@@ -1,0 +1,286 @@
+//! The configuration: built-in defaults < file < environment, checked as a whole.
+//!
+//! Knows no store, no channel at work and no model; reads files only here and in `secret`, and the
+//! environment only as an argument. Reading order: `settings` (what the daemon reads), `shape` (what
+//! people write), then the way from one to the other: `locate`, `layer`, `check` against `schema`,
+//! the merge below, `resolve` with `agents` and `channels`.
+
+mod agents;
+mod channels;
+mod check;
+mod environment;
+mod example;
+mod layer;
+mod locate;
+mod origin;
+mod problem;
+mod resolve;
+mod schema;
+mod secret;
+mod settings;
+mod shape;
+mod show;
+mod suggest;
+mod template;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+use self::check::Findings;
+use self::layer::Layer;
+use self::locate::Located;
+use self::origin::Origins;
+use self::resolve::{Review, resolve};
+use self::shape::Shape;
+
+pub use self::environment::Environment;
+pub use self::example::example;
+pub use self::problem::{ConfigError, Problem, Warning};
+pub use self::schema::schema;
+pub use self::secret::{SecretRef, Secrets};
+pub use self::settings::{
+    Access, Agent, AllowList, Capture, Channel, ChannelChoice, Config, Daemon, Delivery, Http,
+    Limits, LogFormat, Model, OnUnknown, PlatformSettings, Provider, ReplyPrefix, SlackSettings,
+    Store, TelegramSettings, ThreadPolicy,
+};
+pub use self::template::{Template, TemplateValue};
+
+/// Every setting with its default; `config/default.toml`.
+pub const DEFAULT_TOML: &str = include_str!("../../config/default.toml");
+
+impl Config {
+    /// Loads the configuration: the file asked for, else `$VOCATIVE_CONFIG`, else the first of
+    /// `./vocative.toml`, `$XDG_CONFIG_HOME/vocative/vocative.toml` and
+    /// `/etc/vocative/vocative.toml`; without any, defaults and environment only.
+    ///
+    /// # Errors
+    /// Everything that is wrong, at once.
+    pub fn load(
+        asked: Option<&Path>,
+        environment: &Environment,
+    ) -> Result<(Self, Vec<Warning>), ConfigError> {
+        match locate::locate(asked, environment)? {
+            Located::File(path) => {
+                let text = std::fs::read_to_string(&path).map_err(|error| {
+                    Problem::new("", format!("{} can't be read: {error}", path.display()))
+                })?;
+                Self::from_text(Some((&path, &text)), environment)
+            }
+            Located::Nowhere(places) => {
+                let (config, mut warnings) = Self::from_text(None, environment)?;
+                let places: Vec<String> = places
+                    .iter()
+                    .map(|place| place.display().to_string())
+                    .collect();
+                let what = format!(
+                    "no configuration file was found; looked for {}",
+                    places.join(", ")
+                );
+                warnings.insert(0, Warning::new("", what));
+                Ok((config, warnings))
+            }
+        }
+    }
+
+    /// Builds the configuration from a file's path and text, without reading the file.
+    ///
+    /// # Errors
+    /// Everything that is wrong, at once.
+    pub fn from_text(
+        file: Option<(&Path, &str)>,
+        environment: &Environment,
+    ) -> Result<(Self, Vec<Warning>), ConfigError> {
+        let schema = schema();
+        let mut findings = Findings::default();
+        let file_layer = match file {
+            Some((path, text)) => check::check(&schema, Layer::of_file(path, text)?, &mut findings),
+            None => Layer::default(),
+        };
+        let variables = Layer::of_environment(environment, &schema);
+        let variables = check::check(&schema, variables, &mut findings);
+        let mut origins = Origins::default();
+        origins.extend(&file_layer.places);
+        origins.extend(&variables.places);
+
+        let mut tree = merge(file_layer, variables)?;
+        let base_dir = base_dir(file.map(|(path, _)| path));
+        let mut review = Review {
+            origins: &origins,
+            faulty: &findings.faulty,
+            environment,
+            base_dir: &base_dir,
+            problems: findings.problems,
+            warnings: layer::near_misses(environment, &schema),
+        };
+        add_built_in(&mut tree, &mut review);
+        expand_defaults(&mut tree);
+        let shape: Shape = serde_json::from_value(tree.clone()).map_err(|error| {
+            Problem::new(
+                "",
+                format!("the merged configuration can't be read: {error}"),
+            )
+        })?;
+        let resolved = resolve(shape, &mut review);
+        let Review {
+            problems, warnings, ..
+        } = review;
+        ConfigError::check(problems)?;
+        tree["daemon"]["data_dir"] = json!(resolved.daemon.data_dir);
+        tree["daemon"]["runtime_dir"] = json!(resolved.daemon.runtime_dir);
+        let config = Self {
+            daemon: resolved.daemon,
+            store: resolved.store,
+            capture: resolved.capture,
+            delivery: resolved.delivery,
+            http: resolved.http,
+            models: resolved.models,
+            agents: resolved.agents,
+            channels: resolved.channels,
+            base_dir,
+            effective: tree,
+            origins,
+        };
+        Ok((config, warnings))
+    }
+
+    /// Reads every secret that the configuration refers to.
+    ///
+    /// # Errors
+    /// All that are missing or empty, at once; never with a secret in it.
+    pub fn resolve_secrets(
+        &self,
+        environment: &Environment,
+    ) -> Result<(Secrets, Vec<Warning>), ConfigError> {
+        let mut secrets = Secrets::default();
+        let mut problems = Vec::new();
+        let mut warnings = Vec::new();
+        for (key, reference) in self.secret_references() {
+            match reference.read(environment, &self.base_dir) {
+                Ok(found) => {
+                    warnings.extend(found.warning.map(|what| Warning::new(&key, what)));
+                    secrets.0.insert(reference.clone(), found.secret);
+                }
+                Err(what) => {
+                    problems.push(Problem::new(&key, what).at(self.origins.nearest(&key)));
+                }
+            }
+        }
+        ConfigError::check(problems)?;
+        Ok((secrets, warnings))
+    }
+
+    /// Every setting that refers to a secret.
+    fn secret_references(&self) -> Vec<(String, &SecretRef)> {
+        let models = self.models.values().filter_map(|model| {
+            Some((
+                format!("models.{}.api_key", model.name),
+                model.api_key.as_ref()?,
+            ))
+        });
+        let channels = self.channels.values().flat_map(|channel| {
+            let name = &channel.name;
+            match &channel.platform {
+                PlatformSettings::Slack(slack) => vec![
+                    (format!("channels.slack.{name}.app_token"), &slack.app_token),
+                    (format!("channels.slack.{name}.bot_token"), &slack.bot_token),
+                ],
+                PlatformSettings::Telegram(telegram) => {
+                    vec![(format!("channels.telegram.{name}.token"), &telegram.token)]
+                }
+            }
+        });
+        models.chain(channels).collect()
+    }
+}
+
+fn merge(file: Layer, variables: Layer) -> Result<Value, ConfigError> {
+    let defaults = config::File::from_str(DEFAULT_TOML, config::FileFormat::Toml);
+    config::Config::builder()
+        .add_source(defaults)
+        .add_source(file)
+        .add_source(variables)
+        .build()
+        .and_then(config::Config::try_deserialize)
+        .map_err(|error| Problem::new("", format!("the layers can't be merged: {error}")).into())
+}
+
+/// The folder that relative paths count from: the file's, else the working directory.
+fn base_dir(file: Option<&Path>) -> PathBuf {
+    let dir = file
+        .and_then(Path::parent)
+        .map(Path::to_owned)
+        .unwrap_or_default();
+    std::path::absolute(if dir.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        &dir
+    })
+    .unwrap_or(dir)
+}
+
+/// Adds the agent and the model that a configuration without any gets.
+fn add_built_in(tree: &mut Value, review: &mut Review<'_>) {
+    let is_empty = |tree: &Value, section: &str| {
+        let prefix = format!("{section}.");
+        tree[section].as_object().is_none_or(Map::is_empty)
+            && !review.faulty.iter().any(|key| key.starts_with(&prefix))
+    };
+    let (no_agent, no_model) = (is_empty(tree, "agents"), is_empty(tree, "models"));
+    if no_agent {
+        tree["agents"] = json!({ "vocative": {} });
+        review.warn(
+            "agents",
+            "no agent is configured; the built-in agent \"vocative\" serves every channel",
+        );
+    }
+    if no_model {
+        tree["models"] = json!({ "default": { "provider": "offline" } });
+        review.warn(
+            "models",
+            "no model is configured; the built-in offline model answers, which only says what it was asked",
+        );
+    }
+}
+
+/// Gives every model, agent and channel the defaults of its kind for what it does not set.
+fn expand_defaults(tree: &mut Value) {
+    let defaults = tree["defaults"].clone();
+    for (kind, pointer) in [
+        ("model", "/models"),
+        ("agent", "/agents"),
+        ("slack", "/channels/slack"),
+        ("telegram", "/channels/telegram"),
+    ] {
+        if let Some(Value::Object(tables)) = tree.pointer_mut(pointer) {
+            for table in tables.values_mut() {
+                fill(table, &defaults[kind]);
+            }
+        }
+    }
+}
+
+/// Adds what `table` does not have.
+fn fill(table: &mut Value, defaults: &Value) {
+    if let (Value::Object(table), Value::Object(defaults)) = (table, defaults) {
+        for (key, value) in defaults {
+            match table.get_mut(key) {
+                Some(own) => fill(own, value),
+                None => {
+                    table.insert(key.clone(), value.clone());
+                }
+            }
+        }
+    }
+}
+
+/// A dotted path and one key more; either may be empty.
+fn join(path: &str, key: &str) -> String {
+    match (path, key) {
+        ("", only) | (only, "") => only.to_owned(),
+        _ => format!("{path}.{key}"),
+    }
+}

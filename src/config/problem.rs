@@ -1,0 +1,174 @@
+//! What is wrong with a configuration, all of it at once, in words that say what to do.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use super::origin::Place;
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The file it is in; none if it is in the environment or in nothing in particular.
+    pub file: Option<PathBuf>,
+    /// The line in that file, from 1.
+    pub line: Option<usize>,
+    /// The environment variable it is in.
+    pub variable: Option<String>,
+    /// The setting, as a dotted path; empty for a file as a whole.
+    pub key: String,
+    /// What is wrong.
+    pub what: String,
+    /// What to do.
+    pub suggestion: Option<String>,
+}
+
+impl Problem {
+    /// A problem with a setting.
+    pub(super) fn new(key: impl Into<String>, what: impl Into<String>) -> Self {
+        Self {
+            file: None,
+            line: None,
+            variable: None,
+            key: key.into(),
+            what: what.into(),
+            suggestion: None,
+        }
+    }
+
+    /// With the place where it is.
+    #[must_use]
+    pub(super) fn at(mut self, place: Option<&Place>) -> Self {
+        match place {
+            Some(Place::Line { file, line }) => {
+                self.file = Some(file.clone());
+                self.line = *line;
+            }
+            Some(Place::Variable(name)) => self.variable = Some(name.clone()),
+            None => {}
+        }
+        self
+    }
+
+    /// With what to do.
+    #[must_use]
+    pub(super) fn suggest(mut self, suggestion: impl Into<String>) -> Self {
+        self.suggestion = Some(suggestion.into());
+        self
+    }
+
+    fn place(&self) -> Option<String> {
+        if let Some(variable) = &self.variable {
+            return Some(format!("${variable}"));
+        }
+        let file = self.file.as_ref()?.display();
+        Some(match self.line {
+            Some(line) => format!("{file}:{line}"),
+            None => file.to_string(),
+        })
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let head: Vec<String> = self
+            .place()
+            .into_iter()
+            .chain((!self.key.is_empty()).then(|| self.key.clone()))
+            .collect();
+        write!(f, "{}", head.join("  "))?;
+        for line in self
+            .what
+            .lines()
+            .chain(self.suggestion.iter().flat_map(|s| s.lines()))
+        {
+            write!(f, "\n    {line}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A configuration that can't be used, with everything that is wrong with it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct ConfigError {
+    /// At least one, in the order of files, lines and keys.
+    pub problems: Vec<Problem>,
+}
+
+impl ConfigError {
+    /// Fails if there is a problem.
+    pub(super) fn check(mut problems: Vec<Problem>) -> Result<(), Self> {
+        if problems.is_empty() {
+            return Ok(());
+        }
+        problems.sort_by(|a, b| {
+            (
+                a.variable.is_some(),
+                a.file.is_none(),
+                a.line,
+                &a.key,
+                &a.what,
+            )
+                .cmp(&(
+                    b.variable.is_some(),
+                    b.file.is_none(),
+                    b.line,
+                    &b.key,
+                    &b.what,
+                ))
+        });
+        problems.dedup();
+        Err(Self { problems })
+    }
+}
+
+impl From<Problem> for ConfigError {
+    fn from(problem: Problem) -> Self {
+        Self {
+            problems: vec![problem],
+        }
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.problems.len() {
+            1 => write!(f, "one problem in the configuration")?,
+            n => write!(f, "{n} problems in the configuration")?,
+        }
+        for problem in &self.problems {
+            write!(f, "\n\n  {}", problem.to_string().replace('\n', "\n  "))?;
+        }
+        write!(
+            f,
+            "\n\n`vocative config example` prints every setting with what it means"
+        )
+    }
+}
+
+/// Something that works and should still be looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// The setting, as a dotted path; empty if there is none.
+    pub key: String,
+    /// What was found and what to do.
+    pub what: String,
+}
+
+impl Warning {
+    pub(super) fn new(key: impl Into<String>, what: impl Into<String>) -> Self {
+        Self {
+            key: key.into(),
+            what: what.into(),
+        }
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.key.is_empty() {
+            write!(f, "{}", self.what)
+        } else {
+            write!(f, "{}: {}", self.key, self.what)
+        }
+    }
+}

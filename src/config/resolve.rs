@@ -1,0 +1,331 @@
+//! From the merged shape to checked settings: defaults of folders, units, references between
+//! tables, and everything else that one setting alone can't tell.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use super::agents::resolve_agents;
+use super::channels::resolve_channels;
+use super::environment::Environment;
+use super::origin::Origins;
+use super::problem::{Problem, Warning};
+use super::settings::{
+    Agent, Capture, Channel, Daemon, Delivery, Http, Limits, Model, OnUnknown, Provider, Store,
+};
+use super::shape::{DaemonShape, HttpShape, LimitsShape, ModelShape, Shape};
+use super::suggest::nearest;
+use crate::domain::ids::AgentName;
+
+/// What the checks need to know and where they write what they find.
+pub(super) struct Review<'a> {
+    /// Where settings are written.
+    pub origins: &'a Origins,
+    /// Settings already known to be wrong.
+    pub faulty: &'a BTreeSet<String>,
+    /// The environment.
+    pub environment: &'a Environment,
+    /// The folder that relative paths count from.
+    pub base_dir: &'a Path,
+    /// Everything wrong.
+    pub problems: Vec<Problem>,
+    /// Everything strange.
+    pub warnings: Vec<Warning>,
+}
+
+impl Review<'_> {
+    /// Notes a problem with a setting, unless it is known to be wrong already.
+    pub(super) fn problem(&mut self, key: &str, what: impl Into<String>) {
+        self.advise(key, what, None);
+    }
+
+    /// Notes a problem with a setting and what to do.
+    pub(super) fn advise(
+        &mut self,
+        key: &str,
+        what: impl Into<String>,
+        suggestion: Option<String>,
+    ) {
+        if self.faulty.contains(key) {
+            return;
+        }
+        let mut problem = Problem::new(key, what).at(self.origins.nearest(key));
+        problem.suggestion = suggestion;
+        self.problems.push(problem);
+    }
+
+    /// Notes something strange.
+    pub(super) fn warn(&mut self, key: &str, what: impl Into<String>) {
+        self.warnings.push(Warning::new(key, what));
+    }
+
+    /// Notes a reference to nothing.
+    pub(super) fn dangling(&mut self, key: &str, table: &str, name: &str, known: &[&str]) {
+        if self.faulty.contains(&format!("{table}.{name}")) {
+            return;
+        }
+        let suggestion = match nearest(name, known.iter().copied()) {
+            Some(meant) => format!("did you mean \"{meant}\"?"),
+            None if known.is_empty() => format!("no [{table}.NAME] is configured"),
+            None => format!("configured: {}", known.join(", ")),
+        };
+        self.advise(
+            key,
+            format!("there is no [{table}.{name}]"),
+            Some(suggestion),
+        );
+    }
+
+    /// Checks the address of an API; without the slash at its end.
+    pub(super) fn url(&mut self, key: &str, url: &str) -> String {
+        let Some((scheme, rest)) = url.split_once("://") else {
+            self.problem(key, "must start with https:// or http://");
+            return url.to_owned();
+        };
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+        let host = authority
+            .rsplit_once(':')
+            .map_or(authority, |(host, _)| host);
+        let is_here = host == "localhost" || host.starts_with("127.") || host == "[::1]";
+        if scheme != "https" && scheme != "http" {
+            self.problem(key, "must start with https:// or http://");
+        } else if authority.is_empty() {
+            self.problem(key, "names no host");
+        } else if authority.contains('@') {
+            self.problem(
+                key,
+                "has a user or password in it, which would show in logs",
+            );
+        } else if scheme == "http" && !is_here {
+            self.warn(
+                key,
+                format!("{host} is reached without encryption; tokens can be read on the way"),
+            );
+        }
+        url.trim_end_matches('/').to_owned()
+    }
+}
+
+/// The checked parts of a configuration.
+pub(super) struct Resolved {
+    pub daemon: Daemon,
+    pub store: Store,
+    pub capture: Capture,
+    pub delivery: Delivery,
+    pub http: Http,
+    pub models: BTreeMap<String, Model>,
+    pub agents: BTreeMap<AgentName, Agent>,
+    pub channels: BTreeMap<String, Channel>,
+}
+
+/// What channels inherit from the sections of the whole daemon.
+#[derive(Clone, Copy)]
+pub(super) struct Inherited {
+    pub limits: Limits,
+    pub on_unknown: OnUnknown,
+    pub max_trigger_age_minutes: u64,
+}
+
+/// Checks the merged shape. The result is to be used only if no problem was found.
+pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
+    let inherited = Inherited {
+        limits: limits(&shape.limits),
+        on_unknown: shape.delivery.on_unknown,
+        max_trigger_age_minutes: shape.capture.max_trigger_age_minutes,
+    };
+    let models = resolve_models(shape.models, review);
+    let channel_names: Vec<&str> = shape
+        .channels
+        .slack
+        .keys()
+        .chain(shape.channels.telegram.keys())
+        .map(String::as_str)
+        .collect();
+    let agents = resolve_agents(shape.agents, &models, &channel_names, review);
+    let channels = resolve_channels(shape.channels, &agents, inherited, review);
+    if channels.is_empty() && review.problems.is_empty() && review.faulty.is_empty() {
+        review.warn(
+            "channels",
+            "no channel is configured, so there is nothing to hear or to answer",
+        );
+    }
+    Resolved {
+        daemon: resolve_daemon(shape.daemon, review),
+        store: shape.store,
+        capture: shape.capture,
+        delivery: Delivery {
+            max_attempts: shape.delivery.max_attempts,
+            max_parts: shape.delivery.max_parts,
+            read_back_looks: shape.delivery.read_back_looks,
+            read_back_wait_ms: shape.delivery.read_back_wait_s * 1_000,
+            look_back_ms: shape.delivery.look_back_s * 1_000,
+        },
+        http: resolve_http(&shape.http, review),
+        models,
+        agents,
+        channels,
+    }
+}
+
+fn limits(shape: &LimitsShape) -> Limits {
+    Limits {
+        max_runs_per_hour_person: shape.max_runs_per_hour_person,
+        max_runs_per_hour_chat: shape.max_runs_per_hour_chat,
+        tokens_per_day: shape.tokens_per_day,
+    }
+}
+
+fn resolve_daemon(shape: DaemonShape, review: &mut Review<'_>) -> Daemon {
+    let data_dir = match shape.data_dir {
+        Some(dir) => review.base_dir.join(dir),
+        None => default_data_dir(review.environment).unwrap_or_else(|| {
+            review.problem(
+                "daemon.data_dir",
+                "must be set, because neither $STATE_DIRECTORY, $XDG_STATE_HOME nor $HOME is",
+            );
+            PathBuf::new()
+        }),
+    };
+    let runtime_dir = shape
+        .runtime_dir
+        .map(|dir| review.base_dir.join(dir))
+        .or_else(|| default_runtime_dir(review.environment))
+        .unwrap_or_else(|| data_dir.join("run"));
+    if let Err(error) = tracing_subscriber::EnvFilter::builder().parse(&shape.log_level) {
+        review.problem(
+            "daemon.log_level",
+            format!("is no level and no filter: {error}"),
+        );
+    }
+    if shape
+        .socket_group
+        .as_deref()
+        .is_some_and(|group| group.trim().is_empty())
+    {
+        review.problem("daemon.socket_group", "is empty; leave it out for no group");
+    }
+    Daemon {
+        data_dir,
+        runtime_dir,
+        socket_group: shape.socket_group,
+        drain_deadline_ms: shape.drain_deadline_s * 1_000,
+        max_parallel_runs: shape.max_parallel_runs,
+        log_format: shape.log_format,
+        log_level: shape.log_level,
+    }
+}
+
+fn default_data_dir(environment: &Environment) -> Option<PathBuf> {
+    let own = |name| environment.get_filled(name);
+    // systemd separates several state directories by colons; ours is the first.
+    own("STATE_DIRECTORY")
+        .and_then(|dirs| dirs.split(':').next())
+        .map(PathBuf::from)
+        .or_else(|| Some(Path::new(own("XDG_STATE_HOME")?).join("vocative")))
+        .or_else(|| Some(Path::new(own("HOME")?).join(".local/state/vocative")))
+}
+
+fn default_runtime_dir(environment: &Environment) -> Option<PathBuf> {
+    let own = |name| environment.get_filled(name);
+    own("RUNTIME_DIRECTORY")
+        .and_then(|dirs| dirs.split(':').next())
+        .map(PathBuf::from)
+        .or_else(|| Some(Path::new(own("XDG_RUNTIME_DIR")?).join("vocative")))
+}
+
+fn resolve_http(shape: &HttpShape, review: &mut Review<'_>) -> Http {
+    let listen = shape.listen.parse::<SocketAddr>().unwrap_or_else(|_| {
+        review.problem(
+            "http.listen",
+            "must be an address and a port, like 127.0.0.1:8086",
+        );
+        SocketAddr::from(([127, 0, 0, 1], 0))
+    });
+    if shape.enabled && !listen.ip().is_loopback() {
+        review.warn(
+            "http.listen",
+            format!("{listen} can be reached by other machines, and there is no password"),
+        );
+    }
+    Http {
+        enabled: shape.enabled,
+        listen,
+    }
+}
+
+fn resolve_models(
+    shapes: BTreeMap<String, ModelShape>,
+    review: &mut Review<'_>,
+) -> BTreeMap<String, Model> {
+    shapes
+        .into_iter()
+        .map(|(name, shape)| {
+            let model = resolve_model(&name, shape, review);
+            (name, model)
+        })
+        .collect()
+}
+
+fn resolve_model(name: &str, shape: ModelShape, review: &mut Review<'_>) -> Model {
+    let key = |setting: &str| format!("models.{name}.{setting}");
+    let provider = shape.provider.unwrap_or_else(|| {
+        review.problem(
+            &key("provider"),
+            "is missing: say who serves the model, like \"openai\"",
+        );
+        Provider::Offline
+    });
+    let is_known = shape.provider.is_some();
+    let model = shape.model.unwrap_or_default();
+    if model.is_empty() && is_known && provider != Provider::Offline {
+        review.problem(
+            &key("model"),
+            "is missing: the provider's name of the model",
+        );
+    }
+    if provider.needs_key() && shape.api_key.is_none() && shape.base_url.is_none() {
+        review.advise(
+            &key("api_key"),
+            format!("is missing: {} answers only with a key", provider.name()),
+            Some("write \"env:NAME\", \"file:PATH\" or \"credential:NAME\"".to_owned()),
+        );
+    }
+    if !provider.is_tested() {
+        review.warn(
+            &key("provider"),
+            format!(
+                "{} is offered by the client library and not covered by our tests",
+                provider.name()
+            ),
+        );
+    }
+    // Client libraries join paths to it, so its slash matters and stays.
+    if let Some(url) = &shape.base_url {
+        review.url(&key("base_url"), url);
+    }
+    if let Some(limit) = shape
+        .context_limit
+        .filter(|limit| *limit <= shape.max_output_tokens)
+    {
+        review.problem(
+            &key("context_limit"),
+            format!(
+                "leaves no room for a prompt: {limit}, of which max_output_tokens = {} are kept for \
+                 the answer",
+                shape.max_output_tokens
+            ),
+        );
+    }
+    Model {
+        name: name.to_owned(),
+        provider,
+        model,
+        base_url: shape.base_url,
+        api_key: shape.api_key,
+        timeout_ms: shape.timeout_s * 1_000,
+        max_output_tokens: shape.max_output_tokens,
+        temperature: shape.temperature,
+        context_limit: shape.context_limit,
+        retries: shape.retries,
+    }
+}

@@ -1,0 +1,504 @@
+//! The checked configuration that the daemon reads: plain values, instants and lengths in
+//! milliseconds, references known to hold.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::origin::Origins;
+use super::secret::SecretRef;
+use super::template::Template;
+use crate::domain::ids::AgentName;
+use crate::domain::options::AssemblerOptions;
+
+/// The whole configuration.
+///
+/// *Invariant:* made only by `Config::load` and its kin, so every reference in it holds: an agent's
+/// model and channels exist, a channel's default agent exists and serves it.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The process.
+    pub daemon: Daemon,
+    /// The database.
+    pub store: Store,
+    /// What is stored of incoming messages.
+    pub capture: Capture,
+    /// Posting answers.
+    pub delivery: Delivery,
+    /// Health and metrics over HTTP.
+    pub http: Http,
+    /// Language models by name.
+    pub models: BTreeMap<String, Model>,
+    /// Agents by name; never empty.
+    pub agents: BTreeMap<AgentName, Agent>,
+    /// Channels by name, of all platforms.
+    pub channels: BTreeMap<String, Channel>,
+    /// The folder that relative paths count from.
+    pub(super) base_dir: PathBuf,
+    /// The effective values as a tree, for `config show`.
+    pub(super) effective: serde_json::Value,
+    /// Where values came from.
+    pub(super) origins: Origins,
+}
+
+/// The process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Daemon {
+    /// Folder of the database.
+    pub data_dir: PathBuf,
+    /// Folder of the control socket.
+    pub runtime_dir: PathBuf,
+    /// Group that may use the control socket.
+    pub socket_group: Option<String>,
+    /// How long a stop waits for answers in progress.
+    pub drain_deadline_ms: u64,
+    /// Runs that may work at the same time.
+    pub max_parallel_runs: usize,
+    /// How log lines look.
+    pub log_format: LogFormat,
+    /// A level or filter directives.
+    pub log_level: String,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// Text; without time and colours under systemd.
+    #[default]
+    Auto,
+    /// Text with time.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// The database.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Store {
+    /// Connections that read at the same time.
+    #[schemars(range(min = 1, max = 64))]
+    pub readers: usize,
+    /// Page cache of each connection, in KiB.
+    #[schemars(range(min = 64, max = 4_194_304))]
+    pub page_cache_kib: u32,
+    /// Hours for which every raw envelope is kept; 0 = only those that did not translate.
+    #[schemars(range(min = 0, max = 8760))]
+    pub debug_raw_hours: u32,
+    /// Whether the text before an edit is kept.
+    pub keep_revisions: bool,
+}
+
+/// What is stored of incoming messages.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Capture {
+    /// A longer text is cut with a marker, in bytes.
+    #[schemars(range(min = 256, max = 1_048_576))]
+    pub inbound_text_max_bytes: usize,
+    /// An older message is stored and not answered, in minutes. Read a channel's
+    /// `max_trigger_age_ms` instead, which knows its own setting too.
+    #[schemars(range(min = 1))]
+    pub max_trigger_age_minutes: u64,
+    /// How long the run for an album waits for its further items, in milliseconds.
+    #[schemars(range(min = 0, max = 60_000))]
+    pub album_wait_ms: u64,
+}
+
+/// Limits on the use of one channel; 0 = no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Runs of one person in one hour.
+    pub max_runs_per_hour_person: u32,
+    /// Runs in one chat in one hour.
+    pub max_runs_per_hour_chat: u32,
+    /// Tokens of the channel in one UTC day.
+    pub tokens_per_day: u64,
+}
+
+/// Posting answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// Attempts before a post is given up.
+    pub max_attempts: u32,
+    /// Posts that one answer may be split into.
+    pub max_parts: usize,
+    /// How often a post of unknown outcome is looked for.
+    pub read_back_looks: u32,
+    /// The time between two looks.
+    pub read_back_wait_ms: u64,
+    /// How far before the first attempt a look reaches back.
+    pub look_back_ms: u64,
+}
+
+/// What happens to a post that may or may not have arrived and can't be looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnUnknown {
+    /// Post it once more: people may see it twice.
+    Resend,
+    /// Wait for a person: people may not see it until then.
+    Hold,
+}
+
+/// Health and metrics over HTTP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Http {
+    /// Whether the server runs.
+    pub enabled: bool,
+    /// Address and port.
+    pub listen: SocketAddr,
+}
+
+/// A language model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    /// Its name in the configuration.
+    pub name: String,
+    /// Who serves it.
+    pub provider: Provider,
+    /// The provider's name of the model; empty for `offline`.
+    pub model: String,
+    /// Address of the API; none = the provider's own.
+    pub base_url: Option<String>,
+    /// Where the key is.
+    pub api_key: Option<SecretRef>,
+    /// How long one request may take.
+    pub timeout_ms: u64,
+    /// Tokens that one answer may have.
+    pub max_output_tokens: u32,
+    /// Randomness of the answers; none = the provider's default.
+    pub temperature: Option<f64>,
+    /// Tokens that prompt and answer may have together; none = not checked.
+    pub context_limit: Option<u32>,
+    /// Further attempts after a refusal that passes.
+    pub retries: u32,
+}
+
+/// Who serves a model. The first three are tested; the others are the client library's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the names of companies and servers say it all")]
+pub enum Provider {
+    /// Built in: answers without a network, the same each time.
+    Offline,
+    /// OpenAI's chat completions, or any server that speaks them (set `base_url`).
+    #[serde(rename = "openai")]
+    OpenAi,
+    /// Anthropic's messages.
+    Anthropic,
+    /// Untested, as are all below.
+    #[serde(rename = "openai_resp")]
+    OpenAiResponses,
+    Gemini,
+    Fireworks,
+    Together,
+    Groq,
+    Moonshot,
+    Nebius,
+    Xai,
+    #[serde(rename = "deepseek")]
+    DeepSeek,
+    Mistral,
+    Zai,
+    Aliyun,
+    Cohere,
+    Ollama,
+    Vertex,
+    BedrockApi,
+    OpenRouter,
+}
+
+impl Provider {
+    /// The name in the configuration, which is also the client library's name of its adapter.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Offline => "offline",
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+            Self::OpenAiResponses => "openai_resp",
+            Self::Gemini => "gemini",
+            Self::Fireworks => "fireworks",
+            Self::Together => "together",
+            Self::Groq => "groq",
+            Self::Moonshot => "moonshot",
+            Self::Nebius => "nebius",
+            Self::Xai => "xai",
+            Self::DeepSeek => "deepseek",
+            Self::Mistral => "mistral",
+            Self::Zai => "zai",
+            Self::Aliyun => "aliyun",
+            Self::Cohere => "cohere",
+            Self::Ollama => "ollama",
+            Self::Vertex => "vertex",
+            Self::BedrockApi => "bedrock_api",
+            Self::OpenRouter => "open_router",
+        }
+    }
+
+    /// Whether our tests cover it.
+    #[must_use]
+    pub fn is_tested(self) -> bool {
+        matches!(self, Self::Offline | Self::OpenAi | Self::Anthropic)
+    }
+
+    /// Whether it answers only with a key when `base_url` is not set.
+    #[must_use]
+    pub fn needs_key(self) -> bool {
+        !matches!(self, Self::Offline | Self::Ollama)
+    }
+}
+
+/// An agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Agent {
+    /// Its name in the configuration.
+    pub name: AgentName,
+    /// The name that people see.
+    pub display_name: String,
+    /// Further names by which people address it.
+    pub aliases: Vec<String>,
+    /// The system instructions.
+    pub instructions: Template,
+    /// Its model's name; `Config::models` has it.
+    pub model: String,
+    /// The channels it serves.
+    pub channels: ChannelChoice,
+    /// How long one run may take.
+    pub run_deadline_ms: u64,
+    /// Attempts of one run.
+    pub max_attempts: u32,
+    /// How its prompts are assembled.
+    pub prompt: AssemblerOptions,
+}
+
+impl Agent {
+    /// Every text that addresses the agent: its name, its display name and its aliases, each once
+    /// whatever its case.
+    #[must_use]
+    pub fn names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = vec![self.name.as_str()];
+        for name in std::iter::once(self.display_name.as_str())
+            .chain(self.aliases.iter().map(String::as_str))
+        {
+            let folded = name.to_lowercase();
+            if !names.iter().any(|known| known.to_lowercase() == folded) {
+                names.push(name);
+            }
+        }
+        names
+    }
+}
+
+/// The channels an agent serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChannelChoice {
+    /// All, those that are added later too.
+    All,
+    /// Those named.
+    Named(Vec<String>),
+}
+
+impl ChannelChoice {
+    /// Whether the channel is among them.
+    #[must_use]
+    pub fn has(&self, channel: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Named(names) => names.iter().any(|name| name == channel),
+        }
+    }
+}
+
+/// A configured connection to a platform.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Channel {
+    /// Its name in the configuration, unique over all platforms.
+    pub name: String,
+    /// The agent that answers when no alias picks one. None if no agent serves the channel.
+    pub default_agent: Option<AgentName>,
+    /// Who is served.
+    pub access: Access,
+    /// What counts as a follow-up in a thread.
+    pub thread_policy: ThreadPolicy,
+    /// Whether an answer starts with its agent's name.
+    pub reply_prefix: ReplyPrefix,
+    /// An older message is stored and not answered.
+    pub max_trigger_age_ms: u64,
+    /// What happens to a post of unknown outcome.
+    pub on_unknown: OnUnknown,
+    /// Limits on its use.
+    pub limits: Limits,
+    /// What only its platform knows.
+    pub platform: PlatformSettings,
+}
+
+/// Who is served on a channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Rooms that are served.
+    pub chats: AllowList,
+    /// People who are served in these rooms.
+    pub people_in_rooms: AllowList,
+    /// People who are served in direct chats.
+    pub people_in_direct: AllowList,
+    /// People who may use admin commands.
+    pub admins: AllowList,
+    /// Other bots that may address an agent.
+    pub bots: AllowList,
+    /// Whether people of other organisations in shared channels are served.
+    pub serves_strangers: bool,
+}
+
+impl Access {
+    /// Whether a person is served in a chat. In a room both must be allowed; a direct chat has only
+    /// the person. Strangers and bots are a question of their own.
+    #[must_use]
+    pub fn admits(&self, is_direct: bool, chat: &str, person: &str) -> bool {
+        if is_direct {
+            self.people_in_direct.has(person)
+        } else {
+            self.chats.has(chat) && self.people_in_rooms.has(person)
+        }
+    }
+}
+
+/// Platform ids that are allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AllowList {
+    /// All of them.
+    All,
+    /// Those listed; empty = none.
+    Listed(Vec<String>),
+}
+
+impl AllowList {
+    /// Whether the id is allowed.
+    #[must_use]
+    pub fn has(&self, id: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Listed(ids) => ids.iter().any(|listed| listed == id),
+        }
+    }
+}
+
+/// What counts as a follow-up in a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ThreadPolicy {
+    /// Every message in a thread whose root addressed the agent.
+    Participating,
+    /// Only messages that address the agent themselves.
+    Mention,
+}
+
+/// Whether an answer starts with its agent's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplyPrefix {
+    /// If several agents serve the channel.
+    Auto,
+    /// In any case.
+    Always,
+    /// In no case.
+    Never,
+}
+
+/// What only one platform knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlatformSettings {
+    /// A Slack workspace.
+    Slack(SlackSettings),
+    /// A Telegram bot.
+    Telegram(TelegramSettings),
+}
+
+/// A Slack workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlackSettings {
+    /// Where the app-level token is.
+    pub app_token: SecretRef,
+    /// Where the bot token is.
+    pub bot_token: SecretRef,
+    /// Address of the Web API, without a slash at its end.
+    pub api_url: String,
+    /// Sockets held open at the same time.
+    pub sockets: usize,
+    /// Whether an answer in a channel opens a thread.
+    pub thread_replies: bool,
+}
+
+/// A Telegram bot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TelegramSettings {
+    /// Where the token is.
+    pub token: SecretRef,
+    /// Address of the Bot API, without a slash at its end.
+    pub api_url: String,
+    /// Commands that address the default agent, without the slash.
+    pub commands: Vec<String>,
+}
+
+/// A platform id as written: text or number.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(super) struct PlatformId(pub String);
+
+impl JsonSchema for PlatformId {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "PlatformId".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "A platform's id of a chat or person, as text or number; or `*` for all.",
+            "type": ["string", "integer"],
+        })
+    }
+}
+
+impl Config {
+    /// An agent by its name.
+    #[must_use]
+    pub fn agent(&self, name: &AgentName) -> Option<&Agent> {
+        self.agents.get(name)
+    }
+
+    /// The agents that serve a channel, its default agent first, then by name.
+    #[must_use]
+    pub fn agents_for_channel(&self, channel: &Channel) -> Vec<&Agent> {
+        let mut agents: Vec<&Agent> = self
+            .agents
+            .values()
+            .filter(|agent| agent.channels.has(&channel.name))
+            .collect();
+        agents.sort_by_key(|agent| Some(&agent.name) != channel.default_agent.as_ref());
+        agents
+    }
+
+    /// The model of an agent.
+    ///
+    /// # Panics
+    /// If the agent is of another configuration.
+    #[must_use]
+    pub fn model_of(&self, agent: &Agent) -> &Model {
+        self.models
+            .get(&agent.model)
+            .expect("a checked agent's model is configured")
+    }
+
+    /// Whether an answer of one of the channel's agents starts with its name.
+    #[must_use]
+    pub fn prefixes_replies(&self, channel: &Channel) -> bool {
+        match channel.reply_prefix {
+            ReplyPrefix::Always => true,
+            ReplyPrefix::Never => false,
+            ReplyPrefix::Auto => self.agents_for_channel(channel).len() > 1,
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! The shape of the configuration as people write it: every setting, its type and its bounds.
+//!
+//! The JSON schema is generated from these types, and the same schema is what files and variables
+//! are checked against, so the published shape is the enforced one. No default lives here: all of
+//! them are in `config/default.toml`. `settings` holds what the rest of the daemon reads.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::secret::SecretRef;
+use super::settings::{
+    Capture, LogFormat, OnUnknown, PlatformId, Provider, ReplyPrefix, Store, ThreadPolicy,
+};
+
+/// The configuration of Vocative. Every setting is optional unless its description says otherwise.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Shape {
+    /// The process: folders, shutdown, parallelism, log.
+    pub daemon: DaemonShape,
+    /// The database.
+    pub store: Store,
+    /// What is stored of incoming messages.
+    pub capture: Capture,
+    /// Limits on use; a channel may set its own.
+    pub limits: LimitsShape,
+    /// Posting answers.
+    pub delivery: DeliveryShape,
+    /// Health and metrics over HTTP.
+    pub http: HttpShape,
+    /// Values for all models, agents and channels that don't set their own.
+    #[allow(dead_code, reason = "merged into each table before this is read")]
+    pub defaults: DefaultsShape,
+    /// Language models by name.
+    #[serde(default)]
+    pub models: BTreeMap<String, ModelShape>,
+    /// Agents by name.
+    #[serde(default)]
+    pub agents: BTreeMap<String, AgentShape>,
+    /// Connections to platforms.
+    #[serde(default)]
+    pub channels: ChannelsShape,
+}
+
+/// The process: folders, shutdown, parallelism, log.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DaemonShape {
+    /// Folder of the database.
+    pub data_dir: Option<PathBuf>,
+    /// Folder of the control socket.
+    pub runtime_dir: Option<PathBuf>,
+    /// Group that may use the control socket.
+    pub socket_group: Option<String>,
+    /// Seconds that a stop waits for answers in progress.
+    #[schemars(range(min = 0, max = 3600))]
+    pub drain_deadline_s: u64,
+    /// Runs that may work at the same time.
+    #[schemars(range(min = 1, max = 1000))]
+    pub max_parallel_runs: usize,
+    /// How log lines look.
+    pub log_format: LogFormat,
+    /// Which log lines are written: a level or filter directives.
+    pub log_level: String,
+}
+
+/// Limits on use.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LimitsShape {
+    /// Runs of one person in one hour; 0 = no limit.
+    pub max_runs_per_hour_person: u32,
+    /// Runs in one chat in one hour; 0 = no limit.
+    pub max_runs_per_hour_chat: u32,
+    /// Tokens of one channel in one UTC day; 0 = no limit.
+    pub tokens_per_day: u64,
+}
+
+/// Posting answers.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DeliveryShape {
+    /// What happens to a post that may or may not have arrived and can't be looked for.
+    pub on_unknown: OnUnknown,
+    /// Attempts before a post is given up.
+    #[schemars(range(min = 1, max = 1000))]
+    pub max_attempts: u32,
+    /// Posts that one answer may be split into.
+    #[schemars(range(min = 1, max = 1000))]
+    pub max_parts: usize,
+    /// How often a post of unknown outcome is looked for.
+    #[schemars(range(min = 1, max = 100))]
+    pub read_back_looks: u32,
+    /// Seconds between two looks.
+    #[schemars(range(min = 1, max = 3600))]
+    pub read_back_wait_s: u64,
+    /// Seconds before the first attempt that a look reaches back.
+    #[schemars(range(min = 1, max = 86_400))]
+    pub look_back_s: u64,
+}
+
+/// Health and metrics over HTTP.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct HttpShape {
+    /// Whether the server runs.
+    pub enabled: bool,
+    /// Address and port.
+    pub listen: String,
+}
+
+/// Values for all models, agents and channels that don't set their own.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code, reason = "merged into each table before this is read")]
+pub(super) struct DefaultsShape {
+    /// For every `[models.NAME]`.
+    #[schemars(with = "ModelShape")]
+    pub model: serde_json::Map<String, serde_json::Value>,
+    /// For every `[agents.NAME]`.
+    #[schemars(with = "AgentShape")]
+    pub agent: serde_json::Map<String, serde_json::Value>,
+    /// For every `[channels.slack.NAME]`.
+    #[schemars(with = "SlackShape")]
+    pub slack: serde_json::Map<String, serde_json::Value>,
+    /// For every `[channels.telegram.NAME]`.
+    #[schemars(with = "TelegramShape")]
+    pub telegram: serde_json::Map<String, serde_json::Value>,
+}
+
+/// A language model.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ModelShape {
+    /// Who serves it. Required.
+    pub provider: Option<Provider>,
+    /// The provider's name of the model. Required, except for `offline`.
+    pub model: Option<String>,
+    /// Address of the API, for servers other than the provider's own.
+    pub base_url: Option<String>,
+    /// Where the key is.
+    pub api_key: Option<SecretRef>,
+    /// Seconds that one request may take.
+    #[schemars(range(min = 1, max = 3600))]
+    pub timeout_s: u64,
+    /// Tokens that one answer may have.
+    #[schemars(range(min = 1))]
+    pub max_output_tokens: u32,
+    /// Randomness of the answers.
+    #[schemars(range(min = 0.0, max = 2.0))]
+    pub temperature: Option<f64>,
+    /// Tokens that prompt and answer may have together.
+    #[schemars(range(min = 256))]
+    pub context_limit: Option<u32>,
+    /// Further attempts after a refusal that passes (429, 5xx, connection lost).
+    #[schemars(range(min = 0, max = 20))]
+    pub retries: u32,
+}
+
+/// An agent.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AgentShape {
+    /// The name that people see.
+    pub display_name: Option<String>,
+    /// Further names by which people address it.
+    pub aliases: Vec<String>,
+    /// The system instructions, a template.
+    pub instructions: String,
+    /// A file with the system instructions.
+    pub instructions_file: Option<PathBuf>,
+    /// A name from `[models]`.
+    pub model: String,
+    /// Names from `[channels]` that it serves, or `*`.
+    pub channels: Vec<String>,
+    /// Seconds that one run may take.
+    #[schemars(range(min = 1, max = 86_400))]
+    pub run_deadline_s: u64,
+    /// Attempts of one run.
+    #[schemars(range(min = 1, max = 100))]
+    pub max_attempts: u32,
+    /// How its prompts are assembled.
+    pub prompt: PromptShape,
+}
+
+/// How prompts are assembled.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PromptShape {
+    /// Keep only turns that concern the agent.
+    pub addressed_only: bool,
+    /// Read at most so many kept turns.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub max_turns_to_load: usize,
+    /// Only turns of the last so many minutes.
+    #[schemars(range(min = 0.0))]
+    pub time_window_minutes: Option<f64>,
+    /// Only turns of this scope.
+    pub scope: Option<ScopeShape>,
+    /// Over so many kept turns, the older ones are represented by a summary.
+    #[schemars(range(min = 1))]
+    pub rolling_summary_threshold: usize,
+    /// The newest so many user turns are never folded.
+    pub preserve_recent_turns: usize,
+    /// Tokens for summary, history and trigger together.
+    #[schemars(range(min = 1))]
+    pub token_budget: usize,
+    /// A trigger over so many tokens is cut with a marker.
+    #[schemars(range(min = 1))]
+    pub trigger_max_tokens: usize,
+    /// Kept turns of the parent before a thread's root.
+    pub parent_turns: usize,
+    /// Overheard turns before the trigger.
+    pub ambient_turns: usize,
+    /// Which set of rules.
+    pub profile: ProfileShape,
+}
+
+/// What kind of place a conversation is.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ScopeShape {
+    /// A group room or one of its topics.
+    Channel,
+    /// A Slack thread in a channel.
+    Thread,
+    /// A direct chat.
+    Dm,
+}
+
+/// A set of assembler rules.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ProfileShape {
+    /// Ours.
+    Vocative,
+    /// Those of the recorded vectors.
+    Toolpack,
+}
+
+/// Connections to platforms.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ChannelsShape {
+    /// Slack workspaces by name.
+    #[serde(default)]
+    pub slack: BTreeMap<String, SlackShape>,
+    /// Telegram bots by name.
+    #[serde(default)]
+    pub telegram: BTreeMap<String, TelegramShape>,
+}
+
+/// A Slack workspace.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SlackShape {
+    /// Where the app-level token (`xapp-`) is. Required.
+    pub app_token: Option<SecretRef>,
+    /// Where the bot token (`xoxb-`) is. Required.
+    pub bot_token: Option<SecretRef>,
+    /// Address of the Web API.
+    pub api_url: String,
+    /// Sockets held open at the same time.
+    #[schemars(range(min = 1, max = 10))]
+    pub sockets: usize,
+    /// Answer in a thread in channels.
+    pub thread_replies: bool,
+    /// Serve people of other organisations in shared channels.
+    pub answer_strangers: bool,
+    /// The agent that answers when no alias picks one.
+    pub default_agent: Option<String>,
+    /// Chats that are served, by id, or `*`.
+    pub allow_chats: Vec<PlatformId>,
+    /// People who are served, by id, or `*`.
+    pub allow_people: Vec<PlatformId>,
+    /// People who may use admin commands, by id.
+    pub admins: Vec<PlatformId>,
+    /// Other bots that may address an agent, by id, or `*`.
+    pub allow_bots: Vec<PlatformId>,
+    /// What counts as a follow-up in a thread.
+    pub thread_policy: ThreadPolicy,
+    /// Whether an answer starts with its agent's name.
+    pub reply_prefix: ReplyPrefix,
+    /// As in `[capture]`, for this channel.
+    #[schemars(range(min = 1))]
+    pub max_trigger_age_minutes: Option<u64>,
+    /// As in `[delivery]`, for this channel.
+    pub on_unknown: Option<OnUnknown>,
+    /// As in `[limits]`, for this channel.
+    pub max_runs_per_hour_person: Option<u32>,
+    /// As in `[limits]`, for this channel.
+    pub max_runs_per_hour_chat: Option<u32>,
+    /// As in `[limits]`, for this channel.
+    pub tokens_per_day: Option<u64>,
+}
+
+/// A Telegram bot.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TelegramShape {
+    /// Where the bot's token is. Required.
+    pub token: Option<SecretRef>,
+    /// Address of the Bot API.
+    pub api_url: String,
+    /// Commands that address the default agent, without the slash.
+    pub commands: Vec<String>,
+    /// The agent that answers when no alias picks one.
+    pub default_agent: Option<String>,
+    /// Chats that are served, by id, or `*`.
+    pub allow_chats: Vec<PlatformId>,
+    /// People who are served in private chats and groups, by id, or `*`.
+    pub allow_people: Vec<PlatformId>,
+    /// People who may use admin commands, by id.
+    pub admins: Vec<PlatformId>,
+    /// Other bots that may address an agent, by id, or `*`.
+    pub allow_bots: Vec<PlatformId>,
+    /// What counts as a follow-up in a thread.
+    pub thread_policy: ThreadPolicy,
+    /// Whether an answer starts with its agent's name.
+    pub reply_prefix: ReplyPrefix,
+    /// As in `[capture]`, for this channel.
+    #[schemars(range(min = 1))]
+    pub max_trigger_age_minutes: Option<u64>,
+    /// As in `[delivery]`, for this channel.
+    pub on_unknown: Option<OnUnknown>,
+    /// As in `[limits]`, for this channel.
+    pub max_runs_per_hour_person: Option<u32>,
+    /// As in `[limits]`, for this channel.
+    pub max_runs_per_hour_chat: Option<u32>,
+    /// As in `[limits]`, for this channel.
+    pub tokens_per_day: Option<u64>,
+}

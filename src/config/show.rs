@@ -1,0 +1,69 @@
+//! The effective configuration as text, with where each value came from.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::join;
+use super::settings::Config;
+
+impl Config {
+    /// The effective values as TOML, each with where it came from. Secrets are only referred to in a
+    /// configuration, so none can show.
+    #[must_use]
+    pub fn show(&self) -> String {
+        let mut out = String::new();
+        // The defaults are merged into the tables they are for.
+        for (name, section) in sorted(&self.effective) {
+            if name != "defaults" {
+                self.show_table(name, section, &mut out);
+            }
+        }
+        out
+    }
+
+    fn show_table(&self, path: &str, table: &Value, out: &mut String) {
+        let (tables, settings): (Vec<_>, Vec<_>) = sorted(table)
+            .into_iter()
+            .filter(|(_, value)| !value.is_null())
+            .partition(|(_, value)| value.is_object());
+        if !settings.is_empty() {
+            let gap = if out.is_empty() { "" } else { "\n" };
+            let _ = writeln!(out, "{gap}[{path}]");
+        }
+        for (key, value) in settings {
+            let place = self
+                .origins
+                .of(&join(path, key))
+                .map_or_else(|| "default".to_owned(), ToString::to_string);
+            let line = format!("{key} = {}", toml_text(value));
+            let _ = writeln!(out, "{line:<40} # {place}");
+        }
+        for (key, inner) in tables {
+            self.show_table(&join(path, key), inner, out);
+        }
+    }
+}
+
+/// The entries of a table by key; the merge keeps no order.
+fn sorted(table: &Value) -> Vec<(&str, &Value)> {
+    let mut entries: Vec<(&str, &Value)> = table
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| (key.as_str(), value))
+        .collect();
+    entries.sort_by_key(|(key, _)| *key);
+    entries
+}
+
+fn toml_text(value: &Value) -> String {
+    toml::Value::try_from(value).map_or_else(
+        |_| "?".to_owned(),
+        |value| match value {
+            // On one line, so that the place of every value stands beside it.
+            toml::Value::String(text) => format!("{text:?}"),
+            value => value.to_string(),
+        },
+    )
+}
