@@ -1,1 +1,50 @@
 //! The Slack adapter: Socket Mode in, Web API out.
+//!
+//! Reading order: `wire` (what Slack sends) -> `text` and `translate` (pure) -> `socket` (one
+//! connection) -> `socket_pool` (several, replaced without a gap) -> `api` -> `render` (pure) ->
+//! `outbound`, `names`; `check` looks at a configuration live. It knows no store, no model and no
+//! agent.
+
+mod api;
+mod channel;
+mod check;
+mod names;
+mod outbound;
+mod render;
+mod socket;
+mod socket_pool;
+mod text;
+mod translate;
+mod wire;
+
+pub use channel::{SlackChannel, SlackSettings};
+pub use render::TEXT_MAX_CHARS;
+pub use socket::{FRAME_MAX_BYTES, IN_FLIGHT_MAX, SocketTimings};
+pub use translate::{Delivery, translate};
+
+/// Where the Web API is unless a setting says otherwise.
+pub const API_URL: &str = "https://slack.com/api/";
+
+/// The `event_type` of the metadata that our posts carry.
+pub const METADATA_EVENT_TYPE: &str = "vocative_reply";
+
+/// The most sockets Slack allows per app.
+pub const SOCKETS_MAX: usize = 10;
+
+/// The bot scopes that the built features use.
+pub const REQUIRED_SCOPES: &[&str] = &[
+    "app_mentions:read",
+    "channels:history",
+    "channels:read",
+    "chat:write",
+    "groups:history",
+    "groups:read",
+    "im:history",
+    "im:read",
+    "mpim:history",
+    "mpim:read",
+    "users:read",
+];
+
+/// Why an `app_rate_limited` notice is ignored: it says that events are missing, and carries none.
+const APP_RATE_LIMITED: &str = "app_rate_limited";

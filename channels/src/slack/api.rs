@@ -1,0 +1,324 @@
+//! Web API calls, and what their answers mean.
+//!
+//! Every call is form-encoded with the token in a header, is made once, and is judged by what the
+//! caller should do next. Source of the error names: `chat.postMessage` and the Web API pages.
+
+use http::{HeaderMap, StatusCode};
+use secrecy::{ExposeSecret as _, SecretString};
+
+use crate::error::{ChannelError, Fallback};
+use crate::http as transport;
+
+use super::wire::Answer;
+
+/// The longest platform word that is kept in an error, in characters.
+const REASON_MAX_CHARS: usize = 120;
+
+/// Calls the Web API.
+#[derive(Debug)]
+pub(super) struct Api {
+    client: reqwest::Client,
+    base: String,
+    app_token: SecretString,
+    bot_token: SecretString,
+}
+
+/// Which token a method wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Token {
+    /// `xapp-`: opens sockets, nothing else.
+    App,
+    /// `xoxb-`: everything else.
+    Bot,
+}
+
+/// An answer that says `ok`, and the scopes its token has.
+#[derive(Debug)]
+pub(super) struct Granted {
+    pub(super) answer: Answer,
+    pub(super) scopes: Option<Vec<String>>,
+}
+
+impl Api {
+    pub(super) fn new(settings: &super::SlackSettings) -> Result<Self, ChannelError> {
+        Ok(Self {
+            client: transport::client(settings.http)?,
+            base: settings.api_url.trim_end_matches('/').to_owned(),
+            app_token: settings.app_token.clone(),
+            bot_token: settings.bot_token.clone(),
+        })
+    }
+
+    /// Makes one call.
+    pub(super) async fn call(
+        &self,
+        method: &'static str,
+        token: Token,
+        arguments: &[(&str, String)],
+    ) -> Result<Granted, ChannelError> {
+        let token = match token {
+            Token::App => &self.app_token,
+            Token::Bot => &self.bot_token,
+        };
+        let response = self
+            .client
+            .post(format!("{}/{method}", self.base))
+            .bearer_auth(token.expose_secret())
+            .form(arguments)
+            .send()
+            .await
+            .map_err(|error| transport::failed(method, error))?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let body = transport::body(method, response).await?;
+        let answer = judge(method, status, &headers, &body)?;
+        if let Some(warning) = answer.warning.as_deref() {
+            tracing::debug!(method, warning = %word(warning), "Slack answered with a warning");
+        }
+        Ok(Granted {
+            answer,
+            scopes: scopes(&headers),
+        })
+    }
+}
+
+/// The granted scopes that Slack names with every answer.
+fn scopes(headers: &HeaderMap) -> Option<Vec<String>> {
+    let list = headers.get("x-oauth-scopes")?.to_str().ok()?;
+    let scopes = list.split(',').map(str::trim).filter(|it| !it.is_empty());
+    Some(scopes.map(str::to_owned).collect())
+}
+
+/// Judges an answer by what the caller should do next.
+fn judge(
+    operation: &'static str,
+    status: StatusCode,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Result<Answer, ChannelError> {
+    if status == StatusCode::TOO_MANY_REQUESTS {
+        let wait_ms = transport::retry_after_ms(headers);
+        return Err(ChannelError::RetryAfter { operation, wait_ms });
+    }
+    if status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT {
+        let cause = format!("HTTP {}", status.as_u16()).into();
+        return Err(ChannelError::OutcomeUnknown { operation, cause });
+    }
+    let answer = serde_json::from_slice::<Answer>(body).ok();
+    match answer {
+        Some(answer) if *answer.ok == Some(true) && status.is_success() => Ok(answer),
+        Some(answer) if answer.error.is_some() => Err(refusal(operation, headers, &answer)),
+        _ if status.is_success() => Err(ChannelError::OutcomeUnknown {
+            operation,
+            cause: "the answer is not one of Slack's".into(),
+        }),
+        _ => Err(http_refusal(operation, status)),
+    }
+}
+
+/// An HTTP error that Slack itself does not give: something else answers under that URL.
+fn http_refusal(operation: &'static str, status: StatusCode) -> ChannelError {
+    let code = status.as_u16();
+    match code {
+        413 => ChannelError::Rejected {
+            operation,
+            reason: "HTTP 413".to_owned(),
+            fallback: Fallback::Resplit,
+        },
+        300..=399 | 401 | 403 | 404 | 405 | 407 => ChannelError::Unauthorized {
+            operation,
+            reason: format!("HTTP {code}; is api_url right?"),
+        },
+        _ => ChannelError::Rejected {
+            operation,
+            reason: format!("HTTP {code}"),
+            fallback: Fallback::None,
+        },
+    }
+}
+
+/// What an `ok: false` means.
+fn refusal(operation: &'static str, headers: &HeaderMap, answer: &Answer) -> ChannelError {
+    let error = answer.error.as_deref().unwrap_or_default();
+    let mut reason = word(error);
+    match error {
+        "ratelimited"
+        | "rate_limited"
+        | "service_unavailable"
+        | "team_added_to_org"
+        | "external_channel_migrating"
+        | "org_login_required" => ChannelError::RetryAfter {
+            operation,
+            wait_ms: transport::retry_after_ms(headers),
+        },
+        "internal_error" | "fatal_error" | "request_timeout" => ChannelError::OutcomeUnknown {
+            operation,
+            cause: reason.into(),
+        },
+        _ if is_account_error(error) => {
+            if let Some(needed) = answer.needed.as_deref() {
+                reason = format!(
+                    "{reason}: add the scope {} and reinstall the app",
+                    word(needed)
+                );
+            }
+            ChannelError::Unauthorized { operation, reason }
+        }
+        _ if is_chat_error(error) => ChannelError::ChatRefused { operation, reason },
+        _ => ChannelError::Rejected {
+            operation,
+            reason,
+            fallback: fallback(error),
+        },
+    }
+}
+
+/// Somebody must act on the account or its settings.
+fn is_account_error(error: &str) -> bool {
+    matches!(
+        error,
+        "invalid_auth"
+            | "not_authed"
+            | "account_inactive"
+            | "token_revoked"
+            | "token_expired"
+            | "app_uninstalled"
+            | "two_factor_setup_required"
+            | "access_denied"
+            | "accesslimited"
+            | "enterprise_is_restricted"
+            | "team_access_not_granted"
+            | "team_disabled"
+            | "user_removed_from_team"
+            | "not_allowed_token_type"
+            | "missing_scope"
+            | "no_permission"
+    )
+}
+
+/// The chat does not take posts as it is.
+fn is_chat_error(error: &str) -> bool {
+    let is_named = matches!(
+        error,
+        "channel_not_found"
+            | "not_in_channel"
+            | "is_archived"
+            | "is_inactive"
+            | "restricted_action"
+            | "restricted_action_read_only_channel"
+            | "ekm_access_denied"
+            | "message_limit_exceeded"
+            | "messages_tab_disabled"
+            | "user_not_in_channel"
+    );
+    is_named || (error.starts_with("slack_connect_") && error.ends_with("_blocked"))
+}
+
+/// What may still work after the refusal of one message.
+fn fallback(error: &str) -> Fallback {
+    match error {
+        "msg_too_long" | "msg_blocks_too_long" => Fallback::Resplit,
+        "invalid_blocks"
+        | "invalid_blocks_format"
+        | "markdown_text_conflict"
+        | "too_many_attachments"
+        | "attachment_payload_limit_exceeded" => Fallback::Plain,
+        "cannot_reply_to_message"
+        | "invalid_thread_ts"
+        | "thread_not_found"
+        | "restricted_action_non_threadable_channel" => Fallback::WithoutThread,
+        _ => Fallback::None,
+    }
+}
+
+/// A word of the platform, safe for a log line.
+fn word(text: &str) -> String {
+    text.chars()
+        .filter(|c| c.is_ascii_graphic() || *c == ' ')
+        .take(REASON_MAX_CHARS)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn judged(status: u16, body: &str) -> Result<Answer, ChannelError> {
+        let mut headers = HeaderMap::new();
+        headers.insert("retry-after", HeaderValue::from_static("7"));
+        let status = StatusCode::from_u16(status).unwrap();
+        judge("chat.postMessage", status, &headers, body.as_bytes())
+    }
+
+    fn shown(status: u16, body: &str) -> String {
+        match judged(status, body) {
+            Ok(_) => "ok".to_owned(),
+            Err(ChannelError::NotSent { .. }) => "not sent".to_owned(),
+            Err(ChannelError::RetryAfter { wait_ms, .. }) => format!("wait {wait_ms}"),
+            Err(ChannelError::Unauthorized { reason, .. }) => format!("account: {reason}"),
+            Err(ChannelError::ChatRefused { reason, .. }) => format!("chat: {reason}"),
+            Err(ChannelError::ChatMoved { .. }) => "moved".to_owned(),
+            Err(ChannelError::Rejected { fallback, .. }) => format!("rejected: {fallback:?}"),
+            Err(ChannelError::OutcomeUnknown { cause, .. }) => format!("unknown: {cause}"),
+        }
+    }
+
+    #[test]
+    fn http_statuses_say_what_to_do_next() {
+        let table = [
+            (200, r#"{"ok":true}"#, "ok"),
+            (200, "<html>", "unknown: the answer is not one of Slack's"),
+            (
+                200,
+                r#"{"ok":false}"#,
+                "unknown: the answer is not one of Slack's",
+            ),
+            (429, "", "wait 7000"),
+            (500, r#"{"ok":true}"#, "unknown: HTTP 500"),
+            (503, "", "unknown: HTTP 503"),
+            (408, "", "unknown: HTTP 408"),
+            (302, "", "account: HTTP 302; is api_url right?"),
+            (404, "nothing here", "account: HTTP 404; is api_url right?"),
+            (413, "", "rejected: Resplit"),
+            (400, "", "rejected: None"),
+        ];
+        for (status, body, expected) in table {
+            assert_eq!(shown(status, body), expected, "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn error_codes_say_what_to_do_next() {
+        let table = [
+            ("ratelimited", "wait 7000"),
+            ("service_unavailable", "wait 7000"),
+            ("internal_error", "unknown: internal_error"),
+            ("fatal_error", "unknown: fatal_error"),
+            ("invalid_auth", "account: invalid_auth"),
+            ("token_revoked", "account: token_revoked"),
+            ("channel_not_found", "chat: channel_not_found"),
+            ("is_archived", "chat: is_archived"),
+            (
+                "slack_connect_file_link_sharing_blocked",
+                "chat: slack_connect_file_link_sharing_blocked",
+            ),
+            ("msg_too_long", "rejected: Resplit"),
+            ("invalid_blocks", "rejected: Plain"),
+            ("cannot_reply_to_message", "rejected: WithoutThread"),
+            ("no_text", "rejected: None"),
+            ("something_new", "rejected: None"),
+        ];
+        for (error, expected) in table {
+            let body = format!(r#"{{"ok":false,"error":"{error}"}}"#);
+            assert_eq!(shown(200, &body), expected, "{error}");
+        }
+        let body = r#"{"ok":false,"error":"missing_scope","needed":"chat:write"}"#;
+        assert_eq!(
+            shown(200, body),
+            "account: missing_scope: add the scope chat:write and reinstall the app"
+        );
+    }
+}

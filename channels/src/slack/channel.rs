@@ -1,0 +1,194 @@
+//! A configured Slack workspace: who we are there, and the two halves.
+
+use std::sync::Arc;
+
+use secrecy::SecretString;
+
+use crate::capability::{Capabilities, LengthUnit};
+use crate::channel::{BoxFuture, Channel, Finding, Inbound, Outbound};
+use crate::error::{ChannelError, Fallback};
+use crate::http::HttpTimeouts;
+use crate::identity::{Identity, Platform};
+
+use super::api::{Api, Granted, Token};
+use super::names::Names;
+use super::outbound::SlackOutbound;
+use super::socket::SocketTimings;
+use super::socket_pool::SlackInbound;
+use super::wire::IdOr;
+use super::{API_URL, REQUIRED_SCOPES, SOCKETS_MAX, check, render, text};
+
+/// What a Slack channel needs to be told.
+#[derive(Clone, Debug)]
+pub struct SlackSettings {
+    /// The configured channel's name.
+    pub name: String,
+    /// Where the Web API is; [`API_URL`] but for GovSlack and tests.
+    pub api_url: String,
+    /// The app-level token (`xapp-`), which opens sockets.
+    pub app_token: SecretString,
+    /// The bot token (`xoxb-`), for everything else.
+    pub bot_token: SecretString,
+    /// How many sockets to hold open, 1 to [`SOCKETS_MAX`]; others are brought into that range.
+    pub sockets: usize,
+    /// How long requests may take.
+    pub http: HttpTimeouts,
+    /// How patient the sockets are.
+    pub timings: SocketTimings,
+}
+
+impl SlackSettings {
+    /// Settings with the usual values: one socket to Slack itself.
+    #[must_use]
+    pub fn new(name: impl Into<String>, app_token: SecretString, bot_token: SecretString) -> Self {
+        Self {
+            name: name.into(),
+            api_url: API_URL.to_owned(),
+            app_token,
+            bot_token,
+            sockets: 1,
+            http: HttpTimeouts::default(),
+            timings: SocketTimings::default(),
+        }
+    }
+}
+
+/// A configured Slack workspace.
+#[derive(Debug)]
+pub struct SlackChannel {
+    settings: SlackSettings,
+    api: Arc<Api>,
+    names: Arc<Names>,
+}
+
+impl SlackChannel {
+    /// Prepares a channel; nothing is sent.
+    ///
+    /// # Errors
+    /// [`ChannelError::NotSent`] if TLS cannot be set up.
+    ///
+    /// # Panics
+    /// If no rustls crypto provider is installed.
+    pub fn new(settings: SlackSettings) -> Result<Self, ChannelError> {
+        let api = Arc::new(Api::new(&settings)?);
+        let sockets = settings.sockets.clamp(1, SOCKETS_MAX);
+        Ok(Self {
+            settings: SlackSettings {
+                sockets,
+                ..settings
+            },
+            api,
+            names: Arc::new(Names::default()),
+        })
+    }
+}
+
+impl Channel for SlackChannel {
+    fn identify(&self) -> BoxFuture<'_, Result<Identity, ChannelError>> {
+        Box::pin(identify(&self.api))
+    }
+
+    fn inbound(&self, identity: &Identity) -> Box<dyn Inbound> {
+        Box::new(SlackInbound {
+            channel: self.settings.name.clone(),
+            sockets: self.settings.sockets,
+            timings: self.settings.timings,
+            identity: identity.clone(),
+            api: Arc::clone(&self.api),
+            names: Arc::clone(&self.names),
+        })
+    }
+
+    fn outbound(&self, identity: &Identity) -> Arc<dyn Outbound> {
+        Arc::new(SlackOutbound {
+            api: Arc::clone(&self.api),
+            names: Arc::clone(&self.names),
+            identity: identity.clone(),
+        })
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            text_max: render::TEXT_MAX_CHARS,
+            text_unit: LengthUnit::Chars,
+            has_threads: true,
+            has_replies: false,
+            can_read_back: true,
+            working_sign_ms: 0,
+            // About one post per second and channel. Source: Slack's rate limit page.
+            chat_interval_ms: 1_000,
+        }
+    }
+
+    fn check(&self) -> BoxFuture<'_, Vec<Finding>> {
+        Box::pin(check::check(&self.settings, &self.api))
+    }
+}
+
+/// Asks `auth.test` who we are.
+pub(super) async fn identify(api: &Api) -> Result<Identity, ChannelError> {
+    let operation = "auth.test";
+    let Granted { answer, scopes } = api.call(operation, Token::Bot, &[]).await?;
+    let warnings = warnings(scopes.as_deref(), answer.bot_id.is_some());
+    let (Some(account), Some(user_id)) = (answer.team_id.0, answer.user_id.0) else {
+        return Err(ChannelError::Rejected {
+            operation,
+            reason: "the answer names no team or no user".to_owned(),
+            fallback: Fallback::None,
+        });
+    };
+    let username = match &answer.user.0 {
+        Some(IdOr::Id(name)) => text::name(Some(name)),
+        _ => None,
+    };
+    Ok(Identity {
+        platform: Platform::Slack,
+        account_name: text::name(answer.team.as_deref()).unwrap_or_else(|| account.clone()),
+        account,
+        display_name: username.clone().unwrap_or_else(|| user_id.clone()),
+        user_id,
+        other_ids: answer.bot_id.0.into_iter().collect(),
+        username,
+        warnings,
+    })
+}
+
+/// The required scopes that are not granted; `None` if Slack did not say which are.
+pub(super) fn missing_scopes(granted: Option<&[String]>) -> Option<Vec<&'static str>> {
+    let granted = granted?;
+    let is_missing = |scope: &&&str| !granted.iter().any(|it| it == **scope);
+    Some(REQUIRED_SCOPES.iter().filter(is_missing).copied().collect())
+}
+
+fn warnings(scopes: Option<&[String]>, is_bot: bool) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let missing = missing_scopes(scopes).unwrap_or_default();
+    if !missing.is_empty() {
+        warnings.push(format!(
+            "the bot token lacks the scopes {}; add them under OAuth & Permissions and reinstall the app",
+            missing.join(", ")
+        ));
+    }
+    if !is_bot {
+        warnings.push("bot_token is not a bot's token; it should start with xoxb-".to_owned());
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_scopes_are_named() {
+        let all: Vec<String> = REQUIRED_SCOPES.iter().map(|it| (*it).to_owned()).collect();
+        assert_eq!(missing_scopes(None), None);
+        assert_eq!(missing_scopes(Some(&all)), Some(vec![]));
+        assert_eq!(
+            missing_scopes(Some(&all[1..])),
+            Some(vec!["app_mentions:read"])
+        );
+        assert!(warnings(Some(&all[1..]), true)[0].contains("app_mentions:read"));
+        assert_eq!(warnings(Some(&all), true), Vec::<String>::new());
+    }
+}

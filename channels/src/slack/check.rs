@@ -1,0 +1,112 @@
+//! Looks at a configuration live, and says in plain words what to fix.
+
+use secrecy::ExposeSecret as _;
+
+use crate::channel::{Finding, FindingLevel};
+use crate::error::ChannelError;
+
+use super::api::{Api, Token};
+use super::channel::{SlackSettings, identify, missing_scopes};
+use super::socket::{self, Failure};
+
+/// Runs the checks, one finding each.
+pub(super) async fn check(settings: &SlackSettings, api: &Api) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    findings.extend(token_forms(settings));
+    findings.extend(account(api).await);
+    findings.push(socket(settings, api).await);
+    findings.push(finding(
+        FindingLevel::Fine,
+        "which events the app is subscribed to cannot be read with these tokens; compare them with \
+         the app manifest in the README, or post a line and see whether it is heard",
+    ));
+    findings
+}
+
+fn finding(level: FindingLevel, text: impl Into<String>) -> Finding {
+    let text = text.into();
+    Finding { level, text }
+}
+
+fn token_forms(settings: &SlackSettings) -> Vec<Finding> {
+    let forms = [
+        (&settings.app_token, "app_token", "xapp-"),
+        (&settings.bot_token, "bot_token", "xoxb-"),
+    ];
+    let is_odd =
+        |token: &secrecy::SecretString, prefix: &str| !token.expose_secret().starts_with(prefix);
+    forms
+        .into_iter()
+        .filter(|(token, _, prefix)| is_odd(token, prefix))
+        .map(|(_, name, prefix)| {
+            let text = format!("{name} does not start with {prefix}; are the two tokens swapped?");
+            finding(FindingLevel::Warning, text)
+        })
+        .collect()
+}
+
+async fn account(api: &Api) -> Vec<Finding> {
+    let identity = match identify(api).await {
+        Ok(identity) => identity,
+        Err(error) => return vec![finding(FindingLevel::Problem, advice(&error, "bot_token"))],
+    };
+    let hello = format!(
+        "signed in to workspace {} as {}",
+        identity.account_name, identity.display_name
+    );
+    let mut findings = vec![finding(FindingLevel::Fine, hello)];
+    let granted = api.call("auth.test", Token::Bot, &[]).await;
+    let missing = granted
+        .ok()
+        .and_then(|granted| missing_scopes(granted.scopes.as_deref()));
+    findings.push(match missing {
+        Some(missing) if missing.is_empty() => finding(FindingLevel::Fine, "all needed scopes are granted"),
+        Some(missing) => finding(
+            FindingLevel::Problem,
+            format!(
+                "these scopes are missing: {}; add them under OAuth & Permissions and reinstall the app",
+                missing.join(", ")
+            ),
+        ),
+        None => finding(FindingLevel::Warning, "Slack did not say which scopes the bot token has"),
+    });
+    findings
+}
+
+async fn socket(settings: &SlackSettings, api: &Api) -> Finding {
+    let opened = match socket::open(api, &settings.timings).await {
+        Ok(opened) => opened,
+        Err(failure) => return finding(FindingLevel::Problem, socket_advice(&failure)),
+    };
+    let connections = opened.hello.connections;
+    opened.close(&settings.timings).await;
+    match connections {
+        Some(connections) if connections > 1 => finding(
+            FindingLevel::Warning,
+            format!(
+                "a socket opens and says hello, but the app has {connections} open; another process \
+                 with this app_token gets part of the messages (fine if it is this daemon)"
+            ),
+        ),
+        _ => finding(FindingLevel::Fine, "a socket opens and says hello"),
+    }
+}
+
+fn socket_advice(failure: &Failure) -> String {
+    match failure {
+        Failure::Refused(error) => advice(error, "app_token"),
+        other => format!("no socket could be opened: {other}"),
+    }
+}
+
+fn advice(error: &ChannelError, setting: &str) -> String {
+    match error {
+        ChannelError::Unauthorized { reason, .. } if reason == "not_allowed_token_type" => {
+            format!("{setting} is a token of another kind; app_token is xapp-, bot_token is xoxb-")
+        }
+        ChannelError::Unauthorized { reason, .. } => {
+            format!("Slack refuses {setting}: {reason}; copy it again from the app's settings")
+        }
+        error => format!("Slack cannot be asked: {}", error.reason()),
+    }
+}

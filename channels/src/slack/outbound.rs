@@ -1,0 +1,315 @@
+//! Posts to Slack, looks for posts of unknown outcome, and looks up names.
+
+use std::sync::Arc;
+
+use crate::channel::{BoxFuture, Outbound};
+use crate::envelope::{ChatKind, Place};
+use crate::error::{ChannelError, Fallback};
+use crate::identity::Identity;
+use crate::outbound::{Delivered, Part, Post, ReadBack, Target};
+
+use super::api::{Api, Token};
+use super::names::Names;
+use super::translate::time_of;
+use super::wire::{Answer, ChannelObject, IdOr, SlackEvent, UserObject};
+use super::{METADATA_EVENT_TYPE, render, text};
+
+/// How far before the first attempt a post is looked for: our clock may be ahead of Slack's.
+const READ_BACK_LEAD_MS: i64 = 5_000;
+/// How many messages a page of the look holds.
+const READ_BACK_PAGE: usize = 200;
+/// How many pages are read before the look gives up for this time.
+const READ_BACK_PAGES_MAX: usize = 20;
+
+/// The outbound half.
+#[derive(Debug)]
+pub(super) struct SlackOutbound {
+    pub(super) api: Arc<Api>,
+    pub(super) names: Arc<Names>,
+    pub(super) identity: Identity,
+}
+
+impl Outbound for SlackOutbound {
+    fn render(&self, text: &str) -> Vec<Part> {
+        render::render(text)
+    }
+
+    fn render_fallback(&self, part: &Part, fallback: Fallback) -> Vec<Part> {
+        render::render_fallback(part, fallback)
+    }
+
+    fn deliver<'a>(&'a self, post: &'a Post) -> BoxFuture<'a, Result<Delivered, ChannelError>> {
+        Box::pin(self.post_message(post))
+    }
+
+    fn read_back<'a>(
+        &'a self,
+        post: &'a Post,
+        since_ms: i64,
+    ) -> BoxFuture<'a, Result<ReadBack, ChannelError>> {
+        Box::pin(self.find(post, since_ms))
+    }
+
+    /// Does nothing: a bot of the Web API has no typing sign. The status line of assistant threads
+    /// needs the agent surface and its scope, which the default app does not have.
+    fn show_working<'a>(&'a self, _target: &'a Target) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn person_name<'a>(
+        &'a self,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<String>, ChannelError>> {
+        Box::pin(self.look_up_person(id))
+    }
+
+    fn chat_facts<'a>(&'a self, chat: &'a str) -> BoxFuture<'a, Result<Place, ChannelError>> {
+        Box::pin(self.look_up_chat(chat))
+    }
+}
+
+impl SlackOutbound {
+    async fn post_message(&self, post: &Post) -> Result<Delivered, ChannelError> {
+        let method = "chat.postMessage";
+        let granted = self.api.call(method, Token::Bot, &arguments(post)).await?;
+        let unknown = |cause: &'static str| ChannelError::OutcomeUnknown {
+            operation: method,
+            cause: cause.into(),
+        };
+        let ts = granted.answer.ts.clone();
+        let message_id = ts.ok_or_else(|| unknown("the answer names no ts"))?;
+        let chat = match granted.answer.channel.0 {
+            Some(IdOr::Id(chat)) => chat,
+            _ => post.target.chat.clone(),
+        };
+        delivered(chat, message_id).ok_or_else(|| unknown("the answer's ts cannot be read"))
+    }
+
+    async fn find(&self, post: &Post, since_ms: i64) -> Result<ReadBack, ChannelError> {
+        let mut cursor = None;
+        for _ in 0..READ_BACK_PAGES_MAX {
+            let answer = match self.page(post, since_ms, cursor.take()).await {
+                Err(ChannelError::Rejected { reason, .. }) if reason == "thread_not_found" => {
+                    return Ok(ReadBack::NotFound);
+                }
+                page => page?,
+            };
+            if let Some(found) = answer
+                .messages
+                .iter()
+                .find(|it| self.is_post(it, &post.marker))
+            {
+                let message_id = found.ts.clone().unwrap_or_default();
+                if let Some(found) = delivered(post.target.chat.clone(), message_id) {
+                    return Ok(ReadBack::Found(found));
+                }
+            }
+            cursor = next_cursor(&answer);
+            if cursor.is_none() {
+                return Ok(ReadBack::NotFound);
+            }
+        }
+        Err(ChannelError::OutcomeUnknown {
+            operation: "read back",
+            cause: "more messages came since than are read".into(),
+        })
+    }
+
+    async fn page(
+        &self,
+        post: &Post,
+        since_ms: i64,
+        cursor: Option<String>,
+    ) -> Result<Answer, ChannelError> {
+        let mut arguments = vec![
+            ("channel", post.target.chat.clone()),
+            ("oldest", ts_of(since_ms.saturating_sub(READ_BACK_LEAD_MS))),
+            ("inclusive", "true".to_owned()),
+            ("include_all_metadata", "true".to_owned()),
+            ("limit", READ_BACK_PAGE.to_string()),
+        ];
+        arguments.extend(cursor.map(|cursor| ("cursor", cursor)));
+        let method = match &post.target.thread {
+            Some(thread) => {
+                arguments.push(("ts", thread.clone()));
+                "conversations.replies"
+            }
+            None => "conversations.history",
+        };
+        let granted = self.api.call(method, Token::Bot, &arguments).await?;
+        Ok(granted.answer)
+    }
+
+    /// Whether a message is that post of ours; others may copy our metadata.
+    fn is_post(&self, message: &SlackEvent, marker: &str) -> bool {
+        let authors = [message.user_id(), message.bot_id.as_deref()];
+        let is_own = authors
+            .into_iter()
+            .flatten()
+            .any(|id| self.identity.is_self(id));
+        is_own && message.marker() == Some(marker)
+    }
+
+    async fn look_up_person(&self, id: &str) -> Result<Option<String>, ChannelError> {
+        if let Some(known) = self.names.person(id) {
+            return Ok(known);
+        }
+        let (method, argument) = if id.starts_with('B') {
+            ("bots.info", "bot")
+        } else {
+            ("users.info", "user")
+        };
+        let name = match self
+            .api
+            .call(method, Token::Bot, &[(argument, id.to_owned())])
+            .await
+        {
+            Ok(granted) => person_of(granted.answer),
+            Err(ChannelError::Rejected { reason, .. }) if is_nobody(&reason) => None,
+            Err(error) => return Err(error),
+        };
+        self.names.keep_person(id, name.clone());
+        Ok(name)
+    }
+
+    async fn look_up_chat(&self, chat: &str) -> Result<Place, ChannelError> {
+        if let Some(known) = self.names.chat(chat) {
+            return Ok(known);
+        }
+        let method = "conversations.info";
+        let granted = self
+            .api
+            .call(method, Token::Bot, &[("channel", chat.to_owned())])
+            .await?;
+        let Some(IdOr::Object(channel)) = granted.answer.channel.0 else {
+            return Err(ChannelError::OutcomeUnknown {
+                operation: method,
+                cause: "the answer names no channel".into(),
+            });
+        };
+        let place = place_of(chat, &channel);
+        self.names.keep_chat(chat, place.clone());
+        Ok(place)
+    }
+}
+
+fn arguments(post: &Post) -> Vec<(&'static str, String)> {
+    let metadata = serde_json::json!({
+        "event_type": METADATA_EVENT_TYPE,
+        "event_payload": { "outbox_id": post.marker },
+    });
+    let mut arguments = vec![
+        ("channel", post.target.chat.clone()),
+        ("text", post.part.text.clone()),
+        ("metadata", metadata.to_string()),
+        ("unfurl_links", "false".to_owned()),
+        ("unfurl_media", "false".to_owned()),
+    ];
+    arguments.extend(
+        post.target
+            .thread
+            .clone()
+            .map(|thread| ("thread_ts", thread)),
+    );
+    arguments
+}
+
+fn delivered(chat: String, message_id: String) -> Option<Delivered> {
+    let (sent_at_ms, _) = time_of(&message_id)?;
+    Some(Delivered {
+        chat,
+        message_id,
+        sent_at_ms,
+    })
+}
+
+/// Milliseconds as a Slack `ts`.
+fn ts_of(time_ms: i64) -> String {
+    let time_ms = time_ms.max(0);
+    format!("{}.{:06}", time_ms / 1_000, time_ms % 1_000 * 1_000)
+}
+
+fn next_cursor(answer: &Answer) -> Option<String> {
+    let metadata = answer.response_metadata.as_ref()?;
+    metadata
+        .next_cursor
+        .clone()
+        .filter(|cursor| !cursor.is_empty())
+}
+
+/// Slack's words for somebody who is not there, or not for us.
+fn is_nobody(reason: &str) -> bool {
+    matches!(
+        reason,
+        "user_not_found" | "users_not_found" | "user_not_visible" | "bot_not_found"
+    )
+}
+
+fn person_of(answer: Answer) -> Option<String> {
+    match answer.user.0 {
+        Some(IdOr::Object(user)) => UserObject::display_name(&user),
+        _ => text::name(answer.bot.as_ref()?.name.as_deref()),
+    }
+}
+
+fn place_of(chat: &str, channel: &ChannelObject) -> Place {
+    let is = |flag: Option<bool>| flag == Some(true);
+    let kind = if is(*channel.is_im) {
+        ChatKind::Direct
+    } else if is(*channel.is_mpim) {
+        ChatKind::GroupDirect
+    } else if is(*channel.is_private) || is(*channel.is_group) {
+        ChatKind::Private
+    } else {
+        ChatKind::Public
+    };
+    Place {
+        chat: chat.to_owned(),
+        kind: Some(kind),
+        title: text::name(channel.name.as_deref()),
+        is_shared: is(*channel.is_ext_shared),
+        ..Place::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn times_become_ts() {
+        assert_eq!(ts_of(1_763_712_000_123), "1763712000.123000");
+        assert_eq!(ts_of(-5), "0.000000");
+    }
+
+    #[test]
+    fn a_post_carries_its_thread_and_its_marker_and_previews_nothing() {
+        let post = Post {
+            marker: "o1".to_owned(),
+            target: Target {
+                chat: "C1".to_owned(),
+                thread: Some("1.000100".to_owned()),
+                topic: None,
+                reply_to: None,
+            },
+            part: Part::plain("hi"),
+        };
+        let mut arguments = arguments(&post);
+        let metadata: serde_json::Value = serde_json::from_str(&arguments.remove(2).1).unwrap();
+        let expected = serde_json::json!({"event_type": "vocative_reply", "event_payload": {"outbox_id": "o1"}});
+        assert_eq!(metadata, expected);
+        let expected = [
+            ("channel", "C1"),
+            ("text", "hi"),
+            ("unfurl_links", "false"),
+            ("unfurl_media", "false"),
+            ("thread_ts", "1.000100"),
+        ];
+        assert_eq!(
+            arguments,
+            expected.map(|(name, value)| (name, value.to_owned()))
+        );
+    }
+}

@@ -1,0 +1,465 @@
+//! One to ten sockets, each replaced without a gap.
+//!
+//! Every slot keeps one session. When it will end, the slot opens the next one first; when it has
+//! ended, the slot backs off. A refusal that somebody must cure is retried slowly, for ever.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use crate::backoff::Backoff;
+use crate::channel::{BoxFuture, ConnectionState, Inbound, Intake, Reporter};
+use crate::error::ChannelError;
+use crate::identity::Identity;
+
+use super::SOCKETS_MAX;
+use super::api::Api;
+use super::names::Names;
+use super::socket::{self, Controls, Failure, Outgoing, SessionEvent, SocketTimings, run_session};
+
+/// How many sessions of one slot may still be acknowledging; more hold up the next one.
+const SESSIONS_MAX: usize = 8;
+/// How often the same complaint is logged.
+const LOG_EVERY: Duration = Duration::from_secs(10);
+
+/// The inbound half.
+#[derive(Debug)]
+pub(super) struct SlackInbound {
+    pub(super) channel: String,
+    pub(super) sockets: usize,
+    pub(super) timings: SocketTimings,
+    pub(super) identity: Identity,
+    pub(super) api: Arc<Api>,
+    pub(super) names: Arc<Names>,
+}
+
+impl Inbound for SlackInbound {
+    fn run<'a>(
+        &'a mut self,
+        intake: Arc<dyn Intake>,
+        reporter: Arc<dyn Reporter>,
+        cancel: CancellationToken,
+    ) -> BoxFuture<'a, Result<(), ChannelError>> {
+        let shared = Arc::new(Shared {
+            channel: self.channel.clone(),
+            identity: self.identity.clone(),
+            timings: self.timings,
+            api: Arc::clone(&self.api),
+            names: Arc::clone(&self.names),
+            intake,
+            reporter,
+            acks: Acks::default(),
+            live: Mutex::new(0),
+            next_id: AtomicU64::new(0),
+            storage_gate: LogGate::default(),
+            malformed_gate: LogGate::default(),
+            slow_gate: LogGate::default(),
+        });
+        // The last socket of ten has no room for a replacement beside it.
+        let can_overlap = self.sockets < SOCKETS_MAX;
+        let slots = (0..self.sockets).map(|index| {
+            let slot = Slot::new(Arc::clone(&shared), can_overlap);
+            slot.run(index, cancel.clone())
+        });
+        let slots: Vec<_> = slots.collect();
+        Box::pin(async move {
+            shared.reporter.state(ConnectionState::Connecting);
+            join_all(slots).await;
+            Ok(())
+        })
+    }
+}
+
+/// What all sockets of a channel share.
+pub(super) struct Shared {
+    pub(super) channel: String,
+    pub(super) identity: Identity,
+    pub(super) timings: SocketTimings,
+    pub(super) api: Arc<Api>,
+    pub(super) names: Arc<Names>,
+    pub(super) intake: Arc<dyn Intake>,
+    pub(super) reporter: Arc<dyn Reporter>,
+    pub(super) acks: Acks,
+    live: Mutex<usize>,
+    next_id: AtomicU64,
+    pub(super) storage_gate: LogGate,
+    pub(super) malformed_gate: LogGate,
+    pub(super) slow_gate: LogGate,
+}
+
+impl Shared {
+    /// A session hears from here on, and acknowledges until the answer is dropped.
+    pub(super) fn enter(self: &Arc<Self>, outgoing: mpsc::Sender<Outgoing>) -> Live {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        self.acks.register(id, outgoing);
+        self.count(1);
+        Live {
+            id,
+            shared: Arc::clone(self),
+            hears: CancellationToken::new(),
+        }
+    }
+
+    fn count(&self, change: isize) {
+        let mut live = lock(&self.live);
+        *live = live.saturating_add_signed(change);
+        if *live > 0 {
+            let connections = *live;
+            self.reporter
+                .state(ConnectionState::Connected { connections });
+        }
+    }
+
+    /// Tells of a slot without a connection, unless another slot has one.
+    fn disconnected(&self, state: ConnectionState) {
+        let live = lock(&self.live);
+        if *live == 0 || matches!(state, ConnectionState::Alarm { .. }) {
+            self.reporter.state(state);
+        }
+    }
+}
+
+/// A session that is counted and can acknowledge; dropped, it is neither, whatever happened.
+pub(super) struct Live {
+    pub(super) id: u64,
+    shared: Arc<Shared>,
+    hears: CancellationToken,
+}
+
+impl Live {
+    /// It hears nothing any more, but may still acknowledge.
+    pub(super) fn leave(&self) {
+        if !self.hears.is_cancelled() {
+            self.hears.cancel();
+            self.shared.count(-1);
+        }
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.leave();
+        self.shared.acks.remove(self.id);
+    }
+}
+
+/// Where acknowledgements can be written.
+#[derive(Debug, Default)]
+pub(super) struct Acks {
+    writers: Mutex<Vec<(u64, mpsc::Sender<Outgoing>)>>,
+    changed: Notify,
+}
+
+impl Acks {
+    fn register(&self, id: u64, outgoing: mpsc::Sender<Outgoing>) {
+        lock(&self.writers).push((id, outgoing));
+        self.changed.notify_waiters();
+    }
+
+    fn remove(&self, id: u64) {
+        lock(&self.writers).retain(|(it, _)| *it != id);
+    }
+
+    /// Writes an acknowledgement on its own socket or, if that is gone, on the newest that works;
+    /// waits up to `wait` for one to come. False if none did: Slack sends the envelope again.
+    pub(super) async fn send(&self, own: u64, envelope_id: &str, wait: Duration) -> bool {
+        let until = Instant::now() + wait;
+        let mut tried = Vec::new();
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            let Some((id, outgoing)) = self.pick(own, &tried) else {
+                if timeout_at(until, changed).await.is_err() {
+                    return false;
+                }
+                continue;
+            };
+            tried.push(id);
+            let (written, is_written) = oneshot::channel();
+            let envelope_id = envelope_id.to_owned();
+            let ack = Outgoing::Ack {
+                envelope_id,
+                written,
+            };
+            if outgoing.send(ack).await.is_ok() && is_written.await.is_ok() {
+                return true;
+            }
+        }
+    }
+
+    fn pick(&self, own: u64, tried: &[u64]) -> Option<(u64, mpsc::Sender<Outgoing>)> {
+        let writers = lock(&self.writers);
+        let open = || writers.iter().rev().filter(|(id, _)| !tried.contains(id));
+        open()
+            .find(|(id, _)| *id == own)
+            .or_else(|| open().next())
+            .cloned()
+    }
+}
+
+/// Lets one complaint through every ten seconds, and says how many it held back.
+#[derive(Debug, Default)]
+pub(super) struct LogGate(Mutex<(Option<Instant>, u64)>);
+
+impl LogGate {
+    /// The number of complaints held back since the last one that passed; `None` if this one is
+    /// held back too.
+    pub(super) fn pass(&self) -> Option<u64> {
+        let mut gate = lock(&self.0);
+        let now = Instant::now();
+        if gate.0.is_some_and(|last| now < last + LOG_EVERY) {
+            gate.1 += 1;
+            return None;
+        }
+        gate.0 = Some(now);
+        Some(std::mem::take(&mut gate.1))
+    }
+}
+
+/// What is behind the lock is whole between any two statements.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One place for a connection.
+struct Slot {
+    shared: Arc<Shared>,
+    can_overlap: bool,
+    backoff: Backoff,
+    sessions: JoinSet<()>,
+    closer: CancellationToken,
+    current: Option<Current>,
+}
+
+/// The connection a slot relies on.
+struct Current {
+    events: mpsc::Receiver<SessionEvent>,
+    controls: Controls,
+    since: Instant,
+}
+
+impl Slot {
+    fn new(shared: Arc<Shared>, can_overlap: bool) -> Self {
+        let timings = &shared.timings;
+        Self {
+            backoff: Backoff::new(timings.backoff_first_ms, timings.backoff_max_ms),
+            shared,
+            can_overlap,
+            sessions: JoinSet::new(),
+            closer: CancellationToken::new(),
+            current: None,
+        }
+    }
+
+    async fn run(mut self, index: usize, cancel: CancellationToken) {
+        let stagger = self.shared.timings.stagger_ms.saturating_mul(index as u64);
+        let _ = cancel
+            .run_until_cancelled(async {
+                sleep(Duration::from_millis(stagger)).await;
+                loop {
+                    self.connect().await;
+                    self.watch().await;
+                }
+            })
+            .await;
+        self.close_all().await;
+    }
+
+    /// Opens a connection, however long it takes, and lets the one before it go.
+    async fn connect(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        loop {
+            while self.sessions.len() >= SESSIONS_MAX {
+                let _ = self.sessions.join_next().await;
+            }
+            match socket::open(&shared.api, &shared.timings).await {
+                Ok(opened) => return self.start(opened),
+                Err(failure) => self.recover(failure).await,
+            }
+        }
+    }
+
+    fn start(&mut self, opened: socket::Opened) {
+        while self.sessions.try_join_next().is_some() {}
+        let connections = opened.hello.connections;
+        tracing::info!(channel.id = %self.shared.channel, connections, "a Slack socket says hello");
+        // Two events at most: a wish to be replaced, and the end.
+        let (events, receiver) = mpsc::channel(2);
+        let controls = Controls {
+            close: self.closer.child_token(),
+            retire: CancellationToken::new(),
+        };
+        let session = run_session(Arc::clone(&self.shared), opened, controls.clone(), events);
+        self.sessions.spawn(session);
+        let current = Current {
+            events: receiver,
+            controls,
+            since: Instant::now(),
+        };
+        if let Some(old) = self.current.replace(current) {
+            old.controls.retire.cancel();
+        }
+    }
+
+    /// Waits until the connection must be replaced or has ended, and as long as that asks for.
+    async fn watch(&mut self) {
+        let Some(current) = self.current.as_mut() else {
+            return;
+        };
+        let event = current.events.recv().await;
+        let healthy = Duration::from_millis(self.shared.timings.healthy_ms);
+        let is_healthy = current.since.elapsed() >= healthy;
+        if is_healthy {
+            self.backoff.reset();
+        }
+        match event {
+            Some(SessionEvent::Replace) => {
+                if !self.can_overlap {
+                    self.close_all().await;
+                }
+                // A server that wants a new connection at once, again and again, gets it slowly.
+                if !is_healthy {
+                    let wait_ms = self.backoff.next_ms();
+                    sleep(Duration::from_millis(wait_ms)).await;
+                }
+            }
+            Some(SessionEvent::Ended(failure)) => {
+                self.current = None;
+                self.recover(failure).await;
+            }
+            None => {
+                self.current = None;
+                self.recover(Failure::Lost("the session ended by itself".to_owned()))
+                    .await;
+            }
+        }
+    }
+
+    /// Says what is wrong, and waits.
+    async fn recover(&mut self, failure: Failure) {
+        if matches!(failure, Failure::TooMany) {
+            self.close_all().await;
+        }
+        let (state, wait_ms) = self.verdict(&failure);
+        match &state {
+            ConnectionState::Alarm { reason } => {
+                tracing::error!(channel.id = %self.shared.channel, reason, wait_ms, "Slack cannot be heard");
+            }
+            _ => {
+                tracing::warn!(
+                    channel.id = %self.shared.channel, reason = %failure, wait_ms,
+                    "a Slack socket is lost and will be opened again"
+                );
+            }
+        }
+        self.shared.disconnected(state);
+        sleep(Duration::from_millis(wait_ms)).await;
+    }
+
+    /// What to report, and how long to wait.
+    fn verdict(&mut self, failure: &Failure) -> (ConnectionState, u64) {
+        let timings = self.shared.timings;
+        let alarm = |reason: String| (ConnectionState::Alarm { reason }, timings.alarm_ms);
+        let backoff_ms = self.backoff.next_ms();
+        let wait_ms = match failure {
+            Failure::SwitchedOff => {
+                return alarm(format!("{failure}; switch it on under Socket Mode"));
+            }
+            Failure::Refused(ChannelError::Unauthorized { reason, .. }) => {
+                return alarm(format!(
+                    "Slack refuses app_token: {reason}; it must be an app-level token (xapp-) with the \
+                     scope connections:write"
+                ));
+            }
+            Failure::Refused(ChannelError::RetryAfter { wait_ms, .. }) => backoff_ms.max(*wait_ms),
+            Failure::TooMany => backoff_ms.max(timings.too_many_ms),
+            Failure::Refused(_) | Failure::Lost(_) => backoff_ms,
+        };
+        let reason = failure.to_string();
+        (ConnectionState::Retrying { reason, wait_ms }, wait_ms)
+    }
+
+    /// Closes every session of this slot, after their acknowledgements.
+    async fn close_all(&mut self) {
+        self.current = None;
+        std::mem::take(&mut self.closer).cancel();
+        while self.sessions.join_next().await.is_some() {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WAIT: Duration = Duration::from_secs(5);
+
+    /// Writes what comes, and returns it.
+    async fn written(frames: &mut mpsc::Receiver<Outgoing>) -> Option<String> {
+        match frames.recv().await? {
+            Outgoing::Ack {
+                envelope_id,
+                written,
+            } => {
+                let _ = written.send(());
+                Some(envelope_id)
+            }
+            Outgoing::Close => None,
+        }
+    }
+
+    #[tokio::test]
+    async fn an_acknowledgement_takes_its_own_socket_first() {
+        let acks = Acks::default();
+        let (own, mut own_frames) = mpsc::channel(1);
+        let (new, _new_frames) = mpsc::channel(1);
+        acks.register(1, own);
+        acks.register(2, new);
+        let (is_sent, frame) = tokio::join!(acks.send(1, "e1", WAIT), written(&mut own_frames));
+        assert!(is_sent);
+        assert_eq!(frame.as_deref(), Some("e1"));
+    }
+
+    #[tokio::test]
+    async fn an_acknowledgement_takes_the_newest_socket_when_its_own_is_gone() {
+        let acks = Acks::default();
+        let (own, own_frames) = mpsc::channel(1);
+        let (new, mut new_frames) = mpsc::channel(1);
+        acks.register(1, own);
+        acks.register(2, new);
+        drop(own_frames);
+        let (is_sent, frame) = tokio::join!(acks.send(1, "e1", WAIT), written(&mut new_frames));
+        assert!(is_sent);
+        assert_eq!(frame.as_deref(), Some("e1"));
+    }
+
+    #[tokio::test]
+    async fn an_acknowledgement_waits_for_a_newer_socket_but_not_for_ever() {
+        let acks = Acks::default();
+        assert!(!acks.send(1, "e1", Duration::from_millis(1)).await);
+        let (new, mut new_frames) = mpsc::channel(1);
+        let later = async {
+            tokio::task::yield_now().await;
+            acks.register(2, new);
+            written(&mut new_frames).await
+        };
+        let (is_sent, frame) = tokio::join!(acks.send(1, "e1", WAIT), later);
+        assert!(is_sent);
+        assert_eq!(frame.as_deref(), Some("e1"));
+    }
+
+    #[test]
+    fn complaints_are_counted_while_they_are_held_back() {
+        let gate = LogGate::default();
+        assert_eq!(gate.pass(), Some(0));
+        assert_eq!(gate.pass(), None);
+        assert_eq!(gate.pass(), None);
+        assert_eq!(lock(&gate.0).1, 2);
+    }
+}

@@ -1,0 +1,425 @@
+//! Slack text and blocks as platform-neutral text.
+//!
+//! Mentions become tokens of [`crate::markup`], links become `[label](url)`, and the three escapes
+//! are undone once, after the `<...>` groups were found. Blocks are not escaped; `text` is.
+
+use crate::markup::{mention_token, neutral_text};
+
+use super::wire::{Block, Element, IdOr, LegacyAttachment, Style, TextObject};
+
+/// A name without marks and white space around it; `None` if nothing is left.
+pub(super) fn name(name: Option<&str>) -> Option<String> {
+    let name = neutral_text(name?.trim());
+    (!name.is_empty()).then_some(name)
+}
+
+/// The neutral form of Slack's escaped `text`.
+pub(super) fn neutral(text: &str) -> String {
+    let text = neutral_text(text);
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some(open) = rest.find('<') {
+        out.push_str(&unescaped(&rest[..open]));
+        let after = &rest[open + 1..];
+        match after.find(['<', '>']) {
+            Some(close) if after[close..].starts_with('>') => {
+                out.push_str(&group(&after[..close]));
+                rest = &after[close + 1..];
+            }
+            _ => {
+                out.push('<');
+                rest = after;
+            }
+        }
+    }
+    out + &unescaped(rest)
+}
+
+/// Undoes `&lt;`, `&gt;` and `&amp;`, each once.
+pub(super) fn unescaped(text: &str) -> String {
+    text.replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&amp;", "&")
+}
+
+/// What stands between `<` and `>`.
+fn group(content: &str) -> String {
+    let (target, label) = match content.split_once('|') {
+        Some((target, label)) => (target, Some(unescaped(label)).filter(|it| !it.is_empty())),
+        None => (content, None),
+    };
+    let mut kinds = target.chars();
+    match kinds.next() {
+        Some('@') if is_id(kinds.as_str()) => mention_token(kinds.as_str()),
+        Some('#') if is_id(kinds.as_str()) => {
+            format!("#{}", label.unwrap_or_else(|| kinds.as_str().to_owned()))
+        }
+        Some('!') => special(kinds.as_str(), label),
+        _ => link(&unescaped(target), label).unwrap_or_else(|| format!("<{}>", unescaped(content))),
+    }
+}
+
+fn is_id(id: &str) -> bool {
+    !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric())
+}
+
+/// `<!here>`, `<!subteam^S1|@oncall>`, `<!date^1763712000^{date}|fallback>` and the like.
+fn special(target: &str, label: Option<String>) -> String {
+    let mut parts = target.split('^');
+    let kind = parts.next().unwrap_or_default();
+    match kind {
+        "here" | "channel" | "everyone" => format!("@{kind}"),
+        "subteam" => {
+            let group = label.unwrap_or_else(|| parts.next().unwrap_or_default().to_owned());
+            format!("@{}", group.trim_start_matches('@'))
+        }
+        "date" => label.unwrap_or_else(|| {
+            let seconds = parts.next().and_then(|it| it.parse().ok());
+            date(seconds).unwrap_or_else(|| "a date".to_owned())
+        }),
+        _ => label.unwrap_or_else(|| format!("<!{}>", unescaped(target))),
+    }
+}
+
+fn date(seconds: Option<i64>) -> Option<String> {
+    let time = chrono::DateTime::from_timestamp(seconds?, 0)?;
+    Some(time.format("%Y-%m-%d %H:%M UTC").to_string())
+}
+
+/// A link in CommonMark; `None` if the target is none.
+fn link(target: &str, label: Option<String>) -> Option<String> {
+    for scheme in ["mailto:", "tel:"] {
+        if let Some(address) = target.strip_prefix(scheme) {
+            return Some(label.unwrap_or_else(|| address.to_owned()));
+        }
+    }
+    if !target.contains("://") && !target.contains(':') {
+        return None;
+    }
+    let Some(label) = label.filter(|label| label != target) else {
+        return Some(target.to_owned());
+    };
+    let label = label.replace('[', "\\[").replace(']', "\\]");
+    if target.contains(['(', ')', ' ']) {
+        return Some(format!("[{label}](<{target}>)"));
+    }
+    Some(format!("[{label}]({target})"))
+}
+
+/// The text of blocks, for messages whose `text` is empty.
+pub(super) fn from_blocks(blocks: &[Block]) -> String {
+    let texts = blocks.iter().map(block).filter(|text| !text.is_empty());
+    texts.collect::<Vec<_>>().join("\n").trim().to_owned()
+}
+
+/// The users that blocks mention, in order.
+pub(super) fn block_mentions(blocks: &[Block]) -> Vec<String> {
+    fn walk(elements: &[Element], users: &mut Vec<String>) {
+        for element in elements {
+            users.extend(element.user_id.iter().filter(|id| is_id(id)).cloned());
+            walk(&element.elements, users);
+        }
+    }
+    let mut users = Vec::new();
+    for block in blocks {
+        walk(&block.elements, &mut users);
+    }
+    users
+}
+
+fn block(block: &Block) -> String {
+    match block.kind.as_deref() {
+        Some("rich_text") => {
+            let parts = block.elements.iter().map(container);
+            parts.collect::<Vec<_>>().join("\n").trim().to_owned()
+        }
+        Some("markdown") => match block.text.as_ref() {
+            Some(IdOr::Id(text)) => neutral_text(text),
+            _ => String::new(),
+        },
+        _ => {
+            let own = match block.text.as_ref() {
+                Some(IdOr::Object(text)) => text_object(text),
+                _ => String::new(),
+            };
+            let fields = block.fields.iter().map(text_object);
+            let elements = block.elements.iter().filter_map(context_element);
+            let texts = std::iter::once(own).chain(fields).chain(elements);
+            texts
+                .filter(|it| !it.is_empty())
+                .collect::<Vec<_>>()
+                .join("\n")
+        }
+    }
+}
+
+fn text_object(object: &TextObject) -> String {
+    let text = object.text.as_deref().unwrap_or_default();
+    match object.kind.as_deref() {
+        Some("plain_text") => neutral_text(text),
+        _ => neutral(text),
+    }
+}
+
+/// A text of a context block; images and buttons have none.
+fn context_element(element: &Element) -> Option<String> {
+    let text = element.text.as_deref()?;
+    match element.kind.as_deref() {
+        Some("plain_text") => Some(neutral_text(text)),
+        Some("mrkdwn") => Some(neutral(text)),
+        _ => None,
+    }
+}
+
+/// A section, list, quote or preformatted text.
+fn container(element: &Element) -> String {
+    let inner = || element.elements.iter().map(leaf).collect::<String>();
+    match element.kind.as_deref() {
+        Some("rich_text_list") => list(element),
+        Some("rich_text_preformatted") => format!("```\n{}\n```", inner().trim_end_matches('\n')),
+        Some("rich_text_quote") => {
+            let quote = inner();
+            let lines = quote.lines().map(|line| format!("> {line}"));
+            lines.collect::<Vec<_>>().join("\n")
+        }
+        _ => inner(),
+    }
+}
+
+fn list(element: &Element) -> String {
+    let is_ordered = matches!(element.style.as_ref(), Some(IdOr::Id(style)) if style == "ordered");
+    let indent = usize::try_from(element.indent.unwrap_or(0)).map_or(0, |indent| indent.min(8));
+    let first = element.offset.unwrap_or(0).saturating_add(1);
+    let items = element.elements.iter().zip(first..).map(|(item, number)| {
+        let mark = if is_ordered {
+            format!("{number}.")
+        } else {
+            "-".to_owned()
+        };
+        format!("{}{mark} {}", "  ".repeat(indent), container(item))
+    });
+    items.collect::<Vec<_>>().join("\n")
+}
+
+fn leaf(element: &Element) -> String {
+    let own = |text: &crate::slack::wire::Maybe<String>| {
+        neutral_text(text.as_deref().unwrap_or_default())
+    };
+    match element.kind.as_deref() {
+        Some("text") => styled(own(&element.text), element),
+        Some("link") => {
+            let label = Some(own(&element.text)).filter(|label| !label.is_empty());
+            let url = own(&element.url);
+            link(&url, label).unwrap_or(url)
+        }
+        Some("user") => match element.user_id.as_deref() {
+            Some(id) if is_id(id) => mention_token(id),
+            _ => String::new(),
+        },
+        Some("usergroup") => format!("@{}", own(&element.usergroup_id)),
+        Some("channel") => format!("#{}", own(&element.channel_id)),
+        Some("broadcast") => format!("@{}", own(&element.range)),
+        Some("emoji") => emoji(element).unwrap_or_else(|| format!(":{}:", own(&element.name))),
+        Some("date") => name(element.fallback.as_deref())
+            .or_else(|| date(*element.timestamp))
+            .unwrap_or_else(|| "a date".to_owned()),
+        Some("color") => own(&element.value),
+        Some("team") => own(&element.team_id),
+        _ if !element.elements.is_empty() => container(element),
+        _ => own(&element.text),
+    }
+}
+
+/// The character of an emoji from its code points in hexadecimal, joined by `-`.
+fn emoji(element: &Element) -> Option<String> {
+    let codes = element.unicode.as_deref()?.split('-');
+    codes
+        .map(|code| u32::from_str_radix(code, 16).ok().and_then(char::from_u32))
+        .collect::<Option<String>>()
+        .map(|emoji| neutral_text(&emoji))
+        .filter(|emoji| !emoji.is_empty())
+}
+
+fn styled(text: String, element: &Element) -> String {
+    let Some(IdOr::Object(style)) = element.style.as_ref() else {
+        return text;
+    };
+    let marks = marks(*style);
+    let inner = text.trim();
+    if marks.is_empty() || inner.is_empty() {
+        return text;
+    }
+    let (before, after) = text.split_at(text.len() - text.trim_start().len());
+    let closing: String = marks.chars().rev().collect();
+    format!("{before}{marks}{inner}{closing}{}", &after[inner.len()..])
+}
+
+fn marks(style: Style) -> String {
+    let marks = [
+        (style.bold, "**"),
+        (style.italic, "_"),
+        (style.strike, "~~"),
+        (style.code, "`"),
+    ];
+    marks
+        .into_iter()
+        .filter(|(is_on, _)| *is_on)
+        .map(|(_, mark)| mark)
+        .collect()
+}
+
+/// What legacy attachments say: shared messages always, the rest only where it is all there is.
+pub(super) fn from_attachments(attachments: &[LegacyAttachment], has_own_text: bool) -> String {
+    let texts = attachments
+        .iter()
+        .filter_map(|it| attachment(it, has_own_text));
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+fn attachment(attachment: &LegacyAttachment, has_own_text: bool) -> Option<String> {
+    let is_share = *attachment.is_share == Some(true);
+    let is_preview = attachment.from_url.is_some() || attachment.original_url.is_some();
+    if !is_share && (is_preview || has_own_text) {
+        return None;
+    }
+    let parts = [&attachment.pretext, &attachment.title, &attachment.text];
+    let texts = parts.into_iter().filter_map(|part| part.as_deref());
+    let mut text = texts
+        .map(neutral)
+        .filter(|it| !it.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n");
+    if text.is_empty() {
+        text = neutral(attachment.fallback.as_deref().unwrap_or_default());
+    }
+    if is_share {
+        let author = name(attachment.author_name.as_deref());
+        text = format!(
+            "forwarded from {}: {text}",
+            author.as_deref().unwrap_or("somebody")
+        );
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use proptest::prelude::*;
+
+    use crate::markup::{mentioned_ids, replace_mentions};
+
+    use super::*;
+
+    /// Mention tokens as `{id}`, so that tables stay readable.
+    fn shown(text: &str) -> String {
+        replace_mentions(&neutral(text), |id| format!("{{{id}}}"))
+    }
+
+    #[test]
+    fn every_token_of_the_sheet_is_translated() {
+        let table = [
+            ("plain", "plain"),
+            ("hi <@U123ABC>", "hi {U123ABC}"),
+            ("<@W1|bob> hi", "{W1} hi"),
+            ("<@> <@a b>", "<@> <@a b>"),
+            (
+                "in <#C1|general> or <#C2> or <#C3|>",
+                "in #general or #C2 or #C3",
+            ),
+            ("<!subteam^S1> <!subteam^S1|@oncall>", "@S1 @oncall"),
+            (
+                "<!here> <!channel> <!everyone|everyone>",
+                "@here @channel @everyone",
+            ),
+            ("<!date^1763712000^{date_short}|Nov 21>", "Nov 21"),
+            ("<!date^1763712000^{date_short}>", "2025-11-21 08:00 UTC"),
+            ("<!date^99999999999999999999>", "a date"),
+            ("<!new|label> <!new>", "label <!new>"),
+            ("<https://x.y>", "https://x.y"),
+            ("<https://x.y|docs>", "[docs](https://x.y)"),
+            ("<https://x.y|https://x.y>", "https://x.y"),
+            (
+                "<https://x.y/?a=1&amp;b=2|a &lt;b&gt; [c]>",
+                "[a <b> \\[c\\]](https://x.y/?a=1&b=2)",
+            ),
+            ("<https://x.y/a_(b)|w>", "[w](<https://x.y/a_(b)>)"),
+            ("<mailto:a@b.c|a@b.c> <tel:+1>", "a@b.c +1"),
+            ("a &lt;b&gt; &amp; &amp;lt; &quot;", "a <b> & &lt; &quot;"),
+            ("1 < 2 and <broken", "1 < 2 and <broken"),
+            ("< <@U1>", "< {U1}"),
+            ("<not a link>", "<not a link>"),
+            (":tada: *bold*", ":tada: *bold*"),
+            ("forged \u{FFF9}U1\u{FFFB}\0", "forged U1"),
+        ];
+        for (raw, expected) in table {
+            assert_eq!(shown(raw), expected, "{raw}");
+        }
+    }
+
+    #[test]
+    fn rich_text_becomes_commonmark() {
+        let json = r##"[{"type":"rich_text","elements":[
+          {"type":"rich_text_section","elements":[{"type":"text","text":"hi ","style":{"bold":true}},{"type":"user","user_id":"U1"},
+            {"type":"text","text":" <see> "},{"type":"link","url":"https://x.y","text":"this"},{"type":"emoji","name":"wave","unicode":"1f44b"},
+            {"type":"emoji","name":"party"},{"type":"broadcast","range":"here"},{"type":"channel","channel_id":"C1"},
+            {"type":"usergroup","usergroup_id":"S1"},{"type":"date","timestamp":1763712000},{"type":"color","value":"#fff"}]},
+          {"type":"rich_text_list","style":"ordered","indent":1,"elements":[{"type":"rich_text_section","elements":[{"type":"text","text":"one"}]},
+            {"type":"rich_text_section","elements":[{"type":"text","text":"two","style":{"code":true}}]}]},
+          {"type":"rich_text_quote","elements":[{"type":"text","text":"a\nb"}]},
+          {"type":"rich_text_preformatted","elements":[{"type":"text","text":"let x;"}]}]},
+          {"type":"section","text":{"type":"mrkdwn","text":"see <https://x.y|docs>"}}]"##;
+        let blocks: Vec<Block> = serde_json::from_str(json).unwrap();
+        insta::assert_snapshot!(replace_mentions(&from_blocks(&blocks), |id| format!("{{{id}}}")), @r"
+        **hi** {U1} <see> [this](https://x.y)👋:party:@here#C1@S12025-11-21 08:00 UTC#fff
+          1. one
+          2. `two`
+        > a
+        > b
+        ```
+        let x;
+        ```
+        see [docs](https://x.y)
+        ");
+        assert_eq!(block_mentions(&blocks), ["U1"]);
+    }
+
+    #[test]
+    fn attachments_speak_where_nothing_else_does() {
+        let read = |json: &str, has_text| {
+            from_attachments(
+                &serde_json::from_str::<Vec<LegacyAttachment>>(json).unwrap(),
+                has_text,
+            )
+        };
+        let build =
+            r##"[{"pretext":"Build","title":"#7","text":"failed &amp; red","fallback":"f"}]"##;
+        assert_eq!(read(build, false), "Build\n#7\nfailed & red");
+        assert_eq!(read(build, true), "");
+        let preview = r#"[{"from_url":"https://x.y","text":"preview"}]"#;
+        assert_eq!(read(preview, false), "");
+        let shared =
+            r#"[{"is_share":true,"from_url":"https://x.y","author_name":"Ann","text":"look"}]"#;
+        assert_eq!(read(shared, true), "forwarded from Ann: look");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_translated_and_nothing_is_forged(text in "[<>@#!|^&;a-zU1:/\u{FFF9}\u{FFFB} ]{0,80}|\\PC{0,60}") {
+            let neutral = neutral(&text);
+            for id in mentioned_ids(&neutral) {
+                let is_there = text.contains(&format!("<@{id}"));
+                let has_marks = text.contains(['\u{FFF9}', '\u{FFFB}', '\0']);
+                prop_assert!(is_there || has_marks);
+                prop_assert!(is_id(&id));
+            }
+        }
+
+        #[test]
+        fn what_we_escape_comes_back_as_it_was(text in "[<>@!&;a-z|]{0,60}|\\PC{0,60}") {
+            let escaped = super::super::render::escaped(&text);
+            prop_assert_eq!(neutral(&escaped), neutral_text(&text));
+        }
+    }
+}

@@ -1,0 +1,707 @@
+//! A Slack payload as an [`Envelope`]: pure, total, and without look-ups.
+//!
+//! Nothing that Slack sends makes a translation fail: what is not understood becomes
+//! [`Event::Untranslated`] and keeps its raw JSON.
+
+use crate::envelope::{
+    Attachment, ChatKind, Command, Envelope, Event, InboundMessage, Place, Sender, SenderKind,
+};
+use crate::identity::{Identity, Platform};
+use crate::markup::{mentioned_ids, neutral_text};
+
+use super::text;
+use super::wire::{
+    EventPayload, File, IdOr, InteractivePayload, SlackEvent, SlashPayload, UserObject, UserProfile,
+};
+
+/// The user id under which Slackbot writes.
+const SLACKBOT: &str = "USLACKBOT";
+/// The user id under which Slack itself writes.
+const SLACK_ITSELF: &str = "USLACK";
+
+/// One delivery, as a socket or an HTTP request brought it.
+#[derive(Clone, Copy, Debug)]
+pub struct Delivery<'a> {
+    /// The configured channel's name.
+    pub channel: &'a str,
+    /// `events_api`, `slash_commands`, `interactive` or what else Slack invents.
+    pub kind: &'a str,
+    /// The platform's delivery id.
+    pub envelope_id: &'a str,
+    /// The payload's JSON.
+    pub payload: &'a str,
+    /// When it was received, in milliseconds since the Unix epoch.
+    pub received_at_ms: i64,
+}
+
+/// Translates one delivery for the bot of that identity.
+#[must_use]
+pub fn translate(delivery: &Delivery<'_>, identity: &Identity) -> Envelope {
+    let event = match delivery.kind {
+        "events_api" => events_api(delivery.payload, identity),
+        "slash_commands" => slash_command(delivery.payload, identity),
+        "interactive" => interactive(delivery.payload, identity),
+        _ => untranslated("an envelope of an unknown type"),
+    };
+    Envelope {
+        channel: delivery.channel.to_owned(),
+        platform: Platform::Slack,
+        account: identity.account.clone(),
+        delivery_id: delivery.envelope_id.to_owned(),
+        received_at_ms: delivery.received_at_ms,
+        event,
+        raw: delivery.payload.to_owned(),
+    }
+}
+
+fn untranslated(reason: &str) -> Event {
+    Event::Untranslated {
+        reason: reason.to_owned(),
+    }
+}
+
+fn ignored(reason: &'static str) -> Event {
+    Event::Ignored { reason }
+}
+
+/// What surrounds an event: whose eyes see it.
+struct Context<'a> {
+    identity: &'a Identity,
+    enterprise: Option<&'a str>,
+    is_shared: Option<bool>,
+}
+
+impl Context<'_> {
+    /// Whether a team is of another organisation, unless Slack says that nobody of one is there.
+    fn is_stranger(&self, team: Option<&str>) -> bool {
+        let is_foreign =
+            team.is_some_and(|team| team != self.identity.account && Some(team) != self.enterprise);
+        is_foreign && self.is_shared != Some(false)
+    }
+}
+
+fn events_api(payload: &str, identity: &Identity) -> Event {
+    let Ok(payload) = serde_json::from_str::<EventPayload>(payload) else {
+        return untranslated("the payload is not an object");
+    };
+    if payload.kind.as_deref() == Some("app_rate_limited") {
+        return ignored(super::APP_RATE_LIMITED);
+    }
+    let Some(event) = payload.event.as_ref() else {
+        return untranslated("a payload without an event");
+    };
+    let context = Context {
+        identity,
+        enterprise: payload.enterprise_id.as_deref(),
+        is_shared: *payload.is_ext_shared_channel,
+    };
+    match event.kind.as_deref().unwrap_or_default() {
+        "message" => message(event, &context),
+        "app_mention" => app_mention(event, &context),
+        kind => other_event(kind, event, &context),
+    }
+}
+
+fn message(event: &SlackEvent, context: &Context<'_>) -> Event {
+    match event.subtype.as_deref() {
+        // Slack sends reply-count changes of a root without their subtype.
+        None if event.message.is_some() => ignored("reply_count"),
+        None | Some("file_share" | "thread_broadcast" | "me_message" | "bot_message") => {
+            posted(event, context)
+        }
+        Some("message_changed") => changed(event, context),
+        Some("message_deleted") => deleted(event, context),
+        Some("tombstone") => gone(event, event, context),
+        Some("message_replied") => ignored("reply_count"),
+        Some("channel_join" | "group_join") => membership(event, context, true),
+        Some("channel_leave" | "group_leave") => membership(event, context, false),
+        Some("channel_name" | "group_name") => chat_changed(event, context, None),
+        Some("channel_convert_to_private") => chat_changed(event, context, Some(ChatKind::Private)),
+        Some("channel_convert_to_public") => chat_changed(event, context, Some(ChatKind::Public)),
+        Some(subtype) if is_service(subtype) => ignored("service"),
+        Some(_) => untranslated("a message of an unknown subtype"),
+    }
+}
+
+/// Subtypes that say something about a chat, not in it.
+fn is_service(subtype: &str) -> bool {
+    matches!(
+        subtype,
+        "channel_archive"
+            | "channel_unarchive"
+            | "channel_posting_permissions"
+            | "channel_purpose"
+            | "channel_topic"
+            | "group_archive"
+            | "group_unarchive"
+            | "group_purpose"
+            | "group_topic"
+            | "assistant_app_thread"
+            | "bot_add"
+            | "bot_remove"
+            | "bot_enable"
+            | "bot_disable"
+            | "document_mention"
+            | "ekm_access_denied"
+            | "file_comment"
+            | "file_mention"
+            | "huddle_thread"
+            | "message_locked"
+            | "pinned_item"
+            | "unpinned_item"
+            | "reminder_add"
+    )
+}
+
+fn app_mention(event: &SlackEvent, context: &Context<'_>) -> Event {
+    match posted(event, context) {
+        // A mention that was edited into a message comes with the message's first `ts`.
+        Event::Posted(mention) if mention.edit_marker.is_some() => {
+            Event::Edited(mentioning(mention))
+        }
+        Event::Posted(mention) => Event::Posted(mentioning(mention)),
+        other => other,
+    }
+}
+
+/// An `app_mention` mentions us by its kind, and does not say where it happened.
+fn mentioning(mut message: InboundMessage) -> InboundMessage {
+    message.mentions_bot = true;
+    message.place.kind = None;
+    message
+}
+
+fn posted(event: &SlackEvent, context: &Context<'_>) -> Event {
+    let Some(place) = place(event, event, context) else {
+        return untranslated("a message without a channel");
+    };
+    if is_own(event, context) {
+        return match event.ts.clone() {
+            Some(message_id) => Event::OwnPost {
+                place,
+                message_id,
+                marker: event.marker().map(str::to_owned),
+            },
+            None => untranslated("a message without a ts"),
+        };
+    }
+    inbound_message(event, place, context).map_or_else(
+        || untranslated("a message without a readable ts"),
+        Event::Posted,
+    )
+}
+
+fn changed(event: &SlackEvent, context: &Context<'_>) -> Event {
+    let Some(message) = event.message.as_deref() else {
+        return untranslated("a change without its message");
+    };
+    if message.subtype.as_deref() == Some("tombstone") {
+        return gone(event, message, context);
+    }
+    if is_own(message, context) {
+        return ignored("own_edit");
+    }
+    if message.subtype.as_deref().is_some_and(is_service) {
+        return ignored("service");
+    }
+    if !is_real_edit(message, event.previous_message.as_deref()) {
+        return ignored("unfurl");
+    }
+    let Some(place) = place(event, message, context) else {
+        return untranslated("a change without a channel");
+    };
+    let Some(mut edited) = inbound_message(message, place, context) else {
+        return untranslated("a change without a readable ts");
+    };
+    // A bot's update shows no edit mark; the change's own ts is as good.
+    edited.edit_marker = edited.edit_marker.or_else(|| event.ts.clone());
+    Event::Edited(edited)
+}
+
+/// Whether a person changed what the message says. Without the message as it was, its reader must
+/// compare.
+fn is_real_edit(message: &SlackEvent, previous: Option<&SlackEvent>) -> bool {
+    let Some(previous) = previous else {
+        return true;
+    };
+    edit_marker(message) != edit_marker(previous)
+        || full_text(message) != full_text(previous)
+        || !message
+            .files
+            .iter()
+            .map(|it| &*it.id)
+            .eq(previous.files.iter().map(|it| &*it.id))
+}
+
+fn edit_marker(message: &SlackEvent) -> Option<String> {
+    message
+        .edited
+        .as_ref()
+        .and_then(|edited| edited.ts.0.clone())
+}
+
+fn deleted(event: &SlackEvent, context: &Context<'_>) -> Event {
+    let previous = event.previous_message.as_deref();
+    let message_id = event
+        .deleted_ts
+        .clone()
+        .or_else(|| previous.and_then(|previous| previous.ts.0.clone()));
+    match (place(event, previous.unwrap_or(event), context), message_id) {
+        (Some(place), Some(message_id)) => Event::Deleted { place, message_id },
+        _ => untranslated("a delete without a channel or a ts"),
+    }
+}
+
+/// The placeholder of a deleted message that has replies.
+fn gone(event: &SlackEvent, message: &SlackEvent, context: &Context<'_>) -> Event {
+    match (place(event, message, context), message.ts.clone()) {
+        (Some(place), Some(message_id)) => Event::Deleted { place, message_id },
+        _ => untranslated("a tombstone without a channel or a ts"),
+    }
+}
+
+fn other_event(kind: &str, event: &SlackEvent, context: &Context<'_>) -> Event {
+    match kind {
+        "reaction_added" | "reaction_removed" => ignored("reaction"),
+        "member_joined_channel" => membership(event, context, true),
+        "member_left_channel" => membership(event, context, false),
+        "channel_unarchive" | "group_unarchive" => presence(event, context, true),
+        "channel_left" | "group_left" | "channel_archive" | "group_archive" | "channel_deleted"
+        | "group_deleted" => presence(event, context, false),
+        "channel_rename" | "group_rename" => chat_changed(event, context, None),
+        "channel_shared" | "channel_unshared" => shared(event, context, kind == "channel_shared"),
+        "channel_id_changed" => chat_moved(event),
+        "user_change" | "user_profile_changed" => person_changed(event, context),
+        "tokens_revoked" => tokens_revoked(event, context),
+        "app_uninstalled" => Event::AccountLost {
+            reason: kind.to_owned(),
+        },
+        "app_home_opened"
+        | "app_context_changed"
+        | "assistant_thread_started"
+        | "assistant_thread_context_changed"
+        | "agent_session_stopped"
+        | "agent_session_title_changed"
+        | "channel_created"
+        | "channel_history_changed"
+        | "file_change"
+        | "file_created"
+        | "file_deleted"
+        | "file_shared"
+        | "file_public"
+        | "im_created"
+        | "pin_added"
+        | "pin_removed"
+        | "team_join"
+        | "user_typing" => ignored("service"),
+        "" => untranslated("an event without a type"),
+        _ => untranslated("an event of an unknown type"),
+    }
+}
+
+/// A member came or went; only our own coming and going matters.
+fn membership(event: &SlackEvent, context: &Context<'_>, present: bool) -> Event {
+    if is_own(event, context) {
+        presence(event, context, present)
+    } else {
+        ignored("service")
+    }
+}
+
+fn presence(event: &SlackEvent, context: &Context<'_>, present: bool) -> Event {
+    match place(event, &SlackEvent::default(), context) {
+        Some(place) => Event::Membership { place, present },
+        None => untranslated("a membership without a channel"),
+    }
+}
+
+fn chat_changed(event: &SlackEvent, context: &Context<'_>, kind: Option<ChatKind>) -> Event {
+    let Some(mut place) = place(event, &SlackEvent::default(), context) else {
+        return untranslated("a changed chat without a channel");
+    };
+    place.kind = kind.or(place.kind);
+    place.title = place.title.or_else(|| text::name(event.name.as_deref()));
+    Event::ChatChanged { place }
+}
+
+fn shared(event: &SlackEvent, context: &Context<'_>, is_shared: bool) -> Event {
+    match chat_changed(event, context, None) {
+        Event::ChatChanged { place } => Event::ChatChanged {
+            place: Place { is_shared, ..place },
+        },
+        other => other,
+    }
+}
+
+fn chat_moved(event: &SlackEvent) -> Event {
+    match (event.old_channel_id.clone(), event.new_channel_id.clone()) {
+        (Some(from_chat), Some(to_chat)) => Event::ChatMoved { from_chat, to_chat },
+        _ => untranslated("a changed channel id without both ids"),
+    }
+}
+
+fn person_changed(event: &SlackEvent, context: &Context<'_>) -> Event {
+    let Some(IdOr::Object(user)) = event.user.as_ref() else {
+        return untranslated("a changed user without the user");
+    };
+    match user_sender(user, context) {
+        Some(sender) => Event::PersonChanged { sender },
+        None => untranslated("a changed user without an id"),
+    }
+}
+
+/// Only the bot's own token matters; users may revoke theirs.
+fn tokens_revoked(event: &SlackEvent, context: &Context<'_>) -> Event {
+    let is_ours = event
+        .tokens
+        .as_ref()
+        .is_none_or(|tokens| tokens.bot.iter().any(|user| context.identity.is_self(user)));
+    if is_ours {
+        Event::AccountLost {
+            reason: "tokens_revoked".to_owned(),
+        }
+    } else {
+        ignored("service")
+    }
+}
+
+fn slash_command(payload: &str, identity: &Identity) -> Event {
+    let Ok(payload) = serde_json::from_str::<SlashPayload>(payload) else {
+        return untranslated("the command is not an object");
+    };
+    let context = Context {
+        identity,
+        enterprise: payload.enterprise_id.as_deref(),
+        is_shared: None,
+    };
+    let (Some(id), Some(chat), Some(user), Some(name)) = (
+        payload.trigger_id.clone(),
+        payload.channel_id.clone(),
+        payload.user_id.clone(),
+        payload.command.clone(),
+    ) else {
+        return untranslated("a command without its ids");
+    };
+    let (kind, title) = named_chat(payload.channel_name.as_deref());
+    Event::Command(Command {
+        id,
+        place: Place {
+            chat,
+            kind,
+            title,
+            ..Place::default()
+        },
+        sender: Sender {
+            id: user,
+            display_name: None,
+            username: text::name(payload.user_name.as_deref()),
+            kind: SenderKind::Person,
+            is_stranger: context.is_stranger(payload.team_id.as_deref()),
+        },
+        name,
+        text: text::neutral(payload.text.as_deref().unwrap_or_default()),
+    })
+}
+
+/// What the channel name of a command says; Slack names chats without a name by their kind.
+fn named_chat(name: Option<&str>) -> (Option<ChatKind>, Option<String>) {
+    match name {
+        Some("directmessage") => (Some(ChatKind::Direct), None),
+        Some("privategroup") => (Some(ChatKind::Private), None),
+        Some(name) if name.starts_with("mpdm-") => (Some(ChatKind::GroupDirect), None),
+        name => (None, text::name(name)),
+    }
+}
+
+fn interactive(payload: &str, identity: &Identity) -> Event {
+    let Ok(payload) = serde_json::from_str::<InteractivePayload>(payload) else {
+        return untranslated("the interaction is not an object");
+    };
+    let context = Context {
+        identity,
+        enterprise: None,
+        is_shared: None,
+    };
+    let sender = payload
+        .user
+        .as_ref()
+        .and_then(|user| user_sender(user, &context));
+    // Closing a modal and asking for options carry no trigger: nothing happened.
+    let (Some(id), Some(sender)) = (payload.trigger_id.clone(), sender) else {
+        return ignored("interaction");
+    };
+    Event::Interaction {
+        id,
+        place: interaction_place(&payload),
+        sender,
+        data: interaction_data(&payload),
+    }
+}
+
+fn interaction_place(payload: &InteractivePayload) -> Option<Place> {
+    let container = payload.container.as_ref();
+    let channel = payload.channel.as_ref();
+    let chat = channel
+        .and_then(|channel| channel.id.0.clone())
+        .or_else(|| container.and_then(|container| container.channel_id.0.clone()))?;
+    let (kind, title) = named_chat(channel.and_then(|channel| channel.name.as_deref()));
+    Some(Place {
+        chat,
+        kind,
+        title,
+        thread: container.and_then(|container| container.thread_ts.0.clone()),
+        ..Place::default()
+    })
+}
+
+fn interaction_data(payload: &InteractivePayload) -> String {
+    let data = match payload.actions.first() {
+        Some(action) => {
+            let id = action.action_id.as_deref().unwrap_or_default();
+            let value = action.value.as_deref().unwrap_or_default();
+            format!("{id}={value}")
+        }
+        None => {
+            let view = payload
+                .view
+                .as_ref()
+                .and_then(|view| view.callback_id.0.clone());
+            payload.callback_id.0.clone().or(view).unwrap_or_default()
+        }
+    };
+    neutral_text(&data)
+}
+
+fn user_sender(user: &UserObject, context: &Context<'_>) -> Option<Sender> {
+    let id = user.id.clone()?;
+    let is_bot = *user.is_bot == Some(true) || id == SLACKBOT;
+    Some(Sender {
+        id,
+        display_name: user.display_name(),
+        username: text::name(user.name.as_deref()).or_else(|| text::name(user.username.as_deref())),
+        kind: if is_bot {
+            SenderKind::Bot
+        } else {
+            SenderKind::Person
+        },
+        is_stranger: context.is_stranger(user.team_id.as_deref()),
+    })
+}
+
+fn is_own(event: &SlackEvent, context: &Context<'_>) -> bool {
+    let ids = [event.user_id(), event.bot_id.as_deref()];
+    ids.into_iter()
+        .flatten()
+        .any(|id| context.identity.is_self(id))
+}
+
+/// Where `message` is, told by the event around it.
+fn place(event: &SlackEvent, message: &SlackEvent, context: &Context<'_>) -> Option<Place> {
+    let chat = event.channel_id()?.to_owned();
+    let (mut kind, mut title) = (chat_kind(event.channel_type.as_deref(), &chat), None);
+    if let Some(IdOr::Object(channel)) = event.channel.as_ref() {
+        title = text::name(channel.name.as_deref());
+        kind = kind.or((*channel.is_mpim == Some(true)).then_some(ChatKind::GroupDirect));
+    }
+    Some(Place {
+        chat,
+        kind,
+        title,
+        thread: message
+            .thread_ts
+            .clone()
+            .filter(|thread| !thread.is_empty()),
+        topic: None,
+        topic_title: None,
+        is_shared: context.is_shared == Some(true),
+    })
+}
+
+/// The kind by `channel_type`. Of the ids, only a direct message's `D` says anything.
+fn chat_kind(channel_type: Option<&str>, chat: &str) -> Option<ChatKind> {
+    match channel_type {
+        Some("im" | "app_home") => Some(ChatKind::Direct),
+        Some("mpim") => Some(ChatKind::GroupDirect),
+        Some("group") => Some(ChatKind::Private),
+        Some("channel" | "C") => Some(ChatKind::Public),
+        _ => chat.starts_with('D').then_some(ChatKind::Direct),
+    }
+}
+
+fn inbound_message(
+    message: &SlackEvent,
+    place: Place,
+    context: &Context<'_>,
+) -> Option<InboundMessage> {
+    let message_id = message.ts.clone()?;
+    let (sent_at_ms, ordinal) = time_of(&message_id)?;
+    let text = full_text(message);
+    let mentions = mentions(message, &text);
+    Some(InboundMessage {
+        place,
+        message_id,
+        sender: sender(message, context),
+        mentions_bot: mentions.iter().any(|id| context.identity.is_self(id)),
+        text,
+        mentions,
+        command: None,
+        reply_to: None,
+        attachments: message.files.iter().map(attachment).collect(),
+        album: None,
+        sent_at_ms,
+        ordinal,
+        edit_marker: edit_marker(message),
+    })
+}
+
+/// A Slack `ts` as milliseconds and its six-digit fraction; `None` if it is none.
+///
+/// Never through a float: sixteen digits do not fit one.
+pub(super) fn time_of(ts: &str) -> Option<(i64, i64)> {
+    let (seconds, fraction) = ts.split_once('.').unwrap_or((ts, ""));
+    let is_number = |text: &str| text.chars().all(|c| c.is_ascii_digit());
+    if seconds.is_empty() || fraction.len() > 6 || !is_number(seconds) || !is_number(fraction) {
+        return None;
+    }
+    let micros: i64 = format!("{fraction:0<6}").parse().ok()?;
+    let seconds: i64 = seconds.parse().ok()?;
+    Some((
+        seconds.checked_mul(1_000)?.checked_add(micros / 1_000)?,
+        micros,
+    ))
+}
+
+fn sender(message: &SlackEvent, context: &Context<'_>) -> Sender {
+    let profile = message.user_profile.as_ref();
+    let bot_name = message
+        .bot_profile
+        .as_ref()
+        .and_then(|bot| text::name(bot.name.as_deref()));
+    let team = [&message.user_team, &message.source_team, &message.team];
+    let team = team.into_iter().find_map(|team| team.as_deref());
+    Sender {
+        id: message
+            .user_id()
+            .or(message.bot_id.as_deref())
+            .unwrap_or(SLACK_ITSELF)
+            .to_owned(),
+        display_name: text::name(message.username.as_deref())
+            .or_else(|| profile.and_then(UserProfile::display_name))
+            .or(bot_name),
+        username: profile.and_then(|profile| text::name(profile.name.as_deref())),
+        kind: sender_kind(message),
+        is_stranger: context.is_stranger(team.or_else(|| profile?.team.as_deref())),
+    }
+}
+
+fn sender_kind(message: &SlackEvent) -> SenderKind {
+    let is_bot_message = message.subtype.as_deref() == Some("bot_message");
+    match message.user_id() {
+        _ if message.bot_id.is_some() || is_bot_message => SenderKind::Bot,
+        Some(SLACKBOT) => SenderKind::Bot,
+        Some(SLACK_ITSELF) | None => SenderKind::System,
+        Some(_) => SenderKind::Person,
+    }
+}
+
+/// Whom the text mentions, and whom only its blocks do.
+fn mentions(message: &SlackEvent, text: &str) -> Vec<String> {
+    let mut mentions = Vec::new();
+    for id in mentioned_ids(text)
+        .into_iter()
+        .chain(text::block_mentions(&message.blocks))
+    {
+        if !mentions.contains(&id) {
+            mentions.push(id);
+        }
+    }
+    mentions
+}
+
+/// What the message says: its files in brackets, its text or blocks, and what it forwards.
+fn full_text(message: &SlackEvent) -> String {
+    let mut own = text::neutral(message.text.as_deref().unwrap_or_default());
+    if own.trim().is_empty() {
+        own = text::from_blocks(&message.blocks);
+    }
+    if message.subtype.as_deref() == Some("me_message") && !own.trim().is_empty() {
+        own = format!("_{}_", own.trim());
+    }
+    let has_text = !own.trim().is_empty() || !message.files.is_empty();
+    let attached = text::from_attachments(&message.attachments, has_text);
+    let files = message.files.iter().map(file_label);
+    let head = files
+        .chain(std::iter::once(own))
+        .filter(|it| !it.is_empty());
+    let head = head.collect::<Vec<_>>().join(" ");
+    match (head.is_empty(), attached.is_empty()) {
+        (_, true) => head,
+        (true, false) => attached,
+        (false, false) => format!("{head}\n{attached}"),
+    }
+}
+
+/// `photo`, `video`, `voice`, `audio` or `file`.
+fn file_kind(file: &File) -> &'static str {
+    let mime_type = file.mimetype.as_deref().unwrap_or_default();
+    match mime_type.split('/').next() {
+        _ if file.subtype.as_deref() == Some("slack_audio") => "voice",
+        Some("image") => "photo",
+        Some("video") => "video",
+        Some("audio") => "audio",
+        _ => "file",
+    }
+}
+
+fn file_label(file: &File) -> String {
+    let kind = file_kind(file);
+    let duration = file.duration_ms.map(|ms| ms / 1_000);
+    match (kind, duration, file_name(file)) {
+        ("photo", _, _) => "[photo]".to_owned(),
+        ("voice" | "video", Some(seconds), _) => {
+            format!("[{kind} {}:{:02}]", seconds / 60, seconds % 60)
+        }
+        (_, _, Some(name)) => format!("[{kind} {name}]"),
+        _ => format!("[{kind}]"),
+    }
+}
+
+fn file_name(file: &File) -> Option<String> {
+    text::name(file.name.as_deref())
+        .or_else(|| text::name(file.title.as_deref()))
+        .map(|name| name.replace(['\n', '\r'], " "))
+}
+
+fn attachment(file: &File) -> Attachment {
+    Attachment {
+        kind: file_kind(file).to_owned(),
+        file_id: file.id.0.clone(),
+        name: file_name(file),
+        mime_type: file.mimetype.0.clone(),
+        size_bytes: *file.size,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ts_is_never_a_float() {
+        let table = [
+            ("1763712000.000100", Some((1_763_712_000_000, 100))),
+            ("1763712000.123456", Some((1_763_712_000_123, 123_456))),
+            ("9.2", Some((9_200, 200_000))),
+            ("1763712000", Some((1_763_712_000_000, 0))),
+            ("", None),
+            (".1", None),
+            ("1.1234567", None),
+            ("-1.0", None),
+            ("1e3", None),
+            ("99999999999999999999.000100", None),
+        ];
+        for (ts, expected) in table {
+            assert_eq!(time_of(ts), expected, "{ts}");
+        }
+    }
+}
