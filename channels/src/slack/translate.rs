@@ -213,13 +213,16 @@ fn changed(event: &SlackEvent, context: &Context<'_>) -> Event {
     let Some(mut edited) = inbound_message(message, place, context) else {
         return untranslated("a change without a readable ts");
     };
-    // A bot's update shows no edit mark; the change's own ts is as good.
-    edited.edit_marker = edited.edit_marker.or_else(|| event.ts.clone());
+    // A bot's update leaves the edit mark as it was; the change's own ts is as good.
+    let previous = event.previous_message.as_deref();
+    if previous.is_some_and(|previous| edit_marker(previous) == edited.edit_marker) {
+        edited.edit_marker = event.ts.clone();
+    }
     Event::Edited(edited)
 }
 
-/// Whether a person changed what the message says. Without the message as it was, its reader must
-/// compare.
+/// Whether somebody changed what the message says. Without the message as it was, whoever stored it
+/// must compare; an edit without a marker says so.
 fn is_real_edit(message: &SlackEvent, previous: Option<&SlackEvent>) -> bool {
     let Some(previous) = previous else {
         return true;

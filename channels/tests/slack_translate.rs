@@ -1,0 +1,258 @@
+//! Real-shaped Slack payloads, and what they become.
+#![cfg(feature = "slack")]
+#![allow(clippy::unwrap_used)]
+
+use serde_json::{Value, json};
+use vocative_channels::envelope::{Envelope, Event, InboundMessage, Place, Sender};
+use vocative_channels::identity::{Identity, Platform};
+use vocative_channels::markup::replace_mentions;
+use vocative_channels::slack::{Delivery, translate};
+
+fn identity(account: &str, user_id: &str, bot_id: &str) -> Identity {
+    Identity {
+        platform: Platform::Slack,
+        account: account.to_owned(),
+        account_name: "Acme".to_owned(),
+        user_id: user_id.to_owned(),
+        other_ids: vec![bot_id.to_owned()],
+        username: Some("vocative".to_owned()),
+        display_name: "vocative".to_owned(),
+        warnings: vec![],
+    }
+}
+
+fn translated(kind: &str, payload: &str, identity: &Identity) -> Envelope {
+    let delivery = Delivery {
+        channel: "slack_acme",
+        kind,
+        envelope_id: "e-1",
+        payload,
+        received_at_ms: 1_763_712_345_678,
+    };
+    translate(&delivery, identity)
+}
+
+/// One line per event: every field that is not empty.
+fn shown(event: &Event) -> String {
+    match event {
+        Event::Posted(message) => format!("Posted {}", shown_message(message)),
+        Event::Edited(message) => format!("Edited {}", shown_message(message)),
+        Event::Deleted { place, message_id } => {
+            format!("Deleted {message_id} in {}", shown_place(place))
+        }
+        Event::OwnPost {
+            place,
+            message_id,
+            marker,
+        } => {
+            format!(
+                "OwnPost {message_id} marker={marker:?} in {}",
+                shown_place(place)
+            )
+        }
+        Event::Command(command) => format!(
+            "Command {} {} {:?} by {} in {}",
+            command.id,
+            command.name,
+            braced(&command.text),
+            shown_sender(&command.sender),
+            shown_place(&command.place)
+        ),
+        Event::Interaction {
+            id,
+            place,
+            sender,
+            data,
+        } => format!(
+            "Interaction {id} {data:?} by {} in {}",
+            shown_sender(sender),
+            place.as_ref().map_or("nowhere".to_owned(), shown_place)
+        ),
+        Event::ChatChanged { place } => format!("ChatChanged {}", shown_place(place)),
+        Event::Membership { place, present } => {
+            format!("Membership {present} in {}", shown_place(place))
+        }
+        Event::PersonChanged { sender } => format!("PersonChanged {}", shown_sender(sender)),
+        other => format!("{other:?}"),
+    }
+}
+
+fn braced(text: &str) -> String {
+    replace_mentions(text, |id| format!("{{{id}}}"))
+}
+
+fn shown_message(message: &InboundMessage) -> String {
+    let mut shown = format!(
+        "{} at {}+{} by {} in {}: {:?}",
+        message.message_id,
+        message.sent_at_ms,
+        message.ordinal,
+        shown_sender(&message.sender),
+        shown_place(&message.place),
+        braced(&message.text)
+    );
+    if !message.mentions.is_empty() {
+        shown += &format!(" mentions={:?}", message.mentions);
+    }
+    if message.mentions_bot {
+        shown += " mentions_bot";
+    }
+    if let Some(marker) = &message.edit_marker {
+        shown += &format!(" edit={marker}");
+    }
+    for file in &message.attachments {
+        shown += &format!(
+            "\n    {} {:?} {:?} {:?} {:?}",
+            file.kind, file.file_id, file.name, file.mime_type, file.size_bytes
+        );
+    }
+    let never = (&message.command, &message.reply_to, &message.album);
+    assert_eq!(never, (&None, &None, &None));
+    shown
+}
+
+fn shown_place(place: &Place) -> String {
+    let mut shown = format!("{} {:?}", place.chat, place.kind);
+    if let Some(title) = &place.title {
+        shown += &format!(" #{title}");
+    }
+    if let Some(thread) = &place.thread {
+        shown += &format!(" thread={thread}");
+    }
+    if place.is_shared {
+        shown += " shared";
+    }
+    assert_eq!((&place.topic, &place.topic_title), (&None, &None));
+    shown
+}
+
+fn shown_sender(sender: &Sender) -> String {
+    let mut shown = format!("{} {:?}", sender.id, sender.kind);
+    for (name, value) in [("name", &sender.display_name), ("handle", &sender.username)] {
+        if let Some(value) = value {
+            shown += &format!(" {name}={value:?}");
+        }
+    }
+    if sender.is_stranger {
+        shown += " stranger";
+    }
+    shown
+}
+
+#[test]
+fn every_payload_becomes_the_event_it_is() {
+    let cases: Vec<Value> =
+        serde_json::from_str(include_str!("fixtures/slack/payloads.json")).unwrap();
+    let identity = identity("T0AAAAAAA", "U0BOT0001", "B0BOT0001");
+    let mut table = String::new();
+    for case in &cases {
+        let payload = case["payload"].to_string();
+        let envelope = translated(case["type"].as_str().unwrap(), &payload, &identity);
+        let line = format!(
+            "{}\n  {}\n",
+            case["name"].as_str().unwrap(),
+            shown(&envelope.event)
+        );
+        table += &line;
+        let expected = Envelope {
+            channel: "slack_acme".to_owned(),
+            platform: Platform::Slack,
+            account: "T0AAAAAAA".to_owned(),
+            delivery_id: "e-1".to_owned(),
+            received_at_ms: 1_763_712_345_678,
+            event: envelope.event.clone(),
+            raw: payload,
+        };
+        assert_eq!(envelope, expected);
+    }
+    insta::assert_snapshot!("slack_payloads", table);
+}
+
+#[test]
+fn the_golden_events_are_heard() {
+    let cases: Vec<Value> =
+        serde_json::from_str(include_str!("fixtures/slack/golden_events.json")).unwrap();
+    let identity = identity("T1", "UBOT", "BBOT");
+    let mut table = String::new();
+    for case in &cases {
+        let payload = json!({"type": "event_callback", "team_id": "T1", "event": case["event"]});
+        let envelope = translated("events_api", &payload.to_string(), &identity);
+        table += &format!(
+            "{}\n  {}\n",
+            case["name"].as_str().unwrap(),
+            shown(&envelope.event)
+        );
+    }
+    insta::assert_snapshot!("slack_golden_events", table);
+}
+
+#[test]
+fn message_and_app_mention_of_one_post_have_one_identity() {
+    let identity = identity("T1", "UBOT", "BBOT");
+    let event = |kind: &str| {
+        let event = json!({"type": kind, "user": "U1", "text": "<@UBOT> hi", "channel": "C1", "ts": "1763712000.000100"});
+        let payload = json!({"type": "event_callback", "event": event}).to_string();
+        match translated("events_api", &payload, &identity).event {
+            Event::Posted(message) => message,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(event("message"), event("app_mention"));
+}
+
+/// Whatever stands where: no panic, and the envelope keeps its raw payload.
+#[test]
+fn any_value_in_any_place_is_survived() {
+    let cases: Vec<Value> =
+        serde_json::from_str(include_str!("fixtures/slack/payloads.json")).unwrap();
+    let identity = identity("T0AAAAAAA", "U0BOT0001", "B0BOT0001");
+    let oddities = [
+        json!(null),
+        json!(1),
+        json!(-1.5),
+        json!(""),
+        json!("\u{FFF9}x<"),
+        json!([]),
+        json!({}),
+        json!([[1]]),
+        json!(true),
+    ];
+    let mut translated_count = 0;
+    for case in &cases {
+        let kind = case["type"].as_str().unwrap();
+        for path in paths(&case["payload"]) {
+            for oddity in &oddities {
+                let mut payload = case["payload"].clone();
+                *payload.pointer_mut(&path).unwrap() = oddity.clone();
+                let payload = payload.to_string();
+                assert_eq!(translated(kind, &payload, &identity).raw, payload);
+                translated_count += 1;
+            }
+        }
+    }
+    assert!(translated_count > 5_000, "{translated_count}");
+}
+
+fn paths(value: &Value) -> Vec<String> {
+    let inner: Vec<(String, &Value)> = match value {
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| (name.clone(), value))
+            .collect(),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .map(|(n, value)| (n.to_string(), value))
+            .collect(),
+        _ => vec![],
+    };
+    let mut all = vec![String::new()];
+    for (name, value) in inner {
+        all.extend(
+            paths(value)
+                .into_iter()
+                .map(|path| format!("/{name}{path}")),
+        );
+    }
+    all
+}
