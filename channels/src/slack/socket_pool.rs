@@ -109,11 +109,10 @@ impl Shared {
     fn count(&self, change: isize) {
         let mut live = lock(&self.live);
         *live = live.saturating_add_signed(change);
-        if *live > 0 {
-            let connections = *live;
-            self.reporter
-                .state(ConnectionState::Connected { connections });
-        }
+        self.reporter.state(match *live {
+            0 => ConnectionState::Connecting,
+            connections => ConnectionState::Connected { connections },
+        });
     }
 
     /// Tells of a slot without a connection, unless another slot has one.
