@@ -279,6 +279,21 @@ async fn a_socket_that_does_not_say_hello_is_given_up() {
 }
 
 #[tokio::test]
+async fn a_handshake_that_must_wait_waits_as_long_as_it_is_told() {
+    let mut stage = Stage::new(|_| {}).await;
+    let (mut stream, _) = stage.sockets.accept().await.unwrap();
+    let answer = "HTTP/1.1 429 Too Many Requests\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n";
+    stream.write_all(answer.as_bytes()).await.unwrap();
+    assert_eq!(
+        stage.reason().await,
+        "the websocket handshake must wait 1000 ms"
+    );
+    drop(stream);
+    drop(stage.greeted().await);
+    stage.end().await;
+}
+
+#[tokio::test]
 async fn a_socket_on_which_nothing_is_heard_is_given_up() {
     let quiet = |timings: &mut SocketTimings| {
         timings.idle_ms = 100;

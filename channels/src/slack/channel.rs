@@ -85,7 +85,7 @@ impl SlackChannel {
 
 impl Channel for SlackChannel {
     fn identify(&self) -> BoxFuture<'_, Result<Identity, ChannelError>> {
-        Box::pin(identify(&self.api))
+        Box::pin(async { sign_in(&self.api).await.map(|(identity, _)| identity) })
     }
 
     fn inbound(&self, identity: &Identity) -> Box<dyn Inbound> {
@@ -125,8 +125,8 @@ impl Channel for SlackChannel {
     }
 }
 
-/// Asks `auth.test` who we are.
-pub(super) async fn identify(api: &Api) -> Result<Identity, ChannelError> {
+/// Asks `auth.test` who we are, and which scopes the token has if Slack says so.
+pub(super) async fn sign_in(api: &Api) -> Result<(Identity, Option<Vec<String>>), ChannelError> {
     let operation = "auth.test";
     let Granted { answer, scopes } = api.call(operation, Token::Bot, &[]).await?;
     let warnings = warnings(scopes.as_deref(), answer.bot_id.is_some());
@@ -141,7 +141,7 @@ pub(super) async fn identify(api: &Api) -> Result<Identity, ChannelError> {
         Some(IdOr::Id(name)) => text::name(Some(name)),
         _ => None,
     };
-    Ok(Identity {
+    let identity = Identity {
         platform: Platform::Slack,
         account_name: text::name(answer.team.as_deref()).unwrap_or_else(|| account.clone()),
         account,
@@ -150,7 +150,8 @@ pub(super) async fn identify(api: &Api) -> Result<Identity, ChannelError> {
         other_ids: answer.bot_id.0.into_iter().collect(),
         username,
         warnings,
-    })
+    };
+    Ok((identity, scopes))
 }
 
 /// The required scopes that are not granted; `None` if Slack did not say which are.

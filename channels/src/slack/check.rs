@@ -5,8 +5,8 @@ use secrecy::ExposeSecret as _;
 use crate::channel::{Finding, FindingLevel};
 use crate::error::ChannelError;
 
-use super::api::{Api, Token};
-use super::channel::{SlackSettings, identify, missing_scopes};
+use super::api::Api;
+use super::channel::{SlackSettings, missing_scopes, sign_in};
 use super::socket::{self, Failure};
 
 /// Runs the checks, one finding each.
@@ -46,8 +46,8 @@ fn token_forms(settings: &SlackSettings) -> Vec<Finding> {
 }
 
 async fn account(api: &Api) -> Vec<Finding> {
-    let identity = match identify(api).await {
-        Ok(identity) => identity,
+    let (identity, scopes) = match sign_in(api).await {
+        Ok(signed_in) => signed_in,
         Err(error) => return vec![finding(FindingLevel::Problem, advice(&error, "bot_token"))],
     };
     let hello = format!(
@@ -55,11 +55,7 @@ async fn account(api: &Api) -> Vec<Finding> {
         identity.account_name, identity.display_name
     );
     let mut findings = vec![finding(FindingLevel::Fine, hello)];
-    let granted = api.call("auth.test", Token::Bot, &[]).await;
-    let missing = granted
-        .ok()
-        .and_then(|granted| missing_scopes(granted.scopes.as_deref()));
-    findings.push(match missing {
+    findings.push(match missing_scopes(scopes.as_deref()) {
         Some(missing) if missing.is_empty() => finding(FindingLevel::Fine, "all needed scopes are granted"),
         Some(missing) => finding(
             FindingLevel::Problem,

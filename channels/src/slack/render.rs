@@ -115,12 +115,9 @@ mod tests {
         let part = Part::plain("one two &lt;three&gt; four");
         let resplit = render_fallback(&part, Fallback::Resplit);
         assert!(resplit.len() > 1 && resplit.iter().all(|it| it.text.len() < part.text.len()));
-        assert_eq!(
-            render_fallback(&part, Fallback::WithoutThread),
-            [part.clone()]
-        );
+        assert_eq!(render_fallback(&part, Fallback::WithoutThread), vec![part]);
         let tiny = Part::plain("x");
-        assert_eq!(render_fallback(&tiny, Fallback::Resplit), [tiny.clone()]);
+        assert_eq!(render_fallback(&tiny, Fallback::Resplit), vec![tiny]);
     }
 
     proptest! {

@@ -160,7 +160,7 @@ pub(super) async fn open(api: &Api, timings: &SocketTimings) -> Result<Opened, F
     let (mut stream, _) = timeout(Duration::from_millis(timings.handshake_ms), handshake)
         .await
         .map_err(|_| lost("the websocket handshake took too long"))?
-        .map_err(|error| Failure::Lost(told(&error)))?;
+        .map_err(|error| refused(&error))?;
     let mut early = Vec::new();
     let wait = Duration::from_millis(timings.hello_ms);
     let hello = timeout(wait, hello(&mut stream, &mut early))
@@ -230,6 +230,19 @@ fn disconnected(reason: &str) -> Option<Failure> {
 
 fn lost(reason: &str) -> Failure {
     Failure::Lost(reason.to_owned())
+}
+
+/// A failed handshake; a server that wants to wait says for how long.
+fn refused(error: &WsError) -> Failure {
+    match error {
+        WsError::Http(response) if response.status().as_u16() == 429 => {
+            Failure::Refused(ChannelError::RetryAfter {
+                operation: "the websocket handshake",
+                wait_ms: crate::http::retry_after_ms(response.headers()),
+            })
+        }
+        error => Failure::Lost(told(error)),
+    }
 }
 
 /// An error of the websocket without its URL, which holds the ticket.
@@ -335,6 +348,9 @@ pub(super) async fn run_session(
         Ending::Asked => true,
         Ending::Failed(failure) => {
             let is_open = !matches!(failure, Failure::Lost(_));
+            if !is_open {
+                live.mute();
+            }
             let _ = reader.events.send(SessionEvent::Ended(failure)).await;
             is_open
         }

@@ -139,12 +139,17 @@ impl Live {
             self.shared.count(-1);
         }
     }
+
+    /// What is written to it would not arrive: acknowledgements go elsewhere.
+    pub(super) fn mute(&self) {
+        self.shared.acks.remove(self.id);
+    }
 }
 
 impl Drop for Live {
     fn drop(&mut self) {
         self.leave();
-        self.shared.acks.remove(self.id);
+        self.mute();
     }
 }
 
@@ -278,7 +283,8 @@ impl Slot {
             while self.sessions.len() >= SESSIONS_MAX {
                 let _ = self.sessions.join_next().await;
             }
-            match socket::open(&shared.api, &shared.timings).await {
+            // Boxed: a TLS handshake makes a large future.
+            match Box::pin(socket::open(&shared.api, &shared.timings)).await {
                 Ok(opened) => return self.start(opened),
                 Err(failure) => self.recover(failure).await,
             }
