@@ -449,6 +449,10 @@ async fn many_envelopes_are_in_flight_and_a_full_hand_stops_the_reading() {
         .seen
         .until("a full hand", |seen| storing(seen).0 == IN_FLIGHT_MAX)
         .await;
+    // Round trips on the same thread give a reader that does not stop all the time it needs.
+    for _ in 0..20 {
+        stage.channel.identify().await.unwrap();
+    }
     assert_eq!(stage.slack.acked_envelopes(), []);
     stage.seen.gate.add_permits(1);
     stage.seen.until_heard(count).await;
