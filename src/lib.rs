@@ -6,6 +6,7 @@
 
 pub mod admin;
 pub mod capture;
+pub mod cli;
 pub mod config;
 pub mod daemon;
 pub mod delivery;

@@ -140,6 +140,7 @@ impl Config {
             models: resolved.models,
             agents: resolved.agents,
             channels: resolved.channels,
+            file: file.map(|(path, _)| path.to_owned()),
             base_dir,
             effective: tree,
             origins,

@@ -36,6 +36,8 @@ pub struct Config {
     pub agents: BTreeMap<AgentName, Agent>,
     /// Channels by name, of all platforms.
     pub channels: BTreeMap<String, Channel>,
+    /// The file it was read from; none if there was none.
+    pub file: Option<PathBuf>,
     /// The folder that relative paths count from.
     pub(super) base_dir: PathBuf,
     /// The effective values as a tree, for `config show`.

@@ -1,0 +1,629 @@
+//! The command line: what can be asked, and the help that explains it.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::config::LogFormat;
+
+const EXAMPLES: &str = "\
+Examples:
+  vocative demo                                see it work, without any account
+  vocative config example > vocative.toml      make a configuration to start from
+  vocative check --live                        ask the platforms whether it will work
+  vocative run                                 serve, until Ctrl-C
+  vocative prompt acme/#general                see what the model would be sent
+
+Configuration: --config, else $VOCATIVE_CONFIG, else the first of ./vocative.toml,
+$XDG_CONFIG_HOME/vocative/vocative.toml and /etc/vocative/vocative.toml. A variable such as
+VOCATIVE_DAEMON__LOG_LEVEL=debug wins over the file.
+
+Exit codes:
+  0   all is well
+  1   it failed, or something needs a person
+  2   the command line is wrong
+  69  the daemon, a platform or a model can't be reached
+  77  a platform or a model refused the credentials
+  78  the configuration is wrong
+
+Results go to stdout, the log to stderr.";
+
+const DEMO_EXAMPLES: &str = "\
+Examples:
+  vocative demo
+  vocative demo --once                         exit 0 only if every answer came where it belongs
+  vocative demo --once --fault wrong-thread    must exit 1 and say what is missing";
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  vocative check
+  vocative check --live
+  vocative check --live --probe acme/C0123ABCD";
+
+const SANDBOX_EXAMPLES: &str = "\
+Examples:
+  vocative sandbox --slack-port 9001 --telegram-port 9002 --model-port 9003
+  vocative sandbox --self-check";
+
+const PROMPT_EXAMPLES: &str = "\
+Examples:
+  vocative prompt acme/#general
+  vocative prompt 0193 --agent iris --at 512 --stats
+  vocative prompt --transcript case.json --format json
+
+A conversation is named by the start of its id (see `vocative conversations list`), or by channel
+and chat: acme/#general, acme/C0123ABCD, home/-1001234567890.";
+
+const CONVERSATION_NAMES: &str = "\
+A conversation is named by the start of its id (see `vocative conversations list`), or by channel
+and chat: acme/#general, acme/C0123ABCD, home/-1001234567890.";
+
+/// A daemon that joins Slack workspaces and Telegram chats as a bot, remembers the room, and answers
+/// when it is addressed
+#[derive(Debug, Parser)]
+#[command(name = "vocative", version, after_long_help = EXAMPLES, max_term_width = 100)]
+pub struct Cli {
+    /// Options of every command.
+    #[command(flatten)]
+    pub global: GlobalArgs,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options of every command.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Options of every command")]
+pub struct GlobalArgs {
+    /// The configuration file
+    #[arg(short, long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Log more: once for debug, twice for trace
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, conflicts_with = "quiet")]
+    pub verbose: u8,
+    /// Log less: once for warnings, twice for errors only
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub quiet: u8,
+    /// How log lines look; wins over the configuration
+    #[arg(long, global = true, value_name = "FORMAT")]
+    pub log_format: Option<LogFormat>,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve the configured channels until stopped
+    ///
+    /// SIGTERM or Ctrl-C takes in nothing more, finishes the answers in progress (up to
+    /// daemon.drain_deadline_s) and ends; a second one ends at once. SIGHUP reads agents and aliases
+    /// again.
+    Run(RunArgs),
+    /// Show the daemon at work against a Slack and a Telegram of its own
+    ///
+    /// Plays a short scene in a Slack channel, a Slack direct message, a Telegram group and a
+    /// Telegram private chat, over real sockets, with the built-in offline model, and shows what was
+    /// said, stored and sent. Then you can type as a user: `#general @vocative hello`. Ctrl-C ends
+    /// it.
+    #[command(after_long_help = DEMO_EXAMPLES)]
+    Demo(DemoArgs),
+    /// Say whether the configuration will work, and what to fix
+    ///
+    /// Checks the configuration and that every secret is there, without touching the network. With
+    /// --live it also asks each platform: who the bot is, its scopes, that a socket opens, privacy
+    /// mode.
+    #[command(after_long_help = CHECK_EXAMPLES)]
+    Check(CheckArgs),
+    /// Say how the running daemon is doing
+    ///
+    /// Per channel: whether it is connected and when it last heard and stored something; what is
+    /// queued, waiting, held or given up. Exit code 1 if something needs a person, 69 if no daemon
+    /// runs.
+    Status(StatusArgs),
+    /// Run the loopback Slack, Telegram and model server for a bot of your own
+    ///
+    /// They speak the real protocols on this machine, refuse what the real ones refuse, and fail on
+    /// demand.
+    #[command(after_long_help = SANDBOX_EXAMPLES)]
+    Sandbox(SandboxArgs),
+    /// List conversations, or show one
+    #[command(subcommand)]
+    Conversations(ConversationsCommand),
+    /// Show exactly what the model would be sent
+    ///
+    /// Assembles the prompt for the newest turn (or the one at --at) and prints it with what was left
+    /// out and why. Nothing is sent and nothing is stored. With --transcript it does the same over a
+    /// JSON transcript, without a store or a configuration.
+    #[command(after_long_help = PROMPT_EXAMPLES)]
+    Prompt(PromptArgs),
+    /// Show the configuration in force, its schema, or an example
+    #[command(subcommand)]
+    Config(ConfigCommand),
+}
+
+/// What `vocative run` takes.
+#[derive(Debug, Args)]
+pub struct RunArgs {}
+
+/// What `vocative demo` takes.
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// End after the scene; exit 0 only if every expected answer was posted where it belongs
+    #[arg(long)]
+    pub once: bool,
+    /// Break something on purpose, to see that it is noticed
+    #[arg(long, value_name = "FAULT", requires = "once")]
+    pub fault: Option<Fault>,
+    /// Write every frame and request on the wire to this file
+    #[arg(long, value_name = "FILE")]
+    pub wire: Option<PathBuf>,
+}
+
+/// Something broken on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Fault {
+    /// One answer is never posted
+    DropAnswer,
+    /// The loopback Telegram sends no updates
+    MuteTelegram,
+    /// One answer goes into another thread
+    WrongThread,
+}
+
+/// What `vocative check` takes.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// Ask the platforms, too
+    #[arg(long)]
+    pub live: bool,
+    /// Post one line into this chat and wait to hear it, which proves that events are subscribed
+    #[arg(long, value_name = "CHANNEL/CHAT", requires = "live")]
+    pub probe: Option<String>,
+}
+
+/// What `vocative status` takes.
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// How to print it
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: TableFormat,
+}
+
+/// What `vocative sandbox` takes.
+#[derive(Debug, Args)]
+pub struct SandboxArgs {
+    /// Port of the loopback Slack; 0 = any free one
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub slack_port: u16,
+    /// Port of the loopback Telegram; 0 = any free one
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub telegram_port: u16,
+    /// Port of the scripted model server; 0 = any free one
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub model_port: u16,
+    /// Show what is refused, with the exact error of each, and end
+    #[arg(long)]
+    pub self_check: bool,
+}
+
+/// What `vocative conversations` can do.
+#[derive(Debug, Subcommand)]
+pub enum ConversationsCommand {
+    /// List conversations, the most recently active first
+    List(ListArgs),
+    /// Show the turns of one conversation, in the order of the room
+    #[command(after_long_help = CONVERSATION_NAMES)]
+    Show(ShowArgs),
+}
+
+/// What `vocative conversations list` takes.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Only those of this channel
+    #[arg(long, value_name = "NAME")]
+    pub channel: Option<String>,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value = "50")]
+    pub limit: NonZeroUsize,
+    /// How to print them
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: TableFormat,
+}
+
+/// What `vocative conversations show` takes.
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// Which one: the start of its id, or CHANNEL/CHAT
+    pub conversation: String,
+    /// Only the newest so many turns
+    #[arg(long, value_name = "N", default_value = "50")]
+    pub limit: NonZeroUsize,
+    /// How to print them
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: TableFormat,
+}
+
+/// What `vocative prompt` takes.
+#[derive(Debug, Args)]
+pub struct PromptArgs {
+    /// Which conversation: the start of its id, or CHANNEL/CHAT
+    #[arg(required_unless_present = "transcript", conflicts_with = "transcript")]
+    pub conversation: Option<String>,
+    /// For this agent, not for the one that the turn addresses
+    #[arg(long, value_name = "NAME", conflicts_with = "transcript")]
+    pub agent: Option<String>,
+    /// As if the turn with this seq were the newest
+    #[arg(long, value_name = "SEQ", conflicts_with = "transcript")]
+    pub at: Option<i64>,
+    /// Say how many rows were read, and what each part of the prompt costs
+    #[arg(long)]
+    pub stats: bool,
+    /// Read the conversation from this JSON file; `-` is stdin
+    #[arg(long, value_name = "FILE")]
+    pub transcript: Option<PathBuf>,
+    /// How to print it
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub format: TextFormat,
+}
+
+/// How tables are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum TableFormat {
+    /// For people
+    #[default]
+    Table,
+    /// For programs
+    Json,
+}
+
+/// How texts are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum TextFormat {
+    /// For people
+    #[default]
+    Text,
+    /// For programs
+    Json,
+}
+
+/// What `vocative config` can do.
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Print every value in force and where it came from; secrets only as references
+    Show,
+    /// Print the JSON schema of the configuration file
+    Schema,
+    /// Print an example file: explained, every setting with its default
+    Example,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    /// The long help of a command; the empty path is the program's.
+    fn help(path: &[&str]) -> String {
+        let mut root = Cli::command().term_width(100);
+        root.build();
+        let mut command = &mut root;
+        for name in path {
+            command = command
+                .find_subcommand_mut(name)
+                .expect("the tests name commands that exist");
+        }
+        let text = command.render_long_help().to_string();
+        text.lines()
+            .map(str::trim_end)
+            .fold(String::new(), |text, line| text + line + "\n")
+    }
+
+    #[test]
+    fn the_help_of_the_program() {
+        insta::assert_snapshot!(help(&[]), @r##"
+    A daemon that joins Slack workspaces and Telegram chats as a bot, remembers the room, and answers
+    when it is addressed
+
+    Usage: vocative [OPTIONS] <COMMAND>
+
+    Commands:
+      run            Serve the configured channels until stopped
+      demo           Show the daemon at work against a Slack and a Telegram of its own
+      check          Say whether the configuration will work, and what to fix
+      status         Say how the running daemon is doing
+      sandbox        Run the loopback Slack, Telegram and model server for a bot of your own
+      conversations  List conversations, or show one
+      prompt         Show exactly what the model would be sent
+      config         Show the configuration in force, its schema, or an example
+      help           Print this message or the help of the given subcommand(s)
+
+    Options:
+      -h, --help
+              Print help (see a summary with '-h')
+
+      -V, --version
+              Print version
+
+    Options of every command:
+      -c, --config <FILE>
+              The configuration file
+
+      -v, --verbose...
+              Log more: once for debug, twice for trace
+
+      -q, --quiet...
+              Log less: once for warnings, twice for errors only
+
+          --log-format <FORMAT>
+              How log lines look; wins over the configuration
+
+              Possible values:
+              - auto: Text; without time and colours under systemd
+              - text: Text with time
+              - json: One JSON object a line
+
+    Examples:
+      vocative demo                                see it work, without any account
+      vocative config example > vocative.toml      make a configuration to start from
+      vocative check --live                        ask the platforms whether it will work
+      vocative run                                 serve, until Ctrl-C
+      vocative prompt acme/#general                see what the model would be sent
+
+    Configuration: --config, else $VOCATIVE_CONFIG, else the first of ./vocative.toml,
+    $XDG_CONFIG_HOME/vocative/vocative.toml and /etc/vocative/vocative.toml. A variable such as
+    VOCATIVE_DAEMON__LOG_LEVEL=debug wins over the file.
+
+    Exit codes:
+      0   all is well
+      1   it failed, or something needs a person
+      2   the command line is wrong
+      69  the daemon, a platform or a model can't be reached
+      77  a platform or a model refused the credentials
+      78  the configuration is wrong
+
+    Results go to stdout, the log to stderr.
+    "##);
+    }
+
+    #[test]
+    fn the_help_of_demo() {
+        insta::assert_snapshot!(help(&["demo"]), @r##"
+    Show the daemon at work against a Slack and a Telegram of its own
+
+    Plays a short scene in a Slack channel, a Slack direct message, a Telegram group and a Telegram
+    private chat, over real sockets, with the built-in offline model, and shows what was said, stored
+    and sent. Then you can type as a user: `#general @vocative hello`. Ctrl-C ends it.
+
+    Usage: vocative demo [OPTIONS]
+
+    Options:
+          --once
+              End after the scene; exit 0 only if every expected answer was posted where it belongs
+
+          --fault <FAULT>
+              Break something on purpose, to see that it is noticed
+
+              Possible values:
+              - drop-answer:   One answer is never posted
+              - mute-telegram: The loopback Telegram sends no updates
+              - wrong-thread:  One answer goes into another thread
+
+          --wire <FILE>
+              Write every frame and request on the wire to this file
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Options of every command:
+      -c, --config <FILE>
+              The configuration file
+
+      -v, --verbose...
+              Log more: once for debug, twice for trace
+
+      -q, --quiet...
+              Log less: once for warnings, twice for errors only
+
+          --log-format <FORMAT>
+              How log lines look; wins over the configuration
+
+              Possible values:
+              - auto: Text; without time and colours under systemd
+              - text: Text with time
+              - json: One JSON object a line
+
+    Examples:
+      vocative demo
+      vocative demo --once                         exit 0 only if every answer came where it belongs
+      vocative demo --once --fault wrong-thread    must exit 1 and say what is missing
+    "##);
+    }
+
+    #[test]
+    fn the_help_of_check() {
+        insta::assert_snapshot!(help(&["check"]), @r##"
+    Say whether the configuration will work, and what to fix
+
+    Checks the configuration and that every secret is there, without touching the network. With --live
+    it also asks each platform: who the bot is, its scopes, that a socket opens, privacy mode.
+
+    Usage: vocative check [OPTIONS]
+
+    Options:
+          --live
+              Ask the platforms, too
+
+          --probe <CHANNEL/CHAT>
+              Post one line into this chat and wait to hear it, which proves that events are subscribed
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Options of every command:
+      -c, --config <FILE>
+              The configuration file
+
+      -v, --verbose...
+              Log more: once for debug, twice for trace
+
+      -q, --quiet...
+              Log less: once for warnings, twice for errors only
+
+          --log-format <FORMAT>
+              How log lines look; wins over the configuration
+
+              Possible values:
+              - auto: Text; without time and colours under systemd
+              - text: Text with time
+              - json: One JSON object a line
+
+    Examples:
+      vocative check
+      vocative check --live
+      vocative check --live --probe acme/C0123ABCD
+    "##);
+    }
+
+    #[test]
+    fn the_help_of_prompt() {
+        insta::assert_snapshot!(help(&["prompt"]), @r##"
+    Show exactly what the model would be sent
+
+    Assembles the prompt for the newest turn (or the one at --at) and prints it with what was left out
+    and why. Nothing is sent and nothing is stored. With --transcript it does the same over a JSON
+    transcript, without a store or a configuration.
+
+    Usage: vocative prompt [OPTIONS] [CONVERSATION]
+
+    Arguments:
+      [CONVERSATION]
+              Which conversation: the start of its id, or CHANNEL/CHAT
+
+    Options:
+          --agent <NAME>
+              For this agent, not for the one that the turn addresses
+
+          --at <SEQ>
+              As if the turn with this seq were the newest
+
+          --stats
+              Say how many rows were read, and what each part of the prompt costs
+
+          --transcript <FILE>
+              Read the conversation from this JSON file; `-` is stdin
+
+          --format <FORMAT>
+              How to print it
+
+              Possible values:
+              - text: For people
+              - json: For programs
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Options of every command:
+      -c, --config <FILE>
+              The configuration file
+
+      -v, --verbose...
+              Log more: once for debug, twice for trace
+
+      -q, --quiet...
+              Log less: once for warnings, twice for errors only
+
+          --log-format <FORMAT>
+              How log lines look; wins over the configuration
+
+              Possible values:
+              - auto: Text; without time and colours under systemd
+              - text: Text with time
+              - json: One JSON object a line
+
+    Examples:
+      vocative prompt acme/#general
+      vocative prompt 0193 --agent iris --at 512 --stats
+      vocative prompt --transcript case.json --format json
+
+    A conversation is named by the start of its id (see `vocative conversations list`), or by channel
+    and chat: acme/#general, acme/C0123ABCD, home/-1001234567890.
+    "##);
+    }
+
+    #[test]
+    fn the_help_of_conversations_show() {
+        insta::assert_snapshot!(help(&["conversations", "show"]), @r##"
+    Show the turns of one conversation, in the order of the room
+
+    Usage: vocative conversations show [OPTIONS] <CONVERSATION>
+
+    Arguments:
+      <CONVERSATION>
+              Which one: the start of its id, or CHANNEL/CHAT
+
+    Options:
+          --limit <N>
+              Only the newest so many turns
+
+              [default: 50]
+
+          --format <FORMAT>
+              How to print them
+
+              Possible values:
+              - table: For people
+              - json:  For programs
+
+              [default: table]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Options of every command:
+      -c, --config <FILE>
+              The configuration file
+
+      -v, --verbose...
+              Log more: once for debug, twice for trace
+
+      -q, --quiet...
+              Log less: once for warnings, twice for errors only
+
+          --log-format <FORMAT>
+              How log lines look; wins over the configuration
+
+              Possible values:
+              - auto: Text; without time and colours under systemd
+              - text: Text with time
+              - json: One JSON object a line
+
+    A conversation is named by the start of its id (see `vocative conversations list`), or by channel
+    and chat: acme/#general, acme/C0123ABCD, home/-1001234567890.
+    "##);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let cases = [
+            "vocative",
+            "vocative prompt",
+            "vocative prompt acme/#general --transcript x.json",
+            "vocative prompt --transcript x.json --at 3",
+            "vocative check --probe acme/C1",
+            "vocative demo --fault drop-answer",
+            "vocative run -v -q",
+            "vocative conversations list --limit 0",
+        ];
+        for case in cases {
+            assert!(Cli::try_parse_from(case.split(' ')).is_err(), "{case}");
+        }
+    }
+}

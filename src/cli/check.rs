@@ -1,0 +1,88 @@
+//! `vocative check`: whether the configuration will work, and what to fix.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use super::args::CheckArgs;
+use super::context::Context;
+use super::error::{CliError, Exit};
+use crate::config::{Agent, Channel, Config, PlatformSettings, Warning};
+
+/// Checks the configuration and its secrets; with `--live` the platforms, too.
+pub(super) async fn run(args: &CheckArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let (config, mut warnings) = context.load_config()?;
+    let (_secrets, about_secrets) = config.resolve_secrets(&context.environment)?;
+    warnings.extend(about_secrets);
+    context.print(&report(&config, &warnings))?;
+    if args.live {
+        return Err(CliError::NotBuilt("check --live"));
+    }
+    Ok(Exit::Ok.into())
+}
+
+fn report(config: &Config, warnings: &[Warning]) -> String {
+    let mut out = String::new();
+    let file = config.file.as_ref().map_or_else(
+        || "none (defaults and variables only)".to_owned(),
+        |file| file.display().to_string(),
+    );
+    let _ = writeln!(out, "configuration  {file}");
+    let _ = writeln!(out, "database       {}", config.daemon.data_dir.display());
+    for channel in config.channels.values() {
+        let _ = writeln!(out, "channel        {}", channel_line(config, channel));
+    }
+    for agent in config.agents.values() {
+        let _ = writeln!(out, "agent          {}", agent_line(config, agent));
+    }
+    for warning in warnings {
+        let _ = writeln!(out, "warning        {warning}");
+    }
+    let verdict = match (config.channels.is_empty(), warnings.len()) {
+        (true, _) => "The configuration is valid, but has no channel yet.",
+        (_, 0) => "The configuration is fine, and every secret is there.",
+        _ => "The configuration works, and every secret is there; see the warnings.",
+    };
+    let _ = writeln!(out, "\n{verdict}");
+    if !config.channels.is_empty() {
+        let _ = writeln!(
+            out,
+            "The platforms were not asked; `vocative check --live` does."
+        );
+    }
+    out
+}
+
+fn channel_line(config: &Config, channel: &Channel) -> String {
+    let platform = match channel.platform {
+        PlatformSettings::Slack(_) => "Slack",
+        PlatformSettings::Telegram(_) => "Telegram",
+    };
+    let agents: Vec<&str> = config
+        .agents_for_channel(channel)
+        .iter()
+        .map(|agent| agent.name.as_str())
+        .collect();
+    let agents = match agents.as_slice() {
+        [] => "nobody answers".to_owned(),
+        [only] => format!("{only} answers"),
+        [default, others @ ..] => {
+            format!("{default} answers, {} when named", others.join(", "))
+        }
+    };
+    format!("{} ({platform}): {agents}", channel.name)
+}
+
+fn agent_line(config: &Config, agent: &Agent) -> String {
+    let model = config.model_of(agent);
+    let served_by = if model.model.is_empty() {
+        model.provider.name().to_owned()
+    } else {
+        format!("{} of {}", model.model, model.provider.name())
+    };
+    format!(
+        "{}: goes by {}; model {} ({served_by})",
+        agent.name,
+        agent.names().join(", "),
+        model.name
+    )
+}

@@ -1,0 +1,22 @@
+//! `vocative config`: the configuration in force, its schema, an example.
+
+use std::process::ExitCode;
+
+use super::args::ConfigCommand;
+use super::context::Context;
+use super::error::{CliError, Exit};
+
+/// Prints what is asked for.
+pub(super) fn run(command: ConfigCommand, context: &Context) -> Result<ExitCode, CliError> {
+    let text = match command {
+        ConfigCommand::Show => context.load_config()?.0.show(),
+        ConfigCommand::Example => crate::config::example(),
+        ConfigCommand::Schema => {
+            let schema = serde_json::to_string_pretty(&crate::config::schema())
+                .map_err(|error| CliError::failed("the schema can't be written", error))?;
+            format!("{schema}\n")
+        }
+    };
+    context.print(&text)?;
+    Ok(Exit::Ok.into())
+}

@@ -1,0 +1,147 @@
+//! What a command can fail with, by what the person should do next; each has its exit code.
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use crate::config::ConfigError;
+
+/// A boxed cause.
+pub type Cause = Box<dyn Error + Send + Sync>;
+
+/// Exit codes that are documented in `--help`; the numbers over 2 are those of `sysexits.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// All is well.
+    Ok = 0,
+    /// It failed, or something needs a person.
+    Failed = 1,
+    /// The command line is wrong.
+    Usage = 2,
+    /// The daemon, a platform or a model can't be reached.
+    Unavailable = 69,
+    /// A platform or a model refused the credentials.
+    Refused = 77,
+    /// The configuration is wrong.
+    Config = 78,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The command line is wrong in a way that only the command can see.
+    #[error("{0}")]
+    Usage(String),
+    /// The daemon, a platform or a model can't be reached.
+    #[error("{what}")]
+    Unavailable {
+        /// What can't be reached.
+        what: String,
+        /// What to do.
+        advice: String,
+        /// Why.
+        #[source]
+        cause: Option<Cause>,
+    },
+    /// A platform or a model refused the credentials.
+    #[error("{what}")]
+    Refused {
+        /// Who refused what.
+        what: String,
+        /// What to do.
+        advice: String,
+        /// Why.
+        #[source]
+        cause: Option<Cause>,
+    },
+    /// Anything else.
+    #[error("{what}")]
+    Failed {
+        /// What failed.
+        what: String,
+        /// What to do, where that is known.
+        advice: Option<String>,
+        /// Why.
+        #[source]
+        cause: Option<Cause>,
+    },
+    /// The command is not built yet.
+    #[error("`vocative {0}` is not built yet")]
+    NotBuilt(&'static str),
+}
+
+impl CliError {
+    /// A failure with its cause and without advice.
+    pub(super) fn failed(what: impl Into<String>, cause: impl Into<Cause>) -> Self {
+        Self::Failed {
+            what: what.into(),
+            advice: None,
+            cause: Some(cause.into()),
+        }
+    }
+
+    /// Its exit code.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::Config(_) => Exit::Config,
+            Self::Usage(_) => Exit::Usage,
+            Self::Unavailable { .. } => Exit::Unavailable,
+            Self::Refused { .. } => Exit::Refused,
+            Self::Failed { .. } | Self::NotBuilt(_) => Exit::Failed,
+        }
+    }
+
+    fn advice(&self) -> Option<&str> {
+        match self {
+            Self::Unavailable { advice, .. } | Self::Refused { advice, .. } => Some(advice),
+            Self::Failed { advice, .. } => advice.as_deref(),
+            Self::Usage(_) => Some("`vocative --help` explains the commands"),
+            Self::Config(_) | Self::NotBuilt(_) => None,
+        }
+    }
+
+    /// The whole chain of causes, and what to do.
+    #[must_use]
+    pub fn report(&self) -> String {
+        let mut text = format!("error: {self}");
+        // A configuration error is shown as it is; its own text is all there is.
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            text.push_str(&format!("\n  because: {error}"));
+            cause = error.source();
+        }
+        if let Some(advice) = self.advice() {
+            text.push_str(&format!("\n{advice}"));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_has_the_whole_chain_once_and_the_advice() {
+        let error = CliError::Unavailable {
+            what: "the daemon does not answer".to_owned(),
+            advice: "start it with `vocative run`".to_owned(),
+            cause: Some(Box::new(std::io::Error::other("no such socket"))),
+        };
+        assert_eq!(
+            error.report(),
+            "error: the daemon does not answer\n  because: no such socket\n\
+             start it with `vocative run`"
+        );
+        assert_eq!(error.exit(), Exit::Unavailable);
+    }
+}

@@ -1,0 +1,153 @@
+//! The log: on stderr, as text or JSON. Under systemd the journal has time and unit already, so text
+//! leaves them out.
+
+use std::io::IsTerminal as _;
+
+use tracing_subscriber::EnvFilter;
+
+use super::args::GlobalArgs;
+use super::error::CliError;
+use crate::config::{Environment, LogFormat};
+
+/// Starts the log. Call it once.
+///
+/// # Errors
+/// If the level can't be read (a configuration's level was checked before), or a log was started
+/// already.
+pub(super) fn start(
+    format: LogFormat,
+    level: &str,
+    global: &GlobalArgs,
+    environment: &Environment,
+) -> Result<(), CliError> {
+    let directives = directives(level, global.verbose, global.quiet);
+    let filter = EnvFilter::builder()
+        .parse(&directives)
+        .map_err(|error| CliError::failed("the log level can't be read", error))?;
+    let stderr = Stderr {
+        is_terminal: std::io::stderr().is_terminal(),
+        stream: stream_of_stderr(),
+    };
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    let started = match look(global.log_format.unwrap_or(format), &stderr, environment) {
+        Look::Json => builder.json().flatten_event(true).try_init(),
+        Look::Text {
+            has_time: true,
+            has_colours,
+        } => builder.with_ansi(has_colours).with_target(false).try_init(),
+        Look::Text {
+            has_time: false,
+            has_colours,
+        } => builder
+            .with_ansi(has_colours)
+            .with_target(false)
+            .without_time()
+            .try_init(),
+    };
+    started.map_err(|error| CliError::failed("the log can't be started", error))
+}
+
+/// The level asked for on the command line, else the configured one.
+fn directives(configured: &str, verbose: u8, quiet: u8) -> String {
+    match (verbose, quiet) {
+        (0, 0) => configured.to_owned(),
+        // Libraries stay at info: their debug lines may hold request bodies.
+        (1, _) => "info,vocative=debug,vocative_channels=debug".to_owned(),
+        (2.., _) => "info,vocative=trace,vocative_channels=trace".to_owned(),
+        (_, 1) => "warn".to_owned(),
+        (_, 2..) => "error".to_owned(),
+    }
+}
+
+/// What is known of stderr.
+struct Stderr {
+    is_terminal: bool,
+    /// Device and inode, as in `$JOURNAL_STREAM`.
+    stream: Option<String>,
+}
+
+#[cfg(target_os = "linux")]
+fn stream_of_stderr() -> Option<String> {
+    use std::os::unix::fs::MetadataExt as _;
+    let found = std::fs::metadata("/proc/self/fd/2").ok()?;
+    Some(format!("{}:{}", found.dev(), found.ino()))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn stream_of_stderr() -> Option<String> {
+    None
+}
+
+/// How lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    Json,
+    Text { has_time: bool, has_colours: bool },
+}
+
+fn look(format: LogFormat, stderr: &Stderr, environment: &Environment) -> Look {
+    // A child of a service inherits the variable, so it counts only if it names this very stream.
+    // Source: systemd.exec(5), $JOURNAL_STREAM.
+    let is_journal = stderr.stream.is_some()
+        && environment.get_filled("JOURNAL_STREAM") == stderr.stream.as_deref();
+    let has_colours = stderr.is_terminal && environment.get_filled("NO_COLOR").is_none();
+    match format {
+        LogFormat::Json => Look::Json,
+        LogFormat::Text => Look::Text {
+            has_time: true,
+            has_colours,
+        },
+        LogFormat::Auto => Look::Text {
+            has_time: !is_journal,
+            has_colours,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_look_as_their_place_wants() {
+        let terminal = Stderr {
+            is_terminal: true,
+            stream: Some("1:2".to_owned()),
+        };
+        let pipe = Stderr {
+            is_terminal: false,
+            stream: Some("8:99".to_owned()),
+        };
+        let plain = Environment::default();
+        let no_colour = Environment::from([("NO_COLOR", "1")]);
+        let systemd = Environment::from([("JOURNAL_STREAM", "8:99")]);
+        let text = |has_time, has_colours| Look::Text {
+            has_time,
+            has_colours,
+        };
+        let cases = [
+            (LogFormat::Auto, &terminal, &plain, text(true, true)),
+            (LogFormat::Auto, &terminal, &no_colour, text(true, false)),
+            (LogFormat::Auto, &pipe, &plain, text(true, false)),
+            (LogFormat::Auto, &pipe, &systemd, text(false, false)),
+            // A terminal below a service: the variable names another stream.
+            (LogFormat::Auto, &terminal, &systemd, text(true, true)),
+            (LogFormat::Text, &pipe, &systemd, text(true, false)),
+            (LogFormat::Json, &terminal, &systemd, Look::Json),
+        ];
+        for (n, (format, stderr, environment, want)) in cases.into_iter().enumerate() {
+            assert_eq!(look(format, stderr, environment), want, "case {n}");
+        }
+    }
+
+    #[test]
+    fn flags_win_over_the_configured_level() {
+        assert_eq!(directives("warn", 0, 0), "warn");
+        assert!(directives("warn", 1, 0).contains("vocative=debug"));
+        assert!(directives("warn", 3, 0).contains("vocative=trace"));
+        assert_eq!(directives("debug", 0, 1), "warn");
+        assert_eq!(directives("debug", 0, 2), "error");
+    }
+}

@@ -1,0 +1,85 @@
+//! The command line: reads it, starts what it asks for, and tells at the end how it went.
+//!
+//! Owns exit codes, the log's set-up and the words for people; decides nothing about messages.
+//! Results go to stdout, the log to stderr. Reading order: `args`, `error`, then one command.
+
+pub mod args;
+mod check;
+mod config;
+mod context;
+mod conversations;
+mod demo;
+mod error;
+mod logging;
+mod prompt;
+mod run;
+mod sandbox;
+mod status;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use self::args::{Cli, Command, ConversationsCommand};
+use self::context::Context;
+use crate::config::Environment;
+
+pub use self::error::{Cause, CliError, Exit};
+
+/// Threads that run tasks. The daemon waits far more than it computes; storage and name resolution
+/// have threads of their own.
+const WORKER_THREADS: usize = 2;
+
+/// The whole program.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version come this way, too, with code 0. If they can't be printed, there is
+            // nobody to tell.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Exit::Usage as u8));
+        }
+    };
+    let context = Context {
+        global: cli.global,
+        environment: Environment::of_process(),
+    };
+    match start(&cli.command, &context) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("{}", error.report());
+            error.exit().into()
+        }
+    }
+}
+
+fn start(command: &Command, context: &Context) -> Result<ExitCode, CliError> {
+    // It fails only if another part of the process has chosen a provider, which then serves as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKER_THREADS)
+        .enable_all()
+        .build()
+        .map_err(|error| CliError::failed("the runtime can't be started", error))?;
+    runtime.block_on(dispatch(command, context))
+}
+
+async fn dispatch(command: &Command, context: &Context) -> Result<ExitCode, CliError> {
+    match command {
+        Command::Run(args) => run::run(args, context).await,
+        Command::Demo(args) => demo::run(args, context).await,
+        Command::Check(args) => check::run(args, context).await,
+        Command::Status(args) => status::run(args, context).await,
+        Command::Sandbox(args) => sandbox::run(args, context).await,
+        Command::Conversations(ConversationsCommand::List(args)) => {
+            conversations::list(args, context).await
+        }
+        Command::Conversations(ConversationsCommand::Show(args)) => {
+            conversations::show(args, context).await
+        }
+        Command::Prompt(args) => prompt::run(args, context).await,
+        Command::Config(command) => config::run(*command, context),
+    }
+}

@@ -1,0 +1,140 @@
+//! The program as people and scripts meet it: exit codes, stdout and stderr.
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+const CONFIG: &str = r#"
+[models.gpt]
+provider = "openai"
+model = "gpt-5-mini"
+api_key = "env:KEY"
+[agents.iris]
+aliases = ["rainbow"]
+model = "gpt"
+[agents.hermes]
+model = "gpt"
+channels = ["acme"]
+[channels.slack.acme]
+app_token = "env:APP"
+bot_token = "env:BOT"
+default_agent = "iris"
+[channels.telegram.home]
+token = "env:TELEGRAM"
+[daemon]
+data_dir = "/srv/vocative"
+"#;
+
+const SECRETS: [(&str, &str); 4] = [
+    ("KEY", "sk-value"),
+    ("APP", "xapp-value"),
+    ("BOT", "xoxb-value"),
+    ("TELEGRAM", "12:value"),
+];
+
+/// Runs the program in an empty folder, with nothing in its environment but `variables`.
+fn vocative(dir: &Path, args: &[&str], variables: &[(&str, &str)]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_vocative"))
+        .args(args)
+        .current_dir(dir)
+        .env_clear()
+        .env("HOME", dir)
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap()
+}
+
+fn told(output: &Output) -> (Option<i32>, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (
+        output.status.code(),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
+}
+
+#[test]
+fn check_says_who_answers_where() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("vocative.toml"), CONFIG).unwrap();
+    let (code, stdout, stderr) = told(&vocative(dir.path(), &["check"], &SECRETS));
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    insta::assert_snapshot!(stdout, @r##"
+    configuration  vocative.toml
+    database       /srv/vocative
+    channel        acme (Slack): iris answers, hermes when named
+    channel        home (Telegram): iris answers
+    agent          hermes: goes by hermes; model gpt (gpt-5-mini of openai)
+    agent          iris: goes by iris, rainbow; model gpt (gpt-5-mini of openai)
+
+    The configuration is fine, and every secret is there.
+    The platforms were not asked; `vocative check --live` does.
+    "##);
+    let (code, _, stderr) = told(&vocative(dir.path(), &["check"], &SECRETS[..2]));
+    assert_eq!(code, Some(78));
+    insta::assert_snapshot!(stderr, @r##"
+    error: 2 problems in the configuration
+
+      vocative.toml:14  channels.slack.acme.bot_token
+          the environment variable BOT is not set
+
+      vocative.toml:17  channels.telegram.home.token
+          the environment variable TELEGRAM is not set
+
+    `vocative config example` prints every setting with what it means
+    "##);
+}
+
+#[test]
+fn no_secret_is_ever_printed() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("vocative.toml"), CONFIG).unwrap();
+    for args in [&["check"][..], &["config", "show"], &["-vv", "check"]] {
+        let (_, stdout, stderr) = told(&vocative(dir.path(), args, &SECRETS));
+        assert!(!stdout.is_empty(), "{args:?}");
+        assert!(!format!("{stdout}{stderr}").contains("value"), "{args:?}");
+    }
+}
+
+#[test]
+fn a_wrong_configuration_exits_with_78() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("mine.toml");
+    std::fs::write(&path, "[deamon]\n").unwrap();
+    for args in [
+        &["check", "--config", "mine.toml"][..],
+        &["config", "show", "-c", "mine.toml"],
+    ] {
+        let (code, stdout, stderr) = told(&vocative(dir.path(), args, &[]));
+        assert_eq!((code, stdout.as_str()), (Some(78), ""));
+        assert!(stderr.contains("mine.toml:1  deamon"), "{stderr}");
+    }
+}
+
+#[test]
+fn a_wrong_command_line_exits_with_2() {
+    let dir = tempfile::tempdir().unwrap();
+    for args in [&["chekc"][..], &["check", "--lvie"], &["prompt"]] {
+        let (code, stdout, stderr) = told(&vocative(dir.path(), args, &[]));
+        assert_eq!((code, stdout.as_str()), (Some(2), ""), "{stderr}");
+    }
+}
+
+#[test]
+fn the_example_is_a_valid_configuration() {
+    let dir = tempfile::tempdir().unwrap();
+    let (code, example, _) = told(&vocative(dir.path(), &["config", "example"], &[]));
+    assert_eq!(code, Some(0));
+    std::fs::write(dir.path().join("vocative.toml"), example).unwrap();
+    let (code, stdout, stderr) = told(&vocative(dir.path(), &["check"], &[]));
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    assert!(stdout.contains("has no channel yet"), "{stdout}");
+}
+
+#[test]
+fn the_schema_is_json() {
+    let dir = tempfile::tempdir().unwrap();
+    let (code, schema, _) = told(&vocative(dir.path(), &["config", "schema"], &[]));
+    let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+    assert_eq!((code, &schema["title"]), (Some(0), &"Vocative".into()));
+}
