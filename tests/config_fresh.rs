@@ -25,6 +25,6 @@ fn the_example_file_is_fresh() {
 
 #[test]
 fn the_schema_file_is_fresh() {
-    let schema = serde_json::to_string_pretty(&vocative::config::schema()).unwrap();
+    let schema = serde_json::to_string_pretty(vocative::config::schema()).unwrap();
     assert_fresh("vocative.schema.json", &format!("{schema}\n"));
 }

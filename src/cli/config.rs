@@ -12,7 +12,7 @@ pub(super) fn run(command: ConfigCommand, context: &Context) -> Result<ExitCode,
         ConfigCommand::Show => context.load_config()?.0.show(),
         ConfigCommand::Example => crate::config::example(),
         ConfigCommand::Schema => {
-            let schema = serde_json::to_string_pretty(&crate::config::schema())
+            let schema = serde_json::to_string_pretty(crate::config::schema())
                 .map_err(|error| CliError::failed("the schema can't be written", error))?;
             format!("{schema}\n")
         }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::resolve::{Inherited, Review};
 use super::secret::SecretRef;
 use super::settings::{
-    Access, Agent, AllowList, Channel, Limits, OnUnknown, PlatformId, PlatformSettings,
-    SlackSettings, TelegramSettings,
+    Access, Agent, Channel, Limits, OnUnknown, PlatformId, PlatformSettings, SlackSettings,
+    TelegramSettings,
 };
 use super::shape::{ChannelsShape, SlackShape, TelegramShape};
 use crate::domain::ids::AgentName;
@@ -29,6 +29,21 @@ pub(super) fn resolve_channels(
                 "a Slack channel is called {name}, too; channel names are unique over all platforms"
             ),
         );
+    }
+    for (platform, is_built, is_empty) in [
+        ("slack", cfg!(feature = "slack"), shape.slack.is_empty()),
+        (
+            "telegram",
+            cfg!(feature = "telegram"),
+            shape.telegram.is_empty(),
+        ),
+    ] {
+        if !is_built && !is_empty {
+            review.problem(
+                &format!("channels.{platform}"),
+                format!("this program was built without the feature {platform}"),
+            );
+        }
     }
     let slack = shape.slack.into_iter().map(|(name, shape)| {
         let table = format!("channels.slack.{name}");
@@ -57,6 +72,8 @@ struct Draft {
     serves_strangers: bool,
     thread_policy: super::settings::ThreadPolicy,
     reply_prefix: super::settings::ReplyPrefix,
+    answers_in_threads: bool,
+    commands: Vec<String>,
     max_trigger_age_minutes: Option<u64>,
     on_unknown: Option<OnUnknown>,
     max_runs_per_hour_person: Option<u32>,
@@ -72,12 +89,10 @@ enum PlatformDraft {
         bot_token: Option<SecretRef>,
         api_url: String,
         sockets: usize,
-        thread_replies: bool,
     },
     Telegram {
         token: Option<SecretRef>,
         api_url: String,
-        commands: Vec<String>,
     },
 }
 
@@ -95,6 +110,8 @@ impl Draft {
             serves_strangers: shape.answer_strangers,
             thread_policy: shape.thread_policy,
             reply_prefix: shape.reply_prefix,
+            answers_in_threads: shape.thread_replies,
+            commands: Vec::new(),
             max_trigger_age_minutes: shape.max_trigger_age_minutes,
             on_unknown: shape.on_unknown,
             max_runs_per_hour_person: shape.max_runs_per_hour_person,
@@ -105,7 +122,6 @@ impl Draft {
                 bot_token: shape.bot_token,
                 api_url: shape.api_url,
                 sockets: shape.sockets,
-                thread_replies: shape.thread_replies,
             },
         }
     }
@@ -124,6 +140,8 @@ impl Draft {
             serves_strangers: true,
             thread_policy: shape.thread_policy,
             reply_prefix: shape.reply_prefix,
+            answers_in_threads: false,
+            commands: shape.commands,
             max_trigger_age_minutes: shape.max_trigger_age_minutes,
             on_unknown: shape.on_unknown,
             max_runs_per_hour_person: shape.max_runs_per_hour_person,
@@ -132,7 +150,6 @@ impl Draft {
             platform: PlatformDraft::Telegram {
                 token: shape.token,
                 api_url: shape.api_url,
-                commands: shape.commands,
             },
         }
     }
@@ -146,6 +163,7 @@ impl Draft {
     ) -> Option<Channel> {
         let default_agent = self.default_agent(table, agents, review);
         let access = self.access(table, review);
+        check_commands(table, &self.commands, review);
         let platform = self.platform.resolve(table, review)?;
         let minutes = self
             .max_trigger_age_minutes
@@ -156,6 +174,8 @@ impl Draft {
             access,
             thread_policy: self.thread_policy,
             reply_prefix: self.reply_prefix,
+            answers_in_threads: self.answers_in_threads,
+            commands: self.commands,
             max_trigger_age_ms: minutes.saturating_mul(60_000),
             on_unknown: self.on_unknown.unwrap_or(inherited.on_unknown),
             limits: Limits {
@@ -229,35 +249,33 @@ impl Draft {
     }
 
     fn access(&self, table: &str, review: &mut Review<'_>) -> Access {
-        let [chats, people, admins, bots] = self.lists.each_ref().map(|(setting, ids)| {
-            let key = format!("{table}.{setting}");
-            for (n, PlatformId(id)) in ids.iter().enumerate() {
-                if let Some(hint) = self.platform.refuses_id(id) {
-                    review.advise(
-                        &format!("{key}[{n}]"),
-                        format!("\"{id}\" is no id"),
-                        Some(hint.to_owned()),
-                    );
+        let [allow_chats, allow_people, admins, allow_bots] =
+            self.lists.each_ref().map(|(setting, ids)| {
+                let key = format!("{table}.{setting}");
+                for (n, PlatformId(id)) in ids.iter().enumerate() {
+                    if let Some(hint) = self.platform.refuses_id(id) {
+                        review.advise(
+                            &format!("{key}[{n}]"),
+                            format!("\"{id}\" is no id"),
+                            Some(hint.to_owned()),
+                        );
+                    }
                 }
-            }
-            allow_list(ids)
-        });
-        if admins == AllowList::All {
+                ids.iter()
+                    .map(|PlatformId(id)| id.clone())
+                    .collect::<Vec<String>>()
+            });
+        if admins.iter().any(|id| id == "*") {
             review.problem(
                 &format!("{table}.admins"),
                 "can't be everybody; list their ids",
             );
         }
-        let people_in_rooms = match self.platform {
-            PlatformDraft::Slack { .. } => people.clone(),
-            PlatformDraft::Telegram { .. } => AllowList::All,
-        };
         Access {
-            chats,
-            people_in_rooms,
-            people_in_direct: people,
+            allow_chats,
+            allow_people,
             admins,
-            bots,
+            allow_bots,
             serves_strangers: self.serves_strangers,
         }
     }
@@ -271,7 +289,6 @@ impl PlatformDraft {
                 bot_token,
                 api_url,
                 sockets,
-                thread_replies,
             } => {
                 let api_url = review.url(&format!("{table}.api_url"), &api_url);
                 let app_token = token(
@@ -293,21 +310,17 @@ impl PlatformDraft {
                     bot_token: bot_token?,
                     api_url,
                     sockets,
-                    thread_replies,
                 }))
             }
             Self::Telegram {
                 token: own,
                 api_url,
-                commands,
             } => {
                 let api_url = review.url(&format!("{table}.api_url"), &api_url);
-                check_commands(table, &commands, review);
                 let own = token(table, "token", "the token from BotFather", own, review);
                 Some(PlatformSettings::Telegram(TelegramSettings {
                     token: own?,
                     api_url,
-                    commands,
                 }))
             }
         }
@@ -400,13 +413,5 @@ fn check_shared_tokens(drafts: &[(String, Draft)], review: &mut Review<'_>) {
                 seen.insert(token, key);
             }
         }
-    }
-}
-
-fn allow_list(ids: &[PlatformId]) -> AllowList {
-    if ids.iter().any(|PlatformId(id)| id == "*") {
-        AllowList::All
-    } else {
-        AllowList::Listed(ids.iter().map(|PlatformId(id)| id.clone()).collect())
     }
 }

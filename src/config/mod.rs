@@ -43,9 +43,9 @@ pub use self::problem::{ConfigError, Problem, Warning};
 pub use self::schema::schema;
 pub use self::secret::{SecretRef, Secrets};
 pub use self::settings::{
-    Access, Agent, AllowList, Capture, Channel, ChannelChoice, Config, Daemon, Delivery, Http,
-    Limits, LogFormat, Model, OnUnknown, PlatformSettings, Provider, ReplyPrefix, SlackSettings,
-    Store, TelegramSettings, ThreadPolicy,
+    Access, Agent, Capture, Channel, ChannelChoice, Config, Daemon, Delivery, Http, Limits,
+    LogFormat, Model, OnUnknown, PlatformSettings, Provider, ReplyPrefix, SlackSettings, Store,
+    TelegramSettings, ThreadPolicy,
 };
 pub use self::template::{Template, TemplateValue};
 
@@ -97,11 +97,11 @@ impl Config {
         let schema = schema();
         let mut findings = Findings::default();
         let file_layer = match file {
-            Some((path, text)) => check::check(&schema, Layer::of_file(path, text)?, &mut findings),
+            Some((path, text)) => check::check(schema, Layer::of_file(path, text)?, &mut findings),
             None => Layer::default(),
         };
-        let variables = Layer::of_environment(environment, &schema);
-        let variables = check::check(&schema, variables, &mut findings);
+        let variables = Layer::of_environment(environment, schema);
+        let variables = check::check(schema, variables, &mut findings);
         let mut origins = Origins::default();
         origins.extend(&file_layer.places);
         origins.extend(&variables.places);
@@ -114,7 +114,7 @@ impl Config {
             environment,
             base_dir: &base_dir,
             problems: findings.problems,
-            warnings: layer::near_misses(environment, &schema),
+            warnings: layer::near_misses(environment, schema),
         };
         add_built_in(&mut tree, &mut review);
         expand_defaults(&mut tree);

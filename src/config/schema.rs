@@ -1,5 +1,7 @@
 //! The JSON schema of the configuration, and the reading of it that checks files and variables.
 
+use std::sync::LazyLock;
+
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
@@ -29,7 +31,12 @@ const NAME_PATTERN: &str = "^[a-z0-9_]+$";
 /// # Panics
 /// Never with the built-in defaults; a test holds that.
 #[must_use]
-pub fn schema() -> Value {
+pub fn schema() -> &'static Value {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(build);
+    &SCHEMA
+}
+
+fn build() -> Value {
     let generator = SchemaSettings::draft2020_12().into_generator();
     let mut root = generator.into_root_schema_for::<Shape>().to_value();
     root["title"] = json!("Vocative");
@@ -146,7 +153,7 @@ impl<'s> Node<'s> {
         };
         let bounds = Bounds {
             min: place["minimum"].as_f64(),
-            max: place["maximum"].as_f64(),
+            max: place["maximum"].as_f64().or_else(|| largest(place)),
         };
         match () {
             () if place["additionalProperties"].is_object() => {
@@ -181,6 +188,11 @@ impl<'s> Node<'s> {
             Self::Switch => "true or false".to_owned(),
         }
     }
+}
+
+/// The largest number of the type behind a place, where the schema only names the type.
+fn largest(place: &Value) -> Option<f64> {
+    (place["format"] == "uint32").then_some(f64::from(u32::MAX))
 }
 
 impl std::fmt::Display for Bounds {

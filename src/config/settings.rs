@@ -104,7 +104,7 @@ pub struct Capture {
     pub inbound_text_max_bytes: usize,
     /// An older message is stored and not answered, in minutes. Read a channel's
     /// `max_trigger_age_ms` instead, which knows its own setting too.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 5_256_000))]
     pub max_trigger_age_minutes: u64,
     /// How long the run for an album waits for its further items, in milliseconds.
     #[schemars(range(min = 0, max = 60_000))]
@@ -328,6 +328,10 @@ pub struct Channel {
     pub access: Access,
     /// What counts as a follow-up in a thread.
     pub thread_policy: ThreadPolicy,
+    /// Whether an answer in a room opens a thread, where the platform has threads.
+    pub answers_in_threads: bool,
+    /// Commands that address the default agent, without the slash.
+    pub commands: Vec<String>,
     /// Whether an answer starts with its agent's name.
     pub reply_prefix: ReplyPrefix,
     /// An older message is stored and not answered.
@@ -340,54 +344,19 @@ pub struct Channel {
     pub platform: PlatformSettings,
 }
 
-/// Who is served on a channel.
+/// Who is served on a channel, by platform id; `*` = all. What follows from it is capture's to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// Rooms that are served.
-    pub chats: AllowList,
-    /// People who are served in these rooms.
-    pub people_in_rooms: AllowList,
-    /// People who are served in direct chats.
-    pub people_in_direct: AllowList,
-    /// People who may use admin commands.
-    pub admins: AllowList,
+    /// Chats that are served.
+    pub allow_chats: Vec<String>,
+    /// People who are served; empty = everybody in a served room, nobody in private.
+    pub allow_people: Vec<String>,
+    /// People who may use admin commands; never `*`.
+    pub admins: Vec<String>,
     /// Other bots that may address an agent.
-    pub bots: AllowList,
+    pub allow_bots: Vec<String>,
     /// Whether people of other organisations in shared channels are served.
     pub serves_strangers: bool,
-}
-
-impl Access {
-    /// Whether a person is served in a chat. In a room both must be allowed; a direct chat has only
-    /// the person. Strangers and bots are a question of their own.
-    #[must_use]
-    pub fn admits(&self, is_direct: bool, chat: &str, person: &str) -> bool {
-        if is_direct {
-            self.people_in_direct.has(person)
-        } else {
-            self.chats.has(chat) && self.people_in_rooms.has(person)
-        }
-    }
-}
-
-/// Platform ids that are allowed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AllowList {
-    /// All of them.
-    All,
-    /// Those listed; empty = none.
-    Listed(Vec<String>),
-}
-
-impl AllowList {
-    /// Whether the id is allowed.
-    #[must_use]
-    pub fn has(&self, id: &str) -> bool {
-        match self {
-            Self::All => true,
-            Self::Listed(ids) => ids.iter().any(|listed| listed == id),
-        }
-    }
 }
 
 /// What counts as a follow-up in a thread.
@@ -432,8 +401,6 @@ pub struct SlackSettings {
     pub api_url: String,
     /// Sockets held open at the same time.
     pub sockets: usize,
-    /// Whether an answer in a channel opens a thread.
-    pub thread_replies: bool,
 }
 
 /// A Telegram bot.
@@ -443,8 +410,6 @@ pub struct TelegramSettings {
     pub token: SecretRef,
     /// Address of the Bot API, without a slash at its end.
     pub api_url: String,
-    /// Commands that address the default agent, without the slash.
-    pub commands: Vec<String>,
 }
 
 /// A platform id as written: text or number.

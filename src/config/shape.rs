@@ -285,7 +285,7 @@ pub(super) struct SlackShape {
     /// Whether an answer starts with its agent's name.
     pub reply_prefix: ReplyPrefix,
     /// As in `[capture]`, for this channel.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 5_256_000))]
     pub max_trigger_age_minutes: Option<u64>,
     /// As in `[delivery]`, for this channel.
     pub on_unknown: Option<OnUnknown>,
@@ -322,7 +322,7 @@ pub(super) struct TelegramShape {
     /// Whether an answer starts with its agent's name.
     pub reply_prefix: ReplyPrefix,
     /// As in `[capture]`, for this channel.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 5_256_000))]
     pub max_trigger_age_minutes: Option<u64>,
     /// As in `[delivery]`, for this channel.
     pub on_unknown: Option<OnUnknown>,

@@ -48,7 +48,10 @@ fn one_channel_table_is_enough() {
     let channel = &config.channels["acme"];
     assert_eq!(channel.default_agent, Some(agent("vocative")));
     assert_eq!(channel.max_trigger_age_ms, 3_600_000);
-    assert!(channel.access.admits(false, "C1", "U1"));
+    assert_eq!(
+        (&channel.access.allow_chats[..], &channel.access.admins[..]),
+        (&["*".to_owned()][..], &[][..])
+    );
     let vocative = &config.agents[&agent("vocative")];
     assert_eq!(vocative.display_name, "Vocative");
     assert_eq!(vocative.prompt, AssemblerOptions::default());
@@ -91,13 +94,10 @@ fn variables_win_over_the_file_and_the_file_over_defaults() {
     let iris = &config.agents[&agent("iris")];
     assert_eq!(iris.names(), ["iris", "rainbow", "Goddess"]);
     assert_eq!(iris.prompt.time_window_minutes, Some(1.5));
-    assert_eq!(
-        config.channels["acme"].access.chats,
-        AllowList::Listed(Vec::new())
-    );
+    assert!(config.channels["acme"].access.allow_chats.is_empty());
     let home = &config.channels["home"].access;
-    assert!(home.admits(true, "12", "12") && !home.admits(true, "56", "56"));
-    assert!(!home.admits(false, "-100", "12"));
+    assert_eq!(home.allow_people, ["12", "34"]);
+    assert!(home.allow_chats.is_empty());
     assert_eq!(config.agents.len(), 1);
 }
 
@@ -143,7 +143,8 @@ on_unknown = "hold"
     assert_eq!(channel.max_trigger_age_ms, 120_000);
     assert_eq!(channel.on_unknown, OnUnknown::Hold);
     assert_eq!(channel.limits.tokens_per_day, 9);
-    assert!(channel.access.admits(false, "-1001234567890", "1"));
+    assert_eq!(channel.access.allow_chats, ["-1001234567890"]);
+    assert_eq!(channel.commands, ["ask"]);
 }
 
 #[test]
@@ -727,7 +728,7 @@ fn the_defaults_and_the_schema_have_the_same_settings() {
     let active: toml::Table = toml::from_str(&example::activated(DEFAULT_TOML)).unwrap();
     let mut written = BTreeSet::new();
     leaves(&active, "", &mut written);
-    let known: BTreeSet<String> = schema::settings(&schema()).into_iter().collect();
+    let known: BTreeSet<String> = schema::settings(schema()).into_iter().collect();
     assert_eq!(written, known);
 }
 
@@ -742,7 +743,7 @@ fn the_defaults_are_those_of_the_assembler() {
 #[test]
 fn every_provider_is_known_by_its_name() {
     let schema = schema();
-    let known: Vec<String> = match schema::Node::of(&schema, &schema["$defs"]["Provider"]) {
+    let known: Vec<String> = match schema::Node::of(schema, &schema["$defs"]["Provider"]) {
         schema::Node::Words(words) => words.into_iter().map(str::to_owned).collect(),
         other => panic!("{other:?}"),
     };
@@ -754,5 +755,45 @@ fn every_provider_is_known_by_its_name() {
             DEFAULT_TOML.contains(&format!("\"{name}\"")),
             "{name} is not in default.toml"
         );
+    }
+}
+
+#[test]
+fn no_value_of_any_setting_slips_through_the_schema() {
+    let odd = [
+        "\"\"",
+        "\"x\"",
+        "\"*\"",
+        "-1",
+        "0",
+        "4294967296",
+        "9223372036854775807",
+        "0.5",
+        "-0.5",
+        "inf",
+        "nan",
+        "true",
+        "[]",
+        "[1]",
+        "[\"\"]",
+        "[[]]",
+        "{}",
+        "{ a = 1 }",
+        "1979-05-27",
+    ];
+    for setting in schema::settings(schema()) {
+        for value in odd {
+            let text = format!("{setting} = {value}\n{MINIMAL}");
+            if let Err(error) = load_with(&text, []) {
+                assert!(!error.problems.is_empty(), "{setting} = {value}");
+                for problem in &error.problems {
+                    // The schema lets nothing through that can't be read or merged afterwards.
+                    assert!(
+                        !problem.what.contains("merged"),
+                        "{setting} = {value}: {problem}"
+                    );
+                }
+            }
+        }
     }
 }
