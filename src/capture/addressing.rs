@@ -10,8 +10,9 @@ use vocative_channels::envelope::{
 };
 use vocative_channels::markup::mentioned_ids;
 
-use crate::capture::policy::{AgentPolicy, ChannelPolicy, ThreadPolicy};
+use crate::capture::policy::{AgentPolicy, ChannelPolicy};
 use crate::capture::speech::{calls_name, opens_with_name, spoken_text, without_leading_mentions};
+use crate::config::ThreadPolicy;
 use crate::domain::addressing::MessageFacts;
 use crate::domain::ids::AgentName;
 

@@ -163,28 +163,8 @@ impl ChannelIntake {
                     .confirm_own_post(account, &place.chat, &message_id, marker, now_ms)
                     .await
             }
-            Event::ChatMoved { from_chat, to_chat } => {
-                info!(channel.id = %policy.channel, from = %from_chat, to = %to_chat, "a chat has another id");
-                self.store
-                    .merge_chats(account, &from_chat, &to_chat, now_ms)
-                    .await
-            }
-            Event::ChatChanged { place } => {
-                if !self.serves_chat(&place.chat, &policy) {
-                    return Ok(());
-                }
-                self.store.learn_place(account, place, now_ms).await
-            }
-            Event::Membership { place, present } => {
-                self.note_membership(&place.chat, present, &policy);
-                if !self.serves_chat(&place.chat, &policy) {
-                    return Ok(());
-                }
-                self.store
-                    .record_membership(account, place, present, now_ms)
-                    .await?;
-                self.wake.posts.notify_one();
-                Ok(())
+            Event::ChatMoved { .. } | Event::ChatChanged { .. } | Event::Membership { .. } => {
+                self.take_room_change(envelope.event, now_ms, &policy).await
             }
             Event::PersonChanged { sender } => self.store.learn_person(account, sender).await,
             Event::Command(command) => self.take_command(command, now_ms, &policy).await,
@@ -227,6 +207,42 @@ impl ChannelIntake {
         }
     }
 
+    /// Something happened to a chat itself.
+    async fn take_room_change(
+        &self,
+        event: Event,
+        now_ms: i64,
+        policy: &ChannelPolicy,
+    ) -> Result<(), StoreError> {
+        let account = policy.account;
+        match event {
+            Event::ChatMoved { from_chat, to_chat } => {
+                info!(channel.id = %policy.channel, from = %from_chat, to = %to_chat, "a chat has another id");
+                self.store
+                    .merge_chats(account, &from_chat, &to_chat, now_ms)
+                    .await
+            }
+            Event::ChatChanged { place } => {
+                if !self.serves_chat(&place.chat, policy) {
+                    return Ok(());
+                }
+                self.store.learn_place(account, place, now_ms).await
+            }
+            Event::Membership { place, present } => {
+                self.note_membership(&place.chat, present, policy);
+                if !self.serves_chat(&place.chat, policy) {
+                    return Ok(());
+                }
+                self.store
+                    .record_membership(account, place, present, now_ms)
+                    .await?;
+                self.wake.posts.notify_one();
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether anything of a chat may be stored that no person said.
     fn serves_chat(&self, chat: &str, policy: &ChannelPolicy) -> bool {
         policy.allow_chats.allows(chat) || policy.allow_people.allows(chat)
@@ -264,6 +280,7 @@ impl ChannelIntake {
         let judging = Arc::clone(policy);
         NewMessage {
             account: policy.account,
+            scope_override: None,
             message_id: message.message_id,
             sender_kind: sender_kind(message.sender.kind),
             tokens: Some((self.counter)(&message.text)),

@@ -3,6 +3,7 @@
 
 use vocative_channels::identity::Identity;
 
+use crate::config::ThreadPolicy;
 use crate::domain::ids::{AccountId, AgentName};
 
 /// The policy of one channel.
@@ -72,15 +73,6 @@ impl AllowList {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-}
-
-/// Whether follow-ups in a thread address the agent that its root addressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ThreadPolicy {
-    /// They do, unless they mention somebody else and not the agent.
-    Participating,
-    /// Only a mention does.
-    Mention,
 }
 
 /// Limits on what one channel takes in and answers. A limit of 0 is no limit.

@@ -3,6 +3,7 @@
 //! Nothing is posted before this is committed.
 
 use vocative_channels::channel::Outbound;
+use vocative_channels::outbound::Part;
 
 use crate::domain::ids::LeaseToken;
 use crate::domain::run::{Run, Usage};
@@ -27,6 +28,10 @@ pub struct Reply {
     pub usage: Usage,
 }
 
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the facts of one commit, named at the call"
+)]
 /// Renders and commits a reply. The only place where turns of ours are made.
 ///
 /// # Errors
@@ -39,9 +44,11 @@ pub async fn commit_reply(
     route: &ReplyRoute,
     agent_display_name: &str,
     reply: Reply,
+    max_parts: usize,
     now_ms: i64,
 ) -> Result<CommittedReply, StoreError> {
-    let parts = outbound.render(&format!("{}{}", reply.prefix, reply.text));
+    let mut parts = outbound.render(&format!("{}{}", reply.prefix, reply.text));
+    limit_parts(&mut parts, max_parts);
     store
         .commit_reply(ReplyCommit {
             run: run.id,
@@ -58,4 +65,38 @@ pub async fn commit_reply(
             now_ms,
         })
         .await
+}
+
+/// A longer answer ends with a line that says how much is missing; the whole text is captured.
+fn limit_parts(parts: &mut Vec<Part>, max_parts: usize) {
+    let max_parts = max_parts.max(1);
+    if parts.len() > max_parts {
+        let left_out = parts.len() - max_parts + 1;
+        parts.truncate(max_parts - 1);
+        parts.push(Part::plain(format!(
+            "[This answer is too long: {left_out} more parts are left out.]"
+        )));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_of_too_many_parts_says_what_is_missing() {
+        let mut parts: Vec<Part> = (0..5).map(|n| Part::plain(n.to_string())).collect();
+        limit_parts(&mut parts, 5);
+        assert_eq!(parts.len(), 5);
+        limit_parts(&mut parts, 3);
+        let texts: Vec<&str> = parts.iter().map(|part| part.text.as_str()).collect();
+        assert_eq!(
+            texts,
+            [
+                "0",
+                "1",
+                "[This answer is too long: 3 more parts are left out.]"
+            ]
+        );
+    }
 }

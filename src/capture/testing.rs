@@ -4,7 +4,8 @@ use vocative_channels::envelope::{ChatKind, InboundMessage, Place, Sender, Sende
 use vocative_channels::identity::{Identity, Platform};
 use vocative_channels::markup::mentioned_ids;
 
-use crate::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits, ThreadPolicy};
+use crate::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
+use crate::config::ThreadPolicy;
 use crate::domain::ids::{AccountId, AgentName};
 
 pub(super) fn agent(name: &str) -> AgentName {

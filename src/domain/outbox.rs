@@ -59,8 +59,8 @@ impl OutboxState {
 pub struct OutboxEntry {
     /// Its id; as text the marker in message metadata.
     pub id: OutboxId,
-    /// The turn it posts.
-    pub turn: TurnId,
+    /// The turn it posts; none for a notice into a chat of which nothing is stored.
+    pub turn: Option<TurnId>,
     /// The account to send through.
     pub account: AccountId,
     /// The order key: entries of one chat are sent in order.

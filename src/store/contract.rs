@@ -32,6 +32,9 @@ pub struct NewMessage {
     pub account: AccountId,
     /// Where.
     pub place: Place,
+    /// The turn's scope where it is not the one of its place: a transcript may mix scopes in one
+    /// conversation. `None` for everything that comes from a platform.
+    pub scope_override: Option<Scope>,
     /// The platform's message id.
     pub message_id: String,
     /// Who wrote it.

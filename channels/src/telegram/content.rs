@@ -313,6 +313,7 @@ mod tests {
         describe(&serde_json::from_value(message).unwrap(), &bot())
     }
 
+    #[allow(clippy::too_many_lines, reason = "one table")]
     #[test]
     fn every_kind_says_what_it_was() {
         let table = [

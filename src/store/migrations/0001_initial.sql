@@ -36,6 +36,9 @@ CREATE TABLE chat_ids (
     account_id   INTEGER NOT NULL REFERENCES accounts(id),
     platform_id  TEXT NOT NULL,
     chat_id      INTEGER NOT NULL REFERENCES chats(id),
+    -- The chats row under which messages with this platform id are known. A merged chat keeps its
+    -- own: Telegram counts messages anew after a supergroup upgrade, so ids of both would collide.
+    identity_id  INTEGER NOT NULL REFERENCES chats(id),
     PRIMARY KEY (account_id, platform_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX chat_ids_by_chat ON chat_ids (chat_id);
@@ -134,7 +137,7 @@ CREATE INDEX involvements_by_turn ON involvements (seq);
 -- Message identity. turn_seq NULL = a tombstone: deleted, erased or expired; it never comes back.
 CREATE TABLE messages (
     account_id   INTEGER NOT NULL REFERENCES accounts(id),
-    chat_id      INTEGER NOT NULL REFERENCES chats(id),
+    chat_id      INTEGER NOT NULL REFERENCES chats(id), -- chat_ids.identity_id
     platform_id  TEXT NOT NULL,
     turn_seq     INTEGER REFERENCES turns(seq),
     part         INTEGER NOT NULL DEFAULT 0, -- which part of the turn (reply parts, album items)
@@ -148,6 +151,7 @@ CREATE TABLE runs (
     id           INTEGER PRIMARY KEY,
     uuid         BLOB NOT NULL UNIQUE,
     conversation_id INTEGER NOT NULL REFERENCES conversations(id),
+    chat_id      INTEGER NOT NULL REFERENCES chats(id), -- the conversation's, for limits
     agent        TEXT NOT NULL,
     state        TEXT NOT NULL,              -- queued, leased, waiting, done, failed, cancelled, superseded, dead
     reason       TEXT,
@@ -167,9 +171,15 @@ CREATE TABLE runs (
     finished_at_ms INTEGER
 ) STRICT;
 CREATE INDEX runs_waiting ON runs (state, not_before_ms, id) WHERE state IN ('queued', 'leased', 'waiting');
+-- The order of unfinished runs within their conversation, whatever is finished there.
+CREATE INDEX runs_open ON runs (conversation_id, id) WHERE state IN ('queued', 'leased', 'waiting');
+CREATE INDEX runs_given_up ON runs (id) WHERE state = 'dead';
 CREATE INDEX runs_by_conversation ON runs (conversation_id, id);
 CREATE INDEX runs_by_person ON runs (person_participant_id, created_at_ms);
-CREATE INDEX runs_by_end ON runs (finished_at_ms) WHERE finished_at_ms IS NOT NULL;
+CREATE INDEX runs_by_chat ON runs (chat_id, created_at_ms);
+-- Holds all that a day's token count reads.
+CREATE INDEX runs_by_end ON runs (finished_at_ms, chat_id, prompt_tokens, completion_tokens)
+    WHERE finished_at_ms IS NOT NULL;
 
 CREATE TABLE run_triggers (
     run_id       INTEGER NOT NULL REFERENCES runs(id),
@@ -278,6 +288,7 @@ CREATE TABLE raw_envelopes (
     received_at_ms INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX raw_envelopes_by_time ON raw_envelopes (received_at_ms);
+CREATE INDEX raw_envelopes_by_turn ON raw_envelopes (turn_seq) WHERE turn_seq IS NOT NULL;
 
 -- Identities that were erased (ids only); applied again after every restore and import.
 CREATE TABLE erased_identities (
@@ -290,12 +301,12 @@ CREATE TABLE erased_identities (
 ) STRICT, WITHOUT ROWID;
 
 -- Full text over room-visible turns; the conversation is an indexed column, so that a search in one
--- conversation reads only its own postings.
+-- conversation reads only its own postings. Not contentless_delete: that leaves the words of a
+-- deleted row in the index until a merge, while the delete command with the old text takes them out.
 CREATE VIRTUAL TABLE turn_text USING fts5 (
     conversation,
     content,
     content = '',
-    contentless_delete = 1,
     tokenize = "unicode61 remove_diacritics 2"
 );
 INSERT INTO turn_text (turn_text, rank) VALUES ('secure-delete', 1);

@@ -1,0 +1,261 @@
+//! Capturing one message: is it known, is it admitted, whom does it address, and what is written.
+//!
+//! Everything happens in one transaction. What an edit, an album's item or a refused message does
+//! is in `edits`, `album` and `notices`; whom a turn addresses in `triggers`.
+
+use rusqlite::{Connection, params};
+
+use super::album;
+use super::contract::{Captured, CapturedTurn, NewMessage};
+use super::edits;
+use super::facts::read_facts;
+use super::messages::{
+    KnownMessage, MessageEntry, MessageKey, add_message_txn, find_message,
+    find_message_of_merged_chat,
+};
+use super::notices::{post_notice_turn_txn, refuse_txn};
+use super::participants::{Heard, upsert_participant_txn};
+use super::places::{
+    ChatRow, Seat, ensure_chat_txn, ensure_conversation_txn, find_chat, hear_chat_txn,
+    name_topic_txn, set_root_txn,
+};
+use super::raw::keep_envelope_txn;
+use super::rows::stored_attachments;
+use super::triggers::address_txn;
+use super::turns::{NewTurn, TurnRow, insert_turn_txn, turn_at};
+use super::{Store, StoreError};
+use crate::domain::addressing::{MessageFacts, Verdict};
+use crate::domain::ids::{ParticipantId, RunId, Seq};
+use crate::domain::turn::TurnKind;
+
+impl Store {
+    /// Captures a message, new or edited, in one transaction. Many callers' writes share a commit.
+    ///
+    /// # Errors
+    /// `Unavailable` if storage refuses, and then nothing was written; never because of what the
+    /// message says.
+    pub async fn capture_message(&self, message: NewMessage) -> Result<Captured, StoreError> {
+        self.write(move |connection| capture_txn(connection, message))
+            .await
+    }
+}
+
+/// An admitted message: its chat and sender are rows.
+pub(super) struct Arrival<'a> {
+    pub(super) message: &'a NewMessage,
+    pub(super) chat: ChatRow,
+    pub(super) person: ParticipantId,
+    pub(super) facts: MessageFacts,
+    pub(super) verdict: Verdict,
+}
+
+impl Arrival<'_> {
+    /// Whether it addresses an agent that this turn did not address before.
+    pub(super) fn addresses_anew(&self) -> bool {
+        let before = &self.facts.addressed_before;
+        let addressed = &self.verdict.addressed_to;
+        addressed.iter().any(|agent| !before.contains(agent))
+    }
+
+    /// Notes whom the turn addresses, queues what is missing, and tells the room what is to be
+    /// told.
+    pub(super) fn address_txn(
+        &self,
+        connection: &Connection,
+        turn: &TurnRow,
+    ) -> Result<Vec<RunId>, StoreError> {
+        let now_ms = self.message.received_at_ms;
+        let id = &self.message.message_id;
+        let runs = address_txn(connection, turn, id, &self.verdict, self.person, now_ms)?;
+        if self.addresses_anew()
+            && let Some(notice) = &self.verdict.notice
+        {
+            post_notice_turn_txn(connection, self, turn, notice)?;
+        }
+        Ok(runs)
+    }
+}
+
+/// The platform's time of a message, never later than when it was received.
+pub(super) fn sent_at_ms(message: &NewMessage) -> i64 {
+    message.sent_at_ms.min(message.received_at_ms)
+}
+
+/// A captured turn as it is reported.
+pub(super) fn captured(turn: &TurnRow, new_runs: Vec<RunId>) -> CapturedTurn {
+    CapturedTurn {
+        turn: turn.id,
+        conversation: turn.conversation.id,
+        seq: Seq(turn.seq),
+        new_runs,
+        cancelled_runs: Vec::new(),
+    }
+}
+
+fn capture_txn(connection: &Connection, mut message: NewMessage) -> Result<Captured, StoreError> {
+    let judge = std::mem::replace(&mut message.judge, Box::new(|_| Verdict::default()));
+    let chat = find_chat(connection, message.account, &message.place.chat)?;
+    let known = known_message(connection, &message, chat.as_ref())?;
+    let turn = match &known {
+        Some(known) => match known.turn_seq {
+            None => return Ok(Captured::Tombstone),
+            Some(seq) => Some(turn_at(connection, seq)?),
+        },
+        None => album::turn_of_album(connection, &message, chat.as_ref())?,
+    };
+    if let (Some(known), Some(turn)) = (&known, &turn)
+        && edits::is_outdated(&message, known)
+    {
+        return Ok(Captured::Duplicate(captured(turn, Vec::new())));
+    }
+    let seq = turn.as_ref().map(|turn| turn.seq);
+    let facts = read_facts(connection, &message, chat.as_ref(), seq)?;
+    let verdict = judge(&facts);
+    if !verdict.is_admitted {
+        return refuse_txn(connection, &message, verdict.notice.as_ref());
+    }
+    let arrival = admit_txn(connection, &message, facts, verdict)?;
+    match (known, turn) {
+        (Some(known), Some(turn)) if edits::is_newer(&message, &known) => {
+            edits::edit_txn(connection, &arrival, turn, &known)
+        }
+        (Some(_), Some(turn)) => {
+            let runs = arrival.address_txn(connection, &turn)?;
+            Ok(Captured::Duplicate(captured(&turn, runs)))
+        }
+        (None, Some(turn)) => album::add_item_txn(connection, &arrival, turn),
+        (_, None) => insert_txn(connection, &arrival),
+    }
+}
+
+fn known_message(
+    connection: &Connection,
+    message: &NewMessage,
+    chat: Option<&ChatRow>,
+) -> Result<Option<KnownMessage>, StoreError> {
+    let Some(chat) = chat else {
+        return Ok(None);
+    };
+    let key = MessageKey {
+        account: message.account,
+        chat,
+        message_id: &message.message_id,
+    };
+    find_message_of_merged_chat(connection, key, Some(sent_at_ms(message)))
+}
+
+/// Writes what an admitted message tells besides its text: its chat and its sender.
+fn admit_txn<'a>(
+    connection: &Connection,
+    message: &'a NewMessage,
+    facts: MessageFacts,
+    verdict: Verdict,
+) -> Result<Arrival<'a>, StoreError> {
+    let now_ms = message.received_at_ms;
+    let mut chat = ensure_chat_txn(connection, message.account, &message.place.chat)?;
+    hear_chat_txn(connection, chat.id, &message.place, now_ms)?;
+    chat.kind = facts.chat_kind;
+    connection
+        .prepare_cached(
+            "UPDATE accounts SET last_captured_ms = max(coalesce(last_captured_ms, 0), ?2)
+             WHERE id = ?1",
+        )?
+        .execute(params![message.account, now_ms])?;
+    let heard = Heard {
+        kind: message.sender_kind,
+        platform_id: &message.sender.id,
+        display_name: message.sender.display_name.as_deref(),
+        username: message.sender.username.as_deref(),
+    };
+    Ok(Arrival {
+        message,
+        chat,
+        person: upsert_participant_txn(connection, message.account, heard, now_ms)?,
+        facts,
+        verdict,
+    })
+}
+
+fn insert_txn(connection: &Connection, arrival: &Arrival<'_>) -> Result<Captured, StoreError> {
+    let message = arrival.message;
+    let now_ms = message.received_at_ms;
+    let seat = Seat::of(&message.place, &message.message_id);
+    let conversation = ensure_conversation_txn(connection, arrival.chat.id, seat, now_ms)?;
+    if let Some(title) = &message.place.topic_title {
+        name_topic_txn(connection, conversation.row, title)?;
+    }
+    if let (Seat::Thread(root), None) = (seat, conversation.root_seq) {
+        link_root_txn(connection, arrival, conversation.row, root)?;
+    }
+    let reply_to_seq = reply_target(connection, arrival)?;
+    let turn = insert_turn_txn(
+        connection,
+        &NewTurn {
+            conversation: &conversation,
+            sent_at_ms: sent_at_ms(message),
+            ordinal: message.ordinal,
+            kind: TurnKind::Message,
+            scope: message
+                .scope_override
+                .unwrap_or_else(|| conversation.scope(arrival.chat.kind)),
+            participant: arrival.person,
+            content: &message.text,
+            attachments: stored_attachments(&message.attachments),
+            reply_to_seq,
+            reply_to_message: match reply_to_seq {
+                Some(_) => None,
+                None => message.reply_to.as_deref(),
+            },
+            quote: message.quote.as_deref(),
+            album: message.album.as_deref(),
+            tokens: message.tokens.as_ref(),
+            is_inbound: true,
+            captured_at_ms: now_ms,
+        },
+    )?;
+    add_message_txn(
+        connection,
+        MessageEntry {
+            account: message.account,
+            identity: arrival.chat.identity,
+            message_id: &message.message_id,
+            turn_seq: Some(turn.seq),
+            part: 0,
+            text: message.album.as_ref().map(|_| message.text.as_str()),
+            edit_marker: message.edit_marker.as_deref(),
+        },
+    )?;
+    keep_envelope_txn(connection, message, turn.seq)?;
+    let runs = arrival.address_txn(connection, &turn)?;
+    Ok(Captured::New(captured(&turn, runs)))
+}
+
+fn link_root_txn(
+    connection: &Connection,
+    arrival: &Arrival<'_>,
+    thread_row: i64,
+    root: &str,
+) -> Result<(), StoreError> {
+    let key = MessageKey {
+        account: arrival.message.account,
+        chat: &arrival.chat,
+        message_id: root,
+    };
+    match find_message_of_merged_chat(connection, key, None)?.and_then(|known| known.turn_seq) {
+        Some(seq) => set_root_txn(connection, thread_row, seq),
+        None => Ok(()),
+    }
+}
+
+/// The turn a message replies to, where that was captured.
+fn reply_target(connection: &Connection, arrival: &Arrival<'_>) -> Result<Option<i64>, StoreError> {
+    let Some(message_id) = &arrival.message.reply_to else {
+        return Ok(None);
+    };
+    let key = MessageKey {
+        account: arrival.message.account,
+        chat: &arrival.chat,
+        message_id,
+    };
+    Ok(find_message(connection, key)?.and_then(|known| known.turn_seq))
+}

@@ -1,0 +1,159 @@
+//! Deletes: what a message said goes from everywhere, its identity stays so that it can't come back.
+
+use rusqlite::{Connection, params};
+use vocative_channels::outbound::Part;
+
+use super::album::joined_text;
+use super::contract::Deleted;
+use super::messages::{
+    KnownMessage, MessageEntry, MessageKey, add_message_txn, find_message_of_merged_chat,
+};
+use super::places::ensure_chat_txn;
+use super::summaries::{SummaryFate, invalidate_summaries_txn};
+use super::triggers::cancel_runs_of_deleted_txn;
+use super::turns::{Replacement, TurnRow, blank_turn_txn, revise_turn_txn, turn_at};
+use super::{Store, StoreError};
+use crate::domain::ids::AccountId;
+
+impl Store {
+    /// Blanks a deleted message; one that is not known is remembered, so that it can't come later.
+    ///
+    /// # Errors
+    /// `Unavailable` if storage refuses.
+    pub async fn capture_delete(
+        &self,
+        account: AccountId,
+        chat: &str,
+        message_id: &str,
+        now_ms: i64,
+    ) -> Result<Deleted, StoreError> {
+        let (chat, message_id) = (chat.to_owned(), message_id.to_owned());
+        self.write_and_scrub(move |connection| {
+            delete_txn(connection, account, &chat, &message_id, now_ms)
+        })
+        .await
+    }
+}
+
+fn delete_txn(
+    connection: &Connection,
+    account: AccountId,
+    chat: &str,
+    message_id: &str,
+    now_ms: i64,
+) -> Result<Deleted, StoreError> {
+    let chat = ensure_chat_txn(connection, account, chat)?;
+    let key = MessageKey {
+        account,
+        chat: &chat,
+        message_id,
+    };
+    let Some(known) = find_message_of_merged_chat(connection, key, None)? else {
+        add_message_txn(
+            connection,
+            MessageEntry {
+                account,
+                identity: chat.identity,
+                message_id,
+                turn_seq: None,
+                part: 0,
+                text: None,
+                edit_marker: None,
+            },
+        )?;
+        return Ok(Deleted::Remembered);
+    };
+    let Some(seq) = known.turn_seq else {
+        return Ok(Deleted::Remembered);
+    };
+    let mut turn = turn_at(connection, seq)?;
+    bury_txn(connection, key, &known, &turn)?;
+    if has_live_messages(connection, seq)? {
+        shrink_turn_txn(connection, &mut turn, now_ms)?;
+        return Ok(Deleted::Blanked {
+            turn: turn.id,
+            cancelled_runs: Vec::new(),
+        });
+    }
+    let cancelled_runs = cancel_runs_of_deleted_txn(connection, &turn, now_ms)?;
+    blank_turn_txn(connection, &turn)?;
+    Ok(Deleted::Blanked {
+        turn: turn.id,
+        cancelled_runs,
+    })
+}
+
+/// Makes a message a tombstone, and empties the post that it was.
+fn bury_txn(
+    connection: &Connection,
+    key: MessageKey<'_>,
+    known: &KnownMessage,
+    turn: &TurnRow,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "UPDATE messages SET turn_seq = NULL, text = NULL
+             WHERE account_id = ?1 AND chat_id = ?2 AND platform_id = ?3",
+        )?
+        .execute(params![key.account, known.identity, key.message_id])?;
+    let emptied = serde_json::to_string(&Part::plain(""))?;
+    connection
+        .prepare_cached(
+            "UPDATE outbox SET payload = ?3
+             WHERE turn_seq = ?1 AND state = 'sent' AND message_id = ?2",
+        )?
+        .execute(params![turn.seq, key.message_id, emptied])?;
+    Ok(())
+}
+
+fn has_live_messages(connection: &Connection, seq: i64) -> Result<bool, StoreError> {
+    let has = connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM messages WHERE turn_seq = ?1)")?
+        .query_row([seq], |row| row.get(0))?;
+    Ok(has)
+}
+
+/// Leaves a turn what its remaining messages say. Its attachments are not known by message, so they
+/// go with the first one deleted.
+fn shrink_turn_txn(
+    connection: &Connection,
+    turn: &mut TurnRow,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let content = if turn.is_inbound {
+        joined_text(connection, turn.seq)?
+    } else {
+        posted_text(connection, turn.seq)?
+    };
+    let replacement = Replacement {
+        content,
+        attachments: None,
+        tokens: None,
+        keep_revision: false,
+        now_ms,
+    };
+    revise_turn_txn(connection, turn, replacement)?;
+    for sql in [
+        "DELETE FROM revisions WHERE turn_seq = ?1",
+        "DELETE FROM raw_envelopes WHERE turn_seq = ?1",
+    ] {
+        connection.prepare_cached(sql)?.execute([turn.seq])?;
+    }
+    invalidate_summaries_txn(connection, turn, SummaryFate::Void)
+}
+
+/// What the posts of a turn of ours still say.
+fn posted_text(connection: &Connection, seq: i64) -> Result<String, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT payload FROM outbox WHERE turn_seq = ?1 AND state <> 'replaced' ORDER BY sort_key",
+    )?;
+    let rows = statement.query_map([seq], |row| row.get::<_, String>(0))?;
+    let mut texts = Vec::new();
+    for payload in rows {
+        let part: Part = serde_json::from_str(&payload?)?;
+        if !part.text.is_empty() {
+            texts.push(part.text);
+        }
+    }
+    Ok(texts.join("\n"))
+}

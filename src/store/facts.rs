@@ -1,0 +1,182 @@
+//! What the store knows about a message when it is judged. Read in the transaction that writes the
+//! verdict.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::StoreError;
+use super::contract::NewMessage;
+use super::messages::{MessageKey, find_message, find_message_of_merged_chat};
+use super::places::{ChatRow, Seat, find_conversation};
+use super::rows::count_from;
+use crate::domain::addressing::{MessageFacts, ThreadFacts};
+use crate::domain::ids::{AccountId, AgentName, ChatId};
+use crate::domain::turn::ParticipantKind;
+
+const HOUR_MS: i64 = 3_600_000;
+const DAY_MS: i64 = 86_400_000;
+
+/// Reads the facts; `turn_seq` is the turn the message belongs to, where it is known.
+pub(super) fn read_facts(
+    connection: &Connection,
+    message: &NewMessage,
+    chat: Option<&ChatRow>,
+    turn_seq: Option<i64>,
+) -> Result<MessageFacts, StoreError> {
+    let hour_ago_ms = message.received_at_ms - HOUR_MS;
+    let mut facts = MessageFacts {
+        chat_kind: message.place.kind,
+        tokens_today: tokens_today(connection, message.account, message.received_at_ms)?,
+        runs_by_person_last_hour: runs_by_person(connection, message, hour_ago_ms)?,
+        ..MessageFacts::default()
+    };
+    if let Some(seq) = turn_seq {
+        facts.addressed_before = addressed_agents(connection, seq)?;
+        facts.has_run_for = agents_with_run(connection, seq)?;
+    }
+    let seat = Seat::of(&message.place, &message.message_id);
+    let Some(chat) = chat else {
+        // A thread that is not known has no root and no agents either.
+        facts.thread = matches!(seat, Seat::Thread(_)).then(ThreadFacts::default);
+        return Ok(facts);
+    };
+    facts.is_known_chat = true;
+    facts.chat_kind = facts.chat_kind.or(chat.kind);
+    facts.replies_to_agent = replied_agent(connection, message, chat)?;
+    facts.runs_in_chat_last_hour = runs_in_chat(connection, chat.id, hour_ago_ms)?;
+    facts.refused_notice_at_ms = chat.refused_notice_at_ms;
+    facts.limit_notice_at_ms = chat.limit_notice_at_ms;
+    if let Seat::Thread(root) = seat {
+        facts.thread = Some(thread_facts(connection, message.account, chat, root)?);
+    }
+    Ok(facts)
+}
+
+/// The agents a turn addresses. A turn that was answered was addressed.
+pub(super) fn addressed_agents(
+    connection: &Connection,
+    seq: i64,
+) -> Result<Vec<AgentName>, StoreError> {
+    agents(
+        connection,
+        "SELECT DISTINCT agent FROM involvements
+         WHERE seq = ?1 AND how IN ('addressed', 'answered') ORDER BY agent",
+        seq,
+    )
+}
+
+fn agents_with_run(connection: &Connection, seq: i64) -> Result<Vec<AgentName>, StoreError> {
+    agents(
+        connection,
+        "SELECT agent FROM run_triggers WHERE turn_seq = ?1 ORDER BY agent",
+        seq,
+    )
+}
+
+fn agents(connection: &Connection, sql: &str, key: i64) -> Result<Vec<AgentName>, StoreError> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([key], |row| row.get(0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn replied_agent(
+    connection: &Connection,
+    message: &NewMessage,
+    chat: &ChatRow,
+) -> Result<Option<AgentName>, StoreError> {
+    let Some(reply_to) = &message.reply_to else {
+        return Ok(None);
+    };
+    let key = MessageKey {
+        account: message.account,
+        chat,
+        message_id: reply_to,
+    };
+    let Some(seq) = find_message(connection, key)?.and_then(|known| known.turn_seq) else {
+        return Ok(None);
+    };
+    let agent = connection
+        .prepare_cached(
+            "SELECT p.platform_id FROM turns t JOIN participants p ON p.id = t.participant_id
+             WHERE t.seq = ?1 AND p.kind = ?2",
+        )?
+        .query_row(params![seq, ParticipantKind::Agent], |row| row.get(0))
+        .optional()?;
+    Ok(agent)
+}
+
+fn thread_facts(
+    connection: &Connection,
+    account: AccountId,
+    chat: &ChatRow,
+    root: &str,
+) -> Result<ThreadFacts, StoreError> {
+    let key = MessageKey {
+        account,
+        chat,
+        message_id: root,
+    };
+    let root_seq = find_message_of_merged_chat(connection, key, None)?.and_then(|m| m.turn_seq);
+    let root_addressed = match root_seq {
+        Some(seq) => addressed_agents(connection, seq)?,
+        None => Vec::new(),
+    };
+    let agents_in_it = match find_conversation(connection, chat.id, root)? {
+        Some(conversation) => agents(
+            connection,
+            "SELECT DISTINCT agent FROM involvements
+             WHERE conversation_id = ?1 AND how = 'authored' ORDER BY agent",
+            conversation.row,
+        )?,
+        None => Vec::new(),
+    };
+    Ok(ThreadFacts {
+        root_addressed,
+        agents_in_it,
+    })
+}
+
+fn tokens_today(
+    connection: &Connection,
+    account: AccountId,
+    now_ms: i64,
+) -> Result<u64, StoreError> {
+    let day_start_ms = now_ms - now_ms.rem_euclid(DAY_MS);
+    let tokens: i64 = connection
+        .prepare_cached(
+            "SELECT coalesce(sum(r.prompt_tokens + r.completion_tokens), 0)
+             FROM runs r JOIN chats c ON c.id = r.chat_id
+             WHERE r.finished_at_ms >= ?2 AND c.account_id = ?1",
+        )?
+        .query_row(params![account, day_start_ms], |row| row.get(0))?;
+    Ok(count_from(tokens))
+}
+
+fn runs_by_person(
+    connection: &Connection,
+    message: &NewMessage,
+    since_ms: i64,
+) -> Result<u32, StoreError> {
+    let runs = connection
+        .prepare_cached(
+            "SELECT count(*) FROM participants p
+             JOIN runs r ON r.person_participant_id = p.id AND r.created_at_ms > ?4
+             WHERE p.account_id = ?1 AND p.kind = ?2 AND p.platform_id = ?3",
+        )?
+        .query_row(
+            params![
+                message.account,
+                message.sender_kind,
+                message.sender.id,
+                since_ms
+            ],
+            |row| row.get(0),
+        )?;
+    Ok(runs)
+}
+
+fn runs_in_chat(connection: &Connection, chat: ChatId, since_ms: i64) -> Result<u32, StoreError> {
+    let runs = connection
+        .prepare_cached("SELECT count(*) FROM runs WHERE chat_id = ?1 AND created_at_ms > ?2")?
+        .query_row(params![chat, since_ms], |row| row.get(0))?;
+    Ok(runs)
+}

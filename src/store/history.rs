@@ -1,0 +1,646 @@
+//! Snapshots for prompts: a bounded number of rows however long the conversation.
+//!
+//! Positions are found in an index first (kept turns through `involvements`, a whole room through
+//! `turns_by_position`), then each turn is read once by its key. What is read when: triggers, root,
+//! kept turns, what those reply to, kept turns of the parent, overheard turns; a turn that would be
+//! read twice keeps the role it got first. Nothing is read from another chat.
+
+use std::collections::HashMap;
+
+use rusqlite::{Connection, OptionalExtension, Params, Row};
+use vocative_channels::markup::mentioned_ids;
+
+use super::conversations::conversation;
+use super::rows::{conversation_row_id, select_turns, turn_from_row};
+use super::runs::limit_of;
+use super::{Store, StoreError};
+use crate::domain::history::{History, HistoryQuery, HistoryTurn, Keep, Role};
+use crate::domain::ids::{AccountId, RunId, Seq, TurnId};
+use crate::domain::place::Conversation;
+use crate::domain::turn::{Position, Turn};
+
+/// A later inbound turn with a run of its own waits for that run: it is not in this one's prompt.
+macro_rules! bounded {
+    ($from:literal, $position:literal) => {
+        concat!(
+            "SELECT t.seq FROM ",
+            $from,
+            " AND ",
+            $position,
+            ".sent_at_ms >= ?3 AND (",
+            $position,
+            ".sent_at_ms, ",
+            $position,
+            ".ordinal, ",
+            $position,
+            ".seq) < (?8, ?9, ?10) AND ",
+            $position,
+            ".seq <= ?4 AND t.visibility = 'room' AND (?5 IS NULL OR t.scope = ?5)
+             AND NOT EXISTS (SELECT 1 FROM run_triggers g JOIN runs x ON x.id = g.run_id
+                             WHERE g.turn_seq = t.seq AND x.id > ?6 AND x.conversation_id = ?7)
+             ORDER BY ",
+            $position,
+            ".sent_at_ms DESC, ",
+            $position,
+            ".ordinal DESC, ",
+            $position,
+            ".seq DESC LIMIT ?11"
+        )
+    };
+}
+
+const INVOLVED_SQL: &str = bounded!(
+    "involvements i CROSS JOIN turns t ON t.seq = i.seq WHERE i.conversation_id = ?1 AND i.agent = ?2",
+    "i"
+);
+const ALL_SQL: &str = bounded!("turns t WHERE t.conversation_id = ?1", "t");
+
+const BY_SEQ_SQL: &str = select_turns!("WHERE t.seq = ?1");
+const TRIGGER_SQL: &str = select_turns!("WHERE t.uuid = ?1 AND c.chat_id = ?2");
+const REPLIED_TO_SQL: &str = select_turns!(
+    "WHERE t.uuid = ?1 AND c.chat_id = ?2 AND t.visibility = 'room' AND t.seq <= ?3
+       AND NOT EXISTS (SELECT 1 FROM run_triggers g JOIN runs x ON x.id = g.run_id
+                       WHERE g.turn_seq = t.seq AND x.id > ?4 AND x.conversation_id = ?5)"
+);
+const ROOT_SQL: &str = select_turns!(
+    "WHERE t.seq = (SELECT root_turn_seq FROM conversations WHERE id = ?1)
+       AND t.visibility = 'room' AND t.seq <= ?2"
+);
+
+const NAME_BY_ID_SQL: &str = "SELECT coalesce(display_name, username) FROM participants
+     WHERE account_id = ?1 AND kind = 'user' AND platform_id = ?2";
+const NAME_BY_USERNAME_SQL: &str = "SELECT coalesce(display_name, username) FROM participants
+     WHERE account_id = ?1 AND username = ?2 AND username IS NOT NULL AND kind = 'user'
+     LIMIT 1";
+
+impl Store {
+    /// Reads what a prompt is made of: one snapshot, a bounded number of rows.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such conversation or run.
+    pub async fn history(&self, query: HistoryQuery) -> Result<History, StoreError> {
+        self.read(move |connection| history(connection, &query))
+            .await
+    }
+}
+
+fn history(connection: &Connection, query: &HistoryQuery) -> Result<History, StoreError> {
+    let mut reading = Reading::start(connection, query)?;
+    reading.read_triggers()?;
+    reading.read_root()?;
+    let has_older = reading.read_kept()?;
+    reading.read_replied_to()?;
+    reading.read_parent()?;
+    reading.read_ambient()?;
+    let names = reading.read_names()?;
+    let Reading {
+        conversation,
+        mut turns,
+        rows_read,
+        ..
+    } = reading;
+    turns.sort_by_key(|read| read.turn.position);
+    Ok(History {
+        conversation,
+        turns,
+        names,
+        has_older,
+        rows_read,
+    })
+}
+
+/// After everything.
+const LAST: Position = Position {
+    sent_at_ms: i64::MAX,
+    ordinal: i64::MAX,
+    seq: Seq(i64::MAX),
+};
+
+/// A history being read.
+struct Reading<'a> {
+    connection: &'a Connection,
+    query: &'a HistoryQuery,
+    conversation: Conversation,
+    conversation_row: i64,
+    as_of_seq: Seq,
+    /// The run to answer for and its conversation; later runs there wait for their own turn.
+    run_row: i64,
+    run_conversation_row: i64,
+    turns: Vec<HistoryTurn>,
+    rows_read: u64,
+}
+
+impl<'a> Reading<'a> {
+    fn start(connection: &'a Connection, query: &'a HistoryQuery) -> Result<Self, StoreError> {
+        let (run_row, run_conversation_row) = match query.run {
+            Some(run) => run_rows(connection, run)?,
+            // No run is later than this.
+            None => (i64::MAX, 0),
+        };
+        Ok(Self {
+            connection,
+            query,
+            conversation: conversation(connection, query.conversation)?,
+            conversation_row: conversation_row_id(connection, query.conversation)?,
+            as_of_seq: query.as_of_seq.unwrap_or(LAST.seq),
+            run_row,
+            run_conversation_row,
+            turns: Vec::new(),
+            rows_read: 1,
+        })
+    }
+
+    fn read_triggers(&mut self) -> Result<(), StoreError> {
+        let chat = self.conversation.key.chat;
+        for trigger in &self.query.triggers {
+            let found = self.one(TRIGGER_SQL, (trigger, chat), turn_from_row)?;
+            self.keep(found, Role::Trigger);
+        }
+        Ok(())
+    }
+
+    fn read_root(&mut self) -> Result<(), StoreError> {
+        let key = (self.conversation_row, self.as_of_seq);
+        let root = self.one(ROOT_SQL, key, turn_from_row)?;
+        self.keep(root, Role::Root);
+        Ok(())
+    }
+
+    /// Returns whether there are more kept turns than were asked for.
+    fn read_kept(&mut self) -> Result<bool, StoreError> {
+        let max_turns = self.query.max_turns;
+        let kept = self.conversation_row;
+        let found = self.positions(self.query.keep, kept, LAST, max_turns.saturating_add(1))?;
+        for seq in found.iter().take(max_turns) {
+            self.keep_seq(*seq, Role::Kept)?;
+        }
+        Ok(found.len() > max_turns)
+    }
+
+    /// What a trigger or a kept turn replies to is kept with it.
+    fn read_replied_to(&mut self) -> Result<(), StoreError> {
+        let targets: Vec<TurnId> = self
+            .turns
+            .iter()
+            .filter(|read| matches!(read.role, Role::Trigger | Role::Kept))
+            .filter_map(|read| read.turn.reply_to)
+            .collect();
+        for target in targets {
+            if self.turns.iter().any(|read| read.turn.id == target) {
+                continue;
+            }
+            let key = (
+                target,
+                self.conversation.key.chat,
+                self.as_of_seq,
+                self.run_row,
+                self.run_conversation_row,
+            );
+            let found = self.one(REPLIED_TO_SQL, key, turn_from_row)?;
+            self.keep(found, Role::RepliedTo);
+        }
+        Ok(())
+    }
+
+    /// What the room talked about before a thread left it.
+    fn read_parent(&mut self) -> Result<(), StoreError> {
+        let Some(parent) = self.conversation.parent else {
+            return Ok(());
+        };
+        if self.query.parent_turns == 0 {
+            return Ok(());
+        }
+        let parent = conversation_row_id(self.connection, parent)?;
+        let before = self.thread_start();
+        let limit = self.query.parent_turns;
+        for seq in self.positions(self.query.keep, parent, before, limit)? {
+            self.keep_seq(seq, Role::Parent)?;
+        }
+        Ok(())
+    }
+
+    /// Where the thread left its parent: at its root, else at the oldest of it that was read.
+    fn thread_start(&self) -> Position {
+        let root = self
+            .turns
+            .iter()
+            .find(|read| Some(read.turn.id) == self.conversation.root);
+        let start = root.or_else(|| self.turns.iter().min_by_key(|read| read.turn.position));
+        start.map_or(LAST, |read| read.turn.position)
+    }
+
+    /// The newest overheard turns before the last trigger, where that was posted.
+    fn read_ambient(&mut self) -> Result<(), StoreError> {
+        let wanted = self.query.ambient_turns;
+        if wanted == 0 {
+            return Ok(());
+        }
+        let (room, before) = self.last_trigger()?;
+        let limit = wanted.saturating_add(self.turns.len());
+        let mut overheard = 0;
+        for seq in self.positions(Keep::All, room, before, limit)? {
+            if overheard == wanted {
+                break;
+            }
+            if !self.has(seq) {
+                self.keep_seq(seq, Role::Ambient)?;
+                overheard += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// The last trigger's conversation and position; without triggers the newest kept turn is it.
+    fn last_trigger(&self) -> Result<(i64, Position), StoreError> {
+        let newest = |role| {
+            self.turns
+                .iter()
+                .filter(|read| read.role == role)
+                .max_by_key(|read| read.turn.position)
+        };
+        match newest(Role::Trigger).or_else(|| newest(Role::Kept)) {
+            Some(read) => Ok((
+                conversation_row_id(self.connection, read.turn.conversation)?,
+                read.turn.position,
+            )),
+            None => Ok((self.conversation_row, LAST)),
+        }
+    }
+
+    /// Names for all mention tokens in what was read; one that is not known is left out.
+    fn read_names(&mut self) -> Result<HashMap<String, String>, StoreError> {
+        let mut ids: Vec<String> = self
+            .turns
+            .iter()
+            .flat_map(|read| mentioned_ids(&read.turn.content))
+            .collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let mut names = HashMap::new();
+        for id in ids {
+            if let Some(name) = self.name(self.conversation.account, &id)? {
+                names.insert(id, name);
+            }
+        }
+        Ok(names)
+    }
+
+    fn name(&mut self, account: AccountId, id: &str) -> Result<Option<String>, StoreError> {
+        let (sql, key) = match id.strip_prefix('@') {
+            Some(username) => (NAME_BY_USERNAME_SQL, username),
+            None => (NAME_BY_ID_SQL, id),
+        };
+        let name = self.one(sql, (account, key), |row| row.get(0))?;
+        Ok(name.flatten())
+    }
+
+    /// The newest turns before a position, newest first, within the query's bounds.
+    fn positions(
+        &mut self,
+        keep: Keep,
+        conversation_row: i64,
+        before: Position,
+        limit: usize,
+    ) -> Result<Vec<Seq>, StoreError> {
+        let sql = match keep {
+            Keep::Involved => INVOLVED_SQL,
+            Keep::All => ALL_SQL,
+        };
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let rows = statement.query_map(
+            (
+                conversation_row,
+                &self.query.agent,
+                self.query.since_ms.unwrap_or(i64::MIN),
+                self.as_of_seq,
+                self.query.scope,
+                self.run_row,
+                self.run_conversation_row,
+                before.sent_at_ms,
+                before.ordinal,
+                before.seq,
+                limit_of(limit),
+            ),
+            |row| row.get(0),
+        )?;
+        let found = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+        self.rows_read += found.len() as u64;
+        Ok(found)
+    }
+
+    fn has(&self, seq: Seq) -> bool {
+        self.turns.iter().any(|read| read.turn.seq() == seq)
+    }
+
+    fn keep_seq(&mut self, seq: Seq, role: Role) -> Result<(), StoreError> {
+        if !self.has(seq) {
+            let found = self.one(BY_SEQ_SQL, [seq], turn_from_row)?;
+            self.keep(found, role);
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, turn: Option<Turn>, role: Role) {
+        if let Some(turn) = turn.filter(|turn| !self.has(turn.seq())) {
+            self.turns.push(HistoryTurn { turn, role });
+        }
+    }
+
+    fn one<T>(
+        &mut self,
+        sql: &str,
+        key: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, StoreError> {
+        let found = self
+            .connection
+            .prepare_cached(sql)?
+            .query_row(key, read)
+            .optional()?;
+        self.rows_read += u64::from(found.is_some());
+        Ok(found)
+    }
+}
+
+fn run_rows(connection: &Connection, run: RunId) -> Result<(i64, i64), StoreError> {
+    connection
+        .prepare_cached("SELECT id, conversation_id FROM runs WHERE uuid = ?1")?
+        .query_row([run], |row| Ok((row.get(0)?, row.get(1)?)))
+        .map_err(|error| super::rows::missing(error, || format!("run {run}")))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use vocative_channels::markup::mention_token;
+
+    use super::*;
+    use crate::domain::place::Scope;
+    use crate::domain::run::ClaimedRun;
+    use crate::store::contract::CommittedReply;
+    use crate::store::scene::{Room, Scene, agent};
+
+    fn query(room: &Room) -> HistoryQuery {
+        HistoryQuery {
+            conversation: room.id,
+            agent: agent(),
+            as_of_seq: None,
+            run: None,
+            triggers: Vec::new(),
+            keep: Keep::Involved,
+            max_turns: 100,
+            since_ms: None,
+            scope: None,
+            parent_turns: 10,
+            ambient_turns: 0,
+        }
+    }
+
+    fn query_of(run: &ClaimedRun, room: &Room) -> HistoryQuery {
+        HistoryQuery {
+            as_of_seq: Some(run.as_of_seq),
+            run: Some(run.run.id),
+            triggers: run.run.triggers.clone(),
+            ..query(room)
+        }
+    }
+
+    async fn read(scene: &Scene, query: HistoryQuery) -> History {
+        scene.store.history(query).await.unwrap()
+    }
+
+    fn shown(history: &History) -> Vec<(&str, Role)> {
+        history
+            .turns
+            .iter()
+            .map(|read| (read.turn.content.as_str(), read.role))
+            .collect()
+    }
+
+    async fn answer(scene: &Scene, run: &ClaimedRun, room: &Room, text: &str) {
+        let reply = scene.answer(run, room, text);
+        let outcome = scene.store.commit_reply(reply).await.unwrap();
+        assert!(matches!(outcome, CommittedReply::Written { .. }));
+    }
+
+    #[tokio::test]
+    async fn of_two_questions_each_prompt_holds_its_own_and_what_was_answered() {
+        let scene = Scene::open().await;
+        let room = scene.room("C1").await;
+        scene.ask(&room, "q1", 10).await;
+        scene.ask(&room, "q2", 20).await;
+        let first = scene.claim(100).await.unwrap();
+        let history = read(&scene, query_of(&first, &room)).await;
+        assert_eq!(shown(&history), [("q1", Role::Trigger)]);
+        answer(&scene, &first, &room, "a1").await;
+
+        let second = scene.claim(200).await.unwrap();
+        let history = read(&scene, query_of(&second, &room)).await;
+        let expected = [
+            ("q1", Role::Kept),
+            ("q2", Role::Trigger),
+            ("a1", Role::Kept),
+        ];
+        assert_eq!(shown(&history), expected);
+        let (question, reply) = (&history.turns[0].turn, &history.turns[2].turn);
+        assert_eq!(reply.reply_to, Some(question.id));
+        assert_eq!(question.addressed_to, [agent()]);
+    }
+
+    #[tokio::test]
+    async fn a_retry_reads_what_the_first_attempt_read() {
+        let scene = Scene::open().await;
+        let room = scene.room("C1").await;
+        scene.ask(&room, "q1", 10).await;
+        let first = scene.claim(100).await.unwrap();
+        let before = read(&scene, query_of(&first, &room)).await;
+        let late = scene.say(&room, "an older line that came late", 5).await;
+        scene.address(&room, late).await;
+        scene.ask(&room, "q2", 20).await;
+
+        let again = scene.claim(10_000).await.unwrap();
+        let mut after = read(&scene, query_of(&again, &room)).await;
+        after.conversation = before.conversation.clone();
+        assert_eq!(after, before);
+    }
+
+    #[tokio::test]
+    async fn unaddressed_turns_stay_out_unless_all_or_overheard_ones_are_asked_for() {
+        let scene = Scene::open().await;
+        let room = scene.room("C1").await;
+        for (text, at_ms) in [("x1", 1), ("x2", 2), ("x3", 3)] {
+            scene.say(&room, text, at_ms).await;
+        }
+        let (asked, _) = scene.ask(&room, "q", 10).await;
+        scene.say(&room, "x4", 11).await;
+        let mut query = query(&room);
+        query.triggers = vec![asked.turn];
+        let history = read(&scene, query.clone()).await;
+        assert_eq!(shown(&history), [("q", Role::Trigger)]);
+
+        query.ambient_turns = 2;
+        let history = read(&scene, query.clone()).await;
+        let overheard = [
+            ("x2", Role::Ambient),
+            ("x3", Role::Ambient),
+            ("q", Role::Trigger),
+        ];
+        assert_eq!(shown(&history), overheard);
+
+        query.keep = Keep::All;
+        query.ambient_turns = 0;
+        query.max_turns = 3;
+        let history = read(&scene, query.clone()).await;
+        let newest = [("x3", Role::Kept), ("q", Role::Trigger), ("x4", Role::Kept)];
+        assert_eq!(shown(&history), newest);
+        assert!(history.has_older);
+        query.max_turns = 5;
+        assert!(!read(&scene, query).await.has_older);
+    }
+
+    #[tokio::test]
+    async fn what_a_kept_turn_replies_to_is_read_with_it() {
+        let scene = Scene::open().await;
+        let room = scene.room("C1").await;
+        let fact = scene.say(&room, "the fact", 1).await;
+        scene.say(&room, "noise", 2).await;
+        let asked = scene.say_in_reply(&room, "is that so?", 3, fact).await;
+        scene.address(&room, asked).await;
+        let history = read(&scene, query(&room)).await;
+        let expected = [("the fact", Role::RepliedTo), ("is that so?", Role::Kept)];
+        assert_eq!(shown(&history), expected);
+    }
+
+    #[tokio::test]
+    async fn a_thread_is_read_with_its_root_and_the_kept_turns_before_it() {
+        let scene = Scene::open().await;
+        let room = scene.room("C1").await;
+        for (text, at_ms) in [("before1", 1), ("before2", 2)] {
+            let said = scene.say(&room, text, at_ms).await;
+            scene.address(&room, said).await;
+        }
+        scene.say(&room, "overheard", 3).await;
+        let root = scene.say(&room, "root", 4).await;
+        scene.address(&room, root).await;
+        let after = scene.say(&room, "after", 5).await;
+        scene.address(&room, after).await;
+        let thread = scene.thread(&room, root).await;
+        scene.queue(&thread, root, 4).await;
+
+        let opening = scene.claim(100).await.unwrap();
+        let history = read(&scene, query_of(&opening, &thread)).await;
+        let expected = [
+            ("before1", Role::Parent),
+            ("before2", Role::Parent),
+            ("root", Role::Trigger),
+        ];
+        assert_eq!(shown(&history), expected);
+        answer(&scene, &opening, &thread, "reply").await;
+
+        scene.ask(&thread, "and then?", 6).await;
+        let follow_up = scene.claim(200).await.unwrap();
+        let mut query = query_of(&follow_up, &thread);
+        query.parent_turns = 1;
+        let history = read(&scene, query).await;
+        let expected = [
+            ("before2", Role::Parent),
+            ("root", Role::Root),
+            ("reply", Role::Kept),
+            ("and then?", Role::Trigger),
+        ];
+        assert_eq!(shown(&history), expected);
+        assert_eq!(history.conversation.scope, Scope::Thread);
+    }
+
+    #[tokio::test]
+    async fn time_scope_and_visibility_bound_what_is_kept_but_not_the_trigger() {
+        let scene = Scene::open().await;
+        let room = scene.room("C1").await;
+        let (old, _) = scene.ask(&room, "old", 10).await;
+        let hidden = scene.say(&room, "gone", 20).await;
+        scene.address(&room, hidden).await;
+        scene
+            .write(move |connection| {
+                connection.execute(
+                    "UPDATE turns SET visibility = 'hidden' WHERE seq = ?1",
+                    [hidden.seq],
+                )?;
+                Ok(())
+            })
+            .await;
+        let new = scene.say(&room, "new", 30).await;
+        scene.address(&room, new).await;
+        let mut query = query(&room);
+        query.since_ms = Some(20);
+        assert_eq!(
+            shown(&read(&scene, query.clone()).await),
+            [("new", Role::Kept)]
+        );
+        query.triggers = vec![old.turn];
+        let expected = [("old", Role::Trigger), ("new", Role::Kept)];
+        assert_eq!(shown(&read(&scene, query.clone()).await), expected);
+        query.scope = Some(Scope::Dm);
+        assert_eq!(shown(&read(&scene, query).await), [("old", Role::Trigger)]);
+    }
+
+    #[tokio::test]
+    async fn mentions_get_the_names_that_are_known() {
+        let scene = Scene::open().await;
+        let room = scene.room("C1").await;
+        let text = ["U1", "@ada", "UBOT"].map(mention_token).concat();
+        let said = scene.say(&room, &text, 1).await;
+        scene.address(&room, said).await;
+        let history = read(&scene, query(&room)).await;
+        let names =
+            [("U1", "Ada"), ("@ada", "Ada")].map(|(id, name)| (id.to_owned(), name.to_owned()));
+        assert_eq!(history.names, HashMap::from(names));
+    }
+
+    #[tokio::test]
+    async fn a_rare_agent_in_a_long_room_costs_no_more_rows() {
+        let scene = Scene::open().await;
+        let (short, long) = (scene.room("C1").await, scene.room("C2").await);
+        let mut rows = Vec::new();
+        for (room, noise) in [(&short, 5), (&long, 400)] {
+            let (asked, _) = scene.ask(room, "first", 1).await;
+            for at_ms in 2..noise {
+                scene.say(room, "noise", at_ms).await;
+            }
+            let mut query = query(room);
+            query.triggers = vec![asked.turn];
+            query.ambient_turns = 3;
+            rows.push(read(&scene, query).await.rows_read);
+        }
+        assert_eq!(rows[0], rows[1]);
+    }
+
+    #[tokio::test]
+    async fn every_read_goes_through_an_index_in_its_order() {
+        let scene = Scene::open().await;
+        let mut plans = Vec::new();
+        for sql in [
+            INVOLVED_SQL,
+            ALL_SQL,
+            BY_SEQ_SQL,
+            TRIGGER_SQL,
+            REPLIED_TO_SQL,
+            ROOT_SQL,
+            NAME_BY_ID_SQL,
+            NAME_BY_USERNAME_SQL,
+        ] {
+            plans.push(scene.plan(sql).await);
+        }
+        for step in plans.iter().flatten() {
+            // The agents of one turn are put in order; there are a handful.
+            let is_agents = step.contains("json_group_array");
+            assert!(!step.contains("SCAN"), "{step} in {plans:#?}");
+            assert!(
+                !step.contains("TEMP B-TREE") || is_agents,
+                "{step} in {plans:#?}"
+            );
+        }
+        let uses = |plan: &[String], index: &str| plan.iter().any(|step| step.contains(index));
+        assert!(uses(&plans[0], "SEARCH i USING PRIMARY KEY"), "{plans:#?}");
+        assert!(uses(&plans[1], "turns_by_position"), "{plans:#?}");
+    }
+}

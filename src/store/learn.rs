@@ -1,0 +1,151 @@
+//! What is learnt about chats, topics and persons besides messages. Nothing here makes a row for a
+//! place or person of which nothing was captured.
+
+use rusqlite::{Connection, params};
+use vocative_channels::envelope::{Place, Sender};
+
+use super::places::{Seat, ensure_conversation_txn, find_chat, name_topic_txn};
+use super::rows::chat_kind_name;
+use super::{Store, StoreError};
+use crate::domain::ids::AccountId;
+
+impl Store {
+    /// Learns a known chat's title or kind, or a topic's name.
+    ///
+    /// # Errors
+    /// `Unavailable` if storage refuses.
+    pub async fn learn_place(
+        &self,
+        account: AccountId,
+        place: Place,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        self.write(move |connection| learn_place_txn(connection, account, &place, now_ms))
+            .await
+    }
+
+    /// Notes that the bot joined or left a known chat; joining lifts a parked chat.
+    ///
+    /// # Errors
+    /// `Unavailable` if storage refuses.
+    pub async fn record_membership(
+        &self,
+        account: AccountId,
+        place: Place,
+        is_present: bool,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        self.write(move |connection| {
+            learn_place_txn(connection, account, &place, now_ms)?;
+            let Some(chat) = find_chat(connection, account, &place.chat)? else {
+                return Ok(());
+            };
+            connection
+                .prepare_cached(
+                    "UPDATE chats
+                     SET is_present = ?2,
+                         parked_until_ms = CASE ?2 WHEN 1 THEN NULL ELSE parked_until_ms END,
+                         parked_reason = CASE ?2 WHEN 1 THEN NULL ELSE parked_reason END
+                     WHERE id = ?1",
+                )?
+                .execute(params![chat.id, is_present])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Learns the names of a participant that was heard before.
+    ///
+    /// # Errors
+    /// `Unavailable` if storage refuses.
+    pub async fn learn_person(&self, account: AccountId, sender: Sender) -> Result<(), StoreError> {
+        self.write(move |connection| {
+            connection
+                .prepare_cached(
+                    "UPDATE participants SET display_name = coalesce(?3, display_name),
+                            username = coalesce(?4, username)
+                     WHERE account_id = ?1 AND platform_id = ?2 AND kind IN ('user', 'system')",
+                )?
+                .execute(params![
+                    account,
+                    sender.id,
+                    sender.display_name,
+                    sender.username
+                ])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// People of an account without a display name, and group chats without a title, as platform
+    /// ids: at most `limit` each, most recently active first.
+    ///
+    /// # Errors
+    /// `Unavailable` if storage refuses.
+    pub async fn unnamed(
+        &self,
+        account: AccountId,
+        limit: usize,
+    ) -> Result<(Vec<String>, Vec<String>), StoreError> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.read(move |connection| {
+            let people = ids(
+                connection,
+                "SELECT platform_id FROM participants
+                 WHERE account_id = ?1 AND kind = 'user' AND display_name IS NULL
+                 ORDER BY last_seen_ms DESC, id DESC LIMIT ?2",
+                account,
+                limit,
+            )?;
+            let chats = ids(
+                connection,
+                "SELECT platform_id FROM chats
+                 WHERE account_id = ?1 AND title IS NULL AND last_heard_ms > 0
+                   AND kind IS NOT 'direct'
+                   AND EXISTS (SELECT 1 FROM chat_ids i WHERE i.chat_id = chats.id)
+                 ORDER BY last_heard_ms DESC, id DESC LIMIT ?2",
+                account,
+                limit,
+            )?;
+            Ok((people, chats))
+        })
+        .await
+    }
+}
+
+fn ids(
+    connection: &Connection,
+    sql: &str,
+    account: AccountId,
+    limit: i64,
+) -> Result<Vec<String>, StoreError> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(params![account, limit], |row| row.get(0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn learn_place_txn(
+    connection: &Connection,
+    account: AccountId,
+    place: &Place,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let Some(chat) = find_chat(connection, account, &place.chat)? else {
+        return Ok(());
+    };
+    connection
+        .prepare_cached(
+            "UPDATE chats SET title = coalesce(?2, title), kind = coalesce(?3, kind) WHERE id = ?1",
+        )?
+        .execute(params![
+            chat.id,
+            place.title,
+            place.kind.map(chat_kind_name)
+        ])?;
+    if let (Some(topic), Some(title)) = (&place.topic, &place.topic_title) {
+        let seat = Seat::Topic(topic);
+        let conversation = ensure_conversation_txn(connection, chat.id, seat, now_ms)?;
+        name_topic_txn(connection, conversation.row, title)?;
+    }
+    Ok(())
+}

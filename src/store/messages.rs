@@ -1,0 +1,168 @@
+//! Message identity: which platform message is which turn. A row without a turn is a tombstone.
+//!
+//! A message is known by (account, identity of the chat's platform id, message id). Chats that were
+//! merged keep their own identities, because one platform counts anew after a merge and another
+//! keeps its ids. So a message that is not known under the id its event names is looked for under
+//! the chat's other ids, and counts as the same where it was sent at the same time.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::StoreError;
+use super::places::ChatRow;
+use crate::domain::ids::{AccountId, ChatId};
+
+/// A message that was captured or deleted before.
+#[derive(Clone, Debug)]
+pub(super) struct KnownMessage {
+    /// The chat identity its row is under.
+    pub(super) identity: ChatId,
+    /// `None` = a tombstone.
+    pub(super) turn_seq: Option<i64>,
+    pub(super) edit_marker: Option<String>,
+}
+
+/// A message to look for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MessageKey<'a> {
+    pub(super) account: AccountId,
+    pub(super) chat: &'a ChatRow,
+    pub(super) message_id: &'a str,
+}
+
+impl KnownMessage {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            identity: row.get(0)?,
+            turn_seq: row.get(1)?,
+            edit_marker: row.get(2)?,
+        })
+    }
+}
+
+/// Finds a message under the very chat id its event names.
+pub(super) fn find_message(
+    connection: &Connection,
+    key: MessageKey<'_>,
+) -> Result<Option<KnownMessage>, StoreError> {
+    let found = connection
+        .prepare_cached(
+            "SELECT chat_id, turn_seq, edit_marker FROM messages
+             WHERE account_id = ?1 AND chat_id = ?2 AND platform_id = ?3",
+        )?
+        .query_row(
+            params![key.account, key.chat.identity, key.message_id],
+            KnownMessage::from_row,
+        )
+        .optional()?;
+    Ok(found)
+}
+
+/// Finds a message under any id its chat has had; `sent_at_ms`, where given, must agree for another
+/// id than the named one.
+pub(super) fn find_message_of_merged_chat(
+    connection: &Connection,
+    key: MessageKey<'_>,
+    sent_at_ms: Option<i64>,
+) -> Result<Option<KnownMessage>, StoreError> {
+    if let Some(found) = find_message(connection, key)? {
+        return Ok(Some(found));
+    }
+    let found = connection
+        .prepare_cached(
+            "SELECT m.chat_id, m.turn_seq, m.edit_marker
+             FROM chat_ids i
+             JOIN messages m ON m.account_id = i.account_id AND m.chat_id = i.identity_id
+                            AND m.platform_id = ?3
+             LEFT JOIN turns t ON t.seq = m.turn_seq
+             WHERE i.chat_id = ?2 AND i.account_id = ?1 AND i.identity_id <> ?4
+               AND (?5 IS NULL OR t.sent_at_ms = ?5)
+             ORDER BY m.chat_id DESC LIMIT 1",
+        )?
+        .query_row(
+            params![
+                key.account,
+                key.chat.id,
+                key.message_id,
+                key.chat.identity,
+                sent_at_ms
+            ],
+            KnownMessage::from_row,
+        )
+        .optional()?;
+    Ok(found)
+}
+
+/// A message to remember.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MessageEntry<'a> {
+    pub(super) account: AccountId,
+    pub(super) identity: ChatId,
+    pub(super) message_id: &'a str,
+    /// `None` = a tombstone.
+    pub(super) turn_seq: Option<i64>,
+    pub(super) part: i64,
+    /// An album item's own text.
+    pub(super) text: Option<&'a str>,
+    pub(super) edit_marker: Option<&'a str>,
+}
+
+/// Remembers a message; returns whether it was new. Replies that wait for it find it, and threads
+/// whose root it is.
+pub(super) fn add_message_txn(
+    connection: &Connection,
+    entry: MessageEntry<'_>,
+) -> Result<bool, StoreError> {
+    let added = connection
+        .prepare_cached(
+            "INSERT INTO messages
+                 (account_id, chat_id, platform_id, turn_seq, part, text, edit_marker)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+             ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![
+            entry.account,
+            entry.identity,
+            entry.message_id,
+            entry.turn_seq,
+            entry.part,
+            entry.text,
+            entry.edit_marker
+        ])?;
+    if added == 0 {
+        return Ok(false);
+    }
+    if let Some(seq) = entry.turn_seq {
+        resolve_waiting_txn(connection, seq, entry.message_id)?;
+    }
+    Ok(true)
+}
+
+/// Links what was captured before its target: replies in the same conversation, and the thread
+/// below it.
+fn resolve_waiting_txn(
+    connection: &Connection,
+    seq: i64,
+    message_id: &str,
+) -> Result<(), StoreError> {
+    let (conversation, chat, key): (i64, i64, String) = connection
+        .prepare_cached(
+            "SELECT c.id, c.chat_id, c.thread
+             FROM turns t JOIN conversations c ON c.id = t.conversation_id WHERE t.seq = ?1",
+        )?
+        .query_row([seq], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    connection
+        .prepare_cached(
+            "UPDATE turns SET reply_to_seq = ?1, reply_to_message = NULL
+             WHERE conversation_id = ?2 AND reply_to_message = ?3",
+        )?
+        .execute(params![seq, conversation, message_id])?;
+    if key.is_empty() {
+        connection
+            .prepare_cached(
+                "UPDATE conversations SET root_turn_seq = ?1
+                 WHERE chat_id = ?2 AND thread = ?3 AND is_topic = 0 AND root_turn_seq IS NULL",
+            )?
+            .execute(params![seq, chat, message_id])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,179 @@
+//! Lines the daemon tells a chat by itself: that it is not served, that a limit is met.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use vocative_channels::outbound::{Part, Target};
+
+use super::StoreError;
+use super::capture::Arrival;
+use super::contract::{Captured, NewMessage};
+use super::participants::{Heard, upsert_participant_txn};
+use super::places::{ConversationRow, ensure_chat_txn};
+use super::triggers::run_place_txn;
+use super::turns::{NewTurn, TurnRow, insert_turn_txn};
+use crate::domain::addressing::{Notice, NoticeKind};
+use crate::domain::ids::{AccountId, ChatId, OutboxId};
+use crate::domain::turn::{ParticipantKind, TurnKind};
+
+/// The platform id of the participant that speaks for the daemon.
+const DAEMON: &str = "vocative";
+
+/// Turns a message away: nothing of it is stored. A notice needs its chat's ids, and is no turn.
+pub(super) fn refuse_txn(
+    connection: &Connection,
+    message: &NewMessage,
+    notice: Option<&Notice>,
+) -> Result<Captured, StoreError> {
+    let Some(notice) = notice else {
+        return Ok(Captured::NotAdmitted { has_notice: false });
+    };
+    let chat = ensure_chat_txn(connection, message.account, &message.place.chat)?;
+    note_notice_txn(connection, chat.id, notice.kind, message.received_at_ms)?;
+    let target = Target {
+        chat: message.place.chat.clone(),
+        thread: message.place.thread.clone(),
+        topic: message.place.topic.clone(),
+        reply_to: None,
+    };
+    let post = NewPost {
+        account: message.account,
+        chat: chat.id,
+        turn_seq: None,
+        target: &target,
+        text: &notice.text,
+        now_ms: message.received_at_ms,
+    };
+    queue_post_txn(connection, &post)?;
+    Ok(Captured::NotAdmitted { has_notice: true })
+}
+
+/// Tells the room a line about a captured turn, where the answer would have been.
+pub(super) fn post_notice_turn_txn(
+    connection: &Connection,
+    arrival: &Arrival<'_>,
+    trigger: &TurnRow,
+    notice: &Notice,
+) -> Result<(), StoreError> {
+    let message = arrival.message;
+    let now_ms = message.received_at_ms;
+    note_notice_txn(connection, arrival.chat.id, notice.kind, now_ms)?;
+    let place = run_place_txn(
+        connection,
+        trigger,
+        &message.message_id,
+        &arrival.verdict,
+        now_ms,
+    )?;
+    let daemon = Heard {
+        kind: ParticipantKind::System,
+        platform_id: DAEMON,
+        display_name: None,
+        username: None,
+    };
+    let participant = upsert_participant_txn(connection, message.account, daemon, now_ms)?;
+    let (sent_at_ms, ordinal) = newest_position(connection, &place, trigger)?;
+    let turn = insert_turn_txn(
+        connection,
+        &NewTurn {
+            conversation: &place,
+            sent_at_ms,
+            ordinal,
+            kind: TurnKind::Notice,
+            scope: place.scope(arrival.chat.kind),
+            participant,
+            content: &notice.text,
+            attachments: None,
+            reply_to_seq: Some(trigger.seq),
+            reply_to_message: None,
+            quote: None,
+            album: None,
+            tokens: None,
+            is_inbound: false,
+            captured_at_ms: now_ms,
+        },
+    )?;
+    let key = Some(place.thread.clone()).filter(|key| !key.is_empty());
+    let (thread, topic) = if place.is_topic {
+        (None, key)
+    } else {
+        (key, None)
+    };
+    let target = Target {
+        chat: message.place.chat.clone(),
+        thread,
+        topic,
+        reply_to: Some(message.message_id.clone()),
+    };
+    let post = NewPost {
+        account: message.account,
+        chat: arrival.chat.id,
+        turn_seq: Some(turn.seq),
+        target: &target,
+        text: &notice.text,
+        now_ms,
+    };
+    queue_post_txn(connection, &post)
+}
+
+/// A turn of ours takes the position of the newest turn there; its seq puts it behind.
+fn newest_position(
+    connection: &Connection,
+    place: &ConversationRow,
+    trigger: &TurnRow,
+) -> Result<(i64, i64), StoreError> {
+    let newest = connection
+        .prepare_cached(
+            "SELECT sent_at_ms, ordinal FROM turns WHERE conversation_id = ?1
+             ORDER BY sent_at_ms DESC, ordinal DESC, seq DESC LIMIT 1",
+        )?
+        .query_row([place.row], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let of_trigger = (trigger.sent_at_ms, trigger.ordinal);
+    Ok(newest.map_or(of_trigger, |newest| of_trigger.max(newest)))
+}
+
+fn note_notice_txn(
+    connection: &Connection,
+    chat: ChatId,
+    kind: NoticeKind,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let sql = match kind {
+        NoticeKind::NotServed => "UPDATE chats SET refused_notice_at_ms = ?2 WHERE id = ?1",
+        NoticeKind::LimitMet => "UPDATE chats SET limit_notice_at_ms = ?2 WHERE id = ?1",
+    };
+    connection
+        .prepare_cached(sql)?
+        .execute(params![chat, now_ms])?;
+    Ok(())
+}
+
+struct NewPost<'a> {
+    account: AccountId,
+    chat: ChatId,
+    turn_seq: Option<i64>,
+    target: &'a Target,
+    text: &'a str,
+    now_ms: i64,
+}
+
+fn queue_post_txn(connection: &Connection, post: &NewPost<'_>) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "INSERT INTO outbox (uuid, account_id, chat_id, turn_seq, part, sort_key, target,
+                    payload, state, not_before_ms, created_at_ms)
+             VALUES (?1, ?2, ?3, ?4, 0, 0, ?5, ?6, 'pending', ?7, ?7)",
+        )?
+        .execute(params![
+            OutboxId::generate(),
+            post.account,
+            post.chat,
+            post.turn_seq,
+            serde_json::to_string(post.target)?,
+            serde_json::to_string(&Part::plain(post.text))?,
+            post.now_ms
+        ])?;
+    connection
+        .prepare_cached("UPDATE outbox SET sort_key = id WHERE id = ?1")?
+        .execute([connection.last_insert_rowid()])?;
+    Ok(())
+}

@@ -1,0 +1,255 @@
+//! Opening and closing, and the two ways in: [`Store::write`] and [`Store::read`].
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::lock::{self, WriteLock};
+use super::reader::Readers;
+use super::runs::take_back_leases_txn;
+use super::schema::{self, MIGRATIONS};
+use super::writer::Writer;
+use super::{Store, StoreError};
+
+/// Prepared statements kept per connection: more than all the store's statements.
+const STATEMENTS_MAX: usize = 512;
+/// How long a connection waits for another process that has the file locked.
+pub(super) const BUSY_TIMEOUT_MS: u64 = 5_000;
+/// The write-ahead log is cut back to so many bytes after a checkpoint.
+const LOG_BYTES_MAX: i64 = 64 << 20;
+
+/// Where the database is and how it is opened.
+#[derive(Clone, Debug)]
+pub struct StoreOptions {
+    /// The database file; `None` = a private database that is gone with the store.
+    pub path: Option<PathBuf>,
+    /// Read-only connections for snapshots; at least one is opened.
+    pub readers: usize,
+    /// Page cache per connection, in KiB.
+    pub page_cache_kib: u32,
+}
+
+/// What opening did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpenReport {
+    /// One sentence per migration applied, with the copy it kept.
+    pub migrations: Vec<String>,
+    /// Leases of a predecessor that were taken back.
+    pub leases_taken_back: u64,
+}
+
+/// What all clones of a store share.
+pub(super) struct Inner {
+    readers: Readers,
+    /// Dropped after the readers, so that its last checkpoint meets no reader.
+    writer: Option<Writer>,
+}
+
+/// Dropped in this order once the last connection is closed.
+struct Held {
+    _lock: WriteLock,
+    _private: Option<PrivateFolder>,
+}
+
+/// A folder for a database that nobody else sees.
+struct PrivateFolder(PathBuf);
+
+impl Drop for PrivateFolder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Store {
+    /// Opens for writing: takes the lock, migrates, takes back a predecessor's leases (runs go back
+    /// to queued; outbox entries whose send had started become unknown).
+    ///
+    /// # Errors
+    /// `Locked` if another process has it open, `Newer` if a newer version wrote it, `Open` if the
+    /// file can't be opened or migrated.
+    pub fn open(options: &StoreOptions, now_ms: i64) -> Result<(Self, OpenReport), StoreError> {
+        let (path, private) = place_of(options)?;
+        let cannot = |what: String| StoreError::Open {
+            path: path.clone(),
+            what,
+        };
+        let said = |error: rusqlite::Error| cannot(error.to_string());
+        let held = Held {
+            _lock: lock::take(&path)?,
+            _private: private,
+        };
+        make_private(&path).map_err(|error| cannot(error.to_string()))?;
+        let mut connection = Connection::open(&path).map_err(said)?;
+        let is_durable = options.path.is_some();
+        configure_writer(&connection, options.page_cache_kib, is_durable).map_err(said)?;
+        let mut report = OpenReport {
+            migrations: schema::migrate(&mut connection, &path, MIGRATIONS, now_ms)?,
+            leases_taken_back: 0,
+        };
+        report.leases_taken_back = take_back_leases(&mut connection, now_ms)?;
+        let readers = open_readers(&path, options.readers.max(1), options.page_cache_kib)?;
+        let writer = Writer::start(connection, held).map_err(|error| cannot(error.to_string()))?;
+        Ok((Self::with(readers, Some(writer)), report))
+    }
+
+    /// Opens read-only, without the lock, beside a running daemon.
+    ///
+    /// # Errors
+    /// `Newer` if a newer version wrote it; `Open` if it does not exist, is not ours, or has an
+    /// older schema.
+    pub fn open_read_only(path: &Path) -> Result<Self, StoreError> {
+        const READERS: usize = 1;
+        const PAGE_CACHE_KIB: u32 = 4_096;
+        let readers = open_readers(path, READERS, PAGE_CACHE_KIB)?;
+        Ok(Self::with(readers, None))
+    }
+
+    fn with(readers: Readers, writer: Option<Writer>) -> Self {
+        Self {
+            inner: Arc::new(Inner { readers, writer }),
+        }
+    }
+
+    /// Commits what is pending, checkpoints, stops the writer, releases the lock.
+    ///
+    /// # Errors
+    /// `Closed` if it is closed already; `Unavailable` if the checkpoint failed, in which case
+    /// everything committed is still safe in the write-ahead log.
+    pub async fn close(&self) -> Result<(), StoreError> {
+        self.inner.readers.close();
+        match &self.inner.writer {
+            Some(writer) => writer.close().await,
+            None => Ok(()),
+        }
+    }
+
+    /// The age of the oldest write in work, in milliseconds: the watchdog's sign of life.
+    #[must_use]
+    pub fn writer_lag_ms(&self) -> u64 {
+        self.inner.writer.as_ref().map_or(0, Writer::lag_ms)
+    }
+
+    /// Runs a job in the next write transaction; answers once it is on disk. A job that fails
+    /// leaves nothing behind.
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.writer()?.write(job).await
+    }
+
+    /// Like [`Self::write`], for a job that deletes what a person said: it goes from the
+    /// write-ahead log too.
+    pub(super) async fn write_and_scrub<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.writer()?.write_and_scrub(job).await
+    }
+
+    fn writer(&self) -> Result<&Writer, StoreError> {
+        let writer = self.inner.writer.as_ref();
+        writer.ok_or_else(|| StoreError::Unavailable {
+            what: "this handle only reads".to_owned(),
+        })
+    }
+
+    /// Runs a job on a snapshot of all that is committed.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.inner.readers.read(job).await
+    }
+
+    /// Commits so far.
+    #[cfg(test)]
+    pub(super) fn commits(&self) -> u64 {
+        self.inner.writer.as_ref().map_or(0, Writer::commits)
+    }
+}
+
+fn place_of(options: &StoreOptions) -> Result<(PathBuf, Option<PrivateFolder>), StoreError> {
+    let (path, private) = match &options.path {
+        Some(path) => (path.clone(), None),
+        None => {
+            let folder = std::env::temp_dir().join(format!("vocative-{}", uuid::Uuid::new_v4()));
+            (
+                folder.join("store.sqlite"),
+                Some(PrivateFolder(folder.clone())),
+            )
+        }
+    };
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(|error| StoreError::Open {
+            path: path.clone(),
+            what: error.to_string(),
+        })?;
+    }
+    Ok((path, private))
+}
+
+/// Makes a new file readable by its owner only; SQLite gives its other files the same mode.
+fn make_private(path: &Path) -> std::io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map(drop)
+}
+
+fn configure_writer(
+    connection: &Connection,
+    page_cache_kib: u32,
+    is_durable: bool,
+) -> rusqlite::Result<()> {
+    configure(connection, page_cache_kib)?;
+    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    // FULL syncs the log at every commit: what is acknowledged survives a power cut.
+    let synchronous = if is_durable { "FULL" } else { "OFF" };
+    connection.pragma_update(None, "synchronous", synchronous)?;
+    connection.pragma_update_and_check(None, "journal_size_limit", LOG_BYTES_MAX, |_| Ok(()))?;
+    connection.pragma_update_and_check(None, "secure_delete", "ON", |_| Ok(()))?;
+    connection.pragma_update(None, "foreign_keys", "ON")
+}
+
+fn configure(connection: &Connection, page_cache_kib: u32) -> rusqlite::Result<()> {
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    connection.busy_timeout(Duration::from_millis(BUSY_TIMEOUT_MS))?;
+    connection.pragma_update(None, "cache_size", -i64::from(page_cache_kib))?;
+    connection.pragma_update(None, "temp_store", "MEMORY")
+}
+
+fn open_readers(path: &Path, count: usize, page_cache_kib: u32) -> Result<Readers, StoreError> {
+    let cannot = |what: String| StoreError::Open {
+        path: path.to_owned(),
+        what,
+    };
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let open = || {
+        let connection = Connection::open_with_flags(path, flags)?;
+        configure(&connection, page_cache_kib)?;
+        Ok(connection)
+    };
+    let connections: rusqlite::Result<Vec<_>> = (0..count).map(|_| open()).collect();
+    let connections = connections.map_err(|error| cannot(error.to_string()))?;
+    if let Some(connection) = connections.first() {
+        let found = schema::check(connection, path, MIGRATIONS)?;
+        if (found as usize) < MIGRATIONS.len() {
+            return Err(cannot(format!(
+                "it has schema {found}, older than this build's; start the daemon once to migrate it"
+            )));
+        }
+    }
+    Ok(Readers::new(connections))
+}
+
+/// The lock says that every lease is of a process that is gone.
+fn take_back_leases(connection: &mut Connection, now_ms: i64) -> Result<u64, StoreError> {
+    let transaction = connection.transaction()?;
+    let taken_back = take_back_leases_txn(&transaction, now_ms)?;
+    transaction.commit()?;
+    Ok(taken_back)
+}

@@ -1,0 +1,315 @@
+//! What becomes of a post after an attempt or a look. The life of an entry is told in `outbox`.
+
+use rusqlite::{Connection, OptionalExtension};
+use vocative_channels::outbound::{Delivered, Part, Target};
+
+use super::contract::{LeaseOutcome, OutboxUpdate};
+use super::messages::{MessageEntry, add_message_txn};
+use super::outbox::{NewPosts, Place, close_attempt_txn, insert_post_txn};
+use super::places::find_chat;
+use super::{Store, StoreError};
+use crate::domain::ids::{AccountId, ChatId, LeaseToken, OutboxId, Seq};
+
+impl Store {
+    /// Writes what became of an attempt.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn update_post(
+        &self,
+        entry: OutboxId,
+        token: LeaseToken,
+        update: OutboxUpdate,
+        now_ms: i64,
+    ) -> Result<LeaseOutcome, StoreError> {
+        self.write(move |connection| update_post_txn(connection, entry, token, &update, now_ms))
+            .await
+    }
+}
+
+/// A leased entry, as far as an update needs it.
+struct Leased {
+    row: i64,
+    account: AccountId,
+    chat: ChatId,
+    turn: Option<Seq>,
+    run_row: Option<i64>,
+    part_number: u32,
+    sort_key: f64,
+    /// Bytes of an earlier attempt may be out, and none left under the present lease.
+    is_look: bool,
+}
+
+fn leased_post(
+    connection: &Connection,
+    entry: OutboxId,
+    token: LeaseToken,
+) -> Result<Option<Leased>, StoreError> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT o.id, o.account_id, o.chat_id, o.turn_seq, o.run_id, o.part, o.sort_key,
+                    o.send_started AND NOT EXISTS (
+                        SELECT 1 FROM outbox_attempts a
+                        WHERE a.outbox_id = o.id AND a.ended_at_ms IS NULL)
+             FROM outbox o WHERE o.uuid = ?1 AND o.token = ?2 AND o.state = 'leased'",
+        )?
+        .query_row((entry, token), |row| {
+            Ok(Leased {
+                row: row.get(0)?,
+                account: row.get(1)?,
+                chat: row.get(2)?,
+                turn: row.get(3)?,
+                run_row: row.get(4)?,
+                part_number: row.get(5)?,
+                sort_key: row.get(6)?,
+                is_look: row.get(7)?,
+            })
+        })
+        .optional()?)
+}
+
+fn update_post_txn(
+    connection: &Connection,
+    entry: OutboxId,
+    token: LeaseToken,
+    update: &OutboxUpdate,
+    now_ms: i64,
+) -> Result<LeaseOutcome, StoreError> {
+    let Some(leased) = leased_post(connection, entry, token)? else {
+        return Ok(LeaseOutcome::Stale);
+    };
+    close_attempt_txn(connection, leased.row, outcome_name(update), now_ms)?;
+    let next = match update {
+        OutboxUpdate::Sent(delivered) => {
+            record_message_txn(connection, &leased, delivered)?;
+            mark_sent_txn(connection, leased.row, &delivered.message_id, now_ms)?;
+            return Ok(LeaseOutcome::Written);
+        }
+        OutboxUpdate::Retry {
+            not_before_ms,
+            reason,
+        } => Next::pending(*not_before_ms, reason),
+        OutboxUpdate::Look {
+            not_before_ms,
+            reason,
+        } => Next {
+            looks: 1,
+            ..Next::unknown(*not_before_ms, reason)
+        },
+        OutboxUpdate::Resend { reason } => Next {
+            resends: 1,
+            ..Next::pending(now_ms, reason)
+        },
+        OutboxUpdate::Hold { reason } => Next::ended("held", reason),
+        OutboxUpdate::Dead { reason } => Next {
+            finished_at_ms: Some(now_ms),
+            ..Next::ended("dead", reason)
+        },
+        OutboxUpdate::Replace {
+            parts,
+            target,
+            reason,
+        } => {
+            insert_replacing_txn(connection, &leased, parts, target, now_ms)?;
+            Next {
+                finished_at_ms: Some(now_ms),
+                ..Next::ended("replaced", reason)
+            }
+        }
+        OutboxUpdate::ParkChat {
+            not_before_ms,
+            reason,
+        } => {
+            connection
+                .prepare_cached(
+                    "UPDATE chats SET parked_until_ms = ?2, parked_reason = ?3 WHERE id = ?1",
+                )?
+                .execute((leased.chat, not_before_ms, reason))?;
+            Next::unchanged(&leased, now_ms, reason)
+        }
+        OutboxUpdate::HoldAccount { reason } => {
+            connection
+                .prepare_cached("UPDATE accounts SET held_reason = ?2 WHERE id = ?1")?
+                .execute((leased.account, reason))?;
+            Next::unchanged(&leased, now_ms, reason)
+        }
+    };
+    next.write_txn(connection, leased.row)?;
+    Ok(LeaseOutcome::Written)
+}
+
+fn outcome_name(update: &OutboxUpdate) -> &str {
+    match update {
+        OutboxUpdate::Sent(_) => "sent",
+        OutboxUpdate::Retry { reason, .. }
+        | OutboxUpdate::Look { reason, .. }
+        | OutboxUpdate::Resend { reason }
+        | OutboxUpdate::Hold { reason }
+        | OutboxUpdate::Dead { reason }
+        | OutboxUpdate::Replace { reason, .. }
+        | OutboxUpdate::ParkChat { reason, .. }
+        | OutboxUpdate::HoldAccount { reason } => reason,
+    }
+}
+
+/// What an entry becomes when its lease ends without success.
+struct Next<'a> {
+    state: &'static str,
+    reason: &'a str,
+    /// `None` leaves it as it is.
+    not_before_ms: Option<i64>,
+    /// Whether bytes may be out; `None` leaves it as it is.
+    send_started: Option<bool>,
+    looks: u32,
+    resends: u32,
+    finished_at_ms: Option<i64>,
+}
+
+impl<'a> Next<'a> {
+    fn pending(not_before_ms: i64, reason: &'a str) -> Self {
+        Self {
+            not_before_ms: Some(not_before_ms),
+            send_started: Some(false),
+            ..Self::ended("pending", reason)
+        }
+    }
+
+    fn unknown(not_before_ms: i64, reason: &'a str) -> Self {
+        Self {
+            not_before_ms: Some(not_before_ms),
+            send_started: Some(true),
+            ..Self::ended("unknown", reason)
+        }
+    }
+
+    /// The chat or account refused: what was attempted was not sent, but a refused look says nothing
+    /// about an earlier attempt.
+    fn unchanged(leased: &Leased, now_ms: i64, reason: &'a str) -> Self {
+        if leased.is_look {
+            Self::unknown(now_ms, reason)
+        } else {
+            Self::pending(now_ms, reason)
+        }
+    }
+
+    fn ended(state: &'static str, reason: &'a str) -> Self {
+        Self {
+            state,
+            reason,
+            not_before_ms: None,
+            send_started: None,
+            looks: 0,
+            resends: 0,
+            finished_at_ms: None,
+        }
+    }
+
+    fn write_txn(&self, connection: &Connection, row: i64) -> Result<(), StoreError> {
+        connection
+            .prepare_cached(
+                "UPDATE outbox SET state = ?2, reason = ?3,
+                        not_before_ms = coalesce(?4, not_before_ms),
+                        send_started = coalesce(?5, send_started),
+                        looks = looks + ?6, resends = resends + ?7, finished_at_ms = ?8,
+                        owner = NULL, token = NULL, lease_until_ms = NULL
+                 WHERE id = ?1",
+            )?
+            .execute((
+                row,
+                self.state,
+                self.reason,
+                self.not_before_ms,
+                self.send_started,
+                self.looks,
+                self.resends,
+                self.finished_at_ms,
+            ))?;
+        Ok(())
+    }
+}
+
+/// Marks an entry as being on the platform.
+pub(super) fn mark_sent_txn(
+    connection: &Connection,
+    row: i64,
+    message_id: &str,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "UPDATE outbox SET state = 'sent', message_id = ?2, finished_at_ms = ?3, reason = NULL,
+                    owner = NULL, token = NULL, lease_until_ms = NULL
+             WHERE id = ?1",
+        )?
+        .execute((row, message_id, now_ms))?;
+    Ok(())
+}
+
+/// Makes the platform's message id a name of the turn. Our own post may have come back before; a
+/// message known as deleted stays so, and one of no turn never comes to be one.
+fn record_message_txn(
+    connection: &Connection,
+    leased: &Leased,
+    delivered: &Delivered,
+) -> Result<(), StoreError> {
+    let identity = match find_chat(connection, leased.account, &delivered.chat)? {
+        Some(chat) => chat.identity,
+        None => leased.chat,
+    };
+    add_message_txn(
+        connection,
+        MessageEntry {
+            account: leased.account,
+            identity,
+            message_id: &delivered.message_id,
+            turn_seq: leased.turn.map(|turn| turn.0),
+            part: i64::from(leased.part_number),
+            text: None,
+            edit_marker: None,
+        },
+    )?;
+    Ok(())
+}
+
+/// Puts other parts in the place of one: after it, and before whatever followed it.
+fn insert_replacing_txn(
+    connection: &Connection,
+    leased: &Leased,
+    parts: &[Part],
+    target: &Target,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    // Only parts of the same turn can stand between this entry and the next whole number.
+    let (next_key, mut part_number): (Option<f64>, u32) = connection
+        .prepare_cached(
+            "SELECT (SELECT min(sort_key) FROM outbox WHERE turn_seq = ?1 AND sort_key > ?2),
+                    (SELECT coalesce(max(part), ?3) + 1 FROM outbox WHERE turn_seq = ?1)",
+        )?
+        .query_row((leased.turn, leased.sort_key, leased.part_number), |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
+    let whole = leased.sort_key.floor() + 1.0;
+    let end = next_key.map_or(whole, |key| key.min(whole));
+    #[allow(clippy::cast_precision_loss)] // A handful of parts.
+    let step = (end - leased.sort_key) / (parts.len() as f64 + 1.0);
+    let posts = NewPosts {
+        account: leased.account,
+        chat: leased.chat,
+        turn: leased.turn,
+        run_row: leased.run_row,
+        target,
+        parts,
+        now_ms,
+    };
+    let mut sort_key = leased.sort_key;
+    for part in parts {
+        sort_key += step;
+        let place = Place {
+            part_number,
+            sort_key,
+        };
+        insert_post_txn(connection, &posts, place, part)?;
+        part_number += 1;
+    }
+    Ok(())
+}

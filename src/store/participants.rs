@@ -1,0 +1,48 @@
+//! Participants: one row per account, kind and platform id; names are learnt as they are heard.
+
+use rusqlite::{Connection, params};
+
+use super::StoreError;
+use crate::domain::ids::{AccountId, ParticipantId};
+use crate::domain::turn::ParticipantKind;
+
+/// Somebody as they were heard.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heard<'a> {
+    pub(super) kind: ParticipantKind,
+    pub(super) platform_id: &'a str,
+    pub(super) display_name: Option<&'a str>,
+    pub(super) username: Option<&'a str>,
+}
+
+/// Finds or makes a participant; names that are given replace the stored ones.
+pub(super) fn upsert_participant_txn(
+    connection: &Connection,
+    account: AccountId,
+    heard: Heard<'_>,
+    seen_ms: i64,
+) -> Result<ParticipantId, StoreError> {
+    let id = connection
+        .prepare_cached(
+            "INSERT INTO participants
+                 (account_id, kind, platform_id, display_name, username, last_seen_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT (account_id, kind, platform_id) DO UPDATE
+             SET display_name = coalesce(excluded.display_name, display_name),
+                 username = coalesce(excluded.username, username),
+                 last_seen_ms = max(excluded.last_seen_ms, last_seen_ms)
+             RETURNING id",
+        )?
+        .query_row(
+            params![
+                account,
+                heard.kind,
+                heard.platform_id,
+                heard.display_name,
+                heard.username,
+                seen_ms
+            ],
+            |row| row.get(0),
+        )?;
+    Ok(id)
+}

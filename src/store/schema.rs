@@ -1,0 +1,179 @@
+//! The schema's versions. Each migration is one transaction and first keeps a copy of the file.
+//!
+//! A migration that was released never changes: its checksum is kept in the database and compared
+//! at every open. A database of a newer version is refused.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OptionalExtension, params};
+use sha2::{Digest, Sha256};
+
+use super::StoreError;
+
+/// Marks a file as ours (`PRAGMA application_id`): "Voca".
+const APPLICATION_ID: i32 = 0x566f_6361;
+
+/// One step of the schema.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Migration {
+    pub(super) name: &'static str,
+    pub(super) sql: &'static str,
+}
+
+/// All steps, in order; the number of a step is its place, from 1.
+pub(super) const MIGRATIONS: &[Migration] = &[Migration {
+    name: "initial",
+    sql: include_str!("migrations/0001_initial.sql"),
+}];
+
+/// Brings the database to the newest of `migrations`; one sentence per step applied.
+///
+/// # Errors
+/// `Newer` for a newer database; `Open` if it is not ours, was migrated by another text, or a step
+/// fails, in which case that step changed nothing.
+pub(super) fn migrate(
+    connection: &mut Connection,
+    path: &Path,
+    migrations: &[Migration],
+    now_ms: i64,
+) -> Result<Vec<String>, StoreError> {
+    let cannot = |what: String| StoreError::Open {
+        path: path.to_owned(),
+        what,
+    };
+    let applied = check(connection, path, migrations)?;
+    let mut report = Vec::new();
+    for (number, migration) in (1_u32..).zip(migrations).skip(applied as usize) {
+        let copy = (number > 1)
+            .then(|| keep_copy(connection, path, number))
+            .transpose()
+            .map_err(|error| cannot(format!("no copy before migration {number}: {error}")))?;
+        apply(connection, number, migration, now_ms).map_err(|error| {
+            cannot(format!(
+                "migration {number} ({}) failed and changed nothing: {error}",
+                migration.name
+            ))
+        })?;
+        report.push(sentence(number, migration, copy.as_deref()));
+    }
+    Ok(report)
+}
+
+/// Compares what was applied with what this build knows; the number of applied migrations.
+pub(super) fn check(
+    connection: &Connection,
+    path: &Path,
+    migrations: &[Migration],
+) -> Result<u32, StoreError> {
+    let cannot = |what: String| StoreError::Open {
+        path: path.to_owned(),
+        what,
+    };
+    let read = |error: rusqlite::Error| cannot(error.to_string());
+    let found: u32 = pragma(connection, "user_version").map_err(read)?;
+    let known = u32::try_from(migrations.len()).unwrap_or(u32::MAX);
+    let id: i32 = pragma(connection, "application_id").map_err(read)?;
+    if found == 0 && is_empty(connection).map_err(read)? {
+        return Ok(0);
+    }
+    if id != APPLICATION_ID {
+        return Err(cannot("it is not a database of this program".to_owned()));
+    }
+    if found > known {
+        return Err(StoreError::Newer { found, known });
+    }
+    for (number, migration) in (1_u32..=found).zip(migrations) {
+        let stored = stored_checksum(connection, number).map_err(read)?;
+        if stored.as_deref() != Some(checksum(migration).as_slice()) {
+            return Err(cannot(format!(
+                "migration {number} was applied from another text; use the build that made it"
+            )));
+        }
+    }
+    Ok(found)
+}
+
+fn pragma<T: rusqlite::types::FromSql>(connection: &Connection, name: &str) -> rusqlite::Result<T> {
+    connection.pragma_query_value(None, name, |row| row.get(0))
+}
+
+fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| {
+        row.get(0)
+    })
+}
+
+fn stored_checksum(connection: &Connection, number: u32) -> rusqlite::Result<Option<Vec<u8>>> {
+    connection
+        .query_row(
+            "SELECT checksum FROM migrations WHERE number = ?1",
+            [number],
+            |row| row.get(0),
+        )
+        .optional()
+}
+
+fn checksum(migration: &Migration) -> Vec<u8> {
+    Sha256::digest(migration.sql.as_bytes()).to_vec()
+}
+
+fn apply(
+    connection: &mut Connection,
+    number: u32,
+    migration: &Migration,
+    now_ms: i64,
+) -> rusqlite::Result<()> {
+    let transaction = connection.transaction()?;
+    transaction.execute_batch(
+        "CREATE TABLE IF NOT EXISTS migrations (
+             number        INTEGER PRIMARY KEY,
+             name          TEXT NOT NULL,
+             checksum      BLOB NOT NULL,
+             applied_at_ms INTEGER NOT NULL
+         ) STRICT",
+    )?;
+    transaction.execute_batch(migration.sql)?;
+    transaction.execute(
+        "INSERT INTO migrations (number, name, checksum, applied_at_ms) VALUES (?1, ?2, ?3, ?4)",
+        params![number, migration.name, checksum(migration), now_ms],
+    )?;
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", number)?;
+    transaction.commit()
+}
+
+/// Writes a copy beside the database. It gets its name only when it is complete and on disk.
+fn keep_copy(connection: &Connection, path: &Path, number: u32) -> Result<PathBuf, String> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".before-{number:04}"));
+    let copy = PathBuf::from(name);
+    let partial = copy.with_extension(format!("before-{number:04}-partial"));
+    if partial.exists() {
+        std::fs::remove_file(&partial).map_err(|error| error.to_string())?;
+    }
+    let text = partial
+        .to_str()
+        .ok_or("the path is not UTF-8, so no copy can be made")?;
+    connection
+        .execute("VACUUM INTO ?1", [text])
+        .map_err(|error| error.to_string())?;
+    File::open(&partial)
+        .and_then(|file| file.sync_all())
+        .and_then(|()| std::fs::rename(&partial, &copy))
+        .map_err(|error| error.to_string())?;
+    Ok(copy)
+}
+
+fn sentence(number: u32, migration: &Migration, copy: Option<&Path>) -> String {
+    let name = migration.name;
+    copy.map_or_else(
+        || format!("Schema {number} ({name}) made."),
+        |copy| {
+            format!(
+                "Migrated to schema {number} ({name}); the database as it was is kept at {}.",
+                copy.display()
+            )
+        },
+    )
+}

@@ -1,0 +1,137 @@
+//! The full-text index over turns: what is indexed, and how one conversation is found in it.
+//!
+//! The index holds no text of its own. Taking a turn out needs exactly the text that was put in, so
+//! both go through here, and [`searchable`] changes only with a migration that indexes anew.
+
+use rusqlite::Connection;
+
+use super::StoreError;
+
+/// A text as it is indexed and searched: characters of scripts without spaces between words stand
+/// alone, so that words of one or two characters are found as phrases.
+pub(super) fn searchable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + text.len() / 4);
+    for c in text.chars() {
+        if is_unspaced(c) {
+            out.push(' ');
+            out.push(c);
+            out.push(' ');
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// Han, kana, Hangul, Thai, Lao, Myanmar and Khmer.
+fn is_unspaced(c: char) -> bool {
+    matches!(u32::from(c),
+        0x0e00..=0x0eff | 0x1000..=0x109f | 0x1100..=0x11ff | 0x1780..=0x17ff
+        | 0x3005..=0x3007 | 0x3040..=0x30ff | 0x3130..=0x318f | 0x31f0..=0x31ff
+        | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xac00..=0xd7af | 0xf900..=0xfaff
+        | 0xff66..=0xff9f | 0x20000..=0x3ffff)
+}
+
+/// The word that stands for a conversation in the index, by its row id.
+pub(super) fn conversation_term(conversation_row: i64) -> String {
+    format!("c{conversation_row}")
+}
+
+/// Puts a room-visible turn into the index.
+pub(super) fn index_turn_txn(
+    connection: &Connection,
+    seq: i64,
+    conversation_row: i64,
+    content: &str,
+) -> Result<(), StoreError> {
+    if content.is_empty() {
+        return Ok(());
+    }
+    connection
+        .prepare_cached("INSERT INTO turn_text (rowid, conversation, content) VALUES (?1, ?2, ?3)")?
+        .execute((
+            seq,
+            conversation_term(conversation_row),
+            searchable(content),
+        ))?;
+    Ok(())
+}
+
+/// Takes a turn out of the index, down to its words; `content` is what was put in.
+pub(super) fn unindex_turn_txn(
+    connection: &Connection,
+    seq: i64,
+    conversation_row: i64,
+    content: &str,
+) -> Result<(), StoreError> {
+    if content.is_empty() {
+        return Ok(());
+    }
+    connection
+        .prepare_cached(
+            "INSERT INTO turn_text (turn_text, rowid, conversation, content)
+             VALUES ('delete', ?1, ?2, ?3)",
+        )?
+        .execute((
+            seq,
+            conversation_term(conversation_row),
+            searchable(content),
+        ))?;
+    Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_of_scripts_without_spaces_stand_alone() {
+        let cases = [
+            ("deploy at nine", "deploy at nine"),
+            ("東京 tower", " 東  京  tower"),
+            ("カナ", " カ  ナ "),
+            ("한국어!", " 한  국  어 !"),
+            ("", ""),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(searchable(text), expected);
+        }
+    }
+
+    #[test]
+    fn the_words_of_a_turn_taken_out_are_gone_from_the_index_files() {
+        let connection = Connection::open_in_memory().unwrap();
+        let (_, index) = include_str!("migrations/0001_initial.sql")
+            .split_once("CREATE VIRTUAL TABLE")
+            .unwrap();
+        connection
+            .execute_batch(&format!("CREATE VIRTUAL TABLE{index}"))
+            .unwrap();
+        index_turn_txn(&connection, 1, 7, "zebraword horse").unwrap();
+        index_turn_txn(&connection, 2, 7, "lionword horse").unwrap();
+        unindex_turn_txn(&connection, 1, 7, "zebraword horse").unwrap();
+
+        assert_eq!(
+            found(&connection, "conversation:c7 AND content:(horse)"),
+            [2]
+        );
+        let blocks: i64 = connection
+            .query_row(
+                "SELECT count(*) FROM turn_text_data
+                 WHERE instr(block, CAST('zebraword' AS BLOB)) > 0",
+                [],
+                |row| row.get(0),
+            )
+            .unwrap();
+        assert_eq!(blocks, 0);
+    }
+
+    fn found(connection: &Connection, query: &str) -> Vec<i64> {
+        let mut statement = connection
+            .prepare("SELECT rowid FROM turn_text WHERE turn_text MATCH ?1")
+            .unwrap();
+        let rows = statement.query_map([query], |row| row.get(0)).unwrap();
+        rows.collect::<Result<_, _>>().unwrap()
+    }
+}

@@ -1,0 +1,205 @@
+//! Numbers for operators.
+//!
+//! Every count reads an index over what is open, stuck or recent; none grows with what is finished,
+//! but for the two that are asked of everything (turns, conversations), which add up counters.
+
+use rusqlite::{Connection, Row};
+
+use super::contract::{AccountStatus, StoreStatus};
+use super::outbox::DROPPED;
+use super::reply::platform;
+use super::rows::count_from;
+use super::{Store, StoreError};
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+
+impl Store {
+    /// Numbers for `status` and metrics. Dead posts that a person dropped are not counted.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn status(&self, now_ms: i64) -> Result<StoreStatus, StoreError> {
+        self.read(move |connection| status(connection, now_ms))
+            .await
+    }
+}
+
+fn status(connection: &Connection, now_ms: i64) -> Result<StoreStatus, StoreError> {
+    let mut status = StoreStatus {
+        accounts: accounts(connection, now_ms)?,
+        ..StoreStatus::default()
+    };
+    read_rooms(connection, &mut status)?;
+    read_runs(connection, &mut status, now_ms)?;
+    read_posts(connection, &mut status, now_ms)?;
+    Ok(status)
+}
+
+fn read_rooms(connection: &Connection, status: &mut StoreStatus) -> Result<(), StoreError> {
+    let counts = connection
+        .prepare_cached(
+            "SELECT (SELECT coalesce(sum(turn_count), 0) FROM conversations),
+                    (SELECT count(*) FROM conversations),
+                    (SELECT count(*) FROM raw_envelopes WHERE reason IS NOT NULL),
+                    (SELECT page_count * page_size FROM pragma_page_count, pragma_page_size)",
+        )?
+        .query_row([], counts::<4>)?;
+    [
+        status.turns,
+        status.conversations,
+        status.raw_stubs,
+        status.database_bytes,
+    ] = counts;
+    Ok(())
+}
+
+fn read_runs(
+    connection: &Connection,
+    status: &mut StoreStatus,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let counts = connection
+        .prepare_cached(
+            "SELECT count(*) FILTER (WHERE state = 'queued'),
+                    count(*) FILTER (WHERE state = 'leased'),
+                    (SELECT count(*) FROM runs WHERE state = 'dead')
+             FROM runs WHERE state IN ('queued', 'leased', 'waiting')",
+        )?
+        .query_row([], counts::<3>)?;
+    [status.runs_queued, status.runs_leased, status.runs_dead] = counts;
+    status.oldest_waiting_run_ms = connection
+        .prepare_cached(
+            "SELECT ?1 - min(max(not_before_ms, created_at_ms)) FROM runs
+             WHERE state IN ('queued', 'leased', 'waiting') AND state = 'queued'
+               AND not_before_ms <= ?1",
+        )?
+        .query_row([now_ms], |row| row.get(0))?;
+    Ok(())
+}
+
+fn read_posts(
+    connection: &Connection,
+    status: &mut StoreStatus,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let open = connection
+        .prepare_cached(
+            "SELECT count(*) FILTER (WHERE state <> 'unknown'),
+                    count(*) FILTER (WHERE state = 'unknown')
+             FROM outbox WHERE state IN ('pending', 'leased', 'unknown')",
+        )?
+        .query_row([], counts::<2>)?;
+    [status.posts_pending, status.posts_unknown] = open;
+    let stuck = connection
+        .prepare_cached(
+            "SELECT count(*) FILTER (WHERE state = 'held'), count(*) FILTER (WHERE state = 'dead')
+             FROM outbox WHERE state IN ('held', 'dead') AND reason IS NOT ?1",
+        )?
+        .query_row([DROPPED], counts::<2>)?;
+    [status.posts_held, status.posts_dead] = stuck;
+    status.oldest_waiting_post_ms = connection
+        .prepare_cached(
+            "SELECT ?1 - min(max(o.not_before_ms, o.created_at_ms)) FROM outbox o
+             JOIN accounts a ON a.id = o.account_id JOIN chats c ON c.id = o.chat_id
+             WHERE o.state IN ('pending', 'leased', 'unknown') AND o.state = 'pending'
+               AND o.not_before_ms <= ?1 AND a.held_reason IS NULL
+               AND coalesce(c.parked_until_ms, ?1) <= ?1",
+        )?
+        .query_row([now_ms], |row| row.get(0))?;
+    Ok(())
+}
+
+fn counts<const N: usize>(row: &Row<'_>) -> rusqlite::Result<[u64; N]> {
+    let mut counts = [0; N];
+    for (index, count) in counts.iter_mut().enumerate() {
+        *count = count_from(row.get(index)?);
+    }
+    Ok(counts)
+}
+
+/// One entry per configured channel that was ever bound.
+fn accounts(connection: &Connection, now_ms: i64) -> Result<Vec<AccountStatus>, StoreError> {
+    let day_start_ms = now_ms - now_ms.rem_euclid(DAY_MS);
+    let mut statement = connection.prepare_cached(
+        "WITH today (account_id, tokens) AS MATERIALIZED (
+             SELECT h.account_id, sum(r.prompt_tokens + r.completion_tokens)
+             FROM runs r JOIN chats h ON h.id = r.chat_id
+             WHERE r.finished_at_ms IS NOT NULL AND r.finished_at_ms >= ?1
+             GROUP BY h.account_id
+         )
+         SELECT a.id, n.name, a.platform, a.name, a.last_captured_ms,
+                coalesce((SELECT tokens FROM today WHERE today.account_id = a.id), 0),
+                a.held_reason,
+                (SELECT count(*) FROM chats h
+                 WHERE h.account_id = a.id AND h.parked_until_ms > ?2)
+         FROM channels n JOIN accounts a ON a.id = n.account_id ORDER BY n.name",
+    )?;
+    let accounts = statement.query_map((day_start_ms, now_ms), |row| {
+        Ok(AccountStatus {
+            account: row.get(0)?,
+            channel: row.get(1)?,
+            platform: platform(row, 2)?,
+            name: row.get(3)?,
+            last_captured_ms: row.get(4)?,
+            tokens_today: count_from(row.get(5)?),
+            held: row.get(6)?,
+            parked_chats: count_from(row.get(7)?),
+        })
+    })?;
+    Ok(accounts.collect::<rusqlite::Result<_>>()?)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use vocative_channels::identity::Platform;
+
+    use super::*;
+    use crate::store::contract::OutboxUpdate;
+    use crate::store::scene::Scene;
+
+    #[tokio::test]
+    async fn status_counts_what_waits_and_what_needs_a_person() {
+        let scene = Scene::open().await;
+        let (one, two) = (scene.room("C1").await, scene.room("C2").await);
+        scene.post(&one, &["a", "b"], DAY_MS + 100).await;
+        scene.ask(&one, "waiting", DAY_MS + 200).await;
+        scene.ask(&two, "leased", DAY_MS + 150).await;
+        scene.claim(DAY_MS + 160).await.unwrap();
+        let request = scene.request(DAY_MS + 300);
+        let claimed = scene.store.claim_posts(request, 9).await.unwrap();
+        let reason = "may be out".to_owned();
+        let (entry, token) = (claimed[0].entry.id, claimed[0].token);
+        let hold = OutboxUpdate::Hold { reason };
+        let held = scene.store.update_post(entry, token, hold, DAY_MS + 301);
+        held.await.unwrap();
+
+        let mut status = scene.store.status(DAY_MS + 1_200).await.unwrap();
+        assert!(status.database_bytes > 0);
+        status.database_bytes = 0;
+        let expected = StoreStatus {
+            turns: 4,
+            conversations: 2,
+            runs_queued: 1,
+            runs_leased: 1,
+            oldest_waiting_run_ms: Some(1_000),
+            posts_pending: 1,
+            posts_held: 1,
+            oldest_waiting_post_ms: Some(1_100),
+            accounts: vec![AccountStatus {
+                account: scene.account,
+                channel: "acme".to_owned(),
+                platform: Platform::Slack,
+                name: "Acme".to_owned(),
+                last_captured_ms: None,
+                tokens_today: 10,
+                held: None,
+                parked_chats: 0,
+            }],
+            ..StoreStatus::default()
+        };
+        assert_eq!(status, expected);
+        let tomorrow = scene.store.status(2 * DAY_MS).await.unwrap();
+        assert_eq!(tomorrow.accounts[0].tokens_today, 0);
+    }
+}

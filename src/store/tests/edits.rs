@@ -1,0 +1,139 @@
+use super::*;
+
+fn edit(id: &'static str, text: &'static str, marker: &'static str) -> Said {
+    Said {
+        edit_marker: Some(marker),
+        ..said(id, text)
+    }
+}
+
+#[tokio::test]
+async fn an_edit_replaces_the_text_and_keeps_the_old_one_as_a_revision() {
+    let fixture = Fixture::new().await;
+    let first = turn_of(fixture.hear(said("1", "zebra")).await);
+    let edited = fixture.hear(edit("1", "lion", "10")).await;
+    assert_eq!(edited, Captured::Revised(first));
+    let turn = fixture.only_turn().await;
+    assert_eq!((turn.content.as_str(), turn.revision), ("lion", 2));
+    let kept: Vec<String> = fixture
+        .column("SELECT revision || ' ' || content FROM revisions")
+        .await;
+    assert_eq!(kept, ["1 zebra"]);
+    assert_eq!(fixture.found("content:zebra").await, [] as [i64; 0]);
+    assert_eq!(fixture.found("content:lion").await, [1]);
+}
+
+#[tokio::test]
+async fn an_edit_that_is_not_newer_is_a_duplicate() {
+    let fixture = Fixture::new().await;
+    fixture.hear(said("1", "one")).await;
+    fixture.hear(edit("1", "three", "100")).await;
+    for late in [
+        edit("1", "two", "99"),
+        edit("1", "two", "100"),
+        said("1", "one"),
+    ] {
+        let captured = fixture.hear_for(&[], late).await;
+        assert!(matches!(captured, Captured::Duplicate(_)), "{captured:?}");
+    }
+    assert_eq!(fixture.only_turn().await.content, "three");
+    // The text before the edit addressed somebody; it is heard too late to matter.
+    let late = fixture.hear_for(&["helper"], said("1", "one")).await;
+    assert_eq!(turn_of(late).new_runs, []);
+}
+
+#[tokio::test]
+async fn an_edit_of_an_unknown_message_is_captured_as_new() {
+    let fixture = Fixture::new().await;
+    let captured = fixture.hear(edit("1", "two", "10")).await;
+    assert!(matches!(captured, Captured::New(_)));
+    let late = fixture.hear(said("1", "one")).await;
+    assert!(matches!(late, Captured::Duplicate(_)));
+    assert_eq!(fixture.contents().await, ["two"]);
+}
+
+#[tokio::test]
+async fn an_edit_that_adds_a_mention_addresses() {
+    let fixture = Fixture::new().await;
+    fixture.hear(said("1", "hello")).await;
+    let edited = turn_of(
+        fixture
+            .hear_for(&["helper"], edit("1", "hello helper", "10"))
+            .await,
+    );
+    assert_eq!(edited.new_runs.len(), 1);
+    let trigger: i64 = fixture.value("SELECT revision FROM run_triggers").await;
+    assert_eq!(trigger, 2);
+}
+
+#[tokio::test]
+async fn an_edit_that_takes_a_mention_away_cancels_the_waiting_run_until_it_comes_back() {
+    let fixture = Fixture::new().await;
+    let run = turn_of(fixture.hear_for(&["helper"], said("1", "helper?")).await).new_runs;
+    let edited = turn_of(fixture.hear(edit("1", "never mind", "10")).await);
+    assert_eq!(edited.cancelled_runs, run);
+    assert_eq!(fixture.only_turn().await.addressed_to, []);
+    let state: String = fixture
+        .value("SELECT state || ' ' || reason FROM runs")
+        .await;
+    assert_eq!(state, "cancelled edited");
+    let back = turn_of(
+        fixture
+            .hear_for(&["helper"], edit("1", "helper!", "11"))
+            .await,
+    );
+    assert_eq!(back.new_runs, run);
+    let state: String = fixture
+        .value("SELECT r.state || ' ' || g.revision FROM runs r JOIN run_triggers g ON g.run_id = r.id")
+        .await;
+    assert_eq!(state, "queued 3");
+}
+
+#[tokio::test]
+async fn what_was_answered_stays_addressed_after_an_edit() {
+    let fixture = Fixture::new().await;
+    fixture.hear_for(&["helper"], said("1", "helper?")).await;
+    fixture
+        .execute("UPDATE runs SET state = 'done'; UPDATE involvements SET how = 'answered'")
+        .await;
+    let edited = turn_of(fixture.hear(edit("1", "never mind", "10")).await);
+    assert_eq!(edited.cancelled_runs, []);
+    assert_eq!(fixture.only_turn().await.addressed_to, [agent("helper")]);
+}
+
+#[tokio::test]
+async fn a_waiting_run_answers_the_newest_revision() {
+    let fixture = Fixture::new().await;
+    fixture.hear_for(&["helper"], said("1", "one")).await;
+    let edited = turn_of(fixture.hear_for(&["helper"], edit("1", "two", "10")).await);
+    assert_eq!(edited.new_runs, []);
+    assert_eq!(
+        fixture
+            .value::<i64>("SELECT revision FROM run_triggers")
+            .await,
+        2
+    );
+}
+
+#[tokio::test]
+async fn an_edit_makes_the_summaries_that_stand_for_it_stale() {
+    let fixture = Fixture::new().await;
+    for id in ["1", "2", "3"] {
+        fixture.hear(said(id, "text")).await;
+    }
+    fixture.execute(SUMMARIES).await;
+    fixture.hear(edit("2", "changed", "10")).await;
+    let states: Vec<String> = fixture
+        .column("SELECT state FROM summaries ORDER BY id")
+        .await;
+    assert_eq!(states, ["current", "stale", "stale"]);
+}
+
+/// One for turn 1, one for turn 2 on top of nothing, one for turn 3 on top of the second.
+pub(super) const SUMMARIES: &str = "
+    INSERT INTO summaries (conversation_id, agent, fingerprint, from_sent_at_ms, from_ordinal,
+        from_seq, through_sent_at_ms, through_ordinal, through_seq, previous_id, source_hash,
+        text, tokens, counter, model, state, created_at_ms)
+    SELECT conversation_id, 'helper', x'', sent_at_ms, ordinal, seq, sent_at_ms, ordinal, seq,
+           CASE seq WHEN 3 THEN 2 END, x'', 'in short', 2, 'c', 'm', 'current', 0
+    FROM turns WHERE seq <= 3 ORDER BY seq;";

@@ -1,0 +1,159 @@
+use std::sync::mpsc;
+
+use super::*;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_that_wait_share_one_commit() {
+    let fixture = Fixture::new().await;
+    let (is_busy_tx, is_busy) = mpsc::channel();
+    let (release, held) = mpsc::channel::<()>();
+    let store = fixture.store.clone();
+    let blocking = tokio::spawn(async move {
+        store
+            .write(move |_| {
+                is_busy_tx.send(()).unwrap();
+                held.recv().unwrap();
+                Ok(())
+            })
+            .await
+    });
+    tokio::task::spawn_blocking(move || is_busy.recv().unwrap())
+        .await
+        .unwrap();
+    let before = fixture.store.commits();
+    let writes: Vec<_> = (0..100)
+        .map(|_| {
+            let store = fixture.store.clone();
+            let queued = async move { store.write(|_| Ok(())).await };
+            Box::pin(queued)
+        })
+        .collect();
+    let mut writes = futures_util::future::join_all(writes);
+    // The first poll queues all of them behind the one that holds the writer.
+    assert!(futures_util::poll!(&mut writes).is_pending());
+    release.send(()).unwrap();
+    assert!(writes.await.into_iter().all(|result| result.is_ok()));
+    blocking.await.unwrap().unwrap();
+
+    assert_eq!(fixture.store.commits() - before, 2);
+}
+
+#[tokio::test]
+async fn a_job_that_fails_or_panics_leaves_the_others_committed() {
+    let fixture = Fixture::new().await;
+    let insert = |name: &'static str, end: fn() -> Result<(), StoreError>| {
+        fixture.store.write(move |connection| {
+            connection.execute("INSERT INTO persons (name) VALUES (?1)", [name])?;
+            end()
+        })
+    };
+    let (first, failed, panicked, last) = tokio::join!(
+        insert("first", || Ok(())),
+        insert("failed", || Err(StoreError::Unavailable {
+            what: "disk full".to_owned()
+        })),
+        insert("panicked", || panic!("a bug")),
+        insert("last", || Ok(())),
+    );
+
+    first.unwrap();
+    last.unwrap();
+    assert_eq!(
+        failed.unwrap_err().to_string(),
+        "storage refuses: disk full"
+    );
+    assert_eq!(
+        panicked.unwrap_err().to_string(),
+        "storage refuses: a query panicked, which is a bug: a bug"
+    );
+    let names: Vec<String> = fixture.column("SELECT name FROM persons ORDER BY id").await;
+    assert_eq!(names, ["first", "last"]);
+}
+
+#[tokio::test]
+async fn a_full_disk_fails_the_write_and_the_next_one_after_space_came_succeeds() {
+    let fixture = Fixture::new().await;
+    let pages: i64 = fixture
+        .store
+        .write(|connection| {
+            let pages = connection.query_row("PRAGMA page_count", [], |row| row.get(0))?;
+            connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
+            Ok(pages)
+        })
+        .await
+        .unwrap();
+    assert!(pages > 0);
+    let big = "x".repeat(100_000);
+    let fill = move |connection: &Connection| {
+        connection.execute("INSERT INTO persons (name) VALUES (?1)", [&big])?;
+        Ok(())
+    };
+    let refused = fixture.store.write(fill.clone()).await.unwrap_err();
+    assert!(
+        matches!(refused, StoreError::Unavailable { .. }),
+        "{refused}"
+    );
+    fixture
+        .store
+        .write(|connection| {
+            connection.query_row("PRAGMA max_page_count = 1000000", [], |_| Ok(()))?;
+            Ok(())
+        })
+        .await
+        .unwrap();
+    fixture.store.write(fill).await.unwrap();
+
+    assert_eq!(
+        fixture.value::<i64>("SELECT count(*) FROM persons").await,
+        1
+    );
+}
+
+#[tokio::test]
+async fn an_idle_writer_has_no_lag() {
+    let fixture = Fixture::new().await;
+    fixture.store.write(|_| Ok(())).await.unwrap();
+    fixture.store.close().await.unwrap();
+    assert_eq!(fixture.store.writer_lag_ms(), 0);
+}
+
+#[tokio::test]
+async fn a_closed_store_says_so() {
+    let fixture = Fixture::new().await;
+    fixture.store.close().await.unwrap();
+    let write = fixture.store.write(|_| Ok(())).await.unwrap_err();
+    let read = fixture.store.read(|_| Ok(())).await.unwrap_err();
+    assert!(matches!(write, StoreError::Closed));
+    assert!(matches!(read, StoreError::Closed));
+}
+
+#[tokio::test]
+async fn a_reader_sees_one_snapshot_and_cannot_write() {
+    let fixture = Fixture::new().await;
+    let store = fixture.store.clone();
+    let runtime = tokio::runtime::Handle::current();
+    let counts = tokio::task::spawn_blocking(move || {
+        let inner = store.clone();
+        let handle = runtime.clone();
+        runtime.block_on(store.read(move |connection| {
+            let count = |connection: &Connection| {
+                connection.query_row("SELECT count(*) FROM persons", [], |row| row.get(0))
+            };
+            let before: i64 = count(connection)?;
+            handle.block_on(inner.write(|connection| {
+                connection.execute("INSERT INTO persons (name) VALUES ('new')", [])?;
+                Ok(())
+            }))?;
+            let refused = connection.execute("DELETE FROM persons", []).is_err();
+            Ok((before, count(connection)?, refused))
+        }))
+    })
+    .await
+    .unwrap()
+    .unwrap();
+    assert_eq!(counts, (0, 0, true));
+    assert_eq!(
+        fixture.value::<i64>("SELECT count(*) FROM persons").await,
+        1
+    );
+}

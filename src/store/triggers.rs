@@ -1,0 +1,259 @@
+//! Whom a turn addresses, and the runs that come of it.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::StoreError;
+use super::places::{ConversationRow, Seat, ensure_conversation_txn, set_root_txn};
+use super::turns::TurnRow;
+use crate::domain::addressing::{RunVerdict, Verdict};
+use crate::domain::ids::{AgentName, ParticipantId, RunId};
+
+/// Why an edit's cancelled runs were cancelled; another edit may bring them back.
+const EDITED: &str = "edited";
+
+/// Notes the agents a turn addresses and queues the runs that are missing; returns those.
+///
+/// An agent gets one run per turn, ever: the (turn, agent) pair of its trigger is unique.
+pub(super) fn address_txn(
+    connection: &Connection,
+    turn: &TurnRow,
+    message_id: &str,
+    verdict: &Verdict,
+    person: ParticipantId,
+    now_ms: i64,
+) -> Result<Vec<RunId>, StoreError> {
+    let mut new_runs = Vec::new();
+    for agent in &verdict.addressed_to {
+        involve_txn(connection, turn, agent)?;
+        if verdict.runs != RunVerdict::Run {
+            continue;
+        }
+        match run_of_trigger(connection, turn.seq, agent)? {
+            None => {
+                let place = run_place_txn(connection, turn, message_id, verdict, now_ms)?;
+                new_runs.push(queue_run_txn(
+                    connection,
+                    turn,
+                    &place,
+                    agent,
+                    &QueuedBy {
+                        person,
+                        not_before_ms: verdict.not_before_ms,
+                        now_ms,
+                    },
+                )?);
+            }
+            Some(run) if run.is_edited_away => new_runs.push(revive_run_txn(connection, &run)?),
+            Some(_) => {}
+        }
+    }
+    Ok(new_runs)
+}
+
+/// Notes that a turn addresses an agent, in the conversation it was posted into.
+fn involve_txn(
+    connection: &Connection,
+    turn: &TurnRow,
+    agent: &AgentName,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "INSERT INTO involvements (conversation_id, agent, sent_at_ms, ordinal, seq, how)
+             VALUES (?1, ?2, ?3, ?4, ?5, 'addressed') ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![
+            turn.conversation.row,
+            agent,
+            turn.sent_at_ms,
+            turn.ordinal,
+            turn.seq
+        ])?;
+    Ok(())
+}
+
+/// The conversation that a run, its order and its answer belong to: the turn's own, or the thread
+/// that the answer opens below it.
+pub(super) fn run_place_txn(
+    connection: &Connection,
+    turn: &TurnRow,
+    message_id: &str,
+    verdict: &Verdict,
+    now_ms: i64,
+) -> Result<ConversationRow, StoreError> {
+    if !verdict.opens_thread || !turn.conversation.thread.is_empty() {
+        return Ok(turn.conversation.clone());
+    }
+    let seat = Seat::Thread(message_id);
+    let thread = ensure_conversation_txn(connection, turn.conversation.chat, seat, now_ms)?;
+    set_root_txn(connection, thread.row, turn.seq)?;
+    Ok(thread)
+}
+
+/// The run of a (turn, agent) pair.
+struct TriggeredRun {
+    row: i64,
+    id: RunId,
+    is_edited_away: bool,
+}
+
+fn run_of_trigger(
+    connection: &Connection,
+    seq: i64,
+    agent: &AgentName,
+) -> Result<Option<TriggeredRun>, StoreError> {
+    let run = connection
+        .prepare_cached(
+            "SELECT r.id, r.uuid, r.state = 'cancelled' AND r.reason IS ?3
+             FROM run_triggers g JOIN runs r ON r.id = g.run_id
+             WHERE g.turn_seq = ?1 AND g.agent = ?2",
+        )?
+        .query_row(params![seq, agent, EDITED], |row| {
+            Ok(TriggeredRun {
+                row: row.get(0)?,
+                id: row.get(1)?,
+                is_edited_away: row.get(2)?,
+            })
+        })
+        .optional()?;
+    Ok(run)
+}
+
+struct QueuedBy {
+    person: ParticipantId,
+    not_before_ms: i64,
+    now_ms: i64,
+}
+
+fn queue_run_txn(
+    connection: &Connection,
+    turn: &TurnRow,
+    place: &ConversationRow,
+    agent: &AgentName,
+    by: &QueuedBy,
+) -> Result<RunId, StoreError> {
+    let id = RunId::generate();
+    connection
+        .prepare_cached(
+            "INSERT INTO runs (uuid, conversation_id, chat_id, agent, state, not_before_ms,
+                    person_participant_id, created_at_ms)
+             VALUES (?1, ?2, ?3, ?4, 'queued', ?5, ?6, ?7)",
+        )?
+        .execute(params![
+            id,
+            place.row,
+            place.chat,
+            agent,
+            by.not_before_ms,
+            by.person,
+            by.now_ms
+        ])?;
+    connection
+        .prepare_cached(
+            "INSERT INTO run_triggers (run_id, turn_seq, agent, revision) VALUES (?1, ?2, ?3, ?4)",
+        )?
+        .execute(params![
+            connection.last_insert_rowid(),
+            turn.seq,
+            agent,
+            turn.revision
+        ])?;
+    Ok(id)
+}
+
+fn revive_run_txn(connection: &Connection, run: &TriggeredRun) -> Result<RunId, StoreError> {
+    connection
+        .prepare_cached(
+            "UPDATE runs SET state = 'queued', reason = NULL, finished_at_ms = NULL WHERE id = ?1",
+        )?
+        .execute([run.row])?;
+    Ok(run.id)
+}
+
+/// Takes back the addressing of agents that an edit no longer addresses; returns the runs cancelled.
+/// What is being answered, or was, stays.
+pub(super) fn unaddress_txn(
+    connection: &Connection,
+    turn: &TurnRow,
+    agents: &[AgentName],
+    now_ms: i64,
+) -> Result<Vec<RunId>, StoreError> {
+    let mut cancelled = Vec::new();
+    for agent in agents {
+        let run: Option<RunId> = connection
+            .prepare_cached(
+                "UPDATE runs SET state = 'cancelled', reason = ?3, finished_at_ms = ?4
+                 WHERE state = 'queued'
+                   AND id = (SELECT run_id FROM run_triggers WHERE turn_seq = ?1 AND agent = ?2)
+                   AND (SELECT count(*) FROM run_triggers g WHERE g.run_id = runs.id) = 1
+                 RETURNING uuid",
+            )?
+            .query_row(params![turn.seq, agent, EDITED, now_ms], |row| row.get(0))
+            .optional()?;
+        cancelled.extend(run);
+        connection
+            .prepare_cached(
+                "DELETE FROM involvements WHERE seq = ?1 AND agent = ?2 AND how = 'addressed'",
+            )?
+            .execute(params![turn.seq, agent])?;
+    }
+    Ok(cancelled)
+}
+
+/// Points the waiting runs of a turn to its newest revision.
+pub(super) fn refresh_triggers_txn(
+    connection: &Connection,
+    turn: &TurnRow,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "UPDATE run_triggers SET revision = ?2
+             WHERE turn_seq = ?1
+               AND run_id IN (SELECT id FROM runs WHERE runs.id = run_id AND state = 'queued')",
+        )?
+        .execute([turn.seq, turn.revision])?;
+    Ok(())
+}
+
+/// Lets the waiting runs of a turn wait at least until then.
+pub(super) fn postpone_runs_txn(
+    connection: &Connection,
+    turn: &TurnRow,
+    not_before_ms: i64,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "UPDATE runs SET not_before_ms = max(not_before_ms, ?2)
+             WHERE state = 'queued'
+               AND id IN (SELECT run_id FROM run_triggers WHERE turn_seq = ?1)",
+        )?
+        .execute([turn.seq, not_before_ms])?;
+    Ok(())
+}
+
+/// Ends the runs of a deleted turn: waiting ones at once, leased ones are asked to stop. A run with
+/// other triggers goes on without this one.
+pub(super) fn cancel_runs_of_deleted_txn(
+    connection: &Connection,
+    turn: &TurnRow,
+    now_ms: i64,
+) -> Result<Vec<RunId>, StoreError> {
+    connection
+        .prepare_cached(
+            "DELETE FROM run_triggers
+             WHERE turn_seq = ?1
+               AND (SELECT count(*) FROM run_triggers g WHERE g.run_id = run_triggers.run_id) > 1",
+        )?
+        .execute([turn.seq])?;
+    let mut statement = connection.prepare_cached(
+        "UPDATE runs
+         SET cancel_requested_by = 'deleted',
+             reason = CASE state WHEN 'queued' THEN 'deleted' ELSE reason END,
+             finished_at_ms = CASE state WHEN 'queued' THEN ?2 ELSE finished_at_ms END,
+             state = CASE state WHEN 'queued' THEN 'cancelled' ELSE state END
+         WHERE state IN ('queued', 'leased')
+           AND id IN (SELECT run_id FROM run_triggers WHERE turn_seq = ?1)
+         RETURNING uuid",
+    )?;
+    let runs = statement.query_map([turn.seq, now_ms], |row| row.get(0))?;
+    Ok(runs.collect::<Result<_, _>>()?)
+}

@@ -1,0 +1,305 @@
+//! The one writer. Takes what is pending, up to [`BATCH_JOBS_MAX`] jobs, into one transaction with
+//! one sync to disk, each job in a savepoint of its own; replies only after the commit.
+//!
+//! There is no timer: a lone write commits at once, and while it syncs the next batch gathers. A
+//! job that fails or panics is rolled back alone. If the commit fails, every job of the batch is
+//! told so and nothing of it was applied. Knows nothing of what the jobs write.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+
+use super::StoreError;
+use super::open::BUSY_TIMEOUT_MS;
+
+/// At most so many jobs share a commit.
+const BATCH_JOBS_MAX: usize = 512;
+/// At most so many jobs wait; more callers wait at the door.
+const QUEUE_JOBS_MAX: usize = 4_096;
+
+/// A job is called with the connection, or with why it can't run.
+type Job = Box<dyn FnOnce(Result<&Connection, &str>) -> Done + Send>;
+type Reply = Box<dyn FnOnce(Result<(), &str>) + Send>;
+
+/// What is left of a job that ran: whether its writes stay, and whom to tell.
+struct Done {
+    is_ok: bool,
+    reply: Reply,
+}
+
+enum Message {
+    Job { queued_at: Instant, job: Job },
+    Close(oneshot::Sender<Result<(), StoreError>>),
+}
+
+/// What the writer lets others see of itself.
+#[derive(Debug, Default)]
+struct Gauges {
+    /// When the oldest job of the batch in work was queued.
+    oldest: Mutex<Option<Instant>>,
+    commits: AtomicU64,
+    /// Whether something was deleted that the write-ahead log still holds.
+    must_scrub: AtomicBool,
+}
+
+/// The handle of the writer thread. Dropping it commits what is pending and ends the thread.
+pub(super) struct Writer {
+    queue: Option<mpsc::Sender<Message>>,
+    gauges: Arc<Gauges>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    /// Starts the thread. `keep` is dropped after the connection is closed: the lock goes last.
+    pub(super) fn start(
+        connection: Connection,
+        keep: impl Any + Send,
+    ) -> Result<Self, std::io::Error> {
+        let (queue, inbox) = mpsc::channel(QUEUE_JOBS_MAX);
+        let gauges = Arc::new(Gauges::default());
+        let shared = Arc::clone(&gauges);
+        let thread = std::thread::Builder::new()
+            .name("store-writer".to_owned())
+            .spawn(move || {
+                let end = work(&connection, inbox, &shared);
+                let closed = close(connection);
+                drop(keep);
+                if let Some(reply) = end {
+                    let _ = reply.send(closed);
+                }
+            })?;
+        Ok(Self {
+            queue: Some(queue),
+            gauges,
+            thread: Some(thread),
+        })
+    }
+
+    /// Runs a job in the next transaction and answers once it is on disk.
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let queue = self.queue.as_ref().ok_or(StoreError::Closed)?;
+        let (tx, rx) = oneshot::channel();
+        let message = Message::Job {
+            queued_at: Instant::now(),
+            job: erase(job, tx),
+        };
+        queue.send(message).await.map_err(|_| StoreError::Closed)?;
+        rx.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Like [`Self::write`], for a job that deletes: after its batch, what it deleted goes from the
+    /// write-ahead log too.
+    pub(super) async fn write_and_scrub<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let gauges = Arc::clone(&self.gauges);
+        self.write(move |connection| {
+            gauges.must_scrub.store(true, Ordering::Relaxed);
+            job(connection)
+        })
+        .await
+    }
+
+    /// Commits what is pending, checkpoints, and ends the thread.
+    pub(super) async fn close(&self) -> Result<(), StoreError> {
+        let queue = self.queue.as_ref().ok_or(StoreError::Closed)?;
+        let (tx, rx) = oneshot::channel();
+        queue
+            .send(Message::Close(tx))
+            .await
+            .map_err(|_| StoreError::Closed)?;
+        rx.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// The age of the oldest write in work, in milliseconds.
+    pub(super) fn lag_ms(&self) -> u64 {
+        let oldest = *self
+            .gauges
+            .oldest
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        oldest.map_or(0, |at| {
+            u64::try_from(at.elapsed().as_millis()).unwrap_or(u64::MAX)
+        })
+    }
+
+    /// Commits so far.
+    #[cfg(test)]
+    pub(super) fn commits(&self) -> u64 {
+        self.gauges.commits.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.queue = None;
+        let Some(thread) = self.thread.take() else {
+            return;
+        };
+        // The last handle may be inside a job; a thread can't wait for itself.
+        if thread.thread().id() != std::thread::current().id() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Hides a job's result type, and catches its panic.
+fn erase<T: Send + 'static>(
+    job: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    tx: oneshot::Sender<Result<T, StoreError>>,
+) -> Job {
+    Box::new(move |connection| {
+        let result = connection.map_err(unavailable).and_then(|connection| {
+            catch_unwind(AssertUnwindSafe(|| job(connection)))
+                .unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
+        });
+        Done {
+            is_ok: result.is_ok(),
+            reply: Box::new(move |committed| {
+                let answer = match committed {
+                    Ok(()) => result,
+                    Err(what) => result.and_then(|_| Err(unavailable(what))),
+                };
+                // A caller that went away does not undo its write.
+                let _ = tx.send(answer);
+            }),
+        }
+    })
+}
+
+pub(super) fn panicked(panic: &(dyn Any + Send)) -> StoreError {
+    let what = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message");
+    unavailable(&format!("a query panicked, which is a bug: {what}"))
+}
+
+fn unavailable(what: &str) -> StoreError {
+    StoreError::Unavailable {
+        what: what.to_owned(),
+    }
+}
+
+/// Works until it is told to close or every handle is gone.
+fn work(
+    connection: &Connection,
+    mut inbox: mpsc::Receiver<Message>,
+    gauges: &Gauges,
+) -> Option<oneshot::Sender<Result<(), StoreError>>> {
+    let mut end = None;
+    let mut jobs = Vec::new();
+    while let Some(message) = inbox.blocking_recv() {
+        let mut next = Some(message);
+        while let Some(message) = next {
+            match message {
+                Message::Job { queued_at, job } => {
+                    if jobs.is_empty() {
+                        set_oldest(gauges, Some(queued_at));
+                    }
+                    jobs.push(job);
+                }
+                Message::Close(reply) => {
+                    inbox.close();
+                    end = Some(reply);
+                }
+            }
+            next = (jobs.len() < BATCH_JOBS_MAX)
+                .then(|| inbox.try_recv().ok())
+                .flatten();
+        }
+        commit_batch(connection, std::mem::take(&mut jobs), gauges);
+        set_oldest(gauges, None);
+        if gauges.must_scrub.load(Ordering::Relaxed) {
+            let is_scrubbed = scrub(connection).unwrap_or(false);
+            gauges.must_scrub.store(!is_scrubbed, Ordering::Relaxed);
+        }
+    }
+    end
+}
+
+/// Empties the write-ahead log into the database; `false` while a reader still needs it, and then
+/// the next batch tries again.
+fn scrub(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.busy_timeout(Duration::ZERO)?;
+    let is_busy: rusqlite::Result<bool> =
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
+    connection.busy_timeout(Duration::from_millis(BUSY_TIMEOUT_MS))?;
+    is_busy.map(|is_busy| !is_busy)
+}
+
+fn set_oldest(gauges: &Gauges, at: Option<Instant>) {
+    *gauges.oldest.lock().unwrap_or_else(PoisonError::into_inner) = at;
+}
+
+fn commit_batch(connection: &Connection, jobs: Vec<Job>, gauges: &Gauges) {
+    if jobs.is_empty() {
+        return;
+    }
+    let mut replies = Vec::with_capacity(jobs.len());
+    let committed = run_batch(connection, jobs, &mut replies);
+    if committed.is_ok() {
+        gauges.commits.fetch_add(1, Ordering::Relaxed);
+    } else if !connection.is_autocommit() {
+        let _ = connection.execute_batch("ROLLBACK");
+    }
+    for reply in replies {
+        reply(committed.as_ref().copied().map_err(String::as_str));
+    }
+}
+
+fn run_batch(
+    connection: &Connection,
+    jobs: Vec<Job>,
+    replies: &mut Vec<Reply>,
+) -> Result<(), String> {
+    let said = |error: rusqlite::Error| error.to_string();
+    let mut state = execute(connection, "BEGIN IMMEDIATE").map_err(said);
+    for job in jobs {
+        if state.is_ok() {
+            state = execute(connection, "SAVEPOINT job").map_err(said);
+        }
+        let Done { is_ok, reply } =
+            job(state.as_ref().map(|()| connection).map_err(String::as_str));
+        replies.push(reply);
+        if state.is_ok() {
+            state = settle(connection, is_ok);
+        }
+    }
+    state?;
+    execute(connection, "COMMIT").map_err(said)
+}
+
+/// Keeps or undoes one job. A full disk may have ended the whole transaction under it.
+fn settle(connection: &Connection, is_ok: bool) -> Result<(), String> {
+    if connection.is_autocommit() {
+        return Err("the database ended the transaction (disk full or an I/O error)".to_owned());
+    }
+    if !is_ok {
+        execute(connection, "ROLLBACK TO job").map_err(|error| error.to_string())?;
+    }
+    execute(connection, "RELEASE job").map_err(|error| error.to_string())
+}
+
+fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached(sql)?.execute([]).map(|_| ())
+}
+
+fn close(connection: Connection) -> Result<(), StoreError> {
+    // Statistics for the planner, where tables have grown much; it is no matter if that fails.
+    let _ = connection.execute_batch("PRAGMA optimize");
+    let truncated = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    let closed = connection.close().map_err(|(_, error)| error);
+    truncated.and(closed).map_err(StoreError::from)
+}
