@@ -11,4 +11,6 @@ pub mod config;
 pub mod daemon;
 pub mod delivery;
 pub mod domain;
+pub mod llm;
+pub mod prompt;
 pub mod store;

@@ -1,0 +1,198 @@
+//! What a failed call means for the caller. Pure; knows no client library.
+//!
+//! Bodies of failures may repeat the prompt or pieces of the key, so only their short error codes
+//! are taken over.
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+
+use super::ModelError;
+
+/// Longer error codes are not codes.
+const CODE_MAX_BYTES: usize = 64;
+
+/// An HTTP answer that is no success.
+pub(super) struct FailedStatus<'a> {
+    pub(super) status: u16,
+    /// `retry-after`: seconds or a date.
+    pub(super) retry_after: Option<&'a str>,
+    /// `retry-after-ms`, which some providers send beside it.
+    pub(super) retry_after_ms: Option<&'a str>,
+    pub(super) body: &'a str,
+}
+
+/// What to do about it. `now` is for a `Retry-After` that is a date.
+pub(super) fn of_status(failed: &FailedStatus<'_>, now: DateTime<Utc>) -> ModelError {
+    let codes = codes(failed.body);
+    let status = failed.status;
+    let shown = if codes.is_empty() {
+        format!("HTTP {status}")
+    } else {
+        format!("HTTP {status} ({})", codes.join(", "))
+    };
+    // A used-up quota comes as 429 too, but waiting does not fill it.
+    if codes.iter().any(|code| code == "insufficient_quota") {
+        return ModelError::Refused {
+            reason: format!("{shown}; the account's quota is used up"),
+        };
+    }
+    let is_passing = matches!(status, 408 | 409 | 425 | 429 | 500..=599);
+    if !is_passing {
+        return ModelError::Refused {
+            reason: shown + advice(status),
+        };
+    }
+    let wait_ms = wait_ms(failed, now);
+    if status == 429 || wait_ms.is_some() {
+        return ModelError::RetryAfter { wait_ms };
+    }
+    ModelError::Unavailable { cause: shown }
+}
+
+fn advice(status: u16) -> &'static str {
+    match status {
+        401 => "; check the model's `api_key`",
+        402 => "; the account must be topped up",
+        403 => "; the key may not use this model",
+        404 => "; check the model's `model` and `base_url`",
+        413 => "; the prompt is too large",
+        _ => "",
+    }
+}
+
+fn wait_ms(failed: &FailedStatus<'_>, now: DateTime<Utc>) -> Option<u64> {
+    let from_ms = failed.retry_after_ms.and_then(|ms| ms.trim().parse().ok());
+    from_ms.or_else(|| {
+        let value = failed.retry_after?.trim();
+        seconds_as_ms(value).or_else(|| {
+            let at = DateTime::parse_from_rfc2822(value).ok()?;
+            let wait_ms = at.signed_duration_since(now).num_milliseconds();
+            Some(u64::try_from(wait_ms).unwrap_or(0))
+        })
+    })
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the value is finite and not negative, and the cast saturates"
+)]
+fn seconds_as_ms(value: &str) -> Option<u64> {
+    let seconds: f64 = value.parse().ok()?;
+    let is_fit = seconds.is_finite() && seconds >= 0.0;
+    is_fit.then(|| (seconds * 1_000.0).ceil() as u64)
+}
+
+/// `error.type` and `error.code` of a JSON body, where they look like codes.
+fn codes(body: &str) -> Vec<String> {
+    let Ok(body) = serde_json::from_str::<Value>(body) else {
+        return Vec::new();
+    };
+    let mut codes: Vec<String> = ["/error/type", "/error/code"]
+        .iter()
+        .filter_map(|path| body.pointer(path)?.as_str())
+        .filter(|code| is_code(code))
+        .map(str::to_owned)
+        .collect();
+    codes.dedup();
+    codes
+}
+
+fn is_code(code: &str) -> bool {
+    let is_code_byte = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
+    !code.is_empty() && code.len() <= CODE_MAX_BYTES && code.bytes().all(is_code_byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(status: u16, retry_after: Option<&str>, body: &str) -> ModelError {
+        let failed = FailedStatus {
+            status,
+            retry_after,
+            retry_after_ms: None,
+            body,
+        };
+        let now = DateTime::from_timestamp(1_445_412_470, 0).expect("a valid instant");
+        of_status(&failed, now)
+    }
+
+    fn refused(reason: &str) -> ModelError {
+        ModelError::Refused {
+            reason: reason.to_owned(),
+        }
+    }
+
+    #[test]
+    fn statuses_say_whether_to_ask_again() {
+        let wait = |wait_ms| ModelError::RetryAfter { wait_ms };
+        let down = |cause: &str| ModelError::Unavailable {
+            cause: cause.to_owned(),
+        };
+        let overloaded = r#"{"type":"error","error":{"type":"overloaded_error","message":"x"}}"#;
+        let cases = [
+            (failed(429, None, ""), wait(None)),
+            (failed(429, Some("2"), ""), wait(Some(2_000))),
+            (failed(429, Some("0.25"), ""), wait(Some(250))),
+            (
+                failed(503, Some("Wed, 21 Oct 2015 07:28:00 GMT"), ""),
+                wait(Some(10_000)),
+            ),
+            (
+                failed(503, Some("Wed, 21 Oct 2015 07:27:00 GMT"), ""),
+                wait(Some(0)),
+            ),
+            (failed(500, Some("soon"), "<html>"), down("HTTP 500")),
+            (
+                failed(529, None, overloaded),
+                down("HTTP 529 (overloaded_error)"),
+            ),
+            (
+                failed(401, Some("2"), r#"{"error":{"code":"invalid_api_key"}}"#),
+                refused("HTTP 401 (invalid_api_key); check the model's `api_key`"),
+            ),
+            (
+                failed(
+                    429,
+                    Some("2"),
+                    r#"{"error":{"type":"insufficient_quota","code":"insufficient_quota"}}"#,
+                ),
+                refused("HTTP 429 (insufficient_quota); the account's quota is used up"),
+            ),
+            (
+                failed(400, None, r#"{"error":{"code":"context_length_exceeded"}}"#),
+                refused("HTTP 400 (context_length_exceeded)"),
+            ),
+        ];
+        for (found, expected) in cases {
+            assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn nothing_of_a_body_but_codes_is_taken_over() {
+        let body = r#"{"error":{"type":"Key sk-123 is wrong","code":401,"message":"sk-123"}}"#;
+        assert_eq!(
+            failed(401, None, body),
+            refused("HTTP 401; check the model's `api_key`")
+        );
+    }
+
+    #[test]
+    fn milliseconds_win_over_seconds() {
+        let failed = FailedStatus {
+            status: 429,
+            retry_after: Some("2"),
+            retry_after_ms: Some("1500"),
+            body: "",
+        };
+        let found = of_status(&failed, Utc::now());
+        assert_eq!(
+            found,
+            ModelError::RetryAfter {
+                wait_ms: Some(1_500)
+            }
+        );
+    }
+}

@@ -1,0 +1,158 @@
+//! Asks a language model for an answer.
+//!
+//! Our own small trait; `provider` is the only module that touches the client library behind it. It
+//! knows no conversation, no agent and no store.
+//!
+//! Reading order: this page, `settings`, `offline` (a model without a network), `provider` (OpenAI
+//! and Anthropic), `failure` (what a failed call means), `retry`.
+
+mod base_url;
+mod failure;
+mod offline;
+mod provider;
+mod retry;
+mod settings;
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+pub use offline::{ECHO_MAX_CHARS, Offline};
+pub use retry::{RetryPolicy, Retrying};
+pub use settings::{ModelSettings, Provider};
+
+use crate::domain::run::Usage;
+use crate::prompt::PromptMessage;
+
+/// A model that answers prompts.
+pub trait Model: Send + Sync {
+    /// Its name, for logs and `status`: provider and model.
+    fn name(&self) -> &str;
+
+    /// Asks once. Safe to repeat: it costs tokens, nothing else.
+    fn complete<'a>(
+        &'a self,
+        request: &'a Request<'a>,
+    ) -> BoxFuture<'a, Result<Answer, ModelError>>;
+}
+
+/// What a model is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// The prompt, instructions first.
+    pub messages: &'a [PromptMessage],
+}
+
+/// What a model answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The text; never blank.
+    pub text: String,
+    /// Tokens, by the provider's count; estimated where it gives none.
+    pub usage: Usage,
+    /// The provider's own message: versioned JSON, opaque to everything but this module.
+    pub raw_message: String,
+    /// Why it ended.
+    pub finish: Finish,
+}
+
+/// Why an answer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Finish {
+    /// It was complete.
+    Stop,
+    /// `max_output_tokens` was reached: the text is cut.
+    Length,
+    /// The provider's filter stopped it.
+    ContentFilter,
+    /// Something else, or nothing was said.
+    Other,
+}
+
+/// Why there is no answer. Never holds a key, a URL, or text of the prompt or the answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    /// The provider wants fewer requests: ask again after that time.
+    #[error("the provider asks to wait{}", shown_wait(*wait_ms))]
+    RetryAfter {
+        /// How long, in milliseconds; `None` where it does not say.
+        wait_ms: Option<u64>,
+    },
+    /// The provider can't answer for now: ask again.
+    #[error("the provider is unavailable: {cause}")]
+    Unavailable {
+        /// What happened.
+        cause: String,
+    },
+    /// It will refuse again: settings, key or prompt must change first.
+    #[error("the provider refuses: {reason}")]
+    Refused {
+        /// Its status and error codes, and what to check.
+        reason: String,
+    },
+    /// `max_output_tokens` was used up before any text.
+    #[error(
+        "the answer reached the token limit before any text; raise the model's `max_output_tokens`"
+    )]
+    Truncated,
+    /// The answer holds no text.
+    #[error("the provider answered without any text")]
+    Empty,
+    /// The answer is not what the protocol says.
+    #[error("the provider's answer can't be read: {what}; check the model's `base_url`")]
+    Malformed {
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+fn shown_wait(wait_ms: Option<u64>) -> String {
+    wait_ms.map_or_else(String::new, |wait_ms| format!(" {wait_ms} ms"))
+}
+
+/// Why a model can't be built from its settings.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    /// Nobody knows the provider.
+    #[error(
+        "unknown provider `{name}`; tested are `openai` (with a `base_url` for everything compatible), `anthropic` and `offline`"
+    )]
+    UnknownProvider {
+        /// Its name.
+        name: String,
+    },
+    /// The base URL is not usable.
+    #[error("`base_url` {what}")]
+    BaseUrl {
+        /// What is wrong and what to write instead.
+        what: &'static str,
+    },
+    /// The provider's own address needs a key.
+    #[error("`api_key` is missing for provider `{provider}`")]
+    NoKey {
+        /// The provider.
+        provider: &'static str,
+    },
+    /// The library refuses its client.
+    #[error("the model client can't be built: {what}")]
+    Client {
+        /// What it says.
+        what: String,
+    },
+}
+
+/// The model of these settings, with its retries.
+///
+/// # Errors
+/// [`BuildError`] names the setting to change.
+pub fn build(
+    settings: &ModelSettings,
+    http: reqwest::Client,
+) -> Result<Arc<dyn Model>, BuildError> {
+    if settings.provider == Provider::Offline {
+        return Ok(Arc::new(Offline));
+    }
+    let remote = provider::Remote::new(settings, http)?;
+    let policy = RetryPolicy::for_timeout(settings.retries, settings.timeout_ms);
+    Ok(Arc::new(Retrying::new(Arc::new(remote), policy)))
+}

@@ -1,0 +1,338 @@
+//! OpenAI- and Anthropic-shaped models, through the client library. Nothing else touches it.
+//!
+//! Calls are not streamed. What the library leaves open is settled here: base URLs (`base_url`),
+//! model names it would take apart, keys it would demand, failures whose text would show the
+//! request, and answers without text.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use chrono::Utc;
+use futures_util::future::BoxFuture;
+use genai::adapter::AdapterKind;
+use genai::chat::{
+    ChatMessage, ChatOptions, ChatRequest, ChatResponse, ReasoningEffort, StopReason,
+};
+use genai::resolver::{AuthData, Endpoint, ProviderConfig};
+use genai::{Client, Headers, ModelIden, ModelSpec, ServiceTarget, webc};
+use secrecy::ExposeSecret as _;
+use serde_json::{Value, json};
+
+use super::base_url::{endpoint, normalised, own_address};
+use super::failure::{FailedStatus, of_status};
+use super::{Answer, BuildError, Finish, Model, ModelError, ModelSettings, Provider, Request};
+use crate::domain::run::Usage;
+use crate::prompt::{ClassEstimate, PromptMessage, PromptRole, TokenCounter};
+
+/// The version of [`Answer::raw_message`].
+const RAW_MESSAGE_VERSION: u32 = 1;
+
+/// What stands before an answer of ours at the start of a conversation, where a provider demands
+/// that a person speaks first.
+const BEGAN_EARLIER: &str = "(This conversation began earlier.)";
+
+/// A model of a provider over HTTP.
+pub(super) struct Remote {
+    name: String,
+    provider: Provider,
+    model: String,
+    client: Client,
+    target: ModelSpec,
+    options: ChatOptions,
+    timeout_ms: u64,
+}
+
+impl Remote {
+    pub(super) fn new(settings: &ModelSettings, http: reqwest::Client) -> Result<Self, BuildError> {
+        let kind = adapter_kind(&settings.provider)?;
+        let builder = Client::builder().with_reqwest(http);
+        let (builder, target) = match &settings.provider {
+            Provider::Other(_) => (
+                builder.append_provider_config(kind, provider_config(settings)?),
+                ModelSpec::from_iden(ModelIden::new(kind, settings.model.as_str())),
+            ),
+            _ => (builder, ModelSpec::from_target(target(settings, kind)?)),
+        };
+        let client = builder.build().map_err(|error| BuildError::Client {
+            what: error.to_string(),
+        })?;
+        Ok(Self {
+            name: format!("{}/{}", settings.provider.name(), settings.model),
+            provider: settings.provider.clone(),
+            model: settings.model.clone(),
+            client,
+            target,
+            options: chat_options(settings),
+            timeout_ms: settings.timeout_ms,
+        })
+    }
+
+    async fn ask(&self, messages: &[PromptMessage]) -> Result<Answer, ModelError> {
+        let request = chat_request(messages, &self.provider);
+        let call = self
+            .client
+            .exec_chat(self.target.clone(), request, Some(&self.options));
+        let response = tokio::time::timeout(Duration::from_millis(self.timeout_ms), call)
+            .await
+            .map_err(|_| ModelError::Unavailable {
+                cause: format!("no answer within {} ms", self.timeout_ms),
+            })?
+            .map_err(|error| model_error(&error))?;
+        self.answer(&response, messages)
+    }
+
+    fn answer(
+        &self,
+        response: &ChatResponse,
+        messages: &[PromptMessage],
+    ) -> Result<Answer, ModelError> {
+        let text = response.texts().concat().trim().to_owned();
+        let finish = finish(response.stop_reason.as_ref());
+        if text.is_empty() {
+            return Err(match finish {
+                Finish::Length => ModelError::Truncated,
+                Finish::ContentFilter => ModelError::Refused {
+                    reason: "its content filter stopped the answer".to_owned(),
+                },
+                Finish::Stop | Finish::Other => ModelError::Empty,
+            });
+        }
+        Ok(Answer {
+            usage: usage(response, messages, &text),
+            raw_message: self.raw_message(response.captured_raw_body.as_ref()),
+            text,
+            finish,
+        })
+    }
+
+    fn raw_message(&self, body: Option<&Value>) -> String {
+        let path = match self.provider {
+            Provider::OpenAi => "/choices/0/message",
+            Provider::Anthropic => "/content",
+            Provider::Offline | Provider::Other(_) => "",
+        };
+        json!({
+            "version": RAW_MESSAGE_VERSION,
+            "provider": self.provider.name(),
+            "model": self.model,
+            "message": body.and_then(|body| body.pointer(path)),
+        })
+        .to_string()
+    }
+}
+
+impl Model for Remote {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: &'a Request<'a>,
+    ) -> BoxFuture<'a, Result<Answer, ModelError>> {
+        Box::pin(self.ask(request.messages))
+    }
+}
+
+fn adapter_kind(provider: &Provider) -> Result<AdapterKind, BuildError> {
+    let unknown = || BuildError::UnknownProvider {
+        name: provider.name().to_owned(),
+    };
+    match provider {
+        Provider::OpenAi => Ok(AdapterKind::OpenAI),
+        Provider::Anthropic => Ok(AdapterKind::Anthropic),
+        Provider::Offline => Err(unknown()),
+        // The library's own custom kinds read keys and addresses from the environment.
+        Provider::Other(name) => AdapterKind::from_lower_str(name)
+            .filter(|kind| !matches!(kind, AdapterKind::Custom(_)))
+            .ok_or_else(unknown),
+    }
+}
+
+fn target(settings: &ModelSettings, kind: AdapterKind) -> Result<ServiceTarget, BuildError> {
+    let provider = &settings.provider;
+    let configured = settings.base_url.as_deref();
+    let base = normalised(
+        provider,
+        configured.or(own_address(provider)).unwrap_or_default(),
+    )?;
+    let auth = match &settings.api_key {
+        Some(key) => AuthData::from_single(key.expose_secret()),
+        None if configured.is_some() => without_key(provider, &base),
+        None => {
+            let provider = match provider {
+                Provider::Anthropic => "anthropic",
+                _ => "openai",
+            };
+            return Err(BuildError::NoKey { provider });
+        }
+    };
+    Ok(ServiceTarget {
+        endpoint: Endpoint::from_owned(base.as_str()),
+        auth,
+        model: ModelIden::new(kind, settings.model.as_str()),
+    })
+}
+
+/// The library demands a key for these protocols; servers in one's own network often have none.
+fn without_key(provider: &Provider, base: &reqwest::Url) -> AuthData {
+    let mut url = base.clone();
+    url.set_path(&format!("{}{}", base.path(), endpoint(provider)));
+    let headers = match provider {
+        Provider::Anthropic => Headers::from(("anthropic-version", "2023-06-01")),
+        _ => Headers::default(),
+    };
+    AuthData::RequestOverride {
+        url: url.into(),
+        headers,
+    }
+}
+
+fn provider_config(settings: &ModelSettings) -> Result<ProviderConfig, BuildError> {
+    let key = settings.api_key.as_ref();
+    let auth = key.map_or(AuthData::None, |key| {
+        AuthData::from_single(key.expose_secret())
+    });
+    let config = ProviderConfig::from_auth(auth);
+    Ok(match &settings.base_url {
+        Some(url) => {
+            let url = normalised(&settings.provider, url)?;
+            config.with_endpoint(Endpoint::from_owned(url.as_str()))
+        }
+        None => config,
+    })
+}
+
+fn chat_options(settings: &ModelSettings) -> ChatOptions {
+    let mut options = ChatOptions::default()
+        .with_max_tokens(settings.max_output_tokens)
+        .with_capture_raw_body(true)
+        .with_normalize_reasoning_content(true);
+    options.temperature = settings.temperature;
+    // The library takes `org::` and endings like `-high` off a model's name; the name in the body is
+    // ours. For OpenAI a budget of reasoning is no field, so it also keeps `reasoning_effort` out.
+    if settings.provider == Provider::OpenAi {
+        options = options.with_reasoning_effort(ReasoningEffort::Budget(0));
+    }
+    if !matches!(settings.provider, Provider::Other(_)) {
+        options = options.with_extra_body(json!({"model": settings.model}));
+    }
+    options
+}
+
+fn chat_request(messages: &[PromptMessage], provider: &Provider) -> ChatRequest {
+    let mut chat = Vec::with_capacity(messages.len() + 1);
+    let mut has_spoken = false;
+    for message in messages {
+        let is_answer_first = !has_spoken && message.role == PromptRole::Assistant;
+        if is_answer_first && *provider == Provider::Anthropic {
+            chat.push(ChatMessage::user(BEGAN_EARLIER));
+        }
+        has_spoken |= message.role != PromptRole::System;
+        let content = message.content.as_str();
+        chat.push(match message.role {
+            PromptRole::System => ChatMessage::system(content),
+            PromptRole::User => ChatMessage::user(content),
+            PromptRole::Assistant => ChatMessage::assistant(content),
+        });
+    }
+    ChatRequest::new(chat)
+}
+
+fn finish(reason: Option<&StopReason>) -> Finish {
+    match reason {
+        Some(StopReason::Completed(_) | StopReason::StopSequence(_)) => Finish::Stop,
+        Some(StopReason::MaxTokens(_)) => Finish::Length,
+        Some(StopReason::ContentFilter(_)) => Finish::ContentFilter,
+        Some(StopReason::ToolCall(_) | StopReason::Other(_)) | None => Finish::Other,
+    }
+}
+
+fn usage(response: &ChatResponse, messages: &[PromptMessage], text: &str) -> Usage {
+    let reported = |tokens: Option<i32>| tokens.and_then(|tokens| u64::try_from(tokens).ok());
+    let usage = &response.usage;
+    let prompt_tokens = reported(usage.prompt_tokens).unwrap_or_else(|| {
+        let costs = messages.iter().map(|m| ClassEstimate.cost(&m.content));
+        costs.sum::<usize>() as u64
+    });
+    let completion_tokens =
+        reported(usage.completion_tokens).unwrap_or_else(|| u64::from(ClassEstimate.count(text)));
+    Usage {
+        prompt_tokens,
+        completion_tokens,
+    }
+}
+
+/// The library's errors show URLs, request and answer; nothing of their text is taken over.
+fn model_error(error: &genai::Error) -> ModelError {
+    use genai::Error;
+    match error {
+        Error::WebModelCall { webc_error, .. } | Error::WebAdapterCall { webc_error, .. } => {
+            web_error(webc_error)
+        }
+        Error::ChatResponseGeneration { .. } | Error::InvalidJsonResponseElement { .. } => {
+            malformed("it is JSON of another shape")
+        }
+        Error::NoChatResponse { .. } => ModelError::Empty,
+        Error::RequiresApiKey { .. } | Error::NoAuthData { .. } | Error::Resolver { .. } => {
+            ModelError::Refused {
+                reason: "a key is needed; set the model's `api_key`".to_owned(),
+            }
+        }
+        _ => ModelError::Refused {
+            reason: "the request can't be made for this provider".to_owned(),
+        },
+    }
+}
+
+fn web_error(error: &webc::Error) -> ModelError {
+    match error {
+        webc::Error::ResponseFailedStatus {
+            status,
+            body,
+            headers,
+        } => {
+            let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+            let failed = FailedStatus {
+                status: status.as_u16(),
+                retry_after: header("retry-after"),
+                retry_after_ms: header("retry-after-ms"),
+                body,
+            };
+            of_status(&failed, Utc::now())
+        }
+        webc::Error::ResponseFailedNotJson { .. } => malformed("its content type is not JSON"),
+        webc::Error::ResponseFailedInvalidJson { .. } => malformed("it is not JSON"),
+        webc::Error::JsonValueExt(_) => malformed("it is JSON of another shape"),
+        webc::Error::Reqwest(error) => ModelError::Unavailable {
+            cause: transport_cause(error),
+        },
+    }
+}
+
+fn malformed(what: &str) -> ModelError {
+    ModelError::Malformed {
+        what: what.to_owned(),
+    }
+}
+
+/// What happened to the connection, in words without the URL.
+fn transport_cause(error: &reqwest::Error) -> String {
+    let what = if error.is_timeout() {
+        "the connection timed out"
+    } else if error.is_connect() {
+        "no connection"
+    } else if error.is_body() || error.is_decode() {
+        "the connection broke in the middle of the answer"
+    } else {
+        "the connection broke"
+    };
+    let mut source = error.source();
+    while let Some(cause) = source {
+        if let Some(io) = cause.downcast_ref::<std::io::Error>() {
+            return format!("{what} ({})", io.kind());
+        }
+        source = cause.source();
+    }
+    what.to_owned()
+}

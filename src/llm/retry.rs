@@ -1,0 +1,202 @@
+//! Asks again where that can help, within a deadline.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::time::{Instant, sleep};
+use vocative_channels::backoff::Backoff;
+
+use super::{Answer, Model, ModelError, Request};
+
+/// How often and how long to ask again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// Further attempts after a failed one.
+    pub retries: u32,
+    /// The first wait, in milliseconds; it doubles.
+    pub wait_first_ms: u64,
+    /// The longest wait by back-off, in milliseconds.
+    pub wait_max_ms: u64,
+    /// No attempt starts later than this after the first, in milliseconds. A provider that asks for
+    /// a longer wait is not waited for: the caller may, without holding a lease.
+    pub deadline_ms: u64,
+}
+
+impl RetryPolicy {
+    /// The policy for attempts that may take so long: no attempt starts after twice that.
+    #[must_use]
+    pub fn for_timeout(retries: u32, timeout_ms: u64) -> Self {
+        Self {
+            retries,
+            wait_first_ms: 500,
+            wait_max_ms: 30_000,
+            deadline_ms: timeout_ms.saturating_mul(2),
+        }
+    }
+}
+
+/// A model that is asked again after failures that may pass.
+///
+/// Rate limits, 5xx, lost connections and time-outs are asked again, after the time the provider
+/// names or else a back-off with jitter. What was refused, or answered badly, is not.
+pub struct Retrying {
+    inner: Arc<dyn Model>,
+    policy: RetryPolicy,
+}
+
+impl Retrying {
+    /// Wraps a model.
+    #[must_use]
+    pub fn new(inner: Arc<dyn Model>, policy: RetryPolicy) -> Self {
+        Self { inner, policy }
+    }
+
+    async fn complete_within(&self, request: &Request<'_>) -> Result<Answer, ModelError> {
+        let policy = self.policy;
+        let started = Instant::now();
+        let mut backoff = Backoff::new(policy.wait_first_ms, policy.wait_max_ms);
+        loop {
+            let error = match self.inner.complete(request).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            let wait_ms = match &error {
+                ModelError::RetryAfter { wait_ms } => wait_ms.unwrap_or(0).max(backoff.next_ms()),
+                ModelError::Unavailable { .. } => backoff.next_ms(),
+                _ => return Err(error),
+            };
+            let wait = Duration::from_millis(wait_ms);
+            let is_late = started.elapsed() + wait > Duration::from_millis(policy.deadline_ms);
+            if backoff.failures() > policy.retries || is_late {
+                return Err(error);
+            }
+            tracing::warn!(
+                model = self.inner.name(),
+                attempt = backoff.failures(),
+                wait_ms,
+                %error,
+                "the model did not answer; asking again"
+            );
+            sleep(wait).await;
+        }
+    }
+}
+
+impl Model for Retrying {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: &'a Request<'a>,
+    ) -> BoxFuture<'a, Result<Answer, ModelError>> {
+        Box::pin(self.complete_within(request))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::collections::VecDeque;
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::domain::run::Usage;
+    use crate::llm::Finish;
+
+    struct Scripted {
+        replies: Mutex<VecDeque<Result<Answer, ModelError>>>,
+    }
+
+    impl Model for Scripted {
+        fn name(&self) -> &'static str {
+            "scripted"
+        }
+
+        fn complete<'a>(
+            &'a self,
+            _request: &'a Request<'a>,
+        ) -> BoxFuture<'a, Result<Answer, ModelError>> {
+            let reply = self.replies.lock().unwrap().pop_front();
+            Box::pin(std::future::ready(reply.expect("the script has a reply")))
+        }
+    }
+
+    fn yes() -> Answer {
+        Answer {
+            text: "yes".to_owned(),
+            usage: Usage::default(),
+            raw_message: String::new(),
+            finish: Finish::Stop,
+        }
+    }
+
+    fn down() -> ModelError {
+        ModelError::Unavailable {
+            cause: "503".to_owned(),
+        }
+    }
+
+    fn wait(wait_ms: u64) -> ModelError {
+        ModelError::RetryAfter {
+            wait_ms: Some(wait_ms),
+        }
+    }
+
+    const POLICY: RetryPolicy = RetryPolicy {
+        retries: 2,
+        wait_first_ms: 1,
+        wait_max_ms: 2,
+        deadline_ms: 60_000,
+    };
+
+    /// The outcome, and how many replies were not asked for.
+    async fn run(
+        replies: Vec<Result<Answer, ModelError>>,
+        policy: RetryPolicy,
+    ) -> (Result<Answer, ModelError>, usize) {
+        let scripted = Arc::new(Scripted {
+            replies: Mutex::new(replies.into()),
+        });
+        let model = Retrying::new(scripted.clone(), policy);
+        let outcome = model.complete(&Request { messages: &[] }).await;
+        let left = scripted.replies.lock().unwrap().len();
+        (outcome, left)
+    }
+
+    #[tokio::test]
+    async fn it_asks_again_as_often_as_allowed() {
+        let replies = vec![Err(down()), Err(wait(1)), Ok(yes())];
+        assert_eq!(run(replies, POLICY).await, (Ok(yes()), 0));
+        let replies = vec![Err(down()), Err(wait(1)), Err(down()), Ok(yes())];
+        assert_eq!(run(replies, POLICY).await, (Err(down()), 1));
+    }
+
+    #[tokio::test]
+    async fn what_is_for_good_is_not_asked_again() {
+        let refused = ModelError::Refused {
+            reason: "401".to_owned(),
+        };
+        for error in [refused, ModelError::Empty, ModelError::Truncated] {
+            let replies = vec![Err(error.clone()), Ok(yes())];
+            assert_eq!(run(replies, POLICY).await, (Err(error), 1));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_wait_past_the_deadline_is_left_to_the_caller() {
+        let replies = vec![Err(wait(60_001)), Ok(yes())];
+        assert_eq!(run(replies, POLICY).await, (Err(wait(60_001)), 1));
+    }
+
+    #[tokio::test]
+    async fn retry_after_is_waited_for() {
+        let started = Instant::now();
+        let (outcome, _) = run(vec![Err(wait(30)), Ok(yes())], POLICY).await;
+        assert_eq!(outcome, Ok(yes()));
+        assert!(started.elapsed() >= Duration::from_millis(30));
+    }
+}

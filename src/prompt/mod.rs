@@ -1,0 +1,230 @@
+//! Assembles the prompt of a run from a snapshot of its conversation.
+//!
+//! Pure: the same history, options and counter give the same bytes. Knows no model, no clock and no
+//! network; only `transcript` touches the store, because it runs a recorded transcript through it.
+//!
+//! Reading order: this page, `query` (what to read), `vocative` (our rules), `project` (how a turn
+//! reads), `cut`, `counter`; then `toolpack` (another system's rules, exactly),
+//! `transcript` and `view` (the JSON at the rim).
+
+mod counter;
+mod cut;
+mod project;
+mod query;
+mod toolpack;
+pub mod transcript;
+pub mod view;
+mod vocative;
+
+pub use counter::{ClassEstimate, TokenCounter, Utf16Div4};
+pub use cut::CUT_MIN_TOKENS;
+pub use project::{NAME_MAX_CHARS, clean_name};
+pub use query::{ContextTooSmall, RunView, fit_context, history_query};
+
+use crate::domain::history::History;
+use crate::domain::ids::{AgentName, TurnId};
+use crate::domain::options::{AssemblerOptions, Profile};
+use crate::domain::turn::Position;
+
+/// The agent a prompt is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentView {
+    /// Its configured name.
+    pub name: AgentName,
+    /// Its name for people.
+    pub display_name: String,
+    /// The platform ids under which its bot is mentioned (`U07BOT`, `@vocative_bot`).
+    pub platform_ids: Vec<String>,
+}
+
+/// What a model is sent, and what was left out of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prompt {
+    /// The messages, in order. Consecutive ones may have the same role.
+    pub messages: Vec<PromptMessage>,
+    /// The turns in it, in order; each once, the triggers last.
+    pub turns: Vec<TurnId>,
+    /// Tokens of summary, history and triggers; never the instructions.
+    pub tokens: usize,
+    /// Tokens of the instructions.
+    pub instruction_tokens: usize,
+    /// Turns in the snapshot.
+    pub turns_loaded: usize,
+    /// Whether older turns are represented by a summary.
+    pub has_summary: bool,
+    /// Whether the snapshot's bound left older kept turns unread.
+    pub has_older: bool,
+    /// What was left out, by position: whole turns, and the rest of turns that were cut.
+    pub omitted: Vec<Omission>,
+    /// The counter's name and version.
+    pub counter: String,
+}
+
+/// One message of a prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PromptMessage {
+    /// Who speaks, from the model's side.
+    pub role: PromptRole,
+    /// What is said.
+    pub content: String,
+}
+
+/// Who speaks in a message, from the model's side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PromptRole {
+    /// Instructions, summaries and the platform itself.
+    System,
+    /// People and other agents.
+    User,
+    /// The agent itself.
+    Assistant,
+}
+
+impl PromptRole {
+    /// The name every provider uses.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
+}
+
+/// A turn, or the rest of one, that is not in the prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Omission {
+    /// The turn.
+    pub turn: TurnId,
+    /// Where it stands.
+    pub position: Position,
+    /// The speaker's label.
+    pub speaker: String,
+    /// Why.
+    pub why: OmissionReason,
+}
+
+/// Why a turn is not in the prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OmissionReason {
+    /// It does not concern the agent.
+    NotAddressed,
+    /// It is older than the newest `rolling_summary_threshold` kept turns.
+    OverThreshold,
+    /// It is represented by a summary.
+    Summarized,
+    /// Newer turns used the token budget.
+    OverBudget,
+    /// Overheard turns get at most a quarter of the budget.
+    OverAmbientShare,
+    /// It is only there for the turn that replies to it, which was left out.
+    ReplierLeftOut,
+    /// It says nothing.
+    Empty,
+    /// It was deleted, or only the timeline shows it.
+    NotInRoom,
+    /// It is in the prompt, but its end was cut.
+    Cut {
+        /// Tokens left out.
+        tokens: usize,
+    },
+}
+
+impl OmissionReason {
+    /// The shown name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NotAddressed => "not_addressed",
+            Self::OverThreshold => "over_threshold",
+            Self::Summarized => "summarized",
+            Self::OverBudget => "over_budget",
+            Self::OverAmbientShare => "over_ambient_share",
+            Self::ReplierLeftOut => "replier_left_out",
+            Self::Empty => "empty",
+            Self::NotInRoom => "not_in_room",
+            Self::Cut { .. } => "cut",
+        }
+    }
+
+    /// Whether the whole turn is missing.
+    #[must_use]
+    pub fn is_whole(self) -> bool {
+        !matches!(self, Self::Cut { .. })
+    }
+}
+
+/// Assembles a prompt. Pure.
+///
+/// *Invariant:* the triggers are in it exactly once, last (unless they were deleted); no turn is in it twice; its tokens are
+/// within `token_budget` unless the triggers alone pass it; every loaded turn is either in it or in
+/// `omitted`.
+#[must_use]
+pub fn assemble(
+    history: &History,
+    agent: &AgentView,
+    options: &AssemblerOptions,
+    counter: &dyn TokenCounter,
+) -> Prompt {
+    assemble_with_summary(history, agent, options, counter, None)
+}
+
+/// Assembles a prompt like [`assemble`], with what a summariser said about the older turns.
+///
+/// Only the toolpack profile reads it: there the summary is made at once, while assembling.
+#[must_use]
+pub fn assemble_with_summary(
+    history: &History,
+    agent: &AgentView,
+    options: &AssemblerOptions,
+    counter: &dyn TokenCounter,
+    summariser_output: Option<&str>,
+) -> Prompt {
+    match options.profile {
+        Profile::Vocative => vocative::assemble(history, agent, options, counter),
+        Profile::Toolpack => {
+            toolpack::assemble(history, agent, options, counter, summariser_output)
+        }
+    }
+}
+
+impl Prompt {
+    /// A prompt without any message.
+    #[must_use]
+    pub fn empty(counter: &dyn TokenCounter) -> Self {
+        Self {
+            messages: Vec::new(),
+            turns: Vec::new(),
+            tokens: 0,
+            instruction_tokens: 0,
+            turns_loaded: 0,
+            has_summary: false,
+            has_older: false,
+            omitted: Vec::new(),
+            counter: counter.name().to_owned(),
+        }
+    }
+
+    /// The prompt with the agent's instructions as its first message.
+    ///
+    /// They are outside `token_budget` and counted apart.
+    #[must_use]
+    pub fn with_instructions(mut self, text: &str, counter: &dyn TokenCounter) -> Self {
+        if text.trim().is_empty() {
+            return self;
+        }
+        self.instruction_tokens += counter.cost(text);
+        let message = PromptMessage {
+            role: PromptRole::System,
+            content: text.to_owned(),
+        };
+        self.messages.insert(0, message);
+        self
+    }
+}
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,562 @@
+//! A recorded transcript, run through the real store and assembler.
+//!
+//! The JSON has the field names of the system the transcript was recorded from; a case of its
+//! golden vectors is such a transcript. Nothing is sorted, filtered or counted here: messages are
+//! captured in the order given into a store in memory, and the history is read back. A participant
+//! has one name: where messages of one participant disagree, the last name given counts for all.
+
+use std::collections::HashMap;
+
+use chrono::DateTime;
+use serde_json::Value;
+use vocative_channels::envelope::{Place, Sender, SenderKind};
+use vocative_channels::identity::Platform;
+
+use super::{
+    AgentView, ClassEstimate, Prompt, RunView, TokenCounter, Utf16Div4, assemble_with_summary,
+    history_query,
+};
+use crate::domain::addressing::{RunVerdict, Verdict};
+use crate::domain::ids::{AccountId, AgentName, ConversationId};
+use crate::domain::options::{AssemblerOptions, Profile};
+use crate::domain::place::Scope;
+use crate::domain::turn::ParticipantKind;
+use crate::store::contract::{AccountBinding, Captured, NewMessage};
+use crate::store::{Store, StoreError, StoreOptions};
+
+/// Why a transcript can't be run.
+#[derive(Debug, thiserror::Error)]
+pub enum TranscriptError {
+    /// It is no JSON.
+    #[error("the transcript is not JSON: {what}")]
+    NotJson {
+        /// What the parser says.
+        what: String,
+    },
+    /// A field is missing or has the wrong shape.
+    #[error("{path}: {what}")]
+    Field {
+        /// Where, like `messages[3].timestamp`.
+        path: String,
+        /// What is wrong and what is expected.
+        what: String,
+    },
+    /// The store refused.
+    #[error("the store failed while the transcript was captured")]
+    Store(#[from] StoreError),
+}
+
+/// A parsed transcript.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transcript {
+    /// The conversation the prompt is for; messages of others are captured, and stay out.
+    pub conversation: String,
+    /// The agent the prompt is for.
+    pub agent: AgentView,
+    /// The options; those left out have the profile's defaults.
+    pub options: AssemblerOptions,
+    /// The time of the run, in milliseconds since the Unix epoch.
+    pub now_ms: Option<i64>,
+    /// What a summariser says about the older turns.
+    pub summariser_output: Option<String>,
+    /// The messages, in the order they were captured.
+    pub messages: Vec<StoredMessage>,
+}
+
+/// One message of a transcript.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredMessage {
+    /// Its id: one more message with it in the same conversation is ignored.
+    pub id: String,
+    /// The conversation it is in.
+    pub conversation: String,
+    /// What its author is.
+    pub kind: ParticipantKind,
+    /// Its author's id.
+    pub participant: String,
+    /// Its author's name, which may be empty.
+    pub display_name: Option<String>,
+    /// The text.
+    pub content: String,
+    /// When, in milliseconds since the Unix epoch.
+    pub sent_at_ms: i64,
+    /// Microseconds within that millisecond.
+    pub sent_at_us: i64,
+    /// What kind of place it was said in.
+    pub scope: Scope,
+    /// The agents its metadata mentions.
+    pub mentions: Vec<String>,
+}
+
+/// Runs a transcript through a store in memory and the assembler.
+///
+/// # Errors
+/// [`TranscriptError`] for a transcript that is malformed, naming the field, or a store that fails.
+pub async fn run_transcript(text: &str) -> Result<Prompt, TranscriptError> {
+    let transcript = parse(text)?;
+    let counter: &dyn TokenCounter = match transcript.options.profile {
+        Profile::Vocative => &ClassEstimate,
+        Profile::Toolpack => &Utf16Div4,
+    };
+    let options = StoreOptions {
+        path: None,
+        readers: 1,
+        page_cache_kib: 1_024,
+    };
+    let (store, _) = Store::open(&options, 0)?;
+    let prompt = prompt_of(&store, transcript, counter).await;
+    store.close().await?;
+    prompt
+}
+
+async fn prompt_of(
+    store: &Store,
+    transcript: Transcript,
+    counter: &dyn TokenCounter,
+) -> Result<Prompt, TranscriptError> {
+    let binding = AccountBinding {
+        channel: "transcript".to_owned(),
+        platform: Platform::Slack,
+        account: "transcript".to_owned(),
+        name: "transcript".to_owned(),
+    };
+    let account = store.bind_account(binding, 0).await?;
+    let mut conversations: HashMap<String, ConversationId> = HashMap::new();
+    for message in transcript.messages {
+        let name = message.conversation.clone();
+        let captured = store.capture_message(new_message(account, message)).await?;
+        if let Captured::New(turn) = captured {
+            conversations.insert(name, turn.conversation);
+        }
+    }
+    let Some(conversation) = conversations.get(&transcript.conversation) else {
+        return Ok(Prompt::empty(counter));
+    };
+    let query = history_query(
+        *conversation,
+        RunView::default(),
+        &transcript.agent.name,
+        &transcript.options,
+        transcript.now_ms.unwrap_or_default(),
+    );
+    let history = store.history(query).await?;
+    Ok(assemble_with_summary(
+        &history,
+        &transcript.agent,
+        &transcript.options,
+        counter,
+        transcript.summariser_output.as_deref(),
+    ))
+}
+
+fn new_message(account: AccountId, message: StoredMessage) -> NewMessage {
+    let mentions = message.mentions.into_iter().map(AgentName::trusted);
+    let verdict = Verdict {
+        is_admitted: true,
+        addressed_to: mentions.collect(),
+        runs: RunVerdict::TooOld,
+        ..Verdict::default()
+    };
+    NewMessage {
+        account,
+        place: Place {
+            chat: message.conversation,
+            ..Place::default()
+        },
+        scope_override: Some(message.scope),
+        message_id: message.id,
+        sender: Sender {
+            id: message.participant,
+            display_name: message.display_name,
+            username: None,
+            kind: match message.kind {
+                ParticipantKind::User => SenderKind::Person,
+                ParticipantKind::Agent => SenderKind::Bot,
+                ParticipantKind::System => SenderKind::System,
+            },
+            is_stranger: false,
+        },
+        sender_kind: message.kind,
+        text: message.content,
+        attachments: Vec::new(),
+        reply_to: None,
+        quote: None,
+        album: None,
+        sent_at_ms: message.sent_at_ms,
+        ordinal: message.sent_at_us,
+        edit_marker: None,
+        received_at_ms: message.sent_at_ms,
+        tokens: None,
+        keep_revisions: false,
+        raw: None,
+        judge: Box::new(move |_| verdict),
+    }
+}
+
+/// Parses a transcript.
+///
+/// # Errors
+/// [`TranscriptError::NotJson`], or [`TranscriptError::Field`] naming message and field.
+pub fn parse(text: &str) -> Result<Transcript, TranscriptError> {
+    let json: Value = serde_json::from_str(text).map_err(|error| TranscriptError::NotJson {
+        what: error.to_string(),
+    })?;
+    let root = Field::root(&json);
+    root.object()?;
+    let agent_id = root.required("agentId")?.text()?;
+    let options = options(&root)?;
+    let now = root.optional("now").map(|now| now.instant()).transpose()?;
+    if now.is_none() && options.time_window_minutes.is_some() {
+        return Err(root
+            .child("now", &Value::Null)
+            .error("a time window needs the time of the run, like 2026-06-15T12:00:00Z"));
+    }
+    let messages = root.required("messages")?.items()?;
+    let summariser_output = root
+        .optional("summarizer")
+        .and_then(|summarizer| summarizer.optional("output"))
+        .map(|output| output.text())
+        .transpose()?;
+    Ok(Transcript {
+        conversation: root.required("conversationId")?.text()?,
+        agent: AgentView {
+            display_name: root
+                .optional("agentName")
+                .map_or_else(|| Ok(agent_id.clone()), |name| name.text())?,
+            name: AgentName::trusted(agent_id),
+            platform_ids: options.agent_aliases.clone(),
+        },
+        options,
+        now_ms: now.map(|(ms, _)| ms),
+        summariser_output,
+        messages: messages.iter().map(message).collect::<Result<_, _>>()?,
+    })
+}
+
+fn options(root: &Field<'_>) -> Result<AssemblerOptions, TranscriptError> {
+    let Some(field) = root.optional("options") else {
+        return Ok(AssemblerOptions::toolpack());
+    };
+    field.object()?;
+    let profile = field
+        .optional("profile")
+        .map(|profile| match profile.text()?.as_str() {
+            "toolpack" => Ok(AssemblerOptions::toolpack()),
+            "vocative" => Ok(AssemblerOptions::default()),
+            _ => Err(profile.error("expected \"toolpack\" or \"vocative\"")),
+        });
+    let mut options = profile.unwrap_or_else(|| Ok(AssemblerOptions::toolpack()))?;
+    if let Some(scope) = field.optional("scope") {
+        options.scope = Some(scope.scope()?);
+    }
+    if let Some(is_on) = field.optional("addressedOnlyMode") {
+        options.addressed_only = is_on
+            .value
+            .as_bool()
+            .ok_or_else(|| is_on.error("expected true or false"))?;
+    }
+    if let Some(minutes) = field.optional("timeWindowMinutes") {
+        let is_fit = |minutes: &f64| minutes.is_finite() && *minutes >= 0.0;
+        let minutes = minutes
+            .value
+            .as_f64()
+            .filter(is_fit)
+            .ok_or_else(|| minutes.error("expected minutes, 0 or more"))?;
+        options.time_window_minutes = Some(minutes);
+    }
+    for (name, option) in [
+        ("tokenBudget", &mut options.token_budget),
+        (
+            "rollingSummaryThreshold",
+            &mut options.rolling_summary_threshold,
+        ),
+        ("maxTurnsToLoad", &mut options.max_turns_to_load),
+    ] {
+        if let Some(number) = field.optional(name) {
+            *option = number.count()?;
+        }
+    }
+    if let Some(aliases) = field.optional("agentAliases") {
+        options.agent_aliases = aliases.texts()?;
+    }
+    Ok(options)
+}
+
+fn message(field: &Field<'_>) -> Result<StoredMessage, TranscriptError> {
+    field.object()?;
+    let participant = field.required("participant")?;
+    participant.object()?;
+    let kind = participant.required("kind")?;
+    let (sent_at_ms, sent_at_us) = field.required("timestamp")?.instant()?;
+    Ok(StoredMessage {
+        id: field.required("id")?.text()?,
+        conversation: field.required("conversationId")?.text()?,
+        kind: ParticipantKind::from_name(&kind.text()?)
+            .ok_or_else(|| kind.error("expected \"user\", \"agent\" or \"system\""))?,
+        participant: participant.required("id")?.text()?,
+        display_name: participant
+            .optional("displayName")
+            .map(|name| name.text())
+            .transpose()?,
+        content: field.required("content")?.text()?,
+        sent_at_ms,
+        sent_at_us,
+        scope: field.required("scope")?.scope()?,
+        mentions: field
+            .optional("metadata")
+            .and_then(|metadata| metadata.optional("mentions"))
+            .map_or_else(|| Ok(Vec::new()), |mentions| mentions.texts())?,
+    })
+}
+
+/// A value of the transcript, with the path that leads to it.
+struct Field<'a> {
+    path: String,
+    value: &'a Value,
+}
+
+impl<'a> Field<'a> {
+    fn root(value: &'a Value) -> Self {
+        Self {
+            path: String::new(),
+            value,
+        }
+    }
+
+    fn child(&self, name: &str, value: &'a Value) -> Self {
+        let dot = if self.path.is_empty() { "" } else { "." };
+        Self {
+            path: format!("{}{dot}{name}", self.path),
+            value,
+        }
+    }
+
+    /// A member that is there and not null.
+    fn optional(&self, name: &str) -> Option<Self> {
+        let value = self.value.get(name).filter(|value| !value.is_null())?;
+        Some(self.child(name, value))
+    }
+
+    fn required(&self, name: &str) -> Result<Self, TranscriptError> {
+        self.optional(name)
+            .ok_or_else(|| self.child(name, self.value).error("missing"))
+    }
+
+    fn object(&self) -> Result<(), TranscriptError> {
+        if self.value.is_object() {
+            return Ok(());
+        }
+        Err(self.error("expected an object"))
+    }
+
+    fn text(&self) -> Result<String, TranscriptError> {
+        let text = self.value.as_str().map(str::to_owned);
+        text.ok_or_else(|| self.error("expected a string"))
+    }
+
+    fn count(&self) -> Result<usize, TranscriptError> {
+        let count = self.value.as_u64().and_then(|n| usize::try_from(n).ok());
+        count.ok_or_else(|| self.error("expected a whole number, 0 or more"))
+    }
+
+    fn scope(&self) -> Result<Scope, TranscriptError> {
+        Scope::from_name(&self.text()?)
+            .ok_or_else(|| self.error("expected \"channel\", \"thread\" or \"dm\""))
+    }
+
+    fn items(&self) -> Result<Vec<Self>, TranscriptError> {
+        let items = self.value.as_array();
+        let items = items.ok_or_else(|| self.error("expected a list"))?;
+        let items = items.iter().enumerate();
+        Ok(items
+            .map(|(index, value)| Self {
+                path: format!("{}[{index}]", self.path),
+                value,
+            })
+            .collect())
+    }
+
+    fn texts(&self) -> Result<Vec<String>, TranscriptError> {
+        self.items()?.iter().map(Self::text).collect()
+    }
+
+    /// Milliseconds since the Unix epoch, and the microseconds within the last one.
+    fn instant(&self) -> Result<(i64, i64), TranscriptError> {
+        let text = self.text()?;
+        let instant = DateTime::parse_from_rfc3339(&text).map_err(|_| {
+            self.error("expected an ISO 8601 time with offset, like 2026-06-15T12:00:00.000Z")
+        })?;
+        let us = i64::from(instant.timestamp_subsec_micros() % 1_000);
+        Ok((instant.timestamp_millis(), us))
+    }
+
+    fn error(&self, what: &str) -> TranscriptError {
+        let found = match self.value {
+            Value::Null | Value::Object(_) => String::new(),
+            Value::Array(_) => ", found a list".to_owned(),
+            Value::String(text) => {
+                let shown: String = text.chars().take(40).collect();
+                format!(", found {shown:?}")
+            }
+            other => format!(", found {other}"),
+        };
+        TranscriptError::Field {
+            path: if self.path.is_empty() {
+                "the transcript".to_owned()
+            } else {
+                self.path.clone()
+            },
+            what: format!("{what}{found}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    const MINIMAL: &str = r#"{
+        "conversationId": "C1", "agentId": "kael", "options": null, "future": {"a": 1},
+        "messages": [{
+            "id": "m1", "conversationId": "C1", "content": "hi", "scope": "dm",
+            "participant": {"kind": "user", "id": "u1", "displayName": "", "agentType": "x"},
+            "timestamp": "2026-06-15T13:00:00.123456+01:00", "metadata": {"mentions": ["kael"]}
+        }]
+    }"#;
+
+    #[test]
+    fn a_minimal_transcript_has_the_toolpack_defaults() {
+        assert_eq!(
+            parse(MINIMAL).unwrap(),
+            Transcript {
+                conversation: "C1".to_owned(),
+                agent: AgentView {
+                    name: AgentName::trusted("kael"),
+                    display_name: "kael".to_owned(),
+                    platform_ids: Vec::new(),
+                },
+                options: AssemblerOptions::toolpack(),
+                now_ms: None,
+                summariser_output: None,
+                messages: vec![StoredMessage {
+                    id: "m1".to_owned(),
+                    conversation: "C1".to_owned(),
+                    kind: ParticipantKind::User,
+                    participant: "u1".to_owned(),
+                    display_name: Some(String::new()),
+                    content: "hi".to_owned(),
+                    sent_at_ms: 1_781_524_800_123,
+                    sent_at_us: 456,
+                    scope: Scope::Dm,
+                    mentions: vec!["kael".to_owned()],
+                }],
+            }
+        );
+    }
+
+    #[tokio::test]
+    async fn a_transcript_runs_under_either_profile() {
+        let vocative = MINIMAL.replace("null", "{\"profile\": \"vocative\"}");
+        for (text, expected, counter) in [
+            (MINIMAL, ": hi", "utf16_div4"),
+            (vocative.as_str(), "u1: hi", "class_v1"),
+        ] {
+            let prompt = run_transcript(text).await.unwrap();
+            assert_eq!(prompt.messages.len(), 1);
+            assert_eq!(prompt.messages[0].content, expected);
+            assert_eq!(prompt.counter, counter);
+        }
+        let elsewhere = MINIMAL.replacen("\"C1\"", "\"C2\"", 1);
+        assert_eq!(
+            run_transcript(&elsewhere).await.unwrap(),
+            Prompt::empty(&Utf16Div4)
+        );
+    }
+
+    #[test]
+    fn options_override_the_profile_they_name() {
+        let text = MINIMAL.replace(
+            "null",
+            r#"{"profile": "vocative", "scope": "thread", "tokenBudget": 7,
+               "addressedOnlyMode": false, "rollingSummaryThreshold": 3,
+               "timeWindowMinutes": 0.5, "maxTurnsToLoad": 9, "agentAliases": ["U1"]}"#,
+        );
+        let text = text.replace(
+            "\"future\"",
+            "\"now\": \"2026-06-15T12:00:00Z\", \"future\"",
+        );
+        assert_eq!(
+            parse(&text).unwrap().options,
+            AssemblerOptions {
+                addressed_only: false,
+                scope: Some(Scope::Thread),
+                token_budget: 7,
+                rolling_summary_threshold: 3,
+                time_window_minutes: Some(0.5),
+                max_turns_to_load: 9,
+                agent_aliases: vec!["U1".to_owned()],
+                ..AssemblerOptions::default()
+            }
+        );
+    }
+
+    #[test]
+    fn errors_say_which_message_and_field() {
+        let options = |options: &str| MINIMAL.replace("null", options);
+        let cases = [
+            (
+                "[]".to_owned(),
+                "the transcript: expected an object, found a list",
+            ),
+            (
+                MINIMAL.replace("\"agentId\"", "\"agent\""),
+                "agentId: missing",
+            ),
+            (
+                MINIMAL.replace("\"id\": \"m1\"", "\"id\": 42"),
+                "messages[0].id: expected a string, found 42",
+            ),
+            (
+                MINIMAL.replace("2026-06-15T13:00:00.123456+01:00", "yesterday"),
+                "messages[0].timestamp: expected an ISO 8601 time with offset, like \
+                 2026-06-15T12:00:00.000Z, found \"yesterday\"",
+            ),
+            (
+                MINIMAL.replace("\"kind\": \"user\"", "\"kind\": \"bot\""),
+                "messages[0].participant.kind: expected \"user\", \"agent\" or \"system\", \
+                 found \"bot\"",
+            ),
+            (
+                MINIMAL.replace("\"participant\":", "\"author\":"),
+                "messages[0].participant: missing",
+            ),
+            (
+                MINIMAL.replace("[\"kael\"]", "[\"kael\", null]"),
+                "messages[0].metadata.mentions[1]: expected a string",
+            ),
+            (
+                MINIMAL.replace("\"dm\"", "\"room\""),
+                "messages[0].scope: expected \"channel\", \"thread\" or \"dm\", found \"room\"",
+            ),
+            (
+                options("{\"tokenBudget\": -1}"),
+                "options.tokenBudget: expected a whole number, 0 or more, found -1",
+            ),
+            (
+                options("{\"timeWindowMinutes\": 5}"),
+                "now: a time window needs the time of the run, like 2026-06-15T12:00:00Z",
+            ),
+            (
+                options("{\"profile\": \"best\"}"),
+                "options.profile: expected \"toolpack\" or \"vocative\", found \"best\"",
+            ),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(parse(&text).unwrap_err().to_string(), expected);
+        }
+        let error = parse("{").unwrap_err().to_string();
+        assert!(error.starts_with("the transcript is not JSON"), "{error}");
+    }
+}

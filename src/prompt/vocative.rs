@@ -1,0 +1,376 @@
+//! Our rules: what of a snapshot goes into the prompt.
+//!
+//! 1. Each turn once; what says nothing or is no longer in the room is left out.
+//! 2. Over `rolling_summary_threshold` kept turns the older ones are left out, never a trigger, the
+//!    root, or anything since the newest `preserve_recent_turns` turns of people.
+//! 3. The budget is given to the triggers (the long ones cut so that all together stay within
+//!    `trigger_max_tokens`), what they reply to, the root, and then newest to oldest, each with what it replies to. Equality fits. Overheard turns
+//!    get at most a quarter of the budget and are never cut.
+//! 4. One turn that does not fit may be cut, to what is left and at most a quarter of the budget, so
+//!    that one long turn does not hide what is before it; the next that does not fit ends the walk.
+//! 5. The order is the room's, except that the triggers stand last.
+
+use std::collections::HashMap;
+
+use super::cut::{CUT_MIN_TOKENS, Cut, cut, marker_only};
+use super::project::{Projector, Quote};
+use super::{AgentView, Omission, OmissionReason, Prompt, PromptMessage, TokenCounter};
+use crate::domain::history::{History, Role};
+use crate::domain::ids::TurnId;
+use crate::domain::options::AssemblerOptions;
+use crate::domain::turn::{ParticipantKind, Turn, Visibility};
+
+/// Overheard turns, and one cut turn, get at most this part of the budget.
+const SHARE_OF_BUDGET: usize = 4;
+
+pub(super) fn assemble(
+    history: &History,
+    agent: &AgentView,
+    options: &AssemblerOptions,
+    counter: &dyn TokenCounter,
+) -> Prompt {
+    let projector = Projector::new(history, agent);
+    let mut lines = lines(history, &projector, counter);
+    leave_out_unreadable(&mut lines);
+    leave_out_over_threshold(&mut lines, options);
+    Walk::new(&mut lines, options, counter).spend();
+    prompt(lines, &projector, history, counter)
+}
+
+struct Line<'a> {
+    turn: &'a Turn,
+    role: Role,
+    message: PromptMessage,
+    tokens: usize,
+    state: State,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    Whole,
+    Cut(usize),
+    Left(OmissionReason),
+}
+
+impl Line<'_> {
+    fn is_in(&self) -> bool {
+        matches!(self.state, State::Whole | State::Cut(_))
+    }
+
+    fn is_pinned(&self) -> bool {
+        matches!(self.role, Role::Trigger | Role::Root)
+    }
+
+    fn shorten(&mut self, cut: Cut) {
+        self.message.content = cut.text;
+        self.tokens = cut.tokens;
+        self.state = State::Cut(cut.left_out);
+    }
+}
+
+/// Each turn once, by position, under the strongest reason it was read for.
+fn lines<'a>(
+    history: &'a History,
+    projector: &Projector<'_>,
+    counter: &dyn TokenCounter,
+) -> Vec<Line<'a>> {
+    let mut roles: HashMap<TurnId, Role> = HashMap::new();
+    for entry in &history.turns {
+        let role = roles.entry(entry.turn.id).or_insert(entry.role);
+        if strength(entry.role) > strength(*role) {
+            *role = entry.role;
+        }
+    }
+    let mut turns: Vec<&Turn> = history.turns.iter().map(|entry| &entry.turn).collect();
+    turns.sort_by_key(|turn| turn.position);
+    if !roles.values().any(|role| *role == Role::Trigger) {
+        let newest = turns
+            .iter()
+            .rev()
+            .find(|turn| roles[&turn.id] != Role::Ambient);
+        roles.extend(newest.map(|turn| (turn.id, Role::Trigger)));
+    }
+    turns
+        .into_iter()
+        .filter_map(|turn| {
+            let role = roles.remove(&turn.id)?;
+            let (prompt_role, content) = projector.project(turn, role, Quote::Shown);
+            Some(Line {
+                turn,
+                role,
+                tokens: counter.cost(&content),
+                message: PromptMessage {
+                    role: prompt_role,
+                    content,
+                },
+                state: State::Open,
+            })
+        })
+        .collect()
+}
+
+fn strength(role: Role) -> u8 {
+    match role {
+        Role::Trigger => 5,
+        Role::Root => 4,
+        Role::Kept => 3,
+        Role::Parent => 2,
+        Role::RepliedTo => 1,
+        Role::Ambient => 0,
+    }
+}
+
+fn leave_out_unreadable(lines: &mut [Line<'_>]) {
+    for line in lines {
+        if line.turn.visibility != Visibility::Room {
+            line.state = State::Left(OmissionReason::NotInRoom);
+        } else if line.turn.content.trim().is_empty() && line.role != Role::Trigger {
+            line.state = State::Left(OmissionReason::Empty);
+        }
+    }
+}
+
+fn leave_out_over_threshold(lines: &mut [Line<'_>], options: &AssemblerOptions) {
+    let mut kept: Vec<&mut Line<'_>> = lines
+        .iter_mut()
+        .filter(|line| {
+            line.state == State::Open && !matches!(line.role, Role::Ambient | Role::RepliedTo)
+        })
+        .collect();
+    if kept.len() <= options.rolling_summary_threshold {
+        return;
+    }
+    let over = kept.len() - options.rolling_summary_threshold;
+    let oldest_preserved = kept
+        .iter()
+        .enumerate()
+        .rev()
+        .filter(|(_, line)| line.turn.participant.kind == ParticipantKind::User)
+        .take(options.preserve_recent_turns)
+        .last()
+        .map_or(over, |(index, _)| index);
+    for line in &mut kept[..over.min(oldest_preserved)] {
+        if !line.is_pinned() {
+            line.state = State::Left(OmissionReason::OverThreshold);
+        }
+    }
+}
+
+/// Gives out the budget.
+struct Walk<'w, 'a> {
+    lines: &'w mut [Line<'a>],
+    index_of: HashMap<TurnId, usize>,
+    counter: &'w dyn TokenCounter,
+    trigger_max_tokens: usize,
+    tokens_left: usize,
+    ambient_left: usize,
+    cut_max_tokens: usize,
+    has_cut: bool,
+}
+
+impl<'w, 'a> Walk<'w, 'a> {
+    fn new(
+        lines: &'w mut [Line<'a>],
+        options: &AssemblerOptions,
+        counter: &'w dyn TokenCounter,
+    ) -> Self {
+        let index_of = lines
+            .iter()
+            .enumerate()
+            .map(|(index, line)| (line.turn.id, index))
+            .collect();
+        Self {
+            lines,
+            index_of,
+            counter,
+            trigger_max_tokens: options.trigger_max_tokens,
+            tokens_left: options.token_budget,
+            ambient_left: options.token_budget / SHARE_OF_BUDGET,
+            cut_max_tokens: options.token_budget / SHARE_OF_BUDGET,
+            has_cut: false,
+        }
+    }
+
+    fn spend(mut self) {
+        let triggers = self.open(|role| role == Role::Trigger);
+        let costs = triggers.iter().map(|index| self.lines[*index].tokens);
+        let limit = trigger_limit(costs.collect(), self.trigger_max_tokens);
+        for index in &triggers {
+            self.take_trigger(*index, limit);
+        }
+        for index in triggers {
+            self.take_replied_to(index);
+        }
+        for index in self.open(|role| role == Role::Root) {
+            self.take(index);
+        }
+        for index in self
+            .open(|role| !matches!(role, Role::Trigger | Role::Root | Role::RepliedTo))
+            .into_iter()
+            .rev()
+        {
+            if self.lines[index].state != State::Open {
+                continue;
+            }
+            if self.lines[index].role == Role::Ambient {
+                self.take_ambient(index);
+            } else if self.take(index) {
+                self.take_replied_to(index);
+            } else {
+                break;
+            }
+        }
+        for line in self.lines.iter_mut().filter(|l| l.state == State::Open) {
+            line.state = State::Left(if line.role == Role::RepliedTo {
+                OmissionReason::ReplierLeftOut
+            } else {
+                OmissionReason::OverBudget
+            });
+        }
+    }
+
+    fn open(&self, is_wanted: impl Fn(Role) -> bool) -> Vec<usize> {
+        let lines = self.lines.iter().enumerate();
+        lines
+            .filter(|(_, line)| line.state == State::Open && is_wanted(line.role))
+            .map(|(index, _)| index)
+            .collect()
+    }
+
+    fn take_trigger(&mut self, index: usize, limit: usize) {
+        let line = &mut self.lines[index];
+        line.state = State::Whole;
+        if line.tokens > limit {
+            let text = &line.message.content;
+            let shorter =
+                cut(text, limit, self.counter).unwrap_or_else(|| marker_only(text, self.counter));
+            line.shorten(shorter);
+        }
+        self.tokens_left = self.tokens_left.saturating_sub(line.tokens);
+    }
+
+    /// What a turn in the prompt replies to comes with it, also from behind the threshold.
+    fn take_replied_to(&mut self, index: usize) {
+        let replied_to = self.lines[index].turn.reply_to;
+        let Some(index) = replied_to.and_then(|id| self.index_of.get(&id).copied()) else {
+            return;
+        };
+        let line = &self.lines[index];
+        let is_free = matches!(
+            line.state,
+            State::Open | State::Left(OmissionReason::OverThreshold)
+        );
+        if is_free && line.role != Role::Ambient {
+            self.take(index);
+        }
+    }
+
+    fn take_ambient(&mut self, index: usize) {
+        let line = &mut self.lines[index];
+        line.state = State::Left(OmissionReason::OverAmbientShare);
+        if line.tokens > self.tokens_left {
+            line.state = State::Left(OmissionReason::OverBudget);
+        } else if line.tokens <= self.ambient_left {
+            line.state = State::Whole;
+            self.ambient_left -= line.tokens;
+            self.tokens_left -= line.tokens;
+        }
+    }
+
+    /// Whether the turn is in the prompt, whole or cut.
+    fn take(&mut self, index: usize) -> bool {
+        let limit = self.tokens_left.min(self.cut_max_tokens);
+        let line = &mut self.lines[index];
+        line.state = State::Left(OmissionReason::OverBudget);
+        if line.tokens <= self.tokens_left {
+            line.state = State::Whole;
+        } else if !self.has_cut
+            && limit >= CUT_MIN_TOKENS
+            && let Some(shorter) = cut(&line.message.content, limit, self.counter)
+        {
+            self.has_cut = true;
+            line.shorten(shorter);
+        }
+        if line.is_in() {
+            self.tokens_left -= line.tokens;
+        }
+        line.is_in()
+    }
+}
+
+/// What one of several triggers may cost, so that all together stay within `max_tokens` and only the
+/// long ones are cut.
+fn trigger_limit(mut costs: Vec<usize>, max_tokens: usize) -> usize {
+    costs.sort_unstable();
+    let mut tokens_left = max_tokens;
+    for (index, cost) in costs.iter().enumerate() {
+        let share = tokens_left / (costs.len() - index);
+        if *cost > share {
+            return share;
+        }
+        tokens_left -= cost;
+    }
+    max_tokens
+}
+
+fn prompt(
+    lines: Vec<Line<'_>>,
+    projector: &Projector<'_>,
+    history: &History,
+    counter: &dyn TokenCounter,
+) -> Prompt {
+    let turns_loaded = lines.len();
+    let omitted = lines
+        .iter()
+        .filter_map(|line| omission(line, projector))
+        .collect();
+    let (triggers, mut ordered): (Vec<_>, Vec<_>) = lines
+        .into_iter()
+        .filter(Line::is_in)
+        .partition(|line| line.role == Role::Trigger);
+    ordered.extend(triggers);
+    drop_quotes_of_neighbours(&mut ordered, projector, counter);
+    Prompt {
+        tokens: ordered.iter().map(|line| line.tokens).sum(),
+        turns: ordered.iter().map(|line| line.turn.id).collect(),
+        messages: ordered.into_iter().map(|line| line.message).collect(),
+        turns_loaded,
+        has_older: history.has_older,
+        omitted,
+        ..Prompt::empty(counter)
+    }
+}
+
+fn omission(line: &Line<'_>, projector: &Projector<'_>) -> Option<Omission> {
+    let why = match line.state {
+        State::Left(why) => why,
+        State::Cut(tokens) => OmissionReason::Cut { tokens },
+        State::Open | State::Whole => return None,
+    };
+    Some(Omission {
+        turn: line.turn.id,
+        position: line.turn.position,
+        speaker: projector.label(&line.turn.participant),
+        why,
+    })
+}
+
+/// A quote is of no use right after what it quotes. Costs were reserved with it, so they only sink.
+fn drop_quotes_of_neighbours(
+    ordered: &mut [Line<'_>],
+    projector: &Projector<'_>,
+    counter: &dyn TokenCounter,
+) {
+    for index in 1..ordered.len() {
+        let (before, rest) = ordered.split_at_mut(index);
+        let (previous, line) = (&before[index - 1], &mut rest[0]);
+        let is_neighbour = line.turn.reply_to == Some(previous.turn.id);
+        let is_whole = previous.state == State::Whole && line.state == State::Whole;
+        if is_neighbour && is_whole && line.turn.quote.is_some() {
+            let (_, content) = projector.project(line.turn, line.role, Quote::LeftOut);
+            line.tokens = counter.cost(&content);
+            line.message.content = content;
+        }
+    }
+}
