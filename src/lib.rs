@@ -5,12 +5,14 @@
 //! `docs/ARCHITECTURE.md` walks one message through them.
 
 pub mod admin;
+pub mod agent;
 pub mod capture;
 pub mod cli;
 pub mod config;
 pub mod daemon;
 pub mod delivery;
 pub mod domain;
+pub mod http;
 pub mod llm;
 pub mod prompt;
 pub mod store;

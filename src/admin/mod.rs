@@ -1,5 +1,11 @@
-//! What operators can ask of a running daemon: status and reads, over a Unix socket.
+//! What operators can ask: status, reads, and decisions on stuck work.
 //!
-//! Reading order: `health`, `status`, `protocol`, `server`, `client`.
+//! The same operations run inside the daemon (asked over a Unix socket) and, without a daemon, in
+//! the command itself on a store it opens. Reading order: `health`, `view`, `status`, `operations`,
+//! `socket`.
 
 pub mod health;
+pub mod operations;
+pub mod socket;
+pub mod status;
+pub mod view;

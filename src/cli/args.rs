@@ -129,6 +129,9 @@ pub enum Command {
     /// List conversations, or show one
     #[command(subcommand)]
     Conversations(ConversationsCommand),
+    /// List posts that wait for a decision, send one again, or drop it
+    #[command(subcommand)]
+    Held(HeldCommand),
     /// Show exactly what the model would be sent
     ///
     /// Assembles the prompt for the newest turn (or the one at --at) and prints it with what was left
@@ -286,6 +289,31 @@ pub enum TextFormat {
     Json,
 }
 
+/// What to do about posts that wait for a decision.
+#[derive(Debug, Subcommand)]
+pub enum HeldCommand {
+    /// List them: posts that may or may not have arrived, and posts refused for good.
+    List(HeldListArgs),
+    /// Send one (again).
+    Release {
+        /// Its id, from the list.
+        id: String,
+    },
+    /// Drop one: it is not sent.
+    Drop {
+        /// Its id, from the list.
+        id: String,
+    },
+}
+
+/// `vocative held list`.
+#[derive(Debug, Args)]
+pub struct HeldListArgs {
+    /// How the list looks.
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: TableFormat,
+}
+
 /// What `vocative config` can do.
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub enum ConfigCommand {
@@ -339,6 +367,7 @@ mod tests {
       status         Say how the running daemon is doing
       sandbox        Run the loopback Slack, Telegram and model server for a bot of your own
       conversations  List conversations, or show one
+      held           List posts that wait for a decision, send one again, or drop it
       prompt         Show exactly what the model would be sent
       config         Show the configuration in force, its schema, or an example
       help           Print this message or the help of the given subcommand(s)

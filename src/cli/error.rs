@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::process::ExitCode;
 
+use crate::admin::operations::OperationError;
 use crate::config::ConfigError;
 
 /// A boxed cause.
@@ -123,6 +124,25 @@ impl CliError {
             text.push_str(&format!("\n{advice}"));
         }
         text
+    }
+}
+
+impl From<std::io::Error> for CliError {
+    fn from(cause: std::io::Error) -> Self {
+        Self::failed("a file, port or socket can't be used", cause)
+    }
+}
+
+impl From<OperationError> for CliError {
+    fn from(cause: OperationError) -> Self {
+        match cause {
+            OperationError::Wrong(what) => Self::Failed {
+                what,
+                advice: None,
+                cause: None,
+            },
+            OperationError::Store(cause) => cause.into(),
+        }
     }
 }
 

@@ -4,17 +4,20 @@
 //! Results go to stdout, the log to stderr. Reading order: `args`, `error`, then one command.
 
 pub mod args;
+mod asking;
 mod check;
 mod config;
 mod context;
 mod conversations;
 mod demo;
 mod error;
+mod held;
 mod logging;
 mod prompt;
 mod run;
 mod sandbox;
 mod status;
+mod table;
 
 use std::process::ExitCode;
 
@@ -79,7 +82,15 @@ async fn dispatch(command: &Command, context: &Context) -> Result<ExitCode, CliE
         Command::Conversations(ConversationsCommand::Show(args)) => {
             conversations::show(args, context).await
         }
+        Command::Held(command) => held::run(command, context).await,
         Command::Prompt(args) => prompt::run(args, context).await,
         Command::Config(command) => config::run(*command, context),
     }
+}
+
+/// A view as JSON text for a command's result.
+fn json_text(view: &impl serde::Serialize) -> Result<String, CliError> {
+    serde_json::to_string_pretty(view)
+        .map(|text| text + "\n")
+        .map_err(|cause| CliError::failed("the result can't be written as JSON", cause))
 }

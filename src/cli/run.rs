@@ -1,19 +1,89 @@
 //! `vocative run`: the daemon.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use super::args::RunArgs;
 use super::context::Context;
-use super::error::CliError;
+use super::error::{CliError, Exit};
+use crate::config::{Config, Environment};
+use crate::daemon::start::{Daemon, ReadConfig, StartError};
+use crate::daemon::system::{Asked, Signals, tell_ready, tell_reloading, tell_stopping};
+use crate::daemon::wiring::WiringError;
+use crate::store::StoreError;
 
-/// Serves the configured channels until stopped.
+/// Serves until a signal says stop; a second one ends at once.
 pub(super) async fn run(_args: &RunArgs, context: &Context) -> Result<ExitCode, CliError> {
     let (config, mut warnings) = context.load_config()?;
     context.start_log(&config)?;
-    let (_secrets, about_secrets) = config.resolve_secrets(&context.environment)?;
+    let (secrets, about_secrets) = config.resolve_secrets(&context.environment)?;
     warnings.extend(about_secrets);
     for warning in &warnings {
         tracing::warn!(setting = warning.key, "{}", warning.what);
     }
-    Err(CliError::NotBuilt("run"))
+    let mut signals =
+        Signals::listen().map_err(|cause| CliError::failed("signals can't be heard", cause))?;
+    let read_config = read_config(context.global.config.clone(), context.environment.clone());
+    let daemon = Daemon::start(config, &secrets, read_config).await?;
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), "vocative serves");
+    tell_ready();
+    while signals.next().await == Asked::Reload {
+        reload(&daemon).await;
+    }
+    tell_stopping();
+    tracing::info!("stopping: intake first, then answers in progress, then posts");
+    tokio::select! {
+        () = daemon.stop() => {
+            tracing::info!("stopped");
+            Ok(Exit::Ok.into())
+        }
+        () = second_stop(&mut signals) => {
+            tracing::warn!("stopped at once; what is committed goes on with the next start");
+            Ok(Exit::Failed.into())
+        }
+    }
+}
+
+async fn second_stop(signals: &mut Signals) {
+    while signals.next().await != Asked::Stop {}
+}
+
+/// A configuration that is wrong changes nothing.
+async fn reload(daemon: &Daemon) {
+    tell_reloading();
+    match daemon.reload().await {
+        Ok(summary) => tracing::info!("reloaded: {summary}"),
+        Err(what) => tracing::error!("not reloaded, the old configuration stays: {what}"),
+    }
+    tell_ready();
+}
+
+fn read_config(path: Option<std::path::PathBuf>, environment: Environment) -> ReadConfig {
+    Arc::new(move || {
+        let (config, _) =
+            Config::load(path.as_deref(), &environment).map_err(|cause| cause.to_string())?;
+        let (secrets, _) = config
+            .resolve_secrets(&environment)
+            .map_err(|cause| cause.to_string())?;
+        Ok((config, secrets))
+    })
+}
+
+impl From<StartError> for CliError {
+    fn from(cause: StartError) -> Self {
+        match cause {
+            StartError::Store(StoreError::Locked { path }) => Self::Unavailable {
+                what: format!("another daemon has the database ({})", path.display()),
+                advice: "stop it first, or ask it: vocative status".to_owned(),
+                cause: None,
+            },
+            cause => Self::failed("the daemon can't start", cause),
+        }
+    }
+}
+
+impl From<WiringError> for CliError {
+    fn from(cause: WiringError) -> Self {
+        Self::failed("the configuration can't be put to work", cause)
+    }
 }

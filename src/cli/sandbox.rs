@@ -1,13 +1,108 @@
-//! `vocative sandbox`.
+//! `vocative sandbox`: the loopback platforms, for bots of any kind.
 
+use std::fmt::Write as _;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
+
+use vocative_sandbox::model::ModelServer;
+use vocative_sandbox::selfcheck::Refusal;
+use vocative_sandbox::slack::{SlackServer, SlackWorld, slack_refusals};
+use vocative_sandbox::telegram::{TelegramServer, TelegramWorld, telegram_refusals};
+use vocative_sandbox::wire::WireLog;
 
 use super::args::SandboxArgs;
 use super::context::Context;
-use super::error::CliError;
+use super::error::{CliError, Exit};
 
-/// Runs the loopback platforms.
-pub(super) async fn run(_args: &SandboxArgs, context: &Context) -> Result<ExitCode, CliError> {
-    context.start_log_at("warn")?;
-    Err(CliError::NotBuilt("sandbox"))
+/// Serves until Ctrl-C, or provokes every refusal once.
+pub(super) async fn run(args: &SandboxArgs, context: &Context) -> Result<ExitCode, CliError> {
+    if args.self_check {
+        return self_check(context).await;
+    }
+    let failed = |cause| CliError::failed("a port can't be used", cause);
+    let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let wire = WireLog::new();
+    let slack = SlackServer::start(SlackWorld::acme(), at(args.slack_port), wire.clone())
+        .await
+        .map_err(failed)?;
+    let telegram =
+        TelegramServer::start(TelegramWorld::team(), at(args.telegram_port), wire.clone())
+            .await
+            .map_err(failed)?;
+    let model = ModelServer::start(at(args.model_port), wire)
+        .await
+        .map_err(failed)?;
+    context.print(&instructions(&slack, &telegram, &model))?;
+    tokio::signal::ctrl_c()
+        .await
+        .map_err(|cause| CliError::failed("Ctrl-C can't be heard", cause))?;
+    slack.stop().await;
+    telegram.stop().await;
+    model.stop().await;
+    Ok(Exit::Ok.into())
+}
+
+/// What a bot author needs: a configuration to paste, and how to speak as a person.
+fn instructions(slack: &SlackServer, telegram: &TelegramServer, model: &ModelServer) -> String {
+    let world = slack.world();
+    let team = TelegramWorld::team();
+    let mut out = String::new();
+    let _ = writeln!(out, "# The loopback platforms are up. Ctrl-C ends them.");
+    let _ = writeln!(out, "SLACK_API_URL={}", slack.api_url());
+    let _ = writeln!(out, "SLACK_APP_TOKEN={}", world.app_token);
+    let _ = writeln!(out, "SLACK_BOT_TOKEN={}", world.bot_token);
+    let _ = writeln!(out, "TELEGRAM_API_URL={}", telegram.api_url());
+    let _ = writeln!(out, "TELEGRAM_TOKEN={}", team.bot.token);
+    let _ = writeln!(out, "OPENAI_BASE_URL={}", model.openai_url());
+    let _ = writeln!(out, "ANTHROPIC_BASE_URL={}", model.anthropic_url());
+    let _ = writeln!(out, "\n# Speak as a person:");
+    let _ = writeln!(
+        out,
+        "curl -s http://{}/control/post -H 'content-type: application/json' \\\n  -d '{{\"channel\":\"#general\",\"user\":\"ann\",\"text\":\"<@{}> hello\"}}'",
+        slack.addr(),
+        world.bot_user_id
+    );
+    let _ = writeln!(
+        out,
+        "curl -s http://{}/control/say -H 'content-type: application/json' \\\n  -d '{{\"chat\":{},\"user\":{},\"text\":\"@{} hello\"}}'",
+        telegram.addr(),
+        TelegramWorld::SUPERGROUP,
+        TelegramWorld::ANN,
+        team.bot.username
+    );
+    out
+}
+
+async fn self_check(context: &Context) -> Result<ExitCode, CliError> {
+    let mut refusals = slack_refusals().await;
+    refusals.extend(telegram_refusals().await);
+    let mut out = String::new();
+    for refusal in &refusals {
+        let _ = writeln!(out, "{}", line(refusal));
+    }
+    let held = refusals.iter().filter(|refusal| refusal.ok).count();
+    let _ = writeln!(
+        out,
+        "\n{held} of {} refusals are as the sheets say.",
+        refusals.len()
+    );
+    context.print(&out)?;
+    let exit = if held == refusals.len() {
+        Exit::Ok
+    } else {
+        Exit::Failed
+    };
+    Ok(exit.into())
+}
+
+fn line(refusal: &Refusal) -> String {
+    let mark = if refusal.ok { "ok  " } else { "FAIL" };
+    let mut line = format!(
+        "{mark}  {:<18} {:<58} {}",
+        refusal.section, refusal.what, refusal.expected
+    );
+    if !refusal.ok {
+        let _ = write!(line, "  (got: {})", refusal.got);
+    }
+    line
 }

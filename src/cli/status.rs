@@ -1,12 +1,116 @@
 //! `vocative status`.
 
+use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use super::args::StatusArgs;
+use super::args::{StatusArgs, TableFormat};
+use super::asking::ask;
 use super::context::Context;
-use super::error::CliError;
+use super::error::{CliError, Exit};
+use super::table::{ago, span, table};
+use crate::admin::operations::Operation;
+use crate::admin::view::StatusView;
+use crate::daemon::start::wall_clock;
 
-/// Says how the running daemon is doing.
-pub(super) async fn run(_args: &StatusArgs, _context: &Context) -> Result<ExitCode, CliError> {
-    Err(CliError::NotBuilt("status"))
+/// Says how the daemon is doing; exit code 1 when something needs a person.
+pub(super) async fn run(args: &StatusArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let view: StatusView = ask(context, Operation::Status).await?;
+    let text = match args.format {
+        TableFormat::Json => super::json_text(&view)?,
+        TableFormat::Table => report(&view, (wall_clock())()),
+    };
+    context.print(&text)?;
+    let exit = if view.needs_person.is_empty() {
+        Exit::Ok
+    } else {
+        Exit::Failed
+    };
+    Ok(exit.into())
+}
+
+fn report(view: &StatusView, now_ms: i64) -> String {
+    let mut out = String::new();
+    let daemon = match view.started_at_ms {
+        Some(at_ms) => format!("running for {}", span(now_ms - at_ms)),
+        None => "not running; this is what its store says".to_owned(),
+    };
+    let _ = writeln!(out, "vocative {}: {daemon}\n", view.version);
+    out.push_str(&channels(view, now_ms));
+    let runs = &view.runs;
+    let _ = writeln!(
+        out,
+        "\nruns    {} waiting{}, {} at work, {} given up",
+        runs.queued,
+        oldest(runs.oldest_waiting_ms),
+        runs.leased,
+        runs.dead
+    );
+    let posts = &view.posts;
+    let _ = writeln!(
+        out,
+        "posts   {} waiting{}, {} being looked for, {} held, {} dead",
+        posts.pending,
+        oldest(posts.oldest_waiting_ms),
+        posts.unknown,
+        posts.held,
+        posts.dead
+    );
+    let store = &view.store;
+    let _ = writeln!(
+        out,
+        "store   {} turns in {} conversations, {} KiB, {} unreadable events kept",
+        store.turns,
+        store.conversations,
+        store.bytes / 1_024,
+        store.raw_stubs
+    );
+    for need in &view.needs_person {
+        let _ = writeln!(out, "\nneeds a person: {need}");
+    }
+    out
+}
+
+fn channels(view: &StatusView, now_ms: i64) -> String {
+    if view.channels.is_empty() {
+        return "no channel has been connected yet\n".to_owned();
+    }
+    let rows: Vec<Vec<String>> = view
+        .channels
+        .iter()
+        .map(|channel| {
+            vec![
+                channel.name.clone(),
+                channel.account.clone().unwrap_or_else(|| "-".to_owned()),
+                channel.state.clone(),
+                ago(channel.last_heard_ms, now_ms),
+                ago(channel.last_captured_ms, now_ms),
+                format!("{} ms", channel.lag_ms),
+                channel.tokens_today.to_string(),
+                channel.reason.clone().unwrap_or_default(),
+            ]
+        })
+        .collect();
+    let header = [
+        "channel",
+        "account",
+        "state",
+        "heard",
+        "captured",
+        "lag",
+        "tokens today",
+        "",
+    ];
+    let mut out = table(&header, &rows);
+    for channel in &view.channels {
+        for warning in &channel.warnings {
+            let _ = writeln!(out, "{}: {warning}", channel.name);
+        }
+    }
+    out
+}
+
+fn oldest(age_ms: Option<i64>) -> String {
+    age_ms.map_or_else(String::new, |age_ms| {
+        format!(" (the oldest for {})", span(age_ms))
+    })
 }

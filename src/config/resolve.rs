@@ -154,11 +154,9 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
         store: shape.store,
         capture: shape.capture,
         delivery: Delivery {
-            max_attempts: shape.delivery.max_attempts,
             max_parts: shape.delivery.max_parts,
-            read_back_looks: shape.delivery.read_back_looks,
-            read_back_wait_ms: shape.delivery.read_back_wait_s * 1_000,
-            look_back_ms: shape.delivery.look_back_s * 1_000,
+            first_look_ms: shape.delivery.first_look_s * 1_000,
+            visibility_delay_ms: shape.delivery.visibility_delay_s * 1_000,
         },
         http: resolve_http(&shape.http, review),
         models,

@@ -125,16 +125,12 @@ pub struct Limits {
 /// Posting answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// Attempts before a post is given up.
-    pub max_attempts: u32,
     /// Posts that one answer may be split into.
     pub max_parts: usize,
-    /// How often a post of unknown outcome is looked for.
-    pub read_back_looks: u32,
-    /// The time between two looks.
-    pub read_back_wait_ms: u64,
-    /// How far before the first attempt a look reaches back.
-    pub look_back_ms: u64,
+    /// When a post of unknown outcome is first looked for, after its attempt.
+    pub first_look_ms: u64,
+    /// How long a platform may take to show a post in its history.
+    pub visibility_delay_ms: u64,
 }
 
 /// What happens to a post that may or may not have arrived and can't be looked for.

@@ -85,21 +85,15 @@ pub(super) struct LimitsShape {
 pub(super) struct DeliveryShape {
     /// What happens to a post that may or may not have arrived and can't be looked for.
     pub on_unknown: OnUnknown,
-    /// Attempts before a post is given up.
-    #[schemars(range(min = 1, max = 1000))]
-    pub max_attempts: u32,
     /// Posts that one answer may be split into.
     #[schemars(range(min = 1, max = 1000))]
     pub max_parts: usize,
-    /// How often a post of unknown outcome is looked for.
-    #[schemars(range(min = 1, max = 100))]
-    pub read_back_looks: u32,
-    /// Seconds between two looks.
+    /// Seconds until a post of unknown outcome is first looked for.
     #[schemars(range(min = 1, max = 3600))]
-    pub read_back_wait_s: u64,
-    /// Seconds before the first attempt that a look reaches back.
+    pub first_look_s: u64,
+    /// Seconds that a platform may take to show a post in its history.
     #[schemars(range(min = 1, max = 86_400))]
-    pub look_back_s: u64,
+    pub visibility_delay_s: u64,
 }
 
 /// Health and metrics over HTTP.

@@ -3,17 +3,9 @@
 use vocative_channels::error::{ChannelError, Fallback};
 use vocative_channels::outbound::{Delivered, Part, ReadBack, Target};
 
+use crate::config::OnUnknown;
 use crate::domain::outbox::OutboxEntry;
 use crate::store::contract::OutboxUpdate;
-
-/// What to do about a post of unknown outcome where the platform can't be asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnUnknown {
-    /// Send it again, once. It may then be there twice.
-    Resend,
-    /// Hold it for a person.
-    Hold,
-}
 
 /// Settings of delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,10 +19,12 @@ pub struct DeliveryPolicy {
     pub retry_max_ms: i64,
     /// When to look for a post of unknown outcome, after the attempt: grows with each look.
     pub look_first_ms: i64,
-    /// How long a platform may hide a post from its history; looks go on until then.
-    pub look_back_ms: i64,
+    /// How long a platform may take to show a post in its history; looks go on until then.
+    pub visibility_delay_ms: i64,
     /// A parked chat is tried again after this.
     pub park_ms: i64,
+    /// Posts that one answer may be split into.
+    pub max_parts: usize,
 }
 
 impl Default for DeliveryPolicy {
@@ -40,8 +34,9 @@ impl Default for DeliveryPolicy {
             retry_first_ms: 1_000,
             retry_max_ms: 60_000,
             look_first_ms: 2_000,
-            look_back_ms: 30_000,
+            visibility_delay_ms: 30_000,
             park_ms: 3_600_000,
+            max_parts: 20,
         }
     }
 }
@@ -187,9 +182,9 @@ pub fn after_look(
         ),
         Ok(ReadBack::NotFound) => {
             let tried_ms = entry.first_attempt_ms.unwrap_or(entry.created_at_ms);
-            let is_past_look_back = now_ms - tried_ms >= policy.look_back_ms;
+            let is_past_delay = now_ms - tried_ms >= policy.visibility_delay_ms;
             // Two looks at least: the first may have come before the platform showed the post.
-            if is_past_look_back && entry.looks >= 2 {
+            if is_past_delay && entry.looks >= 2 {
                 after_not_found(entry)
             } else {
                 let not_before_ms = now_ms + look_wait_ms(entry, policy);
@@ -236,7 +231,7 @@ fn retry_wait_ms(entry: &OutboxEntry, policy: &DeliveryPolicy) -> i64 {
 
 fn look_wait_ms(entry: &OutboxEntry, policy: &DeliveryPolicy) -> i64 {
     let doublings = entry.looks.min(4);
-    (policy.look_first_ms << doublings).min(policy.look_back_ms)
+    (policy.look_first_ms << doublings).min(policy.visibility_delay_ms)
 }
 
 #[cfg(test)]
@@ -248,7 +243,7 @@ mod tests {
     fn entry() -> OutboxEntry {
         OutboxEntry {
             id: OutboxId::generate(),
-            turn: TurnId::generate(),
+            turn: Some(TurnId::generate()),
             account: AccountId(1),
             chat: ChatId(1),
             part_number: 0,

@@ -5,7 +5,9 @@ use std::sync::{Arc, RwLock};
 
 use vocative_channels::capability::Capabilities;
 use vocative_channels::channel::Outbound;
+use vocative_channels::identity::Identity;
 
+use crate::delivery::after::DeliveryPolicy;
 use crate::domain::ids::AccountId;
 
 /// The outbound half of one account.
@@ -15,8 +17,12 @@ pub struct Room {
     pub channel: String,
     /// Renders and sends.
     pub outbound: Arc<dyn Outbound>,
+    /// Who we are there.
+    pub identity: Identity,
     /// What the platform can do.
     pub capabilities: Capabilities,
+    /// What becomes of its posts after an attempt.
+    pub delivery: DeliveryPolicy,
 }
 
 /// The outbound halves of all identified channels. Cloning shares it.

@@ -10,7 +10,7 @@ use tracing::{error, info, warn};
 use vocative_channels::outbound::Post;
 
 use crate::capture::inbound::Wake;
-use crate::delivery::after::{DeliveryPolicy, after_look, after_send, after_unknown};
+use crate::delivery::after::{after_look, after_send, after_unknown};
 use crate::delivery::rooms::{Room, Rooms};
 use crate::domain::ids::{ChatId, OwnerId};
 use crate::domain::outbox::ClaimedEntry;
@@ -35,8 +35,6 @@ pub struct Worker {
     pub store: Store,
     /// Who can send where.
     pub rooms: Rooms,
-    /// Decisions.
-    pub policy: DeliveryPolicy,
     /// This process.
     pub owner: OwnerId,
     /// Wake hints.
@@ -147,7 +145,7 @@ impl Worker {
             outcome,
             can_read_back,
             &fallback,
-            &self.policy,
+            &room.delivery,
             now_ms,
         )))
     }
@@ -157,11 +155,11 @@ impl Worker {
         let entry = &claimed.entry;
         if !room.capabilities.can_read_back {
             let reason = "the process ended while it was being sent".to_owned();
-            return after_unknown(entry, false, &self.policy, reason, (self.clock)());
+            return after_unknown(entry, false, &room.delivery, reason, (self.clock)());
         }
         let since_ms = entry.first_attempt_ms.unwrap_or(entry.created_at_ms);
         let found = room.outbound.read_back(&post_of(claimed), since_ms).await;
-        after_look(entry, found, &self.policy, (self.clock)())
+        after_look(entry, found, &room.delivery, (self.clock)())
     }
 
     async fn record(&self, claimed: &ClaimedEntry, room: &Room, update: OutboxUpdate) {

@@ -1,0 +1,317 @@
+//! The operations themselves, with or without a running daemon.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use vocative_channels::channel::BoxFuture;
+
+use crate::admin::health::Health;
+use crate::admin::status::status_view;
+use crate::admin::view::{
+    ConversationDetailView, ConversationView, OmittedView, PostView, PromptMessageView, PromptView,
+};
+use crate::agent::prompting::{PromptRequest, build_prompt};
+use crate::agent::registry::{AgentSpec, Registry};
+use crate::agent::worker::Cancels;
+use crate::capture::inbound::{CaptureCounters, Wake};
+use crate::delivery::rooms::Rooms;
+use crate::delivery::worker::Clock;
+use crate::domain::ids::{AgentName, OutboxId, RunId, Seq};
+use crate::domain::place::Conversation;
+use crate::prompt::RunView;
+use crate::store::contract::ConversationFilter;
+use crate::store::{Store, StoreError};
+
+/// What can be asked. On the socket it is one JSON object a line.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case")]
+pub enum Operation {
+    /// The daemon at a glance.
+    Status,
+    /// A list of conversations.
+    Conversations {
+        /// Only of this channel.
+        channel: Option<String>,
+        /// At most so many.
+        limit: usize,
+    },
+    /// One conversation with its newest turns.
+    Conversation {
+        /// Its id prefix or name.
+        name: String,
+        /// At most so many turns.
+        limit: usize,
+    },
+    /// The prompt an agent would be sent.
+    Prompt {
+        /// The conversation's id prefix or name.
+        name: String,
+        /// The agent; the only one, if there is one.
+        agent: Option<String>,
+        /// Only turns up to this capture order.
+        at: Option<i64>,
+    },
+    /// Posts that wait for a person or were refused for good.
+    Held,
+    /// A decision about such a post.
+    Release {
+        /// Its id.
+        id: String,
+        /// Whether it is sent (again); else it is dropped.
+        send: bool,
+    },
+    /// Stops a run.
+    CancelRun {
+        /// Its id.
+        id: String,
+    },
+    /// Reads agents and aliases again.
+    Reload,
+}
+
+impl Operation {
+    /// Whether it changes anything.
+    #[must_use]
+    pub fn is_write(&self) -> bool {
+        matches!(
+            self,
+            Self::Release { .. } | Self::CancelRun { .. } | Self::Reload
+        )
+    }
+}
+
+/// Why an operation failed, in words for its caller.
+#[derive(Debug, thiserror::Error)]
+pub enum OperationError {
+    /// What was asked for does not exist or the question is wrong.
+    #[error("{0}")]
+    Wrong(String),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Reads the configuration again; `Ok` says what changed.
+pub type Reload = Arc<dyn Fn() -> BoxFuture<'static, Result<String, String>> + Send + Sync>;
+
+/// What only a running daemon has.
+#[derive(Clone)]
+pub struct Running {
+    /// How the channels are doing.
+    pub health: Health,
+    /// What came in.
+    pub counters: Arc<CaptureCounters>,
+    /// Since when it runs.
+    pub started_at_ms: i64,
+    /// Runs to stop now.
+    pub cancels: Cancels,
+    /// Wake hints.
+    pub wake: Wake,
+    /// Reads the configuration again.
+    pub reload: Reload,
+}
+
+/// Executes operations.
+#[derive(Clone)]
+pub struct Operations {
+    /// The store.
+    pub store: Store,
+    /// The agents.
+    pub registry: Registry,
+    /// Who we are where.
+    pub rooms: Rooms,
+    /// The time.
+    pub clock: Clock,
+    /// Set inside the daemon.
+    pub running: Option<Running>,
+}
+
+type Answer = Result<serde_json::Value, OperationError>;
+
+impl Operations {
+    /// Executes one operation; the answer is its view as JSON.
+    ///
+    /// # Errors
+    /// [`OperationError`], see there.
+    pub async fn execute(&self, operation: Operation) -> Answer {
+        match operation {
+            Operation::Status => self.status().await,
+            Operation::Conversations { channel, limit } => self.conversations(channel, limit).await,
+            Operation::Conversation { name, limit } => self.conversation(&name, limit).await,
+            Operation::Prompt { name, agent, at } => self.prompt(&name, agent, at).await,
+            Operation::Held => self.held().await,
+            Operation::Release { id, send } => self.release(&id, send).await,
+            Operation::CancelRun { id } => self.cancel_run(&id).await,
+            Operation::Reload => self.reload().await,
+        }
+    }
+
+    async fn status(&self) -> Answer {
+        let status = self.store.status((self.clock)()).await?;
+        let view = match &self.running {
+            Some(running) => {
+                let readings = running.health.readings();
+                status_view(
+                    &status,
+                    &readings,
+                    Some(&running.counters),
+                    Some(running.started_at_ms),
+                )
+            }
+            None => status_view(&status, &[], None, None),
+        };
+        Ok(json(&view))
+    }
+
+    async fn conversations(&self, channel: Option<String>, limit: usize) -> Answer {
+        let found = self
+            .store
+            .conversations(ConversationFilter { channel, limit })
+            .await?;
+        let mut views = Vec::with_capacity(found.len());
+        for conversation in &found {
+            views.push(self.conversation_view(conversation).await?);
+        }
+        Ok(json(&views))
+    }
+
+    async fn conversation(&self, name: &str, limit: usize) -> Answer {
+        let conversation = self.store.find_conversation(name).await?;
+        let details = self.store.turn_details(conversation.id, limit).await?;
+        let view = ConversationDetailView {
+            conversation: self.conversation_view(&conversation).await?,
+            turns: details
+                .iter()
+                .map(crate::admin::view::TurnView::of)
+                .collect(),
+        };
+        Ok(json(&view))
+    }
+
+    async fn conversation_view(
+        &self,
+        conversation: &Conversation,
+    ) -> Result<ConversationView, StoreError> {
+        let channel = self.store.channel_of(conversation.account).await?;
+        Ok(ConversationView::of(conversation, &channel))
+    }
+
+    async fn prompt(&self, name: &str, agent: Option<String>, at: Option<i64>) -> Answer {
+        let conversation = self.store.find_conversation(name).await?;
+        let spec = self.agent(agent)?;
+        let identity = self
+            .rooms
+            .get(conversation.account)
+            .map(|room| room.identity);
+        let request = PromptRequest {
+            conversation: conversation.id,
+            run: RunView {
+                as_of_seq: at.map(Seq),
+                ..RunView::default()
+            },
+            as_of_ms: (self.clock)(),
+        };
+        let built = build_prompt(&self.store, &spec, identity.as_ref(), request)
+            .await
+            .map_err(|cause| OperationError::Wrong(cause.to_string()))?;
+        let prompt = built.prompt;
+        let message = |message: &crate::prompt::PromptMessage| PromptMessageView {
+            role: message.role.name().to_owned(),
+            content: message.content.clone(),
+        };
+        let omitted = |omission: &crate::prompt::Omission| OmittedView {
+            seq: omission.position.seq.0,
+            speaker: omission.speaker.clone(),
+            why: omission.why.name().to_owned(),
+        };
+        Ok(json(&PromptView {
+            conversation: self.conversation_view(&conversation).await?.name,
+            agent: spec.name.to_string(),
+            messages: prompt.messages.iter().map(message).collect(),
+            tokens: prompt.tokens,
+            instruction_tokens: prompt.instruction_tokens,
+            turns_loaded: prompt.turns_loaded,
+            rows_read: built.history.rows_read,
+            has_summary: prompt.has_summary,
+            has_older: prompt.has_older,
+            omitted: prompt.omitted.iter().map(omitted).collect(),
+            counter: prompt.counter,
+        }))
+    }
+
+    fn agent(&self, name: Option<String>) -> Result<Arc<AgentSpec>, OperationError> {
+        let names = self.registry.names();
+        let known = || {
+            names
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        let wrong = |what: String| OperationError::Wrong(what);
+        let name = match (name, names.as_slice()) {
+            (Some(name), _) => AgentName::new(name).map_err(|name| {
+                wrong(format!(
+                    "{name:?} is no agent's name; there are: {}",
+                    known()
+                ))
+            })?,
+            (None, [only]) => only.clone(),
+            (None, _) => {
+                return Err(wrong(format!(
+                    "say which agent with --agent; there are: {}",
+                    known()
+                )));
+            }
+        };
+        self.registry
+            .get(&name)
+            .ok_or_else(|| wrong(format!("there is no agent {name}; there are: {}", known())))
+    }
+
+    async fn held(&self) -> Answer {
+        let stuck = self.store.stuck_posts(200).await?;
+        Ok(json(&stuck.iter().map(PostView::of).collect::<Vec<_>>()))
+    }
+
+    async fn release(&self, id: &str, send: bool) -> Answer {
+        let id: OutboxId = id
+            .parse()
+            .map_err(|_| OperationError::Wrong(format!("{id:?} is no id of a post")))?;
+        self.store.release_post(id, send, (self.clock)()).await?;
+        if let Some(running) = &self.running {
+            running.wake.posts.notify_one();
+        }
+        Ok(serde_json::Value::Null)
+    }
+
+    async fn cancel_run(&self, id: &str) -> Answer {
+        let id: RunId = id
+            .parse()
+            .map_err(|_| OperationError::Wrong(format!("{id:?} is no id of a run")))?;
+        let is_cancelled = self
+            .store
+            .cancel_run(id, "cancelled by an operator", (self.clock)())
+            .await?;
+        if let Some(running) = &self.running {
+            running.cancels.ask(id);
+        }
+        Ok(serde_json::Value::Bool(is_cancelled))
+    }
+
+    async fn reload(&self) -> Answer {
+        let Some(running) = &self.running else {
+            return Err(OperationError::Wrong(
+                "there is no running daemon to reload".to_owned(),
+            ));
+        };
+        (running.reload)()
+            .await
+            .map(serde_json::Value::String)
+            .map_err(OperationError::Wrong)
+    }
+}
+
+fn json(view: &impl Serialize) -> serde_json::Value {
+    serde_json::to_value(view).expect("views are plain data with string keys")
+}

@@ -1,0 +1,158 @@
+//! Puts the status together from the store, the channels' health and the counters.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use vocative_channels::channel::ConnectionState;
+
+use crate::admin::health::HealthReading;
+use crate::admin::view::{ChannelView, IntakeCounts, PostCounts, RunCounts, StatusView, StoreView};
+use crate::capture::inbound::CaptureCounters;
+use crate::store::contract::{AccountStatus, StoreStatus};
+
+/// A run that waits longer than this for its turn needs a look, in milliseconds.
+const WAITING_TOO_LONG_MS: i64 = 600_000;
+
+/// Makes the status. `readings` is empty without a daemon.
+#[must_use]
+pub fn status_view(
+    store: &StoreStatus,
+    readings: &[HealthReading],
+    counters: Option<&CaptureCounters>,
+    started_at_ms: Option<i64>,
+) -> StatusView {
+    let mut view = StatusView {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        started_at_ms,
+        channels: channels(store, readings),
+        runs: RunCounts {
+            queued: store.runs_queued,
+            leased: store.runs_leased,
+            dead: store.runs_dead,
+            oldest_waiting_ms: store.oldest_waiting_run_ms,
+        },
+        posts: PostCounts {
+            pending: store.posts_pending,
+            unknown: store.posts_unknown,
+            held: store.posts_held,
+            dead: store.posts_dead,
+            oldest_waiting_ms: store.oldest_waiting_post_ms,
+        },
+        store: StoreView {
+            turns: store.turns,
+            conversations: store.conversations,
+            bytes: store.database_bytes,
+            raw_stubs: store.raw_stubs,
+        },
+        intake: counters.map(intake_counts).unwrap_or_default(),
+        needs_person: Vec::new(),
+    };
+    view.needs_person = needs_person(&view, store);
+    view
+}
+
+fn channels(store: &StoreStatus, readings: &[HealthReading]) -> Vec<ChannelView> {
+    let mut views: Vec<ChannelView> = readings.iter().map(channel_view).collect();
+    for account in &store.accounts {
+        let known = views.iter().position(|view| view.name == account.channel);
+        let at = known.unwrap_or_else(|| {
+            let name = account.channel.clone();
+            views.push(ChannelView {
+                name,
+                state: "stopped".to_owned(),
+                ..ChannelView::default()
+            });
+            views.len() - 1
+        });
+        add_account(&mut views[at], account);
+    }
+    views
+}
+
+fn channel_view(reading: &HealthReading) -> ChannelView {
+    let (state, reason, connections) = match &reading.state {
+        ConnectionState::Connecting => ("connecting", None, 0),
+        ConnectionState::Connected { connections } => ("connected", None, *connections),
+        ConnectionState::Retrying { reason, .. } => ("retrying", Some(reason.clone()), 0),
+        ConnectionState::Alarm { reason } => ("alarm", Some(reason.clone()), 0),
+    };
+    ChannelView {
+        name: reading.channel.clone(),
+        state: state.to_owned(),
+        reason,
+        connections,
+        last_heard_ms: reading.last_heard_ms,
+        lag_ms: reading.last_lag_ms,
+        malformed: reading.malformed,
+        restarts: reading.restarts,
+        warnings: reading.warnings.clone(),
+        ..ChannelView::default()
+    }
+}
+
+fn add_account(view: &mut ChannelView, account: &AccountStatus) {
+    view.platform = Some(account.platform.name().to_owned());
+    view.account = Some(account.name.clone());
+    view.last_captured_ms = account.last_captured_ms;
+    view.parked_chats = account.parked_chats;
+    view.tokens_today = account.tokens_today;
+    if let Some(held) = &account.held {
+        view.reason = Some(held.clone());
+    }
+}
+
+fn needs_person(view: &StatusView, store: &StoreStatus) -> Vec<String> {
+    let mut needs = Vec::new();
+    for channel in view
+        .channels
+        .iter()
+        .filter(|channel| channel.state == "alarm")
+    {
+        let reason = channel.reason.as_deref().unwrap_or("no reason given");
+        needs.push(format!("channel {}: {reason}", channel.name));
+    }
+    for account in store
+        .accounts
+        .iter()
+        .filter(|account| account.held.is_some())
+    {
+        let reason = account.held.as_deref().unwrap_or_default();
+        needs.push(format!(
+            "channel {}: posts wait because {reason}",
+            account.channel
+        ));
+    }
+    if store.posts_held > 0 {
+        needs.push(format!(
+            "{} posts may or may not have arrived: see `vocative held list`",
+            store.posts_held
+        ));
+    }
+    if store.posts_dead > 0 {
+        needs.push(format!(
+            "{} posts were refused for good: see `vocative held list`",
+            store.posts_dead
+        ));
+    }
+    if store
+        .oldest_waiting_run_ms
+        .is_some_and(|age| age > WAITING_TOO_LONG_MS)
+    {
+        needs.push("a question has been waiting for more than 10 minutes".to_owned());
+    }
+    needs
+}
+
+fn intake_counts(counters: &CaptureCounters) -> IntakeCounts {
+    let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    IntakeCounts {
+        captured: read(&counters.captured),
+        duplicates: read(&counters.duplicates),
+        runs_queued: read(&counters.runs_queued),
+        not_admitted: read(&counters.not_admitted),
+        too_old: read(&counters.too_old),
+        limited: read(&counters.limited),
+        untranslated: read(&counters.untranslated),
+        ignored: read(&counters.ignored),
+        refused: read(&counters.refused),
+    }
+}

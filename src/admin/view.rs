@@ -1,0 +1,388 @@
+//! What operators are shown, as JSON. The names here are an interface: additions only.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::outbox::{OutboxEntry, OutboxState};
+use crate::domain::place::Conversation;
+use crate::domain::run::{Run, RunState};
+use crate::domain::turn::Turn;
+use crate::store::contract::TurnDetail;
+use vocative_channels::markup::replace_mentions;
+
+/// The daemon at a glance.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct StatusView {
+    /// The version of the program.
+    pub version: String,
+    /// Since when the daemon runs, in milliseconds since the Unix epoch; absent without a daemon.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at_ms: Option<i64>,
+    /// Per channel.
+    pub channels: Vec<ChannelView>,
+    /// Runs.
+    pub runs: RunCounts,
+    /// Posts.
+    pub posts: PostCounts,
+    /// The store.
+    pub store: StoreView,
+    /// What came in since the start.
+    pub intake: IntakeCounts,
+    /// What needs a person, in plain words; not empty = exit code 1.
+    pub needs_person: Vec<String>,
+}
+
+/// One channel.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ChannelView {
+    /// The configured name.
+    pub name: String,
+    /// The platform, once an account is bound.
+    pub platform: Option<String>,
+    /// What people call the account.
+    pub account: Option<String>,
+    /// `connecting`, `connected`, `retrying`, `alarm`; `stopped` without a daemon.
+    pub state: String,
+    /// Why it is not connected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Open connections.
+    pub connections: usize,
+    /// When anything was last heard.
+    pub last_heard_ms: Option<i64>,
+    /// When a message was last captured.
+    pub last_captured_ms: Option<i64>,
+    /// From received to acknowledged, for the last event, in milliseconds.
+    pub lag_ms: u64,
+    /// Frames or updates that could not be read.
+    pub malformed: u64,
+    /// Starts after a failure.
+    pub restarts: u64,
+    /// Chats that refuse posts for now.
+    pub parked_chats: u64,
+    /// Tokens used since the start of the UTC day.
+    pub tokens_today: u64,
+    /// What was learnt at start and a person should know.
+    pub warnings: Vec<String>,
+}
+
+/// Counts of runs.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct RunCounts {
+    /// Waiting to be claimed.
+    pub queued: u64,
+    /// Being worked on.
+    pub leased: u64,
+    /// Given up.
+    pub dead: u64,
+    /// Age of the oldest waiting one, in milliseconds.
+    pub oldest_waiting_ms: Option<i64>,
+}
+
+/// Counts of posts.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct PostCounts {
+    /// To be sent or being sent.
+    pub pending: u64,
+    /// Of unknown outcome, being looked for.
+    pub unknown: u64,
+    /// Waiting for a person.
+    pub held: u64,
+    /// Never to be sent.
+    pub dead: u64,
+    /// Age of the oldest waiting one, in milliseconds.
+    pub oldest_waiting_ms: Option<i64>,
+}
+
+/// The store.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct StoreView {
+    /// Turns.
+    pub turns: u64,
+    /// Conversations.
+    pub conversations: u64,
+    /// Bytes of the database.
+    pub bytes: u64,
+    /// Events that did not translate and are kept raw.
+    pub raw_stubs: u64,
+}
+
+/// What came in since the start.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct IntakeCounts {
+    /// New turns.
+    pub captured: u64,
+    /// Duplicates.
+    pub duplicates: u64,
+    /// Runs queued.
+    pub runs_queued: u64,
+    /// Messages outside access.
+    pub not_admitted: u64,
+    /// Triggers too old to answer.
+    pub too_old: u64,
+    /// Triggers not answered because a limit was met.
+    pub limited: u64,
+    /// Events that did not translate.
+    pub untranslated: u64,
+    /// Events without room content.
+    pub ignored: u64,
+    /// Envelopes that could not be stored.
+    pub refused: u64,
+}
+
+/// A conversation in a list.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ConversationView {
+    /// Its id.
+    pub id: String,
+    /// The name it can be asked by, like `acme/#general`.
+    pub name: String,
+    /// `channel`, `thread` or `dm`.
+    pub scope: String,
+    /// Its title.
+    pub title: String,
+    /// The chat's platform id.
+    pub chat: String,
+    /// Slack thread root or Telegram topic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread_or_topic: Option<String>,
+    /// The conversation a thread hangs on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// Turns.
+    pub turns: u64,
+    /// When something last happened.
+    pub last_activity_ms: i64,
+}
+
+impl ConversationView {
+    /// The view of a conversation of that channel.
+    #[must_use]
+    pub fn of(conversation: &Conversation, channel: &str) -> Self {
+        let mut name = format!("{channel}/{}", conversation.title);
+        if let Some(thread) = conversation
+            .key
+            .thread_or_topic
+            .as_deref()
+            .filter(|_| !conversation.is_topic)
+        {
+            name = format!("{name}/{thread}");
+        }
+        Self {
+            id: conversation.id.to_string(),
+            name,
+            scope: conversation.scope.name().to_owned(),
+            title: conversation.title.clone(),
+            chat: conversation.platform_chat.clone(),
+            thread_or_topic: conversation.key.thread_or_topic.clone(),
+            parent: conversation.parent.map(|id| id.to_string()),
+            turns: conversation.turns,
+            last_activity_ms: conversation.last_activity_ms,
+        }
+    }
+}
+
+/// A conversation with its newest turns.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ConversationDetailView {
+    /// The conversation.
+    pub conversation: ConversationView,
+    /// Its turns, in the room's order.
+    pub turns: Vec<TurnView>,
+}
+
+/// A turn.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TurnView {
+    /// Its id.
+    pub id: String,
+    /// Capture order.
+    pub seq: i64,
+    /// Platform time, in milliseconds since the Unix epoch.
+    pub sent_at_ms: i64,
+    /// `message`, `notice`, `tool_call`, `tool_result`.
+    pub kind: String,
+    /// `user`, `agent`, `system`.
+    pub speaker_kind: String,
+    /// The speaker's name.
+    pub speaker: String,
+    /// The speaker's platform id.
+    pub speaker_id: String,
+    /// What was said, mentions as `@id`.
+    pub text: String,
+    /// The agents it addresses.
+    pub addressed_to: Vec<String>,
+    /// The turn it replies to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reply_to: Option<String>,
+    /// 1 at capture, one more with each edit.
+    pub revision: u32,
+    /// `room`, `timeline`, `hidden`.
+    pub visibility: String,
+    /// Its platform message ids.
+    pub message_ids: Vec<String>,
+    /// The runs it triggered.
+    pub runs: Vec<RunView>,
+    /// The posts it caused.
+    pub posts: Vec<PostView>,
+}
+
+impl TurnView {
+    /// The view of a turn with its runs and posts.
+    #[must_use]
+    pub fn of(detail: &TurnDetail) -> Self {
+        let turn: &Turn = &detail.turn;
+        Self {
+            id: turn.id.to_string(),
+            seq: turn.seq().0,
+            sent_at_ms: turn.position.sent_at_ms,
+            kind: turn.kind.name().to_owned(),
+            speaker_kind: turn.participant.kind.name().to_owned(),
+            speaker: turn.participant.shown_name().to_owned(),
+            speaker_id: turn.participant.platform_id.clone(),
+            text: replace_mentions(&turn.content, |id| {
+                format!("@{}", id.trim_start_matches('@'))
+            }),
+            addressed_to: turn.addressed_to.iter().map(ToString::to_string).collect(),
+            reply_to: turn.reply_to.map(|id| id.to_string()),
+            revision: turn.revision,
+            visibility: turn.visibility.name().to_owned(),
+            message_ids: detail.message_ids.clone(),
+            runs: detail.runs.iter().map(RunView::of).collect(),
+            posts: detail.posts.iter().map(PostView::of).collect(),
+        }
+    }
+}
+
+/// A run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RunView {
+    /// Its id.
+    pub id: String,
+    /// Its agent.
+    pub agent: String,
+    /// Where it stands.
+    pub state: String,
+    /// Why it was given up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Attempts so far.
+    pub attempt: u32,
+    /// Tokens of its prompts.
+    pub prompt_tokens: u64,
+    /// Tokens of its answers.
+    pub completion_tokens: u64,
+}
+
+impl RunView {
+    /// The view of a run.
+    #[must_use]
+    pub fn of(run: &Run) -> Self {
+        let reason = match &run.state {
+            RunState::Dead { reason } => Some(reason.clone()),
+            _ => None,
+        };
+        Self {
+            id: run.id.to_string(),
+            agent: run.agent.to_string(),
+            state: run.state.name().to_owned(),
+            reason,
+            attempt: run.attempt,
+            prompt_tokens: run.usage.prompt_tokens,
+            completion_tokens: run.usage.completion_tokens,
+        }
+    }
+}
+
+/// A post.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PostView {
+    /// Its id.
+    pub id: String,
+    /// Where it stands.
+    pub state: String,
+    /// Why it is held or dead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The platform's message id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
+    /// The chat it goes to.
+    pub chat: String,
+    /// Which part of the answer, from 0.
+    pub part: u32,
+    /// Attempts so far.
+    pub attempts: u32,
+    /// Its text, as the platform takes it.
+    pub text: String,
+}
+
+impl PostView {
+    /// The view of a post.
+    #[must_use]
+    pub fn of(entry: &OutboxEntry) -> Self {
+        let (reason, message_id) = match &entry.state {
+            OutboxState::Held { reason } | OutboxState::Dead { reason } => {
+                (Some(reason.clone()), None)
+            }
+            OutboxState::Sent { message_id } => (None, Some(message_id.clone())),
+            _ => (None, None),
+        };
+        Self {
+            id: entry.id.to_string(),
+            state: entry.state.name().to_owned(),
+            reason,
+            message_id,
+            chat: entry.target.chat.clone(),
+            part: entry.part_number,
+            attempts: entry.attempts,
+            text: entry.part.text.clone(),
+        }
+    }
+}
+
+/// A prompt as the model would be sent it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PromptView {
+    /// The conversation's name.
+    pub conversation: String,
+    /// The agent.
+    pub agent: String,
+    /// The messages.
+    pub messages: Vec<PromptMessageView>,
+    /// Tokens of summary, history and trigger.
+    pub tokens: usize,
+    /// Tokens of the instructions.
+    pub instruction_tokens: usize,
+    /// Turns read.
+    pub turns_loaded: usize,
+    /// Rows read to find them.
+    pub rows_read: u64,
+    /// Whether a summary stands for older turns.
+    pub has_summary: bool,
+    /// Whether the bound on loading left older kept turns unread.
+    pub has_older: bool,
+    /// Who counted the tokens.
+    pub counter: String,
+    /// What was left out, and why.
+    pub omitted: Vec<OmittedView>,
+}
+
+/// One message of a prompt.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PromptMessageView {
+    /// `system`, `user` or `assistant`.
+    pub role: String,
+    /// The text.
+    pub content: String,
+}
+
+/// A turn that is not, or not wholly, in a prompt.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct OmittedView {
+    /// Its capture order.
+    pub seq: i64,
+    /// Who said it.
+    pub speaker: String,
+    /// Why it was left out.
+    pub why: String,
+}

@@ -1,0 +1,124 @@
+//! The prompt of a run, exactly as the model is sent it. `vocative prompt` shows the same.
+
+use chrono::{DateTime, Utc};
+use vocative_channels::identity::Identity;
+
+use crate::agent::registry::AgentSpec;
+use crate::config::TemplateValue;
+use crate::domain::history::{History, HistoryQuery};
+use crate::domain::ids::ConversationId;
+use crate::domain::options::Profile;
+use crate::prompt::{
+    AgentView, ClassEstimate, ContextTooSmall, Prompt, RunView, TokenCounter, Utf16Div4, assemble,
+    clean_name, fit_context, history_query,
+};
+use crate::store::{Store, StoreError};
+
+/// Why no prompt could be made.
+#[derive(Debug, thiserror::Error)]
+pub enum PromptError {
+    /// The store failed; try again.
+    #[error("the history could not be read")]
+    Store(#[from] StoreError),
+    /// The model's context is too small.
+    #[error(transparent)]
+    Context(#[from] ContextTooSmall),
+}
+
+/// Which prompt.
+#[derive(Clone, Debug)]
+pub struct PromptRequest {
+    /// The conversation.
+    pub conversation: ConversationId,
+    /// The run's facts; the default reads everything and answers the newest turn.
+    pub run: RunView,
+    /// The run's time, in milliseconds since the Unix epoch.
+    pub as_of_ms: i64,
+}
+
+/// A prompt and what it was made from.
+#[derive(Clone, Debug)]
+pub struct BuiltPrompt {
+    /// What the model is sent.
+    pub prompt: Prompt,
+    /// What was read.
+    pub history: History,
+}
+
+/// Reads the snapshot and assembles.
+///
+/// # Errors
+/// [`PromptError`], see there.
+pub async fn build_prompt(
+    store: &Store,
+    spec: &AgentSpec,
+    identity: Option<&Identity>,
+    request: PromptRequest,
+) -> Result<BuiltPrompt, PromptError> {
+    let query: HistoryQuery = history_query(
+        request.conversation,
+        request.run,
+        &spec.name,
+        &spec.options,
+        request.as_of_ms,
+    );
+    let history = store.history(query).await?;
+    let counter: &dyn TokenCounter = match spec.options.profile {
+        Profile::Vocative => &ClassEstimate,
+        Profile::Toolpack => &Utf16Div4,
+    };
+    let instructions = instructions(spec, &history, request.as_of_ms);
+    let options = match spec.context_limit {
+        Some(limit) => {
+            let instruction_tokens = counter.count(&instructions) as usize;
+            fit_context(
+                &spec.options,
+                limit,
+                instruction_tokens,
+                spec.answer_reserve,
+            )?
+        }
+        None => spec.options.clone(),
+    };
+    let prompt = assemble(&history, &agent_view(spec, identity), &options, counter)
+        .with_instructions(&instructions, counter);
+    Ok(BuiltPrompt { prompt, history })
+}
+
+fn agent_view(spec: &AgentSpec, identity: Option<&Identity>) -> AgentView {
+    let platform_ids = identity.map_or_else(Vec::new, |identity| {
+        let username = identity.username.iter().map(|name| format!("@{name}"));
+        std::iter::once(identity.user_id.clone())
+            .chain(identity.other_ids.iter().cloned())
+            .chain(username)
+            .collect()
+    });
+    AgentView {
+        name: spec.name.clone(),
+        display_name: spec.display_name.clone(),
+        platform_ids,
+    }
+}
+
+/// The instructions with their values filled in. Names come from the room: they are cleaned, so that
+/// none can add lines to the instructions.
+fn instructions(spec: &AgentSpec, history: &History, as_of_ms: i64) -> String {
+    let date = date_of(as_of_ms);
+    let chat = clean_name(&history.conversation.title);
+    let speaker = history
+        .turns
+        .last()
+        .map(|last| clean_name(last.turn.participant.shown_name()));
+    spec.instructions.render(|value| match value {
+        TemplateValue::Agent => &spec.display_name,
+        TemplateValue::Chat => &chat,
+        TemplateValue::Date => &date,
+        TemplateValue::Participant => speaker.as_deref().unwrap_or_default(),
+    })
+}
+
+/// The day, in UTC, with its name: models are asked about "next Friday".
+fn date_of(at_ms: i64) -> String {
+    DateTime::<Utc>::from_timestamp_millis(at_ms)
+        .map_or_else(String::new, |at| at.format("%A, %Y-%m-%d").to_string())
+}

@@ -1,0 +1,82 @@
+//! The configured agents, swapped as a whole on reload.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, RwLock};
+
+use crate::config::{ReplyPrefix, Template};
+use crate::domain::ids::AgentName;
+use crate::domain::options::AssemblerOptions;
+use crate::llm::Model;
+
+/// One configured agent, ready to work.
+#[derive(Clone)]
+pub struct AgentSpec {
+    /// Its name.
+    pub name: AgentName,
+    /// Its name for people.
+    pub display_name: String,
+    /// Its instructions, with places for values.
+    pub instructions: Template,
+    /// How its prompts are assembled.
+    pub options: AssemblerOptions,
+    /// What it asks.
+    pub model: Arc<dyn Model>,
+    /// Tokens the model takes for everything, if known.
+    pub context_limit: Option<usize>,
+    /// Tokens reserved for the answer.
+    pub answer_reserve: usize,
+    /// A run takes at most so long, in milliseconds.
+    pub run_deadline_ms: u64,
+    /// A run is given up after so many attempts.
+    pub max_attempts: u32,
+    /// When a reply starts with the agent's name.
+    pub reply_prefix: BTreeMap<String, ReplyPrefix>,
+}
+
+/// Whether a reply starts with its agent's name where so many agents are in the chat.
+#[must_use]
+pub fn prefix_applies(prefix: ReplyPrefix, agents_in_chat: u32) -> bool {
+    match prefix {
+        ReplyPrefix::Auto => agents_in_chat > 1,
+        ReplyPrefix::Always => true,
+        ReplyPrefix::Never => false,
+    }
+}
+
+/// The agents, by name. Cloning shares it.
+#[derive(Clone, Default)]
+pub struct Registry {
+    agents: Arc<RwLock<BTreeMap<AgentName, Arc<AgentSpec>>>>,
+}
+
+impl Registry {
+    /// Puts other agents in force for runs claimed from now on.
+    pub fn replace(&self, agents: Vec<AgentSpec>) {
+        let agents = agents
+            .into_iter()
+            .map(|spec| (spec.name.clone(), Arc::new(spec)))
+            .collect();
+        *self.agents.write().expect("no holder of this lock panics") = agents;
+    }
+
+    /// The agent of that name.
+    #[must_use]
+    pub fn get(&self, name: &AgentName) -> Option<Arc<AgentSpec>> {
+        self.agents
+            .read()
+            .expect("no holder of this lock panics")
+            .get(name)
+            .cloned()
+    }
+
+    /// All names.
+    #[must_use]
+    pub fn names(&self) -> Vec<AgentName> {
+        self.agents
+            .read()
+            .expect("no holder of this lock panics")
+            .keys()
+            .cloned()
+            .collect()
+    }
+}

@@ -1,0 +1,367 @@
+//! One claimed run from prompt to committed answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::{error, info, warn};
+
+use crate::agent::prompting::{PromptError, PromptRequest, build_prompt};
+use crate::agent::registry::{AgentSpec, prefix_applies};
+use crate::agent::step;
+use crate::agent::worker::Worker;
+use crate::capture::reply::{Reply, commit_reply};
+use crate::config::ReplyPrefix;
+use crate::delivery::rooms::Room;
+use crate::domain::ids::RunId;
+use crate::domain::run::{ClaimedRun, Usage};
+use crate::domain::turn::{TokenCount, TurnKind};
+use crate::llm::{Answer, ModelError, Request};
+use crate::prompt::{ClassEstimate, RunView, TokenCounter as _};
+use crate::store::StoreError;
+use crate::store::contract::{CommittedReply, ReplyRoute, RunEnding, RunLease};
+
+/// The run's lease; extended while it works.
+pub(super) const LEASE_MS: i64 = 60_000;
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How long looking up names may take before a prompt is made with ids in their place.
+const NAMES_WAIT: Duration = Duration::from_secs(2);
+/// A run that failed waits this long before its second attempt, then twice as long each time.
+const RETRY_FIRST_MS: i64 = 2_000;
+const RETRY_MAX_MS: i64 = 300_000;
+
+/// How a run's work ended.
+enum Work {
+    /// An answer to commit.
+    Answered(Answer),
+    /// Its trigger is gone, or a person said stop.
+    Cancelled,
+    /// Somebody else holds it.
+    LeaseLost,
+    /// It failed; another attempt may succeed.
+    Failed(String),
+    /// It failed for good.
+    Refused(String),
+}
+
+/// Works on a claimed run until it is answered, given back, given up or cancelled.
+pub(super) async fn work_on(worker: Arc<Worker>, claimed: ClaimedRun) {
+    let run_id = claimed.run.id;
+    if let Err(cause) = attempt(&worker, &claimed).await {
+        // Nothing was written: the lease runs out and the run is claimed again.
+        warn!(error = %cause, run.id = %run_id, "a run could not be worked on; trying again");
+        let retry_ms = (worker.clock)() + RETRY_FIRST_MS;
+        let given_back = worker
+            .store
+            .requeue_run(
+                run_id,
+                claimed.token,
+                retry_ms,
+                "storage failed",
+                (worker.clock)(),
+            )
+            .await;
+        if let Err(cause) = given_back {
+            warn!(error = %cause, run.id = %run_id, "a run could not be given back; its lease runs out");
+        }
+    }
+    worker.wake.runs.notify_one();
+}
+
+async fn attempt(worker: &Worker, claimed: &ClaimedRun) -> Result<(), StoreError> {
+    let route = worker.store.reply_route(claimed.run.id).await?;
+    let Some(room) = worker.rooms.get(route.account) else {
+        return requeue(worker, claimed, "the channel is not connected".to_owned()).await;
+    };
+    let Some(spec) = worker.registry.get(&claimed.run.agent) else {
+        let text = format!(
+            "The agent {} is no longer set up here, so I left this unanswered.",
+            claimed.run.agent
+        );
+        let name = claimed.run.agent.to_string();
+        return end(
+            worker,
+            claimed,
+            &room,
+            &route,
+            &name,
+            notice(text, RunEnding::Cancelled),
+        )
+        .await;
+    };
+    if claimed.run.attempt > spec.max_attempts {
+        let reason = format!("given up after {} attempts", spec.max_attempts);
+        return give_up(worker, claimed, &room, &route, &spec, reason).await;
+    }
+    match work(worker, claimed, &room, &route, &spec).await? {
+        Work::Answered(answer) => {
+            let reply = answer_reply(answer, &spec, &route);
+            end(worker, claimed, &room, &route, &spec.display_name, reply).await
+        }
+        Work::Cancelled => cancel(worker, claimed, &room, &route, &spec).await,
+        Work::LeaseLost => Ok(()),
+        Work::Failed(reason) if claimed.run.attempt < spec.max_attempts => {
+            requeue(worker, claimed, reason).await
+        }
+        Work::Failed(reason) | Work::Refused(reason) => {
+            give_up(worker, claimed, &room, &route, &spec, reason).await
+        }
+    }
+}
+
+/// Makes the prompt and asks the model, unless an earlier attempt already has its answer.
+async fn work(
+    worker: &Worker,
+    claimed: &ClaimedRun,
+    room: &Room,
+    route: &ReplyRoute,
+    spec: &AgentSpec,
+) -> Result<Work, StoreError> {
+    if let Some(step) = worker.store.steps(claimed.run.id).await?.pop()
+        && let Some(answer) = step::replay(&step)
+    {
+        info!(run.id = %claimed.run.id, "a recorded step is replayed instead of asking the model again");
+        return Ok(Work::Answered(answer));
+    }
+    let learnt = (worker.learn_names)(route.account);
+    if tokio::time::timeout(NAMES_WAIT, learnt).await.is_err() {
+        info!(run.id = %claimed.run.id, "names are still being looked up; ids stand in for them");
+    }
+    let request = PromptRequest {
+        conversation: claimed.run.conversation,
+        run: RunView {
+            run: Some(claimed.run.id),
+            as_of_seq: Some(claimed.as_of_seq),
+            triggers: claimed.run.triggers.clone(),
+        },
+        as_of_ms: claimed.as_of_ms,
+    };
+    let built = match build_prompt(&worker.store, spec, Some(&room.identity), request).await {
+        Ok(built) => built,
+        Err(PromptError::Store(cause)) => return Err(cause),
+        Err(cause) => return Ok(Work::Refused(format!("{cause}: {}", chain(&cause)))),
+    };
+    let request = Request {
+        messages: &built.prompt.messages,
+    };
+    let asked = ask(worker, claimed, room, route, spec, &request).await?;
+    if let Work::Answered(answer) = &asked {
+        let message = step::record(answer);
+        worker
+            .store
+            .record_step(
+                claimed.run.id,
+                claimed.token,
+                1,
+                message,
+                answer.usage,
+                (worker.clock)(),
+            )
+            .await?;
+    }
+    Ok(asked)
+}
+
+/// Asks the model while keeping the lease, showing people that it works, and watching the deadline.
+async fn ask(
+    worker: &Worker,
+    claimed: &ClaimedRun,
+    room: &Room,
+    route: &ReplyRoute,
+    spec: &AgentSpec,
+    request: &Request<'_>,
+) -> Result<Work, StoreError> {
+    let deadline = tokio::time::sleep(Duration::from_millis(spec.run_deadline_ms));
+    let mut heartbeat = tokio::time::interval(HEARTBEAT);
+    heartbeat.tick().await;
+    let answering = spec.model.complete(request);
+    let showing = show_working(room, route);
+    tokio::pin!(deadline, answering, showing);
+    loop {
+        tokio::select! {
+            answer = &mut answering => return Ok(judge_answer(answer)),
+            () = &mut deadline => {
+                return Ok(Work::Failed(format!("it took longer than {} ms", spec.run_deadline_ms)));
+            }
+            _ = heartbeat.tick() => {
+                let until_ms = (worker.clock)() + LEASE_MS;
+                match worker.store.extend_run(claimed.run.id, claimed.token, until_ms).await? {
+                    RunLease::Held => {}
+                    RunLease::CancelRequested => return Ok(Work::Cancelled),
+                    RunLease::Lost => return Ok(Work::LeaseLost),
+                }
+            }
+            () = worker.cancelled(claimed.run.id) => return Ok(Work::Cancelled),
+            () = &mut showing => {}
+        }
+    }
+}
+
+/// Shows "typing" again and again; never ends.
+async fn show_working(room: &Room, route: &ReplyRoute) {
+    let lasts_ms = room.capabilities.working_sign_ms;
+    if lasts_ms == 0 {
+        return std::future::pending().await;
+    }
+    // A second early, so that the sign does not flicker.
+    let again = Duration::from_millis(lasts_ms.saturating_sub(1_000).max(1_000));
+    loop {
+        room.outbound.show_working(&route.target).await;
+        tokio::time::sleep(again).await;
+    }
+}
+
+fn judge_answer(answer: Result<Answer, ModelError>) -> Work {
+    match answer {
+        Ok(answer) if answer.text.trim().is_empty() => {
+            Work::Failed("the model said nothing".to_owned())
+        }
+        Ok(answer) => Work::Answered(answer),
+        Err(ModelError::Refused { reason }) => Work::Refused(reason),
+        Err(cause) => Work::Failed(format!("{cause}: {}", chain(&cause))),
+    }
+}
+
+fn answer_reply(answer: Answer, spec: &AgentSpec, route: &ReplyRoute) -> Reply {
+    let prefix = spec
+        .reply_prefix
+        .get(&route.channel)
+        .copied()
+        .unwrap_or(ReplyPrefix::Auto);
+    let prefix = if prefix_applies(prefix, route.agents_in_chat) {
+        format!("{}: ", spec.display_name)
+    } else {
+        String::new()
+    };
+    Reply {
+        tokens: Some(count(&answer.text)),
+        text: answer.text,
+        prefix,
+        kind: TurnKind::Message,
+        ending: RunEnding::Done,
+        usage: answer.usage,
+    }
+}
+
+fn notice(text: String, ending: RunEnding) -> Reply {
+    Reply {
+        tokens: Some(count(&text)),
+        text,
+        prefix: String::new(),
+        kind: TurnKind::Notice,
+        ending,
+        usage: Usage::default(),
+    }
+}
+
+fn count(text: &str) -> TokenCount {
+    TokenCount {
+        tokens: ClassEstimate.count(text),
+        counter: ClassEstimate.name().to_owned(),
+    }
+}
+
+/// Gives a run up: the room gets a clear line, the reason stays with the operators.
+async fn give_up(
+    worker: &Worker,
+    claimed: &ClaimedRun,
+    room: &Room,
+    route: &ReplyRoute,
+    spec: &AgentSpec,
+    reason: String,
+) -> Result<(), StoreError> {
+    error!(run.id = %claimed.run.id, agent = %spec.name, reason, "a run was given up");
+    let text = "Sorry, I could not answer this. Whoever runs me can see why in the log.".to_owned();
+    let reply = notice(text, RunEnding::Dead { reason });
+    end(worker, claimed, room, route, &spec.display_name, reply).await
+}
+
+/// Ends a run whose trigger is gone or that a person stopped: nothing is said.
+async fn cancel(
+    worker: &Worker,
+    claimed: &ClaimedRun,
+    room: &Room,
+    route: &ReplyRoute,
+    spec: &AgentSpec,
+) -> Result<(), StoreError> {
+    let silent = notice(String::new(), RunEnding::Done);
+    end(worker, claimed, room, route, &spec.display_name, silent).await
+}
+
+async fn requeue(worker: &Worker, claimed: &ClaimedRun, reason: String) -> Result<(), StoreError> {
+    let now_ms = (worker.clock)();
+    let wait_ms = retry_wait_ms(claimed.run.attempt);
+    warn!(run.id = %claimed.run.id, attempt = claimed.run.attempt, wait_ms, reason, "a run failed; another attempt follows");
+    let outcome = worker
+        .store
+        .requeue_run(
+            claimed.run.id,
+            claimed.token,
+            now_ms + wait_ms,
+            &reason,
+            now_ms,
+        )
+        .await?;
+    let _ = outcome;
+    Ok(())
+}
+
+fn retry_wait_ms(attempt: u32) -> i64 {
+    (RETRY_FIRST_MS << attempt.saturating_sub(1).min(16)).min(RETRY_MAX_MS)
+}
+
+async fn end(
+    worker: &Worker,
+    claimed: &ClaimedRun,
+    room: &Room,
+    route: &ReplyRoute,
+    display_name: &str,
+    reply: Reply,
+) -> Result<(), StoreError> {
+    let committed = commit_reply(
+        &worker.store,
+        &*room.outbound,
+        &claimed.run,
+        claimed.token,
+        route,
+        display_name,
+        reply,
+        room.delivery.max_parts,
+        (worker.clock)(),
+    )
+    .await?;
+    note_end(claimed.run.id, &committed);
+    worker.wake.posts.notify_one();
+    Ok(())
+}
+
+fn note_end(run: RunId, committed: &CommittedReply) {
+    match committed {
+        CommittedReply::Written { turn, posts } => {
+            info!(run.id = %run, turn.id = %turn, posts = posts.len(), "answered");
+        }
+        CommittedReply::Stale => {
+            warn!(run.id = %run, "the lease was lost; the answer was not written");
+        }
+        CommittedReply::Cancelled => info!(run.id = %run, "cancelled; nothing was said"),
+    }
+}
+
+/// The sources of an error, joined.
+fn chain(error: &dyn std::error::Error) -> String {
+    let sources = std::iter::successors(error.source(), |cause| cause.source());
+    sources
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_between_attempts_grow_to_a_maximum() {
+        let waits: Vec<i64> = [1, 2, 3, 9, 60].into_iter().map(retry_wait_ms).collect();
+        assert_eq!(waits, [2_000, 4_000, 8_000, 300_000, 300_000]);
+    }
+}

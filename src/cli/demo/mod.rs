@@ -1,0 +1,121 @@
+//! `vocative demo`: the daemon against the loopback platforms, with the built-in model.
+//!
+//! Plays a short scene, shows it as it happens (from the frames on the wire, not from the store),
+//! then what was captured and why, then hands the keyboard over. Reading order: `scene` (what is
+//! said and what must come back), `stage` (the loopback platforms and the daemon), `transcript`
+//! (frames to lines), `report` (what the store has), `verdict`.
+
+mod report;
+mod scene;
+mod stage;
+mod transcript;
+mod verdict;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+
+use crate::cli::args::{DemoArgs, Fault};
+use crate::cli::context::Context;
+use crate::cli::{CliError, Exit};
+use scene::Place;
+use stage::Stage;
+
+/// Plays the demo.
+///
+/// # Errors
+/// If the platforms or the daemon can't be started, or the wire file can't be written.
+pub(super) async fn run(args: &DemoArgs, context: &Context) -> Result<ExitCode, CliError> {
+    context.start_log_at("error")?;
+    let stage = Stage::build(args.fault).await?;
+    let printing = transcript::print(&stage);
+    let scene = scene::scene();
+    say_line("The scene, as it is on the wire:");
+    say_line("");
+    let outcomes = scene::play(&scene, &stage).await;
+    transcript::settle(&stage).await;
+    report::print(&stage, &outcomes).await?;
+    let is_fine = verdict::print(&outcomes);
+    if !args.once && is_fine {
+        converse(&stage).await;
+    }
+    printing.abort();
+    if let Some(path) = &args.wire {
+        write_wire(&stage, path)?;
+    }
+    stage.strike().await;
+    let exit = if is_fine { Exit::Ok } else { Exit::Failed };
+    Ok(exit.into())
+}
+
+/// One line on stdout; a closed pipe ends the demo quietly elsewhere.
+pub(super) fn say_line(line: &str) {
+    let _ = writeln!(std::io::stdout().lock(), "{line}");
+}
+
+/// The person types into the chats until Ctrl-C.
+async fn converse(stage: &Stage) {
+    say_line("");
+    say_line("Now you: type into a chat as a person. Ctrl-C ends the demo.");
+    for place in Place::ALL {
+        say_line(&format!("  {:<10} {}", place.handle(), place.describe()));
+    }
+    say_line("For example:  #general hello      or:  #general @vocative hello");
+    say_line("");
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    let mut is_open = true;
+    loop {
+        tokio::select! {
+            line = lines.next_line(), if is_open => match line {
+                Ok(Some(line)) => take_line(stage, &line),
+                _ => is_open = false,
+            },
+            _ = tokio::signal::ctrl_c() => return,
+        }
+    }
+}
+
+fn take_line(stage: &Stage, line: &str) {
+    let line = line.trim();
+    if line.is_empty() {
+        return;
+    }
+    let (handle, text) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    match (Place::from_handle(handle), text.trim()) {
+        (Some(place), text) if !text.is_empty() => {
+            stage.say(place, scene::Person::Ann, text);
+        }
+        (Some(_), _) => say_line("Say something behind the chat's name."),
+        (None, _) => {
+            let handles = Place::ALL.map(Place::handle).join(", ");
+            say_line(&format!("There is no chat {handle}; there are: {handles}"));
+        }
+    }
+}
+
+fn write_wire(stage: &Stage, path: &std::path::Path) -> Result<(), CliError> {
+    let mut text = String::new();
+    for record in stage.wire.records() {
+        let line = serde_json::to_string(&record).map_err(std::io::Error::other)?;
+        text.push_str(&line);
+        text.push('\n');
+    }
+    std::fs::write(path, text)?;
+    say_line(&format!(
+        "Every frame and request is in {}.",
+        path.display()
+    ));
+    Ok(())
+}
+
+impl Fault {
+    /// What the fault does, for the person who asked for it.
+    fn describe(self) -> &'static str {
+        match self {
+            Self::DropAnswer => "Slack refuses one answer",
+            Self::MuteTelegram => "Telegram does not answer polls",
+            Self::WrongThread => "the daemon is set to answer outside threads",
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The scene: what people say, and what must come back where.
+
+use std::time::Duration;
+
+use super::stage::Stage;
+
+/// How long an answer may take.
+const ANSWER_WAIT: Duration = Duration::from_secs(8);
+
+/// A chat of the scene.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A Slack channel.
+    General,
+    /// A Slack direct message.
+    SlackDm,
+    /// A Telegram group.
+    Group,
+    /// A Telegram private chat.
+    Private,
+}
+
+impl Place {
+    /// All of them.
+    pub(super) const ALL: [Self; 4] = [Self::General, Self::SlackDm, Self::Group, Self::Private];
+
+    /// What a person types to speak there.
+    pub(super) fn handle(self) -> &'static str {
+        match self {
+            Self::General => "#general",
+            Self::SlackDm => "dm",
+            Self::Group => "group",
+            Self::Private => "private",
+        }
+    }
+
+    /// The place of a handle.
+    pub(super) fn from_handle(handle: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|place| place.handle() == handle)
+    }
+
+    /// What it is.
+    pub(super) fn describe(self) -> &'static str {
+        match self {
+            Self::General => "a Slack channel (mention @vocative to be answered)",
+            Self::SlackDm => "a Slack direct message with the bot",
+            Self::Group => "a Telegram group (mention @vocative_bot to be answered)",
+            Self::Private => "a Telegram private chat with the bot",
+        }
+    }
+}
+
+/// Somebody who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Person {
+    /// Ann.
+    Ann,
+    /// Bob.
+    Bob,
+}
+
+/// Where an answer must appear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expected {
+    /// Nowhere: the line is captured and not answered.
+    Nothing,
+    /// In the thread of the question.
+    InItsThread,
+    /// In line, in the same chat.
+    InLine,
+    /// As a reply to the question.
+    AsReply,
+}
+
+impl Expected {
+    /// In words.
+    pub(super) fn describe(self) -> &'static str {
+        match self {
+            Self::Nothing => "no answer",
+            Self::InItsThread => "an answer in its thread",
+            Self::InLine => "an answer in line",
+            Self::AsReply => "an answer as a reply to it",
+        }
+    }
+}
+
+/// One line of the scene.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line {
+    /// Where.
+    pub(super) place: Place,
+    /// Who.
+    pub(super) person: Person,
+    /// What, as typed.
+    pub(super) text: &'static str,
+    /// What must come back.
+    pub(super) expected: Expected,
+}
+
+/// What came back for a line.
+#[derive(Clone, Debug)]
+pub(super) struct Outcome {
+    /// The line.
+    pub(super) line: Line,
+    /// Its platform message id.
+    pub(super) message_id: String,
+    /// What is wrong; `None` = as expected.
+    pub(super) problem: Option<String>,
+    /// The answer, if one came.
+    pub(super) answer: Option<String>,
+}
+
+/// The lines, in order.
+pub(super) fn scene() -> Vec<Line> {
+    use Expected::{AsReply, InItsThread, InLine, Nothing};
+    let line = |place, person, text, expected| Line {
+        place,
+        person,
+        text,
+        expected,
+    };
+    vec![
+        line(
+            Place::General,
+            Person::Ann,
+            "Morning! The deploy of build 42 is planned for 15:00.",
+            Nothing,
+        ),
+        line(Place::General, Person::Bob, "Fine with me.", Nothing),
+        line(
+            Place::General,
+            Person::Bob,
+            "@vocative when is the deploy?",
+            InItsThread,
+        ),
+        line(
+            Place::SlackDm,
+            Person::Ann,
+            "hello, what can you do?",
+            InLine,
+        ),
+        line(
+            Place::SlackDm,
+            Person::Ann,
+            "and what did I just ask?",
+            InLine,
+        ),
+        line(Place::Group, Person::Ann, "Lunch at 12?", Nothing),
+        line(
+            Place::Group,
+            Person::Bob,
+            "@vocative_bot who suggested lunch?",
+            AsReply,
+        ),
+        line(Place::Private, Person::Ann, "hi there", AsReply),
+    ]
+}
+
+/// Says each line and waits for what must come back; unanswered lines are only said.
+pub(super) async fn play(scene: &[Line], stage: &Stage) -> Vec<Outcome> {
+    let mut outcomes = Vec::with_capacity(scene.len());
+    for line in scene {
+        let message_id = stage.say(line.place, line.person, line.text);
+        let (problem, answer) = if line.expected == Expected::Nothing {
+            (None, None)
+        } else {
+            match stage.wait_for_answer(line, &message_id, ANSWER_WAIT).await {
+                Ok(answer) => (None, Some(answer)),
+                Err(problem) => (Some(problem), None),
+            }
+        };
+        outcomes.push(Outcome {
+            line: *line,
+            message_id,
+            problem,
+            answer,
+        });
+    }
+    for outcome in &mut outcomes {
+        if outcome.line.expected == Expected::Nothing
+            && stage.has_answer_to(outcome.line.place, &outcome.message_id)
+        {
+            outcome.problem = Some("it was answered, though it addressed nobody".to_owned());
+        }
+    }
+    outcomes
+}

@@ -1,0 +1,277 @@
+//! The stage: the loopback platforms and a daemon connected to them over real sockets.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use vocative_sandbox::slack::{Fault as SlackFault, SlackPost, SlackServer, SlackWorld};
+use vocative_sandbox::telegram::{TelegramFault, TelegramPost, TelegramServer, TelegramWorld};
+use vocative_sandbox::wire::WireLog;
+
+use super::scene::{Expected, Line, Person, Place};
+use crate::cli::CliError;
+use crate::cli::args::Fault;
+use crate::config::{Config, Environment};
+use crate::daemon::start::Daemon;
+
+const GENERAL: &str = "C0GENERAL";
+const SLACK_DM: &str = "D0ANN";
+/// How long the daemon may take to connect to both platforms.
+const CONNECT_WAIT: Duration = Duration::from_secs(10);
+/// The shortest time after which a chat without an expected answer is looked at.
+const POLL: Duration = Duration::from_millis(20);
+
+/// The loopback platforms and the daemon.
+pub(super) struct Stage {
+    pub(super) slack: SlackServer,
+    pub(super) telegram: TelegramServer,
+    pub(super) wire: WireLog,
+    pub(super) daemon: Daemon,
+    directory: PathBuf,
+}
+
+impl Stage {
+    /// Starts everything and waits until both platforms are heard (unless a fault forbids it).
+    pub(super) async fn build(fault: Option<Fault>) -> Result<Self, CliError> {
+        let wire = WireLog::new();
+        let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let slack = SlackServer::start(SlackWorld::acme(), anywhere, wire.clone()).await?;
+        let telegram = TelegramServer::start(TelegramWorld::team(), anywhere, wire.clone()).await?;
+        if let Some(fault) = fault {
+            super::say_line(&format!("With a fault: {}.", fault.describe()));
+            set_fault(fault, &slack, &telegram);
+        }
+        let directory = private_directory()?;
+        let environment = environment(&slack, &telegram);
+        let text = config_text(&slack, &telegram, &directory, fault);
+        let (config, _) =
+            Config::from_text(Some((&directory.join("demo.toml"), &text)), &environment)?;
+        let (secrets, _) = config.resolve_secrets(&environment)?;
+        let no_reload = Arc::new(|| Err("the demo has no configuration to read again".to_owned()));
+        let daemon = Daemon::start(config, &secrets, no_reload).await?;
+        let stage = Self {
+            slack,
+            telegram,
+            wire,
+            daemon,
+            directory,
+        };
+        stage.slack.wait_for_socket(1, CONNECT_WAIT).await;
+        if fault != Some(Fault::MuteTelegram) {
+            stage.wait_for_poll().await;
+        }
+        Ok(stage)
+    }
+
+    async fn wait_for_poll(&self) {
+        let polled = async {
+            while self.telegram.polls_waiting() == 0 {
+                tokio::time::sleep(POLL).await;
+            }
+        };
+        let _ = tokio::time::timeout(CONNECT_WAIT, polled).await;
+    }
+
+    /// Somebody types a line; returns its platform message id.
+    pub(super) fn say(&self, place: Place, person: Person, text: &str) -> String {
+        let (slack_user, telegram_user) = match person {
+            Person::Ann => ("U0ANN", TelegramWorld::ANN),
+            Person::Bob => ("U0BOB", TelegramWorld::BOB),
+        };
+        match place {
+            Place::General => self.slack.say(GENERAL, slack_user, text),
+            Place::SlackDm => self.slack.say(SLACK_DM, "U0ANN", text),
+            Place::Group => self
+                .telegram
+                .say(TelegramWorld::SUPERGROUP, telegram_user, text)
+                .to_string(),
+            Place::Private => self
+                .telegram
+                .say(TelegramWorld::ANN, TelegramWorld::ANN, text)
+                .to_string(),
+        }
+    }
+
+    /// Waits for the bot's answer to a line where it belongs.
+    ///
+    /// # Errors
+    /// What is missing or where the answer went instead, in words.
+    pub(super) async fn wait_for_answer(
+        &self,
+        line: &Line,
+        message_id: &str,
+        wait: Duration,
+    ) -> Result<String, String> {
+        let found = match line.place {
+            Place::General | Place::SlackDm => {
+                let channel = if line.place == Place::General {
+                    GENERAL
+                } else {
+                    SLACK_DM
+                };
+                let belongs = |post: &SlackPost| slack_belongs(post, line.expected, message_id);
+                self.slack
+                    .wait_for_post(channel, belongs, wait)
+                    .await
+                    .map(|post| post.text)
+            }
+            Place::Group | Place::Private => {
+                let belongs = |post: &TelegramPost| telegram_belongs(post, message_id);
+                self.telegram
+                    .wait_for_post(telegram_chat(line.place), belongs, wait)
+                    .await
+                    .map(|post| post.text)
+            }
+        };
+        found.ok_or_else(|| {
+            let missing = format!(
+                "{} is missing in {}",
+                line.expected.describe(),
+                line.place.handle()
+            );
+            match self.stray(line.place, message_id) {
+                Some(stray) => format!("{missing}; instead, outside the thread: \"{stray}\""),
+                None => missing,
+            }
+        })
+    }
+
+    /// An answer of the bot behind a message that is in line instead of in its thread.
+    fn stray(&self, place: Place, message_id: &str) -> Option<String> {
+        if place != Place::General {
+            return None;
+        }
+        let is_stray = |post: &SlackPost| {
+            post.bot_id.is_some() && post.thread_ts.is_none() && post.ts.as_str() > message_id
+        };
+        self.slack
+            .posts(GENERAL)
+            .into_iter()
+            .find(is_stray)
+            .map(|post| post.text)
+    }
+
+    /// Whether the bot answered a message at all.
+    pub(super) fn has_answer_to(&self, place: Place, message_id: &str) -> bool {
+        match place {
+            Place::General | Place::SlackDm => {
+                let channel = if place == Place::General {
+                    GENERAL
+                } else {
+                    SLACK_DM
+                };
+                let posts = self.slack.posts(channel);
+                posts.iter().any(|post| {
+                    post.bot_id.is_some() && post.thread_ts.as_deref() == Some(message_id)
+                })
+            }
+            Place::Group | Place::Private => {
+                let posts = self.telegram.bot_posts(telegram_chat(place));
+                posts.iter().any(|post| telegram_belongs(post, message_id))
+            }
+        }
+    }
+
+    /// Stops the daemon and the platforms, and removes what they wrote.
+    pub(super) async fn strike(self) {
+        self.daemon.stop().await;
+        self.slack.stop().await;
+        self.telegram.stop().await;
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+fn telegram_chat(place: Place) -> i64 {
+    if place == Place::Private {
+        TelegramWorld::ANN
+    } else {
+        TelegramWorld::SUPERGROUP
+    }
+}
+
+fn slack_belongs(post: &SlackPost, expected: Expected, message_id: &str) -> bool {
+    let is_ours = post.bot_id.is_some() && post.ts.as_str() > message_id;
+    match expected {
+        Expected::InItsThread => is_ours && post.thread_ts.as_deref() == Some(message_id),
+        _ => is_ours && post.thread_ts.is_none(),
+    }
+}
+
+fn telegram_belongs(post: &TelegramPost, message_id: &str) -> bool {
+    post.by_bot && post.reply_to.is_some_and(|id| id.to_string() == message_id)
+}
+
+fn set_fault(fault: Fault, slack: &SlackServer, telegram: &TelegramServer) {
+    match fault {
+        Fault::DropAnswer => {
+            slack.faults().next(
+                "chat.postMessage",
+                SlackFault::Error("no_permission".to_owned()),
+            );
+        }
+        Fault::MuteTelegram => {
+            telegram
+                .faults()
+                .always("getUpdates", TelegramFault::Gateway { code: 502 });
+        }
+        Fault::WrongThread => {}
+    }
+}
+
+/// A directory of this demo only, removed at its end.
+fn private_directory() -> std::io::Result<PathBuf> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    let path =
+        std::env::temp_dir().join(format!("vocative-demo-{}", uuid::Uuid::new_v4().simple()));
+    std::fs::DirBuilder::new().mode(0o700).create(&path)?;
+    Ok(path)
+}
+
+fn environment(slack: &SlackServer, telegram: &TelegramServer) -> Environment {
+    let world = slack.world();
+    let token = telegram.token();
+    Environment::from_pairs([
+        ("DEMO_SLACK_APP_TOKEN", world.app_token.as_str()),
+        ("DEMO_SLACK_BOT_TOKEN", world.bot_token.as_str()),
+        ("DEMO_TELEGRAM_TOKEN", token.as_str()),
+    ])
+}
+
+fn config_text(
+    slack: &SlackServer,
+    telegram: &TelegramServer,
+    directory: &std::path::Path,
+    fault: Option<Fault>,
+) -> String {
+    format!(
+        r#"
+[daemon]
+data_dir = "{directory}"
+runtime_dir = "{directory}"
+
+[agents.vocative]
+display_name = "Vocative"
+instructions = "You are {{{{agent}}}}, a helpful colleague in {{{{chat}}}}. Today is {{{{date}}}}."
+
+[channels.slack.acme]
+app_token = "env:DEMO_SLACK_APP_TOKEN"
+bot_token = "env:DEMO_SLACK_BOT_TOKEN"
+api_url = "{slack}"
+thread_replies = {thread_replies}
+
+[channels.telegram.team]
+token = "env:DEMO_TELEGRAM_TOKEN"
+api_url = "{telegram}"
+allow_chats = ["{group}"]
+allow_people = ["{ann}", "{bob}"]
+"#,
+        directory = directory.display(),
+        slack = slack.api_url(),
+        telegram = telegram.api_url(),
+        thread_replies = fault != Some(Fault::WrongThread),
+        group = TelegramWorld::SUPERGROUP,
+        ann = TelegramWorld::ANN,
+        bob = TelegramWorld::BOB,
+    )
+}

@@ -1,0 +1,481 @@
+//! Everything together: opens the store, starts the workers and channels, and stops them in order.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+use vocative_channels::channel::{Channel, Intake};
+use vocative_channels::identity::Identity;
+
+use crate::admin::health::Health;
+use crate::admin::operations::{Operations, Reload, Running};
+use crate::admin::socket;
+use crate::agent::registry::Registry;
+use crate::agent::worker::{Cancels, Worker as AgentWorker};
+use crate::capture::inbound::{CaptureCounters, ChannelIntake, Counter, Keeping, Wake};
+use crate::config::{Config, Secrets};
+use crate::daemon::names;
+use crate::daemon::supervise::{Bind, supervise};
+use crate::daemon::system::{self, Pulse};
+use crate::daemon::wiring::{self, WiringError};
+use crate::delivery::rooms::{Room, Rooms};
+use crate::delivery::worker::{Clock, Worker as DeliveryWorker};
+use crate::domain::ids::OwnerId;
+use crate::domain::turn::TokenCount;
+use crate::prompt::{ClassEstimate, TokenCounter as _};
+use crate::store::contract::AccountBinding;
+use crate::store::{Store, StoreError, StoreOptions};
+
+/// The database's name in the data directory.
+pub const DATABASE_NAME: &str = "vocative.db";
+
+/// How often old triggers are reported and raw envelopes expired.
+const HOUSEKEEPING: Duration = Duration::from_secs(30);
+
+/// Why the daemon could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The store.
+    #[error("the store can't be opened")]
+    Store(#[from] StoreError),
+    /// The configuration can't be put to work.
+    #[error("the configuration can't be put to work")]
+    Wiring(#[from] WiringError),
+    /// A directory or socket.
+    #[error("{what} {path}", path = path.display())]
+    Path {
+        /// What can't be done.
+        what: &'static str,
+        /// With which path.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: std::io::Error,
+    },
+}
+
+/// Reads the configuration again; errors in words.
+pub type ReadConfig = Arc<dyn Fn() -> Result<(Config, Secrets), String> + Send + Sync>;
+
+/// A running daemon.
+pub struct Daemon {
+    operations: Operations,
+    shared: Arc<Shared>,
+    /// Stops intake and the taking of new work.
+    stop: CancellationToken,
+    /// Ends draining.
+    drain_until: CancellationToken,
+    /// Stops everything else.
+    rest: CancellationToken,
+    channels: Vec<JoinHandle<()>>,
+    agents: JoinHandle<()>,
+    delivery: JoinHandle<()>,
+    drain_deadline: Duration,
+    socket_path: PathBuf,
+}
+
+/// What channels and reloads share.
+struct Shared {
+    store: Store,
+    rooms: Rooms,
+    registry: Registry,
+    wake: Wake,
+    counters: Arc<CaptureCounters>,
+    config: RwLock<Arc<Config>>,
+    intakes: Mutex<BTreeMap<String, (Arc<ChannelIntake>, Identity)>>,
+    clock: Clock,
+}
+
+/// The wall clock, in milliseconds since the Unix epoch.
+#[must_use]
+pub fn wall_clock() -> Clock {
+    Arc::new(|| chrono::Utc::now().timestamp_millis())
+}
+
+impl Daemon {
+    /// Starts. Does not wait for any platform.
+    ///
+    /// # Errors
+    /// [`StartError`] if the store, a directory, the socket or a client can't be set up.
+    pub async fn start(
+        config: Config,
+        secrets: &Secrets,
+        read_config: ReadConfig,
+    ) -> Result<Self, StartError> {
+        let clock = wall_clock();
+        let store = open_store(&config, &clock)?;
+        let registry = Registry::default();
+        registry.replace(wiring::agents(&config, Some(secrets))?);
+        let shared = Arc::new(Shared {
+            store: store.clone(),
+            rooms: Rooms::default(),
+            registry,
+            wake: Wake::default(),
+            counters: Arc::default(),
+            config: RwLock::new(Arc::new(config.clone())),
+            intakes: Mutex::default(),
+            clock: Arc::clone(&clock),
+        });
+        let (stop, drain_until, rest) = (
+            CancellationToken::new(),
+            CancellationToken::new(),
+            CancellationToken::new(),
+        );
+        let health = Health::new(Arc::clone(&clock));
+        let cancels = Cancels::default();
+        let owner = OwnerId::generate();
+
+        let channels = start_channels(&config, secrets, &shared, &health, &stop)?;
+        let pulse = Pulse::default();
+        let agents = tokio::spawn(
+            agent_worker(&shared, &config, owner, cancels.clone())
+                .run(stop.clone(), drain_until.clone()),
+        );
+        let delivery =
+            tokio::spawn(delivery_worker(&shared, owner).run(stop.clone(), drain_until.clone()));
+        let running = Running {
+            health,
+            counters: Arc::clone(&shared.counters),
+            started_at_ms: (clock)(),
+            cancels,
+            wake: shared.wake.clone(),
+            reload: reload_with(Arc::clone(&shared), read_config),
+        };
+        let operations = Operations {
+            store: store.clone(),
+            registry: shared.registry.clone(),
+            rooms: shared.rooms.clone(),
+            clock: Arc::clone(&clock),
+            running: Some(running),
+        };
+        let socket_path = open_socket(&config, &operations, &rest).await?;
+        start_rest(&shared, &config, pulse, &rest);
+        Ok(Self {
+            operations,
+            shared,
+            stop,
+            drain_until,
+            rest,
+            channels,
+            agents,
+            delivery,
+            drain_deadline: Duration::from_millis(config.daemon.drain_deadline_ms),
+            socket_path,
+        })
+    }
+
+    /// What operators can ask.
+    #[must_use]
+    pub fn operations(&self) -> &Operations {
+        &self.operations
+    }
+
+    /// Reads agents, aliases and access again.
+    ///
+    /// # Errors
+    /// What is wrong, in words; nothing has changed then.
+    pub async fn reload(&self) -> Result<String, String> {
+        match &self.operations.running {
+            Some(running) => (running.reload)().await,
+            None => Err("the daemon is not running".to_owned()),
+        }
+    }
+
+    /// Stops in order: intake first, then claimed runs end or are given back, then the outbox
+    /// drains; all within the deadline. Nothing committed is lost whatever happens.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        let deadline = self.drain_until.clone();
+        let limit = self.drain_deadline;
+        let timer = tokio::spawn(async move {
+            tokio::time::sleep(limit).await;
+            deadline.cancel();
+        });
+        let channels = futures_util::future::join_all(self.channels);
+        if tokio::time::timeout(limit, channels).await.is_err() {
+            warn!("a channel did not stop in time; what it held is sent again by the platform");
+        }
+        if let Err(cause) = self.agents.await {
+            error!(error = %cause, "the agent worker ended badly");
+        }
+        if let Err(cause) = self.delivery.await {
+            error!(error = %cause, "the delivery worker ended badly");
+        }
+        timer.abort();
+        self.rest.cancel();
+        if let Err(cause) = self.shared.store.close().await {
+            error!(error = %cause, "the store did not close cleanly; the next start recovers it");
+        }
+        let _ = std::fs::remove_file(&self.socket_path);
+    }
+}
+
+fn open_store(config: &Config, clock: &Clock) -> Result<Store, StartError> {
+    make_directory(&config.daemon.data_dir)?;
+    let options = StoreOptions {
+        path: Some(config.daemon.data_dir.join(DATABASE_NAME)),
+        readers: config.store.readers,
+        page_cache_kib: config.store.page_cache_kib,
+    };
+    let (store, report) = Store::open(&options, (clock)())?;
+    for sentence in &report.migrations {
+        info!("{sentence}");
+    }
+    if report.leases_taken_back > 0 {
+        info!(
+            count = report.leases_taken_back,
+            "work that a predecessor held was taken over"
+        );
+    }
+    Ok(store)
+}
+
+fn make_directory(path: &std::path::Path) -> Result<(), StartError> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder.create(path).map_err(|cause| StartError::Path {
+        what: "can't make the directory",
+        path: path.to_owned(),
+        cause,
+    })
+}
+
+fn start_channels(
+    config: &Config,
+    secrets: &Secrets,
+    shared: &Arc<Shared>,
+    health: &Health,
+    stop: &CancellationToken,
+) -> Result<Vec<JoinHandle<()>>, StartError> {
+    let mut tasks = Vec::new();
+    for settings in config.channels.values() {
+        let channel = wiring::channel(settings, secrets)?;
+        let bind = bind_with(
+            Arc::clone(shared),
+            Arc::clone(&channel),
+            settings.name.clone(),
+        );
+        let health = health.of(&settings.name);
+        tasks.push(tokio::spawn(supervise(
+            settings.name.clone(),
+            channel,
+            bind,
+            health,
+            stop.clone(),
+        )));
+    }
+    Ok(tasks)
+}
+
+/// What happens once a channel knows who it is: bind the account, open its room, make its intake.
+fn bind_with(shared: Arc<Shared>, channel: Arc<dyn Channel>, name: String) -> Bind {
+    Arc::new(move |identity| {
+        let (shared, channel, name) = (Arc::clone(&shared), Arc::clone(&channel), name.clone());
+        Box::pin(async move {
+            let binding = AccountBinding {
+                channel: name.clone(),
+                platform: identity.platform,
+                account: identity.account.clone(),
+                name: identity.account_name.clone(),
+            };
+            let account = shared.store.bind_account(binding, (shared.clock)()).await?;
+            let config = shared.config();
+            let settings = config
+                .channels
+                .get(&name)
+                .ok_or_else(|| StoreError::NotFound {
+                    what: format!("channel {name} in the configuration"),
+                })?;
+            let room = Room {
+                channel: name.clone(),
+                outbound: channel.outbound(&identity),
+                identity: identity.clone(),
+                capabilities: channel.capabilities(),
+                delivery: wiring::delivery(&config, settings),
+            };
+            let policy = wiring::policy(&config, settings, account, identity.clone());
+            let keeping = Keeping {
+                keeps_revisions: config.store.keep_revisions,
+                keeps_raw: config.store.debug_raw_hours > 0,
+            };
+            let intake = Arc::new(ChannelIntake::new(
+                shared.store.clone(),
+                policy,
+                keeping,
+                counter(),
+                shared.wake.clone(),
+                Arc::clone(&shared.counters),
+            ));
+            shared
+                .intakes()
+                .insert(name, (Arc::clone(&intake), identity));
+            shared.rooms.set(account, room);
+            shared.wake.runs.notify_one();
+            shared.wake.posts.notify_one();
+            Ok(intake as Arc<dyn Intake>)
+        })
+    })
+}
+
+fn counter() -> Counter {
+    Arc::new(|text| TokenCount {
+        tokens: ClassEstimate.count(text),
+        counter: ClassEstimate.name().to_owned(),
+    })
+}
+
+fn agent_worker(
+    shared: &Arc<Shared>,
+    config: &Config,
+    owner: OwnerId,
+    cancels: Cancels,
+) -> AgentWorker {
+    let (store, rooms) = (shared.store.clone(), shared.rooms.clone());
+    AgentWorker {
+        store: shared.store.clone(),
+        rooms: shared.rooms.clone(),
+        registry: shared.registry.clone(),
+        owner,
+        wake: shared.wake.clone(),
+        clock: Arc::clone(&shared.clock),
+        learn_names: Arc::new(move |account| {
+            Box::pin(names::learn_names(store.clone(), rooms.clone(), account))
+        }),
+        max_parallel_runs: config.daemon.max_parallel_runs,
+        cancels,
+    }
+}
+
+fn delivery_worker(shared: &Arc<Shared>, owner: OwnerId) -> DeliveryWorker {
+    DeliveryWorker {
+        store: shared.store.clone(),
+        rooms: shared.rooms.clone(),
+        owner,
+        wake: shared.wake.clone(),
+        clock: Arc::clone(&shared.clock),
+    }
+}
+
+async fn open_socket(
+    config: &Config,
+    operations: &Operations,
+    rest: &CancellationToken,
+) -> Result<PathBuf, StartError> {
+    make_directory(&config.daemon.runtime_dir)?;
+    let path = config.daemon.runtime_dir.join(socket::SOCKET_NAME);
+    let listener = socket::bind(&path, config.daemon.socket_group.as_deref())
+        .await
+        .map_err(|cause| StartError::Path {
+            what: "can't open the socket",
+            path: path.clone(),
+            cause,
+        })?;
+    tokio::spawn(socket::serve(listener, operations.clone(), rest.clone()));
+    Ok(path)
+}
+
+/// Name look-ups, the watchdog, and housekeeping.
+fn start_rest(shared: &Arc<Shared>, config: &Config, pulse: Pulse, rest: &CancellationToken) {
+    let (store, rooms) = (shared.store.clone(), shared.rooms.clone());
+    tokio::spawn(names::keep_learning(store.clone(), rooms, rest.clone()));
+    let clock = Arc::clone(&shared.clock);
+    pulse.beat((clock)());
+    tokio::spawn(beat(pulse.clone(), Arc::clone(&clock), rest.clone()));
+    tokio::spawn(system::keep_watchdog(store, pulse, clock, rest.clone()));
+    let raw_kept_ms = i64::from(config.store.debug_raw_hours) * 3_600_000;
+    tokio::spawn(keep_house(Arc::clone(shared), raw_kept_ms, rest.clone()));
+}
+
+/// Beats while timers fire.
+async fn beat(pulse: Pulse, clock: Clock, cancel: CancellationToken) {
+    while !cancel.is_cancelled() {
+        pulse.beat((clock)());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+async fn keep_house(shared: Arc<Shared>, raw_kept_ms: i64, cancel: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(HOUSEKEEPING) => {}
+            () = cancel.cancelled() => return,
+        }
+        let intakes: Vec<_> = shared
+            .intakes()
+            .values()
+            .map(|(intake, _)| Arc::clone(intake))
+            .collect();
+        for intake in intakes {
+            intake.report_old_triggers();
+        }
+        let older_than_ms = (shared.clock)() - raw_kept_ms;
+        if let Err(cause) = shared.store.expire_raw(older_than_ms).await {
+            warn!(error = %cause, "raw envelopes could not be expired; trying again");
+        }
+    }
+}
+
+impl Shared {
+    fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.config.read().expect("no holder of this lock panics"))
+    }
+
+    fn intakes(
+        &self,
+    ) -> std::sync::MutexGuard<'_, BTreeMap<String, (Arc<ChannelIntake>, Identity)>> {
+        self.intakes.lock().expect("no holder of this lock panics")
+    }
+
+    /// Puts the agents, aliases and access of another configuration in force. Channels are added or
+    /// removed only by a restart.
+    fn apply(&self, config: Config, secrets: &Secrets) -> Result<String, WiringError> {
+        let agents = wiring::agents(&config, Some(secrets))?;
+        let known = self.config();
+        let changed: Vec<&str> = config
+            .channels
+            .keys()
+            .chain(known.channels.keys())
+            .filter(|name| {
+                config.channels.contains_key(*name) != known.channels.contains_key(*name)
+            })
+            .map(String::as_str)
+            .collect();
+        let note = if changed.is_empty() {
+            String::new()
+        } else {
+            format!(
+                "; a restart is needed for channels that come or go: {}",
+                changed.join(", ")
+            )
+        };
+        for (name, (intake, identity)) in self.intakes().iter() {
+            if let Some(settings) = config.channels.get(name) {
+                let account = intake.policy().account;
+                intake.set_policy(wiring::policy(&config, settings, account, identity.clone()));
+            }
+        }
+        let summary = format!("{} agents are in force{note}", agents.len());
+        self.registry.replace(agents);
+        *self.config.write().expect("no holder of this lock panics") = Arc::new(config);
+        // Queued runs of agents that are gone are claimed, cancelled and told to the room.
+        self.wake.runs.notify_one();
+        Ok(summary)
+    }
+}
+
+fn reload_with(shared: Arc<Shared>, read_config: ReadConfig) -> Reload {
+    Arc::new(move || {
+        let (shared, read_config) = (Arc::clone(&shared), Arc::clone(&read_config));
+        Box::pin(async move {
+            let (config, secrets) = read_config()?;
+            shared
+                .apply(config, &secrets)
+                .map_err(|cause| cause.to_string())
+        })
+    })
+}

@@ -1,0 +1,116 @@
+//! Signals, and what systemd is told.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use sd_notify::NotifyState;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, error};
+
+use crate::delivery::worker::Clock;
+use crate::store::Store;
+
+/// The signals a daemon listens to.
+pub struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hang_up: Signal,
+}
+
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// TERM or INT: stop.
+    Stop,
+    /// HUP: read agents and aliases again.
+    Reload,
+}
+
+impl Signals {
+    /// Listens.
+    ///
+    /// # Errors
+    /// If the process can't register handlers.
+    pub fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// The next one.
+    pub async fn next(&mut self) -> Asked {
+        tokio::select! {
+            _ = self.terminate.recv() => Asked::Stop,
+            _ = self.interrupt.recv() => Asked::Stop,
+            _ = self.hang_up.recv() => Asked::Reload,
+        }
+    }
+}
+
+/// Tells systemd that the daemon serves. Does nothing outside systemd.
+pub fn tell_ready() {
+    tell(&[NotifyState::Ready]);
+}
+
+/// Tells systemd that the daemon reads its configuration again; `tell_ready` ends it.
+pub fn tell_reloading() {
+    match NotifyState::monotonic_usec_now() {
+        Ok(now) => tell(&[NotifyState::Reloading, now]),
+        Err(cause) => debug!(error = %cause, "no monotonic clock for systemd"),
+    }
+}
+
+/// Tells systemd that the daemon stops.
+pub fn tell_stopping() {
+    tell(&[NotifyState::Stopping]);
+}
+
+fn tell(states: &[NotifyState<'_>]) {
+    if let Err(cause) = sd_notify::notify(states) {
+        debug!(error = %cause, "systemd was not told");
+    }
+}
+
+/// Signs of life of the daemon's own workers, for the watchdog.
+#[derive(Clone, Default)]
+pub struct Pulse {
+    last_ms: Arc<AtomicI64>,
+}
+
+impl Pulse {
+    /// A worker went round its loop.
+    pub fn beat(&self, now_ms: i64) {
+        self.last_ms.store(now_ms, Ordering::Relaxed);
+    }
+}
+
+/// Pets the systemd watchdog while our own parts make progress: the runtime runs this task, timers
+/// fire, the writer commits. Never tied to a remote side.
+pub async fn keep_watchdog(store: Store, pulse: Pulse, clock: Clock, cancel: CancellationToken) {
+    let Some(limit) = sd_notify::watchdog_enabled() else {
+        return;
+    };
+    let every = (limit / 3).max(Duration::from_millis(100));
+    let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+    loop {
+        let writer_lag_ms = store.writer_lag_ms();
+        let silent_ms = (clock)().saturating_sub(pulse.last_ms.load(Ordering::Relaxed));
+        let is_alive = writer_lag_ms < limit_ms && u64::try_from(silent_ms).unwrap_or(0) < limit_ms;
+        if is_alive {
+            tell(&[NotifyState::Watchdog]);
+        } else {
+            error!(
+                writer_lag_ms,
+                silent_ms, "the daemon makes no progress; systemd will restart it"
+            );
+        }
+        tokio::select! {
+            () = tokio::time::sleep(every) => {}
+            () = cancel.cancelled() => return,
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Turns the configuration into channels, agents and policies. The only place that names platforms.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use vocative_channels::channel::Channel;
+use vocative_channels::error::ChannelError;
+use vocative_channels::identity::Identity;
+use vocative_channels::slack::{SlackChannel, SlackSettings};
+use vocative_channels::telegram::{TelegramChannel, TelegramSettings};
+
+use crate::agent::registry::AgentSpec;
+use crate::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
+use crate::config::{self, Config, PlatformSettings, Secrets};
+use crate::delivery::after::DeliveryPolicy;
+use crate::domain::ids::{AccountId, AgentName};
+use crate::llm::{self, Model};
+
+/// Why the configuration can't be put to work.
+#[derive(Debug, thiserror::Error)]
+pub enum WiringError {
+    /// A channel's client can't be made.
+    #[error("channel {channel} can't be set up")]
+    Channel {
+        /// The channel.
+        channel: String,
+        /// Why.
+        #[source]
+        cause: ChannelError,
+    },
+    /// The client that models are asked with can't be made.
+    #[error("no HTTP client for models")]
+    ModelClient {
+        /// Why.
+        #[source]
+        cause: reqwest::Error,
+    },
+    /// A model can't be set up.
+    #[error("model {model} can't be set up")]
+    Model {
+        /// The model.
+        model: String,
+        /// Why.
+        #[source]
+        cause: llm::BuildError,
+    },
+}
+
+/// The adapter of a configured channel.
+///
+/// # Errors
+/// [`WiringError::Channel`] if its HTTP client can't be made.
+pub fn channel(
+    settings: &config::Channel,
+    secrets: &Secrets,
+) -> Result<Arc<dyn Channel>, WiringError> {
+    let failed = |cause| WiringError::Channel {
+        channel: settings.name.clone(),
+        cause,
+    };
+    match &settings.platform {
+        PlatformSettings::Slack(slack) => {
+            let app_token = secrets.get(&slack.app_token).clone();
+            let bot_token = secrets.get(&slack.bot_token).clone();
+            let slack = SlackSettings {
+                api_url: slack.api_url.clone(),
+                sockets: slack.sockets,
+                ..SlackSettings::new(&settings.name, app_token, bot_token)
+            };
+            Ok(Arc::new(SlackChannel::new(slack).map_err(failed)?))
+        }
+        PlatformSettings::Telegram(telegram) => {
+            let token = secrets.get(&telegram.token).clone();
+            let telegram = TelegramSettings {
+                api_url: telegram.api_url.clone(),
+                ..TelegramSettings::new(&settings.name, token)
+            };
+            Ok(Arc::new(TelegramChannel::new(telegram)))
+        }
+    }
+}
+
+/// The configured agents with their models. `secrets` is `None` where no model will be asked.
+///
+/// # Errors
+/// [`WiringError::Model`] if a model's client can't be made.
+pub fn agents(config: &Config, secrets: Option<&Secrets>) -> Result<Vec<AgentSpec>, WiringError> {
+    let http = model_client()?;
+    let mut models: BTreeMap<&str, Arc<dyn Model>> = BTreeMap::new();
+    for settings in config.models.values() {
+        models.insert(&settings.name, model(settings, secrets, &http)?);
+    }
+    let prefixes: BTreeMap<String, config::ReplyPrefix> = config
+        .channels
+        .values()
+        .map(|channel| (channel.name.clone(), channel.reply_prefix))
+        .collect();
+    let spec = |agent: &config::Agent| {
+        let settings = config.model_of(agent);
+        AgentSpec {
+            name: agent.name.clone(),
+            display_name: agent.display_name.clone(),
+            instructions: agent.instructions.clone(),
+            options: agent.prompt.clone(),
+            model: Arc::clone(&models[settings.name.as_str()]),
+            context_limit: settings.context_limit.map(|limit| limit as usize),
+            answer_reserve: settings.max_output_tokens as usize,
+            run_deadline_ms: agent.run_deadline_ms,
+            max_attempts: agent.max_attempts,
+            reply_prefix: prefixes.clone(),
+        }
+    };
+    Ok(config.agents.values().map(spec).collect())
+}
+
+fn model(
+    settings: &config::Model,
+    secrets: Option<&Secrets>,
+    http: &reqwest::Client,
+) -> Result<Arc<dyn Model>, WiringError> {
+    // Without secrets nothing is asked: a model that needs none stands in.
+    let provider = secrets.map_or(llm::Provider::Offline, |_| {
+        llm::Provider::from_name(settings.provider.name())
+    });
+    let key = settings
+        .api_key
+        .as_ref()
+        .zip(secrets)
+        .map(|(key, secrets)| secrets.get(key).clone());
+    let settings_of_model = llm::ModelSettings {
+        provider,
+        model: settings.model.clone(),
+        base_url: settings.base_url.clone(),
+        api_key: key,
+        timeout_ms: settings.timeout_ms,
+        max_output_tokens: settings.max_output_tokens,
+        temperature: settings.temperature,
+        context_limit: settings.context_limit.map(|limit| limit as usize),
+        retries: settings.retries,
+    };
+    llm::build(&settings_of_model, http.clone()).map_err(|cause| WiringError::Model {
+        model: settings.name.clone(),
+        cause,
+    })
+}
+
+/// The client that models are asked with. Time-outs are the model's own; nothing is retried below.
+fn model_client() -> Result<reqwest::Client, WiringError> {
+    reqwest::Client::builder()
+        .connect_timeout(Duration::from_secs(10))
+        .retry(reqwest::retry::never())
+        .redirect(reqwest::redirect::Policy::none())
+        .user_agent(concat!("vocative/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .map_err(|cause| WiringError::ModelClient {
+            cause: cause.without_url(),
+        })
+}
+
+/// The policy of a channel that knows who it is.
+#[must_use]
+pub fn policy(
+    config: &Config,
+    channel: &config::Channel,
+    account: AccountId,
+    identity: Identity,
+) -> ChannelPolicy {
+    let serving = config.agents_for_channel(channel);
+    let default_agent = default_agent(channel, &serving);
+    let agents = serving
+        .iter()
+        .map(|agent| agent_policy(agent, agent.name == default_agent, &identity))
+        .collect();
+    let access = &channel.access;
+    ChannelPolicy {
+        channel: channel.name.clone(),
+        account,
+        identity,
+        agents,
+        default_agent,
+        allow_chats: AllowList::new(access.allow_chats.clone()),
+        allow_people: AllowList::new(access.allow_people.clone()),
+        admins: access.admins.clone(),
+        serves_strangers: access.serves_strangers,
+        allow_bots: AllowList::new(access.allow_bots.clone()),
+        thread_policy: channel.thread_policy,
+        answers_in_threads: channel.answers_in_threads,
+        commands: channel.commands.clone(),
+        limits: Limits {
+            runs_per_hour_person: channel.limits.max_runs_per_hour_person,
+            runs_per_hour_chat: channel.limits.max_runs_per_hour_chat,
+            tokens_per_day: channel.limits.tokens_per_day,
+            max_trigger_age_ms: millis(channel.max_trigger_age_ms),
+            album_wait_ms: millis(config.capture.album_wait_ms),
+            inbound_text_max_bytes: config.capture.inbound_text_max_bytes,
+        },
+    }
+}
+
+/// The configured default, else the first agent that serves the channel.
+fn default_agent(channel: &config::Channel, serving: &[&config::Agent]) -> AgentName {
+    channel
+        .default_agent
+        .clone()
+        .or_else(|| serving.first().map(|agent| agent.name.clone()))
+        .expect("a checked channel is served by an agent")
+}
+
+/// Platform identities learnt at start join the default agent's configured names.
+fn agent_policy(agent: &config::Agent, is_default: bool, identity: &Identity) -> AgentPolicy {
+    let mut aliases: Vec<String> = agent.names().into_iter().map(str::to_owned).collect();
+    if is_default {
+        aliases.push(identity.display_name.clone());
+        aliases.extend(identity.username.clone());
+    }
+    AgentPolicy {
+        name: agent.name.clone(),
+        display_name: agent.display_name.clone(),
+        aliases,
+    }
+}
+
+/// How delivery treats the posts of a channel.
+#[must_use]
+pub fn delivery(config: &Config, channel: &config::Channel) -> DeliveryPolicy {
+    DeliveryPolicy {
+        on_unknown: channel.on_unknown,
+        look_first_ms: millis(config.delivery.first_look_ms),
+        visibility_delay_ms: millis(config.delivery.visibility_delay_ms),
+        max_parts: config.delivery.max_parts,
+        ..DeliveryPolicy::default()
+    }
+}
+
+fn millis(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX / 4)
+}

@@ -1,0 +1,218 @@
+//! The status as OpenMetrics text.
+
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode as encode_text;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use crate::admin::view::StatusView;
+
+/// The content type of OpenMetrics text.
+pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByChannel {
+    channel: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByState {
+    state: &'static str,
+}
+
+type ChannelGauge = Family<ByChannel, Gauge>;
+
+/// Encodes a status. Ages that do not apply are left out.
+pub(super) fn encode(view: &StatusView) -> Result<String, std::fmt::Error> {
+    let mut registry = Registry::with_prefix("vocative");
+    add_channels(&mut registry, view);
+    add_work(&mut registry, view);
+    add_intake(&mut registry, view);
+    let mut text = String::new();
+    encode_text(&mut text, &registry)?;
+    Ok(text)
+}
+
+fn add_channels(registry: &mut Registry, view: &StatusView) {
+    let mut add = |name: &str, help: &str| {
+        let family = ChannelGauge::default();
+        registry.register(name, help, family.clone());
+        family
+    };
+    let connected = add(
+        "channel_connected",
+        "1 while the channel hears its platform",
+    );
+    let heard = add(
+        "channel_last_heard_timestamp_ms",
+        "When anything was last heard",
+    );
+    let captured = add(
+        "channel_last_captured_timestamp_ms",
+        "When a message was last captured",
+    );
+    let lag = add(
+        "channel_ack_lag_ms",
+        "From received to acknowledged, for the last event",
+    );
+    let malformed = add(
+        "channel_malformed",
+        "Frames or updates that could not be read",
+    );
+    let restarts = add("channel_restarts", "Starts after a failure");
+    let tokens = add(
+        "channel_tokens_today",
+        "Tokens used since the start of the UTC day",
+    );
+    for channel in &view.channels {
+        let label = ByChannel {
+            channel: channel.name.clone(),
+        };
+        connected
+            .get_or_create(&label)
+            .set(i64::from(channel.state == "connected"));
+        if let Some(at_ms) = channel.last_heard_ms {
+            heard.get_or_create(&label).set(at_ms);
+        }
+        if let Some(at_ms) = channel.last_captured_ms {
+            captured.get_or_create(&label).set(at_ms);
+        }
+        lag.get_or_create(&label).set(signed(channel.lag_ms));
+        malformed
+            .get_or_create(&label)
+            .set(signed(channel.malformed));
+        restarts.get_or_create(&label).set(signed(channel.restarts));
+        tokens
+            .get_or_create(&label)
+            .set(signed(channel.tokens_today));
+    }
+}
+
+fn add_work(registry: &mut Registry, view: &StatusView) {
+    let runs: Family<ByState, Gauge> = Family::default();
+    registry.register(
+        "runs",
+        "Runs that are not finished, and those given up",
+        runs.clone(),
+    );
+    let posts: Family<ByState, Gauge> = Family::default();
+    registry.register(
+        "posts",
+        "Posts that are not on their platform",
+        posts.clone(),
+    );
+    let counts = [
+        (&runs, "queued", view.runs.queued),
+        (&runs, "leased", view.runs.leased),
+        (&runs, "dead", view.runs.dead),
+        (&posts, "pending", view.posts.pending),
+        (&posts, "unknown", view.posts.unknown),
+        (&posts, "held", view.posts.held),
+        (&posts, "dead", view.posts.dead),
+    ];
+    for (family, state, count) in counts {
+        family.get_or_create(&ByState { state }).set(signed(count));
+    }
+    let mut add = |name: &str, help: &str, value: Option<i64>| {
+        if let Some(value) = value {
+            let gauge: Gauge = Gauge::default();
+            gauge.set(value);
+            registry.register(name, help, gauge);
+        }
+    };
+    add(
+        "oldest_waiting_run_ms",
+        "Age of the oldest waiting run",
+        view.runs.oldest_waiting_ms,
+    );
+    add(
+        "oldest_waiting_post_ms",
+        "Age of the oldest waiting post",
+        view.posts.oldest_waiting_ms,
+    );
+    add(
+        "turns",
+        "Turns in the store",
+        Some(signed(view.store.turns)),
+    );
+    add(
+        "store_bytes",
+        "Bytes of the database",
+        Some(signed(view.store.bytes)),
+    );
+    add(
+        "raw_stubs",
+        "Events that did not translate",
+        Some(signed(view.store.raw_stubs)),
+    );
+    add(
+        "needs_person",
+        "Findings that need a person",
+        i64::try_from(view.needs_person.len()).ok(),
+    );
+}
+
+fn add_intake(registry: &mut Registry, view: &StatusView) {
+    let intake = &view.intake;
+    let counts = [
+        ("captured", "New turns", intake.captured),
+        ("duplicates", "Messages that were known", intake.duplicates),
+        ("runs_queued", "Runs queued", intake.runs_queued),
+        (
+            "not_admitted",
+            "Messages outside access",
+            intake.not_admitted,
+        ),
+        ("too_old", "Triggers too old to answer", intake.too_old),
+        ("limited", "Triggers over a limit", intake.limited),
+        ("untranslated", "Events kept raw", intake.untranslated),
+        ("ignored", "Events without room content", intake.ignored),
+        (
+            "refused",
+            "Envelopes that could not be stored",
+            intake.refused,
+        ),
+    ];
+    for (name, help, count) in counts {
+        let counter: Counter<u64, AtomicU64> = Counter::default();
+        counter.inc_by(count);
+        registry.register(format!("intake_{name}"), help, counter);
+    }
+}
+
+fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admin::view::ChannelView;
+
+    #[test]
+    fn the_status_becomes_openmetrics() {
+        let mut view = StatusView::default();
+        view.channels.push(ChannelView {
+            name: "acme".into(),
+            state: "connected".into(),
+            last_heard_ms: Some(7),
+            ..ChannelView::default()
+        });
+        view.runs.queued = 3;
+        view.intake.captured = 12;
+        let text = encode(&view).unwrap();
+        for line in [
+            "vocative_channel_connected{channel=\"acme\"} 1",
+            "vocative_channel_last_heard_timestamp_ms{channel=\"acme\"} 7",
+            "vocative_runs{state=\"queued\"} 3",
+            "vocative_intake_captured_total 12",
+        ] {
+            assert!(text.contains(line), "{line} is missing in\n{text}");
+        }
+        assert!(!text.contains("oldest_waiting_run_ms"), "{text}");
+    }
+}

@@ -1,0 +1,155 @@
+//! The fence: which room may use which. Reads the `use` lines and paths of the source.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A module uses only those before it. Source: DESIGN §3; `delivery` stands before `agent` because
+/// an agent asks delivery's table of rooms who can be answered.
+const LAYERS: [&str; 12] = [
+    "domain", "config", "store", "capture", "prompt", "llm", "delivery", "agent", "admin", "http",
+    "daemon", "cli",
+];
+
+/// A word, and the only places where it may stand.
+const FENCES: [(&str, &[&str]); 3] = [
+    ("rusqlite", &["src/store"]),
+    ("tokio_tungstenite", &["channels/src/slack"]),
+    ("genai::", &["src/llm/provider"]),
+];
+
+/// Rooms that may name a platform.
+const NAMES_PLATFORMS: [&str; 4] = [
+    "src/daemon/wiring.rs",
+    "src/cli",
+    "src/config",
+    "src/prompt/transcript.rs",
+];
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// All Rust files below a folder: path relative to the root, and text without comments and tests.
+fn sources(folder: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") && !is_test(&path)
+            {
+                let name = path.strip_prefix(root()).unwrap().display().to_string();
+                found.push((name, code_of(&path)));
+            }
+        }
+    }
+    assert!(!found.is_empty(), "{folder} has no source");
+    found
+}
+
+fn is_test(path: &Path) -> bool {
+    let name = path
+        .file_stem()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    ["testing", "tests", "test_support"].contains(&name)
+        || path.components().any(|part| part.as_os_str() == "tests")
+}
+
+/// The text up to the tests, without comment lines.
+fn code_of(path: &Path) -> String {
+    let text = fs::read_to_string(path).unwrap();
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let lines = code
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn layer_of(file: &str) -> Option<usize> {
+    let rest = file.strip_prefix("src/")?;
+    let room = rest.split(['/', '.']).next()?;
+    LAYERS.iter().position(|layer| *layer == room)
+}
+
+#[test]
+fn a_room_uses_only_rooms_before_it() {
+    let mut wrong = Vec::new();
+    for (file, code) in sources("src") {
+        let Some(own) = layer_of(&file) else { continue };
+        for layer in &LAYERS[own + 1..] {
+            if code.contains(&format!("crate::{layer}::")) {
+                wrong.push(format!(
+                    "{file} uses {layer}, which comes after {}",
+                    LAYERS[own]
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_room_is_in_the_order() {
+    let unknown: Vec<String> = sources("src")
+        .into_iter()
+        .map(|(file, _)| file)
+        .filter(|file| layer_of(file).is_none() && file != "src/lib.rs" && file != "src/main.rs")
+        .collect();
+    assert!(
+        unknown.is_empty(),
+        "rooms without a place in the order: {unknown:?}"
+    );
+}
+
+#[test]
+fn libraries_stay_in_their_rooms() {
+    let mut wrong = Vec::new();
+    for (file, code) in sources("src").into_iter().chain(sources("channels/src")) {
+        for (word, places) in FENCES {
+            if code.contains(word) && !places.iter().any(|place| file.starts_with(place)) {
+                wrong.push(format!("{file} names {word}; it belongs in {places:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn nothing_outside_channels_decides_by_platform() {
+    let mut wrong = Vec::new();
+    for (file, code) in sources("src") {
+        let may = NAMES_PLATFORMS.iter().any(|place| file.starts_with(place));
+        if !may
+            && ["Platform::Slack", "Platform::Telegram"]
+                .iter()
+                .any(|word| code.contains(word))
+        {
+            wrong.push(file);
+        }
+    }
+    assert!(wrong.is_empty(), "platforms are named in {wrong:?}");
+}
+
+#[test]
+fn channels_know_no_store_no_model_and_no_agent() {
+    for (file, code) in sources("channels/src") {
+        for word in ["vocative::", "rusqlite", "genai", "vocative_sandbox"] {
+            assert!(!code.contains(word), "{file} names {word}");
+        }
+    }
+}
+
+#[test]
+fn the_sandbox_shares_no_code_with_the_adapters() {
+    for (file, code) in sources("sandbox/src") {
+        assert!(
+            !code.contains("vocative_channels"),
+            "{file} uses the adapters' crate"
+        );
+    }
+}
