@@ -17,7 +17,7 @@ use super::deliveries::Command;
 use super::events::Event;
 use super::faults::{EventFault, Fault};
 use super::post::UserPost;
-use super::server::{posts_of, slash_command};
+use super::server::{BlockAction, posts_of, press_button, slash_command};
 use super::socket;
 use super::state::{Core, Shared};
 use super::text::typed_to_wire;
@@ -33,6 +33,7 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
         .route("/control/delete", post(delete))
         .route("/control/react", post(react))
         .route("/control/command", post(command))
+        .route("/control/click", post(click))
         .route("/control/invite", post(invite))
         .route("/control/remove", post(remove))
         .route("/control/posts", get(posts))
@@ -101,6 +102,20 @@ async fn command(State(shared): Server, Json(body): Body) -> Answer {
     let command = text_of(&body, "command")?;
     let text = optional(&body, "text").unwrap_or_default();
     slash_command(&shared, [&channel, &user, &command, &text]).map_err(Refused)?;
+    Ok(done())
+}
+
+async fn click(State(shared): Server, Json(body): Body) -> Answer {
+    let (channel, message_ts) = item(&body)?;
+    let action = BlockAction {
+        channel,
+        user: text_of(&body, "user")?,
+        message_ts,
+        block_id: optional(&body, "block_id").unwrap_or_default(),
+        action_id: text_of(&body, "action_id")?,
+        value: optional(&body, "value").unwrap_or_default(),
+    };
+    press_button(&shared, &action).map_err(Refused)?;
     Ok(done())
 }
 
@@ -241,6 +256,7 @@ async fn state(State(shared): Server) -> Json<Value> {
             "scopes": core.world.scopes, "channels": channels,
             "users": core.world.users.iter().map(|user| &user.id).collect::<Vec<_>>(),
             "open_sockets": deliveries.open_sockets(), "unacked": deliveries.unacked(),
+            "waiting": deliveries.waiting(),
             "acked": deliveries.acked(), "lost": deliveries.lost(),
             "violations": deliveries.violations(), "statuses": core.statuses,
             "ephemerals": core.ephemerals,

@@ -388,6 +388,15 @@ impl Deliveries {
         self.pending.len()
     }
 
+    /// The same envelopes, oldest first, as JSON.
+    pub(super) fn waiting(&self) -> Vec<Value> {
+        let waiting = self.pending.values().map(|delivery| {
+            json!({"envelope_id": delivery.envelope_id, "kind": delivery.kind,
+                   "attempts": delivery.attempts, "payload": delivery.payload})
+        });
+        waiting.collect()
+    }
+
     pub(super) fn acked(&self) -> &[AckedEnvelope] {
         &self.acked
     }

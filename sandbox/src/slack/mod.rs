@@ -34,6 +34,7 @@
 //! | `POST /control/delete` | `{channel, ts}` | `{}` |
 //! | `POST /control/react` | `{channel, ts, user, reaction, remove?}` | `{}` |
 //! | `POST /control/command` | `{channel, user, command, text?}` | `{}` |
+//! | `POST /control/click` | `{channel, user, ts, action_id, block_id?, value?}`: a button of that message | `{}` |
 //! | `POST /control/invite`, `/control/remove` | `{channel, user}`: the bot comes or goes | `{}` |
 //! | `GET /control/posts` | `?channel=` | `{posts: […]}`, oldest first |
 //! | `POST /control/fault` | `{method, kind, …}`, see below | `{}` |

@@ -250,14 +250,7 @@ impl SlackServer {
 
     /// Clicks a button.
     pub fn block_action(&self, action: &BlockAction) {
-        let clicked = self.shared.change(|core| {
-            let payload = block_action_payload(core, action)?;
-            let plan = self.shared.faults.knobs().retry;
-            let kind = EnvelopeKind::Interactive;
-            core.deliveries.submit(kind, payload, None, &plan);
-            Ok::<(), String>(())
-        });
-        clicked.expect("the click fits this world");
+        press_button(&self.shared, action).expect("the click fits this world");
     }
 
     /// Sends an inner event object as it is, whatever the subscriptions.
@@ -479,6 +472,17 @@ pub(super) fn slash_command(shared: &Shared, words: [&str; 4]) -> Result<(), Str
             "response_url": response_url, "trigger_id": trigger_id(),
         });
         let kind = EnvelopeKind::SlashCommands;
+        core.deliveries.submit(kind, payload, None, &plan);
+        Ok(())
+    })
+}
+
+/// Sends what a click on a button sends.
+pub(super) fn press_button(shared: &Shared, action: &BlockAction) -> Result<(), String> {
+    let plan = shared.faults.knobs().retry;
+    shared.change(|core| {
+        let payload = block_action_payload(core, action)?;
+        let kind = EnvelopeKind::Interactive;
         core.deliveries.submit(kind, payload, None, &plan);
         Ok(())
     })
