@@ -9,7 +9,7 @@ from telegram.constants import ChatAction, ParseMode
 from telegram.error import BadRequest, Forbidden, InvalidToken, RetryAfter
 from telegram.ext import ApplicationBuilder, MessageHandler, filters
 
-from people import WAIT_S, Control, addresses, expect, row
+from people import WAIT_S, Control, addresses, done, expect, row
 
 logging.basicConfig(level=logging.CRITICAL, stream=sys.stderr)
 
@@ -244,6 +244,7 @@ async def main():
                 row(name, error)
             else:
                 row(name)
+        done()
         await application.updater.stop()
         await application.stop()
     return 1 if failures else 0

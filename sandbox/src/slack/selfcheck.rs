@@ -358,7 +358,9 @@ pub async fn slack_refusals() -> Vec<Refusal> {
         let got = check.call(method, &form.replace("{ann}", &anns_ts)).await;
         refusals.push(judge(section, what, expected, got));
     }
-    for (section, what, args, expected) in content_rows() {
+    for (section, what, args, expected) in
+        content_rows().into_iter().chain(metadata_and_author_rows())
+    {
         let got = check.call("chat.postMessage", &form(&args)).await;
         refusals.push(judge(section, what, expected, got));
     }
@@ -382,13 +384,22 @@ fn judge(
 /// A post whose content is refused: section, what is tried, arguments, expected error.
 type ContentRow = (&'static str, &'static str, Value, &'static str);
 
-/// Posts whose content is refused.
+fn post(
+    section: &'static str,
+    what: &'static str,
+    mut args: Value,
+    expected: &'static str,
+) -> ContentRow {
+    args["channel"] = json!("C0GENERAL");
+    (section, what, args, expected)
+}
+
+fn long(chars: usize) -> String {
+    "x".repeat(chars)
+}
+
+/// Posts whose text, blocks or attachments are refused.
 fn content_rows() -> Vec<ContentRow> {
-    let post = |section, what, mut args: Value, expected| {
-        args["channel"] = json!("C0GENERAL");
-        (section, what, args, expected)
-    };
-    let long = |chars: usize| "x".repeat(chars);
     let dividers = Value::Array(vec![json!({"type": "divider"}); 51]);
     let attachments = Value::Array(vec![json!({"text": "x"}); 101]);
     let section = |chars: usize| json!([{"type": "section", "text": {"type": "mrkdwn", "text": long(chars)}}]);
@@ -442,6 +453,12 @@ fn content_rows() -> Vec<ContentRow> {
             json!({"attachments": attachments}),
             "too_many_attachments",
         ),
+    ]
+}
+
+/// Posts whose metadata or author is refused.
+fn metadata_and_author_rows() -> Vec<ContentRow> {
+    vec![
         post(
             "slack.md §6.6",
             "post metadata without a payload",
