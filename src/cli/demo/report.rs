@@ -92,7 +92,7 @@ async fn print_prompt(stage: &Stage, thread: &ConversationView) -> Result<(), Cl
     let Some(answer) = detail
         .turns
         .iter()
-        .find(|turn| turn.speaker_kind == "agent")
+        .rfind(|turn| turn.speaker_kind == "agent")
     else {
         return Ok(());
     };

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::stage::Stage;
+use super::transcript;
 
 /// How long an answer may take.
 const ANSWER_WAIT: Duration = Duration::from_secs(8);
@@ -95,6 +96,8 @@ pub(super) struct Line {
     pub(super) text: &'static str,
     /// What must come back.
     pub(super) expected: Expected,
+    /// Said in the thread of an earlier line of the scene, by its number.
+    pub(super) in_thread_of: Option<usize>,
 }
 
 /// What came back for a line.
@@ -118,6 +121,11 @@ pub(super) fn scene() -> Vec<Line> {
         person,
         text,
         expected,
+        in_thread_of: None,
+    };
+    let follow_up = |question, line| Line {
+        in_thread_of: Some(question),
+        ..line
     };
     vec![
         line(
@@ -132,6 +140,15 @@ pub(super) fn scene() -> Vec<Line> {
             Person::Bob,
             "@vocative when is the deploy?",
             InItsThread,
+        ),
+        follow_up(
+            2,
+            line(
+                Place::General,
+                Person::Ann,
+                "and what did Bob ask before that?",
+                InItsThread,
+            ),
         ),
         line(
             Place::SlackDm,
@@ -160,12 +177,30 @@ pub(super) fn scene() -> Vec<Line> {
 pub(super) async fn play(scene: &[Line], stage: &Stage) -> Vec<Outcome> {
     let mut outcomes = Vec::with_capacity(scene.len());
     for line in scene {
-        let message_id = stage.say(line.place, line.person, line.text);
+        let root = line
+            .in_thread_of
+            .and_then(|n| outcomes.get(n))
+            .map(|root: &Outcome| root.message_id.clone());
+        let message_id = match &root {
+            Some(root) => stage.say_in_thread(line.person, root, line.text),
+            None => stage.say(line.place, line.person, line.text),
+        };
         let (problem, answer) = if line.expected == Expected::Nothing {
             (None, None)
         } else {
-            match stage.wait_for_answer(line, &message_id, ANSWER_WAIT).await {
-                Ok(answer) => (None, Some(answer)),
+            match stage
+                .wait_for_answer(
+                    line,
+                    root.as_ref().unwrap_or(&message_id),
+                    &message_id,
+                    ANSWER_WAIT,
+                )
+                .await
+            {
+                Ok(answer) => {
+                    transcript::settle(stage).await;
+                    (None, Some(answer))
+                }
                 Err(problem) => (Some(problem), None),
             }
         };

@@ -93,13 +93,25 @@ impl Stage {
         }
     }
 
-    /// Waits for the bot's answer to a line where it belongs.
+    /// Somebody types a line into a thread of the Slack channel; returns its platform message id.
+    pub(super) fn say_in_thread(&self, person: Person, root: &str, text: &str) -> String {
+        let user = if person == Person::Ann {
+            "U0ANN"
+        } else {
+            "U0BOB"
+        };
+        self.slack.say_in(GENERAL, user, root, text)
+    }
+
+    /// Waits for the bot's answer to a line where it belongs; `root` starts the thread that the
+    /// answer to a line in a channel belongs to.
     ///
     /// # Errors
     /// What is missing or where the answer went instead, in words.
     pub(super) async fn wait_for_answer(
         &self,
         line: &Line,
+        root: &str,
         message_id: &str,
         wait: Duration,
     ) -> Result<String, String> {
@@ -110,7 +122,8 @@ impl Stage {
                 } else {
                     SLACK_DM
                 };
-                let belongs = |post: &SlackPost| slack_belongs(post, line.expected, message_id);
+                let belongs =
+                    |post: &SlackPost| slack_belongs(post, line.expected, root, message_id);
                 self.slack
                     .wait_for_post(channel, belongs, wait)
                     .await
@@ -190,10 +203,10 @@ fn telegram_chat(place: Place) -> i64 {
     }
 }
 
-fn slack_belongs(post: &SlackPost, expected: Expected, message_id: &str) -> bool {
+fn slack_belongs(post: &SlackPost, expected: Expected, root: &str, message_id: &str) -> bool {
     let is_ours = post.bot_id.is_some() && post.ts.as_str() > message_id;
     match expected {
-        Expected::InItsThread => is_ours && post.thread_ts.as_deref() == Some(message_id),
+        Expected::InItsThread => is_ours && post.thread_ts.as_deref() == Some(root),
         _ => is_ours && post.thread_ts.is_none(),
     }
 }
@@ -207,7 +220,7 @@ fn set_fault(fault: Fault, slack: &SlackServer, telegram: &TelegramServer) {
         Fault::DropAnswer => {
             slack.faults().next(
                 "chat.postMessage",
-                SlackFault::Error("no_permission".to_owned()),
+                SlackFault::Error("invalid_arguments".to_owned()),
             );
         }
         Fault::MuteTelegram => {

@@ -34,10 +34,10 @@ pub(super) fn print(stage: &Stage) -> JoinHandle<()> {
     })
 }
 
-/// Waits a moment for the last lines to be printed: until nothing new is on the wire.
+/// Lets the lines of what just happened be printed: until nothing new is on the wire for a moment.
 pub(super) async fn settle(stage: &Stage) {
     let mut live = stage.wire.subscribe();
-    let quiet = Duration::from_millis(150);
+    let quiet = Duration::from_millis(60);
     let settled = async { while tokio::time::timeout(quiet, live.recv()).await.is_ok() {} };
     let _ = tokio::time::timeout(Duration::from_secs(2), settled).await;
 }
