@@ -2,8 +2,11 @@
 
 use vocative_channels::markup::{MENTION_CLOSE, MENTION_OPEN};
 
-/// The text without fenced code, inline code, and URLs. What is taken out leaves a space, so that
-/// words don't grow together.
+/// What stands where code or a link was taken out. It is no letter, so that words don't grow
+/// together, and no white space, so that what follows it does not open the text.
+const TAKEN_OUT: char = '\u{FFFC}';
+
+/// The text without fenced code, inline code, and links.
 #[must_use]
 pub fn spoken_text(text: &str) -> String {
     without_urls(&without_code(text))
@@ -22,7 +25,7 @@ fn without_code(text: &str) -> String {
             continue;
         };
         out.push_str(&rest[..open]);
-        out.push(' ');
+        out.push(TAKEN_OUT);
         rest = &body[close + ticks..];
     }
     out + rest
@@ -42,13 +45,16 @@ fn closing_ticks(body: &str, ticks: usize) -> Option<usize> {
     None
 }
 
-/// Drops every whitespace-free stretch that starts with a URL scheme, also behind `](` of a link.
+/// Drops every whitespace-free stretch that starts with a URL scheme, and the label of a link.
 fn without_urls(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = next_url(rest) {
         out.push_str(&rest[..at]);
-        out.push(' ');
+        if let Some(label) = out.strip_suffix("](").and_then(|out| out.rfind('[')) {
+            out.truncate(label);
+        }
+        out.push(TAKEN_OUT);
         let end = rest[at..]
             .find(|c: char| c.is_whitespace() || matches!(c, ')' | '>' | '"'))
             .map_or(rest.len(), |end| at + end);
@@ -182,15 +188,16 @@ mod tests {
     #[test]
     fn code_and_links_are_not_speech() {
         let table = [
-            ("run `@kael` now", "run   now"),
-            ("a ```\n@kael, x\n``` b", "a   b"),
-            ("see https://x.y/@kael ok", "see   ok"),
-            ("[@kael](https://x.y/@kael)", "[@kael]( )"),
+            ("run `@kael` now", "run ~ now"),
+            ("a ```\n@kael, x\n``` b", "a ~ b"),
+            ("see https://x.y/@kael ok", "see ~ ok"),
+            ("see [@kael](https://x.y/@kael)", "see ~)"),
             ("lone ` tick @kael", "lone ` tick @kael"),
-            ("``a`b`` c", "  c"),
+            ("``a`b`` c", "~ c"),
         ];
         for (text, expected) in table {
-            assert_eq!(spoken_text(text), expected, "{text:?}");
+            let spoken = spoken_text(text).replace(TAKEN_OUT, "~");
+            assert_eq!(spoken, expected, "{text:?}");
         }
     }
 
