@@ -26,7 +26,7 @@ pub fn addressed_agents(
     if !may_address(message, policy) || is_for_another_bot(message) {
         return Vec::new();
     }
-    let speech = spoken_text(&message.text);
+    let speech = spoken_text(without_labels(message));
     let named = named_agents(&speech, policy);
     if !named.is_empty() {
         return named;
@@ -78,6 +78,19 @@ fn is_own_command(message: &InboundMessage, policy: &ChannelPolicy) -> bool {
 
 fn is_direct(facts: &MessageFacts, message: &InboundMessage) -> bool {
     message.place.kind.or(facts.chat_kind) == Some(ChatKind::Direct)
+}
+
+/// The text behind the labels that say what was attached (`[photo] kael, look` opens with `kael`).
+fn without_labels(message: &InboundMessage) -> &str {
+    let mut text = message.text.as_str();
+    for _ in &message.attachments {
+        let label = text.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+        let Some((_, behind)) = label else {
+            break;
+        };
+        text = behind.trim_start();
+    }
+    text
 }
 
 /// Agents whose alias opens the text or is `@`-mentioned in it.
@@ -156,7 +169,7 @@ fn follows_up(message: &InboundMessage, facts: &MessageFacts, policy: &ChannelPo
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use vocative_channels::envelope::ReplyTo;
+    use vocative_channels::envelope::{Attachment, ReplyTo};
     use vocative_channels::markup::mention_token;
 
     use super::*;
@@ -263,6 +276,31 @@ mod tests {
         assert!(command("other", CommandTarget::Anyone, "/other go").is_empty());
         let suppressed = format!("/ask@other {} kael, hi", mention_token("UBOT"));
         assert!(command("ask", CommandTarget::AnotherBot, &suppressed).is_empty());
+    }
+
+    #[test]
+    fn a_caption_opens_behind_the_labels_of_what_is_attached() {
+        let photo = Attachment {
+            kind: "photo".into(),
+            file_id: None,
+            name: None,
+            mime_type: None,
+            size_bytes: None,
+        };
+        let table: &[(&str, usize, &[&str])] = &[
+            ("[photo] kael, look", 1, &["kael"]),
+            ("[photo] [file a.pdf] ops: look", 2, &["ops"]),
+            ("[photo] [kael, look]", 1, &[]),
+            ("[photo] look, kael", 1, &[]),
+            ("[photo]", 1, &[]),
+            ("[photo] kael, look", 0, &[]),
+        ];
+        for (text, attachments, expected) in table {
+            let mut captioned = message(text);
+            captioned.attachments = vec![photo.clone(); *attachments];
+            let found = addressed(&captioned, &MessageFacts::default());
+            assert_eq!(found, *expected, "{text:?}");
+        }
     }
 
     #[test]
