@@ -37,7 +37,7 @@ pub struct MessageFacts {
 /// What the store knows about a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadFacts {
-    /// Agents that the root addressed.
+    /// Agents that the root addressed, or that wrote it.
     pub root_addressed: Vec<AgentName>,
     /// Agents that have written in it.
     pub agents_in_it: Vec<AgentName>,

@@ -116,8 +116,13 @@ fn thread_facts(
         message_id: root,
     };
     let root_seq = find_message_of_merged_chat(connection, key, None)?.and_then(|m| m.turn_seq);
+    // A thread below a message of an agent's own goes on with that agent.
     let root_addressed = match root_seq {
-        Some(seq) => addressed_agents(connection, seq)?,
+        Some(seq) => agents(
+            connection,
+            "SELECT DISTINCT agent FROM involvements WHERE seq = ?1 ORDER BY agent",
+            seq,
+        )?,
         None => Vec::new(),
     };
     let agents_in_it = match find_conversation(connection, chat.id, root)? {

@@ -193,3 +193,23 @@ async fn the_facts_count_runs_of_the_last_hour_and_tokens_of_the_day() {
     assert_eq!(known.addressed_before, [agent("helper")]);
     assert_eq!(known.has_run_for, [agent("helper")]);
 }
+
+#[tokio::test]
+async fn a_thread_below_an_agents_own_message_goes_on_with_that_agent() {
+    let fixture = Fixture::new().await;
+    fixture.hear(said("0", "hello")).await;
+    // An answer in line: a message of the channel, not of a thread.
+    let sql = "UPDATE conversations SET thread = '1' WHERE id = 1";
+    fixture.execute(sql).await;
+    fixture.execute(ANSWER).await;
+    fixture
+        .execute("UPDATE conversations SET thread = '' WHERE id = 1")
+        .await;
+    let below = Said {
+        thread: Some("90"),
+        ..said("2", "and why?")
+    };
+    let facts = fixture.facts(below).await;
+    let root_addressed = facts.thread.unwrap().root_addressed;
+    assert_eq!(root_addressed, [agent("helper")]);
+}
