@@ -157,6 +157,7 @@ fn empty_message(account: AccountId, sent_at_ms: i64) -> NewMessage {
         album: None,
         sent_at_ms,
         ordinal: 0,
+        is_edit: false,
         edit_marker: None,
         received_at_ms: sent_at_ms,
         tokens: None,

@@ -184,6 +184,7 @@ fn new_message(account: AccountId, message: StoredMessage) -> NewMessage {
         album: None,
         sent_at_ms: message.sent_at_ms,
         ordinal: message.sent_at_us,
+        is_edit: false,
         edit_marker: None,
         received_at_ms: message.sent_at_ms,
         tokens: None,

@@ -116,7 +116,7 @@ fn capture_txn(connection: &Connection, mut message: NewMessage) -> Result<Captu
     }
     let arrival = admit_txn(connection, &message, facts, verdict)?;
     match (known, turn) {
-        (Some(known), Some(turn)) if edits::is_newer(&message, &known) => {
+        (Some(known), Some(turn)) if edits::is_newer(&message, &known, &turn) => {
             edits::edit_txn(connection, &arrival, turn, &known)
         }
         (Some(_), Some(turn)) => {

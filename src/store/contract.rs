@@ -55,8 +55,11 @@ pub struct NewMessage {
     pub sent_at_ms: i64,
     /// The platform's order within it.
     pub ordinal: i64,
-    /// Set for an edit: the platform's marker of it. An edit not newer than the stored one is a
-    /// duplicate.
+    /// Whether it is an edit.
+    pub is_edit: bool,
+    /// Of an edit: the platform's marker of it, where it has one. An edit not newer than the stored
+    /// one is a duplicate. One without a marker is of a message that nobody had marked as edited:
+    /// it is one where its text differs.
     pub edit_marker: Option<String>,
     /// When this process received it.
     pub received_at_ms: i64,

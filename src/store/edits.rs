@@ -20,9 +20,17 @@ pub(super) fn is_outdated(message: &NewMessage, known: &KnownMessage) -> bool {
     compare(message, known) == Ordering::Less
 }
 
-/// Whether a known message is an edit that is not stored yet.
-pub(super) fn is_newer(message: &NewMessage, known: &KnownMessage) -> bool {
-    compare(message, known) == Ordering::Greater
+/// Whether a known message is an edit that is not stored yet. Without a marker on either side only
+/// the text can tell.
+pub(super) fn is_newer(message: &NewMessage, known: &KnownMessage, turn: &TurnRow) -> bool {
+    match compare(message, known) {
+        Ordering::Greater => true,
+        Ordering::Less => false,
+        Ordering::Equal => {
+            let stored = known.text.as_ref().unwrap_or(&turn.content);
+            message.is_edit && message.edit_marker.is_none() && message.text != *stored
+        }
+    }
 }
 
 fn compare(message: &NewMessage, known: &KnownMessage) -> Ordering {

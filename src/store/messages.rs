@@ -18,6 +18,8 @@ pub(super) struct KnownMessage {
     pub(super) identity: ChatId,
     /// `None` = a tombstone.
     pub(super) turn_seq: Option<i64>,
+    /// An album item's own text.
+    pub(super) text: Option<String>,
     pub(super) edit_marker: Option<String>,
 }
 
@@ -35,6 +37,7 @@ impl KnownMessage {
             identity: row.get(0)?,
             turn_seq: row.get(1)?,
             edit_marker: row.get(2)?,
+            text: row.get(3)?,
         })
     }
 }
@@ -46,7 +49,7 @@ pub(super) fn find_message(
 ) -> Result<Option<KnownMessage>, StoreError> {
     let found = connection
         .prepare_cached(
-            "SELECT chat_id, turn_seq, edit_marker FROM messages
+            "SELECT chat_id, turn_seq, edit_marker, text FROM messages
              WHERE account_id = ?1 AND chat_id = ?2 AND platform_id = ?3",
         )?
         .query_row(
@@ -69,7 +72,7 @@ pub(super) fn find_message_of_merged_chat(
     }
     let found = connection
         .prepare_cached(
-            "SELECT m.chat_id, m.turn_seq, m.edit_marker
+            "SELECT m.chat_id, m.turn_seq, m.edit_marker, m.text
              FROM chat_ids i
              JOIN messages m ON m.account_id = i.account_id AND m.chat_id = i.identity_id
                             AND m.platform_id = ?3

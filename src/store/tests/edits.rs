@@ -137,3 +137,21 @@ pub(super) const SUMMARIES: &str = "
     SELECT conversation_id, 'helper', x'', sent_at_ms, ordinal, seq, sent_at_ms, ordinal, seq,
            CASE seq WHEN 3 THEN 2 END, x'', 'in short', 2, 'c', 'm', 'current', 0
     FROM turns WHERE seq <= 3 ORDER BY seq;";
+
+#[tokio::test]
+async fn an_edit_without_a_marker_is_one_where_its_text_differs() {
+    let fixture = Fixture::new().await;
+    fixture.hear(said("1", "one")).await;
+    let same = fixture.hear(edit("1", "one", "")).await;
+    assert!(matches!(same, Captured::Duplicate(_)), "{same:?}");
+    for text in ["two", "three"] {
+        let edited = fixture.hear(edit("1", text, "")).await;
+        assert!(matches!(edited, Captured::Revised(_)), "{edited:?}");
+        assert_eq!(fixture.only_turn().await.content, text);
+    }
+    // A marked edit is newer than any without, whichever is heard first.
+    fixture.hear(edit("1", "four", "10")).await;
+    let late = fixture.hear(edit("1", "three", "")).await;
+    assert!(matches!(late, Captured::Duplicate(_)), "{late:?}");
+    assert_eq!(fixture.only_turn().await.content, "four");
+}

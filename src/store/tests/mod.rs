@@ -270,7 +270,12 @@ impl Said {
             album: self.album.map(str::to_owned),
             sent_at_ms: self.at_ms,
             ordinal: self.id.parse().unwrap_or(0),
-            edit_marker: self.edit_marker.map(str::to_owned),
+            is_edit: self.edit_marker.is_some(),
+            // An empty marker stands for an edit without one.
+            edit_marker: self
+                .edit_marker
+                .filter(|marker| !marker.is_empty())
+                .map(str::to_owned),
             received_at_ms: self.received_at_ms,
             tokens: None,
             keep_revisions: true,
