@@ -14,6 +14,7 @@ use vocative::capture::inbound::{CaptureCounters, ChannelIntake, Keeping, Wake};
 use vocative::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
 use vocative::config::ThreadPolicy;
 use vocative::domain::ids::AgentName;
+use vocative::domain::run::RunState;
 use vocative::domain::turn::TokenCount;
 use vocative::store::contract::{AccountBinding, ConversationFilter};
 use vocative::store::{Store, StoreOptions};
@@ -254,6 +255,41 @@ async fn every_recorded_telegram_update_is_captured_once_and_addresses_as_ours_d
         captured_of_each(Platform::Telegram, "telegram", "update").await,
         expected(&table)
     );
+}
+
+#[tokio::test]
+async fn a_mention_in_a_group_dm_is_answered_in_line_whichever_of_its_events_comes_first() {
+    let event = |kind: &str, ts: &str| {
+        let mut event = json!({"type": kind, "channel": "G1", "user": "U1",
+                               "text": "<@UBOT> hi", "ts": ts});
+        if kind == "message" {
+            event["channel_type"] = json!("mpim");
+        }
+        event
+    };
+    for order in [["app_mention", "message"], ["message", "app_mention"]] {
+        let room = Room::open(Platform::Slack).await;
+        for ts in ["1700000001.000100", "1700000002.000100"] {
+            for kind in order {
+                room.hear(&event(kind, ts)).await;
+            }
+        }
+        let line = r#"dm G1 U1 "<UBOT> hi" to ["kael"], 1 run"#;
+        assert_eq!(room.captured().await, [line, line], "{order:?}");
+        let filter = ConversationFilter::default();
+        let conversations = room.store.conversations(filter).await.unwrap();
+        let [conversation] = &conversations[..] else {
+            panic!("{order:?} made {conversations:#?}");
+        };
+        for detail in room.store.turn_details(conversation.id, 9).await.unwrap() {
+            let run = &detail.runs[0];
+            assert_eq!(run.conversation, conversation.id, "{order:?}");
+            let RunState::Queued { not_before_ms } = run.state else {
+                panic!("{run:?}");
+            };
+            assert!(not_before_ms <= RECEIVED_AT_MS, "{order:?}");
+        }
+    }
 }
 
 /// Says a text as Slack sends it; whom it addresses.

@@ -332,7 +332,9 @@ impl ChannelIntake {
                 counters
                     .runs_queued
                     .fetch_add(turn.new_runs.len() as u64, Ordering::Relaxed);
-                if !turn.new_runs.is_empty() || !turn.cancelled_runs.is_empty() {
+                // A duplicate may end what a run waited for: the kind of its chat.
+                let may_run = noted.as_ref().is_some_and(|noted| noted.is_addressed);
+                if may_run || !turn.new_runs.is_empty() || !turn.cancelled_runs.is_empty() {
                     self.wake.runs.notify_one();
                 }
                 let Some(noted) = noted.filter(|noted| noted.is_addressed && is_new) else {

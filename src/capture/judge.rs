@@ -11,6 +11,10 @@ use crate::domain::addressing::{MessageFacts, Notice, NoticeKind, RunVerdict, Ve
 /// say: two bots that answer each other must come to rest.
 pub const BOT_RUNS_PER_HOUR_MAX: u32 = 10;
 
+/// An answer that would open a thread waits so long for word of what kind of chat it is in. Slack
+/// tells of a mention twice, and the kind only with one of the two. That one ends the wait.
+const KIND_WAIT_MS: i64 = 1_000;
+
 /// A chat is told of a limit at most once in this time.
 const LIMIT_NOTICE_INTERVAL_MS: i64 = 3_600_000;
 
@@ -39,14 +43,18 @@ pub fn judge(
     } else {
         RunVerdict::Run
     };
+    let opens_thread = opens_thread(message, kind, policy);
     let is_limited = runs == RunVerdict::LimitMet && !addressed_to.is_empty();
     Verdict {
         is_admitted: true,
-        opens_thread: opens_thread(message, kind, policy),
-        not_before_ms: message
-            .album
-            .as_ref()
-            .map_or(0, |_| now_ms + policy.limits.album_wait_ms),
+        opens_thread,
+        not_before_ms: if message.album.is_some() {
+            now_ms + policy.limits.album_wait_ms
+        } else if opens_thread && kind.is_none() {
+            now_ms + KIND_WAIT_MS
+        } else {
+            0
+        },
         notice: limit
             .filter(|_| is_limited)
             .and_then(|text| limit_notice(text, facts, now_ms)),
@@ -140,6 +148,25 @@ mod tests {
 
     fn decide(message: &InboundMessage, facts: &MessageFacts, policy: &ChannelPolicy) -> Verdict {
         judge(message, facts, policy, message.sent_at_ms, NOW_MS)
+    }
+
+    #[test]
+    fn an_answer_waits_for_the_kind_of_chat_where_that_decides_about_a_thread() {
+        let table = [
+            (None, None, NOW_MS + KIND_WAIT_MS),
+            (None, Some(ChatKind::Public), 0),
+            (Some(ChatKind::GroupDirect), None, 0),
+        ];
+        for (told, learnt, expected) in table {
+            let mut message = mention();
+            message.place.kind = told;
+            let facts = MessageFacts {
+                chat_kind: learnt,
+                ..MessageFacts::default()
+            };
+            let verdict = judge(&message, &facts, &policy(), NOW_MS, NOW_MS);
+            assert_eq!(verdict.not_before_ms, expected, "{told:?} {learnt:?}");
+        }
     }
 
     #[test]

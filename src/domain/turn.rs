@@ -162,7 +162,7 @@ pub struct Turn {
     pub conversation: ConversationId,
     /// Where it stands.
     pub position: Position,
-    /// The scope of its conversation at capture.
+    /// The scope of its conversation.
     pub scope: Scope,
     /// What it is.
     pub kind: TurnKind,

@@ -9,6 +9,7 @@ use super::album;
 use super::contract::{Captured, CapturedTurn, NewMessage};
 use super::edits;
 use super::facts::read_facts;
+use super::learn::settle_kind_txn;
 use super::messages::{
     KnownMessage, MessageEntry, MessageKey, add_message_txn, find_message,
     find_message_of_merged_chat,
@@ -154,6 +155,7 @@ fn admit_txn<'a>(
     let now_ms = message.received_at_ms;
     let mut chat = ensure_chat_txn(connection, message.account, &message.place.chat)?;
     hear_chat_txn(connection, chat.id, &message.place, now_ms)?;
+    settle_kind_txn(connection, &chat, message.place.kind, now_ms)?;
     chat.kind = facts.chat_kind;
     connection
         .prepare_cached(

@@ -2,12 +2,13 @@
 //! place or person of which nothing was captured.
 
 use rusqlite::{Connection, params};
-use vocative_channels::envelope::{Place, Sender};
+use vocative_channels::envelope::{ChatKind, Place, Sender};
 
-use super::places::{Seat, ensure_conversation_txn, find_chat, name_topic_txn};
+use super::places::{ChatRow, Seat, ensure_conversation_txn, find_chat, name_topic_txn};
 use super::rows::chat_kind_name;
 use super::{Store, StoreError};
 use crate::domain::ids::AccountId;
+use crate::domain::place::Scope;
 
 impl Store {
     /// Learns a known chat's title or kind, or a topic's name.
@@ -142,10 +143,60 @@ fn learn_place_txn(
             place.title,
             place.kind.map(chat_kind_name)
         ])?;
+    settle_kind_txn(connection, &chat, place.kind, now_ms)?;
     if let (Some(topic), Some(title)) = (&place.topic, &place.topic_title) {
         let seat = Seat::Topic(topic);
         let conversation = ensure_conversation_txn(connection, chat.id, seat, now_ms)?;
         name_topic_txn(connection, conversation.row, title)?;
+    }
+    Ok(())
+}
+
+/// Sets right what was captured while a chat's kind was not known: a platform may tell of a mention
+/// before it tells where it was. `chat` is the row as it was before.
+pub(super) fn settle_kind_txn(
+    connection: &Connection,
+    chat: &ChatRow,
+    learnt: Option<ChatKind>,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let Some(kind) = learnt.filter(|_| chat.kind.is_none()) else {
+        return Ok(());
+    };
+    if Scope::of(Some(kind), false) == Scope::Dm {
+        answer_in_line_txn(connection, chat)?;
+    }
+    // What waited for the kind to be learnt waits no longer; an album's run still does.
+    connection
+        .prepare_cached(
+            "UPDATE runs SET not_before_ms = min(not_before_ms, ?2)
+             WHERE chat_id = ?1 AND state = 'queued' AND attempt = 0
+               AND NOT EXISTS (SELECT 1 FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
+                               WHERE g.run_id = runs.id AND t.album IS NOT NULL)",
+        )?
+        .execute(params![chat.id, now_ms])?;
+    Ok(())
+}
+
+/// Direct chats are scope `dm` all through, and their answers open no threads: a run that waits in
+/// a thread in which nothing was said goes back to where its trigger is.
+fn answer_in_line_txn(connection: &Connection, chat: &ChatRow) -> Result<(), StoreError> {
+    for sql in [
+        "UPDATE turns SET scope = 'dm'
+         WHERE scope <> 'dm'
+           AND conversation_id IN (SELECT id FROM conversations WHERE chat_id = ?1)",
+        "UPDATE runs
+         SET conversation_id = (SELECT c.parent_id FROM conversations c
+                                WHERE c.id = runs.conversation_id)
+         WHERE chat_id = ?1 AND state = 'queued' AND attempt = 0
+           AND conversation_id IN (SELECT id FROM conversations
+                                   WHERE chat_id = ?1 AND parent_id IS NOT NULL
+                                     AND turn_count = 0)",
+        "DELETE FROM conversations
+         WHERE chat_id = ?1 AND parent_id IS NOT NULL AND turn_count = 0
+           AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.conversation_id = conversations.id)",
+    ] {
+        connection.prepare_cached(sql)?.execute([chat.id])?;
     }
     Ok(())
 }

@@ -123,7 +123,7 @@ async fn the_scope_follows_the_kind_of_chat_once_it_is_learnt() {
         })
         .await;
     let scopes: Vec<_> = fixture.turns().await.iter().map(|t| t.scope).collect();
-    assert_eq!(scopes, [Scope::Channel, Scope::Dm, Scope::Dm, Scope::Dm]);
+    assert_eq!(scopes, [Scope::Dm; 4]);
 }
 
 #[tokio::test]
