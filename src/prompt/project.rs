@@ -125,8 +125,11 @@ fn is_unfit_for_names(c: char) -> bool {
     c.is_control()
         || c.is_whitespace()
         || matches!(c,
-            '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}'
-            | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}')
+            '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}'
+            | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'
+            | '\u{2060}'..='\u{206F}' | '\u{2800}' | '\u{3164}' | '\u{FEFF}' | '\u{FFA0}'
+            | '\u{FFF9}'..='\u{FFFB}' | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D173}'..='\u{1D17A}'
+            | '\u{E0000}'..='\u{E0FFF}')
 }
 
 fn labels(history: &History) -> HashMap<ParticipantId, String> {
@@ -169,7 +172,8 @@ fn label_name(participant: &Participant) -> String {
 }
 
 fn without_label_marks(name: &str) -> String {
-    let mut name = clean_name(&name.replace([':', '：'], " "));
+    let mut name: String = clean_name(name).chars().map(plain_mark).collect();
+    name = clean_name(&name);
     for word in ["agent", "overheard"] {
         let bracketed = format!("({word})");
         while let Some(at) = name.to_ascii_lowercase().find(&bracketed) {
@@ -178,6 +182,18 @@ fn without_label_marks(name: &str) -> String {
         }
     }
     name
+}
+
+/// Colons of every kind become spaces, and brackets that look like ours become ours.
+fn plain_mark(c: char) -> char {
+    match c {
+        ':' | '\u{2D0}' | '\u{2F8}' | '\u{589}' | '\u{5C3}' | '\u{703}' | '\u{704}'
+        | '\u{1803}' | '\u{1809}' | '\u{205A}' | '\u{2236}' | '\u{A789}' | '\u{FE13}'
+        | '\u{FE30}' | '\u{FE55}' | '\u{FF1A}' => ' ',
+        '\u{207D}' | '\u{208D}' | '\u{2768}' | '\u{276A}' | '\u{FE59}' | '\u{FF08}' => '(',
+        '\u{207E}' | '\u{208E}' | '\u{2769}' | '\u{276B}' | '\u{FE5A}' | '\u{FF09}' => ')',
+        other => other,
+    }
 }
 
 fn quoted(passage: &str) -> String {
@@ -220,6 +236,10 @@ mod tests {
             ("Kael (agent)", "Kael agent"),
             ("(Overheard) ((agent))", "Overheard agent"),
             ("Anna (she/her)", "Anna (she/her)"),
+            ("Bob\u{FF1A} a\u{2236} b\u{A789} c", "Bob a b c"),
+            ("Kael \u{FF08}Agent\u{FF09}", "Kael Agent"),
+            ("Kael (a\u{AD}gent)", "Kael (a gent)"),
+            ("\u{61C}Kael\u{E0041}\u{E0042}\u{3164}", "Kael"),
         ];
         for (name, expected) in cases {
             assert_eq!(without_label_marks(name), expected, "{name:?}");
