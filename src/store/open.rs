@@ -192,7 +192,7 @@ fn place_of(options: &StoreOptions) -> Result<(PathBuf, Option<PrivateFolder>), 
 }
 
 /// Makes a new file readable by its owner only; SQLite gives its other files the same mode.
-fn make_private(path: &Path) -> std::io::Result<()> {
+pub(super) fn make_private(path: &Path) -> std::io::Result<()> {
     let mut options = std::fs::OpenOptions::new();
     options.create(true).append(true);
     #[cfg(unix)]

@@ -10,6 +10,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest, Sha256};
 
 use super::StoreError;
+use super::open::make_private;
 
 /// Marks a file as ours (`PRAGMA application_id`): "Voca".
 const APPLICATION_ID: i32 = 0x566f_6361;
@@ -152,6 +153,8 @@ fn keep_copy(connection: &Connection, path: &Path, number: u32) -> Result<PathBu
     if partial.exists() {
         std::fs::remove_file(&partial).map_err(|error| error.to_string())?;
     }
+    // SQLite writes into an empty file as it is, and would make a new one readable by all.
+    make_private(&partial).map_err(|error| error.to_string())?;
     let text = partial
         .to_str()
         .ok_or("the path is not UTF-8, so no copy can be made")?;
@@ -161,8 +164,20 @@ fn keep_copy(connection: &Connection, path: &Path, number: u32) -> Result<PathBu
     File::open(&partial)
         .and_then(|file| file.sync_all())
         .and_then(|()| std::fs::rename(&partial, &copy))
+        .and_then(|()| sync_folder(&copy))
         .map_err(|error| error.to_string())?;
     Ok(copy)
+}
+
+/// Makes a renaming last: a name is a part of its folder.
+fn sync_folder(path: &Path) -> std::io::Result<()> {
+    match path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+    {
+        Some(folder) => File::open(folder)?.sync_all(),
+        None => File::open(".")?.sync_all(),
+    }
 }
 
 fn sentence(number: u32, migration: &Migration, copy: Option<&Path>) -> String {

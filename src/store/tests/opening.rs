@@ -165,6 +165,12 @@ fn a_migration_keeps_a_copy_and_says_so() {
         copy.display()
     );
     assert_eq!(report, [sentence]);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = copy.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "nobody else reads the copy");
+    }
     let kept = Connection::open(&copy).unwrap();
     let version: u32 = kept
         .pragma_query_value(None, "user_version", |row| row.get(0))
