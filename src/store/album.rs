@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::StoreError;
-use super::capture::{Arrival, captured};
+use super::capture::{Arrival, captured, sent_at_ms};
 use super::contract::{Captured, NewMessage};
 use super::messages::{KnownMessage, MessageEntry, add_message_txn};
 use super::places::{ChatRow, Seat, find_conversation};
@@ -55,6 +55,7 @@ pub(super) fn add_item_txn(
             part,
             text: Some(&message.text),
             edit_marker: message.edit_marker.as_deref(),
+            sent_at_ms: Some(sent_at_ms(message)),
         },
     )?;
     keep_envelope_txn(connection, message, turn.seq)?;

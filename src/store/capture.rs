@@ -225,6 +225,7 @@ fn insert_txn(connection: &Connection, arrival: &Arrival<'_>) -> Result<Captured
             part: 0,
             text: message.album.as_ref().map(|_| message.text.as_str()),
             edit_marker: message.edit_marker.as_deref(),
+            sent_at_ms: Some(sent_at_ms(message)),
         },
     )?;
     keep_envelope_txn(connection, message, turn.seq)?;

@@ -90,6 +90,7 @@ fn confirm_txn(connection: &Connection, seen: &SeenPost) -> Result<(), StoreErro
                 part: entry.part,
                 text: None,
                 edit_marker: None,
+                sent_at_ms: None,
             },
         )?;
     }

@@ -59,6 +59,7 @@ fn delete_txn(
                 part: 0,
                 text: None,
                 edit_marker: None,
+                sent_at_ms: None,
             },
         )?;
         return Ok(Deleted::Remembered);
@@ -92,7 +93,7 @@ fn bury_txn(
 ) -> Result<(), StoreError> {
     connection
         .prepare_cached(
-            "UPDATE messages SET turn_seq = NULL, text = NULL
+            "UPDATE messages SET turn_seq = NULL, text = NULL, gone = 'deleted'
              WHERE account_id = ?1 AND chat_id = ?2 AND platform_id = ?3",
         )?
         .execute(params![key.account, known.identity, key.message_id])?;

@@ -7,13 +7,12 @@ use super::StoreError;
 use super::contract::NewMessage;
 use super::messages::{MessageKey, find_message, find_message_of_merged_chat};
 use super::places::{ChatRow, Seat, find_conversation};
-use super::rows::count_from;
+use super::rows::{count_from, day_start_ms};
 use crate::domain::addressing::{MessageFacts, ThreadFacts};
 use crate::domain::ids::{AccountId, AgentName, ChatId};
 use crate::domain::turn::ParticipantKind;
 
 const HOUR_MS: i64 = 3_600_000;
-const DAY_MS: i64 = 86_400_000;
 
 /// Reads the facts; `turn_seq` is the turn the message belongs to, where it is known.
 pub(super) fn read_facts(
@@ -126,12 +125,7 @@ fn thread_facts(
         None => Vec::new(),
     };
     let agents_in_it = match find_conversation(connection, chat.id, root)? {
-        Some(conversation) => agents(
-            connection,
-            "SELECT DISTINCT agent FROM involvements
-             WHERE conversation_id = ?1 AND how = 'authored' ORDER BY agent",
-            conversation.row,
-        )?,
+        Some(conversation) => agents_in(connection, account, conversation.row)?,
         None => Vec::new(),
     };
     Ok(ThreadFacts {
@@ -140,20 +134,36 @@ fn thread_facts(
     })
 }
 
+/// The agents that wrote in a conversation: one probe each, however long it is.
+fn agents_in(
+    connection: &Connection,
+    account: AccountId,
+    conversation_row: i64,
+) -> Result<Vec<AgentName>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT p.platform_id FROM participants p
+         WHERE p.account_id = ?1 AND p.kind = ?2
+           AND EXISTS (SELECT 1 FROM turns t
+                       WHERE t.participant_id = p.id AND t.conversation_id = ?3)
+         ORDER BY p.platform_id",
+    )?;
+    let key = params![account, ParticipantKind::Agent, conversation_row];
+    let rows = statement.query_map(key, |row| row.get(0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 fn tokens_today(
     connection: &Connection,
     account: AccountId,
     now_ms: i64,
 ) -> Result<u64, StoreError> {
-    let day_start_ms = now_ms - now_ms.rem_euclid(DAY_MS);
-    let tokens: i64 = connection
+    let tokens: Option<i64> = connection
         .prepare_cached(
-            "SELECT coalesce(sum(r.prompt_tokens + r.completion_tokens), 0)
-             FROM runs r JOIN chats c ON c.id = r.chat_id
-             WHERE r.finished_at_ms >= ?2 AND c.account_id = ?1",
+            "SELECT tokens FROM usage_days WHERE account_id = ?1 AND day_start_ms = ?2",
         )?
-        .query_row(params![account, day_start_ms], |row| row.get(0))?;
-    Ok(count_from(tokens))
+        .query_row(params![account, day_start_ms(now_ms)], |row| row.get(0))
+        .optional()?;
+    Ok(tokens.map_or(0, count_from))
 }
 
 fn runs_by_person(

@@ -61,7 +61,8 @@ pub(super) fn find_message(
 }
 
 /// Finds a message under any id its chat has had; `sent_at_ms`, where given, must agree for another
-/// id than the named one.
+/// id than the named one. Of a message that was deleted before it was heard no time is known: only a
+/// platform that keeps its ids tells of such.
 pub(super) fn find_message_of_merged_chat(
     connection: &Connection,
     key: MessageKey<'_>,
@@ -76,9 +77,9 @@ pub(super) fn find_message_of_merged_chat(
              FROM chat_ids i
              JOIN messages m ON m.account_id = i.account_id AND m.chat_id = i.identity_id
                             AND m.platform_id = ?3
-             LEFT JOIN turns t ON t.seq = m.turn_seq
              WHERE i.chat_id = ?2 AND i.account_id = ?1 AND i.identity_id <> ?4
-               AND (?5 IS NULL OR t.sent_at_ms = ?5)
+               AND (?5 IS NULL OR m.sent_at_ms = ?5
+                    OR (m.turn_seq IS NULL AND m.sent_at_ms IS NULL))
              ORDER BY m.chat_id DESC LIMIT 1",
         )?
         .query_row(
@@ -107,6 +108,8 @@ pub(super) struct MessageEntry<'a> {
     /// An album item's own text.
     pub(super) text: Option<&'a str>,
     pub(super) edit_marker: Option<&'a str>,
+    /// When it was sent; `None` = when its turn was.
+    pub(super) sent_at_ms: Option<i64>,
 }
 
 /// Remembers a message; returns whether it was new. Replies that wait for it find it, and threads
@@ -118,8 +121,11 @@ pub(super) fn add_message_txn(
     let added = connection
         .prepare_cached(
             "INSERT INTO messages
-                 (account_id, chat_id, platform_id, turn_seq, part, text, edit_marker)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+                 (account_id, chat_id, platform_id, turn_seq, part, text, edit_marker,
+                  sent_at_ms, gone)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7,
+                     coalesce(?8, (SELECT sent_at_ms FROM turns WHERE seq = ?4)),
+                     CASE WHEN ?4 IS NULL THEN 'deleted' END)
              ON CONFLICT DO NOTHING",
         )?
         .execute(params![
@@ -129,7 +135,8 @@ pub(super) fn add_message_txn(
             entry.turn_seq,
             entry.part,
             entry.text,
-            entry.edit_marker
+            entry.edit_marker,
+            entry.sent_at_ms
         ])?;
     if added == 0 {
         return Ok(false);

@@ -266,6 +266,7 @@ fn record_message_txn(
             part: i64::from(leased.part_number),
             text: None,
             edit_marker: None,
+            sent_at_ms: None,
         },
     )?;
     Ok(())

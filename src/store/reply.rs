@@ -10,7 +10,7 @@ use super::contract::{CommittedReply, ReplyCommit, ReplyRoute, RunEnding};
 use super::outbox::{NewPosts, insert_posts_txn};
 use super::participants::{Heard, upsert_participant_txn};
 use super::places::{ConversationRow, conversation_at};
-use super::rows::{chat_kind_from_name, missing, stored_count};
+use super::rows::{chat_kind_from_name, day_start_ms, missing, stored_count};
 use super::runs::{LeasedRun, finish_cancelled_txn, leased_run};
 use super::turns::{NewTurn, insert_turn_txn};
 use super::{Store, StoreError};
@@ -237,16 +237,26 @@ fn add_usage_txn(
     run_row: i64,
     reply: &ReplyCommit,
 ) -> Result<(), StoreError> {
+    let prompt_tokens = stored_count(reply.usage.prompt_tokens);
+    let completion_tokens = stored_count(reply.usage.completion_tokens);
     connection
         .prepare_cached(
             "UPDATE runs SET prompt_tokens = prompt_tokens + ?2,
                     completion_tokens = completion_tokens + ?3
              WHERE id = ?1",
         )?
+        .execute((run_row, prompt_tokens, completion_tokens))?;
+    connection
+        .prepare_cached(
+            "INSERT INTO usage_days (account_id, day_start_ms, tokens)
+             SELECT h.account_id, ?2, ?3 FROM runs r JOIN chats h ON h.id = r.chat_id
+             WHERE r.id = ?1
+             ON CONFLICT DO UPDATE SET tokens = tokens + excluded.tokens",
+        )?
         .execute((
             run_row,
-            stored_count(reply.usage.prompt_tokens),
-            stored_count(reply.usage.completion_tokens),
+            day_start_ms(reply.now_ms),
+            prompt_tokens.saturating_add(completion_tokens),
         ))?;
     Ok(())
 }

@@ -111,6 +111,12 @@ pub(super) fn chat_kind_from_name(name: &str) -> Option<ChatKind> {
     .find(|kind| chat_kind_name(*kind) == name)
 }
 
+/// The start of the UTC day of an instant.
+pub(super) fn day_start_ms(at_ms: i64) -> i64 {
+    const DAY_MS: i64 = 86_400_000;
+    at_ms - at_ms.rem_euclid(DAY_MS)
+}
+
 /// A non-negative count as it is stored; beyond `i64` it stays at the top.
 pub(super) fn stored_count(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)

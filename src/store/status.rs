@@ -8,10 +8,8 @@ use rusqlite::{Connection, Row};
 use super::contract::{AccountStatus, StoreStatus};
 use super::outbox::DROPPED;
 use super::reply::platform;
-use super::rows::count_from;
+use super::rows::{count_from, day_start_ms};
 use super::{Store, StoreError};
-
-const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 impl Store {
     /// Numbers for `status` and metrics. Dead posts that a person dropped are not counted.
@@ -119,22 +117,16 @@ fn counts<const N: usize>(row: &Row<'_>) -> rusqlite::Result<[u64; N]> {
 
 /// One entry per configured channel that was ever bound.
 fn accounts(connection: &Connection, now_ms: i64) -> Result<Vec<AccountStatus>, StoreError> {
-    let day_start_ms = now_ms - now_ms.rem_euclid(DAY_MS);
     let mut statement = connection.prepare_cached(
-        "WITH today (account_id, tokens) AS MATERIALIZED (
-             SELECT h.account_id, sum(r.prompt_tokens + r.completion_tokens)
-             FROM runs r JOIN chats h ON h.id = r.chat_id
-             WHERE r.finished_at_ms IS NOT NULL AND r.finished_at_ms >= ?1
-             GROUP BY h.account_id
-         )
-         SELECT a.id, n.name, a.platform, a.name, a.last_captured_ms,
-                coalesce((SELECT tokens FROM today WHERE today.account_id = a.id), 0),
+        "SELECT a.id, n.name, a.platform, a.name, a.last_captured_ms,
+                coalesce((SELECT u.tokens FROM usage_days u
+                          WHERE u.account_id = a.id AND u.day_start_ms = ?1), 0),
                 a.held_reason,
                 (SELECT count(*) FROM chats h
                  WHERE h.account_id = a.id AND h.parked_until_ms > ?2)
          FROM channels n JOIN accounts a ON a.id = n.account_id ORDER BY n.name",
     )?;
-    let accounts = statement.query_map((day_start_ms, now_ms), |row| {
+    let accounts = statement.query_map((day_start_ms(now_ms), now_ms), |row| {
         Ok(AccountStatus {
             account: row.get(0)?,
             channel: row.get(1)?,
@@ -157,6 +149,8 @@ mod tests {
     use super::*;
     use crate::store::contract::OutboxUpdate;
     use crate::store::scene::Scene;
+
+    const DAY_MS: i64 = 86_400_000;
 
     #[tokio::test]
     async fn status_counts_what_waits_and_what_needs_a_person() {

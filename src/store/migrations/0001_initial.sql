@@ -62,7 +62,7 @@ CREATE TABLE participants (
 CREATE INDEX participants_by_username ON participants (account_id, username) WHERE username IS NOT NULL;
 
 CREATE TABLE conversations (
-    id           INTEGER PRIMARY KEY,
+    id           INTEGER PRIMARY KEY AUTOINCREMENT, -- stands in the index; never of another one later
     uuid         BLOB NOT NULL UNIQUE,
     chat_id      INTEGER NOT NULL REFERENCES chats(id),
     thread       TEXT NOT NULL DEFAULT '',   -- Slack thread root ts or Telegram topic id; '' = the chat itself
@@ -134,7 +134,7 @@ CREATE TABLE involvements (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX involvements_by_turn ON involvements (seq);
 
--- Message identity. turn_seq NULL = a tombstone: deleted, erased or expired; it never comes back.
+-- Message identity. turn_seq NULL = a tombstone, which says why in gone; it never comes back.
 CREATE TABLE messages (
     account_id   INTEGER NOT NULL REFERENCES accounts(id),
     chat_id      INTEGER NOT NULL REFERENCES chats(id), -- chat_ids.identity_id
@@ -143,12 +143,14 @@ CREATE TABLE messages (
     part         INTEGER NOT NULL DEFAULT 0, -- which part of the turn (reply parts, album items)
     text         TEXT,                       -- an album item's own text
     edit_marker  TEXT,
+    sent_at_ms   INTEGER,                    -- tells messages of merged chats apart; NULL = never heard
+    gone         TEXT,                       -- deleted, erased, expired
     PRIMARY KEY (account_id, chat_id, platform_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX messages_by_turn ON messages (turn_seq) WHERE turn_seq IS NOT NULL;
 
 CREATE TABLE runs (
-    id           INTEGER PRIMARY KEY,
+    id           INTEGER PRIMARY KEY AUTOINCREMENT, -- the order of runs, also after old ones went
     uuid         BLOB NOT NULL UNIQUE,
     conversation_id INTEGER NOT NULL REFERENCES conversations(id),
     chat_id      INTEGER NOT NULL REFERENCES chats(id), -- the conversation's, for limits
@@ -162,6 +164,9 @@ CREATE TABLE runs (
     as_of_seq    INTEGER,
     first_claimed_at_ms INTEGER,
     attempt      INTEGER NOT NULL DEFAULT 0,
+    waiting_for  TEXT,                       -- of a waiting run
+    waiting_until_ms INTEGER,
+    deadline_ms  INTEGER,                    -- NULL = the agent's own setting
     cancel_requested_by TEXT,
     parent_run_id INTEGER REFERENCES runs(id),
     person_participant_id INTEGER REFERENCES participants(id), -- whose message triggered it, for limits
@@ -177,9 +182,14 @@ CREATE INDEX runs_given_up ON runs (id) WHERE state = 'dead';
 CREATE INDEX runs_by_conversation ON runs (conversation_id, id);
 CREATE INDEX runs_by_person ON runs (person_participant_id, created_at_ms);
 CREATE INDEX runs_by_chat ON runs (chat_id, created_at_ms);
--- Holds all that a day's token count reads.
-CREATE INDEX runs_by_end ON runs (finished_at_ms, chat_id, prompt_tokens, completion_tokens)
-    WHERE finished_at_ms IS NOT NULL;
+
+-- Tokens that runs used, per UTC day; read at every capture, so never summed up there.
+CREATE TABLE usage_days (
+    account_id   INTEGER NOT NULL REFERENCES accounts(id),
+    day_start_ms INTEGER NOT NULL,
+    tokens       INTEGER NOT NULL,
+    PRIMARY KEY (account_id, day_start_ms)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE run_triggers (
     run_id       INTEGER NOT NULL REFERENCES runs(id),
@@ -224,7 +234,7 @@ CREATE TABLE summaries (
 CREATE INDEX summaries_by_place ON summaries (conversation_id, agent, through_sent_at_ms);
 
 CREATE TABLE outbox (
-    id           INTEGER PRIMARY KEY,
+    id           INTEGER PRIMARY KEY AUTOINCREMENT, -- the order of posts, also after old ones went
     uuid         BLOB NOT NULL UNIQUE,
     account_id   INTEGER NOT NULL REFERENCES accounts(id),
     chat_id      INTEGER NOT NULL REFERENCES chats(id), -- the order key

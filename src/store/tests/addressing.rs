@@ -175,9 +175,8 @@ async fn the_facts_count_runs_of_the_last_hour_and_tokens_of_the_day() {
     fixture
         .execute(
             "UPDATE runs SET created_at_ms = created_at_ms - 3600000 WHERE id = 1;
-             UPDATE runs SET prompt_tokens = 100, completion_tokens = id;
-             UPDATE runs SET finished_at_ms = created_at_ms WHERE id IN (2, 3);
-             UPDATE runs SET finished_at_ms = created_at_ms - 86400000 WHERE id = 1",
+             INSERT INTO usage_days (account_id, day_start_ms, tokens)
+             VALUES (1, 1699920000000, 205), (1, 1699833600000, 101)",
         )
         .await;
     let facts = fixture.facts(said("5", "hello")).await;

@@ -113,6 +113,29 @@ async fn a_platform_that_keeps_its_ids_knows_its_messages_under_the_new_chat() {
 }
 
 #[tokio::test]
+async fn what_was_deleted_in_the_old_chat_does_not_come_back_in_the_new_one() {
+    let fixture = Fixture::new().await;
+    fixture.hear(old("1", "zebra")).await;
+    let store = &fixture.store;
+    for id in ["1", "2"] {
+        let deleted = store.capture_delete(fixture.account, "old", id, NOW_MS);
+        deleted.await.unwrap();
+    }
+    merge(&fixture).await;
+    for id in ["1", "2"] {
+        let again = Said {
+            chat: "new",
+            ..old(id, "zebra")
+        };
+        assert_eq!(fixture.hear(again).await, Captured::Tombstone);
+    }
+    assert!(fixture.is_nowhere("zebra").await);
+    // Another message that only has the same number, after ids were counted anew.
+    let other = fixture.hear(new("1", "lion")).await;
+    assert!(matches!(other, Captured::New(_)), "{other:?}");
+}
+
+#[tokio::test]
 async fn an_unknown_old_chat_is_an_alias_from_then_on() {
     let fixture = Fixture::new().await;
     fixture.hear(new("1", "one")).await;
