@@ -1,0 +1,526 @@
+//! The daemon as a separate process, against loopback platforms and a scripted model in this one.
+//!
+//! A [`Flow`] is one daemon with its platforms, its configuration and its data in a folder of its
+//! own. Tests act as people through `slack`, `telegram` and `model`, wait for states with a bound,
+//! and ask the program as an operator would. The daemon's log is printed when a test fails; process
+//! and folder go when the [`Flow`] is dropped. Knows nothing of the daemon's inside.
+#![allow(dead_code, reason = "each subject needs a part of it")]
+
+use std::fmt::Write as _;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+use vocative_sandbox::model::ModelServer;
+use vocative_sandbox::slack::{SlackPost, SlackServer, SlackWorld};
+use vocative_sandbox::telegram::{TelegramPost, TelegramServer, TelegramWorld};
+use vocative_sandbox::wire::WireLog;
+
+/// How long a state may take to come. Generous: a busy machine must not fail a test.
+pub(crate) const WAIT: Duration = Duration::from_secs(30);
+/// Between two looks at a state that can't wake the test.
+const LOOK: Duration = Duration::from_millis(20);
+/// The key that the scripted model is given.
+const MODEL_KEY: &str = "sk-flow-0123456789abcdef";
+
+/// What a daemon is configured with. The default is one agent, `vocative`, with the scripted model.
+pub(crate) struct FlowBuilder {
+    agents: String,
+    slack: String,
+    telegram: String,
+    further: String,
+    default_model: &'static str,
+    verbosity: &'static str,
+}
+
+impl Default for FlowBuilder {
+    fn default() -> Self {
+        Self {
+            agents: String::new(),
+            slack: String::new(),
+            telegram: String::new(),
+            further: String::new(),
+            default_model: "scripted",
+            verbosity: "-v",
+        }
+    }
+}
+
+impl FlowBuilder {
+    /// Adds an agent with these settings (TOML lines).
+    pub(crate) fn agent(mut self, name: &str, settings: &str) -> Self {
+        let _ = write!(self.agents, "\n[agents.{name}]\n{settings}\n");
+        self
+    }
+
+    /// Adds settings of the Slack channel `acme` (TOML lines).
+    pub(crate) fn slack(mut self, settings: &str) -> Self {
+        let _ = writeln!(self.slack, "{settings}");
+        self
+    }
+
+    /// Adds settings of the Telegram channel `team` (TOML lines), in place of its open access list.
+    pub(crate) fn telegram(mut self, settings: &str) -> Self {
+        let _ = writeln!(self.telegram, "{settings}");
+        self
+    }
+
+    /// Adds whole tables to the configuration.
+    pub(crate) fn config(mut self, tables: &str) -> Self {
+        let _ = writeln!(self.further, "{tables}");
+        self
+    }
+
+    /// Lets agents without a model of their own use the built-in one.
+    pub(crate) fn offline(mut self) -> Self {
+        self.default_model = "offline";
+        self
+    }
+
+    /// Logs as much as there is.
+    pub(crate) fn trace(mut self) -> Self {
+        self.verbosity = "-vv";
+        self
+    }
+
+    /// Starts platforms, model and daemon, and waits until the daemon hears both platforms.
+    pub(crate) async fn start(self) -> Flow {
+        let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let wire = WireLog::new();
+        let slack = SlackServer::start(SlackWorld::acme(), anywhere, wire.clone());
+        let telegram = TelegramServer::start(TelegramWorld::team(), anywhere, wire.clone());
+        let model = ModelServer::start(anywhere, wire.clone());
+        let mut flow = Flow {
+            slack: slack.await.unwrap(),
+            telegram: telegram.await.unwrap(),
+            model: model.await.unwrap(),
+            wire,
+            directory: tempfile::tempdir().unwrap(),
+            verbosity: self.verbosity,
+            daemon: None,
+        };
+        std::fs::write(flow.config_path(), self.config_text(&flow)).unwrap();
+        flow.start().await;
+        flow
+    }
+
+    fn config_text(&self, flow: &Flow) -> String {
+        let agents = match self.agents.as_str() {
+            "" => "[agents.vocative]\n",
+            agents => agents,
+        };
+        let telegram = match self.telegram.as_str() {
+            "" => "allow_chats = [\"*\"]\nallow_people = [\"*\"]\n",
+            telegram => telegram,
+        };
+        format!(
+            "\
+[daemon]
+data_dir = \"{data}\"
+runtime_dir = \"{data}\"
+
+[defaults.agent]
+model = \"{model}\"
+
+[models.offline]
+provider = \"offline\"
+
+[models.scripted]
+provider = \"openai\"
+model = \"loopback-small\"
+base_url = \"{model_url}\"
+api_key = \"env:FLOW_MODEL_KEY\"
+
+{agents}
+[channels.slack.acme]
+app_token = \"env:FLOW_SLACK_APP_TOKEN\"
+bot_token = \"env:FLOW_SLACK_BOT_TOKEN\"
+api_url = \"{slack_url}\"
+{slack}
+[channels.telegram.team]
+token = \"env:FLOW_TELEGRAM_TOKEN\"
+api_url = \"{telegram_url}\"
+{telegram}
+{further}",
+            data = flow.directory.path().join("data").display(),
+            model = self.default_model,
+            model_url = flow.model.openai_url(),
+            slack_url = flow.slack.api_url(),
+            slack = self.slack,
+            telegram_url = flow.telegram.api_url(),
+            further = self.further,
+        )
+    }
+}
+
+/// What a command of the program said.
+#[derive(Debug)]
+pub(crate) struct Told {
+    /// Its exit code; `None` when a signal ended it.
+    pub(crate) status: Option<i32>,
+    /// Its results.
+    pub(crate) stdout: String,
+    /// Its log and errors.
+    pub(crate) stderr: String,
+}
+
+/// One daemon, its platforms, its model and its folder.
+pub(crate) struct Flow {
+    pub(crate) slack: SlackServer,
+    pub(crate) telegram: TelegramServer,
+    pub(crate) model: ModelServer,
+    /// Everything that platforms and model were sent and sent.
+    pub(crate) wire: WireLog,
+    directory: TempDir,
+    verbosity: &'static str,
+    daemon: Option<Child>,
+}
+
+impl Drop for Flow {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("---- the daemon's log ----\n{}", self.log());
+        }
+        // The child is killed by its own drop.
+    }
+}
+
+/// The process.
+impl Flow {
+    /// One agent, `vocative`, with the scripted model.
+    pub(crate) async fn start_default() -> Self {
+        FlowBuilder::default().start().await
+    }
+
+    /// Starts the daemon and waits until it hears both platforms.
+    pub(crate) async fn start(&mut self) {
+        self.spawn();
+        self.wait_until_connected().await;
+    }
+
+    /// Starts the daemon without waiting.
+    pub(crate) fn spawn(&mut self) {
+        assert!(self.daemon.is_none(), "the daemon runs already");
+        let log = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.log_path())
+            .unwrap();
+        let daemon = self
+            .command(&["run", self.verbosity])
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        self.daemon = Some(daemon);
+    }
+
+    /// Waits until the daemon hears both platforms.
+    pub(crate) async fn wait_until_connected(&mut self) {
+        let deadline = tokio::time::Instant::now() + WAIT;
+        while self.slack.open_sockets() == 0 || self.telegram.polls_waiting() == 0 {
+            let daemon = self.daemon.as_mut().expect("the daemon was started");
+            let ended = daemon.try_wait().unwrap();
+            assert!(ended.is_none(), "the daemon ended: {ended:?}");
+            let is_late = tokio::time::Instant::now() > deadline;
+            assert!(!is_late, "the daemon did not connect in time");
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Asks the daemon to stop (SIGTERM), waits until it has ended, and gives its exit code.
+    pub(crate) async fn stop(&mut self) -> Option<i32> {
+        let mut daemon = self.daemon.take().expect("the daemon runs");
+        signal(&daemon, "TERM").await;
+        let ended = tokio::time::timeout(WAIT, daemon.wait()).await;
+        let status = ended.expect("the daemon ends in time").unwrap();
+        self.wait_until_disconnected().await;
+        status.code()
+    }
+
+    /// Kills the daemon (SIGKILL).
+    pub(crate) async fn kill(&mut self) {
+        let mut daemon = self.daemon.take().expect("the daemon runs");
+        daemon.kill().await.unwrap();
+        self.wait_until_disconnected().await;
+    }
+
+    /// Stops the daemon and starts it again.
+    pub(crate) async fn restart(&mut self) {
+        assert_eq!(self.stop().await, Some(0), "a stop that was asked for");
+        self.start().await;
+    }
+
+    /// Sends the daemon a signal, for example `HUP`.
+    pub(crate) async fn signal(&self, name: &str) {
+        signal(self.daemon.as_ref().expect("the daemon runs"), name).await;
+    }
+
+    async fn wait_until_disconnected(&self) {
+        self.wait_until("the platforms notice that the daemon is gone", || {
+            self.slack.open_sockets() == 0 && self.telegram.polls_waiting() == 0
+        })
+        .await;
+    }
+
+    /// The configuration file.
+    pub(crate) fn config_path(&self) -> PathBuf {
+        self.directory.path().join("vocative.toml")
+    }
+
+    /// A folder that goes with the test; the daemon's data is in `data`.
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.directory.path().join("daemon.log")
+    }
+
+    /// The log of every daemon of this test so far.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.log_path()).unwrap_or_default()
+    }
+
+    /// Every secret that the daemon was given.
+    pub(crate) fn secrets(&self) -> [(&'static str, String); 4] {
+        let world = self.slack.world();
+        [
+            ("FLOW_SLACK_APP_TOKEN", world.app_token),
+            ("FLOW_SLACK_BOT_TOKEN", world.bot_token),
+            ("FLOW_TELEGRAM_TOKEN", self.telegram.token()),
+            ("FLOW_MODEL_KEY", MODEL_KEY.to_owned()),
+        ]
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_vocative"));
+        command
+            .args(args)
+            .arg("--config")
+            .arg(self.config_path())
+            .current_dir(self.directory.path())
+            .env_clear()
+            .env("HOME", self.directory.path())
+            .envs(self.secrets())
+            .kill_on_drop(true);
+        command
+    }
+}
+
+async fn signal(daemon: &Child, name: &str) {
+    let id = daemon.id().expect("the daemon runs").to_string();
+    let sent = Command::new("kill").args(["-s", name, &id]).status().await;
+    assert!(sent.unwrap().success(), "signal {name} was sent");
+}
+
+/// Asking as an operator.
+impl Flow {
+    /// Runs another command of the program against the same configuration.
+    pub(crate) async fn cli(&self, args: &[&str]) -> Told {
+        let output = tokio::time::timeout(WAIT, self.command(args).output()).await;
+        let output = output.expect("the command ends in time").unwrap();
+        Told {
+            status: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    async fn cli_json(&self, args: &[&str]) -> Value {
+        let told = self.cli(&[args, &["--format", "json"]].concat()).await;
+        serde_json::from_str(&told.stdout)
+            .unwrap_or_else(|cause| panic!("{args:?} answers no JSON ({cause}): {told:?}"))
+    }
+
+    /// `vocative status`.
+    pub(crate) async fn status(&self) -> Value {
+        self.cli_json(&["status"]).await
+    }
+
+    /// `vocative conversations list`.
+    pub(crate) async fn conversations(&self) -> Vec<Value> {
+        let listed = self.cli_json(&["conversations", "list"]).await;
+        listed.as_array().unwrap().clone()
+    }
+
+    /// The turns of a conversation, in the room's order.
+    pub(crate) async fn turns(&self, conversation: &str) -> Vec<Value> {
+        let args = ["conversations", "show", conversation, "--limit", "1000"];
+        let shown = self.cli_json(&args).await;
+        shown["turns"].as_array().unwrap().clone()
+    }
+
+    /// The id of the conversation of a chat (top level), or of its thread or topic.
+    pub(crate) async fn conversation_id(
+        &self,
+        chat: &str,
+        thread_or_topic: Option<&str>,
+    ) -> String {
+        let listed = self.conversations().await;
+        let found = listed.iter().find(|view| {
+            view["chat"] == chat && view["thread_or_topic"].as_str() == thread_or_topic
+        });
+        let found = found.unwrap_or_else(|| {
+            panic!("no conversation of {chat} {thread_or_topic:?} in {listed:?}")
+        });
+        found["id"].as_str().unwrap().to_owned()
+    }
+
+    /// What `vocative prompt` shows: roles and texts.
+    pub(crate) async fn prompt(&self, args: &[&str]) -> Vec<(String, String)> {
+        let view = self.cli_json(&[&["prompt"], args].concat()).await;
+        roles_and_texts(&view["messages"])
+    }
+
+    /// What the model was sent, by the number of the request from 0: roles and texts.
+    pub(crate) fn model_prompt(&self, number: usize) -> Vec<(String, String)> {
+        let requests = self.model.requests();
+        let request = requests.get(number);
+        let request = request.unwrap_or_else(|| panic!("only {} requests", requests.len()));
+        roles_and_texts(&request.body["messages"])
+    }
+
+    /// The same without the instructions.
+    pub(crate) fn model_history(&self, number: usize) -> Vec<(String, String)> {
+        let mut messages = self.model_prompt(number);
+        messages.retain(|(role, _)| role != "system");
+        messages
+    }
+}
+
+fn roles_and_texts(messages: &Value) -> Vec<(String, String)> {
+    let text = |message: &Value, name: &str| message[name].as_str().unwrap().to_owned();
+    let messages = messages.as_array().unwrap().iter();
+    messages
+        .map(|message| (text(message, "role"), text(message, "content")))
+        .collect()
+}
+
+/// Waiting and watching.
+impl Flow {
+    /// Waits until something is true.
+    ///
+    /// # Panics
+    /// If it does not come true in time.
+    pub(crate) async fn wait_until(&self, what: &str, is_so: impl Fn() -> bool) {
+        let deadline = tokio::time::Instant::now() + WAIT;
+        while !is_so() {
+            let is_late = tokio::time::Instant::now() > deadline;
+            assert!(!is_late, "it did not come true in time that {what}");
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Waits until a reading of `vocative status` is as wanted, and gives it.
+    ///
+    /// # Panics
+    /// If no reading is in time.
+    pub(crate) async fn wait_for_status(
+        &self,
+        what: &str,
+        is_wanted: impl Fn(&Value) -> bool,
+    ) -> Value {
+        let deadline = tokio::time::Instant::now() + WAIT;
+        loop {
+            let status = self.status().await;
+            if is_wanted(&status) {
+                return status;
+            }
+            let is_late = tokio::time::Instant::now() > deadline;
+            assert!(
+                !is_late,
+                "it did not come true in time that {what}: {status}"
+            );
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Waits until everything said was captured and acknowledged.
+    pub(crate) async fn wait_until_heard(&self) {
+        let is_heard = self.slack.wait_until_all_acked(WAIT).await
+            && self.telegram.wait_until_confirmed(WAIT).await;
+        assert!(
+            is_heard,
+            "the daemon did not acknowledge everything in time"
+        );
+    }
+
+    /// Waits until everything said was captured, and nothing is left to answer or to post.
+    pub(crate) async fn settle(&self) {
+        self.wait_until_heard().await;
+        self.wait_for_status("nothing is left to do", |status| {
+            let left = [
+                "/runs/queued",
+                "/runs/leased",
+                "/posts/pending",
+                "/posts/unknown",
+            ];
+            left.iter()
+                .all(|path| status.pointer(path).and_then(Value::as_u64) == Some(0))
+        })
+        .await;
+        // Our own posts come back as events.
+        self.wait_until_heard().await;
+    }
+
+    /// Waits for the bot's post in the thread of a Slack message.
+    pub(crate) async fn slack_reply(&self, channel: &str, root_ts: &str) -> SlackPost {
+        self.slack_post(channel, |post| post.is_reply_in(root_ts))
+            .await
+    }
+
+    /// Waits for a post of the bot in a Slack channel.
+    pub(crate) async fn slack_post(
+        &self,
+        channel: &str,
+        is_wanted: impl Fn(&SlackPost) -> bool,
+    ) -> SlackPost {
+        let found =
+            self.slack
+                .wait_for_post(channel, |post| is_ours(post) && is_wanted(post), WAIT);
+        found.await.unwrap_or_else(|| {
+            panic!(
+                "no such post in {channel}: {:#?}",
+                self.slack_posts(channel)
+            )
+        })
+    }
+
+    /// The posts of the bot in a Slack channel: thread and text.
+    pub(crate) fn slack_posts(&self, channel: &str) -> Vec<(Option<String>, String)> {
+        let posts = self.slack.posts(channel).into_iter().filter(is_ours);
+        posts.map(|post| (post.thread_ts, post.text)).collect()
+    }
+
+    /// Waits for the bot's reply to a Telegram message.
+    pub(crate) async fn telegram_reply(&self, chat: i64, message: i64) -> TelegramPost {
+        let is_wanted = |post: &TelegramPost| post.by_bot && post.reply_to == Some(message);
+        let found = self.telegram.wait_for_post(chat, is_wanted, WAIT);
+        found.await.unwrap_or_else(|| {
+            let posts = self.telegram.bot_posts(chat);
+            panic!("no reply to {message} in {chat}: {posts:#?}")
+        })
+    }
+
+    /// The texts of the bot's posts in a Telegram chat.
+    pub(crate) fn telegram_posts(&self, chat: i64) -> Vec<String> {
+        let posts = self.telegram.bot_posts(chat).into_iter();
+        posts.map(|post| post.text).collect()
+    }
+
+    /// Waits until the model had so many requests.
+    pub(crate) async fn wait_for_model(&self, count: usize) {
+        let is_asked = self.model.wait_for_requests(count, WAIT).await;
+        assert!(is_asked, "the model was not asked {count} times in time");
+    }
+}
+
+fn is_ours(post: &SlackPost) -> bool {
+    post.user.as_deref() == Some("U0VOCATIVE")
+}

@@ -1,0 +1,6 @@
+//! The whole daemon as a separate process against the loopback platforms: what people see, what is
+//! stored, what the model is asked, and what survives. Reading order: `harness`, then by subject.
+#![allow(clippy::unwrap_used)]
+
+mod harness;
+mod places;
