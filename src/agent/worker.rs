@@ -144,7 +144,7 @@ impl Worker {
             let now_ms = (self.clock)();
             let given = self
                 .store
-                .requeue_run(*run, *token, now_ms, "shutdown", now_ms)
+                .return_run(*run, *token, "shutdown", now_ms)
                 .await;
             if let Err(cause) = given {
                 warn!(error = %cause, run.id = %run, "a run could not be given back; the next start takes it over");

@@ -135,6 +135,31 @@ impl Store {
             token,
             not_before_ms,
             reason: reason.to_owned(),
+            counts: true,
+            now_ms,
+        };
+        self.write(move |connection| requeue_run_txn(connection, &requeue))
+            .await
+    }
+
+    /// Gives a run back that its worker was kept from working on, to be claimed again at once. The
+    /// attempt does not count: however often a daemon is stopped, the run is not given up for it.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn return_run(
+        &self,
+        run: RunId,
+        token: LeaseToken,
+        reason: &str,
+        now_ms: i64,
+    ) -> Result<LeaseOutcome, StoreError> {
+        let requeue = Requeue {
+            run,
+            token,
+            not_before_ms: now_ms,
+            reason: reason.to_owned(),
+            counts: false,
             now_ms,
         };
         self.write(move |connection| requeue_run_txn(connection, &requeue))
@@ -230,6 +255,8 @@ struct Requeue {
     token: LeaseToken,
     not_before_ms: i64,
     reason: String,
+    /// Whether the attempt counts.
+    counts: bool,
     now_ms: i64,
 }
 
@@ -368,10 +395,16 @@ fn requeue_run_txn(connection: &Connection, requeue: &Requeue) -> Result<LeaseOu
     connection
         .prepare_cached(
             "UPDATE runs SET state = 'queued', not_before_ms = ?2, reason = ?3,
+                    attempt = attempt - iif(?4, 0, 1),
                     owner = NULL, token = NULL, lease_until_ms = NULL
              WHERE id = ?1",
         )?
-        .execute((leased.row, requeue.not_before_ms, &requeue.reason))?;
+        .execute((
+            leased.row,
+            requeue.not_before_ms,
+            &requeue.reason,
+            requeue.counts,
+        ))?;
     Ok(LeaseOutcome::Written)
 }
 
@@ -639,6 +672,22 @@ mod tests {
         assert_eq!(scene.store.next_run_due_ms().await.unwrap(), Some(5_000));
         let again = scene.claim(5_000).await.unwrap();
         assert_eq!((again.run.id, again.run.attempt), (claimed.run.id, 2));
+    }
+
+    #[tokio::test]
+    async fn a_run_returned_at_a_stop_has_not_been_attempted() {
+        let scene = Scene::open().await;
+        let room = scene.room("C1").await;
+        scene.ask(&room, "one", 10).await;
+        let claimed = scene.claim(100).await.unwrap();
+        let returned = scene
+            .store
+            .return_run(claimed.run.id, claimed.token, "shutdown", 100)
+            .await;
+        assert_eq!(returned.unwrap(), LeaseOutcome::Written);
+        let again = scene.claim(100).await.unwrap();
+        assert_eq!((again.run.id, again.run.attempt), (claimed.run.id, 1));
+        assert_eq!(again.as_of_seq, claimed.as_of_seq);
     }
 
     #[tokio::test]
