@@ -29,6 +29,9 @@ const NAMES_WAIT: Duration = Duration::from_secs(2);
 const RETRY_FIRST_MS: i64 = 2_000;
 const RETRY_MAX_MS: i64 = 300_000;
 
+/// While storage refuses to take a run back, it is asked again at this pace.
+const GIVE_BACK_AGAIN: Duration = Duration::from_millis(500);
+
 /// How a run's work ended.
 enum Work {
     /// An answer to commit.
@@ -47,24 +50,38 @@ enum Work {
 pub(super) async fn work_on(worker: Arc<Worker>, claimed: ClaimedRun) {
     let run_id = claimed.run.id;
     if let Err(cause) = attempt(&worker, &claimed).await {
-        // Nothing was written: the lease runs out and the run is claimed again.
         warn!(error = %cause, run.id = %run_id, "a run could not be worked on; trying again");
-        let retry_ms = (worker.clock)() + RETRY_FIRST_MS;
+        give_back(&worker, &claimed).await;
+    }
+    worker.wake.runs.notify_one();
+}
+
+/// Nothing was written: gives the run back as soon as storage takes it, at the latest by letting the
+/// lease run out.
+async fn give_back(worker: &Worker, claimed: &ClaimedRun) {
+    let run_id = claimed.run.id;
+    let give_up_ms = (worker.clock)() + LEASE_MS;
+    loop {
+        let now_ms = (worker.clock)();
         let given_back = worker
             .store
             .requeue_run(
                 run_id,
                 claimed.token,
-                retry_ms,
+                now_ms + RETRY_FIRST_MS,
                 "storage failed",
-                (worker.clock)(),
+                now_ms,
             )
             .await;
-        if let Err(cause) = given_back {
-            warn!(error = %cause, run.id = %run_id, "a run could not be given back; its lease runs out");
+        match given_back {
+            Ok(_) => return,
+            Err(cause) if now_ms >= give_up_ms => {
+                warn!(error = %cause, run.id = %run_id, "a run could not be given back; its lease runs out");
+                return;
+            }
+            Err(_) => tokio::time::sleep(GIVE_BACK_AGAIN).await,
         }
     }
-    worker.wake.runs.notify_one();
 }
 
 async fn attempt(worker: &Worker, claimed: &ClaimedRun) -> Result<(), StoreError> {
@@ -184,10 +201,14 @@ async fn ask(
             }
             _ = heartbeat.tick() => {
                 let until_ms = (worker.clock)() + LEASE_MS;
-                match worker.store.extend_run(claimed.run.id, claimed.token, until_ms).await? {
-                    RunLease::Held => {}
-                    RunLease::CancelRequested => return Ok(Work::Cancelled),
-                    RunLease::Lost => return Ok(Work::LeaseLost),
+                match worker.store.extend_run(claimed.run.id, claimed.token, until_ms).await {
+                    Ok(RunLease::Held) => {}
+                    Ok(RunLease::CancelRequested) => return Ok(Work::Cancelled),
+                    Ok(RunLease::Lost) => return Ok(Work::LeaseLost),
+                    // The model's answer is worth waiting for; the next beat tries again.
+                    Err(cause) => {
+                        warn!(error = %cause, run.id = %claimed.run.id, "a lease could not be extended");
+                    }
                 }
             }
             () = worker.cancelled(claimed.run.id) => return Ok(Work::Cancelled),
