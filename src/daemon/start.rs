@@ -65,8 +65,10 @@ pub type ReadConfig = Arc<dyn Fn() -> Result<(Config, Secrets), String> + Send +
 pub struct Daemon {
     operations: Operations,
     shared: Arc<Shared>,
-    /// Stops intake and the taking of new work.
+    /// Stops intake and the claiming of runs.
     stop: CancellationToken,
+    /// Ends delivery once nothing is due; after the runs, whose answers it still posts.
+    stop_posts: CancellationToken,
     /// Ends draining.
     drain_until: CancellationToken,
     /// Stops everything else.
@@ -120,11 +122,8 @@ impl Daemon {
             intakes: Mutex::default(),
             clock: Arc::clone(&clock),
         });
-        let (stop, drain_until, rest) = (
-            CancellationToken::new(),
-            CancellationToken::new(),
-            CancellationToken::new(),
-        );
+        let (stop, stop_posts) = (CancellationToken::new(), CancellationToken::new());
+        let (drain_until, rest) = (CancellationToken::new(), CancellationToken::new());
         let health = Health::new(Arc::clone(&clock));
         let cancels = Cancels::default();
         let owner = OwnerId::generate();
@@ -135,8 +134,9 @@ impl Daemon {
             agent_worker(&shared, &config, owner, cancels.clone())
                 .run(stop.clone(), drain_until.clone()),
         );
-        let delivery =
-            tokio::spawn(delivery_worker(&shared, owner).run(stop.clone(), drain_until.clone()));
+        let delivery = tokio::spawn(
+            delivery_worker(&shared, owner).run(stop_posts.clone(), drain_until.clone()),
+        );
         let running = Running {
             health,
             counters: Arc::clone(&shared.counters),
@@ -158,6 +158,7 @@ impl Daemon {
             operations,
             shared,
             stop,
+            stop_posts,
             drain_until,
             rest,
             channels,
@@ -202,6 +203,7 @@ impl Daemon {
         if let Err(cause) = self.agents.await {
             error!(error = %cause, "the agent worker ended badly");
         }
+        self.stop_posts.cancel();
         if let Err(cause) = self.delivery.await {
             error!(error = %cause, "the delivery worker ended badly");
         }
