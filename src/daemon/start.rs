@@ -455,14 +455,15 @@ impl Shared {
                 changed.join(", ")
             )
         };
+        let summary = format!("{} agents are in force{note}", agents.len());
+        // Agents first: a message that addresses a new one must find it.
+        self.registry.replace(agents);
         for (name, (intake, identity)) in self.intakes().iter() {
             if let Some(settings) = config.channels.get(name) {
                 let account = intake.policy().account;
                 intake.set_policy(wiring::policy(&config, settings, account, identity.clone()));
             }
         }
-        let summary = format!("{} agents are in force{note}", agents.len());
-        self.registry.replace(agents);
         *self.config.write().expect("no holder of this lock panics") = Arc::new(config);
         // Queued runs of agents that are gone are claimed, cancelled and told to the room.
         self.wake.runs.notify_one();
