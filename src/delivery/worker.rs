@@ -26,6 +26,9 @@ const LEASE_MS: i64 = 120_000;
 /// With every wake hint lost, posts still go out at this pace.
 const POLL: Duration = Duration::from_millis(1_000);
 
+/// While storage refuses what became of a post, it is told again at this pace.
+const RECORD_AGAIN: Duration = Duration::from_millis(500);
+
 /// A clock in milliseconds since the Unix epoch.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
 
@@ -108,30 +111,22 @@ impl Worker {
                 .wait(claimed.entry.chat, room.capabilities.chat_interval_ms)
                 .await;
             match self.send(&claimed, &room).await {
-                Ok(Some(update)) => update,
-                Ok(None) => return,
-                Err(cause) => {
-                    warn!(error = %cause, post.id = %claimed.entry.id, "a post could not be started; trying again");
-                    return;
-                }
+                Some(update) => update,
+                None => return,
             }
         };
         self.record(&claimed, &room, update).await;
     }
 
     /// Sends once. `None` if the lease was lost meanwhile.
-    async fn send(
-        &self,
-        claimed: &ClaimedEntry,
-        room: &Room,
-    ) -> Result<Option<OutboxUpdate>, StoreError> {
+    async fn send(&self, claimed: &ClaimedEntry, room: &Room) -> Option<OutboxUpdate> {
         let entry = &claimed.entry;
-        let started = self
-            .store
-            .mark_send_started(entry.id, claimed.token, (self.clock)())
-            .await?;
-        if started == LeaseOutcome::Stale {
-            return Ok(None);
+        let start = || {
+            self.store
+                .mark_send_started(entry.id, claimed.token, (self.clock)())
+        };
+        if self.persist(claimed, start).await? == LeaseOutcome::Stale {
+            return None;
         }
         let mut attempted = entry.clone();
         attempted.attempts += 1;
@@ -140,14 +135,42 @@ impl Worker {
         let fallback = |part: &_, fallback| room.outbound.render_fallback(part, fallback);
         let can_read_back = room.capabilities.can_read_back;
         let now_ms = (self.clock)();
-        Ok(Some(after_send(
+        Some(after_send(
             &attempted,
             outcome,
             can_read_back,
             &fallback,
             &room.delivery,
             now_ms,
-        )))
+        ))
+    }
+
+    /// Writes, again and again while storage refuses: forgotten, a post that is known to have
+    /// arrived would be sent twice. `None` after as long as a lease lasts; then the post is claimed
+    /// again, and looked for or handled as unknown.
+    async fn persist<W>(
+        &self,
+        claimed: &ClaimedEntry,
+        write: impl Fn() -> W,
+    ) -> Option<LeaseOutcome>
+    where
+        W: Future<Output = Result<LeaseOutcome, StoreError>>,
+    {
+        let id = claimed.entry.id;
+        let give_up_ms = (self.clock)() + LEASE_MS;
+        loop {
+            match write().await {
+                Ok(outcome) => return Some(outcome),
+                Err(cause) if (self.clock)() >= give_up_ms => {
+                    error!(error = %cause, post.id = %id, "what became of a post could not be stored");
+                    return None;
+                }
+                Err(cause) => {
+                    warn!(error = %cause, post.id = %id, "storage refuses what becomes of a post; trying again");
+                    tokio::time::sleep(RECORD_AGAIN).await;
+                }
+            }
+        }
     }
 
     /// Looks for a post of unknown outcome; where the platform can't say, decides without.
@@ -165,21 +188,17 @@ impl Worker {
     async fn record(&self, claimed: &ClaimedEntry, room: &Room, update: OutboxUpdate) {
         let id = claimed.entry.id;
         log_update(claimed, room, &update);
-        let is_open = !matches!(update, OutboxUpdate::Sent(_));
-        match self
-            .store
-            .update_post(id, claimed.token, update, (self.clock)())
-            .await
-        {
+        let is_sent = matches!(update, OutboxUpdate::Sent(_));
+        let write = || {
+            self.store
+                .update_post(id, claimed.token, update.clone(), (self.clock)())
+        };
+        match self.persist(claimed, write).await {
             // The next part of the same chat may go now.
-            Ok(LeaseOutcome::Written) if !is_open => self.wake.posts.notify_one(),
-            Ok(LeaseOutcome::Written) => {}
-            Ok(LeaseOutcome::Stale) => {
+            Some(LeaseOutcome::Written) if is_sent => self.wake.posts.notify_one(),
+            Some(LeaseOutcome::Written) | None => {}
+            Some(LeaseOutcome::Stale) => {
                 warn!(post.id = %id, "the lease of a post was lost before its outcome was recorded");
-            }
-            Err(cause) => {
-                // The lease runs out and the post is then looked for or handled as unknown.
-                error!(error = %cause, post.id = %id, "the outcome of a post could not be recorded");
             }
         }
     }
