@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -19,12 +20,12 @@ use crate::agent::worker::{Cancels, Worker as AgentWorker};
 use crate::capture::inbound::{CaptureCounters, ChannelIntake, Counter, Keeping, Wake};
 use crate::config::{Config, Secrets};
 use crate::daemon::names;
-use crate::daemon::supervise::{Bind, supervise};
+use crate::daemon::supervise::{Bind, Bound, Lift, supervise};
 use crate::daemon::system::{self, Pulse};
 use crate::daemon::wiring::{self, WiringError};
 use crate::delivery::rooms::{Room, Rooms};
 use crate::delivery::worker::{Clock, Worker as DeliveryWorker};
-use crate::domain::ids::OwnerId;
+use crate::domain::ids::{AccountId, OwnerId};
 use crate::domain::turn::TokenCount;
 use crate::prompt::{ClassEstimate, TokenCounter as _};
 use crate::store::contract::AccountBinding;
@@ -285,41 +286,30 @@ fn bind_with(shared: Arc<Shared>, channel: Arc<dyn Channel>, name: String) -> Bi
                 account: identity.account.clone(),
                 name: identity.account_name.clone(),
             };
-            let account = shared.store.bind_account(binding, (shared.clock)()).await?;
-            let config = shared.config();
-            let settings = config
-                .channels
-                .get(&name)
-                .ok_or_else(|| StoreError::NotFound {
-                    what: format!("channel {name} in the configuration"),
-                })?;
-            let room = Room {
-                channel: name.clone(),
-                outbound: channel.outbound(&identity),
-                identity: identity.clone(),
-                capabilities: channel.capabilities(),
-                delivery: wiring::delivery(&config, settings),
-            };
-            let policy = wiring::policy(&config, settings, account, identity.clone());
-            let keeping = Keeping {
-                keeps_revisions: config.store.keep_revisions,
-                keeps_raw: config.store.debug_raw_hours > 0,
-            };
-            let intake = Arc::new(ChannelIntake::new(
-                shared.store.clone(),
-                policy,
-                keeping,
-                counter(),
-                shared.wake.clone(),
-                Arc::clone(&shared.counters),
-            ));
-            shared
-                .intakes()
-                .insert(name, (Arc::clone(&intake), identity));
-            shared.rooms.set(account, room);
-            shared.wake.runs.notify_one();
+            let account = shared
+                .store
+                .bind_account(binding.clone(), (shared.clock)())
+                .await?;
+            let refused = Arc::new(Notify::new());
+            let intake = shared.open_room(&name, account, identity, &*channel, &refused)?;
+            let lift = lift_with(shared, binding);
+            Ok(Bound {
+                intake,
+                refused,
+                lift,
+            })
+        })
+    })
+}
+
+/// Binding an account again lifts its hold.
+fn lift_with(shared: Arc<Shared>, binding: AccountBinding) -> Lift {
+    Arc::new(move || {
+        let (shared, binding) = (Arc::clone(&shared), binding.clone());
+        Box::pin(async move {
+            let bound = shared.store.bind_account(binding, (shared.clock)()).await;
             shared.wake.posts.notify_one();
-            Ok(intake as Arc<dyn Intake>)
+            bound.map(|_| ())
         })
     })
 }
@@ -433,6 +423,53 @@ impl Shared {
         self.intakes.lock().expect("no holder of this lock panics")
     }
 
+    /// Opens the room of an account that a channel turned out to be, and makes its intake.
+    fn open_room(
+        &self,
+        name: &str,
+        account: AccountId,
+        identity: Identity,
+        channel: &dyn Channel,
+        refused: &Arc<Notify>,
+    ) -> Result<Arc<dyn Intake>, StoreError> {
+        // Outside the lock, which a panic in an adapter would poison.
+        let (outbound, capabilities) = (channel.outbound(&identity), channel.capabilities());
+        // Held until the intake is known: a reload in between would pass it over.
+        let mut intakes = self.intakes();
+        let config = self.config();
+        let settings = config
+            .channels
+            .get(name)
+            .ok_or_else(|| StoreError::NotFound {
+                what: format!("channel {name} in the configuration"),
+            })?;
+        let room = Room {
+            channel: name.to_owned(),
+            outbound,
+            identity: identity.clone(),
+            capabilities,
+            delivery: wiring::delivery(&config, settings),
+            refused: Arc::clone(refused),
+        };
+        let keeping = Keeping {
+            keeps_revisions: config.store.keep_revisions,
+            keeps_raw: config.store.debug_raw_hours > 0,
+        };
+        let intake = Arc::new(ChannelIntake::new(
+            self.store.clone(),
+            wiring::policy(&config, settings, account, identity.clone()),
+            keeping,
+            counter(),
+            self.wake.clone(),
+            Arc::clone(&self.counters),
+        ));
+        intakes.insert(name.to_owned(), (Arc::clone(&intake), identity));
+        self.rooms.set(account, room);
+        self.wake.runs.notify_one();
+        self.wake.posts.notify_one();
+        Ok(intake)
+    }
+
     /// Puts the agents, aliases and access of another configuration in force. Channels are added or
     /// removed only by a restart.
     fn apply(&self, config: Config, secrets: &Secrets) -> Result<String, WiringError> {
@@ -458,13 +495,15 @@ impl Shared {
         let summary = format!("{} agents are in force{note}", agents.len());
         // Agents first: a message that addresses a new one must find it.
         self.registry.replace(agents);
-        for (name, (intake, identity)) in self.intakes().iter() {
+        let intakes = self.intakes();
+        for (name, (intake, identity)) in intakes.iter() {
             if let Some(settings) = config.channels.get(name) {
                 let account = intake.policy().account;
                 intake.set_policy(wiring::policy(&config, settings, account, identity.clone()));
             }
         }
         *self.config.write().expect("no holder of this lock panics") = Arc::new(config);
+        drop(intakes);
         // Queued runs of agents that are gone are claimed, cancelled and told to the room.
         self.wake.runs.notify_one();
         Ok(summary)

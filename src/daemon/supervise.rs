@@ -1,13 +1,16 @@
 //! Keeps one channel going: identifies it, runs its inbound half, starts it again after a failure
-//! or panic. A channel never takes another one down.
+//! or panic, and asks whether a refused account is accepted again. A channel never takes another one
+//! down: all that an adapter does runs in tasks of its own.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::{error, info, warn};
 use vocative_channels::backoff::Backoff;
-use vocative_channels::channel::{Channel, ConnectionState, Intake, Reporter};
+use vocative_channels::channel::{BoxFuture, Channel, ConnectionState, Intake, Reporter};
 use vocative_channels::error::ChannelError;
 use vocative_channels::identity::Identity;
 
@@ -17,20 +20,29 @@ use crate::store::StoreError;
 /// Waits between attempts to identify or run a channel.
 const RETRY_FIRST_MS: u64 = 500;
 const RETRY_MAX_MS: u64 = 60_000;
-/// An account that is refused is tried again this often, in case somebody renewed it.
-const REFUSED_RETRY: Duration = Duration::from_secs(120);
+/// Waits between attempts while the account is refused, in case somebody renewed it.
+const REFUSED_FIRST_MS: u64 = 1_000;
+const REFUSED_MAX_MS: u64 = 120_000;
 /// A half that ran this long was healthy: its failures are forgotten.
 const HEALTHY_AFTER: Duration = Duration::from_secs(60);
 
-/// Called once a channel knows who it is: binds it and returns its intake.
-pub type Bind = Arc<
-    dyn Fn(
-            Identity,
-        )
-            -> vocative_channels::channel::BoxFuture<'static, Result<Arc<dyn Intake>, StoreError>>
-        + Send
-        + Sync,
->;
+/// Called once a channel knows who it is.
+pub type Bind =
+    Arc<dyn Fn(Identity) -> BoxFuture<'static, Result<Bound, StoreError>> + Send + Sync>;
+
+/// A channel that is bound to its account.
+#[derive(Clone)]
+pub struct Bound {
+    /// Takes in what it hears.
+    pub intake: Arc<dyn Intake>,
+    /// Notified when the platform refused the account and posts were held for it.
+    pub refused: Arc<Notify>,
+    /// Lets the held posts go again.
+    pub lift: Lift,
+}
+
+/// Lifts the hold on an account.
+pub type Lift = Arc<dyn Fn() -> BoxFuture<'static, Result<(), StoreError>> + Send + Sync>;
 
 /// Runs a channel until cancelled.
 pub async fn supervise(
@@ -40,23 +52,41 @@ pub async fn supervise(
     health: Arc<ChannelHealth>,
     cancel: CancellationToken,
 ) {
-    let Some((identity, intake)) = identify(&name, &*channel, &bind, &health, &cancel).await else {
+    let Some((identity, bound)) = identify(&name, &channel, &bind, &health, &cancel).await else {
         return;
     };
+    tokio::join!(
+        keep_hearing(&name, &channel, &identity, &bound, &health, &cancel),
+        keep_account(&name, &channel, &bound, &cancel),
+    );
+}
+
+/// Runs the inbound half, again and again.
+async fn keep_hearing(
+    name: &str,
+    channel: &Arc<dyn Channel>,
+    identity: &Identity,
+    bound: &Bound,
+    health: &Arc<ChannelHealth>,
+    cancel: &CancellationToken,
+) {
     let mut backoff = Backoff::new(RETRY_FIRST_MS, RETRY_MAX_MS);
     while !cancel.is_cancelled() {
         let started = Instant::now();
-        let mut inbound = channel.inbound(&identity);
-        let reporter: Arc<dyn Reporter> = Arc::clone(&health) as _;
-        let (intake, stop) = (Arc::clone(&intake), cancel.clone());
-        // A task of its own: a panic in an adapter ends here.
-        let ended = tokio::spawn(async move { inbound.run(intake, reporter, stop).await }).await;
+        let (channel, identity) = (Arc::clone(channel), identity.clone());
+        let reporter: Arc<dyn Reporter> = Arc::clone(health) as _;
+        let (intake, stop) = (Arc::clone(&bound.intake), cancel.clone());
+        let ended = apart(async move {
+            let mut inbound = channel.inbound(&identity);
+            inbound.run(intake, reporter, stop).await
+        })
+        .await;
         let reason = match ended {
-            Ok(Ok(())) if cancel.is_cancelled() => return,
-            Ok(Ok(())) => "it ended by itself".to_owned(),
-            Ok(Err(cause)) => cause.reason(),
-            Err(panicked) => {
-                error!(channel.id = %name, error = %panicked, "a channel panicked; it is started again");
+            Some(Ok(())) if cancel.is_cancelled() => return,
+            Some(Ok(())) => "it ended by itself".to_owned(),
+            Some(Err(cause)) => cause.reason(),
+            None => {
+                error!(channel.id = %name, "a channel panicked, which is a bug; it is started again");
                 "it panicked".to_owned()
             }
         };
@@ -66,55 +96,112 @@ pub async fn supervise(
         health.restarted();
         let wait_ms = backoff.next_ms();
         health.state(ConnectionState::Retrying { reason, wait_ms });
-        pause(Duration::from_millis(wait_ms), &cancel).await;
+        pause(wait_ms, cancel).await;
     }
+}
+
+/// Runs what an adapter does in a task of its own, where a panic ends; `None` if it panicked.
+async fn apart<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Option<T> {
+    AbortOnDropHandle::new(tokio::spawn(work)).await.ok()
 }
 
 /// Asks the platform who we are until it says; `None` if cancelled before.
 async fn identify(
     name: &str,
-    channel: &dyn Channel,
+    channel: &Arc<dyn Channel>,
     bind: &Bind,
     health: &ChannelHealth,
     cancel: &CancellationToken,
-) -> Option<(Identity, Arc<dyn Intake>)> {
+) -> Option<(Identity, Bound)> {
     let mut backoff = Backoff::new(RETRY_FIRST_MS, RETRY_MAX_MS);
+    let mut refused_backoff = Backoff::new(REFUSED_FIRST_MS, REFUSED_MAX_MS);
     loop {
         let answer = tokio::select! {
-            answer = channel.identify() => answer,
+            answer = ask_identity(channel) => answer,
             () = cancel.cancelled() => return None,
         };
-        let wait = match answer {
-            Ok(identity) => match bind(identity.clone()).await {
-                Ok(intake) => {
+        let wait_ms = match answer {
+            Some(Ok(identity)) => match apart(bind(identity.clone())).await {
+                Some(Ok(bound)) => {
                     announce(name, &identity, health);
-                    return Some((identity, intake));
+                    return Some((identity, bound));
                 }
-                Err(cause) => {
-                    error!(channel.id = %name, error = %cause, "the channel could not be bound; trying again");
-                    Duration::from_millis(backoff.next_ms())
+                failed => {
+                    let cause = failed.and_then(Result::err);
+                    error!(channel.id = %name, error = cause.map(tracing::field::display), "the channel could not be bound; trying again");
+                    backoff.next_ms()
                 }
             },
-            Err(ChannelError::Unauthorized { reason, .. }) => {
+            Some(Err(ChannelError::Unauthorized { reason, .. })) => {
                 let reason = format!("the platform refuses the token ({reason}); renew it");
                 health.state(ConnectionState::Alarm { reason });
-                REFUSED_RETRY
+                refused_backoff.next_ms()
             }
-            Err(cause) => {
-                let wait_ms = match cause {
-                    ChannelError::RetryAfter { wait_ms, .. } => wait_ms,
-                    _ => backoff.next_ms(),
-                };
-                health.state(ConnectionState::Retrying {
-                    reason: cause.reason(),
-                    wait_ms,
-                });
-                Duration::from_millis(wait_ms)
+            Some(Err(ChannelError::RetryAfter { wait_ms, .. })) => {
+                retry(health, "the platform asks to wait".to_owned(), wait_ms)
             }
+            Some(Err(cause)) => retry(health, cause.reason(), backoff.next_ms()),
+            None => retry(health, "it panicked".to_owned(), backoff.next_ms()),
         };
-        pause(wait, cancel).await;
+        pause(wait_ms, cancel).await;
         if cancel.is_cancelled() {
             return None;
+        }
+    }
+}
+
+fn retry(health: &ChannelHealth, reason: String, wait_ms: u64) -> u64 {
+    health.state(ConnectionState::Retrying { reason, wait_ms });
+    wait_ms
+}
+
+/// `None` if the adapter panicked.
+async fn ask_identity(channel: &Arc<dyn Channel>) -> Option<Result<Identity, ChannelError>> {
+    let channel = Arc::clone(channel);
+    apart(async move { channel.identify().await }).await
+}
+
+/// Once the account is refused, asks until the platform accepts it, and lets the held posts go. The
+/// waits grow also while the platform accepts the account and goes on refusing the posts.
+async fn keep_account(
+    name: &str,
+    channel: &Arc<dyn Channel>,
+    bound: &Bound,
+    cancel: &CancellationToken,
+) {
+    let mut backoff = Backoff::new(REFUSED_FIRST_MS, REFUSED_MAX_MS);
+    let mut lifted_at = Instant::now();
+    loop {
+        tokio::select! {
+            () = bound.refused.notified() => {}
+            () = cancel.cancelled() => return,
+        }
+        if lifted_at.elapsed() > Duration::from_millis(REFUSED_MAX_MS) {
+            backoff.reset();
+        }
+        loop {
+            pause(backoff.next_ms(), cancel).await;
+            let answer = tokio::select! {
+                answer = ask_identity(channel) => answer,
+                () = cancel.cancelled() => return,
+            };
+            if matches!(answer, Some(Ok(_))) && lift(name, bound).await {
+                lifted_at = Instant::now();
+                break;
+            }
+        }
+    }
+}
+
+async fn lift(name: &str, bound: &Bound) -> bool {
+    match (bound.lift)().await {
+        Ok(()) => {
+            info!(channel.id = %name, "the platform accepts the account again; held posts go on");
+            true
+        }
+        Err(cause) => {
+            warn!(channel.id = %name, error = %cause, "held posts could not be let go; trying again");
+            false
         }
     }
 }
@@ -130,9 +217,9 @@ fn announce(name: &str, identity: &Identity, health: &ChannelHealth) {
     health.set_warnings(identity.warnings.clone());
 }
 
-async fn pause(wait: Duration, cancel: &CancellationToken) {
+async fn pause(wait_ms: u64, cancel: &CancellationToken) {
     tokio::select! {
-        () = tokio::time::sleep(wait) => {}
+        () = tokio::time::sleep(Duration::from_millis(wait_ms)) => {}
         () = cancel.cancelled() => {}
     }
 }

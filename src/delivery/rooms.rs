@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
 
+use tokio::sync::Notify;
 use vocative_channels::capability::Capabilities;
 use vocative_channels::channel::Outbound;
 use vocative_channels::identity::Identity;
@@ -23,6 +24,8 @@ pub struct Room {
     pub capabilities: Capabilities,
     /// What becomes of its posts after an attempt.
     pub delivery: DeliveryPolicy,
+    /// Notified when the platform refused the account and its posts were held.
+    pub refused: Arc<Notify>,
 }
 
 /// The outbound halves of all identified channels. Cloning shares it.

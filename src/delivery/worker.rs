@@ -189,6 +189,7 @@ impl Worker {
         let id = claimed.entry.id;
         log_update(claimed, room, &update);
         let is_sent = matches!(update, OutboxUpdate::Sent(_));
+        let is_refused = matches!(update, OutboxUpdate::HoldAccount { .. });
         let write = || {
             self.store
                 .update_post(id, claimed.token, update.clone(), (self.clock)())
@@ -196,6 +197,7 @@ impl Worker {
         match self.persist(claimed, write).await {
             // The next part of the same chat may go now.
             Some(LeaseOutcome::Written) if is_sent => self.wake.posts.notify_one(),
+            Some(LeaseOutcome::Written) if is_refused => room.refused.notify_one(),
             Some(LeaseOutcome::Written) | None => {}
             Some(LeaseOutcome::Stale) => {
                 warn!(post.id = %id, "the lease of a post was lost before its outcome was recorded");
