@@ -235,8 +235,13 @@ impl Flow {
 
     /// Asks the daemon to stop (SIGTERM), waits until it has ended, and gives its exit code.
     pub(crate) async fn stop(&mut self) -> Option<i32> {
+        self.signal("TERM").await;
+        self.ended().await
+    }
+
+    /// Waits until the daemon, told to stop, has ended, and gives its exit code.
+    pub(crate) async fn ended(&mut self) -> Option<i32> {
         let mut daemon = self.daemon.take().expect("the daemon runs");
-        signal(&daemon, "TERM").await;
         let ended = tokio::time::timeout(WAIT, daemon.wait()).await;
         let status = ended.expect("the daemon ends in time").unwrap();
         self.wait_until_disconnected().await;
@@ -276,6 +281,27 @@ impl Flow {
     /// A folder that goes with the test; the daemon's data is in `data`.
     pub(crate) fn directory(&self) -> &Path {
         self.directory.path()
+    }
+
+    /// Puts something else in the place of a passage of the configuration. It is in force after a
+    /// restart or, for agents and access, a reload.
+    ///
+    /// # Panics
+    /// If the configuration has no such passage.
+    pub(crate) fn reconfigure(&self, passage: &str, with: &str) {
+        let text = std::fs::read_to_string(self.config_path()).unwrap();
+        assert!(text.contains(passage), "{passage:?} is in {text}");
+        let text = text.replacen(passage, with, 1);
+        std::fs::write(self.config_path(), text).unwrap();
+    }
+
+    /// Lets the daemon read its configuration again (SIGHUP) and waits until it has.
+    pub(crate) async fn reload(&self) {
+        let reloads = || self.log().matches("reloaded: ").count();
+        let before = reloads();
+        self.signal("HUP").await;
+        self.wait_until("the daemon reloads", || reloads() > before)
+            .await;
     }
 
     fn log_path(&self) -> PathBuf {

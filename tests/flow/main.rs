@@ -2,5 +2,10 @@
 //! stored, what the model is asked, and what survives. Reading order: `harness`, then by subject.
 #![allow(clippy::unwrap_used)]
 
+mod bad_input;
+mod faults;
 mod harness;
 mod places;
+mod restart;
+mod storage;
+mod supervision;

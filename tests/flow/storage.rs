@@ -1,0 +1,92 @@
+//! Storage that refuses: nothing is acknowledged, the log says so, and all goes on when it clears.
+
+use rusqlite::Connection;
+use vocative_sandbox::slack::SlackKnobs;
+use vocative_sandbox::telegram::{TelegramFault, TelegramWorld};
+
+use crate::harness::Flow;
+
+const PRIVATE: i64 = TelegramWorld::ANN;
+
+/// Another program that keeps the database to itself.
+fn lock(flow: &Flow) -> Connection {
+    let path = flow.directory().join("data").join("vocative.db");
+    let other = Connection::open(path).unwrap();
+    other
+        .busy_timeout(std::time::Duration::from_secs(10))
+        .unwrap();
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    other
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn promise_1_nothing_is_acknowledged_while_storage_refuses_and_all_is_answered_after() {
+    let flow = Flow::start_default().await;
+    let patient = |knobs: &mut SlackKnobs| knobs.retry.after_ms = vec![1_000; 60];
+    flow.slack.faults().set_knobs(patient);
+    let other = lock(&flow);
+    let question = flow.slack.say("#general", "ann", "@vocative when is it?");
+    let message = flow.telegram.say(PRIVATE, PRIVATE, "and where?");
+    flow.wait_until("the log tells of both", || {
+        let log = flow.log();
+        log.contains("Updates could not be stored") && log.contains("an event could not be stored")
+    })
+    .await;
+    assert!(flow.slack.unacked() > 0);
+    assert!(flow.telegram.pending_updates() > 0);
+    other.execute_batch("ROLLBACK").unwrap();
+    drop(other);
+
+    flow.slack_reply("#general", &question).await;
+    flow.telegram_reply(PRIVATE, message).await;
+    flow.settle().await;
+    assert_eq!(flow.slack_posts("#general").len(), 1);
+    assert_eq!(flow.telegram_posts(PRIVATE).len(), 1);
+    let status = flow.status().await;
+    assert!(
+        status["intake"]["refused"].as_u64().unwrap() >= 2,
+        "{status}"
+    );
+    assert_eq!(status["intake"]["captured"], 2, "{status}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_post_that_arrived_while_storage_refuses_is_not_sent_again() {
+    let flow = Flow::start_default().await;
+    flow.telegram
+        .faults()
+        .next("sendMessage", TelegramFault::LateAnswer { ms: 1_500 });
+    let question = flow.telegram.say(PRIVATE, PRIVATE, "when is it?");
+    flow.telegram_reply(PRIVATE, question).await;
+    let other = lock(&flow);
+    flow.wait_until("the log tells of it", || {
+        flow.log()
+            .contains("storage refuses what becomes of a post")
+    })
+    .await;
+    other.execute_batch("ROLLBACK").unwrap();
+    drop(other);
+    flow.settle().await;
+    assert_eq!(flow.telegram_posts(PRIVATE).len(), 1);
+    let status = flow.status().await;
+    assert_eq!(status["posts"]["held"], 0, "{status}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_comes_while_storage_refuses_is_given_after() {
+    let flow = Flow::start_default().await;
+    flow.model.hold();
+    let question = flow.telegram.say(PRIVATE, PRIVATE, "when is it?");
+    flow.wait_for_model(1).await;
+    let other = lock(&flow);
+    flow.model.release();
+    flow.wait_until("the log tells of it", || {
+        flow.log().contains("a run could not be worked on")
+    })
+    .await;
+    other.execute_batch("ROLLBACK").unwrap();
+    drop(other);
+    flow.telegram_reply(PRIVATE, question).await;
+    flow.settle().await;
+    assert_eq!(flow.telegram_posts(PRIVATE).len(), 1);
+}

@@ -1,0 +1,485 @@
+//! Adapters that fail: the real supervisor, store and workers in this process, with adapters made up
+//! here. One that panics or gives up is started again, and takes nothing from the others.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use vocative::admin::health::Health;
+use vocative::agent::registry::{AgentSpec, Registry};
+use vocative::agent::worker::{Cancels, Worker as AgentWorker};
+use vocative::capture::inbound::{CaptureCounters, ChannelIntake, Keeping, Wake};
+use vocative::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
+use vocative::config::{Template, ThreadPolicy};
+use vocative::daemon::start::wall_clock;
+use vocative::daemon::supervise::{Bind, Bound, supervise};
+use vocative::delivery::after::DeliveryPolicy;
+use vocative::delivery::rooms::{Room, Rooms};
+use vocative::delivery::worker::Worker as DeliveryWorker;
+use vocative::domain::ids::{AccountId, AgentName, OwnerId};
+use vocative::domain::options::AssemblerOptions;
+use vocative::domain::turn::TokenCount;
+use vocative::llm::Offline;
+use vocative::store::contract::AccountBinding;
+use vocative::store::{Store, StoreOptions};
+use vocative_channels::capability::{Capabilities, LengthUnit};
+use vocative_channels::channel::{
+    BoxFuture, Channel, ConnectionState, Finding, Inbound, Intake, Outbound, Reporter,
+};
+use vocative_channels::envelope::{
+    ChatKind, Envelope, Event, InboundMessage, Place, Sender, SenderKind,
+};
+use vocative_channels::error::{ChannelError, Fallback};
+use vocative_channels::identity::{Identity, Platform};
+use vocative_channels::outbound::{Delivered, Part, Post, ReadBack, Target};
+
+use crate::harness::WAIT;
+
+/// How an adapter misbehaves.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Habit {
+    Sound,
+    PanicsEverySecondMessage,
+    FailsEverySecondMessage,
+    PanicsBeforeItKnowsItself,
+    RefusesThePostsOfOneDay,
+}
+
+/// A platform with one direct chat.
+struct Made {
+    name: &'static str,
+    habit: Habit,
+    to_say: Mutex<VecDeque<usize>>,
+    /// Messages begun, and times it was asked who it is.
+    begun: AtomicUsize,
+    asked: AtomicUsize,
+    posts: Mutex<Vec<Post>>,
+    posted: Notify,
+}
+
+impl Made {
+    fn new(name: &'static str, habit: Habit, messages: usize) -> Arc<Self> {
+        Arc::new(Self {
+            name,
+            habit,
+            to_say: Mutex::new((0..messages).collect()),
+            begun: AtomicUsize::new(0),
+            asked: AtomicUsize::new(0),
+            posts: Mutex::default(),
+            posted: Notify::new(),
+        })
+    }
+
+    fn identity(&self) -> Identity {
+        Identity {
+            platform: Platform::Telegram,
+            account: self.name.to_owned(),
+            account_name: self.name.to_owned(),
+            user_id: "bot".to_owned(),
+            other_ids: vec![],
+            username: None,
+            display_name: "Bot".to_owned(),
+            warnings: vec![],
+        }
+    }
+
+    fn envelope(&self, number: usize) -> Envelope {
+        let now_ms = wall_clock()();
+        let place = Place {
+            chat: "chat".to_owned(),
+            kind: Some(ChatKind::Direct),
+            ..Place::default()
+        };
+        let sender = Sender {
+            id: "ann".to_owned(),
+            display_name: Some("Ann".to_owned()),
+            username: None,
+            kind: SenderKind::Person,
+            is_stranger: false,
+        };
+        let message = InboundMessage {
+            place,
+            message_id: number.to_string(),
+            sender,
+            text: format!("question {number}"),
+            mentions: vec![],
+            mentions_bot: false,
+            command: None,
+            reply_to: None,
+            attachments: vec![],
+            album: None,
+            sent_at_ms: now_ms,
+            ordinal: i64::try_from(number).unwrap(),
+            edit_marker: None,
+        };
+        Envelope {
+            channel: self.name.to_owned(),
+            platform: Platform::Telegram,
+            account: self.name.to_owned(),
+            delivery_id: number.to_string(),
+            received_at_ms: now_ms,
+            event: Event::Posted(message),
+            raw: String::new(),
+        }
+    }
+
+    /// The messages that were answered, by number, in the order of their answers.
+    fn answered(&self) -> Vec<usize> {
+        let posts = self.posts.lock().unwrap();
+        let number = |post: &Post| post.target.reply_to.as_ref().unwrap().parse().unwrap();
+        posts.iter().map(number).collect()
+    }
+
+    async fn wait_for_answers(&self, count: usize) {
+        let answered = async {
+            while self.posts.lock().unwrap().len() < count {
+                self.posted.notified().await;
+            }
+        };
+        let is_answered = tokio::time::timeout(WAIT, answered).await.is_ok();
+        assert!(is_answered, "{}: {:?}", self.name, self.answered());
+    }
+}
+
+/// The adapter of a made-up platform.
+struct Adapter(Arc<Made>);
+
+impl Channel for Adapter {
+    fn identify(&self) -> BoxFuture<'_, Result<Identity, ChannelError>> {
+        let before = self.0.asked.fetch_add(1, Ordering::SeqCst);
+        assert!(
+            before > 0 || self.0.habit != Habit::PanicsBeforeItKnowsItself,
+            "a bug in an adapter"
+        );
+        Box::pin(async { Ok(self.0.identity()) })
+    }
+
+    fn inbound(&self, _identity: &Identity) -> Box<dyn Inbound> {
+        Box::new(Adapter(Arc::clone(&self.0)))
+    }
+
+    fn outbound(&self, _identity: &Identity) -> Arc<dyn Outbound> {
+        Arc::new(Adapter(Arc::clone(&self.0)))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            text_max: 4_000,
+            text_unit: LengthUnit::Chars,
+            has_threads: false,
+            has_replies: true,
+            can_read_back: false,
+            working_sign_ms: 0,
+            chat_interval_ms: 0,
+        }
+    }
+
+    fn check(&self) -> BoxFuture<'_, Vec<Finding>> {
+        Box::pin(async { vec![] })
+    }
+}
+
+impl Inbound for Adapter {
+    fn run<'a>(
+        &'a mut self,
+        intake: Arc<dyn Intake>,
+        reporter: Arc<dyn Reporter>,
+        cancel: CancellationToken,
+    ) -> BoxFuture<'a, Result<(), ChannelError>> {
+        let made = &self.0;
+        Box::pin(async move {
+            reporter.state(ConnectionState::Connected { connections: 1 });
+            loop {
+                let next = made.to_say.lock().unwrap().front().copied();
+                let Some(number) = next else {
+                    cancel.cancelled().await;
+                    return Ok(());
+                };
+                let is_second = made.begun.fetch_add(1, Ordering::SeqCst) % 2 == 1;
+                match made.habit {
+                    Habit::PanicsEverySecondMessage => assert!(!is_second, "a bug in an adapter"),
+                    Habit::FailsEverySecondMessage if is_second => {
+                        return Err(ChannelError::NotSent {
+                            operation: "hear",
+                            cause: "the line is dead".into(),
+                        });
+                    }
+                    _ => {}
+                }
+                intake.accept(made.envelope(number)).await.unwrap();
+                made.to_say.lock().unwrap().pop_front();
+            }
+        })
+    }
+}
+
+impl Outbound for Adapter {
+    fn render(&self, text: &str) -> Vec<Part> {
+        vec![Part::plain(text)]
+    }
+
+    fn render_fallback(&self, _part: &Part, _fallback: Fallback) -> Vec<Part> {
+        vec![]
+    }
+
+    fn deliver<'a>(&'a self, post: &'a Post) -> BoxFuture<'a, Result<Delivered, ChannelError>> {
+        Box::pin(async move {
+            // Refused until somebody asks again who we are.
+            let is_refused = self.0.habit == Habit::RefusesThePostsOfOneDay
+                && self.0.asked.load(Ordering::SeqCst) < 2;
+            if is_refused {
+                return Err(ChannelError::Unauthorized {
+                    operation: "deliver",
+                    reason: "token_revoked".to_owned(),
+                });
+            }
+            let mut posts = self.0.posts.lock().unwrap();
+            posts.push(post.clone());
+            self.0.posted.notify_one();
+            Ok(Delivered {
+                chat: post.target.chat.clone(),
+                message_id: format!("answer {}", posts.len()),
+                sent_at_ms: wall_clock()(),
+            })
+        })
+    }
+
+    fn read_back<'a>(
+        &'a self,
+        _post: &'a Post,
+        _since_ms: i64,
+    ) -> BoxFuture<'a, Result<ReadBack, ChannelError>> {
+        Box::pin(async { Ok(ReadBack::Unsupported) })
+    }
+
+    fn show_working<'a>(&'a self, _target: &'a Target) -> BoxFuture<'a, ()> {
+        Box::pin(async {})
+    }
+
+    fn person_name<'a>(
+        &'a self,
+        _id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<String>, ChannelError>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn chat_facts<'a>(&'a self, chat: &'a str) -> BoxFuture<'a, Result<Place, ChannelError>> {
+        let chat = chat.to_owned();
+        Box::pin(async {
+            Ok(Place {
+                chat,
+                ..Place::default()
+            })
+        })
+    }
+}
+
+/// What all channels of a test share.
+#[derive(Clone)]
+struct Daemon {
+    store: Store,
+    rooms: Rooms,
+    wake: Wake,
+    health: Health,
+    stop: CancellationToken,
+}
+
+fn agent() -> AgentName {
+    AgentName::new("vocative").unwrap()
+}
+
+impl Daemon {
+    fn start(channels: &[&Arc<Made>]) -> Self {
+        let options = StoreOptions {
+            path: None,
+            readers: 2,
+            page_cache_kib: 1_024,
+        };
+        let (store, _) = Store::open(&options, wall_clock()()).unwrap();
+        let daemon = Self {
+            store,
+            rooms: Rooms::default(),
+            wake: Wake::default(),
+            health: Health::new(wall_clock()),
+            stop: CancellationToken::new(),
+        };
+        let never = CancellationToken::new();
+        let owner = OwnerId::generate();
+        tokio::spawn(daemon.agents(owner).run(daemon.stop.clone(), never.clone()));
+        let delivery = DeliveryWorker {
+            store: daemon.store.clone(),
+            rooms: daemon.rooms.clone(),
+            owner,
+            wake: daemon.wake.clone(),
+            clock: wall_clock(),
+        };
+        tokio::spawn(delivery.run(daemon.stop.clone(), never));
+        for made in channels {
+            let channel: Arc<dyn Channel> = Arc::new(Adapter(Arc::clone(made)));
+            let bind = daemon.bind_with(Arc::clone(&channel), made.name);
+            let health = daemon.health.of(made.name);
+            let (name, stop) = (made.name.to_owned(), daemon.stop.clone());
+            tokio::spawn(supervise(name, channel, bind, health, stop));
+        }
+        daemon
+    }
+
+    fn agents(&self, owner: OwnerId) -> AgentWorker {
+        let registry = Registry::default();
+        registry.replace(vec![AgentSpec {
+            name: agent(),
+            display_name: "Vocative".to_owned(),
+            instructions: Template::parse("Be brief.").unwrap(),
+            options: AssemblerOptions::default(),
+            model: Arc::new(Offline),
+            context_limit: None,
+            answer_reserve: 100,
+            run_deadline_ms: 60_000,
+            max_attempts: 1,
+            reply_prefix: [].into(),
+        }]);
+        AgentWorker {
+            store: self.store.clone(),
+            rooms: self.rooms.clone(),
+            registry,
+            owner,
+            wake: self.wake.clone(),
+            clock: wall_clock(),
+            learn_names: Arc::new(|_| Box::pin(async {})),
+            max_parallel_runs: 4,
+            cancels: Cancels::default(),
+        }
+    }
+
+    fn bind_with(&self, channel: Arc<dyn Channel>, name: &'static str) -> Bind {
+        let daemon = self.clone();
+        Arc::new(move |identity| {
+            let (daemon, channel) = (daemon.clone(), Arc::clone(&channel));
+            Box::pin(async move {
+                let binding = AccountBinding {
+                    channel: name.to_owned(),
+                    platform: identity.platform,
+                    account: identity.account.clone(),
+                    name: identity.account_name.clone(),
+                };
+                let bound = daemon.store.bind_account(binding.clone(), 1).await;
+                let account = bound?;
+                let refused = Arc::new(Notify::new());
+                daemon.rooms.set(
+                    account,
+                    Room {
+                        channel: name.to_owned(),
+                        outbound: channel.outbound(&identity),
+                        identity: identity.clone(),
+                        capabilities: channel.capabilities(),
+                        delivery: DeliveryPolicy::default(),
+                        refused: Arc::clone(&refused),
+                    },
+                );
+                let intake = daemon.intake(name, account, identity);
+                let lift = Arc::new(move || {
+                    let (daemon, binding) = (daemon.clone(), binding.clone());
+                    let lifted = async move {
+                        daemon.store.bind_account(binding, 2).await?;
+                        daemon.wake.posts.notify_one();
+                        Ok(())
+                    };
+                    Box::pin(lifted) as BoxFuture<'static, _>
+                });
+                Ok(Bound {
+                    intake,
+                    refused,
+                    lift,
+                })
+            })
+        })
+    }
+
+    fn intake(&self, name: &str, account: AccountId, identity: Identity) -> Arc<dyn Intake> {
+        let everybody = || AllowList::new(vec!["*".to_owned()]);
+        let policy = ChannelPolicy {
+            channel: name.to_owned(),
+            account,
+            identity,
+            agents: vec![AgentPolicy {
+                name: agent(),
+                display_name: "Vocative".to_owned(),
+                aliases: vec![],
+            }],
+            default_agent: agent(),
+            allow_chats: everybody(),
+            allow_people: everybody(),
+            admins: vec![],
+            serves_strangers: false,
+            allow_bots: AllowList::default(),
+            thread_policy: ThreadPolicy::Mention,
+            answers_in_threads: false,
+            commands: vec![],
+            limits: Limits {
+                runs_per_hour_person: 0,
+                runs_per_hour_chat: 0,
+                ..Limits::default()
+            },
+        };
+        let keeping = Keeping {
+            keeps_revisions: true,
+            keeps_raw: false,
+        };
+        let counter = Arc::new(|_: &str| TokenCount {
+            tokens: 1,
+            counter: "made up".to_owned(),
+        });
+        let counters: Arc<CaptureCounters> = Arc::default();
+        let (store, wake) = (self.store.clone(), self.wake.clone());
+        Arc::new(ChannelIntake::new(
+            store, policy, keeping, counter, wake, counters,
+        ))
+    }
+
+    fn restarts(&self, made: &Made) -> u64 {
+        self.health.of(made.name).reading().restarts
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_adapter_that_panics_every_second_message_takes_no_answer_from_another_channel() {
+    let sick = Made::new("sick", Habit::PanicsEverySecondMessage, 4);
+    let sound = Made::new("sound", Habit::Sound, 100);
+    let daemon = Daemon::start(&[&sick, &sound]);
+    sound.wait_for_answers(100).await;
+    sick.wait_for_answers(4).await;
+    assert_eq!(sound.answered(), (0..100).collect::<Vec<_>>());
+    assert_eq!(sick.answered(), [0, 1, 2, 3]);
+    assert_eq!((daemon.restarts(&sick), daemon.restarts(&sound)), (3, 0));
+    daemon.stop.cancel();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_adapter_that_gives_up_every_second_message_is_started_again() {
+    let sick = Made::new("sick", Habit::FailsEverySecondMessage, 3);
+    let daemon = Daemon::start(&[&sick]);
+    sick.wait_for_answers(3).await;
+    assert_eq!(sick.answered(), [0, 1, 2]);
+    assert_eq!(daemon.restarts(&sick), 2);
+    daemon.stop.cancel();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_adapter_that_panics_before_it_knows_itself_is_asked_again() {
+    let sick = Made::new("sick", Habit::PanicsBeforeItKnowsItself, 1);
+    let daemon = Daemon::start(&[&sick]);
+    sick.wait_for_answers(1).await;
+    assert_eq!(sick.asked.load(Ordering::SeqCst), 2);
+    daemon.stop.cancel();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn posts_held_for_a_refused_account_go_when_it_is_accepted_again() {
+    let sick = Made::new("sick", Habit::RefusesThePostsOfOneDay, 2);
+    let daemon = Daemon::start(&[&sick]);
+    sick.wait_for_answers(2).await;
+    assert_eq!(sick.answered(), [0, 1]);
+    daemon.stop.cancel();
+}
