@@ -433,6 +433,6 @@ pub enum CommittedReply {
     },
     /// The lease is no longer held: nothing was written.
     Stale,
-    /// The run was cancelled meanwhile: it ended without an answer.
+    /// The run was cancelled meanwhile: it ended without a word, whatever was to be said.
     Cancelled,
 }

@@ -60,7 +60,7 @@ fn commit_reply_txn(
     let Some(leased) = leased_run(connection, reply.run, reply.token)? else {
         return Ok(CommittedReply::Stale);
     };
-    if leased.is_cancelled && reply.ending == RunEnding::Done {
+    if leased.is_cancelled {
         add_usage_txn(connection, leased.row, reply)?;
         finish_cancelled_txn(connection, leased.row, reply.now_ms)?;
         return Ok(CommittedReply::Cancelled);
@@ -464,6 +464,27 @@ mod tests {
             RunState::Cancelled
         );
         assert_eq!(scene.value::<i64>("SELECT count(*) FROM turns").await, 1);
+    }
+
+    #[tokio::test]
+    async fn a_run_that_was_asked_to_stop_and_fails_makes_no_excuses() {
+        let scene = Scene::open().await;
+        let room = scene.room("C1").await;
+        let (_, run) = scene.ask(&room, "one?", 10).await;
+        let claimed = scene.claim(100).await.unwrap();
+        scene.store.cancel_run(run, "deleted", 101).await.unwrap();
+        let mut notice = scene.answer(&claimed, &room, "I could not answer.");
+        notice.kind = TurnKind::Notice;
+        notice.ending = RunEnding::Dead {
+            reason: "model refused".to_owned(),
+        };
+        let outcome = scene.store.commit_reply(notice).await.unwrap();
+        assert_eq!(outcome, CommittedReply::Cancelled);
+        assert_eq!(
+            scene.store.run(run).await.unwrap().state,
+            RunState::Cancelled
+        );
+        assert_eq!(scene.value::<i64>("SELECT count(*) FROM outbox").await, 0);
     }
 
     #[tokio::test]
