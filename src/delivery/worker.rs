@@ -12,12 +12,12 @@ use vocative_channels::outbound::Post;
 use crate::capture::inbound::Wake;
 use crate::delivery::after::{after_look, after_send, after_unknown};
 use crate::delivery::rooms::{Room, Rooms};
-use crate::domain::ids::{ChatId, OwnerId};
+use crate::domain::ids::{AccountId, ChatId, OwnerId};
 use crate::domain::outbox::ClaimedEntry;
 use crate::store::contract::{ClaimRequest, LeaseOutcome, OutboxUpdate};
 use crate::store::{Store, StoreError};
 
-/// Posts in flight at once, over all chats.
+/// Posts in flight at once, over all chats of an account. A platform that hangs holds up no other.
 pub const POSTS_IN_FLIGHT_MAX: usize = 64;
 
 /// A lease outlasts the longest send (the HTTP client gives up before) and the pacing wait.
@@ -52,17 +52,22 @@ impl Worker {
     pub async fn run(self, stop: CancellationToken, drain_until: CancellationToken) {
         let worker = Arc::new(self);
         let pacer = Arc::new(Pacer::default());
+        let mut places = Places::default();
         let mut in_flight = JoinSet::new();
         loop {
             let notified = worker.wake.posts.notified();
-            let claimed = worker.claim(in_flight.len()).await;
+            let claimed = worker.claim(&places).await;
             let is_idle = claimed.is_empty();
             for entry in claimed {
                 let worker = Arc::clone(&worker);
                 let pacer = Arc::clone(&pacer);
-                in_flight.spawn(async move { worker.handle(entry, &pacer).await });
+                let place = places.take(entry.entry.account);
+                in_flight.spawn(async move {
+                    worker.handle(entry, &pacer).await;
+                    drop(place);
+                });
             }
-            if !is_idle && in_flight.len() < POSTS_IN_FLIGHT_MAX {
+            if !is_idle {
                 continue;
             }
             if stop.is_cancelled() && in_flight.is_empty() {
@@ -78,12 +83,14 @@ impl Worker {
         }
     }
 
-    async fn claim(&self, in_flight: usize) -> Vec<ClaimedEntry> {
-        let free = POSTS_IN_FLIGHT_MAX.saturating_sub(in_flight);
-        let accounts = self.rooms.accounts();
-        if free == 0 || accounts.is_empty() {
+    async fn claim(&self, places: &Places) -> Vec<ClaimedEntry> {
+        let mut accounts = self.rooms.accounts();
+        accounts.retain(|account| places.free(*account) > 0);
+        // What fits whichever account it is of; the caller claims again until nothing is due.
+        let fits = accounts.iter().map(|account| places.free(*account)).min();
+        let Some(limit) = fits else {
             return Vec::new();
-        }
+        };
         let now_ms = (self.clock)();
         let request = ClaimRequest {
             owner: self.owner,
@@ -92,7 +99,7 @@ impl Worker {
             accounts,
         };
         self.store
-            .claim_posts(request, free)
+            .claim_posts(request, limit)
             .await
             .unwrap_or_else(|cause| {
                 warn!(error = %cause, "posts could not be claimed; trying again");
@@ -254,6 +261,25 @@ fn note_panic(ended: Result<(), tokio::task::JoinError>) {
     if let Err(cause) = ended {
         // The lease runs out and the entry is claimed again as unknown.
         error!(error = %cause, "a delivery panicked");
+    }
+}
+
+/// The places for posts in flight, per account. A place is free again when what was taken is
+/// dropped, also by a panic.
+#[derive(Default)]
+struct Places {
+    taken: HashMap<AccountId, Arc<()>>,
+}
+
+impl Places {
+    fn free(&self, account: AccountId) -> usize {
+        let taken = self.taken.get(&account);
+        let count = taken.map_or(0, |place| Arc::strong_count(place) - 1);
+        POSTS_IN_FLIGHT_MAX.saturating_sub(count)
+    }
+
+    fn take(&mut self, account: AccountId) -> Arc<()> {
+        Arc::clone(self.taken.entry(account).or_default())
     }
 }
 

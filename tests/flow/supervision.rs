@@ -17,7 +17,7 @@ use vocative::daemon::start::wall_clock;
 use vocative::daemon::supervise::{Bind, Bound, supervise};
 use vocative::delivery::after::DeliveryPolicy;
 use vocative::delivery::rooms::{Room, Rooms};
-use vocative::delivery::worker::Worker as DeliveryWorker;
+use vocative::delivery::worker::{POSTS_IN_FLIGHT_MAX, Worker as DeliveryWorker};
 use vocative::domain::ids::{AccountId, AgentName, OwnerId};
 use vocative::domain::options::AssemblerOptions;
 use vocative::domain::turn::TokenCount;
@@ -45,9 +45,10 @@ enum Habit {
     FailsEverySecondMessage,
     PanicsBeforeItKnowsItself,
     RefusesThePostsOfOneDay,
+    HangsOnEveryPost,
 }
 
-/// A platform with one direct chat.
+/// A platform with one direct chat; one that hangs has a chat for every message.
 struct Made {
     name: &'static str,
     habit: Habit,
@@ -55,6 +56,7 @@ struct Made {
     /// Messages begun, and times it was asked who it is.
     begun: AtomicUsize,
     asked: AtomicUsize,
+    hanging: AtomicUsize,
     posts: Mutex<Vec<Post>>,
     posted: Notify,
 }
@@ -67,6 +69,7 @@ impl Made {
             to_say: Mutex::new((0..messages).collect()),
             begun: AtomicUsize::new(0),
             asked: AtomicUsize::new(0),
+            hanging: AtomicUsize::new(0),
             posts: Mutex::default(),
             posted: Notify::new(),
         })
@@ -88,7 +91,10 @@ impl Made {
     fn envelope(&self, number: usize) -> Envelope {
         let now_ms = wall_clock()();
         let place = Place {
-            chat: "chat".to_owned(),
+            chat: match self.habit {
+                Habit::HangsOnEveryPost => format!("chat {number}"),
+                _ => "chat".to_owned(),
+            },
             kind: Some(ChatKind::Direct),
             ..Place::default()
         };
@@ -235,6 +241,10 @@ impl Outbound for Adapter {
                     reason: "token_revoked".to_owned(),
                 });
             }
+            if self.0.habit == Habit::HangsOnEveryPost {
+                self.0.hanging.fetch_add(1, Ordering::SeqCst);
+                return std::future::pending().await;
+            }
             let mut posts = self.0.posts.lock().unwrap();
             posts.push(post.clone());
             self.0.posted.notify_one();
@@ -317,13 +327,17 @@ impl Daemon {
         };
         tokio::spawn(delivery.run(daemon.stop.clone(), never));
         for made in channels {
-            let channel: Arc<dyn Channel> = Arc::new(Adapter(Arc::clone(made)));
-            let bind = daemon.bind_with(Arc::clone(&channel), made.name);
-            let health = daemon.health.of(made.name);
-            let (name, stop) = (made.name.to_owned(), daemon.stop.clone());
-            tokio::spawn(supervise(name, channel, bind, health, stop));
+            daemon.hear(made);
         }
         daemon
+    }
+
+    fn hear(&self, made: &Arc<Made>) {
+        let channel: Arc<dyn Channel> = Arc::new(Adapter(Arc::clone(made)));
+        let bind = self.bind_with(Arc::clone(&channel), made.name);
+        let health = self.health.of(made.name);
+        let (name, stop) = (made.name.to_owned(), self.stop.clone());
+        tokio::spawn(supervise(name, channel, bind, health, stop));
     }
 
     fn agents(&self, owner: OwnerId) -> AgentWorker {
@@ -481,5 +495,22 @@ async fn posts_held_for_a_refused_account_go_when_it_is_accepted_again() {
     let daemon = Daemon::start(&[&sick]);
     sick.wait_for_answers(2).await;
     assert_eq!(sick.answered(), [0, 1]);
+    daemon.stop.cancel();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn promise_8_a_platform_that_hangs_on_every_post_holds_up_no_other() {
+    let sick = Made::new("sick", Habit::HangsOnEveryPost, POSTS_IN_FLIGHT_MAX + 10);
+    let daemon = Daemon::start(&[&sick]);
+    let all_hang = async {
+        while sick.hanging.load(Ordering::SeqCst) < POSTS_IN_FLIGHT_MAX {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(WAIT, all_hang).await.unwrap();
+    let sound = Made::new("sound", Habit::Sound, 3);
+    daemon.hear(&sound);
+    sound.wait_for_answers(3).await;
+    assert_eq!(sick.hanging.load(Ordering::SeqCst), POSTS_IN_FLIGHT_MAX);
     daemon.stop.cancel();
 }
