@@ -36,7 +36,7 @@ macro_rules! bounded {
             ".seq) < (?8, ?9, ?10) AND ",
             $position,
             ".seq <= ?4 AND t.visibility = 'room' AND (?5 IS NULL OR t.scope = ?5)
-             AND NOT EXISTS (SELECT 1 FROM run_triggers g JOIN runs x ON x.id = g.run_id
+             AND NOT EXISTS (SELECT 1 FROM run_triggers g CROSS JOIN runs x ON x.id = g.run_id
                              WHERE g.turn_seq = t.seq AND x.id > ?6 AND x.conversation_id = ?7)
              ORDER BY ",
             $position,
@@ -59,7 +59,7 @@ const BY_SEQ_SQL: &str = select_turns!("WHERE t.seq = ?1");
 const TRIGGER_SQL: &str = select_turns!("WHERE t.uuid = ?1 AND c.chat_id = ?2");
 const REPLIED_TO_SQL: &str = select_turns!(
     "WHERE t.uuid = ?1 AND c.chat_id = ?2 AND t.visibility = 'room' AND t.seq <= ?3
-       AND NOT EXISTS (SELECT 1 FROM run_triggers g JOIN runs x ON x.id = g.run_id
+       AND NOT EXISTS (SELECT 1 FROM run_triggers g CROSS JOIN runs x ON x.id = g.run_id
                        WHERE g.turn_seq = t.seq AND x.id > ?4 AND x.conversation_id = ?5)"
 );
 const ROOT_SQL: &str = select_turns!(
@@ -640,6 +640,12 @@ mod tests {
             );
         }
         let uses = |plan: &[String], index: &str| plan.iter().any(|step| step.contains(index));
+        // Whether a turn waits for a run of its own is asked by the turn: by the conversation, every
+        // run that waits would be looked at for every turn.
+        for plan in [&plans[0], &plans[1], &plans[4]] {
+            let by_turn = "SEARCH g USING INDEX sqlite_autoindex_run_triggers_2 (turn_seq=?)";
+            assert!(uses(plan, by_turn), "{plan:#?}");
+        }
         assert!(uses(&plans[0], "SEARCH i USING PRIMARY KEY"), "{plans:#?}");
         assert!(uses(&plans[1], "turns_by_position"), "{plans:#?}");
     }

@@ -13,10 +13,13 @@ use super::search_text::{conversation_term, searchable};
 use super::{Store, StoreError};
 use crate::domain::turn::Turn;
 
+/// Of a common word there are many hits: only their positions are read and sorted, and what they
+/// say is read of the newest alone.
 const MATCHING_SQL: &str = select_turns!(
-    "WHERE t.seq IN (SELECT rowid FROM turn_text WHERE turn_text MATCH ?1)
-       AND t.visibility = 'room'
-     ORDER BY t.sent_at_ms DESC, t.ordinal DESC, t.seq DESC LIMIT ?2"
+    "WHERE t.seq IN (SELECT n.seq FROM turn_text CROSS JOIN turns n ON n.seq = turn_text.rowid
+                     WHERE turn_text MATCH ?1 AND n.visibility = 'room'
+                     ORDER BY n.sent_at_ms DESC, n.ordinal DESC, n.seq DESC LIMIT ?2)
+     ORDER BY t.sent_at_ms DESC, t.ordinal DESC, t.seq DESC"
 );
 
 const NEWEST_SQL: &str = select_turns!(
