@@ -90,7 +90,9 @@ pub(super) fn edit_txn(
     let cancelled_runs = settle_addressing_txn(connection, arrival, &turn, known)?;
     let mut report = captured(&turn, arrival.address_txn(connection, &turn)?);
     // Also the trigger of a run that this edit brought back.
-    refresh_triggers_txn(connection, &turn)?;
+    if is_revised || !report.new_runs.is_empty() {
+        refresh_triggers_txn(connection, &turn)?;
+    }
     report.cancelled_runs = cancelled_runs;
     Ok(if is_revised {
         Captured::Revised(report)

@@ -199,7 +199,8 @@ pub(super) fn unaddress_txn(
     Ok(cancelled)
 }
 
-/// Points the waiting runs of a turn to its newest revision.
+/// Points the waiting runs of a turn to its newest revision. What a model answered to an older one
+/// in an attempt that failed later is not replayed.
 pub(super) fn refresh_triggers_txn(
     connection: &Connection,
     turn: &TurnRow,
@@ -211,6 +212,13 @@ pub(super) fn refresh_triggers_txn(
                AND run_id IN (SELECT id FROM runs WHERE runs.id = run_id AND state = 'queued')",
         )?
         .execute([turn.seq, turn.revision])?;
+    connection
+        .prepare_cached(
+            "DELETE FROM steps WHERE run_id IN (SELECT r.id FROM run_triggers g
+                                                JOIN runs r ON r.id = g.run_id
+                                                WHERE g.turn_seq = ?1 AND r.state = 'queued')",
+        )?
+        .execute([turn.seq])?;
     Ok(())
 }
 

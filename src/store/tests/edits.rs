@@ -155,3 +155,17 @@ async fn an_edit_without_a_marker_is_one_where_its_text_differs() {
     assert!(matches!(late, Captured::Duplicate(_)), "{late:?}");
     assert_eq!(fixture.only_turn().await.content, "four");
 }
+
+#[tokio::test]
+async fn an_answer_to_what_was_said_before_an_edit_is_not_replayed() {
+    let fixture = Fixture::new().await;
+    fixture.hear_for(&["helper"], said("1", "one")).await;
+    fixture
+        .execute("INSERT INTO steps VALUES (1, 1, 'to one', 0, 0, 0)")
+        .await;
+    fixture.hear_for(&["helper"], edit("1", "one", "9")).await;
+    let kept = "SELECT count(*) FROM steps";
+    assert_eq!(fixture.value::<i64>(kept).await, 1, "nothing changed");
+    fixture.hear_for(&["helper"], edit("1", "two", "10")).await;
+    assert_eq!(fixture.value::<i64>(kept).await, 0);
+}
