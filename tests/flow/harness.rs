@@ -547,6 +547,11 @@ impl Flow {
     }
 }
 
+/// A message of a prompt: role and text.
+pub(crate) fn said(role: &str, text: &str) -> (String, String) {
+    (role.to_owned(), text.to_owned())
+}
+
 fn is_ours(post: &SlackPost) -> bool {
     post.user.as_deref() == Some("U0VOCATIVE")
 }

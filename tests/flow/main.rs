@@ -2,6 +2,8 @@
 //! stored, what the model is asked, and what survives. Reading order: `harness`, then by subject.
 #![allow(clippy::unwrap_used)]
 
+mod addressing;
+mod answers;
 mod bad_input;
 mod faults;
 mod harness;

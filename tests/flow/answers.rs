@@ -1,0 +1,239 @@
+//! What the model is asked, and what becomes of what it says.
+
+use std::time::Duration;
+
+use vocative_sandbox::model::{ModelAct, ModelReply};
+use vocative_sandbox::slack::Fault;
+use vocative_sandbox::telegram::{TelegramFault, TelegramWorld};
+
+use crate::harness::{Flow, FlowBuilder, said};
+
+const ANN: i64 = TelegramWorld::ANN;
+const BOB: i64 = TelegramWorld::BOB;
+const GROUP: i64 = TelegramWorld::SUPERGROUP;
+
+/// The time between two questions of one person who types quickly.
+const TYPING: Duration = Duration::from_millis(10);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_second_of_two_quick_questions_sees_the_first_and_its_answer_once() {
+    let flow = Flow::start_default().await;
+    flow.model.hold();
+    flow.slack.say("D0ANN", "ann", "one?");
+    tokio::time::sleep(TYPING).await;
+    flow.slack.say("D0ANN", "ann", "two?");
+    flow.telegram.say(GROUP, ANN, "@vocative_bot one?");
+    tokio::time::sleep(TYPING).await;
+    flow.telegram.say(GROUP, BOB, "@vocative_bot two?");
+    flow.wait_until_heard().await;
+    flow.wait_for_model(2).await;
+    flow.model.release();
+    flow.wait_for_model(4).await;
+    flow.settle().await;
+    let mut histories: Vec<_> = (0..4).map(|n| flow.model_history(n)).collect();
+    histories.sort();
+    let mut expected = vec![
+        vec![said("user", "Ann: one?")],
+        vec![
+            said("user", "Ann: one?"),
+            said("assistant", "echo: Ann: one?"),
+            said("user", "Ann: two?"),
+        ],
+        vec![said("user", "Ann: @Vocative one?")],
+        vec![
+            said("user", "Ann: @Vocative one?"),
+            said("assistant", "echo: Ann: @Vocative one?"),
+            said("user", "Bob: @Vocative two?"),
+        ],
+    ];
+    expected.sort();
+    assert_eq!(histories, expected);
+    let texts = ["echo: Ann: one?", "echo: Ann: two?"];
+    assert_eq!(
+        flow.slack_posts("D0ANN"),
+        texts.map(|text| (None, text.to_owned()))
+    );
+    assert_eq!(
+        flow.telegram_posts(GROUP),
+        ["echo: Ann: @Vocative one?", "echo: Bob: @Vocative two?"]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_answer_is_posted_in_parts_and_in_order() {
+    let flow = Flow::start_default().await;
+    let lines: Vec<String> = (0..500)
+        .map(|n| format!("line {n} of the answer"))
+        .collect();
+    let long = lines.join("\n");
+    flow.model.enqueue(ModelReply::text(&long));
+    let root = flow.slack.say("#general", "ann", "@vocative tell me all");
+    flow.slack_post("#general", |post| {
+        post.text.ends_with("line 499 of the answer")
+    })
+    .await;
+    flow.model.enqueue(ModelReply::text(&long));
+    flow.telegram.say(GROUP, ANN, "@vocative_bot tell me all");
+    flow.wait_until("the last part is there", || {
+        let posts = flow.telegram_posts(GROUP);
+        posts
+            .last()
+            .is_some_and(|text| text.ends_with("line 499 of the answer"))
+    })
+    .await;
+    flow.settle().await;
+    let parts = flow.slack_posts("#general");
+    assert!(
+        parts.len() > 1
+            && parts
+                .iter()
+                .all(|(thread, _)| thread.as_ref() == Some(&root))
+    );
+    let texts: Vec<String> = parts.into_iter().map(|(_, text)| text).collect();
+    assert_eq!(texts.join("\n"), long);
+    let texts = flow.telegram_posts(GROUP);
+    assert!(texts.len() > 1);
+    assert_eq!(texts.join("\n"), long);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_model_can_mention_or_wake_nobody() {
+    let flow = Flow::start_default().await;
+    let text = "<!channel> <@U0BOB> & <#C0OPS|bank>";
+    flow.model.enqueue(ModelReply::text(text));
+    let root = flow.slack.say("#general", "ann", "@vocative repeat it");
+    let answer = flow.slack_reply("#general", &root).await;
+    assert_eq!(
+        answer.text,
+        "&lt;!channel&gt; &lt;@U0BOB&gt; &amp; &lt;#C0OPS|bank&gt;"
+    );
+    flow.model.enqueue(ModelReply::text(text));
+    let question = flow.telegram.say(GROUP, ANN, "@vocative_bot repeat it");
+    assert_eq!(flow.telegram_reply(GROUP, question).await.text, text);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_model_that_fails_for_a_moment_is_asked_again_and_answers_once() {
+    let flow = Flow::start_default().await;
+    flow.model.enqueue(ModelReply::status(500));
+    flow.model.enqueue(ModelReply::status(503));
+    flow.model.enqueue(ModelReply::new(ModelAct::Reset));
+    flow.model.enqueue(ModelReply::text("Here."));
+    let root = flow.slack.say("#general", "ann", "@vocative there?");
+    flow.slack_reply("#general", &root).await;
+    flow.settle().await;
+    assert_eq!(
+        flow.slack_posts("#general"),
+        [(Some(root), "Here.".to_owned())]
+    );
+    assert_eq!(flow.model.requests().len(), 4);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_model_that_refuses_for_good_gives_one_polite_notice_and_a_dead_run() {
+    let flow = Flow::start_default().await;
+    let body = r#"{"error":{"message":"key sk-flow is wrong","code":"invalid_api_key"}}"#;
+    flow.model.enqueue(ModelReply::status(401).body(body));
+    let root = flow.slack.say("#general", "ann", "@vocative there?");
+    let notice = flow.slack_reply("#general", &root).await.text;
+    flow.settle().await;
+    assert_eq!(flow.slack_posts("#general").len(), 1);
+    for word in ["401", "key", "sk-flow", "invalid"] {
+        assert!(
+            !notice.contains(word),
+            "the notice has an error text: {notice}"
+        );
+    }
+    let channel = flow.conversation_id("C0GENERAL", None).await;
+    let turns = flow.turns(&channel).await;
+    let run = &turns[0]["runs"][0];
+    assert_eq!(run["state"], "dead", "{turns:?}");
+    let reason = run["reason"].as_str().unwrap();
+    assert!(reason.contains("HTTP 401 (invalid_api_key)"), "{reason}");
+    // The next question is answered, and the notice is no part of what the model is asked.
+    flow.model.enqueue(ModelReply::text("Here."));
+    flow.slack.say_in("#general", "ann", &root, "and now?");
+    flow.slack_post("#general", |post| post.text == "Here.")
+        .await;
+    let history = flow.model_history(1);
+    assert!(
+        history.iter().all(|(role, _)| role == "user"),
+        "{history:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_prompt_command_shows_what_the_model_is_sent() {
+    let flow = Flow::start_default().await;
+    flow.slack.say("D0ANN", "ann", "one?");
+    flow.slack_post("D0ANN", |_| true).await;
+    flow.settle().await;
+    flow.model.hold();
+    flow.slack.say("D0ANN", "ann", "two\nlines & <signs>?");
+    flow.wait_for_model(2).await;
+    let conversation = flow.conversation_id("D0ANN", None).await;
+    let sent = flow.model_prompt(1);
+    assert_eq!(flow.prompt(&[&conversation]).await, sent);
+    flow.model.release();
+    flow.slack_post("D0ANN", |post| post.text.contains("two"))
+        .await;
+    flow.settle().await;
+    let turns = flow.turns(&conversation).await;
+    let seq = turns[2]["seq"].to_string();
+    assert_eq!(flow.prompt(&[&conversation, "--at", &seq]).await, sent);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_secret_is_ever_logged() {
+    let looks = "[delivery]\nfirst_look_s = 1\nvisibility_delay_s = 1";
+    let mut flow = FlowBuilder::default().trace().config(looks).start().await;
+    let faults = flow.telegram.faults();
+    faults.next("getUpdates", TelegramFault::ResetBefore);
+    faults.next("getUpdates", TelegramFault::Gateway { code: 502 });
+    faults.next("sendMessage", TelegramFault::ResetBefore);
+    let faults = flow.slack.faults();
+    faults.next("chat.postMessage", Fault::ResetBefore);
+    faults.next("apps.connections.open", Fault::ResetBefore);
+    flow.model.enqueue(ModelReply::status(500));
+    flow.model.enqueue(ModelReply::new(ModelAct::Reset));
+    let root = flow.slack.say("#general", "ann", "@vocative quartzite?");
+    let question = flow.telegram.say(GROUP, ANN, "@vocative_bot quartzite?");
+    flow.slack_reply("#general", &root).await;
+    flow.telegram_reply(GROUP, question).await;
+    flow.slack.close_sockets();
+    flow.wait_until_connected().await;
+    flow.restart().await;
+    flow.model.enqueue(ModelReply::status(401));
+    flow.slack.say("D0ANN", "ann", "quartzite");
+    flow.slack_post("D0ANN", |_| true).await;
+    flow.telegram.revoke_token();
+    flow.telegram.say(GROUP, ANN, "@vocative_bot quartzite?");
+    flow.wait_for_status("the channel raises an alarm", |status| {
+        let channels = status["channels"].as_array().unwrap();
+        channels.iter().any(|channel| channel["state"] == "alarm")
+    })
+    .await;
+    let mut said = flow.log();
+    assert!(
+        said.contains(" WARN ") && said.contains(" ERROR "),
+        "the log tells much"
+    );
+    for args in [
+        &["status"][..],
+        &["config", "show"],
+        &["check"],
+        &["-vv", "check", "--live"],
+    ] {
+        let told = flow.cli(args).await;
+        said.push_str(&told.stdout);
+        said.push_str(&told.stderr);
+    }
+    for (name, secret) in flow.secrets() {
+        // Telegram's token is the bot's id, which is public, and the secret part.
+        let secret = secret.rsplit(':').next().unwrap();
+        let line = said.lines().find(|line| line.contains(secret));
+        assert_eq!(line, None, "{name} is in the log");
+    }
+    let is_told = flow.log().contains("quartzite");
+    assert!(!is_told, "the log has what was said");
+}
