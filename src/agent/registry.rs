@@ -1,9 +1,9 @@
 //! The configured agents, swapped as a whole on reload.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, RwLock};
 
-use crate::config::{ReplyPrefix, Template};
+use crate::config::Template;
 use crate::domain::ids::AgentName;
 use crate::domain::options::AssemblerOptions;
 use crate::llm::Model;
@@ -29,18 +29,8 @@ pub struct AgentSpec {
     pub run_deadline_ms: u64,
     /// A run is given up after so many attempts.
     pub max_attempts: u32,
-    /// When a reply starts with the agent's name.
-    pub reply_prefix: BTreeMap<String, ReplyPrefix>,
-}
-
-/// Whether a reply starts with its agent's name where so many agents are in the chat.
-#[must_use]
-pub fn prefix_applies(prefix: ReplyPrefix, agents_in_chat: u32) -> bool {
-    match prefix {
-        ReplyPrefix::Auto => agents_in_chat > 1,
-        ReplyPrefix::Always => true,
-        ReplyPrefix::Never => false,
-    }
+    /// The channels where a reply starts with the agent's name.
+    pub prefixed_channels: BTreeSet<String>,
 }
 
 /// The agents, by name. Cloning shares it.

@@ -6,11 +6,10 @@ use std::time::Duration;
 use tracing::{error, info, warn};
 
 use crate::agent::prompting::{PromptError, PromptRequest, build_prompt};
-use crate::agent::registry::{AgentSpec, prefix_applies};
+use crate::agent::registry::AgentSpec;
 use crate::agent::step;
 use crate::agent::worker::Worker;
 use crate::capture::reply::{Reply, commit_reply};
-use crate::config::ReplyPrefix;
 use crate::delivery::rooms::Room;
 use crate::domain::ids::RunId;
 use crate::domain::run::{ClaimedRun, Usage};
@@ -243,12 +242,7 @@ fn judge_answer(answer: Result<Answer, ModelError>) -> Work {
 }
 
 fn answer_reply(answer: Answer, spec: &AgentSpec, route: &ReplyRoute) -> Reply {
-    let prefix = spec
-        .reply_prefix
-        .get(&route.channel)
-        .copied()
-        .unwrap_or(ReplyPrefix::Auto);
-    let prefix = if prefix_applies(prefix, route.agents_in_chat) {
+    let prefix = if spec.prefixed_channels.contains(&route.channel) {
         format!("{}: ", spec.display_name)
     } else {
         String::new()

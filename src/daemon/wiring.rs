@@ -1,6 +1,6 @@
 //! Turns the configuration into channels, agents and policies. The only place that names platforms.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -91,10 +91,11 @@ pub fn agents(config: &Config, secrets: Option<&Secrets>) -> Result<Vec<AgentSpe
     for settings in config.models.values() {
         models.insert(&settings.name, model(settings, secrets, &http)?);
     }
-    let prefixes: BTreeMap<String, config::ReplyPrefix> = config
+    let prefixed: BTreeSet<String> = config
         .channels
         .values()
-        .map(|channel| (channel.name.clone(), channel.reply_prefix))
+        .filter(|channel| config.prefixes_replies(channel))
+        .map(|channel| channel.name.clone())
         .collect();
     let spec = |agent: &config::Agent| {
         let settings = config.model_of(agent);
@@ -108,7 +109,7 @@ pub fn agents(config: &Config, secrets: Option<&Secrets>) -> Result<Vec<AgentSpe
             answer_reserve: settings.max_output_tokens as usize,
             run_deadline_ms: agent.run_deadline_ms,
             max_attempts: agent.max_attempts,
-            reply_prefix: prefixes.clone(),
+            prefixed_channels: prefixed.clone(),
         }
     };
     Ok(config.agents.values().map(spec).collect())

@@ -260,8 +260,6 @@ pub struct ReplyRoute {
     pub scope: Scope,
     /// The kind of chat.
     pub chat_kind: Option<ChatKind>,
-    /// How many agents have written or been addressed in the chat.
-    pub agents_in_chat: u32,
 }
 
 /// An event kept raw because it did not translate.

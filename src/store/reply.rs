@@ -318,13 +318,11 @@ fn reply_route(connection: &Connection, run: RunId) -> Result<ReplyRoute, StoreE
                 },
                 scope,
                 chat_kind,
-                agents_in_chat: 0,
             };
             Ok((row.get(0)?, row.get(1)?, route))
         })
         .map_err(not_found)?;
     route.target.reply_to = trigger_message(connection, run_row, chat)?;
-    route.agents_in_chat = agents_in_chat(connection, chat)?;
     Ok(route)
 }
 
@@ -359,25 +357,6 @@ fn trigger_message(
         )?
         .query_row((run_row, chat), |row| row.get(0))
         .optional()?)
-}
-
-/// How many agents have written or been addressed in a chat: one probe per conversation and agent.
-fn agents_in_chat(connection: &Connection, chat: ChatId) -> Result<u32, StoreError> {
-    Ok(connection
-        .prepare_cached(
-            "WITH RECURSIVE pair (conversation_id, agent) AS (
-                 SELECT c.id, (SELECT min(i.agent) FROM involvements i
-                               WHERE i.conversation_id = c.id)
-                 FROM conversations c WHERE c.chat_id = ?1
-                 UNION ALL
-                 SELECT pair.conversation_id,
-                        (SELECT min(i.agent) FROM involvements i
-                         WHERE i.conversation_id = pair.conversation_id AND i.agent > pair.agent)
-                 FROM pair WHERE pair.agent IS NOT NULL
-             )
-             SELECT count(DISTINCT agent) FROM pair",
-        )?
-        .query_row([chat], |row| row.get(0))?)
 }
 
 #[cfg(test)]
@@ -529,10 +508,7 @@ mod tests {
             (route.channel.as_str(), route.scope),
             ("acme", Scope::Thread)
         );
-        assert_eq!(
-            (route.chat_kind, route.agents_in_chat),
-            (Some(ChatKind::Public), 1)
-        );
+        assert_eq!(route.chat_kind, Some(ChatKind::Public));
 
         let claimed = scene.claim(100).await.unwrap();
         let answer = scene.answer(&claimed, &thread, "an answer");

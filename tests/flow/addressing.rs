@@ -13,6 +13,42 @@ const BOB: i64 = TelegramWorld::BOB;
 const GROUP: i64 = TelegramWorld::SUPERGROUP;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_alias_picks_one_of_two_agents_and_the_answer_says_which() {
+    let flow = FlowBuilder::default()
+        .agent("iris", "aliases = [\"rainbow\"]")
+        .agent("hermes", "channels = [\"acme\"]")
+        .slack("default_agent = \"iris\"")
+        .start()
+        .await;
+    let cases = [
+        (
+            "rainbow: who are you?",
+            "Iris: echo: Ann: rainbow: who are you?",
+        ),
+        (
+            "hermes, who are you?",
+            "Hermes: echo: Ann: hermes, who are you?",
+        ),
+        (
+            "@vocative who are you?",
+            "Iris: echo: Ann: @Iris who are you?",
+        ),
+    ];
+    for (question, expected) in cases {
+        let root = flow.slack.say("#general", "ann", question);
+        assert_eq!(flow.slack_reply("#general", &root).await.text, expected);
+    }
+    flow.slack
+        .say("#general", "ann", "a rainbow over hermes street");
+    flow.settle().await;
+    assert_eq!(flow.slack_posts("#general").len(), cases.len());
+    // One agent alone needs no name.
+    let question = flow.telegram.say(GROUP, ANN, "rainbow: and here?");
+    let answer = flow.telegram_reply(GROUP, question).await;
+    assert_eq!(answer.text, "echo: Ann: rainbow: and here?");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_an_unaddressed_flood_a_prompt_has_only_what_concerns_the_agent() {
     let flow = Flow::start_default().await;
     let first = flow.telegram.say(GROUP, ANN, "@vocative_bot one?");

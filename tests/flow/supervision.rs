@@ -352,7 +352,7 @@ impl Daemon {
             answer_reserve: 100,
             run_deadline_ms: 60_000,
             max_attempts: 1,
-            reply_prefix: [].into(),
+            prefixed_channels: [].into(),
         }]);
         AgentWorker {
             store: self.store.clone(),
