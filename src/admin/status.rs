@@ -133,6 +133,13 @@ fn needs_person(view: &StatusView, store: &StoreStatus) -> Vec<String> {
             store.posts_dead
         ));
     }
+    if store.runs_dead_last_day > 0 {
+        needs.push(format!(
+            "{} questions were given up in the last 24 hours: the log and `vocative conversations \
+             show` say why",
+            store.runs_dead_last_day
+        ));
+    }
     if store
         .oldest_waiting_run_ms
         .is_some_and(|age| age > WAITING_TOO_LONG_MS)

@@ -358,6 +358,8 @@ pub struct StoreStatus {
     pub runs_leased: u64,
     /// Runs given up.
     pub runs_dead: u64,
+    /// Runs given up in the last 24 hours.
+    pub runs_dead_last_day: u64,
     /// Age of the oldest queued run that may start, in milliseconds.
     pub oldest_waiting_run_ms: Option<i64>,
     /// Pending and leased posts.

@@ -11,6 +11,9 @@ use super::reply::platform;
 use super::rows::{count_from, day_start_ms};
 use super::{Store, StoreError};
 
+/// How long a run that was given up counts as recent, in milliseconds.
+const DAY_MS: i64 = 86_400_000;
+
 impl Store {
     /// Numbers for `status` and metrics. Dead posts that a person dropped are not counted.
     ///
@@ -60,11 +63,18 @@ fn read_runs(
         .prepare_cached(
             "SELECT count(*) FILTER (WHERE state = 'queued'),
                     count(*) FILTER (WHERE state = 'leased'),
-                    (SELECT count(*) FROM runs WHERE state = 'dead')
+                    (SELECT count(*) FROM runs WHERE state = 'dead'),
+                    (SELECT count(*) FILTER (WHERE state = 'dead') FROM runs
+                     WHERE finished_at_ms IS NOT NULL AND finished_at_ms > ?1)
              FROM runs WHERE state IN ('queued', 'leased', 'waiting')",
         )?
-        .query_row([], counts::<3>)?;
-    [status.runs_queued, status.runs_leased, status.runs_dead] = counts;
+        .query_row([now_ms - DAY_MS], counts::<4>)?;
+    [
+        status.runs_queued,
+        status.runs_leased,
+        status.runs_dead,
+        status.runs_dead_last_day,
+    ] = counts;
     status.oldest_waiting_run_ms = connection
         .prepare_cached(
             "SELECT ?1 - min(max(not_before_ms, created_at_ms)) FROM runs
@@ -147,10 +157,8 @@ mod tests {
     use vocative_channels::identity::Platform;
 
     use super::*;
-    use crate::store::contract::OutboxUpdate;
+    use crate::store::contract::{OutboxUpdate, RunEnding};
     use crate::store::scene::Scene;
-
-    const DAY_MS: i64 = 86_400_000;
 
     #[tokio::test]
     async fn status_counts_what_waits_and_what_needs_a_person() {
@@ -195,5 +203,24 @@ mod tests {
         assert_eq!(status, expected);
         let tomorrow = scene.store.status(2 * DAY_MS).await.unwrap();
         assert_eq!(tomorrow.accounts[0].tokens_today, 0);
+    }
+
+    #[tokio::test]
+    async fn a_run_given_up_counts_as_recent_for_a_day() {
+        let scene = Scene::open().await;
+        let room = scene.room("C1").await;
+        scene.ask(&room, "hello?", 100).await;
+        let claimed = scene.claim(150).await.unwrap();
+        let reason = "refused".to_owned();
+        let mut notice = scene.answer(&claimed, &room, "Sorry.");
+        notice.ending = RunEnding::Dead { reason };
+        let now_ms = notice.now_ms;
+        scene.store.commit_reply(notice).await.unwrap();
+        let dead = async |now_ms| {
+            let status = scene.store.status(now_ms).await.unwrap();
+            (status.runs_dead, status.runs_dead_last_day)
+        };
+        assert_eq!(dead(now_ms + DAY_MS - 1).await, (1, 1));
+        assert_eq!(dead(now_ms + DAY_MS).await, (1, 0));
     }
 }

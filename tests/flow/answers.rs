@@ -150,6 +150,8 @@ async fn a_model_that_refuses_for_good_gives_one_polite_notice_and_a_dead_run() 
     assert_eq!(run["state"], "dead", "{turns:?}");
     let reason = run["reason"].as_str().unwrap();
     assert!(reason.contains("HTTP 401 (invalid_api_key)"), "{reason}");
+    let status = flow.cli(&["status"]).await;
+    assert_eq!(status.status, Some(1), "{status:?}");
     // The next question is answered, and the notice is no part of what the model is asked.
     flow.model.enqueue(ModelReply::text("Here."));
     flow.slack.say_in("#general", "ann", &root, "and now?");
