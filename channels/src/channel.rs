@@ -90,7 +90,17 @@ pub trait Channel: Send + Sync + 'static {
     fn capabilities(&self) -> Capabilities;
 
     /// A live check for `vocative check --live`: one line per finding.
-    fn check(&self) -> BoxFuture<'_, Vec<Finding>>;
+    fn check(&self, reach: CheckReach) -> BoxFuture<'_, Vec<Finding>>;
+}
+
+/// How far a live check goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckReach {
+    /// Only calls that a daemon at work with the same tokens does not notice.
+    Calls,
+    /// Opens a connection, too, where that takes nothing for good: what the platform sends there is
+    /// not acknowledged and comes again.
+    Connection,
 }
 
 /// One finding of a live check.
@@ -111,6 +121,26 @@ pub enum FindingLevel {
     Warning,
     /// Does not work until somebody acts.
     Problem,
+    /// The platform can't be reached, or does not answer as it should.
+    Unreachable,
+    /// The platform refuses a token.
+    Refused,
+}
+
+impl FindingLevel {
+    /// How grave it is that a call failed like this.
+    #[must_use]
+    pub fn of(error: &ChannelError) -> Self {
+        match error {
+            ChannelError::Unauthorized { .. } => Self::Refused,
+            ChannelError::NotSent { .. }
+            | ChannelError::RetryAfter { .. }
+            | ChannelError::OutcomeUnknown { .. } => Self::Unreachable,
+            ChannelError::ChatRefused { .. }
+            | ChannelError::ChatMoved { .. }
+            | ChannelError::Rejected { .. } => Self::Problem,
+        }
+    }
 }
 
 /// The inbound half: hears the platform and hands envelopes in.

@@ -11,7 +11,8 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use vocative_channels::channel::{
-    BoxFuture, Channel, ConnectionState, FindingLevel, Intake, IntakeError, Outbound, Reporter,
+    BoxFuture, Channel, CheckReach, ConnectionState, FindingLevel, Intake, IntakeError, Outbound,
+    Reporter,
 };
 use vocative_channels::envelope::{ChatKind, Envelope, Event, InboundMessage};
 use vocative_channels::error::ChannelError;
@@ -919,7 +920,10 @@ async fn names_are_looked_up_once() {
 #[tokio::test]
 async fn a_live_check_says_what_is_fine_and_what_to_fix() {
     let slack = slack_server().await;
-    let fine = SlackChannel::new(settings(&slack)).unwrap().check().await;
+    let fine = SlackChannel::new(settings(&slack))
+        .unwrap()
+        .check(CheckReach::Connection)
+        .await;
     let worst = fine.iter().map(|finding| finding.level).max();
     assert_eq!(worst, Some(FindingLevel::Fine), "{fine:?}");
     let texts: Vec<_> = fine.iter().map(|finding| finding.text.as_str()).collect();
@@ -932,13 +936,19 @@ async fn a_live_check_says_what_is_fine_and_what_to_fix() {
         ]
     );
     assert!(slack.wait_for_socket_count(0, WAIT).await);
+    let calls = SlackChannel::new(settings(&slack)).unwrap();
+    let calls = calls.check(CheckReach::Calls).await;
+    assert!(!calls.iter().any(|it| it.text.contains("socket")));
 
     let mut swapped = settings(&slack);
     std::mem::swap(&mut swapped.app_token, &mut swapped.bot_token);
-    let findings = SlackChannel::new(swapped).unwrap().check().await;
+    let findings = SlackChannel::new(swapped)
+        .unwrap()
+        .check(CheckReach::Connection)
+        .await;
     let problems = findings
         .iter()
-        .filter(|it| it.level == FindingLevel::Problem);
+        .filter(|it| it.level == FindingLevel::Refused);
     assert_eq!(problems.count(), 2, "{findings:?}");
 }
 
@@ -965,7 +975,7 @@ async fn no_token_shows_in_any_error_or_debug_form() {
         let error = channel.identify().await.unwrap_err();
         shown += &format!("{error:?} {error} {}", error.reason());
     }
-    shown += &format!("{:?}", channel.check().await);
+    shown += &format!("{:?}", channel.check(CheckReach::Connection).await);
     let closed = SlackSettings {
         api_url: "http://127.0.0.1:1/api/".to_owned(),
         ..settings

@@ -102,6 +102,14 @@ async fn converse(stream: UnixStream, operations: &Operations) -> io::Result<()>
     Ok(())
 }
 
+/// Whether a daemon has the socket: it answers, or it is not ours to open.
+pub async fn is_taken(path: &Path) -> bool {
+    match UnixStream::connect(path).await {
+        Ok(_) => true,
+        Err(cause) => cause.kind() == io::ErrorKind::PermissionDenied,
+    }
+}
+
 /// Asks the daemon behind a socket. `Ok(None)` if none answers there.
 ///
 /// # Errors

@@ -6,18 +6,24 @@ use std::process::ExitCode;
 use super::args::CheckArgs;
 use super::context::Context;
 use super::error::{CliError, Exit};
+use super::live;
 use crate::config::{Agent, Channel, Config, PlatformSettings, Warning};
 
 /// Checks the configuration and its secrets; with `--live` the platforms, too.
 pub(super) async fn run(args: &CheckArgs, context: &Context) -> Result<ExitCode, CliError> {
     let (config, mut warnings) = context.load_config()?;
-    let (_secrets, about_secrets) = config.resolve_secrets(&context.environment)?;
+    let (secrets, about_secrets) = config.resolve_secrets(&context.environment)?;
     warnings.extend(about_secrets);
     context.print(&report(&config, &warnings))?;
-    if args.live {
-        return Err(CliError::NotBuilt("check --live"));
-    }
-    Ok(Exit::Ok.into())
+    let exit = if args.live {
+        live::run(&config, &secrets, args.probe.as_deref(), context).await?
+    } else {
+        if !config.channels.is_empty() {
+            context.print("The platforms were not asked; `vocative check --live` does.\n")?;
+        }
+        Exit::Ok
+    };
+    Ok(exit.into())
 }
 
 fn report(config: &Config, warnings: &[Warning]) -> String {
@@ -43,12 +49,6 @@ fn report(config: &Config, warnings: &[Warning]) -> String {
         _ => "The configuration works, and every secret is there; see the warnings.",
     };
     let _ = writeln!(out, "\n{verdict}");
-    if !config.channels.is_empty() {
-        let _ = writeln!(
-            out,
-            "The platforms were not asked; `vocative check --live` does."
-        );
-    }
     out
 }
 

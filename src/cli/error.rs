@@ -38,6 +38,14 @@ pub enum CliError {
     /// The configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// There is nothing to do with this configuration.
+    #[error("{what}")]
+    Unconfigured {
+        /// What is missing.
+        what: String,
+        /// What to do.
+        advice: &'static str,
+    },
     /// The command line is wrong in a way that only the command can see.
     #[error("{0}")]
     Usage(String),
@@ -74,9 +82,6 @@ pub enum CliError {
         #[source]
         cause: Option<Cause>,
     },
-    /// The command is not built yet.
-    #[error("`vocative {0}` is not built yet")]
-    NotBuilt(&'static str),
 }
 
 impl CliError {
@@ -93,11 +98,11 @@ impl CliError {
     #[must_use]
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Config(_) => Exit::Config,
+            Self::Config(_) | Self::Unconfigured { .. } => Exit::Config,
             Self::Usage(_) => Exit::Usage,
             Self::Unavailable { .. } => Exit::Unavailable,
             Self::Refused { .. } => Exit::Refused,
-            Self::Failed { .. } | Self::NotBuilt(_) => Exit::Failed,
+            Self::Failed { .. } => Exit::Failed,
         }
     }
 
@@ -105,8 +110,9 @@ impl CliError {
         match self {
             Self::Unavailable { advice, .. } | Self::Refused { advice, .. } => Some(advice),
             Self::Failed { advice, .. } => advice.as_deref(),
+            Self::Unconfigured { advice, .. } => Some(advice),
             Self::Usage(_) => Some("`vocative --help` explains the commands"),
-            Self::Config(_) | Self::NotBuilt(_) => None,
+            Self::Config(_) => None,
         }
     }
 

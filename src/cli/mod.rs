@@ -12,6 +12,7 @@ mod conversations;
 mod demo;
 mod error;
 mod held;
+mod live;
 mod logging;
 mod prompt;
 mod run;
@@ -66,7 +67,11 @@ fn start(command: &Command, context: &Context) -> Result<ExitCode, CliError> {
         .enable_all()
         .build()
         .map_err(|error| CliError::failed("the runtime can't be started", error))?;
-    runtime.block_on(dispatch(command, context))
+    let result = runtime.block_on(dispatch(command, context));
+    // A thread that waits for a key that nobody will press must not keep the process; every command has
+    // waited for what it started.
+    runtime.shutdown_background();
+    result
 }
 
 async fn dispatch(command: &Command, context: &Context) -> Result<ExitCode, CliError> {

@@ -15,6 +15,9 @@ use crate::store::StoreError;
 /// Serves until a signal says stop; a second one ends at once.
 pub(super) async fn run(_args: &RunArgs, context: &Context) -> Result<ExitCode, CliError> {
     let (config, mut warnings) = context.load_config()?;
+    if config.channels.is_empty() {
+        return Err(nothing_to_serve(&config));
+    }
     context.start_log(&config)?;
     let (secrets, about_secrets) = config.resolve_secrets(&context.environment)?;
     warnings.extend(about_secrets);
@@ -41,6 +44,18 @@ pub(super) async fn run(_args: &RunArgs, context: &Context) -> Result<ExitCode, 
             tracing::warn!("stopped at once; what is committed goes on with the next start");
             Ok(Exit::Failed.into())
         }
+    }
+}
+
+fn nothing_to_serve(config: &Config) -> CliError {
+    let file = config.file.as_ref().map_or_else(
+        || "no configuration file was found".to_owned(),
+        |file| format!("{} has no channel", file.display()),
+    );
+    CliError::Unconfigured {
+        what: format!("there is nothing to serve: {file}"),
+        advice: "add a [channels.slack.NAME] or [channels.telegram.NAME]; `vocative config example` \
+                 shows how, and `vocative demo` works without",
     }
 }
 
@@ -77,6 +92,7 @@ impl From<StartError> for CliError {
                 advice: "stop it first, or ask it: vocative status".to_owned(),
                 cause: None,
             },
+            StartError::Wiring(cause) => cause.into(),
             cause => Self::failed("the daemon can't start", cause),
         }
     }
@@ -84,6 +100,15 @@ impl From<StartError> for CliError {
 
 impl From<WiringError> for CliError {
     fn from(cause: WiringError) -> Self {
-        Self::failed("the configuration can't be put to work", cause)
+        let advice = matches!(cause, WiringError::ModelClient { .. }).then(|| {
+            "HTTPS needs the certificates of the system: install them (Debian: apt install \
+             ca-certificates)"
+                .to_owned()
+        });
+        Self::Failed {
+            what: "the configuration can't be put to work".to_owned(),
+            advice,
+            cause: Some(Box::new(cause)),
+        }
     }
 }

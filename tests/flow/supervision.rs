@@ -26,7 +26,7 @@ use vocative::store::contract::AccountBinding;
 use vocative::store::{Store, StoreOptions};
 use vocative_channels::capability::{Capabilities, LengthUnit};
 use vocative_channels::channel::{
-    BoxFuture, Channel, ConnectionState, Finding, Inbound, Intake, Outbound, Reporter,
+    BoxFuture, Channel, CheckReach, ConnectionState, Finding, Inbound, Intake, Outbound, Reporter,
 };
 use vocative_channels::envelope::{
     ChatKind, Envelope, Event, InboundMessage, Place, Sender, SenderKind,
@@ -177,12 +177,13 @@ impl Channel for Adapter {
             has_threads: false,
             has_replies: true,
             can_read_back: false,
+            echoes_posts: false,
             working_sign_ms: 0,
             chat_interval_ms: 0,
         }
     }
 
-    fn check(&self) -> BoxFuture<'_, Vec<Finding>> {
+    fn check(&self, _reach: CheckReach) -> BoxFuture<'_, Vec<Finding>> {
         Box::pin(async { vec![] })
     }
 }

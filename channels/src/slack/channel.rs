@@ -5,7 +5,7 @@ use std::sync::Arc;
 use secrecy::SecretString;
 
 use crate::capability::{Capabilities, LengthUnit};
-use crate::channel::{BoxFuture, Channel, Finding, Inbound, Outbound};
+use crate::channel::{BoxFuture, Channel, CheckReach, Finding, Inbound, Outbound};
 use crate::error::{ChannelError, Fallback};
 use crate::http::HttpTimeouts;
 use crate::identity::{Identity, Platform};
@@ -114,14 +114,15 @@ impl Channel for SlackChannel {
             has_threads: true,
             has_replies: false,
             can_read_back: true,
+            echoes_posts: true,
             working_sign_ms: 0,
             // About one post per second and channel. Source: Slack's rate limit page.
             chat_interval_ms: 1_000,
         }
     }
 
-    fn check(&self) -> BoxFuture<'_, Vec<Finding>> {
-        Box::pin(check::check(&self.settings, &self.api))
+    fn check(&self, reach: CheckReach) -> BoxFuture<'_, Vec<Finding>> {
+        Box::pin(check::check(&self.settings, &self.api, reach))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use secrecy::ExposeSecret as _;
 
-use crate::channel::{Finding, FindingLevel};
+use crate::channel::{CheckReach, Finding, FindingLevel};
 use crate::error::ChannelError;
 
 use super::api::Api;
@@ -10,15 +10,17 @@ use super::channel::{SlackSettings, missing_scopes, sign_in};
 use super::socket::{self, Failure};
 
 /// Runs the checks, one finding each.
-pub(super) async fn check(settings: &SlackSettings, api: &Api) -> Vec<Finding> {
+pub(super) async fn check(settings: &SlackSettings, api: &Api, reach: CheckReach) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(token_forms(settings));
     findings.extend(account(api).await);
-    findings.push(socket(settings, api).await);
+    if reach == CheckReach::Connection {
+        findings.push(socket(settings, api).await);
+    }
     findings.push(finding(
         FindingLevel::Fine,
         "which events the app is subscribed to cannot be read with these tokens; compare them with \
-         the app manifest in the README, or post a line and see whether it is heard",
+         the app manifest in the README, or post a line with --probe and see whether it is heard",
     ));
     findings
 }
@@ -48,7 +50,12 @@ fn token_forms(settings: &SlackSettings) -> Vec<Finding> {
 async fn account(api: &Api) -> Vec<Finding> {
     let (identity, scopes) = match sign_in(api).await {
         Ok(signed_in) => signed_in,
-        Err(error) => return vec![finding(FindingLevel::Problem, advice(&error, "bot_token"))],
+        Err(error) => {
+            return vec![finding(
+                FindingLevel::of(&error),
+                advice(&error, "bot_token"),
+            )];
+        }
     };
     let hello = format!(
         "signed in to workspace {} as {}",
@@ -72,7 +79,7 @@ async fn account(api: &Api) -> Vec<Finding> {
 async fn socket(settings: &SlackSettings, api: &Api) -> Finding {
     let opened = match socket::open(api, &settings.timings).await {
         Ok(opened) => opened,
-        Err(failure) => return finding(FindingLevel::Problem, socket_advice(&failure)),
+        Err(failure) => return socket_finding(&failure),
     };
     let connections = opened.hello.connections;
     opened.close(&settings.timings).await;
@@ -88,10 +95,22 @@ async fn socket(settings: &SlackSettings, api: &Api) -> Finding {
     }
 }
 
-fn socket_advice(failure: &Failure) -> String {
+fn socket_finding(failure: &Failure) -> Finding {
+    let unopened = format!("no socket could be opened: {failure}");
     match failure {
-        Failure::Refused(error) => advice(error, "app_token"),
-        other => format!("no socket could be opened: {other}"),
+        Failure::Refused(error) => finding(FindingLevel::of(error), advice(error, "app_token")),
+        Failure::SwitchedOff => finding(
+            FindingLevel::Problem,
+            format!("{unopened}; switch it on under Socket Mode"),
+        ),
+        Failure::TooMany => finding(
+            FindingLevel::Problem,
+            format!("{unopened}; stop other processes that use this app_token"),
+        ),
+        Failure::Lost(_) => finding(
+            FindingLevel::Unreachable,
+            format!("{unopened}; does a firewall stop websockets?"),
+        ),
     }
 }
 
@@ -103,6 +122,9 @@ fn advice(error: &ChannelError, setting: &str) -> String {
         ChannelError::Unauthorized { reason, .. } => {
             format!("Slack refuses {setting}: {reason}; copy it again from the app's settings")
         }
-        error => format!("Slack cannot be asked: {}", error.reason()),
+        error => format!(
+            "Slack cannot be asked: {}; check the network and api_url",
+            error.reason()
+        ),
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use secrecy::SecretString;
 
 use crate::capability::{Capabilities, LengthUnit};
-use crate::channel::{BoxFuture, Channel, Finding, FindingLevel, Inbound, Outbound};
+use crate::channel::{BoxFuture, Channel, CheckReach, Finding, FindingLevel, Inbound, Outbound};
 use crate::error::ChannelError;
 use crate::http::HttpTimeouts;
 use crate::identity::{Identity, Platform};
@@ -104,7 +104,10 @@ impl TelegramChannel {
         let waiting = info.pending_update_count.unwrap_or_default();
         let mut findings = vec![finding(
             FindingLevel::Fine,
-            format!("{waiting} updates wait to be fetched"),
+            match waiting {
+                1 => "1 update waits to be fetched".to_owned(),
+                _ => format!("{waiting} updates wait to be fetched"),
+            },
         )];
         if info.is_set() {
             findings.push(finding(
@@ -137,13 +140,15 @@ impl Channel for TelegramChannel {
             has_threads: false,
             has_replies: true,
             can_read_back: false,
+            echoes_posts: false,
             // Shown for up to 5 seconds.
             working_sign_ms: 4_000,
             chat_interval_ms: 1_000,
         }
     }
 
-    fn check(&self) -> BoxFuture<'_, Vec<Finding>> {
+    /// Never polls, however far it may go: a poll would take the place of the daemon's (409).
+    fn check(&self, _reach: CheckReach) -> BoxFuture<'_, Vec<Finding>> {
         Box::pin(async move {
             let me = match self.me().await {
                 Ok(me) => me,
@@ -193,17 +198,18 @@ fn identity(me: &Me) -> Identity {
 }
 
 fn unreachable_finding(error: &ChannelError) -> Finding {
-    let advice = match error {
-        ChannelError::Unauthorized { .. } => {
-            "copy the token again from @BotFather; if api_url is set, check that too"
-        }
-        ChannelError::RetryAfter { .. } => "try again later",
-        _ => "check the network and api_url",
+    let text = match error {
+        ChannelError::Unauthorized { reason, .. } => format!(
+            "Telegram refuses the token: {reason}; copy it again from @BotFather, and if api_url is \
+             set, check that too"
+        ),
+        ChannelError::RetryAfter { .. } => format!("{}; try again later", error.reason()),
+        _ => format!(
+            "Telegram cannot be asked: {}; check the network and api_url",
+            error.reason()
+        ),
     };
-    finding(
-        FindingLevel::Problem,
-        format!("{}: {advice}", error.reason()),
-    )
+    finding(FindingLevel::of(error), text)
 }
 
 fn finding(level: FindingLevel, text: impl Into<String>) -> Finding {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use vocative_channels::channel::{Channel as _, ConnectionState, FindingLevel};
+use vocative_channels::channel::{Channel as _, CheckReach, ConnectionState, FindingLevel};
 use vocative_channels::envelope::{ChatKind, CommandTarget, Event, Place, SenderKind};
 use vocative_channels::identity::{Identity, Platform};
 use vocative_channels::markup::mention_token;
@@ -224,7 +224,7 @@ async fn a_webhook_is_removed_and_its_updates_are_heard() {
     .await;
     server.say(SUPERGROUP, ANN, "sent to a webhook");
     let channel = channel(&server);
-    let findings = channel.check().await;
+    let findings = channel.check(CheckReach::Connection).await;
     assert!(
         findings
             .iter()
@@ -459,15 +459,24 @@ async fn the_bot_learns_who_it_is_and_warns_of_privacy_mode() {
     let levels = |findings: Vec<vocative_channels::channel::Finding>| {
         findings.into_iter().map(|it| it.level).max().unwrap()
     };
-    assert_eq!(levels(channel.check().await), FindingLevel::Fine);
+    assert_eq!(
+        levels(channel.check(CheckReach::Connection).await),
+        FindingLevel::Fine
+    );
 
     server.set_hears_everything(false);
     let warnings = channel.identify().await.unwrap().warnings;
     assert!(warnings[0].contains("/setprivacy"), "{warnings:?}");
-    assert_eq!(levels(channel.check().await), FindingLevel::Warning);
+    assert_eq!(
+        levels(channel.check(CheckReach::Connection).await),
+        FindingLevel::Warning
+    );
 
     server.revoke_token();
-    assert_eq!(levels(channel.check().await), FindingLevel::Problem);
+    assert_eq!(
+        levels(channel.check(CheckReach::Connection).await),
+        FindingLevel::Refused
+    );
 }
 
 fn scripted_identity() -> Identity {

@@ -1,0 +1,193 @@
+//! The live half of `vocative check`: asks the platforms, and posts a line where a person wants one.
+//!
+//! Reading order: this file (what is asked and told), `probe` (a line there and back).
+
+mod probe;
+
+use std::fmt::Write as _;
+
+use futures_util::future::join_all;
+use vocative_channels::channel::{CheckReach, Finding, FindingLevel};
+
+use super::CliError;
+use super::context::Context;
+use super::error::Exit;
+use crate::admin::socket::{self, SOCKET_NAME};
+use crate::config::{Config, Model, Secrets};
+use crate::daemon::wiring;
+
+/// What was found about one channel, or about the models.
+struct Section {
+    title: String,
+    findings: Vec<Finding>,
+}
+
+/// Asks every platform and prints what was found.
+///
+/// # Errors
+/// If a channel can't be set up, or the probe names none.
+pub(super) async fn run(
+    config: &Config,
+    secrets: &Secrets,
+    probe: Option<&str>,
+    context: &Context,
+) -> Result<Exit, CliError> {
+    let probed = probe.map(|name| probe::Probe::parse(name, config));
+    let probed = probed.transpose()?;
+    let is_served = socket::is_taken(&config.daemon.runtime_dir.join(SOCKET_NAME)).await;
+    let mut sections = ask_all(config, secrets, is_served).await?;
+    if let Some(probe) = probed {
+        let channel = wiring::channel(&config.channels[&probe.channel], secrets)?;
+        sections.push(Section {
+            title: format!("probe of {} in {}", probe.chat, probe.channel),
+            findings: probe.run(&*channel, is_served).await,
+        });
+    }
+    sections.push(models(config));
+    context.print(&report(&sections))?;
+    Ok(exit(&sections))
+}
+
+async fn ask_all(
+    config: &Config,
+    secrets: &Secrets,
+    is_served: bool,
+) -> Result<Vec<Section>, CliError> {
+    let mut asked = Vec::new();
+    for settings in config.channels.values() {
+        let channel = wiring::channel(settings, secrets)?;
+        asked.push(async move {
+            let mut findings = Vec::new();
+            let opens_connection = channel.capabilities().echoes_posts;
+            let reach = if is_served && opens_connection {
+                findings.push(fine(
+                    "a daemon runs on this configuration, so no second socket is opened: it would get \
+                     part of the messages. `vocative status` says whether the daemon is connected",
+                ));
+                CheckReach::Calls
+            } else {
+                CheckReach::Connection
+            };
+            findings.splice(0..0, channel.check(reach).await);
+            Section {
+                title: settings.name.to_string(),
+                findings,
+            }
+        });
+    }
+    Ok(join_all(asked).await)
+}
+
+/// A model is not asked: even one token of an answer costs.
+fn models(config: &Config) -> Section {
+    let line = |model: &Model| {
+        let name = &model.name;
+        if model.api_key.is_none() && model.base_url.is_none() && model.model.is_empty() {
+            return fine(format!("{name} is built in"));
+        }
+        fine(format!(
+            "{name} ({} of {}) is configured and is not asked, because an answer costs",
+            model.model,
+            model.provider.name()
+        ))
+    };
+    Section {
+        title: "models".to_owned(),
+        findings: config.models.values().map(line).collect(),
+    }
+}
+
+pub(super) fn fine(text: impl Into<String>) -> Finding {
+    Finding {
+        level: FindingLevel::Fine,
+        text: text.into(),
+    }
+}
+
+fn report(sections: &[Section]) -> String {
+    let mut out = String::new();
+    for section in sections {
+        let _ = writeln!(out, "\n{}", section.title);
+        for finding in &section.findings {
+            let _ = writeln!(out, "  {:<11}  {}", word(finding.level), finding.text);
+        }
+    }
+    let open = open_count(sections);
+    let verdict = match open {
+        0 => "Everything that was asked is fine.".to_owned(),
+        1 => "1 finding needs a person.".to_owned(),
+        _ => format!("{open} findings need a person."),
+    };
+    let _ = writeln!(out, "\n{verdict}");
+    out
+}
+
+fn word(level: FindingLevel) -> &'static str {
+    match level {
+        FindingLevel::Fine => "ok",
+        FindingLevel::Warning => "warning",
+        FindingLevel::Problem => "problem",
+        FindingLevel::Unreachable => "unreachable",
+        FindingLevel::Refused => "refused",
+    }
+}
+
+fn levels(sections: &[Section]) -> impl Iterator<Item = FindingLevel> {
+    sections
+        .iter()
+        .flat_map(|section| &section.findings)
+        .map(|finding| finding.level)
+}
+
+fn open_count(sections: &[Section]) -> usize {
+    levels(sections)
+        .filter(|level| *level != FindingLevel::Fine)
+        .count()
+}
+
+/// The gravest finding decides.
+fn exit(sections: &[Section]) -> Exit {
+    match levels(sections).max() {
+        None | Some(FindingLevel::Fine) => Exit::Ok,
+        Some(FindingLevel::Warning | FindingLevel::Problem) => Exit::Failed,
+        Some(FindingLevel::Unreachable) => Exit::Unavailable,
+        Some(FindingLevel::Refused) => Exit::Refused,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gravest_finding_decides_the_exit_code() {
+        let section = |levels: &[FindingLevel]| Section {
+            title: "acme".to_owned(),
+            findings: levels
+                .iter()
+                .map(|level| Finding {
+                    level: *level,
+                    text: "words".to_owned(),
+                })
+                .collect(),
+        };
+        use FindingLevel::{Fine, Problem, Refused, Unreachable, Warning};
+        let cases = [
+            (vec![section(&[])], Exit::Ok),
+            (vec![section(&[Fine, Fine])], Exit::Ok),
+            (vec![section(&[Fine]), section(&[Warning])], Exit::Failed),
+            (vec![section(&[Problem, Unreachable])], Exit::Unavailable),
+            (
+                vec![section(&[Refused]), section(&[Unreachable])],
+                Exit::Refused,
+            ),
+        ];
+        for (sections, expected) in cases {
+            assert_eq!(exit(&sections), expected);
+        }
+        assert_eq!(
+            report(&[section(&[Fine, Refused])]),
+            "\nacme\n  ok           words\n  refused      words\n\n1 finding needs a person.\n"
+        );
+    }
+}

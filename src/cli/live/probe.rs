@@ -1,0 +1,283 @@
+//! One line into a chat and back: the only way to see with a bot's tokens that events arrive.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use vocative_channels::channel::{
+    BoxFuture, Channel, ConnectionState, Finding, FindingLevel, Intake, IntakeError, Reporter,
+};
+use vocative_channels::envelope::{Envelope, Event};
+use vocative_channels::error::ChannelError;
+use vocative_channels::identity::Identity;
+use vocative_channels::outbound::{Delivered, Post, Target};
+
+use super::fine;
+use crate::cli::CliError;
+use crate::config::Config;
+
+/// What is posted.
+const LINE: &str = "vocative check: this line tests that posts arrive; you can delete it.";
+/// How long the line may take to come back, and a connection to open.
+const WAIT: Duration = Duration::from_secs(15);
+/// How long a connection may take to close.
+const CLOSE_WAIT: Duration = Duration::from_secs(5);
+
+/// Where a line is posted.
+pub(super) struct Probe {
+    pub(super) channel: String,
+    pub(super) chat: String,
+}
+
+impl Probe {
+    /// Reads `CHANNEL/CHAT`.
+    ///
+    /// # Errors
+    /// If there is no such channel, or the chat is not an id.
+    pub(super) fn parse(name: &str, config: &Config) -> Result<Self, CliError> {
+        let (channel, chat) = name.split_once('/').unwrap_or((name, ""));
+        if !config.channels.contains_key(channel) {
+            let known: Vec<&str> = config.channels.keys().map(String::as_str).collect();
+            return Err(CliError::Usage(format!(
+                "--probe {name}: there is no channel \"{channel}\"; there are: {}",
+                known.join(", ")
+            )));
+        }
+        if chat.is_empty() || chat.starts_with(['#', '@']) {
+            return Err(CliError::Usage(format!(
+                "--probe {name}: name the chat by its id, as in acme/C0123ABCD or \
+                 home/-1001234567890; `vocative conversations list` and the platform's own details \
+                 of the chat show it"
+            )));
+        }
+        Ok(Self {
+            channel: channel.to_owned(),
+            chat: chat.to_owned(),
+        })
+    }
+
+    /// Posts the line and waits for it to come back, where the platform sends posts back.
+    ///
+    /// With a daemon at work nothing is waited for: it hears the line, not we.
+    pub(super) async fn run(&self, channel: &dyn Channel, is_served: bool) -> Vec<Finding> {
+        let identity = match channel.identify().await {
+            Ok(identity) => identity,
+            Err(error) => return vec![failed(&error)],
+        };
+        if !channel.capabilities().echoes_posts {
+            return match self.post(channel, &identity, "").await {
+                Ok(post) => vec![
+                    fine(format!(
+                        "the line is posted, as message {}",
+                        post.message_id
+                    )),
+                    fine(
+                        "this platform does not send a bot its own posts, so its answer is the \
+                         proof; whether people are heard shows when one of them writes",
+                    ),
+                ],
+                Err(error) => vec![failed(&error)],
+            };
+        }
+        if is_served {
+            return match self.post(channel, &identity, "").await {
+                Ok(post) => vec![
+                    fine(format!(
+                        "the line is posted, as message {}",
+                        post.message_id
+                    )),
+                    fine(
+                        "a daemon runs on this configuration and hears the line in place of this \
+                         command; to see it come back, stop the daemon and probe again",
+                    ),
+                ],
+                Err(error) => vec![failed(&error)],
+            };
+        }
+        let listener = Listener::start(channel, &identity);
+        let findings = self.there_and_back(channel, &identity, &listener).await;
+        listener.stop().await;
+        findings
+    }
+
+    async fn there_and_back(
+        &self,
+        channel: &dyn Channel,
+        identity: &Identity,
+        listener: &Listener,
+    ) -> Vec<Finding> {
+        if let Err(reason) = listener.connected().await {
+            let text = format!("no connection to hear the line with: {reason}");
+            return vec![finding(FindingLevel::Unreachable, text)];
+        }
+        let marker = uuid::Uuid::now_v7().to_string();
+        let post = match self.post(channel, identity, &marker).await {
+            Ok(post) => post,
+            Err(error) => return vec![failed(&error)],
+        };
+        let posted = fine(format!(
+            "the line is posted, as message {}",
+            post.message_id
+        ));
+        if listener.has_heard(&marker, &post.message_id).await {
+            return vec![posted, fine("and it came back: this chat's events arrive")];
+        }
+        let text = format!(
+            "it was not heard back within {} seconds: either the app is not subscribed to the messages \
+             of this kind of chat (compare its event subscriptions with the manifest in the README and \
+             reinstall it), or another process with the same app_token took it",
+            WAIT.as_secs()
+        );
+        vec![posted, finding(FindingLevel::Problem, text)]
+    }
+
+    async fn post(
+        &self,
+        channel: &dyn Channel,
+        identity: &Identity,
+        marker: &str,
+    ) -> Result<Delivered, ChannelError> {
+        let outbound = channel.outbound(identity);
+        let part = outbound.render(LINE).swap_remove(0);
+        let post = Post {
+            marker: marker.to_owned(),
+            target: Target {
+                chat: self.chat.clone(),
+                thread: None,
+                topic: None,
+                reply_to: None,
+            },
+            part,
+        };
+        outbound.deliver(&post).await
+    }
+}
+
+fn failed(error: &ChannelError) -> Finding {
+    let advice = match error {
+        ChannelError::Unauthorized { .. } => "; the findings above say what to do about the token",
+        ChannelError::ChatRefused { .. } | ChannelError::Rejected { .. } => {
+            "; check the chat's id, and add the bot to the chat (on Slack: /invite it there)"
+        }
+        ChannelError::ChatMoved { .. } => "; use its new id",
+        ChannelError::NotSent { .. } => "; check the network and api_url",
+        ChannelError::RetryAfter { .. } => "; try again later",
+        ChannelError::OutcomeUnknown { .. } => "; look into the chat whether the line is there",
+    };
+    let text = format!("the line is not posted: {}{advice}", error.reason());
+    finding(FindingLevel::of(error), text)
+}
+
+fn finding(level: FindingLevel, text: impl Into<String>) -> Finding {
+    Finding {
+        level,
+        text: text.into(),
+    }
+}
+
+/// The inbound half at work, for nothing but the line.
+struct Listener {
+    heard: Arc<Heard>,
+    stop: CancellationToken,
+    task: JoinHandle<Result<(), ChannelError>>,
+}
+
+impl Listener {
+    fn start(channel: &dyn Channel, identity: &Identity) -> Self {
+        let heard = Arc::new(Heard::default());
+        let stop = CancellationToken::new();
+        let mut inbound = channel.inbound(identity);
+        let (intake, cancel) = (Arc::clone(&heard), stop.clone());
+        let reporter = Arc::clone(&heard);
+        let task = tokio::spawn(async move { inbound.run(intake, reporter, cancel).await });
+        Self { heard, stop, task }
+    }
+
+    /// Waits until something can be heard; else says why not.
+    async fn connected(&self) -> Result<(), String> {
+        let mut states = self.heard.state.subscribe();
+        let connected = states.wait_for(|state| {
+            matches!(
+                state,
+                ConnectionState::Connected { .. } | ConnectionState::Alarm { .. }
+            )
+        });
+        let _ = timeout(WAIT, connected).await;
+        match &*self.heard.state.borrow() {
+            ConnectionState::Connected { .. } => Ok(()),
+            ConnectionState::Connecting => Err("it takes too long".to_owned()),
+            ConnectionState::Retrying { reason, .. } | ConnectionState::Alarm { reason } => {
+                Err(reason.clone())
+            }
+        }
+    }
+
+    async fn has_heard(&self, marker: &str, message_id: &str) -> bool {
+        let mut echoes = self.heard.echoes.subscribe();
+        let is_there = |echoes: &Vec<Echo>| {
+            echoes
+                .iter()
+                .any(|echo| echo.marker.as_deref() == Some(marker) || echo.message_id == message_id)
+        };
+        matches!(timeout(WAIT, echoes.wait_for(is_there)).await, Ok(Ok(_)))
+    }
+
+    async fn stop(self) {
+        self.stop.cancel();
+        // What it ended with is of no interest; an end that takes too long is the process's end.
+        let _ = timeout(CLOSE_WAIT, self.task).await;
+    }
+}
+
+/// A post of ours that came back.
+struct Echo {
+    message_id: String,
+    marker: Option<String>,
+}
+
+/// What was heard. Nothing is stored, so nothing but our own posts is acknowledged: the platform sends
+/// the rest again, to a daemon.
+struct Heard {
+    state: watch::Sender<ConnectionState>,
+    echoes: watch::Sender<Vec<Echo>>,
+}
+
+impl Default for Heard {
+    fn default() -> Self {
+        Self {
+            state: watch::Sender::new(ConnectionState::Connecting),
+            echoes: watch::Sender::new(Vec::new()),
+        }
+    }
+}
+
+impl Intake for Heard {
+    fn accept(&self, envelope: Envelope) -> BoxFuture<'_, Result<(), IntakeError>> {
+        Box::pin(async move {
+            let Event::OwnPost {
+                message_id, marker, ..
+            } = envelope.event
+            else {
+                return Err(IntakeError("a check stores nothing".into()));
+            };
+            self.echoes
+                .send_modify(|echoes| echoes.push(Echo { message_id, marker }));
+            Ok(())
+        })
+    }
+}
+
+impl Reporter for Heard {
+    fn state(&self, state: ConnectionState) {
+        self.state.send_replace(state);
+    }
+
+    fn heard(&self) {}
+
+    fn acknowledged(&self, _lag_ms: u64) {}
+
+    fn malformed(&self) {}
+}
