@@ -92,6 +92,11 @@ impl From<StartError> for CliError {
                 advice: "stop it first, or ask it: vocative status".to_owned(),
                 cause: None,
             },
+            StartError::Listen { .. } => Self::Failed {
+                what: cause.to_string(),
+                advice: Some("choose another http.listen, or set http.enabled = false".to_owned()),
+                cause: std::error::Error::source(&cause).map(|cause| cause.to_string().into()),
+            },
             StartError::Wiring(cause) => cause.into(),
             cause => Self::failed("the daemon can't start", cause),
         }

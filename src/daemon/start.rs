@@ -1,10 +1,12 @@
 //! Everything together: opens the store, starts the workers and channels, and stops them in order.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
+use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -27,6 +29,7 @@ use crate::delivery::rooms::{Room, Rooms};
 use crate::delivery::worker::{Clock, Worker as DeliveryWorker};
 use crate::domain::ids::{AccountId, OwnerId};
 use crate::domain::turn::TokenCount;
+use crate::http;
 use crate::prompt::{ClassEstimate, TokenCounter as _};
 use crate::store::contract::AccountBinding;
 use crate::store::{Store, StoreError, StoreOptions};
@@ -46,6 +49,15 @@ pub enum StartError {
     /// The configuration can't be put to work.
     #[error("the configuration can't be put to work")]
     Wiring(#[from] WiringError),
+    /// The HTTP listener.
+    #[error("health and metrics can't be served at {address}")]
+    Listen {
+        /// The configured address.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        cause: std::io::Error,
+    },
     /// A directory or socket.
     #[error("{what} {path}", path = path.display())]
     Path {
@@ -111,6 +123,7 @@ impl Daemon {
     ) -> Result<Self, StartError> {
         let clock = wall_clock();
         let store = open_store(&config, &clock)?;
+        let listener = open_listener(&config).await?;
         let registry = Registry::default();
         registry.replace(wiring::agents(&config, Some(secrets))?);
         let shared = Arc::new(Shared {
@@ -154,6 +167,9 @@ impl Daemon {
             running: Some(running),
         };
         let socket_path = open_socket(&config, &operations, &rest).await?;
+        if let Some(listener) = listener {
+            tokio::spawn(http::serve(listener, operations.clone(), rest.clone()));
+        }
         start_rest(&shared, &config, pulse, &rest);
         Ok(Self {
             operations,
@@ -369,6 +385,19 @@ async fn open_socket(
         })?;
     tokio::spawn(socket::serve(listener, operations.clone(), rest.clone()));
     Ok(path)
+}
+
+/// The HTTP listener, if it is enabled. Opened before any channel runs, so that a taken port is told at
+/// once; after the store, so that a second daemon is told of the first.
+async fn open_listener(config: &Config) -> Result<Option<TcpListener>, StartError> {
+    if !config.http.enabled {
+        return Ok(None);
+    }
+    let address = config.http.listen;
+    let listener = http::bind(address).await;
+    listener
+        .map(Some)
+        .map_err(|cause| StartError::Listen { address, cause })
 }
 
 /// Name look-ups, the watchdog, and housekeeping.

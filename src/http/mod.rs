@@ -61,7 +61,8 @@ async fn ready(State(operations): State<Operations>) -> Response {
     let missing: Vec<String> = view
         .channels
         .iter()
-        .filter(|channel| channel.state != "connected")
+        // A channel that is only in the store was taken out of the configuration.
+        .filter(|channel| channel.state != "connected" && channel.state != "stopped")
         .map(|channel| format!("{}: {}", channel.name, channel.state))
         .collect();
     let code = if missing.is_empty() {
