@@ -176,7 +176,7 @@ fn limits(shape: &LimitsShape) -> Limits {
 fn resolve_daemon(shape: DaemonShape, review: &mut Review<'_>) -> Daemon {
     let data_dir = match shape.data_dir {
         Some(dir) => review.base_dir.join(dir),
-        None => default_data_dir(review.environment).unwrap_or_else(|| {
+        None => default_data_dir(review.environment, review.base_dir).unwrap_or_else(|| {
             review.problem(
                 "daemon.data_dir",
                 "must be set, because neither $STATE_DIRECTORY, $XDG_STATE_HOME nor $HOME is",
@@ -187,7 +187,7 @@ fn resolve_daemon(shape: DaemonShape, review: &mut Review<'_>) -> Daemon {
     let runtime_dir = shape
         .runtime_dir
         .map(|dir| review.base_dir.join(dir))
-        .or_else(|| default_runtime_dir(review.environment))
+        .or_else(|| default_runtime_dir(review.environment, review.base_dir))
         .unwrap_or_else(|| data_dir.join("run"));
     if let Err(error) = tracing_subscriber::EnvFilter::builder().parse(&shape.log_level) {
         review.problem(
@@ -213,21 +213,33 @@ fn resolve_daemon(shape: DaemonShape, review: &mut Review<'_>) -> Daemon {
     }
 }
 
-fn default_data_dir(environment: &Environment) -> Option<PathBuf> {
+/// Where the configuration of a systemd unit is. A command that reads it from a shell, without the
+/// unit's variables, means the unit's folders.
+const SYSTEM_CONFIG_DIR: &str = "/etc/vocative";
+const SYSTEM_STATE_DIR: &str = "/var/lib/vocative";
+const SYSTEM_RUNTIME_DIR: &str = "/run/vocative";
+
+fn system_dir(base_dir: &Path, dir: &str) -> Option<PathBuf> {
+    (base_dir == Path::new(SYSTEM_CONFIG_DIR)).then(|| PathBuf::from(dir))
+}
+
+fn default_data_dir(environment: &Environment, base_dir: &Path) -> Option<PathBuf> {
     let own = |name| environment.get_filled(name);
     // systemd separates several state directories by colons; ours is the first.
     own("STATE_DIRECTORY")
         .and_then(|dirs| dirs.split(':').next())
         .map(PathBuf::from)
+        .or_else(|| system_dir(base_dir, SYSTEM_STATE_DIR))
         .or_else(|| Some(Path::new(own("XDG_STATE_HOME")?).join("vocative")))
         .or_else(|| Some(Path::new(own("HOME")?).join(".local/state/vocative")))
 }
 
-fn default_runtime_dir(environment: &Environment) -> Option<PathBuf> {
+fn default_runtime_dir(environment: &Environment, base_dir: &Path) -> Option<PathBuf> {
     let own = |name| environment.get_filled(name);
     own("RUNTIME_DIRECTORY")
         .and_then(|dirs| dirs.split(':').next())
         .map(PathBuf::from)
+        .or_else(|| system_dir(base_dir, SYSTEM_RUNTIME_DIR))
         .or_else(|| Some(Path::new(own("XDG_RUNTIME_DIR")?).join("vocative")))
 }
 

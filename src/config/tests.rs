@@ -797,3 +797,33 @@ fn no_value_of_any_setting_slips_through_the_schema() {
         }
     }
 }
+
+#[test]
+fn a_system_configuration_read_from_a_shell_means_the_units_folders() {
+    let dirs = |file: &str, variables: &[(&str, &str)]| {
+        let environment = Environment::from_pairs(variables.iter().copied());
+        let (config, _) = Config::from_text(Some((Path::new(file), "")), &environment).unwrap();
+        let shown = |path: &Path| path.display().to_string();
+        [
+            shown(&config.daemon.data_dir),
+            shown(&config.daemon.runtime_dir),
+        ]
+    };
+    let shell = [("HOME", "/root"), ("XDG_RUNTIME_DIR", "/run/user/0")];
+    assert_eq!(
+        dirs("/etc/vocative/vocative.toml", &shell),
+        ["/var/lib/vocative", "/run/vocative"]
+    );
+    assert_eq!(
+        dirs("/root/vocative.toml", &shell),
+        ["/root/.local/state/vocative", "/run/user/0/vocative"]
+    );
+    let unit = [
+        ("STATE_DIRECTORY", "/var/lib/other"),
+        ("RUNTIME_DIRECTORY", "/run/other"),
+    ];
+    assert_eq!(
+        dirs("/etc/vocative/vocative.toml", &unit),
+        ["/var/lib/other", "/run/other"]
+    );
+}
