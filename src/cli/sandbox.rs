@@ -13,12 +13,15 @@ use vocative_sandbox::wire::WireLog;
 use super::args::SandboxArgs;
 use super::context::Context;
 use super::error::{CliError, Exit};
+use crate::daemon::system::{Asked, Signals};
 
-/// Serves until Ctrl-C, or provokes every refusal once.
+/// Serves until Ctrl-C or SIGTERM, or provokes every refusal once.
 pub(super) async fn run(args: &SandboxArgs, context: &Context) -> Result<ExitCode, CliError> {
     if args.self_check {
         return self_check(context).await;
     }
+    let mut signals =
+        Signals::listen().map_err(|cause| CliError::failed("signals can't be heard", cause))?;
     let failed = |cause| CliError::failed("a port can't be used", cause);
     let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let wire = WireLog::new();
@@ -33,9 +36,7 @@ pub(super) async fn run(args: &SandboxArgs, context: &Context) -> Result<ExitCod
         .await
         .map_err(failed)?;
     context.print(&instructions(&slack, &telegram, &model))?;
-    tokio::signal::ctrl_c()
-        .await
-        .map_err(|cause| CliError::failed("Ctrl-C can't be heard", cause))?;
+    while signals.next().await != Asked::Stop {}
     slack.stop().await;
     telegram.stop().await;
     model.stop().await;

@@ -33,7 +33,15 @@ pub(super) async fn run(args: &DemoArgs, context: &Context) -> Result<ExitCode, 
     let scene = scene::scene();
     say_line("The scene, as it is on the wire:");
     say_line("");
-    let outcomes = scene::play(&scene, &stage).await;
+    let outcomes = tokio::select! {
+        outcomes = scene::play(&scene, &stage) => outcomes,
+        _ = tokio::signal::ctrl_c() => {
+            printing.abort();
+            stage.strike().await;
+            say_line("Stopped before the scene was over.");
+            return Ok(Exit::Failed.into());
+        }
+    };
     transcript::settle(&stage).await;
     report::print(&stage, &outcomes).await?;
     let is_fine = verdict::print(&outcomes);

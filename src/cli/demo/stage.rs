@@ -220,6 +220,7 @@ fn set_fault(fault: Fault, slack: &SlackServer, telegram: &TelegramServer) {
         Fault::DropAnswer => {
             slack.faults().next(
                 "chat.postMessage",
+                // About this one message; an error about the account would hold everything.
                 SlackFault::Error("invalid_arguments".to_owned()),
             );
         }
