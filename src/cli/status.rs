@@ -20,12 +20,18 @@ pub(super) async fn run(args: &StatusArgs, context: &Context) -> Result<ExitCode
         TableFormat::Table => report(&view, (wall_clock())()),
     };
     context.print(&text)?;
-    let exit = if view.needs_person.is_empty() {
+    Ok(exit(&view).into())
+}
+
+/// A daemon that does not run comes before what its store says.
+fn exit(view: &StatusView) -> Exit {
+    if view.started_at_ms.is_none() {
+        Exit::Unavailable
+    } else if view.needs_person.is_empty() {
         Exit::Ok
     } else {
         Exit::Failed
-    };
-    Ok(exit.into())
+    }
 }
 
 fn report(view: &StatusView, now_ms: i64) -> String {
@@ -113,4 +119,22 @@ fn oldest(age_ms: Option<i64>) -> String {
     age_ms.map_or_else(String::new, |age_ms| {
         format!(" (the oldest for {})", span(age_ms))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exit_code_says_whether_anybody_must_act() {
+        let view = |started_at_ms, needs: &[&str]| StatusView {
+            started_at_ms,
+            needs_person: needs.iter().map(|&need| need.to_owned()).collect(),
+            ..StatusView::default()
+        };
+        assert_eq!(exit(&view(Some(1), &[])), Exit::Ok);
+        assert_eq!(exit(&view(Some(1), &["a post is held"])), Exit::Failed);
+        assert_eq!(exit(&view(None, &[])), Exit::Unavailable);
+        assert_eq!(exit(&view(None, &["a post is held"])), Exit::Unavailable);
+    }
 }
