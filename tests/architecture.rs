@@ -57,6 +57,7 @@ fn is_test(path: &Path) -> bool {
         .and_then(|name| name.to_str())
         .unwrap_or_default();
     ["testing", "tests", "test_support"].contains(&name)
+        || path.ends_with("store/scene.rs")
         || path.components().any(|part| part.as_os_str() == "tests")
 }
 
