@@ -67,11 +67,23 @@ fn start(command: &Command, context: &Context) -> Result<ExitCode, CliError> {
         .enable_all()
         .build()
         .map_err(|error| CliError::failed("the runtime can't be started", error))?;
+    std::panic::set_hook(Box::new(tell_panic));
     let result = runtime.block_on(dispatch(command, context));
     // A thread that waits for a key that nobody will press must not keep the process; every command has
     // waited for what it started.
     runtime.shutdown_background();
     result
+}
+
+/// Says where a panic was. Its message stays out of the log: it may hold what somebody wrote.
+fn tell_panic(panic: &std::panic::PanicHookInfo<'_>) {
+    let place = panic
+        .location()
+        .map_or_else(|| "?".to_owned(), ToString::to_string);
+    tracing::error!(
+        place,
+        "a part of the program panicked, which is a bug; the rest goes on"
+    );
 }
 
 async fn dispatch(command: &Command, context: &Context) -> Result<ExitCode, CliError> {
