@@ -7,4 +7,6 @@ pub mod prompting;
 pub mod registry;
 mod run;
 mod step;
+#[cfg(test)]
+mod tests;
 pub mod worker;

@@ -320,7 +320,8 @@ async fn requeue(worker: &Worker, claimed: &ClaimedRun, reason: String) -> Resul
     Ok(())
 }
 
-fn retry_wait_ms(attempt: u32) -> i64 {
+/// How long a run that failed so many times waits for its next attempt.
+pub(super) fn retry_wait_ms(attempt: u32) -> i64 {
     (RETRY_FIRST_MS << attempt.saturating_sub(1).min(16)).min(RETRY_MAX_MS)
 }
 

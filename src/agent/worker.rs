@@ -1,21 +1,21 @@
 //! Claims runs and works on them: one per conversation, many conversations at once.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 use vocative_channels::channel::BoxFuture;
 
 use crate::agent::registry::Registry;
-use crate::agent::run::{LEASE_MS, work_on};
+use crate::agent::run::{LEASE_MS, retry_wait_ms, work_on};
 use crate::capture::inbound::Wake;
 use crate::delivery::rooms::Rooms;
-use crate::delivery::worker::Clock;
-use crate::domain::ids::{AccountId, OwnerId, RunId};
+use crate::delivery::worker::{Clock, pause_until};
+use crate::domain::ids::{AccountId, LeaseToken, OwnerId, RunId};
 use crate::domain::run::ClaimedRun;
 use crate::store::Store;
 use crate::store::contract::ClaimRequest;
@@ -80,53 +80,81 @@ impl Cancels {
     }
 }
 
+/// A run that is being worked on.
+#[derive(Clone, Copy)]
+struct Lease {
+    run: RunId,
+    token: LeaseToken,
+    attempt: u32,
+}
+
 impl Worker {
     /// Works until `stop`; then lets claimed runs end until `drain_until`, and gives the rest back.
     pub async fn run(self, stop: CancellationToken, drain_until: CancellationToken) {
         let worker = Arc::new(self);
         let mut working = JoinSet::new();
-        let mut held = Vec::new();
+        let mut held = HashMap::new();
         loop {
             let notified = worker.wake.runs.notified();
+            let now_ms = (worker.clock)();
             let is_free = working.len() < worker.max_parallel_runs && !stop.is_cancelled();
-            let claimed = if is_free { worker.claim().await } else { None };
+            let claimed = if is_free {
+                worker.claim(now_ms).await
+            } else {
+                None
+            };
             if let Some(claimed) = claimed {
-                held.push((claimed.run.id, claimed.token));
-                let (working_on, id) = (Arc::clone(&worker), claimed.run.id);
-                working.spawn(async move {
-                    work_on(working_on, claimed).await;
-                    id
-                });
+                let lease = Lease {
+                    run: claimed.run.id,
+                    token: claimed.token,
+                    attempt: claimed.run.attempt,
+                };
+                let task = working.spawn(work_on(Arc::clone(&worker), claimed));
+                held.insert(task.id(), lease);
                 continue;
             }
             if stop.is_cancelled() && working.is_empty() {
                 return;
             }
+            let due_ms = worker.next_due_ms(now_ms).await;
             tokio::select! {
                 () = notified => {}
-                Some(ended) = working.join_next(), if !working.is_empty() => match ended {
-                    Ok(id) => {
-                        worker.cancels.forget(id);
-                        held.retain(|(run, _)| *run != id);
+                Some(ended) = working.join_next_with_id(), if !working.is_empty() => {
+                    let task = ended.as_ref().map_or_else(JoinError::id, |(task, ())| *task);
+                    if let Some(lease) = held.remove(&task) {
+                        worker.ended(lease, ended.err()).await;
                     }
-                    // The lease runs out, and the run is claimed again as another attempt.
-                    Err(cause) => error!(error = %cause, "a run panicked"),
-                },
-                () = tokio::time::sleep(POLL) => {}
+                }
+                () = tokio::time::sleep(pause_until(due_ms, now_ms, POLL)) => {}
                 () = stop.cancelled(), if !stop.is_cancelled() => {}
                 () = drain_until.cancelled() => break,
             }
         }
         working.shutdown().await;
-        worker.give_back(&held).await;
+        worker.give_back(held.into_values()).await;
     }
 
-    async fn claim(&self) -> Option<ClaimedRun> {
+    /// A run's work is over. One that panicked is given back as another failed attempt.
+    async fn ended(&self, lease: Lease, failure: Option<JoinError>) {
+        self.cancels.forget(lease.run);
+        if let Some(cause) = failure {
+            error!(error = %cause, run.id = %lease.run, "a run panicked");
+            self.give_back_failed(lease).await;
+        }
+    }
+
+    /// When the next run comes due after now. One that is due and was not claimed waits for
+    /// something else than time.
+    async fn next_due_ms(&self, now_ms: i64) -> Option<i64> {
+        let due_ms = self.store.next_run_due_ms().await.unwrap_or(None);
+        due_ms.filter(|due_ms| *due_ms > now_ms)
+    }
+
+    async fn claim(&self, now_ms: i64) -> Option<ClaimedRun> {
         let accounts = self.rooms.accounts();
         if accounts.is_empty() {
             return None;
         }
-        let now_ms = (self.clock)();
         let request = ClaimRequest {
             owner: self.owner,
             lease_ms: LEASE_MS,
@@ -139,13 +167,23 @@ impl Worker {
         })
     }
 
-    async fn give_back(&self, held: &[(RunId, crate::domain::ids::LeaseToken)]) {
-        for (run, token) in held {
+    /// A run that panicked is given back as a failed attempt.
+    async fn give_back_failed(&self, lease: Lease) {
+        let now_ms = (self.clock)();
+        let not_before_ms = now_ms + retry_wait_ms(lease.attempt);
+        let given = self
+            .store
+            .requeue_run(lease.run, lease.token, not_before_ms, "it panicked", now_ms)
+            .await;
+        if let Err(cause) = given {
+            warn!(error = %cause, run.id = %lease.run, "a run could not be given back; its lease runs out");
+        }
+    }
+
+    async fn give_back(&self, held: impl IntoIterator<Item = Lease>) {
+        for Lease { run, token, .. } in held {
             let now_ms = (self.clock)();
-            let given = self
-                .store
-                .return_run(*run, *token, "shutdown", now_ms)
-                .await;
+            let given = self.store.return_run(run, token, "shutdown", now_ms).await;
             if let Err(cause) = given {
                 warn!(error = %cause, run.id = %run, "a run could not be given back; the next start takes it over");
             }

@@ -161,7 +161,10 @@ impl ChannelIntake {
                 let marker = marker.as_deref();
                 self.store
                     .confirm_own_post(account, &place.chat, &message_id, marker, now_ms)
-                    .await
+                    .await?;
+                // The next part of the same chat may go now.
+                self.wake.posts.notify_one();
+                Ok(())
             }
             Event::ChatMoved { .. } | Event::ChatChanged { .. } | Event::Membership { .. } => {
                 self.take_room_change(envelope.event, now_ms, &policy).await

@@ -26,6 +26,10 @@ const LEASE_MS: i64 = 120_000;
 /// With every wake hint lost, posts still go out at this pace.
 const POLL: Duration = Duration::from_millis(1_000);
 
+/// At a stop, a post that is due within so long is waited for; one due later goes out after the
+/// next start, so that a platform that is down doesn't hold up every stop.
+const DRAIN_WAIT_MS: i64 = 5_000;
+
 /// While storage refuses what became of a post, it is told again at this pace.
 const RECORD_AGAIN: Duration = Duration::from_millis(500);
 
@@ -47,8 +51,8 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Sends until `stop`; then finishes what is in flight, and until `drain_until` also what is
-    /// still due.
+    /// Sends until `stop`, after which nothing more is committed; then what is in flight, due or
+    /// due soon, until `drain_until`.
     pub async fn run(self, stop: CancellationToken, drain_until: CancellationToken) {
         let worker = Arc::new(self);
         let pacer = Arc::new(Pacer::default());
@@ -56,7 +60,8 @@ impl Worker {
         let mut in_flight = JoinSet::new();
         loop {
             let notified = worker.wake.posts.notified();
-            let claimed = worker.claim(&places).await;
+            let now_ms = (worker.clock)();
+            let claimed = worker.claim(&places, now_ms).await;
             let is_idle = claimed.is_empty();
             for entry in claimed {
                 let worker = Arc::clone(&worker);
@@ -70,20 +75,29 @@ impl Worker {
             if !is_idle {
                 continue;
             }
-            if stop.is_cancelled() && in_flight.is_empty() {
+            let due_ms = worker.next_due_ms(now_ms).await;
+            let is_soon = due_ms.is_some_and(|due_ms| due_ms <= now_ms + DRAIN_WAIT_MS);
+            if stop.is_cancelled() && in_flight.is_empty() && !is_soon {
                 return;
             }
             tokio::select! {
                 () = notified => {}
                 Some(ended) = in_flight.join_next(), if !in_flight.is_empty() => note_panic(ended),
-                () = tokio::time::sleep(POLL) => {}
+                () = tokio::time::sleep(pause_until(due_ms, now_ms, POLL)) => {}
                 () = stop.cancelled(), if !stop.is_cancelled() => {}
                 () = drain_until.cancelled() => return,
             }
         }
     }
 
-    async fn claim(&self, places: &Places) -> Vec<ClaimedEntry> {
+    /// When the next post comes due after now. One that is due and was not claimed waits for
+    /// something else than time.
+    async fn next_due_ms(&self, now_ms: i64) -> Option<i64> {
+        let due_ms = self.store.next_post_due_ms().await.unwrap_or(None);
+        due_ms.filter(|due_ms| *due_ms > now_ms)
+    }
+
+    async fn claim(&self, places: &Places, now_ms: i64) -> Vec<ClaimedEntry> {
         let mut accounts = self.rooms.accounts();
         accounts.retain(|account| places.free(*account) > 0);
         // What fits whichever account it is of; the caller claims again until nothing is due.
@@ -91,7 +105,6 @@ impl Worker {
         let Some(limit) = fits else {
             return Vec::new();
         };
-        let now_ms = (self.clock)();
         let request = ClaimRequest {
             owner: self.owner,
             lease_ms: LEASE_MS,
@@ -202,8 +215,9 @@ impl Worker {
                 .update_post(id, claimed.token, update.clone(), (self.clock)())
         };
         match self.persist(claimed, write).await {
-            // The next part of the same chat may go now.
-            Some(LeaseOutcome::Written) if is_sent => self.wake.posts.notify_one(),
+            // The next part of the same chat may go now. Without the lease it was recorded already:
+            // the platform's echo of the post came before the answer to the request.
+            Some(_) if is_sent => self.wake.posts.notify_one(),
             Some(LeaseOutcome::Written) if is_refused => room.refused.notify_one(),
             Some(LeaseOutcome::Written) | None => {}
             Some(LeaseOutcome::Stale) => {
@@ -211,6 +225,17 @@ impl Worker {
             }
         }
     }
+}
+
+/// How long to sleep at most: until something is due, and no longer than `poll`; never so short
+/// that a loop spins.
+#[must_use]
+pub fn pause_until(due_ms: Option<i64>, now_ms: i64, poll: Duration) -> Duration {
+    const SHORTEST: Duration = Duration::from_millis(20);
+    let wait = due_ms.map_or(poll, |due_ms| {
+        Duration::from_millis(u64::try_from(due_ms.saturating_sub(now_ms)).unwrap_or(0))
+    });
+    wait.clamp(SHORTEST, poll)
 }
 
 fn post_of(claimed: &ClaimedEntry) -> Post {
@@ -306,5 +331,26 @@ impl Pacer {
             due
         };
         tokio::time::sleep_until(due.into()).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_sleeps_until_something_is_due_and_never_spins() {
+        let poll = Duration::from_secs(1);
+        let table = [
+            (None, 1_000),
+            (Some(10_300), 300),
+            (Some(99_000), 1_000),
+            (Some(10_001), 20),
+            (Some(9_000), 20),
+        ];
+        for (due_ms, expected_ms) in table {
+            let pause = pause_until(due_ms, 10_000, poll);
+            assert_eq!(pause.as_millis(), expected_ms, "{due_ms:?}");
+        }
     }
 }

@@ -1,0 +1,496 @@
+//! The two workers over a real store, with a platform and a model that do as they are told.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use vocative_channels::capability::{Capabilities, LengthUnit};
+use vocative_channels::channel::{BoxFuture, Intake as _, Outbound};
+use vocative_channels::envelope::{
+    ChatKind, Envelope, Event, InboundMessage, Place, Sender, SenderKind,
+};
+use vocative_channels::error::{ChannelError, Fallback};
+use vocative_channels::identity::{Identity, Platform};
+use vocative_channels::outbound::{Delivered, Part, Post, ReadBack, Target};
+
+use super::registry::{AgentSpec, Registry};
+use super::step;
+use super::worker::{Cancels, Worker};
+use crate::capture::inbound::{ChannelIntake, Keeping, Wake};
+use crate::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
+use crate::config::{Template, ThreadPolicy};
+use crate::delivery::after::DeliveryPolicy;
+use crate::delivery::rooms::{Room, Rooms};
+use crate::delivery::worker::{Clock, Worker as DeliveryWorker};
+use crate::domain::ids::{AccountId, AgentName, OwnerId};
+use crate::domain::options::AssemblerOptions;
+use crate::domain::run::{ClaimedRun, Usage};
+use crate::domain::turn::TokenCount;
+use crate::llm::{Answer, Finish, Model, ModelError, Request};
+use crate::store::contract::{AccountBinding, ClaimRequest};
+use crate::store::{Store, StoreOptions};
+
+const WAIT: Duration = Duration::from_secs(20);
+
+/// A platform that keeps what is posted; its next answers can be prepared.
+struct FakePlatform {
+    answers: Mutex<VecDeque<ChannelError>>,
+    posted: watch::Sender<Vec<String>>,
+    signs: watch::Sender<usize>,
+}
+
+impl Outbound for FakePlatform {
+    fn render(&self, text: &str) -> Vec<Part> {
+        text.lines().map(Part::plain).collect()
+    }
+
+    fn render_fallback(&self, part: &Part, _fallback: Fallback) -> Vec<Part> {
+        vec![part.clone()]
+    }
+
+    fn deliver<'a>(&'a self, post: &'a Post) -> BoxFuture<'a, Result<Delivered, ChannelError>> {
+        Box::pin(async move {
+            if let Some(error) = self.answers.lock().unwrap().pop_front() {
+                return Err(error);
+            }
+            self.posted
+                .send_modify(|posted| posted.push(post.part.text.clone()));
+            Ok(Delivered {
+                chat: post.target.chat.clone(),
+                message_id: post.marker.clone(),
+                sent_at_ms: 0,
+            })
+        })
+    }
+
+    fn read_back<'a>(
+        &'a self,
+        _post: &'a Post,
+        _since_ms: i64,
+    ) -> BoxFuture<'a, Result<ReadBack, ChannelError>> {
+        Box::pin(async { Ok(ReadBack::Unsupported) })
+    }
+
+    fn show_working<'a>(&'a self, _target: &'a Target) -> BoxFuture<'a, ()> {
+        Box::pin(async { self.signs.send_modify(|signs| *signs += 1) })
+    }
+
+    fn person_name<'a>(
+        &'a self,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<Option<String>, ChannelError>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn chat_facts<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Place, ChannelError>> {
+        Box::pin(async { Ok(Place::default()) })
+    }
+}
+
+/// A model that runs a closure.
+struct FakeModel<F>(F);
+
+impl<F> Model for FakeModel<F>
+where
+    F: Fn() -> BoxFuture<'static, Result<Answer, ModelError>> + Send + Sync,
+{
+    fn name(&self) -> &'static str {
+        "fake"
+    }
+
+    fn complete<'a>(&'a self, _: &'a Request<'a>) -> BoxFuture<'a, Result<Answer, ModelError>> {
+        (self.0)()
+    }
+}
+
+fn says(text: &str) -> Answer {
+    Answer {
+        text: text.to_owned(),
+        usage: Usage::default(),
+        raw_message: "{}".to_owned(),
+        finish: Finish::Stop,
+    }
+}
+
+struct Stage {
+    store: Store,
+    account: AccountId,
+    platform: Arc<FakePlatform>,
+    rooms: Rooms,
+    wake: Wake,
+    clock: Clock,
+    now_ms: Arc<AtomicI64>,
+    owner: OwnerId,
+    stop: CancellationToken,
+    drain_until: CancellationToken,
+}
+
+impl Stage {
+    /// A store at a fixed time with one account and its platform.
+    async fn new() -> Self {
+        let now_ms = Arc::new(AtomicI64::new(1_700_000_000_000));
+        let options = StoreOptions {
+            path: None,
+            readers: 1,
+            page_cache_kib: 1_024,
+        };
+        let (store, _) = Store::open(&options, now_ms.load(Ordering::Relaxed)).unwrap();
+        let binding = AccountBinding {
+            channel: "acme".to_owned(),
+            platform: Platform::Telegram,
+            account: "1".to_owned(),
+            name: "Acme".to_owned(),
+        };
+        let account = store.bind_account(binding, 0).await.unwrap();
+        let platform = Arc::new(FakePlatform {
+            answers: Mutex::default(),
+            posted: watch::Sender::new(Vec::new()),
+            signs: watch::Sender::new(0),
+        });
+        let rooms = Rooms::default();
+        let room = Room {
+            channel: "acme".to_owned(),
+            outbound: Arc::clone(&platform) as _,
+            identity: identity(),
+            capabilities: Capabilities {
+                text_max: 4_000,
+                text_unit: LengthUnit::Chars,
+                has_threads: false,
+                has_replies: true,
+                can_read_back: false,
+                echoes_posts: false,
+                working_sign_ms: 2_000,
+                chat_interval_ms: 0,
+            },
+            delivery: DeliveryPolicy::default(),
+            refused: Arc::default(),
+        };
+        rooms.set(account, room);
+        let at = Arc::clone(&now_ms);
+        Self {
+            store,
+            account,
+            platform,
+            rooms,
+            wake: Wake::default(),
+            clock: Arc::new(move || at.load(Ordering::Relaxed)),
+            now_ms,
+            owner: OwnerId::generate(),
+            stop: CancellationToken::new(),
+            drain_until: CancellationToken::new(),
+        }
+    }
+
+    /// Somebody writes to the bot directly.
+    async fn ask(&self, text: &str) {
+        let count = |_: &str| TokenCount {
+            tokens: 1,
+            counter: "one".to_owned(),
+        };
+        let keeping = Keeping {
+            keeps_revisions: false,
+            keeps_raw: false,
+        };
+        let intake = ChannelIntake::new(
+            self.store.clone(),
+            policy(self.account),
+            keeping,
+            Arc::new(count),
+            self.wake.clone(),
+            Arc::default(),
+        );
+        let now_ms = (self.clock)();
+        let envelope = Envelope {
+            channel: "acme".to_owned(),
+            platform: Platform::Telegram,
+            account: "1".to_owned(),
+            delivery_id: "1".to_owned(),
+            received_at_ms: now_ms,
+            event: Event::Posted(direct_message(text, now_ms)),
+            raw: String::new(),
+        };
+        intake.accept(envelope).await.unwrap();
+    }
+
+    /// Starts an agent worker with that model.
+    fn agents<F>(&self, model: F) -> tokio::task::JoinHandle<()>
+    where
+        F: Fn() -> BoxFuture<'static, Result<Answer, ModelError>> + Send + Sync + 'static,
+    {
+        let registry = Registry::default();
+        registry.replace(vec![spec(Arc::new(FakeModel(model)))]);
+        let worker = Worker {
+            store: self.store.clone(),
+            rooms: self.rooms.clone(),
+            registry,
+            owner: self.owner,
+            wake: self.wake.clone(),
+            clock: Arc::clone(&self.clock),
+            learn_names: Arc::new(|_| Box::pin(async {})),
+            max_parallel_runs: 2,
+            cancels: Cancels::default(),
+        };
+        tokio::spawn(worker.run(self.stop.clone(), self.drain_until.clone()))
+    }
+
+    fn delivery(&self, clock: &Clock) -> DeliveryWorker {
+        DeliveryWorker {
+            store: self.store.clone(),
+            rooms: self.rooms.clone(),
+            owner: self.owner,
+            wake: self.wake.clone(),
+            clock: Arc::clone(clock),
+        }
+    }
+
+    fn advance(&self, ms: i64) {
+        self.now_ms.fetch_add(ms, Ordering::Relaxed);
+        self.wake.runs.notify_one();
+    }
+
+    async fn claim(&self) -> ClaimedRun {
+        let request = ClaimRequest {
+            owner: self.owner,
+            lease_ms: 60_000,
+            now_ms: (self.clock)(),
+            accounts: vec![self.account],
+        };
+        self.store.claim_run(request).await.unwrap().unwrap()
+    }
+
+    async fn until_posts_wait(&self) {
+        let waiting = async {
+            while self
+                .store
+                .status((self.clock)())
+                .await
+                .unwrap()
+                .posts_pending
+                == 0
+            {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(WAIT, waiting)
+            .await
+            .expect("an answer");
+    }
+}
+
+fn identity() -> Identity {
+    Identity {
+        platform: Platform::Telegram,
+        account: "1".to_owned(),
+        account_name: "Acme".to_owned(),
+        user_id: "1".to_owned(),
+        other_ids: Vec::new(),
+        username: None,
+        display_name: "Bot".to_owned(),
+        warnings: Vec::new(),
+    }
+}
+
+fn policy(account: AccountId) -> ChannelPolicy {
+    let everybody = || AllowList::new(vec!["*".to_owned()]);
+    ChannelPolicy {
+        channel: "acme".to_owned(),
+        account,
+        identity: identity(),
+        agents: vec![AgentPolicy {
+            name: AgentName::trusted("helper"),
+            display_name: "Helper".to_owned(),
+            aliases: Vec::new(),
+        }],
+        default_agent: AgentName::trusted("helper"),
+        allow_chats: everybody(),
+        allow_people: everybody(),
+        admins: Vec::new(),
+        serves_strangers: true,
+        allow_bots: AllowList::default(),
+        thread_policy: ThreadPolicy::Mention,
+        answers_in_threads: false,
+        commands: Vec::new(),
+        limits: Limits::default(),
+    }
+}
+
+fn direct_message(text: &str, sent_at_ms: i64) -> InboundMessage {
+    InboundMessage {
+        place: Place {
+            chat: "7".to_owned(),
+            kind: Some(ChatKind::Direct),
+            ..Place::default()
+        },
+        message_id: text.to_owned(),
+        sender: Sender {
+            id: "7".to_owned(),
+            display_name: Some("Ann".to_owned()),
+            username: None,
+            kind: SenderKind::Person,
+            is_stranger: false,
+        },
+        text: text.to_owned(),
+        mentions: Vec::new(),
+        mentions_bot: false,
+        command: None,
+        reply_to: None,
+        attachments: Vec::new(),
+        album: None,
+        sent_at_ms,
+        ordinal: 0,
+        edit_marker: None,
+    }
+}
+
+fn spec(model: Arc<dyn Model>) -> AgentSpec {
+    AgentSpec {
+        name: AgentName::trusted("helper"),
+        display_name: "Helper".to_owned(),
+        instructions: Template::parse("Be brief.").unwrap(),
+        options: AssemblerOptions::default(),
+        model,
+        context_limit: None,
+        answer_reserve: 100,
+        run_deadline_ms: 60_000,
+        max_attempts: 3,
+        prefixed_channels: std::collections::BTreeSet::default(),
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_panics_is_tried_again_before_its_lease_ends() {
+    let stage = Stage::new().await;
+    stage.ask("hello?").await;
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&asked);
+    let agents = stage.agents(move || {
+        let is_first = counted.fetch_add(1, Ordering::Relaxed) == 0;
+        assert!(!is_first, "the first attempt panics");
+        Box::pin(async { Ok(says("here")) })
+    });
+    let given_back = async {
+        while asked.load(Ordering::Relaxed) == 0
+            || stage.store.status(0).await.unwrap().runs_queued == 0
+        {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(WAIT, given_back)
+        .await
+        .expect("given back");
+    stage.advance(2_000);
+    stage.until_posts_wait().await;
+    stage.stop.cancel();
+    agents.await.unwrap();
+    assert_eq!(asked.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test]
+async fn a_recorded_step_is_replayed_and_the_model_not_asked_again() {
+    let stage = Stage::new().await;
+    stage.ask("hello?").await;
+    let claimed = stage.claim().await;
+    let (run, token, now_ms) = (claimed.run.id, claimed.token, (stage.clock)());
+    let recorded = step::record(&says("as recorded"));
+    let usage = Usage::default();
+    let steps = stage
+        .store
+        .record_step(run, token, 1, recorded, usage, now_ms);
+    steps.await.unwrap();
+    let given = stage
+        .store
+        .requeue_run(run, token, now_ms, "killed", now_ms);
+    given.await.unwrap();
+
+    let agents = stage.agents(|| panic!("the model is asked again"));
+    stage.until_posts_wait().await;
+    stage.stop.cancel();
+    agents.await.unwrap();
+    stage
+        .delivery(&stage.clock)
+        .run(stage.stop.clone(), stage.drain_until.clone())
+        .await;
+    assert_eq!(*stage.platform.posted.borrow(), ["as recorded"]);
+}
+
+#[tokio::test]
+async fn a_stop_waits_for_posts_that_are_due_soon() {
+    let stage = Stage::new().await;
+    stage.ask("hello?").await;
+    let agents = stage.agents(|| Box::pin(async { Ok(says("one\ntwo")) }));
+    stage.until_posts_wait().await;
+    stage.stop.cancel();
+    agents.await.unwrap();
+
+    stage
+        .platform
+        .answers
+        .lock()
+        .unwrap()
+        .push_back(ChannelError::RetryAfter {
+            operation: "post",
+            wait_ms: 100,
+        });
+    let start_ms = (stage.clock)();
+    let started = std::time::Instant::now();
+    let clock: Clock =
+        Arc::new(move || start_ms + i64::try_from(started.elapsed().as_millis()).unwrap());
+    let delivery = stage.delivery(&clock);
+    let draining = delivery.run(stage.stop.clone(), stage.drain_until.clone());
+    tokio::time::timeout(WAIT, draining).await.expect("drained");
+    assert_eq!(*stage.platform.posted.borrow(), ["one", "two"]);
+}
+
+#[tokio::test]
+async fn a_stop_does_not_wait_for_posts_that_are_due_late() {
+    let stage = Stage::new().await;
+    stage.ask("hello?").await;
+    let agents = stage.agents(|| Box::pin(async { Ok(says("one")) }));
+    stage.until_posts_wait().await;
+    stage.stop.cancel();
+    agents.await.unwrap();
+    stage
+        .platform
+        .answers
+        .lock()
+        .unwrap()
+        .push_back(ChannelError::RetryAfter {
+            operation: "post",
+            wait_ms: 240_000,
+        });
+    let delivery = stage.delivery(&stage.clock);
+    let draining = delivery.run(stage.stop.clone(), stage.drain_until.clone());
+    tokio::time::timeout(WAIT, draining).await.expect("drained");
+    assert_eq!(
+        stage
+            .store
+            .status((stage.clock)())
+            .await
+            .unwrap()
+            .posts_pending,
+        1
+    );
+}
+
+#[tokio::test]
+async fn people_are_shown_again_and_again_that_a_run_works() {
+    let stage = Stage::new().await;
+    stage.ask("hello?").await;
+    let signs = stage.platform.signs.subscribe();
+    let agents = stage.agents(move || {
+        let mut signs = signs.clone();
+        Box::pin(async move {
+            signs.wait_for(|signs| *signs >= 2).await.unwrap();
+            Ok(says("done"))
+        })
+    });
+    stage.until_posts_wait().await;
+    stage.stop.cancel();
+    agents.await.unwrap();
+    assert_eq!(*stage.platform.signs.borrow(), 2);
+}
