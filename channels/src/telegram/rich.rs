@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::identity::Identity;
 use crate::markup::neutral_text;
 
-use super::text::{NeutralText, fenced_code, quoted, username_id};
+use super::text::{NeutralText, fenced_code, is_username, quoted, username_id};
 
 /// The fields that hold content, in reading order.
 const CONTENT_FIELDS: [&str; 8] = [
@@ -151,6 +151,7 @@ fn run_object(fields: &Map<String, Value>, bot: &Identity, mentions: &mut Neutra
         "mention" => fields
             .get("username")
             .and_then(Value::as_str)
+            .filter(|name| is_username(name))
             .map(|name| username_id(name, bot)),
         "text_mention" => fields
             .get("user")

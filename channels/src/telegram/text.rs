@@ -78,6 +78,13 @@ pub(super) fn username_id(username: &str, bot: &Identity) -> String {
     }
 }
 
+/// Whether a text can be a username, `@` or not. Anything else would make a mention that can be torn
+/// apart (by a line end, for one).
+pub(super) fn is_username(text: &str) -> bool {
+    let name = text.strip_prefix('@').unwrap_or(text);
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
 /// The command a text opens with. Only an entity at offset 0 makes one.
 pub(super) fn command_word(
     text: &str,
@@ -149,7 +156,7 @@ fn push_span(
 ) {
     let slice = &text[span.range.clone()];
     match span.entity.kind.as_str() {
-        "mention" => return out.push_mention(username_id(slice, bot)),
+        "mention" if is_username(slice) => return out.push_mention(username_id(slice, bot)),
         "text_mention" => {
             if let Some(user) = &span.entity.user {
                 return out.push_mention(user.id.to_string());
@@ -354,6 +361,16 @@ mod tests {
             mentions: vec!["777".to_owned(), "42".to_owned(), "@bob".to_owned()],
         };
         assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn a_mention_of_what_is_no_username_is_text() {
+        let list = entities(json!([
+            {"type": "blockquote", "offset": 0, "length": 4},
+            {"type": "mention", "offset": 1, "length": 2},
+        ]));
+        let got = neutral("a@\nb", &list, &bot());
+        assert_eq!((got.text.as_str(), got.mentions.len()), ("> a@\n> b", 0));
     }
 
     #[test]
