@@ -180,7 +180,8 @@ fn foreign_answer(operation: &'static str, status: u16, header_wait_ms: u64) -> 
             operation,
             wait_ms: header_wait_ms,
         }),
-        300..=499 => Failure::Unanswered(ChannelError::NotSent {
+        // 408 says only that whoever answers has lost patience.
+        300..=407 | 409..=499 => Failure::Unanswered(ChannelError::NotSent {
             operation,
             cause: cause(),
         }),
@@ -417,6 +418,27 @@ mod tests {
         ];
         for (code, description, expected) in table {
             assert_eq!(class(code, description), expected, "{code} {description}");
+        }
+    }
+
+    #[test]
+    fn an_answer_of_somebody_else_is_unknown_unless_it_is_a_refusal() {
+        let table = [
+            (302, "not sent"),
+            (403, "not sent"),
+            (408, "unknown"),
+            (429, "wait 7000"),
+            (502, "unknown"),
+            (200, "unknown"),
+        ];
+        for (status, expected) in table {
+            let error = foreign_answer("sendMessage", status, 7_000).into_error("sendMessage");
+            let class = match error {
+                ChannelError::NotSent { .. } => "not sent".to_owned(),
+                ChannelError::RetryAfter { wait_ms, .. } => format!("wait {wait_ms}"),
+                _ => "unknown".to_owned(),
+            };
+            assert_eq!(class, expected, "{status}");
         }
     }
 
