@@ -1,0 +1,247 @@
+//! The platforms as the checks see them.
+
+use secrecy::SecretString;
+use vocative_channels::channel::Channel;
+use vocative_channels::slack::{SlackChannel, SlackSettings, SocketTimings};
+use vocative_channels::telegram::{PollTimings, TelegramChannel, TelegramSettings};
+use vocative_sandbox::slack::{EventFault, Fault, SlackServer, SlackWorld};
+use vocative_sandbox::telegram::{TelegramFault, TelegramServer, TelegramWorld};
+use vocative_sandbox::wire::WireLog;
+
+use crate::WAIT;
+
+/// Where nobody listens.
+const NOWHERE: &str = "http://127.0.0.1:1";
+
+/// What happens to the next post.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Trouble {
+    RateLimited { seconds: u32 },
+    AccountRefused,
+    ChatRefuses,
+    ResetBefore,
+    ResetAfter,
+    ServerError,
+}
+
+/// A platform with one chat in which the bot and a person are.
+pub(crate) trait Driver: Sized {
+    async fn start() -> Self;
+    /// An adapter for this platform.
+    fn channel(&self) -> Box<dyn Channel>;
+    /// An adapter for a platform that is not there.
+    fn nowhere() -> Box<dyn Channel>;
+    /// The platform's id of the chat.
+    fn chat(&self) -> String;
+    /// The person writes; the platform's id of the message comes back.
+    fn say(&self, text: &str) -> String;
+    /// The person writes once, and the platform tells it twice.
+    fn say_twice(&self, text: &str);
+    fn edit(&self, message: &str, text: &str);
+    /// What was not acknowledged comes again now, if the platform does not do so by itself.
+    fn send_again(&self);
+    fn unacknowledged(&self) -> usize;
+    async fn until_acknowledged(&self);
+    fn trouble(&self, trouble: Trouble);
+    /// What the bot has posted, as people read it.
+    fn posts(&self) -> Vec<String>;
+    /// The token that no error may hold.
+    fn secret(&self) -> String;
+}
+
+fn install_crypto() {
+    // The program's `main` does this once; the first test wins.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+pub(crate) struct SlackDriver(SlackServer);
+
+impl SlackDriver {
+    const CHAT: &str = "C0GENERAL";
+
+    fn adapter(api_url: String) -> Box<dyn Channel> {
+        install_crypto();
+        let world = SlackWorld::acme();
+        let settings = SlackSettings {
+            api_url,
+            timings: SocketTimings {
+                backoff_first_ms: 20,
+                backoff_max_ms: 100,
+                ..SocketTimings::default()
+            },
+            ..SlackSettings::new(
+                "slack",
+                SecretString::from(world.app_token),
+                SecretString::from(world.bot_token),
+            )
+        };
+        Box::new(SlackChannel::new(settings).unwrap())
+    }
+}
+
+impl Driver for SlackDriver {
+    async fn start() -> Self {
+        let any_port = ([127, 0, 0, 1], 0).into();
+        let server = SlackServer::start(SlackWorld::acme(), any_port, WireLog::new()).await;
+        Self(server.unwrap())
+    }
+
+    fn channel(&self) -> Box<dyn Channel> {
+        Self::adapter(self.0.api_url())
+    }
+
+    fn nowhere() -> Box<dyn Channel> {
+        Self::adapter(NOWHERE.to_owned())
+    }
+
+    fn chat(&self) -> String {
+        Self::CHAT.to_owned()
+    }
+
+    fn say(&self, text: &str) -> String {
+        self.0.say(Self::CHAT, "ann", text)
+    }
+
+    fn say_twice(&self, text: &str) {
+        self.0.faults().next_event(EventFault::Duplicate(1));
+        self.say(text);
+    }
+
+    fn edit(&self, message: &str, text: &str) {
+        self.0.edit(Self::CHAT, message, text);
+    }
+
+    fn send_again(&self) {
+        self.0.redeliver_unacked_now();
+    }
+
+    fn unacknowledged(&self) -> usize {
+        self.0.unacked()
+    }
+
+    async fn until_acknowledged(&self) {
+        assert!(self.0.wait_until_all_acked(WAIT).await);
+    }
+
+    fn trouble(&self, trouble: Trouble) {
+        let fault = match trouble {
+            Trouble::RateLimited { seconds } => Fault::RateLimited(seconds.into()),
+            Trouble::AccountRefused => Fault::Error("token_revoked".to_owned()),
+            Trouble::ChatRefuses => Fault::Error("is_archived".to_owned()),
+            Trouble::ResetBefore => Fault::ResetBefore,
+            Trouble::ResetAfter => Fault::ResetAfter,
+            Trouble::ServerError => Fault::Status(500),
+        };
+        self.0.faults().next("chat.postMessage", fault);
+    }
+
+    fn posts(&self) -> Vec<String> {
+        let bot = self.0.world().bot_user_id;
+        let posts = self.0.posts(Self::CHAT).into_iter();
+        let own = posts.filter(|post| post.user.as_deref() == Some(bot.as_str()));
+        own.map(|post| {
+            let text = post.text.replace("&lt;", "<").replace("&gt;", ">");
+            text.replace("&amp;", "&")
+        })
+        .collect()
+    }
+
+    fn secret(&self) -> String {
+        SlackWorld::acme().bot_token
+    }
+}
+
+pub(crate) struct TelegramDriver(TelegramServer);
+
+impl TelegramDriver {
+    const CHAT: i64 = TelegramWorld::SUPERGROUP;
+
+    fn adapter(api_url: String, token: String) -> Box<dyn Channel> {
+        install_crypto();
+        let settings = TelegramSettings {
+            api_url,
+            poll_timeout_s: 1,
+            timings: PollTimings {
+                request_margin_ms: 500,
+                backoff_first_ms: 20,
+                backoff_max_ms: 100,
+                ..PollTimings::default()
+            },
+            ..TelegramSettings::new("telegram", SecretString::from(token))
+        };
+        Box::new(TelegramChannel::new(settings))
+    }
+}
+
+impl Driver for TelegramDriver {
+    async fn start() -> Self {
+        let any_port = ([127, 0, 0, 1], 0).into();
+        let server = TelegramServer::start(TelegramWorld::team(), any_port, WireLog::new()).await;
+        Self(server.unwrap())
+    }
+
+    fn channel(&self) -> Box<dyn Channel> {
+        Self::adapter(self.0.api_url(), self.0.token())
+    }
+
+    fn nowhere() -> Box<dyn Channel> {
+        Self::adapter(NOWHERE.to_owned(), "1:nobody".to_owned())
+    }
+
+    fn chat(&self) -> String {
+        Self::CHAT.to_string()
+    }
+
+    fn say(&self, text: &str) -> String {
+        self.0.say(Self::CHAT, TelegramWorld::ANN, text).to_string()
+    }
+
+    fn say_twice(&self, text: &str) {
+        self.say(text);
+        assert!(self.0.duplicate_update());
+    }
+
+    fn edit(&self, message: &str, text: &str) {
+        assert!(self.0.edit(Self::CHAT, message.parse().unwrap(), text));
+    }
+
+    /// The next poll asks for it.
+    fn send_again(&self) {}
+
+    fn unacknowledged(&self) -> usize {
+        self.0.pending_updates()
+    }
+
+    async fn until_acknowledged(&self) {
+        assert!(self.0.wait_until_confirmed(WAIT).await);
+    }
+
+    fn trouble(&self, trouble: Trouble) {
+        let refused = |code, description: &str| TelegramFault::Refused {
+            code,
+            description: description.to_owned(),
+        };
+        let fault = match trouble {
+            Trouble::RateLimited { seconds } => TelegramFault::RateLimited {
+                retry_after_s: seconds,
+            },
+            Trouble::AccountRefused => refused(401, "Unauthorized"),
+            Trouble::ChatRefuses => {
+                refused(403, "Forbidden: bot was kicked from the supergroup chat")
+            }
+            Trouble::ResetBefore => TelegramFault::ResetBefore,
+            Trouble::ResetAfter => TelegramFault::ResetAfter,
+            Trouble::ServerError => refused(500, "Internal Server Error: restart"),
+        };
+        self.0.faults().next("sendMessage", fault);
+    }
+
+    fn posts(&self) -> Vec<String> {
+        let posts = self.0.bot_posts(Self::CHAT).into_iter();
+        posts.map(|post| post.text).collect()
+    }
+
+    fn secret(&self) -> String {
+        self.0.token()
+    }
+}
