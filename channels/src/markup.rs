@@ -5,6 +5,9 @@
 //! token can't be forged. The id is the platform's user id, or `@username` where the platform gives
 //! no id.
 
+/// The longest name, title or label that is kept, in characters.
+pub const LABEL_MAX_CHARS: usize = 300;
+
 /// Opens a mention token.
 pub const MENTION_OPEN: char = '\u{FFF9}';
 /// Closes a mention token.
@@ -22,6 +25,16 @@ pub fn neutral_text(text: &str) -> String {
     text.chars()
         .filter(|c| !matches!(*c, MENTION_OPEN | MENTION_CLOSE | '\0'))
         .collect()
+}
+
+/// A name or title made fit for one line: no tokens, no line ends or other control characters, not
+/// longer than [`LABEL_MAX_CHARS`]; `None` if nothing is left.
+#[must_use]
+pub fn one_line(text: &str) -> Option<String> {
+    let text = neutral_text(text).replace(|c: char| c.is_control(), " ");
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line: String = words.join(" ").chars().take(LABEL_MAX_CHARS).collect();
+    (!line.is_empty()).then_some(line)
 }
 
 /// Replaces every mention token by what `name` returns for its id.
@@ -55,6 +68,14 @@ pub fn mentioned_ids(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_one_bounded_line() {
+        assert_eq!(one_line(" Ann\n\tLee\u{7} "), Some("Ann Lee".to_owned()));
+        assert_eq!(one_line(" \n\u{FFF9} "), None);
+        let long = one_line(&"é".repeat(5_000)).map(|name| name.chars().count());
+        assert_eq!(long, Some(LABEL_MAX_CHARS));
+    }
 
     #[test]
     fn tokens_round_trip_and_cannot_be_forged() {

@@ -890,7 +890,7 @@ async fn names_are_looked_up_once() {
     let place = outbound.chat_facts("C0SECRET").await.unwrap();
     assert_eq!(
         (place.kind, place.title.as_deref()),
-        (Some(ChatKind::Private), Some("secret"))
+        (Some(ChatKind::Private), Some("#secret"))
     );
     assert_eq!(
         outbound.chat_facts("D0ANN").await.unwrap().kind,
@@ -913,7 +913,7 @@ async fn names_are_looked_up_once() {
     stage.slack.rename_channel("#secret", "open-secret");
     stage.seen.until_heard(1).await;
     let place = outbound.chat_facts("C0SECRET").await.unwrap();
-    assert_eq!(place.title.as_deref(), Some("open-secret"));
+    assert_eq!(place.title.as_deref(), Some("#open-secret"));
     stage.end().await;
 }
 

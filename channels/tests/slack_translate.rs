@@ -114,7 +114,7 @@ fn shown_message(message: &InboundMessage) -> String {
 fn shown_place(place: &Place) -> String {
     let mut shown = format!("{} {:?}", place.chat, place.kind);
     if let Some(title) = &place.title {
-        shown += &format!(" #{title}");
+        shown += &format!(" {title}");
     }
     if let Some(thread) = &place.thread {
         shown += &format!(" thread={thread}");

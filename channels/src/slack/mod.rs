@@ -1,6 +1,6 @@
 //! The Slack adapter: Socket Mode in, Web API out.
 //!
-//! Reading order: `wire` (what Slack sends) -> `text` and `translate` (pure) -> `socket` (one
+//! Reading order: `wire` (what Slack sends) -> `mrkdwn`, `text` and `translate` (pure) -> `socket` (one
 //! connection) -> `socket_pool` (several, replaced without a gap) -> `api` -> `render` (pure) ->
 //! `outbound`, `names`; `check` looks at a configuration live. It knows no store, no model and no
 //! agent.
@@ -8,6 +8,7 @@
 mod api;
 mod channel;
 mod check;
+mod mrkdwn;
 mod names;
 mod outbound;
 mod render;

@@ -266,7 +266,7 @@ fn place_of(chat: &str, channel: &ChannelObject) -> Place {
     Place {
         chat: chat.to_owned(),
         kind: Some(kind),
-        title: text::name(channel.name.as_deref()),
+        title: text::channel_title(channel.name.as_deref()),
         is_shared: is(*channel.is_ext_shared),
         ..Place::default()
     }

@@ -3,27 +3,57 @@
 //! Mentions become tokens of [`crate::markup`], links become `[label](url)`, and the three escapes
 //! are undone once, after the `<...>` groups were found. Blocks are not escaped; `text` is.
 
-use crate::markup::{mention_token, neutral_text};
+use std::ops::Range;
 
+use crate::markup::{mention_token, neutral_text, one_line};
+
+use super::mrkdwn;
 use super::wire::{Block, Element, IdOr, LegacyAttachment, Style, TextObject};
 
-/// A name without marks and white space around it; `None` if nothing is left.
+/// A name fit for one line; `None` if nothing is left.
 pub(super) fn name(name: Option<&str>) -> Option<String> {
-    let name = neutral_text(name?.trim());
-    (!name.is_empty()).then_some(name)
+    one_line(name?)
 }
 
-/// The neutral form of Slack's escaped `text`.
+/// The title of a channel as people write it, `#general`; that of a group message, whose name lists
+/// its people, stays as it is.
+pub(super) fn channel_title(channel: Option<&str>) -> Option<String> {
+    let name = name(channel)?;
+    let is_bare = !name.starts_with('#') && !name.starts_with("mpdm-");
+    Some(if is_bare { format!("#{name}") } else { name })
+}
+
+/// The neutral form of Slack's escaped `text`, whose marks (`*bold*`) become CommonMark's.
 pub(super) fn neutral(text: &str) -> String {
+    let Undone { text, groups } = undone(text);
+    mrkdwn::commonmark(&text, &groups)
+}
+
+/// The neutral form of an escaped text that has no marks.
+pub(super) fn neutral_unmarked(text: &str) -> String {
+    undone(text).text
+}
+
+/// A text whose groups and escapes are undone.
+struct Undone {
+    text: String,
+    /// Where its groups are now: no mark is looked for in them.
+    groups: Vec<Range<usize>>,
+}
+
+fn undone(text: &str) -> Undone {
     let text = neutral_text(text);
     let mut out = String::with_capacity(text.len());
+    let mut groups = Vec::new();
     let mut rest = text.as_str();
     while let Some(open) = rest.find('<') {
         out.push_str(&unescaped(&rest[..open]));
         let after = &rest[open + 1..];
         match after.find(['<', '>']) {
             Some(close) if after[close..].starts_with('>') => {
+                let start = out.len();
                 out.push_str(&group(&after[..close]));
+                groups.push(start..out.len());
                 rest = &after[close + 1..];
             }
             _ => {
@@ -32,7 +62,8 @@ pub(super) fn neutral(text: &str) -> String {
             }
         }
     }
-    out + &unescaped(rest)
+    out.push_str(&unescaped(rest));
+    Undone { text: out, groups }
 }
 
 /// Undoes `&lt;`, `&gt;` and `&amp;`, each once.
@@ -106,7 +137,36 @@ fn link(target: &str, label: Option<String>) -> Option<String> {
     Some(format!("[{label}]({target})"))
 }
 
-/// The text of blocks, for messages whose `text` is empty.
+/// The text of what a person composed; `None` if there are no such blocks, or also others.
+///
+/// It mirrors the `text` beside it, but says exactly what is bold, code or a list. Only the labels
+/// of channels and user groups are in `text` alone.
+pub(super) fn from_rich_text(blocks: &[Block], text: &str) -> Option<String> {
+    let is_rich_text = |block: &Block| block.kind.as_deref() == Some("rich_text");
+    let composed = blocks.iter().all(is_rich_text).then(|| from_blocks(blocks));
+    let composed = composed.filter(|composed| !composed.trim().is_empty())?;
+    let labels = labels(text).into_iter();
+    Some(labels.fold(composed, |composed, (id, label)| {
+        composed.replace(&id, &label)
+    }))
+}
+
+/// What stands for channels and user groups in blocks, and their labels in `text`.
+fn labels(text: &str) -> Vec<(String, String)> {
+    let groups = text.split('<').filter_map(|part| part.split_once('>'));
+    let labelled = groups.filter_map(|(content, _)| content.split_once('|'));
+    let pairs = labelled.filter_map(|(target, label)| {
+        let id = target
+            .strip_prefix('#')
+            .map(|id| format!("#{id}"))
+            .or_else(|| Some(format!("@{}", target.strip_prefix("!subteam^")?)))?;
+        let shown = neutral_unmarked(&format!("<{target}|{label}>"));
+        (id.len() > 1 && shown != id).then_some((id, shown))
+    });
+    pairs.collect()
+}
+
+/// The text of blocks of any kind.
 pub(super) fn from_blocks(blocks: &[Block]) -> String {
     let texts = blocks.iter().map(block).filter(|text| !text.is_empty());
     texts.collect::<Vec<_>>().join("\n").trim().to_owned()
@@ -314,7 +374,11 @@ mod tests {
 
     /// Mention tokens as `{id}`, so that tables stay readable.
     fn shown(text: &str) -> String {
-        replace_mentions(&neutral(text), |id| format!("{{{id}}}"))
+        shown_tokens(&neutral(text))
+    }
+
+    fn shown_tokens(text: &str) -> String {
+        replace_mentions(text, |id| format!("{{{id}}}"))
     }
 
     #[test]
@@ -350,7 +414,9 @@ mod tests {
             ("1 < 2 and <broken", "1 < 2 and <broken"),
             ("< <@U1>", "< {U1}"),
             ("<not a link>", "<not a link>"),
-            (":tada: *bold*", ":tada: *bold*"),
+            (":tada: *bold <@U1>*", ":tada: **bold {U1}**"),
+            ("<https://x.y/a_b_|_a_> _b_", "[_a_](https://x.y/a_b_) _b_"),
+            ("*a &lt;b&gt;* `a &amp; *b*`", "**a <b>** `a & *b*`"),
             ("forged \u{FFF9}U1\u{FFFB}\0", "forged U1"),
         ];
         for (raw, expected) in table {
@@ -383,6 +449,41 @@ mod tests {
         see [docs](https://x.y)
         ");
         assert_eq!(block_mentions(&blocks), ["U1"]);
+    }
+
+    #[test]
+    fn composed_text_comes_from_its_blocks_and_labels_from_the_text() {
+        let json = r#"[{"type":"rich_text","elements":[{"type":"rich_text_section","elements":[
+          {"type":"text","text":"see "},{"type":"channel","channel_id":"C1"},{"type":"text","text":" "},
+          {"type":"usergroup","usergroup_id":"S1"},{"type":"text","text":" 2*3*4 "},
+          {"type":"text","text":"now","style":{"bold":true}},{"type":"text","text":" "},{"type":"user","user_id":"U1"}]}]}]"#;
+        let blocks: Vec<Block> = serde_json::from_str(json).unwrap();
+        let text = "see <#C1|general> <!subteam^S1|@oncall> 2*3*4 *now* <@U1>";
+        let composed = from_rich_text(&blocks, text).map(|it| shown_tokens(&it));
+        assert_eq!(
+            composed.as_deref(),
+            Some("see #general @oncall 2*3*4 **now** {U1}")
+        );
+        let bare = from_rich_text(&blocks, "").map(|it| shown_tokens(&it));
+        assert_eq!(bare.as_deref(), Some("see #C1 @S1 2*3*4 **now** {U1}"));
+        let mixed = r#"[{"type":"rich_text","elements":[]},{"type":"image"}]"#;
+        let mixed: Vec<Block> = serde_json::from_str(mixed).unwrap();
+        assert_eq!(from_rich_text(&mixed, "text"), None);
+        assert_eq!(from_rich_text(&[], "text"), None);
+    }
+
+    #[test]
+    fn channels_have_titles_as_people_write_them() {
+        let table = [
+            (Some("general"), Some("#general")),
+            (Some("#general"), Some("#general")),
+            (Some("mpdm-ann--bob-1"), Some("mpdm-ann--bob-1")),
+            (Some(" "), None),
+            (None, None),
+        ];
+        for (name, expected) in table {
+            assert_eq!(channel_title(name).as_deref(), expected);
+        }
     }
 
     #[test]
@@ -419,7 +520,7 @@ mod tests {
         #[test]
         fn what_we_escape_comes_back_as_it_was(text in "[<>@!&;a-z|]{0,60}|\\PC{0,60}") {
             let escaped = super::super::render::escaped(&text);
-            prop_assert_eq!(neutral(&escaped), neutral_text(&text));
+            prop_assert_eq!(neutral_unmarked(&escaped), neutral_text(&text));
         }
     }
 }

@@ -227,8 +227,11 @@ fn is_real_edit(message: &SlackEvent, previous: Option<&SlackEvent>) -> bool {
     let Some(previous) = previous else {
         return true;
     };
+    // The one may carry blocks that the other lacks; they say the same as `text`.
+    let has_both = message.blocks.is_empty() == previous.blocks.is_empty();
     edit_marker(message) != edit_marker(previous)
-        || full_text(message) != full_text(previous)
+        || message.text.as_deref() != previous.text.as_deref()
+        || (has_both && full_text(message) != full_text(previous))
         || !message
             .files
             .iter()
@@ -323,7 +326,9 @@ fn chat_changed(event: &SlackEvent, context: &Context<'_>, kind: Option<ChatKind
         return untranslated("a changed chat without a channel");
     };
     place.kind = kind.or(place.kind);
-    place.title = place.title.or_else(|| text::name(event.name.as_deref()));
+    place.title = place
+        .title
+        .or_else(|| text::channel_title(event.name.as_deref()));
     Event::ChatChanged { place }
 }
 
@@ -402,7 +407,7 @@ fn slash_command(payload: &str, identity: &Identity) -> Event {
             is_stranger: context.is_stranger(payload.team_id.as_deref()),
         },
         name,
-        text: text::neutral(payload.text.as_deref().unwrap_or_default()),
+        text: text::neutral_unmarked(payload.text.as_deref().unwrap_or_default()),
     })
 }
 
@@ -412,7 +417,7 @@ fn named_chat(name: Option<&str>) -> (Option<ChatKind>, Option<String>) {
         Some("directmessage") => (Some(ChatKind::Direct), None),
         Some("privategroup") => (Some(ChatKind::Private), None),
         Some(name) if name.starts_with("mpdm-") => (Some(ChatKind::GroupDirect), None),
-        name => (None, text::name(name)),
+        name => (None, text::channel_title(name)),
     }
 }
 
@@ -503,7 +508,7 @@ fn place(event: &SlackEvent, message: &SlackEvent, context: &Context<'_>) -> Opt
     let chat = event.channel_id()?.to_owned();
     let (mut kind, mut title) = (chat_kind(event.channel_type.as_deref(), &chat), None);
     if let Some(IdOr::Object(channel)) = event.channel.as_ref() {
-        title = text::name(channel.name.as_deref());
+        title = text::channel_title(channel.name.as_deref());
         kind = kind.or((*channel.is_mpim == Some(true)).then_some(ChatKind::GroupDirect));
     }
     Some(Place {
@@ -623,7 +628,9 @@ fn mentions(message: &SlackEvent, text: &str) -> Vec<String> {
 
 /// What the message says: its files in brackets, its text or blocks, and what it forwards.
 fn full_text(message: &SlackEvent) -> String {
-    let mut own = text::neutral(message.text.as_deref().unwrap_or_default());
+    let text = message.text.as_deref().unwrap_or_default();
+    let mut own =
+        text::from_rich_text(&message.blocks, text).unwrap_or_else(|| text::neutral(text));
     if own.trim().is_empty() {
         own = text::from_blocks(&message.blocks);
     }

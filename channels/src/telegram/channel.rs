@@ -9,9 +9,9 @@ use crate::channel::{BoxFuture, Channel, CheckReach, Finding, FindingLevel, Inbo
 use crate::error::ChannelError;
 use crate::http::HttpTimeouts;
 use crate::identity::{Identity, Platform};
+use crate::markup::one_line as label;
 
 use super::api::{Api, Parameters};
-use super::content::label;
 use super::outbound::TelegramOutbound;
 use super::poll::{PollTimings, Poller};
 use super::render::TEXT_MAX_UTF16;

@@ -2,14 +2,11 @@
 
 use crate::envelope::Attachment;
 use crate::identity::Identity;
-use crate::markup::neutral_text;
+use crate::markup::one_line as label;
 
 use super::rich;
 use super::text::{NeutralText, neutral};
 use super::wire::{Chat, Labelled, Media, Message, MessageOrigin, User};
-
-/// The longest name, title or label that is shown in a description, in characters.
-const LABEL_MAX_CHARS: usize = 300;
 
 /// What a message says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,15 +50,6 @@ pub(super) fn chat_title(chat: &Chat) -> Option<String> {
         .and_then(label)
         .or_else(|| full_name(chat.first_name.as_deref(), chat.last_name.as_deref()))
         .or_else(|| chat.username.as_deref().and_then(label))
-}
-
-/// A name or title made fit for one line: no tokens, no line ends, not longer than
-/// [`LABEL_MAX_CHARS`]; `None` if nothing is left.
-pub(super) fn label(text: &str) -> Option<String> {
-    let text = neutral_text(text);
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let line: String = words.join(" ").chars().take(LABEL_MAX_CHARS).collect();
-    (!line.is_empty()).then_some(line)
 }
 
 fn full_name(first: Option<&str>, last: Option<&str>) -> Option<String> {

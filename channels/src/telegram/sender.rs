@@ -1,9 +1,9 @@
 //! Who wrote a message: a person, a bot, or somebody behind a chat.
 
 use crate::envelope::{Sender, SenderKind};
-use crate::markup::neutral_text;
+use crate::markup::{neutral_text, one_line as label};
 
-use super::content::{chat_title, label, user_name};
+use super::content::{chat_title, user_name};
 use super::wire::{Chat, Message, User};
 
 /// Telegram's own account, which also stands in as the author of automatic forwards.

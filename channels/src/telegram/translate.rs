@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 
 use crate::envelope::{ChatKind, Envelope, Event, InboundMessage, Place, ReplyTo};
 use crate::identity::{Identity, Platform};
-use crate::markup::neutral_text;
+use crate::markup::{neutral_text, one_line as label};
 
-use super::content::{chat_title, describe, label};
+use super::content::{chat_title, describe};
 use super::sender::{message_sender, user_sender};
 use super::text::command_word;
 use super::wire::{
