@@ -1,9 +1,17 @@
 //! The log: on stderr, as text or JSON. Under systemd the journal has time and unit already, so text
 //! leaves them out.
+//!
+//! Libraries are never heard below info, whatever level is asked for: their debug lines hold URLs with
+//! tokens, headers and message texts.
 
 use std::io::IsTerminal as _;
 
-use tracing_subscriber::EnvFilter;
+use tracing::level_filters::LevelFilter;
+use tracing::{Level, Metadata};
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _};
 
 use super::args::GlobalArgs;
 use super::error::CliError;
@@ -28,32 +36,44 @@ pub(super) fn start(
         is_terminal: std::io::stderr().is_terminal(),
         stream: stream_of_stderr(),
     };
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr);
-    let started = match look(global.log_format.unwrap_or(format), &stderr, environment) {
-        Look::Json => builder.json().flatten_event(true).try_init(),
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines = match look(global.log_format.unwrap_or(format), &stderr, environment) {
+        Look::Json => lines.json().flatten_event(true).boxed(),
         Look::Text {
             has_time: true,
             has_colours,
-        } => builder.with_ansi(has_colours).with_target(false).try_init(),
+        } => lines.with_ansi(has_colours).with_target(false).boxed(),
         Look::Text {
             has_time: false,
             has_colours,
-        } => builder
+        } => lines
             .with_ansi(has_colours)
             .with_target(false)
             .without_time()
-            .try_init(),
+            .boxed(),
     };
+    let discreet = filter_fn(is_discreet).with_max_level_hint(LevelFilter::TRACE);
+    let started = tracing_subscriber::registry()
+        .with(lines.with_filter(discreet))
+        .with(filter)
+        .try_init();
     started.map_err(|error| CliError::failed("the log can't be started", error))
+}
+
+/// Whether a line can't hold secrets or content: one of ours, or of a library from info up.
+fn is_discreet(line: &Metadata<'_>) -> bool {
+    is_discreet_of(line.target(), *line.level())
+}
+
+fn is_discreet_of(target: &str, level: Level) -> bool {
+    let root = target.split("::").next().unwrap_or_default();
+    matches!(root, "vocative" | "vocative_channels" | "vocative_sandbox") || level <= Level::INFO
 }
 
 /// The level asked for on the command line, else the configured one.
 fn directives(configured: &str, verbose: u8, quiet: u8) -> String {
     match (verbose, quiet) {
         (0, 0) => configured.to_owned(),
-        // Libraries stay at info: their debug lines may hold request bodies.
         (1, _) => "info,vocative=debug,vocative_channels=debug".to_owned(),
         (2.., _) => "info,vocative=trace,vocative_channels=trace".to_owned(),
         (_, 1) => "warn".to_owned(),
@@ -139,6 +159,22 @@ mod tests {
         ];
         for (n, (format, stderr, environment, want)) in cases.into_iter().enumerate() {
             assert_eq!(look(format, stderr, environment), want, "case {n}");
+        }
+    }
+
+    #[test]
+    fn libraries_are_never_heard_below_info() {
+        let table = [
+            ("vocative::agent::run", Level::TRACE, true),
+            ("vocative_channels::slack", Level::DEBUG, true),
+            ("hyper_util::client", Level::INFO, true),
+            ("hyper_util::client", Level::DEBUG, false),
+            ("tungstenite::handshake", Level::TRACE, false),
+            ("vocativex", Level::DEBUG, false),
+            ("genai::webc", Level::WARN, true),
+        ];
+        for (target, level, expected) in table {
+            assert_eq!(is_discreet_of(target, level), expected, "{target} {level}");
         }
     }
 
