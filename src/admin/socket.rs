@@ -1,12 +1,17 @@
 //! The Unix socket: one JSON request a line, one JSON answer a line.
 
+use std::fs::Permissions;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -15,8 +20,14 @@ use crate::admin::operations::{Operation, Operations};
 /// The socket's name in the runtime directory.
 pub const SOCKET_NAME: &str = "vocative.sock";
 
-/// A request is at most so long, in bytes.
+/// A conversation's requests are at most so long together, in bytes.
 const REQUEST_MAX_BYTES: u64 = 65_536;
+/// Conversations at once; more wait.
+const CONVERSATIONS_MAX: usize = 32;
+/// How long one side waits for the other's next line.
+const LINE_WAIT: Duration = Duration::from_secs(60);
+/// The wait after the socket could not accept.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -40,12 +51,30 @@ pub async fn bind(path: &Path, group: Option<&str>) -> io::Result<UnixListener> 
         _ => {}
     }
     let listener = UnixListener::bind(path)?;
-    let mode = if group.is_some() { 0o660 } else { 0o600 };
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
-    if let Some(group) = group {
-        std::os::unix::fs::chown(path, None, Some(group_id(group)?))?;
-    }
+    let Some(group) = group else {
+        std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
+        return Ok(listener);
+    };
+    // First closed, then handed over, then opened: at no time to another group.
+    std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
+    let group = group_id(group)?;
+    std::os::unix::fs::chown(path, None, Some(group))?;
+    std::fs::set_permissions(path, Permissions::from_mode(0o660))?;
+    open_directory(path, group)?;
     Ok(listener)
+}
+
+/// Lets a group reach what is in the directory of a path, where only its owner can.
+fn open_directory(path: &Path, group: u32) -> io::Result<()> {
+    let Some(directory) = path.parent() else {
+        return Ok(());
+    };
+    let mode = std::fs::metadata(directory)?.permissions().mode() & 0o777;
+    if mode & 0o077 == 0 {
+        std::os::unix::fs::chown(directory, None, Some(group))?;
+        std::fs::set_permissions(directory, Permissions::from_mode(mode | 0o010))?;
+    }
+    Ok(())
 }
 
 /// The id of a group, from `/etc/group`.
@@ -62,32 +91,44 @@ fn group_id(name: &str) -> io::Result<u32> {
 
 /// Serves until cancelled.
 pub async fn serve(listener: UnixListener, operations: Operations, cancel: CancellationToken) {
+    let seats = Arc::new(Semaphore::new(CONVERSATIONS_MAX));
     loop {
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            accepted = accept(&listener, &seats) => accepted,
             () = cancel.cancelled() => return,
         };
         match accepted {
-            Ok((stream, _)) => {
+            Ok((stream, seat)) => {
                 let operations = operations.clone();
                 tokio::spawn(async move {
                     if let Err(cause) = converse(stream, &operations).await {
                         info!(error = %cause, "a conversation on the socket ended early");
                     }
+                    drop(seat);
                 });
             }
             Err(cause) => {
                 warn!(error = %cause, "the socket could not accept; trying again");
-                tokio::task::yield_now().await;
+                tokio::time::sleep(ACCEPT_AGAIN).await;
             }
         }
     }
 }
 
+async fn accept(
+    listener: &UnixListener,
+    seats: &Arc<Semaphore>,
+) -> io::Result<(UnixStream, OwnedSemaphorePermit)> {
+    let seat = Arc::clone(seats).acquire_owned().await;
+    let seat = seat.map_err(io::Error::other)?;
+    let (stream, _) = listener.accept().await?;
+    Ok((stream, seat))
+}
+
 async fn converse(stream: UnixStream, operations: &Operations) -> io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut lines = BufReader::new(read.take(REQUEST_MAX_BYTES)).lines();
-    while let Some(line) = lines.next_line().await? {
+    while let Some(line) = timeout(LINE_WAIT, lines.next_line()).await?? {
         let reply = match serde_json::from_str::<Operation>(&line) {
             Err(cause) => Reply::Error(format!("not a request: {cause}")),
             Ok(operation) => match operations.execute(operation).await {
@@ -97,7 +138,7 @@ async fn converse(stream: UnixStream, operations: &Operations) -> io::Result<()>
         };
         let mut text = serde_json::to_string(&reply).map_err(io::Error::other)?;
         text.push('\n');
-        write.write_all(text.as_bytes()).await?;
+        timeout(LINE_WAIT, write.write_all(text.as_bytes())).await??;
     }
     Ok(())
 }
@@ -115,17 +156,105 @@ pub async fn is_taken(path: &Path) -> bool {
 /// # Errors
 /// If the conversation breaks off, or the daemon's own words for why it can't.
 pub async fn ask(path: &Path, operation: &Operation) -> io::Result<Option<serde_json::Value>> {
-    let Ok(stream) = UnixStream::connect(path).await else {
-        return Ok(None);
+    let stream = match UnixStream::connect(path).await {
+        Ok(stream) => stream,
+        Err(cause) if is_absence(&cause) => return Ok(None),
+        Err(cause) => {
+            let what = format!(
+                "the daemon's socket {} can't be used: {cause}",
+                path.display()
+            );
+            return Err(io::Error::new(cause.kind(), what));
+        }
     };
     let (read, mut write) = stream.into_split();
     let mut text = serde_json::to_string(operation).map_err(io::Error::other)?;
     text.push('\n');
     write.write_all(text.as_bytes()).await?;
     let mut line = String::new();
-    BufReader::new(read).read_line(&mut line).await?;
+    let mut read = BufReader::new(read);
+    let length = timeout(LINE_WAIT, read.read_line(&mut line))
+        .await
+        .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "the daemon does not answer"))??;
+    if length == 0 {
+        return Err(io::Error::other("the daemon ended before it answered"));
+    }
     match serde_json::from_str(&line).map_err(io::Error::other)? {
         Reply::Ok(answer) => Ok(Some(answer)),
         Reply::Error(what) => Err(io::Error::other(what)),
+    }
+}
+
+/// Whether an error says that nobody listens.
+fn is_absence(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+    )
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[tokio::test]
+    async fn the_socket_is_its_owners_alone_and_a_stale_one_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(SOCKET_NAME);
+        let listener = bind(&path, None).await.unwrap();
+        assert_eq!(mode(&path), 0o600);
+        let error = bind(&path, None).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+        drop(listener);
+        bind(&path, None).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_group_can_reach_the_socket() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().join("run");
+        std::fs::create_dir(&directory).unwrap();
+        std::fs::set_permissions(&directory, Permissions::from_mode(0o700)).unwrap();
+        let group = own_group(folder.path());
+        let path = directory.join(SOCKET_NAME);
+        let _listener = bind(&path, Some(&group)).await.unwrap();
+        assert_eq!((mode(&path), mode(&directory)), (0o660, 0o710));
+        assert!(
+            bind(&directory.join("other"), Some("no such group"))
+                .await
+                .is_err()
+        );
+    }
+
+    /// The name of the group that new files have.
+    fn own_group(path: &Path) -> String {
+        let id = std::fs::metadata(path).unwrap().gid().to_string();
+        let groups = std::fs::read_to_string("/etc/group").unwrap();
+        let line = groups
+            .lines()
+            .find(|line| line.split(':').nth(2) == Some(id.as_str()));
+        line.unwrap().split(':').next().unwrap().to_owned()
+    }
+
+    #[tokio::test]
+    async fn a_socket_where_nobody_listens_is_no_daemon_and_a_silent_one_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(SOCKET_NAME);
+        assert!(ask(&path, &Operation::Status).await.unwrap().is_none());
+        let listener = bind(&path, None).await.unwrap();
+        let hang_up = async {
+            drop(listener.accept().await.unwrap());
+        };
+        let (answer, ()) = tokio::join!(ask(&path, &Operation::Status), hang_up);
+        assert!(answer.is_err());
+        drop(listener);
+        assert!(ask(&path, &Operation::Status).await.unwrap().is_none());
     }
 }
