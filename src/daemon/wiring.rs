@@ -7,7 +7,9 @@ use std::time::Duration;
 use vocative_channels::channel::Channel;
 use vocative_channels::error::ChannelError;
 use vocative_channels::identity::Identity;
+#[cfg(feature = "slack")]
 use vocative_channels::slack::{SlackChannel, SlackSettings};
+#[cfg(feature = "telegram")]
 use vocative_channels::telegram::{TelegramChannel, TelegramSettings};
 
 use crate::agent::registry::AgentSpec;
@@ -55,29 +57,71 @@ pub fn channel(
     settings: &config::Channel,
     secrets: &Secrets,
 ) -> Result<Arc<dyn Channel>, WiringError> {
-    let failed = |cause| WiringError::Channel {
+    let made = match &settings.platform {
+        PlatformSettings::Slack(slack) => slack_channel(&settings.name, slack, secrets),
+        PlatformSettings::Telegram(telegram) => telegram_channel(&settings.name, telegram, secrets),
+    };
+    made.map_err(|cause| WiringError::Channel {
         channel: settings.name.clone(),
         cause,
+    })
+}
+
+#[cfg(feature = "slack")]
+fn slack_channel(
+    name: &str,
+    settings: &config::SlackSettings,
+    secrets: &Secrets,
+) -> Result<Arc<dyn Channel>, ChannelError> {
+    let app_token = secrets.get(&settings.app_token).clone();
+    let bot_token = secrets.get(&settings.bot_token).clone();
+    let slack = SlackSettings {
+        api_url: settings.api_url.clone(),
+        sockets: settings.sockets,
+        ..SlackSettings::new(name, app_token, bot_token)
     };
-    match &settings.platform {
-        PlatformSettings::Slack(slack) => {
-            let app_token = secrets.get(&slack.app_token).clone();
-            let bot_token = secrets.get(&slack.bot_token).clone();
-            let slack = SlackSettings {
-                api_url: slack.api_url.clone(),
-                sockets: slack.sockets,
-                ..SlackSettings::new(&settings.name, app_token, bot_token)
-            };
-            Ok(Arc::new(SlackChannel::new(slack).map_err(failed)?))
-        }
-        PlatformSettings::Telegram(telegram) => {
-            let token = secrets.get(&telegram.token).clone();
-            let telegram = TelegramSettings {
-                api_url: telegram.api_url.clone(),
-                ..TelegramSettings::new(&settings.name, token)
-            };
-            Ok(Arc::new(TelegramChannel::new(telegram)))
-        }
+    Ok(Arc::new(SlackChannel::new(slack)?))
+}
+
+#[cfg(not(feature = "slack"))]
+fn slack_channel(
+    _name: &str,
+    _settings: &config::SlackSettings,
+    _secrets: &Secrets,
+) -> Result<Arc<dyn Channel>, ChannelError> {
+    Err(left_out("built without the feature slack"))
+}
+
+#[cfg(feature = "telegram")]
+#[allow(clippy::unnecessary_wraps, reason = "like the other platforms")]
+fn telegram_channel(
+    name: &str,
+    settings: &config::TelegramSettings,
+    secrets: &Secrets,
+) -> Result<Arc<dyn Channel>, ChannelError> {
+    let token = secrets.get(&settings.token).clone();
+    let telegram = TelegramSettings {
+        api_url: settings.api_url.clone(),
+        ..TelegramSettings::new(name, token)
+    };
+    Ok(Arc::new(TelegramChannel::new(telegram)))
+}
+
+#[cfg(not(feature = "telegram"))]
+fn telegram_channel(
+    _name: &str,
+    _settings: &config::TelegramSettings,
+    _secrets: &Secrets,
+) -> Result<Arc<dyn Channel>, ChannelError> {
+    Err(left_out("built without the feature telegram"))
+}
+
+/// A platform that this build leaves out; the configuration says so before.
+#[cfg(not(all(feature = "slack", feature = "telegram")))]
+fn left_out(cause: &'static str) -> ChannelError {
+    ChannelError::NotSent {
+        operation: "set up",
+        cause: cause.into(),
     }
 }
 
