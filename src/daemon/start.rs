@@ -1,6 +1,6 @@
 //! Everything together: opens the store, starts the workers and channels, and stops them in order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, RwLock};
@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use vocative_channels::channel::{Channel, Intake};
-use vocative_channels::identity::Identity;
+use vocative_channels::identity::{Identity, Platform};
 
 use crate::admin::health::Health;
 use crate::admin::operations::{Operations, Reload, Running};
@@ -21,8 +21,8 @@ use crate::agent::registry::Registry;
 use crate::agent::worker::{Cancels, Worker as AgentWorker};
 use crate::capture::inbound::{CaptureCounters, ChannelIntake, Counter, Keeping, Wake};
 use crate::config::{Config, Secrets};
-use crate::daemon::names;
-use crate::daemon::supervise::{Bind, Bound, Lift, supervise};
+use crate::daemon::names::Names;
+use crate::daemon::supervise::{Bind, BindError, Bound, Lift, supervise};
 use crate::daemon::system::{self, Pulse};
 use crate::daemon::wiring::{self, WiringError};
 use crate::delivery::rooms::{Room, Rooms};
@@ -97,11 +97,14 @@ pub struct Daemon {
 struct Shared {
     store: Store,
     rooms: Rooms,
+    names: Names,
     registry: Registry,
     wake: Wake,
     counters: Arc<CaptureCounters>,
     config: RwLock<Arc<Config>>,
     intakes: Mutex<BTreeMap<String, (Arc<ChannelIntake>, Identity)>>,
+    /// Which channel serves a platform's account: the first that turned out to be it.
+    served_by: Mutex<HashMap<(Platform, String), String>>,
     clock: Clock,
 }
 
@@ -126,14 +129,17 @@ impl Daemon {
         let listener = open_listener(&config).await?;
         let registry = Registry::default();
         registry.replace(wiring::agents(&config, Some(secrets))?);
+        let rooms = Rooms::default();
         let shared = Arc::new(Shared {
             store: store.clone(),
-            rooms: Rooms::default(),
+            names: Names::new(store.clone(), rooms.clone()),
+            rooms,
             registry,
             wake: Wake::default(),
             counters: Arc::default(),
             config: RwLock::new(Arc::new(config.clone())),
             intakes: Mutex::default(),
+            served_by: Mutex::default(),
             clock: Arc::clone(&clock),
         });
         let (stop, stop_posts) = (CancellationToken::new(), CancellationToken::new());
@@ -142,7 +148,6 @@ impl Daemon {
         let cancels = Cancels::default();
         let owner = OwnerId::generate();
 
-        let channels = start_channels(&config, secrets, &shared, &health, &stop)?;
         let pulse = Pulse::default();
         let agents = tokio::spawn(
             agent_worker(&shared, &config, owner, cancels.clone())
@@ -152,7 +157,7 @@ impl Daemon {
             delivery_worker(&shared, owner).run(stop_posts.clone(), drain_until.clone()),
         );
         let running = Running {
-            health,
+            health: health.clone(),
             counters: Arc::clone(&shared.counters),
             started_at_ms: (clock)(),
             cancels,
@@ -170,6 +175,8 @@ impl Daemon {
         if let Some(listener) = listener {
             tokio::spawn(http::serve(listener, operations.clone(), rest.clone()));
         }
+        // Last: nothing is heard by a daemon that then can't start.
+        let channels = start_channels(&config, secrets, &shared, &health, &stop)?;
         start_rest(&shared, &config, pulse, &rest);
         Ok(Self {
             operations,
@@ -302,6 +309,7 @@ fn bind_with(shared: Arc<Shared>, channel: Arc<dyn Channel>, name: String) -> Bi
                 account: identity.account.clone(),
                 name: identity.account_name.clone(),
             };
+            shared.claim_account(&name, &identity)?;
             let account = shared
                 .store
                 .bind_account(binding.clone(), (shared.clock)())
@@ -343,7 +351,7 @@ fn agent_worker(
     owner: OwnerId,
     cancels: Cancels,
 ) -> AgentWorker {
-    let (store, rooms) = (shared.store.clone(), shared.rooms.clone());
+    let names = shared.names.clone();
     AgentWorker {
         store: shared.store.clone(),
         rooms: shared.rooms.clone(),
@@ -352,7 +360,8 @@ fn agent_worker(
         wake: shared.wake.clone(),
         clock: Arc::clone(&shared.clock),
         learn_names: Arc::new(move |account| {
-            Box::pin(names::learn_names(store.clone(), rooms.clone(), account))
+            let names = names.clone();
+            Box::pin(async move { names.learn(account).await })
         }),
         max_parallel_runs: config.daemon.max_parallel_runs,
         cancels,
@@ -402,8 +411,8 @@ async fn open_listener(config: &Config) -> Result<Option<TcpListener>, StartErro
 
 /// Name look-ups, the watchdog, and housekeeping.
 fn start_rest(shared: &Arc<Shared>, config: &Config, pulse: Pulse, rest: &CancellationToken) {
-    let (store, rooms) = (shared.store.clone(), shared.rooms.clone());
-    tokio::spawn(names::keep_learning(store.clone(), rooms, rest.clone()));
+    let store = shared.store.clone();
+    tokio::spawn(shared.names.clone().keep_learning(rest.clone()));
     let clock = Arc::clone(&shared.clock);
     pulse.beat((clock)());
     tokio::spawn(beat(pulse.clone(), Arc::clone(&clock), rest.clone()));
@@ -452,6 +461,26 @@ impl Shared {
         self.intakes.lock().expect("no holder of this lock panics")
     }
 
+    /// Two channels with the same bot would take turns in hearing, each by its own rules.
+    fn claim_account(&self, channel: &str, identity: &Identity) -> Result<(), BindError> {
+        let account = (identity.platform, identity.account.clone());
+        let mut served_by = self
+            .served_by
+            .lock()
+            .expect("no holder of this lock panics");
+        let other = served_by
+            .entry(account)
+            .or_insert_with(|| channel.to_owned());
+        if other.as_str() == channel {
+            return Ok(());
+        }
+        Err(BindError::Other {
+            what: format!(
+                "it is the same bot as channel {other}: remove one of the two, or give it a bot of its own"
+            ),
+        })
+    }
+
     /// Opens the room of an account that a channel turned out to be, and makes its intake.
     fn open_room(
         &self,
@@ -460,18 +489,15 @@ impl Shared {
         identity: Identity,
         channel: &dyn Channel,
         refused: &Arc<Notify>,
-    ) -> Result<Arc<dyn Intake>, StoreError> {
+    ) -> Result<Arc<dyn Intake>, BindError> {
         // Outside the lock, which a panic in an adapter would poison.
         let (outbound, capabilities) = (channel.outbound(&identity), channel.capabilities());
         // Held until the intake is known: a reload in between would pass it over.
         let mut intakes = self.intakes();
         let config = self.config();
-        let settings = config
-            .channels
-            .get(name)
-            .ok_or_else(|| StoreError::NotFound {
-                what: format!("channel {name} in the configuration"),
-            })?;
+        let settings = config.channels.get(name).ok_or_else(|| BindError::Other {
+            what: format!("channel {name} is no longer in the configuration"),
+        })?;
         let room = Room {
             channel: name.to_owned(),
             outbound,

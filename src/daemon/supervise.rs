@@ -26,9 +26,22 @@ const REFUSED_MAX_MS: u64 = 120_000;
 /// A half that ran this long was healthy: its failures are forgotten.
 const HEALTHY_AFTER: Duration = Duration::from_secs(60);
 
+/// Why a channel that knows who it is can't serve.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// The store failed; try again.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The configuration is in the way; somebody must act.
+    #[error("{what}")]
+    Other {
+        /// What, and what to do.
+        what: String,
+    },
+}
+
 /// Called once a channel knows who it is.
-pub type Bind =
-    Arc<dyn Fn(Identity) -> BoxFuture<'static, Result<Bound, StoreError>> + Send + Sync>;
+pub type Bind = Arc<dyn Fn(Identity) -> BoxFuture<'static, Result<Bound, BindError>> + Send + Sync>;
 
 /// A channel that is bound to its account.
 #[derive(Clone)]
@@ -125,6 +138,10 @@ async fn identify(
                 Some(Ok(bound)) => {
                     announce(name, &identity, health);
                     return Some((identity, bound));
+                }
+                Some(Err(BindError::Other { what })) => {
+                    health.state(ConnectionState::Alarm { reason: what });
+                    refused_backoff.next_ms()
                 }
                 failed => {
                     let cause = failed.and_then(Result::err);
