@@ -277,7 +277,7 @@ fn in_chat(
     let title = chat.strip_prefix('#').unwrap_or(chat);
     let mut statement = connection.prepare_cached(select_conversations!(
         "WHERE h.account_id = ?1
-           AND (h.title = ?2 COLLATE NOCASE OR h.title = ?3 COLLATE NOCASE
+           AND (h.title = ?2 COLLATE NOCASE OR h.title = '#' || ?2 COLLATE NOCASE
                 OR h.id IN (SELECT i.chat_id FROM chat_ids i
                             WHERE i.account_id = ?1 AND i.platform_id = ?3))
            AND (c.thread = ?4
@@ -386,6 +386,7 @@ mod tests {
     async fn a_conversation_is_found_by_id_title_or_platform_id() {
         let scene = Scene::open().await;
         let (general, ops) = (scene.room("General").await, scene.room("ops/eu").await);
+        let eng = scene.room("#eng").await;
         let root = scene.say(&general, "root", 10).await;
         let thread = scene.thread(&general, root).await;
         let id = general.id.to_string();
@@ -396,6 +397,8 @@ mod tests {
             ("acme/GENERAL", general.id),
             ("acme/#ops/eu", ops.id),
             ("acme/General/ts1", thread.id),
+            ("acme/eng", eng.id),
+            ("acme/#eng", eng.id),
         ];
         for (name, expected) in cases {
             let found = scene.store.find_conversation(name).await.unwrap();
