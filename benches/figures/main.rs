@@ -1,0 +1,62 @@
+//! The figures of README.md, each measured on the daemon as a separate process against the loopback
+//! platforms: `cargo bench --profile dist --bench figures [-- NAME...] [--rounds N]`.
+//!
+//! Names: `size`, `idle`, `start`, `answers`, `floods`; all of them without a name. Prints what it
+//! measures and judges nothing: what the figures mean is in benches/README.md.
+
+mod answers;
+mod disk;
+mod floods;
+mod stage;
+mod starts;
+mod stats;
+
+use std::process::ExitCode;
+
+/// Why a figure could not be taken.
+pub(crate) type Fail = Box<dyn std::error::Error + Send + Sync>;
+
+const NAMES: [&str; 5] = ["size", "idle", "start", "answers", "floods"];
+const ROUNDS: usize = 3;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run(std::env::args().skip(1)).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(cause) => {
+            eprintln!("no figure: {cause}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(mut args: impl Iterator<Item = String>) -> Result<(), Fail> {
+    let (mut names, mut rounds) = (Vec::new(), ROUNDS);
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            // cargo adds it.
+            "--bench" => {}
+            "--rounds" => rounds = args.next().unwrap_or_default().parse()?,
+            name if NAMES.contains(&name) => names.push(arg),
+            other => return Err(format!("no figure {other}; there are: {NAMES:?}").into()),
+        }
+    }
+    let is_wanted = |name: &str| names.is_empty() || names.iter().any(|wanted| wanted == name);
+    if is_wanted("size") {
+        let bytes = std::fs::metadata(stage::program())?.len();
+        println!("size: {:.1} MiB", bytes as f64 / f64::from(1 << 20));
+    }
+    if is_wanted("idle") {
+        starts::measure_memory(rounds).await?;
+    }
+    if is_wanted("start") {
+        starts::measure().await?;
+    }
+    if is_wanted("answers") {
+        answers::measure(rounds).await?;
+    }
+    if is_wanted("floods") {
+        floods::measure(rounds).await?;
+    }
+    Ok(())
+}
