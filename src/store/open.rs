@@ -90,7 +90,8 @@ impl Store {
         };
         report.leases_taken_back = take_back_leases(&mut connection, now_ms)?;
         let readers = open_readers(&path, options.readers.max(1), options.page_cache_kib)?;
-        let writer = Writer::start(connection, held).map_err(|error| cannot(error.to_string()))?;
+        let writer = Writer::start(connection, is_durable, held)
+            .map_err(|error| cannot(error.to_string()))?;
         Ok((Self::with(readers, Some(writer)), report))
     }
 
@@ -140,6 +141,16 @@ impl Store {
         self.writer()?.write(job).await
     }
 
+    /// Runs a job in the next write transaction; answers once it is committed and seen by all, which
+    /// the death of the process does not undo. A power cut may, until the next [`Self::write`]: only
+    /// for what a restart makes good, such as a lease.
+    pub(super) async fn write_riding<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.writer()?.write_riding(job).await
+    }
+
     /// Like [`Self::write`], for a job that deletes what a person said: it goes from the
     /// write-ahead log too.
     pub(super) async fn write_and_scrub<T: Send + 'static>(
@@ -168,6 +179,12 @@ impl Store {
     #[cfg(test)]
     pub(super) fn commits(&self) -> u64 {
         self.inner.writer.as_ref().map_or(0, Writer::commits)
+    }
+
+    /// Commits so far of which a job waited for the disk.
+    #[cfg(test)]
+    pub(super) fn syncs(&self) -> u64 {
+        self.inner.writer.as_ref().map_or(0, Writer::syncs)
     }
 }
 

@@ -93,7 +93,7 @@ impl Store {
         request: ClaimRequest,
         limit: usize,
     ) -> Result<Vec<ClaimedEntry>, StoreError> {
-        self.write(move |connection| claim_posts_txn(connection, &request, limit))
+        self.write_riding(move |connection| claim_posts_txn(connection, &request, limit))
             .await
     }
 

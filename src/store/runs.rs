@@ -90,7 +90,7 @@ impl Store {
     /// # Errors
     /// Storage refuses.
     pub async fn claim_run(&self, request: ClaimRequest) -> Result<Option<ClaimedRun>, StoreError> {
-        self.write(move |connection| claim_run_txn(connection, &request))
+        self.write_riding(move |connection| claim_run_txn(connection, &request))
             .await
     }
 
@@ -113,7 +113,7 @@ impl Store {
         token: LeaseToken,
         until_ms: i64,
     ) -> Result<RunLease, StoreError> {
-        self.write(move |connection| extend_run_txn(connection, run, token, until_ms))
+        self.write_riding(move |connection| extend_run_txn(connection, run, token, until_ms))
             .await
     }
 
@@ -183,7 +183,8 @@ impl Store {
     }
 
     /// Records a model call of a run: the provider's own message, opaque, and its usage. The same
-    /// number again replaces it.
+    /// number again replaces it. A power cut may undo it until the reply is committed; the model is
+    /// then asked again.
     ///
     /// # Errors
     /// Storage refuses.
@@ -204,7 +205,7 @@ impl Store {
             usage,
             now_ms,
         };
-        self.write(move |connection| record_step_txn(connection, &step))
+        self.write_riding(move |connection| record_step_txn(connection, &step))
             .await
     }
 

@@ -2,7 +2,9 @@
 //! one sync to disk, each job in a savepoint of its own; replies only after the commit.
 //!
 //! There is no timer: a lone write commits at once, and while it syncs the next batch gathers. A
-//! job that fails or panics is rolled back alone. If the commit fails, every job of the batch is
+//! batch of nothing but [`Writer::write_riding`] jobs is committed without a sync: the death of the
+//! process does not undo it, a power cut does until the next sync. A job that fails or panics is
+//! rolled back alone. If the commit fails, every job of the batch is
 //! told so and nothing of it was applied. Knows nothing of what the jobs write.
 
 use std::any::Any;
@@ -34,8 +36,20 @@ struct Done {
 }
 
 enum Message {
-    Job { queued_at: Instant, job: Job },
+    Job {
+        queued_at: Instant,
+        rides: bool,
+        job: Job,
+    },
     Close(oneshot::Sender<Result<(), StoreError>>),
+}
+
+/// Jobs that share a commit.
+#[derive(Default)]
+struct Batch {
+    jobs: Vec<Job>,
+    /// Whether a job waits for the disk.
+    must_sync: bool,
 }
 
 /// What the writer lets others see of itself.
@@ -44,6 +58,8 @@ struct Gauges {
     /// When the oldest job of the batch in work was queued.
     oldest: Mutex<Option<Instant>>,
     commits: AtomicU64,
+    /// Commits of which a job waited for the disk.
+    syncs: AtomicU64,
     /// Whether something was deleted that the write-ahead log still holds.
     must_scrub: AtomicBool,
 }
@@ -56,9 +72,10 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread. `keep` is dropped after the connection is closed: the lock goes last.
+    /// Starts the thread. Unless `is_durable`, nothing is ever synced. `keep` is dropped after the connection is closed: the lock goes last.
     pub(super) fn start(
         connection: Connection,
+        is_durable: bool,
         keep: impl Any + Send,
     ) -> Result<Self, std::io::Error> {
         let (queue, inbox) = mpsc::channel(QUEUE_JOBS_MAX);
@@ -67,7 +84,7 @@ impl Writer {
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || {
-                let end = work(&connection, inbox, &shared);
+                let end = work(&connection, is_durable, inbox, &shared);
                 let closed = close(connection);
                 drop(keep);
                 if let Some(reply) = end {
@@ -86,10 +103,28 @@ impl Writer {
         &self,
         job: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
+        self.enqueue(false, job).await
+    }
+
+    /// Like [`Self::write`], but answers once it is committed and seen by all; it gets to the disk
+    /// with the next write that waits for that, at the latest at a checkpoint.
+    pub(super) async fn write_riding<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.enqueue(true, job).await
+    }
+
+    async fn enqueue<T: Send + 'static>(
+        &self,
+        rides: bool,
+        job: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
         let queue = self.queue.as_ref().ok_or(StoreError::Closed)?;
         let (tx, rx) = oneshot::channel();
         let message = Message::Job {
             queued_at: Instant::now(),
+            rides,
             job: erase(job, tx),
         };
         queue.send(message).await.map_err(|_| StoreError::Closed)?;
@@ -137,6 +172,12 @@ impl Writer {
     #[cfg(test)]
     pub(super) fn commits(&self) -> u64 {
         self.gauges.commits.load(Ordering::Relaxed)
+    }
+
+    /// Commits so far of which a job waited for the disk.
+    #[cfg(test)]
+    pub(super) fn syncs(&self) -> u64 {
+        self.gauges.syncs.load(Ordering::Relaxed)
     }
 }
 
@@ -195,31 +236,38 @@ fn unavailable(what: &str) -> StoreError {
 /// Works until it is told to close or every handle is gone.
 fn work(
     connection: &Connection,
+    is_durable: bool,
     mut inbox: mpsc::Receiver<Message>,
     gauges: &Gauges,
 ) -> Option<oneshot::Sender<Result<(), StoreError>>> {
     let mut end = None;
-    let mut jobs = Vec::new();
+    let mut batch = Batch::default();
+    let mut sync = SyncLevel::new(is_durable);
     while let Some(message) = inbox.blocking_recv() {
         let mut next = Some(message);
         while let Some(message) = next {
             match message {
-                Message::Job { queued_at, job } => {
-                    if jobs.is_empty() {
+                Message::Job {
+                    queued_at,
+                    rides,
+                    job,
+                } => {
+                    if batch.jobs.is_empty() {
                         set_oldest(gauges, Some(queued_at));
                     }
-                    jobs.push(job);
+                    batch.jobs.push(job);
+                    batch.must_sync |= !rides;
                 }
                 Message::Close(reply) => {
                     inbox.close();
                     end = Some(reply);
                 }
             }
-            next = (jobs.len() < BATCH_JOBS_MAX)
+            next = (batch.jobs.len() < BATCH_JOBS_MAX)
                 .then(|| inbox.try_recv().ok())
                 .flatten();
         }
-        commit_batch(connection, std::mem::take(&mut jobs), gauges);
+        commit_batch(connection, std::mem::take(&mut batch), &mut sync, gauges);
         set_oldest(gauges, None);
         if gauges.must_scrub.load(Ordering::Relaxed) {
             let is_scrubbed = scrub(connection).unwrap_or(false);
@@ -243,14 +291,48 @@ fn set_oldest(gauges: &Gauges, at: Option<Instant>) {
     *gauges.oldest.lock().unwrap_or_else(PoisonError::into_inner) = at;
 }
 
-fn commit_batch(connection: &Connection, jobs: Vec<Job>, gauges: &Gauges) {
+/// Whether commits of the connection wait for the disk.
+struct SyncLevel {
+    is_durable: bool,
+    is_on: bool,
+}
+
+impl SyncLevel {
+    /// As [`super::open`] left the connection.
+    fn new(is_durable: bool) -> Self {
+        Self {
+            is_durable,
+            is_on: is_durable,
+        }
+    }
+
+    /// Between transactions only.
+    fn set(&mut self, connection: &Connection, is_on: bool) -> rusqlite::Result<()> {
+        if !self.is_durable || self.is_on == is_on {
+            return Ok(());
+        }
+        // Either way the log is synced before a checkpoint copies it: the file stays whole.
+        let level = if is_on { "FULL" } else { "NORMAL" };
+        connection.pragma_update(None, "synchronous", level)?;
+        self.is_on = is_on;
+        Ok(())
+    }
+}
+
+fn commit_batch(connection: &Connection, batch: Batch, sync: &mut SyncLevel, gauges: &Gauges) {
+    let Batch { jobs, must_sync } = batch;
     if jobs.is_empty() {
         return;
     }
     let mut replies = Vec::with_capacity(jobs.len());
-    let committed = run_batch(connection, jobs, &mut replies);
+    let synced = sync.set(connection, must_sync);
+    let begun = synced.and_then(|()| execute(connection, "BEGIN IMMEDIATE"));
+    let committed = run_batch(connection, begun, jobs, &mut replies);
     if committed.is_ok() {
         gauges.commits.fetch_add(1, Ordering::Relaxed);
+        gauges
+            .syncs
+            .fetch_add(u64::from(must_sync), Ordering::Relaxed);
     } else if !connection.is_autocommit() {
         let _ = connection.execute_batch("ROLLBACK");
     }
@@ -259,13 +341,15 @@ fn commit_batch(connection: &Connection, jobs: Vec<Job>, gauges: &Gauges) {
     }
 }
 
+/// Runs the jobs in the transaction that `begun` says is open, and commits it.
 fn run_batch(
     connection: &Connection,
+    begun: rusqlite::Result<()>,
     jobs: Vec<Job>,
     replies: &mut Vec<Reply>,
 ) -> Result<(), String> {
     let said = |error: rusqlite::Error| error.to_string();
-    let mut state = execute(connection, "BEGIN IMMEDIATE").map_err(said);
+    let mut state = begun.map_err(said);
     for job in jobs {
         if state.is_ok() {
             state = execute(connection, "SAVEPOINT job").map_err(said);

@@ -92,6 +92,32 @@ async fn claim(fixture: &Fixture, now_ms: i64) -> ClaimedRun {
 }
 
 #[tokio::test]
+async fn an_answer_waits_for_the_disk_only_for_what_a_restart_could_not_make_good() {
+    let fixture = Fixture::new().await;
+    let syncs = || fixture.store.syncs();
+    let before = syncs();
+    fixture.hear_for(&["helper"], said("1", "question")).await;
+    assert_eq!(syncs() - before, 1, "the question is captured");
+    let run = claim(&fixture, LATER_MS).await;
+    let step = fixture.store.record_step(
+        run.run.id,
+        run.token,
+        1,
+        "{}".to_owned(),
+        Usage::default(),
+        LATER_MS,
+    );
+    assert_eq!(step.await.unwrap(), LeaseOutcome::Written);
+    assert_eq!(syncs() - before, 1, "a lease and a step ride");
+    answer(&fixture, &run, "answer", "100").await;
+    assert_eq!(
+        syncs() - before,
+        4,
+        "the reply, the start of its send and its outcome are on disk, each before the next"
+    );
+}
+
+#[tokio::test]
 async fn an_answer_that_opens_a_thread_is_followed_up_there() {
     let fixture = Fixture::new().await;
     fixture.hear(said("1", "unrelated")).await;

@@ -39,6 +39,55 @@ async fn writes_that_wait_share_one_commit() {
 }
 
 #[tokio::test]
+async fn a_riding_write_waits_for_no_disk_unless_it_shares_the_commit_of_one_that_does() {
+    const NORMAL: i64 = 1;
+    const FULL: i64 = 2;
+    let folder = tempfile::tempdir().unwrap();
+    let options = StoreOptions {
+        path: Some(folder.path().join("store.sqlite")),
+        readers: 1,
+        page_cache_kib: 1_024,
+    };
+    let store = &Store::open(&options, NOW_MS).unwrap().0;
+    let level = |connection: &Connection| -> Result<i64, StoreError> {
+        Ok(connection.query_row("PRAGMA synchronous", [], |row| row.get(0))?)
+    };
+    let before = (store.commits(), store.syncs());
+    assert_eq!(store.write_riding(level).await.unwrap(), NORMAL);
+    assert_eq!(store.write(level).await.unwrap(), FULL);
+    assert_eq!(store.write_riding(level).await.unwrap(), NORMAL);
+    assert_eq!(
+        (store.commits(), store.syncs()),
+        (before.0 + 3, before.1 + 1)
+    );
+
+    // The one that holds the writer lets the other two gather.
+    let (release, held) = mpsc::channel::<()>();
+    let (is_busy_tx, is_busy) = mpsc::channel();
+    let blocking = {
+        let store = store.clone();
+        tokio::spawn(async move {
+            store
+                .write_riding(move |_| {
+                    is_busy_tx.send(()).unwrap();
+                    held.recv().unwrap();
+                    Ok(())
+                })
+                .await
+        })
+    };
+    tokio::task::spawn_blocking(move || is_busy.recv().unwrap())
+        .await
+        .unwrap();
+    let mut both = Box::pin(async { tokio::join!(store.write_riding(level), store.write(level)) });
+    assert!(futures_util::poll!(&mut both).is_pending());
+    release.send(()).unwrap();
+    let (riding, waiting) = both.await;
+    blocking.await.unwrap().unwrap();
+    assert_eq!((riding.unwrap(), waiting.unwrap()), (FULL, FULL));
+}
+
+#[tokio::test]
 async fn a_job_that_fails_or_panics_leaves_the_others_committed() {
     let fixture = Fixture::new().await;
     let insert = |name: &'static str, end: fn() -> Result<(), StoreError>| {
