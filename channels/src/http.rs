@@ -3,10 +3,13 @@
 //! The client never retries and never follows a redirect: one place decides about sending again,
 //! and it is not here. Errors lose their URL, because Telegram's holds the token.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use ::http::HeaderMap;
 use reqwest::{Client, Response};
+use rustls::ClientConfig;
+use rustls_platform_verifier::ConfigVerifierExt as _;
 
 use crate::error::{Cause, ChannelError};
 
@@ -40,6 +43,37 @@ impl Default for HttpTimeouts {
     }
 }
 
+/// What all connections of the process trust: the platform's root certificates. They are hundreds
+/// of files, so they are read once, and new ones count from the next start. Offers no protocol
+/// above TLS.
+///
+/// # Errors
+/// If the platform has no roots that can be read.
+///
+/// # Panics
+/// If no rustls crypto provider is installed; the program's `main` installs one.
+pub fn tls() -> Result<ClientConfig, rustls::Error> {
+    static TLS: OnceLock<ClientConfig> = OnceLock::new();
+    if let Some(known) = TLS.get() {
+        return Ok(known.clone());
+    }
+    let read = ClientConfig::with_platform_verifier()?;
+    Ok(TLS.get_or_init(|| read).clone())
+}
+
+/// The same for a client that speaks HTTP.
+///
+/// # Errors
+/// As [`tls`].
+///
+/// # Panics
+/// As [`tls`].
+pub fn http_tls() -> Result<ClientConfig, rustls::Error> {
+    let mut config = tls()?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
+}
+
 /// Builds the client.
 ///
 /// # Errors
@@ -48,7 +82,13 @@ impl Default for HttpTimeouts {
 /// # Panics
 /// If no rustls crypto provider is installed; the program's `main` installs one.
 pub fn client(timeouts: HttpTimeouts) -> Result<Client, ChannelError> {
+    let operation = "http client";
+    let tls = http_tls().map_err(|error| ChannelError::NotSent {
+        operation,
+        cause: Box::new(error),
+    })?;
     Client::builder()
+        .tls_backend_preconfigured(tls)
         .connect_timeout(Duration::from_millis(timeouts.connect_ms))
         .read_timeout(Duration::from_millis(timeouts.read_ms))
         .timeout(Duration::from_millis(timeouts.total_ms))
@@ -57,7 +97,7 @@ pub fn client(timeouts: HttpTimeouts) -> Result<Client, ChannelError> {
         .referer(false)
         .user_agent(concat!("vocative/", env!("CARGO_PKG_VERSION")))
         .build()
-        .map_err(|error| failed("http client", error))
+        .map_err(|error| failed(operation, error))
 }
 
 /// What a failed request means: not sent as long as no connection stood, unknown afterwards.
@@ -131,6 +171,19 @@ mod tests {
         assert_eq!(wait("0"), RETRY_AFTER_MIN_MS);
         assert_eq!(wait("soon"), RETRY_AFTER_DEFAULT_MS);
         assert_eq!(retry_after_ms(&HeaderMap::new()), RETRY_AFTER_DEFAULT_MS);
+    }
+
+    #[test]
+    fn roots_are_read_once_and_only_http_offers_its_protocols() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let plain = tls().unwrap();
+        // Every configuration is made with a key log of its own, which its clones share.
+        assert!(std::sync::Arc::ptr_eq(
+            &plain.key_log,
+            &http_tls().unwrap().key_log
+        ));
+        assert!(plain.alpn_protocols.is_empty());
+        assert_eq!(http_tls().unwrap().alpn_protocols.len(), 2);
     }
 
     #[tokio::test]

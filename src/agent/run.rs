@@ -194,6 +194,8 @@ async fn ask(
     tokio::pin!(deadline, answering, showing);
     loop {
         tokio::select! {
+            // In this order: an answer that is there at once needs no sign that it is being worked on.
+            biased;
             answer = &mut answering => return Ok(judge_answer(answer)),
             () = &mut deadline => {
                 return Ok(Work::Failed(format!("it took longer than {} ms", spec.run_deadline_ms)));

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use vocative_channels::channel::Channel;
 use vocative_channels::error::ChannelError;
+use vocative_channels::http::http_tls;
 use vocative_channels::identity::Identity;
 #[cfg(feature = "slack")]
 use vocative_channels::slack::{SlackChannel, SlackSettings};
@@ -30,6 +31,13 @@ pub enum WiringError {
         /// Why.
         #[source]
         cause: ChannelError,
+    },
+    /// The platform's root certificates can't be read.
+    #[error("no root certificates; install the system's (Debian: apt install ca-certificates)")]
+    Tls {
+        /// Why.
+        #[source]
+        cause: rustls::Error,
     },
     /// The client that models are asked with can't be made.
     #[error("no HTTP client for models")]
@@ -192,7 +200,9 @@ fn model(
 
 /// The client that models are asked with. Time-outs are the model's own; nothing is retried below.
 fn model_client() -> Result<reqwest::Client, WiringError> {
+    let tls = http_tls().map_err(|cause| WiringError::Tls { cause })?;
     reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
         .connect_timeout(Duration::from_secs(10))
         .retry(reqwest::retry::never())
         .redirect(reqwest::redirect::Policy::none())

@@ -16,12 +16,15 @@ use tokio::time::{Instant, MissedTickBehavior, sleep_until, timeout};
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error as WsError, Message, Utf8Bytes};
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
+use tokio_tungstenite::{
+    Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::channel::BoxFuture;
 use crate::envelope::Event;
 use crate::error::ChannelError;
+use crate::http::tls;
 
 use super::api::{Api, Token};
 use super::socket_pool::Shared;
@@ -156,7 +159,9 @@ pub(super) async fn open(api: &Api, timings: &SocketTimings) -> Result<Opened, F
     let Some(url) = granted.answer.url.0 else {
         return Err(lost("apps.connections.open named no URL"));
     };
-    let handshake = connect_async_with_config(url, Some(config()), true);
+    let tls = tls().map_err(|_| lost("the platform has no root certificates"))?;
+    let connector = Some(Connector::Rustls(Arc::new(tls)));
+    let handshake = connect_async_tls_with_config(url, Some(config()), true, connector);
     let (mut stream, _) = timeout(Duration::from_millis(timings.handshake_ms), handshake)
         .await
         .map_err(|_| lost("the websocket handshake took too long"))?
