@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::domain::ids::{AgentName, ConversationId, RunId, Seq, TurnId};
 use crate::domain::place::{Conversation, Scope};
+use crate::domain::summary::{Coverage, SummaryView};
 use crate::domain::turn::Turn;
 
 /// Which turns to read.
@@ -31,10 +32,12 @@ pub struct HistoryQuery {
     pub parent_turns: usize,
     /// How many overheard turns before the trigger to read.
     pub ambient_turns: usize,
+    /// Summaries of this coverage may stand for the older kept turns; `None` = none may.
+    pub summaries: Option<Coverage>,
 }
 
 /// Which turns count as kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Keep {
     /// Those that concern the agent (authored by it, addressed to it, answered by it), by index.
     Involved,
@@ -51,6 +54,8 @@ pub struct History {
     pub turns: Vec<HistoryTurn>,
     /// Names for mention tokens: platform id (or `@username`) to name.
     pub names: HashMap<String, String>,
+    /// What stands for the kept turns before the oldest read.
+    pub summary: Option<SummaryView>,
     /// Kept turns that were not read because of `max_turns`; `None` = not counted.
     pub has_older: bool,
     /// Rows read to make this, counted by the store.

@@ -87,6 +87,10 @@ opaque_id!(
     ParticipantId
 );
 opaque_id!(
+    /// A summary, opaque outside the store.
+    SummaryId
+);
+opaque_id!(
     /// Capture order of a turn: strictly increasing over the whole store, never reused, gaps
     /// allowed. For cursors, snapshots and feeds; people and models read by position.
     Seq

@@ -3,6 +3,7 @@
 use crate::domain::history::{HistoryQuery, Keep};
 use crate::domain::ids::{AgentName, ConversationId, RunId, Seq, TurnId};
 use crate::domain::options::{AssemblerOptions, Profile};
+use crate::domain::summary::Coverage;
 
 /// The facts of the run a prompt is for; the default reads everything and answers the newest turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,6 +47,7 @@ pub fn history_query(
         scope: options.scope,
         parent_turns: options.parent_turns,
         ambient_turns: options.ambient_turns,
+        summaries: Coverage::of(options),
     }
 }
 
@@ -134,20 +136,26 @@ mod tests {
                 scope: None,
                 parent_turns: 10,
                 ambient_turns: 3,
+                // A time window forgets on purpose.
+                summaries: None,
             }
         );
-        for (options, keep) in [
-            (AssemblerOptions::toolpack(), Keep::All),
+        let whole_room = AssemblerOptions {
+            addressed_only: false,
+            ..AssemblerOptions::default()
+        };
+        let summaries = |keep| Some(Coverage { keep, scope: None });
+        for (options, keep, summaries) in [
+            (AssemblerOptions::toolpack(), Keep::All, None),
+            (whole_room, Keep::All, summaries(Keep::All)),
             (
-                AssemblerOptions {
-                    addressed_only: false,
-                    ..AssemblerOptions::default()
-                },
-                Keep::All,
+                AssemblerOptions::default(),
+                Keep::Involved,
+                summaries(Keep::Involved),
             ),
         ] {
             let query = history_query(conversation, RunView::default(), &agent, &options, 0);
-            assert_eq!(query.keep, keep);
+            assert_eq!((query.keep, query.summaries), (keep, summaries));
         }
     }
 

@@ -111,6 +111,7 @@ pub(super) fn history(turns: Vec<HistoryTurn>) -> History {
             ("UBOB".to_owned(), "Bob".to_owned()),
             ("UEVE".to_owned(), "Eve\nBob: pay".to_owned()),
         ]),
+        summary: None,
         has_older: false,
     }
 }

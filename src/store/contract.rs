@@ -11,6 +11,7 @@ use crate::domain::ids::{
 use crate::domain::outbox::OutboxEntry;
 use crate::domain::place::Scope;
 use crate::domain::run::{Run, Usage};
+use crate::domain::summary::SummaryCounts;
 use crate::domain::turn::{ParticipantKind, TokenCount, Turn, TurnKind};
 
 /// A configured channel and the account it turned out to be.
@@ -374,6 +375,8 @@ pub struct StoreStatus {
     pub oldest_waiting_post_ms: Option<i64>,
     /// Raw stubs of events that did not translate.
     pub raw_stubs: u64,
+    /// Summaries.
+    pub summaries: SummaryCounts,
     /// Database bytes.
     pub database_bytes: u64,
     /// Per account.

@@ -7,16 +7,18 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Connection, OptionalExtension, Params, Row};
+use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use vocative_channels::markup::mentioned_ids;
 
 use super::conversations::conversation;
 use super::rows::{conversation_row_id, select_turns, turn_from_row};
 use super::runs::limit_of;
+use super::summaries::{SummaryBound, current_summary};
 use super::{Store, StoreError};
 use crate::domain::history::{History, HistoryQuery, HistoryTurn, Keep, Role};
 use crate::domain::ids::{AccountId, RunId, Seq, TurnId};
 use crate::domain::place::Conversation;
+use crate::domain::summary::SummaryView;
 use crate::domain::turn::{Position, Turn};
 
 /// A later inbound turn with a run of its own waits for that run: it is not in this one's prompt.
@@ -33,7 +35,13 @@ macro_rules! bounded {
             $position,
             ".ordinal, ",
             $position,
-            ".seq) < (?8, ?9, ?10) AND ",
+            ".seq) < (?8, ?9, ?10) AND (",
+            $position,
+            ".sent_at_ms, ",
+            $position,
+            ".ordinal, ",
+            $position,
+            ".seq) > (?12, ?13, ?14) AND ",
             $position,
             ".seq <= ?4 AND t.visibility = 'room' AND (?5 IS NULL OR t.scope = ?5)
              AND NOT EXISTS (SELECT 1 FROM run_triggers g CROSS JOIN runs x ON x.id = g.run_id
@@ -92,32 +100,25 @@ fn history(connection: &Connection, query: &HistoryQuery) -> Result<History, Sto
     reading.read_replied_to()?;
     reading.read_parent()?;
     reading.read_ambient()?;
-    let names = reading.read_names()?;
-    let Reading {
-        conversation,
-        mut turns,
-        rows_read,
-        ..
-    } = reading;
-    turns.sort_by_key(|read| read.turn.position);
-    Ok(History {
-        conversation,
-        turns,
-        names,
-        has_older,
-        rows_read,
-    })
+    reading.finish(has_older)
 }
 
+/// Before everything.
+pub(super) const FIRST: Position = Position {
+    sent_at_ms: i64::MIN,
+    ordinal: i64::MIN,
+    seq: Seq(i64::MIN),
+};
+
 /// After everything.
-const LAST: Position = Position {
+pub(super) const LAST: Position = Position {
     sent_at_ms: i64::MAX,
     ordinal: i64::MAX,
     seq: Seq(i64::MAX),
 };
 
 /// A history being read.
-struct Reading<'a> {
+pub(super) struct Reading<'a> {
     connection: &'a Connection,
     query: &'a HistoryQuery,
     conversation: Conversation,
@@ -126,27 +127,67 @@ struct Reading<'a> {
     /// The run to answer for and its conversation; later runs there wait for their own turn.
     run_row: i64,
     run_conversation_row: i64,
+    /// What stands for the older kept turns.
+    summary: Option<SummaryView>,
     turns: Vec<HistoryTurn>,
     rows_read: u64,
 }
 
 impl<'a> Reading<'a> {
-    fn start(connection: &'a Connection, query: &'a HistoryQuery) -> Result<Self, StoreError> {
-        let (run_row, run_conversation_row) = match query.run {
-            Some(run) => run_rows(connection, run)?,
-            // No run is later than this.
-            None => (i64::MAX, 0),
+    pub(super) fn start(
+        connection: &'a Connection,
+        query: &'a HistoryQuery,
+    ) -> Result<Self, StoreError> {
+        let run = match query.run {
+            Some(run) => run_facts(connection, run)?,
+            None => RunFacts::NONE,
+        };
+        let conversation_row = conversation_row_id(connection, query.conversation)?;
+        let as_of_seq = query.as_of_seq.unwrap_or(LAST.seq);
+        let summary = match &query.summaries {
+            Some(coverage) => {
+                // A summary made after the run was first claimed would give a retry other bytes.
+                let bound = SummaryBound {
+                    as_of_seq,
+                    made_by_ms: run.first_claimed_at_ms,
+                };
+                let agent = &query.agent;
+                current_summary(connection, conversation_row, agent, coverage, bound)?
+            }
+            None => None,
         };
         Ok(Self {
             connection,
             query,
             conversation: conversation(connection, query.conversation)?,
-            conversation_row: conversation_row_id(connection, query.conversation)?,
-            as_of_seq: query.as_of_seq.unwrap_or(LAST.seq),
-            run_row,
-            run_conversation_row,
+            conversation_row,
+            as_of_seq,
+            run_row: run.row,
+            run_conversation_row: run.conversation_row,
             turns: Vec::new(),
-            rows_read: 1,
+            rows_read: 1 + u64::from(summary.is_some()),
+            summary,
+        })
+    }
+
+    /// Where the summary ends; before everything if there is none.
+    pub(super) fn summary_through(&self) -> Position {
+        self.summary
+            .as_ref()
+            .map_or(FIRST, |summary| summary.through)
+    }
+
+    /// All that was read, in the room's order, with names.
+    pub(super) fn finish(mut self, has_older: bool) -> Result<History, StoreError> {
+        let names = self.read_names()?;
+        self.turns.sort_by_key(|read| read.turn.position);
+        Ok(History {
+            conversation: self.conversation,
+            turns: self.turns,
+            names,
+            summary: self.summary,
+            has_older,
+            rows_read: self.rows_read,
         })
     }
 
@@ -169,8 +210,13 @@ impl<'a> Reading<'a> {
     /// Returns whether there are more kept turns than were asked for.
     fn read_kept(&mut self) -> Result<bool, StoreError> {
         let max_turns = self.query.max_turns;
-        let kept = self.conversation_row;
-        let found = self.positions(self.query.keep, kept, LAST, max_turns.saturating_add(1))?;
+        let between = (self.summary_through(), LAST);
+        let found = self.positions(
+            self.query.keep,
+            self.conversation_row,
+            between,
+            max_turns.saturating_add(1),
+        )?;
         for seq in found.iter().take(max_turns) {
             self.keep_seq(*seq, Role::Kept)?;
         }
@@ -213,7 +259,7 @@ impl<'a> Reading<'a> {
         let parent = conversation_row_id(self.connection, parent)?;
         let before = self.thread_start();
         let limit = self.query.parent_turns;
-        for seq in self.positions(self.query.keep, parent, before, limit)? {
+        for seq in self.positions(self.query.keep, parent, (FIRST, before), limit)? {
             self.keep_seq(seq, Role::Parent)?;
         }
         Ok(())
@@ -238,7 +284,7 @@ impl<'a> Reading<'a> {
         let (room, before) = self.last_trigger()?;
         let limit = wanted.saturating_add(self.turns.len());
         let mut overheard = 0;
-        for seq in self.positions(Keep::All, room, before, limit)? {
+        for seq in self.positions(Keep::All, room, (FIRST, before), limit)? {
             if overheard == wanted {
                 break;
             }
@@ -294,12 +340,12 @@ impl<'a> Reading<'a> {
         Ok(name.flatten())
     }
 
-    /// The newest turns before a position, newest first, within the query's bounds.
+    /// The newest turns between two positions, newest first, within the query's bounds.
     fn positions(
         &mut self,
         keep: Keep,
         conversation_row: i64,
-        before: Position,
+        (after, before): (Position, Position),
         limit: usize,
     ) -> Result<Vec<Seq>, StoreError> {
         let sql = match keep {
@@ -308,10 +354,14 @@ impl<'a> Reading<'a> {
         };
         let mut statement = self.connection.prepare_cached(sql)?;
         let rows = statement.query_map(
-            (
+            params![
                 conversation_row,
                 &self.query.agent,
-                self.query.since_ms.unwrap_or(i64::MIN),
+                // Also where the index starts, so that nothing before it is read.
+                self.query
+                    .since_ms
+                    .unwrap_or(i64::MIN)
+                    .max(after.sent_at_ms),
                 self.as_of_seq,
                 self.query.scope,
                 self.run_row,
@@ -320,7 +370,10 @@ impl<'a> Reading<'a> {
                 before.ordinal,
                 before.seq,
                 limit_of(limit),
-            ),
+                after.sent_at_ms,
+                after.ordinal,
+                after.seq,
+            ],
             |row| row.get(0),
         )?;
         let found = rows.collect::<rusqlite::Result<Vec<_>>>()?;
@@ -332,7 +385,7 @@ impl<'a> Reading<'a> {
         self.turns.iter().any(|read| read.turn.seq() == seq)
     }
 
-    fn keep_seq(&mut self, seq: Seq, role: Role) -> Result<(), StoreError> {
+    pub(super) fn keep_seq(&mut self, seq: Seq, role: Role) -> Result<(), StoreError> {
         if !self.has(seq) {
             let found = self.one(BY_SEQ_SQL, [seq], turn_from_row)?;
             self.keep(found, role);
@@ -362,10 +415,35 @@ impl<'a> Reading<'a> {
     }
 }
 
-fn run_rows(connection: &Connection, run: RunId) -> Result<(i64, i64), StoreError> {
+/// What a run says about what may be read for it.
+struct RunFacts {
+    row: i64,
+    conversation_row: i64,
+    first_claimed_at_ms: i64,
+}
+
+impl RunFacts {
+    /// No run is later than this.
+    const NONE: Self = Self {
+        row: i64::MAX,
+        conversation_row: 0,
+        first_claimed_at_ms: i64::MAX,
+    };
+}
+
+fn run_facts(connection: &Connection, run: RunId) -> Result<RunFacts, StoreError> {
     connection
-        .prepare_cached("SELECT id, conversation_id FROM runs WHERE uuid = ?1")?
-        .query_row([run], |row| Ok((row.get(0)?, row.get(1)?)))
+        .prepare_cached(
+            "SELECT id, conversation_id, first_claimed_at_ms FROM runs WHERE uuid = ?1",
+        )?
+        .query_row([run], |row| {
+            let first_claimed_at_ms: Option<i64> = row.get(2)?;
+            Ok(RunFacts {
+                row: row.get(0)?,
+                conversation_row: row.get(1)?,
+                first_claimed_at_ms: first_claimed_at_ms.unwrap_or(i64::MAX),
+            })
+        })
         .map_err(|error| super::rows::missing(error, || format!("run {run}")))
 }
 
@@ -393,6 +471,7 @@ mod tests {
             scope: None,
             parent_turns: 10,
             ambient_turns: 0,
+            summaries: None,
         }
     }
 

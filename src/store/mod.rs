@@ -14,6 +14,7 @@ mod deletes;
 mod edits;
 mod error;
 mod facts;
+mod fold;
 mod history;
 mod learn;
 mod lock;

@@ -9,9 +9,10 @@ use vocative_channels::envelope::{Attachment, ChatKind};
 use super::StoreError;
 use crate::domain::ids::{
     AccountId, AgentName, ChatId, ConversationId, LeaseToken, OutboxId, OwnerId, ParticipantId,
-    RunId, Seq, TurnId,
+    RunId, Seq, SummaryId, TurnId,
 };
 use crate::domain::place::Scope;
+use crate::domain::summary::SummaryState;
 use crate::domain::turn::{
     Participant, ParticipantKind, Position, TokenCount, Turn, TurnKind, Visibility,
 };
@@ -50,7 +51,7 @@ macro_rules! row_id_column {
     )*};
 }
 
-row_id_column!(AccountId, ChatId, ParticipantId, Seq);
+row_id_column!(AccountId, ChatId, ParticipantId, Seq, SummaryId);
 
 macro_rules! name_column {
     ($($name:ident),*) => {$(
@@ -69,7 +70,7 @@ macro_rules! name_column {
     )*};
 }
 
-name_column!(Scope, ParticipantKind, TurnKind, Visibility);
+name_column!(Scope, ParticipantKind, TurnKind, Visibility, SummaryState);
 
 fn unknown_name(kind: &str, name: &str) -> FromSqlError {
     FromSqlError::Other(format!("{name:?} is no {kind} that this build knows").into())

@@ -9,6 +9,7 @@ use super::contract::{AccountStatus, StoreStatus};
 use super::outbox::DROPPED;
 use super::reply::platform;
 use super::rows::{count_from, day_start_ms};
+use super::summaries::count_summaries;
 use super::{Store, StoreError};
 
 /// How long a run that was given up counts as recent, in milliseconds.
@@ -28,6 +29,7 @@ impl Store {
 fn status(connection: &Connection, now_ms: i64) -> Result<StoreStatus, StoreError> {
     let mut status = StoreStatus {
         accounts: accounts(connection, now_ms)?,
+        summaries: count_summaries(connection)?,
         ..StoreStatus::default()
     };
     read_rooms(connection, &mut status)?;

@@ -1,46 +1,264 @@
-//! What becomes of summaries when a turn they stand for changes. They are made elsewhere.
+//! Stored summaries: which one may be used, what becomes of them when a turn they stand for
+//! changes, and what people see of them. They are made in `fold`.
+//!
+//! A summary stands for every kept turn up to its end, so whatever happens at a position touches
+//! all that end there or later. What is left current is the last checkpoint before the change.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::StoreError;
+use super::rows::{conversation_row_id, count_from};
 use super::turns::TurnRow;
+use super::{Store, StoreError};
+use crate::domain::history::Keep;
+use crate::domain::ids::{AgentName, ConversationId, Seq};
+use crate::domain::summary::{Coverage, Summary, SummaryCounts, SummaryView};
+use crate::domain::turn::Position;
 
 /// What becomes of a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SummaryFate {
-    /// A turn was edited: it is made again, and may be used until then.
+    /// A turn was edited: it is made again, and not used until then.
     Stale,
     /// A turn was deleted: it is never sent again, and its text goes.
     Void,
 }
 
-/// Marks the summaries that stand for a turn, and those that were made on top of them.
+/// Up to when a summary must have been made, and of what.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SummaryBound {
+    /// It stands for no turn captured after this.
+    pub(super) as_of_seq: Seq,
+    /// It was made at this time or before, in milliseconds since the Unix epoch.
+    pub(super) made_by_ms: i64,
+}
+
+pub(super) const CURRENT_SQL: &str =
+    "SELECT id, text, through_sent_at_ms, through_ordinal, through_seq FROM summaries
+     WHERE conversation_id = ?1 AND agent = ?2 AND fingerprint = ?3 AND state = 'current'
+       AND newest_seq <= ?4 AND created_at_ms <= ?5
+     ORDER BY through_sent_at_ms DESC, through_ordinal DESC, through_seq DESC LIMIT 1";
+
+impl Store {
+    /// The newest summary that may be used: never one with a change in what it stands for.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such conversation.
+    pub async fn current_summary(
+        &self,
+        conversation: ConversationId,
+        agent: AgentName,
+        coverage: Coverage,
+    ) -> Result<Option<SummaryView>, StoreError> {
+        self.read(move |connection| {
+            let row = conversation_row_id(connection, conversation)?;
+            let everything = SummaryBound {
+                as_of_seq: Seq(i64::MAX),
+                made_by_ms: i64::MAX,
+            };
+            current_summary(connection, row, &agent, &coverage, everything)
+        })
+        .await
+    }
+
+    /// All summaries of a conversation, by agent and then as the chain grew.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such conversation.
+    pub async fn summaries(
+        &self,
+        conversation: ConversationId,
+        agent: Option<AgentName>,
+    ) -> Result<Vec<Summary>, StoreError> {
+        self.read(move |connection| {
+            let row = conversation_row_id(connection, conversation)?;
+            let mut statement = connection.prepare_cached(
+                "SELECT id, agent, previous_id, from_sent_at_ms, from_ordinal, from_seq,
+                        through_sent_at_ms, through_ordinal, through_seq, turn_count, text, tokens,
+                        model, state, created_at_ms
+                 FROM summaries
+                 WHERE conversation_id = ?1 AND (?2 IS NULL OR agent = ?2)
+                 ORDER BY agent, through_sent_at_ms, through_ordinal, through_seq, id",
+            )?;
+            let rows = statement.query_map(params![row, agent], summary_from_row)?;
+            Ok(rows.collect::<rusqlite::Result<_>>()?)
+        })
+        .await
+    }
+
+    /// Sets the usable summaries of a conversation aside, so that they are made again from its
+    /// turns. Returns how many.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such conversation.
+    pub async fn set_summaries_aside(
+        &self,
+        conversation: ConversationId,
+        agent: Option<AgentName>,
+    ) -> Result<u64, StoreError> {
+        self.write(move |connection| {
+            let row = conversation_row_id(connection, conversation)?;
+            let changed = connection
+                .prepare_cached(
+                    "UPDATE summaries SET state = 'stale'
+                     WHERE conversation_id = ?1 AND (?2 IS NULL OR agent = ?2)
+                       AND state = 'current'",
+                )?
+                .execute(params![row, agent])?;
+            Ok(changed as u64)
+        })
+        .await
+    }
+}
+
+fn summary_from_row(row: &Row<'_>) -> rusqlite::Result<Summary> {
+    Ok(Summary {
+        id: row.get(0)?,
+        agent: row.get(1)?,
+        previous: row.get(2)?,
+        from: position_at(row, 3)?,
+        through: position_at(row, 6)?,
+        turns: count_from(row.get(9)?),
+        text: row.get(10)?,
+        tokens: count_from(row.get(11)?),
+        model: row.get(12)?,
+        state: row.get(13)?,
+        created_at_ms: row.get(14)?,
+    })
+}
+
+/// The position of three columns in a row.
+pub(super) fn position_at(row: &Row<'_>, first: usize) -> rusqlite::Result<Position> {
+    Ok(Position {
+        sent_at_ms: row.get(first)?,
+        ordinal: row.get(first + 1)?,
+        seq: row.get(first + 2)?,
+    })
+}
+
+/// The newest summary that may be used within a bound.
+pub(super) fn current_summary(
+    connection: &Connection,
+    conversation_row: i64,
+    agent: &AgentName,
+    coverage: &Coverage,
+    bound: SummaryBound,
+) -> Result<Option<SummaryView>, StoreError> {
+    let found = connection
+        .prepare_cached(CURRENT_SQL)?
+        .query_row(
+            params![
+                conversation_row,
+                agent,
+                coverage.fingerprint(),
+                bound.as_of_seq,
+                bound.made_by_ms
+            ],
+            |row| {
+                Ok(SummaryView {
+                    id: row.get(0)?,
+                    text: row.get(1)?,
+                    through: position_at(row, 2)?,
+                })
+            },
+        )
+        .optional()?;
+    Ok(found)
+}
+
+/// Counts summaries by state.
+pub(super) fn count_summaries(connection: &Connection) -> Result<SummaryCounts, StoreError> {
+    let counts = connection
+        .prepare_cached(
+            "SELECT (SELECT count(*) FROM summaries WHERE state = 'current'),
+                    (SELECT count(*) FROM summaries WHERE state = 'stale'),
+                    (SELECT count(*) FROM summaries WHERE state = 'void')",
+        )?
+        .query_row([], |row| {
+            Ok(SummaryCounts {
+                current: count_from(row.get(0)?),
+                stale: count_from(row.get(1)?),
+                void: count_from(row.get(2)?),
+            })
+        })?;
+    Ok(counts)
+}
+
+/// Marks the summaries that stand for a turn that changes.
+///
+/// An edit touches those whose agent the turn concerns. A delete touches all that end at the turn's
+/// time or later: a kept turn may have quoted it, and its capture order may have changed in a merge.
 pub(super) fn invalidate_summaries_txn(
     connection: &Connection,
     turn: &TurnRow,
     fate: SummaryFate,
 ) -> Result<(), StoreError> {
-    let change = match fate {
-        SummaryFate::Stale => "SET state = 'stale' WHERE state = 'current' AND",
-        SummaryFate::Void => "SET state = 'void', text = '', tokens = 0 WHERE",
-    };
+    match fate {
+        SummaryFate::Stale => {
+            connection
+                .prepare_cached(
+                    "UPDATE summaries SET state = 'stale'
+                     WHERE conversation_id = ?1 AND through_sent_at_ms >= ?2 AND state = 'current'
+                       AND (through_sent_at_ms, through_ordinal, through_seq) >= (?2, ?3, ?4)
+                       AND (covers = 'all' OR EXISTS (
+                            SELECT 1 FROM involvements i
+                            WHERE i.conversation_id = ?1 AND i.agent = summaries.agent
+                              AND i.sent_at_ms = ?2 AND i.ordinal = ?3 AND i.seq = ?4))",
+                )?
+                .execute(params![
+                    turn.conversation.row,
+                    turn.sent_at_ms,
+                    turn.ordinal,
+                    turn.seq
+                ])?;
+        }
+        SummaryFate::Void => {
+            connection
+                .prepare_cached(
+                    "UPDATE summaries SET state = 'void', text = '', tokens = 0
+                     WHERE conversation_id = ?1 AND through_sent_at_ms >= ?2
+                       AND (through_sent_at_ms, through_ordinal) >= (?2, ?3)",
+                )?
+                .execute(params![
+                    turn.conversation.row,
+                    turn.sent_at_ms,
+                    turn.ordinal
+                ])?;
+        }
+    }
+    Ok(())
+}
+
+/// Marks the summaries that end after a turn which came to be kept, as one that arrives late does.
+///
+/// `agent`: the one it concerns; `None` for a turn that is new in the room.
+pub(super) fn stale_by_late_turn_txn(
+    connection: &Connection,
+    conversation_row: i64,
+    agent: Option<&AgentName>,
+    at: Position,
+) -> Result<(), StoreError> {
     connection
-        .prepare_cached(&format!(
-            "WITH RECURSIVE affected (id) AS (
-                 SELECT id FROM summaries
-                 WHERE conversation_id = ?1
-                   AND (from_sent_at_ms, from_ordinal, from_seq) <= (?2, ?3, ?4)
-                   AND (through_sent_at_ms, through_ordinal, through_seq) >= (?2, ?3, ?4)
-                 UNION
-                 SELECT s.id FROM summaries s JOIN affected a ON s.previous_id = a.id
-             )
-             UPDATE summaries {change} id IN affected"
-        ))?
+        .prepare_cached(
+            "UPDATE summaries SET state = 'stale'
+             WHERE conversation_id = ?1 AND through_sent_at_ms >= ?2 AND state = 'current'
+               AND (through_sent_at_ms, through_ordinal, through_seq) >= (?2, ?3, ?4)
+               AND CASE WHEN ?5 IS NULL THEN covers = 'all'
+                        ELSE covers = 'involved' AND agent = ?5 END",
+        )?
         .execute(params![
-            turn.conversation.row,
-            turn.sent_at_ms,
-            turn.ordinal,
-            turn.seq
+            conversation_row,
+            at.sent_at_ms,
+            at.ordinal,
+            at.seq,
+            agent
         ])?;
     Ok(())
+}
+
+/// The stored name of what counts as kept.
+pub(super) fn keep_name(keep: Keep) -> &'static str {
+    match keep {
+        Keep::Involved => "involved",
+        Keep::All => "all",
+    }
 }

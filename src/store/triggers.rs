@@ -4,9 +4,11 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::StoreError;
 use super::places::{ConversationRow, Seat, ensure_conversation_txn, set_root_txn};
+use super::summaries::stale_by_late_turn_txn;
 use super::turns::TurnRow;
 use crate::domain::addressing::{RunVerdict, Verdict};
-use crate::domain::ids::{AgentName, ParticipantId, RunId};
+use crate::domain::ids::{AgentName, ParticipantId, RunId, Seq};
+use crate::domain::turn::Position;
 
 /// Why an edit's cancelled runs were cancelled; another edit may bring them back.
 const EDITED: &str = "edited";
@@ -56,7 +58,7 @@ fn involve_txn(
     turn: &TurnRow,
     agent: &AgentName,
 ) -> Result<(), StoreError> {
-    connection
+    let added = connection
         .prepare_cached(
             "INSERT INTO involvements (conversation_id, agent, sent_at_ms, ordinal, seq, how)
              VALUES (?1, ?2, ?3, ?4, ?5, 'addressed') ON CONFLICT DO NOTHING",
@@ -68,6 +70,14 @@ fn involve_txn(
             turn.ordinal,
             turn.seq
         ])?;
+    if added > 0 {
+        let at = Position {
+            sent_at_ms: turn.sent_at_ms,
+            ordinal: turn.ordinal,
+            seq: Seq(turn.seq),
+        };
+        stale_by_late_turn_txn(connection, turn.conversation.row, Some(agent), at)?;
+    }
     Ok(())
 }
 

@@ -6,10 +6,10 @@ use rusqlite::{Connection, params};
 use super::StoreError;
 use super::places::{ConversationRow, conversation_at, note_turn_txn};
 use super::search_text::{index_turn_txn, unindex_turn_txn};
-use super::summaries::{SummaryFate, invalidate_summaries_txn};
-use crate::domain::ids::{ParticipantId, TurnId};
+use super::summaries::{SummaryFate, invalidate_summaries_txn, stale_by_late_turn_txn};
+use crate::domain::ids::{ParticipantId, Seq, TurnId};
 use crate::domain::place::Scope;
-use crate::domain::turn::{TokenCount, TurnKind};
+use crate::domain::turn::{Position, TokenCount, TurnKind};
 
 /// A turn's row as far as capture needs it.
 #[derive(Clone, Debug)]
@@ -110,6 +110,12 @@ pub(super) fn insert_turn_txn(
     let seq = connection.last_insert_rowid();
     index_turn_txn(connection, seq, turn.conversation.row, turn.content)?;
     note_turn_txn(connection, turn.conversation.row, seq, turn.sent_at_ms)?;
+    let at = Position {
+        sent_at_ms: turn.sent_at_ms,
+        ordinal: turn.ordinal,
+        seq: Seq(seq),
+    };
+    stale_by_late_turn_txn(connection, turn.conversation.row, None, at)?;
     Ok(TurnRow {
         seq,
         id,

@@ -210,20 +210,23 @@ CREATE TABLE steps (
     PRIMARY KEY (run_id, n)
 ) STRICT, WITHOUT ROWID;
 
--- A chain of checkpoints; void ones are never sent.
+-- A chain of checkpoints: each stands for every kept turn up to its end. Only current ones are sent.
 CREATE TABLE summaries (
     id           INTEGER PRIMARY KEY,
     conversation_id INTEGER NOT NULL REFERENCES conversations(id),
     agent        TEXT NOT NULL,
-    fingerprint  BLOB NOT NULL,              -- of the options it was made with
-    from_sent_at_ms INTEGER NOT NULL,
+    fingerprint  TEXT NOT NULL,              -- of the options that say what it stands for
+    covers       TEXT NOT NULL,              -- involved (turns that concern the agent), all
+    from_sent_at_ms INTEGER NOT NULL,        -- the first turn that the previous one does not cover
     from_ordinal INTEGER NOT NULL,
     from_seq     INTEGER NOT NULL,
     through_sent_at_ms INTEGER NOT NULL,
     through_ordinal INTEGER NOT NULL,
     through_seq  INTEGER NOT NULL,
+    newest_seq   INTEGER NOT NULL,           -- capture order of the newest turn it stands for
+    turn_count   INTEGER NOT NULL,           -- folded into it, without those of the previous one
     previous_id  INTEGER REFERENCES summaries(id),
-    source_hash  BLOB NOT NULL,              -- of the covered turns' revisions
+    source_hash  BLOB NOT NULL,              -- SHA-256 of the folded turns' ids and revisions
     text         TEXT NOT NULL,
     tokens       INTEGER NOT NULL,
     counter      TEXT NOT NULL,
@@ -231,7 +234,12 @@ CREATE TABLE summaries (
     state        TEXT NOT NULL,              -- current, stale, void
     created_at_ms INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX summaries_by_place ON summaries (conversation_id, agent, through_sent_at_ms);
+CREATE INDEX summaries_current
+    ON summaries (conversation_id, agent, fingerprint, through_sent_at_ms, through_ordinal, through_seq)
+    WHERE state = 'current';
+CREATE INDEX summaries_by_place ON summaries (conversation_id, through_sent_at_ms);
+CREATE INDEX summaries_by_state ON summaries (state);
+CREATE INDEX summaries_by_previous ON summaries (previous_id) WHERE previous_id IS NOT NULL;
 
 CREATE TABLE outbox (
     id           INTEGER PRIMARY KEY AUTOINCREMENT, -- the order of posts, also after old ones went

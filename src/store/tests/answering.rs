@@ -36,6 +36,7 @@ async fn history(fixture: &Fixture, run: &ClaimedRun) -> History {
         scope: None,
         parent_turns: 10,
         ambient_turns: 0,
+        summaries: None,
     };
     fixture.store.history(query).await.unwrap()
 }

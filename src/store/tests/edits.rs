@@ -129,13 +129,13 @@ async fn an_edit_makes_the_summaries_that_stand_for_it_stale() {
     assert_eq!(states, ["current", "stale", "stale"]);
 }
 
-/// One for turn 1, one for turn 2 on top of nothing, one for turn 3 on top of the second.
+/// One for turn 1, one for turn 2 on top of it, one for turn 3 on top of the second.
 pub(super) const SUMMARIES: &str = "
-    INSERT INTO summaries (conversation_id, agent, fingerprint, from_sent_at_ms, from_ordinal,
-        from_seq, through_sent_at_ms, through_ordinal, through_seq, previous_id, source_hash,
-        text, tokens, counter, model, state, created_at_ms)
-    SELECT conversation_id, 'helper', x'', sent_at_ms, ordinal, seq, sent_at_ms, ordinal, seq,
-           CASE seq WHEN 3 THEN 2 END, x'', 'in short', 2, 'c', 'm', 'current', 0
+    INSERT INTO summaries (conversation_id, agent, fingerprint, covers, from_sent_at_ms,
+        from_ordinal, from_seq, through_sent_at_ms, through_ordinal, through_seq, newest_seq,
+        turn_count, previous_id, source_hash, text, tokens, counter, model, state, created_at_ms)
+    SELECT conversation_id, 'helper', 'f', 'all', sent_at_ms, ordinal, seq, sent_at_ms, ordinal,
+           seq, seq, 1, nullif(seq - 1, 0), x'', 'in short', 2, 'c', 'm', 'current', 0
     FROM turns WHERE seq <= 3 ORDER BY seq;";
 
 #[tokio::test]

@@ -13,6 +13,7 @@ mod merging;
 mod notices;
 mod opening;
 mod posts;
+mod summaries;
 mod writing;
 
 use rusqlite::Connection;

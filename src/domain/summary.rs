@@ -1,0 +1,196 @@
+//! Summaries: derived text that stands for the older kept turns of an agent in a conversation.
+//!
+//! They form a chain of checkpoints. Each is made from the one before it and the turns since, and
+//! stands for every kept turn up to its end. Originals stay: without any summary a prompt costs
+//! more or holds less, and nothing else changes.
+
+use crate::domain::history::{History, Keep};
+use crate::domain::ids::{AgentName, ConversationId, SummaryId, TurnId};
+use crate::domain::options::{AssemblerOptions, Profile};
+use crate::domain::place::Scope;
+use crate::domain::turn::Position;
+
+/// The version of what a summary stands for; another one makes every stored summary unfit.
+const COVERAGE_VERSION: u32 = 1;
+
+/// Which turns an agent's summaries stand for. Those made under another coverage are not used.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Coverage {
+    /// Which turns count as kept.
+    pub keep: Keep,
+    /// Only turns of this scope.
+    pub scope: Option<Scope>,
+}
+
+impl Coverage {
+    /// What summaries under these options stand for; `None` where none are made or used.
+    ///
+    /// The toolpack profile summarises while assembling. A time window forgets on purpose: a
+    /// summary would bring back what it leaves out.
+    #[must_use]
+    pub fn of(options: &AssemblerOptions) -> Option<Self> {
+        let is_used = options.profile == Profile::Vocative && options.time_window_minutes.is_none();
+        is_used.then(|| Self {
+            keep: if options.addressed_only {
+                Keep::Involved
+            } else {
+                Keep::All
+            },
+            scope: options.scope,
+        })
+    }
+
+    /// The options fingerprint that is stored with a summary.
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        let keep = match self.keep {
+            Keep::Involved => "involved",
+            Keep::All => "all",
+        };
+        let scope = self.scope.map_or("any", Scope::name);
+        format!("v{COVERAGE_VERSION};keep={keep};scope={scope}")
+    }
+}
+
+/// Whether a summary may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SummaryState {
+    /// It says what its turns say.
+    Current,
+    /// A turn it stands for was edited or came late: it waits to be made again.
+    Stale,
+    /// A turn it stands for was deleted: its text is gone, and it is never sent.
+    Void,
+}
+
+impl SummaryState {
+    /// The stored and shown name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Current => "current",
+            Self::Stale => "stale",
+            Self::Void => "void",
+        }
+    }
+
+    /// The state of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Current, Self::Stale, Self::Void]
+            .into_iter()
+            .find(|state| state.name() == name)
+    }
+}
+
+/// A summary as a prompt uses it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SummaryView {
+    /// Which.
+    pub id: SummaryId,
+    /// What it says.
+    pub text: String,
+    /// It stands for every kept turn up to here.
+    pub through: Position,
+}
+
+/// A stored summary, for people.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// Which.
+    pub id: SummaryId,
+    /// Whose.
+    pub agent: AgentName,
+    /// The one it was made from.
+    pub previous: Option<SummaryId>,
+    /// The first turn folded into it that the one before it does not stand for.
+    pub from: Position,
+    /// It stands for every kept turn up to here.
+    pub through: Position,
+    /// How many turns were folded into it, without those of the one before it.
+    pub turns: u64,
+    /// What it says; empty once void.
+    pub text: String,
+    /// What that costs.
+    pub tokens: u64,
+    /// Who made it.
+    pub model: String,
+    /// Whether it may be used.
+    pub state: SummaryState,
+    /// When, in milliseconds since the Unix epoch.
+    pub created_at_ms: i64,
+}
+
+/// Where to look for turns that can be folded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoldQuery {
+    /// The conversation.
+    pub conversation: ConversationId,
+    /// The agent.
+    pub agent: AgentName,
+    /// What its summaries stand for.
+    pub coverage: Coverage,
+    /// Nothing is folded until more kept turns than this are in no summary.
+    pub threshold: usize,
+    /// The newest so many turns of people, and what came after, are never folded.
+    pub preserve_recent: usize,
+    /// At most so many turns are read, oldest first.
+    pub max_turns: usize,
+}
+
+/// What can be folded next: a snapshot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoldSource {
+    /// The oldest kept turns that no usable summary stands for, the summary before them, and names.
+    pub history: History,
+    /// Turns from here on stay as they are: the newest of people, or one that still waits for its
+    /// answer.
+    pub fold_before: Position,
+}
+
+/// A summary to store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewSummary {
+    /// The conversation.
+    pub conversation: ConversationId,
+    /// The agent.
+    pub agent: AgentName,
+    /// What it stands for.
+    pub coverage: Coverage,
+    /// The summary it was made from.
+    pub previous: Option<SummaryId>,
+    /// The turns folded into it, by position, with the revision that was read. Never empty.
+    pub sources: Vec<(TurnId, u32)>,
+    /// Where the last of them stands.
+    pub through: Position,
+    /// What it says.
+    pub text: String,
+    /// What that costs.
+    pub tokens: u32,
+    /// Who counted.
+    pub counter: String,
+    /// Who made it.
+    pub model: String,
+    /// The time, in milliseconds since the Unix epoch.
+    pub now_ms: i64,
+}
+
+/// What became of a summary to store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SummaryOutcome {
+    /// It is stored.
+    Written(SummaryId),
+    /// What it was made from has changed since: nothing was written.
+    Outdated,
+}
+
+/// How many summaries there are, by state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SummaryCounts {
+    /// Usable.
+    pub current: u64,
+    /// To be made again.
+    pub stale: u64,
+    /// Void by a delete.
+    pub void: u64,
+}

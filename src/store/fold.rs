@@ -1,0 +1,436 @@
+//! Folding turns into a summary: what can be folded, and storing what came of it.
+//!
+//! Nothing is claimed. A summary is made from a snapshot, and stored only if the turns it was made
+//! from, and the summary before them, are still what they were; so two that make the same one, or a
+//! change meanwhile, cost one call and harm nothing.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use sha2::{Digest as _, Sha256};
+
+use super::history::{FIRST, LAST, Reading};
+use super::rows::conversation_row_id;
+use super::runs::limit_of;
+use super::summaries::{SummaryBound, current_summary, keep_name, position_at};
+use super::{Store, StoreError};
+use crate::domain::history::{History, HistoryQuery, Keep, Role};
+use crate::domain::ids::{AgentName, ConversationId, Seq, SummaryId, TurnId};
+use crate::domain::summary::{Coverage, FoldQuery, FoldSource, NewSummary, SummaryOutcome};
+use crate::domain::turn::Position;
+
+/// Kept turns after one position and up to another, by position.
+macro_rules! covered {
+    ($select:literal, $from:literal, $position:literal, $tail:literal) => {
+        concat!(
+            "SELECT ",
+            $select,
+            " FROM ",
+            $from,
+            " AND (",
+            $position,
+            ".sent_at_ms, ",
+            $position,
+            ".ordinal, ",
+            $position,
+            ".seq) > (?3, ?4, ?5) AND (",
+            $position,
+            ".sent_at_ms, ",
+            $position,
+            ".ordinal, ",
+            $position,
+            ".seq) <= (?6, ?7, ?8)
+             AND t.visibility = 'room' AND (?9 IS NULL OR t.scope = ?9) ",
+            $tail
+        )
+    };
+}
+
+const INVOLVED_SQL: &str = covered!(
+    "t.seq, t.uuid, t.revision",
+    "involvements i CROSS JOIN turns t ON t.seq = i.seq WHERE i.conversation_id = ?1 AND i.agent = ?2",
+    "i",
+    "ORDER BY i.sent_at_ms, i.ordinal, i.seq LIMIT ?10"
+);
+const ALL_SQL: &str = covered!(
+    "t.seq, t.uuid, t.revision",
+    "turns t WHERE t.conversation_id = ?1",
+    "t",
+    "ORDER BY t.sent_at_ms, t.ordinal, t.seq LIMIT ?10"
+);
+const INVOLVED_PEOPLE_SQL: &str = covered!(
+    "t.sent_at_ms, t.ordinal, t.seq",
+    "involvements i CROSS JOIN turns t ON t.seq = i.seq CROSS JOIN participants p
+     ON p.id = t.participant_id AND p.kind = 'user' WHERE i.conversation_id = ?1 AND i.agent = ?2",
+    "i",
+    "ORDER BY i.sent_at_ms DESC, i.ordinal DESC, i.seq DESC LIMIT 1 OFFSET ?10"
+);
+const ALL_PEOPLE_SQL: &str = covered!(
+    "t.sent_at_ms, t.ordinal, t.seq",
+    "turns t CROSS JOIN participants p ON p.id = t.participant_id AND p.kind = 'user'
+     WHERE t.conversation_id = ?1",
+    "t",
+    "ORDER BY t.sent_at_ms DESC, t.ordinal DESC, t.seq DESC LIMIT 1 OFFSET ?10"
+);
+/// A handful: one run of a conversation works, few wait.
+const WAITING_SQL: &str = "SELECT t.sent_at_ms, t.ordinal, t.seq FROM runs x
+     CROSS JOIN run_triggers g ON g.run_id = x.id CROSS JOIN turns t ON t.seq = g.turn_seq
+     WHERE x.conversation_id = ?1 AND x.state IN ('queued', 'leased', 'waiting')
+     ORDER BY t.sent_at_ms, t.ordinal, t.seq LIMIT 1";
+
+/// Kept turns of an agent in a conversation.
+struct Kept<'a> {
+    connection: &'a Connection,
+    conversation_row: i64,
+    agent: &'a AgentName,
+    coverage: &'a Coverage,
+}
+
+/// A kept turn, as far as a summary's sources need it.
+struct KeptTurn {
+    seq: Seq,
+    source: (TurnId, u32),
+}
+
+impl Kept<'_> {
+    /// The oldest after a position, up to and with another.
+    fn between(
+        &self,
+        after: Position,
+        through: Position,
+        limit: usize,
+    ) -> Result<Vec<KeptTurn>, StoreError> {
+        let sql = match self.coverage.keep {
+            Keep::Involved => INVOLVED_SQL,
+            Keep::All => ALL_SQL,
+        };
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let rows = statement.query_map(
+            params![
+                self.conversation_row,
+                self.agent,
+                after.sent_at_ms,
+                after.ordinal,
+                after.seq,
+                through.sent_at_ms,
+                through.ordinal,
+                through.seq,
+                self.coverage.scope,
+                limit_of(limit)
+            ],
+            |row| {
+                Ok(KeptTurn {
+                    seq: row.get(0)?,
+                    source: (row.get(1)?, row.get(2)?),
+                })
+            },
+        )?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Where the newest so many turns of people begin; `None` while there are fewer.
+    fn newest_of_people(
+        &self,
+        after: Position,
+        count: usize,
+    ) -> Result<Option<Position>, StoreError> {
+        let sql = match self.coverage.keep {
+            Keep::Involved => INVOLVED_PEOPLE_SQL,
+            Keep::All => ALL_PEOPLE_SQL,
+        };
+        let found = self
+            .connection
+            .prepare_cached(sql)?
+            .query_row(
+                params![
+                    self.conversation_row,
+                    self.agent,
+                    after.sent_at_ms,
+                    after.ordinal,
+                    after.seq,
+                    LAST.sent_at_ms,
+                    LAST.ordinal,
+                    LAST.seq,
+                    self.coverage.scope,
+                    limit_of(count.saturating_sub(1))
+                ],
+                |row| position_at(row, 0),
+            )
+            .optional()?;
+        Ok(found)
+    }
+
+    /// The oldest turn that still waits for its answer.
+    fn oldest_waiting(&self) -> Result<Position, StoreError> {
+        let found = self
+            .connection
+            .prepare_cached(WAITING_SQL)?
+            .query_row([self.conversation_row], |row| position_at(row, 0))
+            .optional()?;
+        Ok(found.unwrap_or(LAST))
+    }
+}
+
+impl Store {
+    /// Reads what can be folded into the next summary; `None` if nothing has to be.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such conversation.
+    pub async fn fold_source(&self, query: FoldQuery) -> Result<Option<FoldSource>, StoreError> {
+        self.read(move |connection| fold_source(connection, &query))
+            .await
+    }
+
+    /// The conversations, of the newest so many by activity, in which an agent has more kept turns
+    /// in no summary than its threshold; with that agent.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn conversations_to_fold(
+        &self,
+        agents: Vec<(AgentName, Coverage, usize)>,
+        newest: usize,
+    ) -> Result<Vec<(ConversationId, AgentName)>, StoreError> {
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT id, uuid FROM conversations ORDER BY last_activity_ms DESC LIMIT ?1",
+            )?;
+            let rows = statement
+                .query_map([limit_of(newest)], |row| Ok((row.get(0)?, row.get(1)?)))?
+                .collect::<rusqlite::Result<Vec<(i64, ConversationId)>>>()?;
+            let mut due = Vec::new();
+            for (row, id) in rows {
+                for (agent, coverage, threshold) in &agents {
+                    if is_over(connection, row, agent, coverage, *threshold)? {
+                        due.push((id, agent.clone()));
+                    }
+                }
+            }
+            Ok(due)
+        })
+        .await
+    }
+
+    /// Stores a summary, and removes the unusable ones that it replaces.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such conversation.
+    pub async fn add_summary(&self, summary: NewSummary) -> Result<SummaryOutcome, StoreError> {
+        self.write_and_scrub(move |connection| add_summary_txn(connection, &summary))
+            .await
+    }
+}
+
+const NOW: SummaryBound = SummaryBound {
+    as_of_seq: LAST.seq,
+    made_by_ms: i64::MAX,
+};
+
+fn is_over(
+    connection: &Connection,
+    conversation_row: i64,
+    agent: &AgentName,
+    coverage: &Coverage,
+    threshold: usize,
+) -> Result<bool, StoreError> {
+    let kept = Kept {
+        connection,
+        conversation_row,
+        agent,
+        coverage,
+    };
+    let summary = current_summary(connection, conversation_row, agent, coverage, NOW)?;
+    let after = summary.map_or(FIRST, |summary| summary.through);
+    let found = kept.between(after, LAST, threshold.saturating_add(1))?;
+    Ok(found.len() > threshold)
+}
+
+fn fold_source(
+    connection: &Connection,
+    query: &FoldQuery,
+) -> Result<Option<FoldSource>, StoreError> {
+    let kept = Kept {
+        connection,
+        conversation_row: conversation_row_id(connection, query.conversation)?,
+        agent: &query.agent,
+        coverage: &query.coverage,
+    };
+    if !is_over(
+        connection,
+        kept.conversation_row,
+        &query.agent,
+        &query.coverage,
+        query.threshold,
+    )? {
+        return Ok(None);
+    }
+    let reading_query = reading_query(query);
+    let mut reading = Reading::start(connection, &reading_query)?;
+    let after = reading.summary_through();
+    let preserved = match query.preserve_recent {
+        0 => Some(LAST),
+        count => kept.newest_of_people(after, count)?,
+    };
+    let Some(preserved) = preserved else {
+        return Ok(None);
+    };
+    let found = kept.between(after, LAST, query.max_turns.saturating_add(1))?;
+    for turn in found.iter().take(query.max_turns) {
+        reading.keep_seq(turn.seq, Role::Kept)?;
+    }
+    let history: History = reading.finish(found.len() > query.max_turns)?;
+    Ok(Some(FoldSource {
+        history,
+        fold_before: preserved.min(kept.oldest_waiting()?),
+    }))
+}
+
+fn reading_query(query: &FoldQuery) -> HistoryQuery {
+    HistoryQuery {
+        conversation: query.conversation,
+        agent: query.agent.clone(),
+        as_of_seq: None,
+        run: None,
+        triggers: Vec::new(),
+        keep: query.coverage.keep,
+        max_turns: query.max_turns,
+        since_ms: None,
+        scope: query.coverage.scope,
+        parent_turns: 0,
+        ambient_turns: 0,
+        summaries: Some(query.coverage.clone()),
+    }
+}
+
+fn add_summary_txn(
+    connection: &Connection,
+    summary: &NewSummary,
+) -> Result<SummaryOutcome, StoreError> {
+    let row = conversation_row_id(connection, summary.conversation)?;
+    let previous = current_summary(connection, row, &summary.agent, &summary.coverage, NOW)?;
+    if previous.as_ref().map(|found| found.id) != summary.previous {
+        return Ok(SummaryOutcome::Outdated);
+    }
+    let after = previous.map_or(FIRST, |found| found.through);
+    let kept = Kept {
+        connection,
+        conversation_row: row,
+        agent: &summary.agent,
+        coverage: &summary.coverage,
+    };
+    let limit = summary.sources.len().saturating_add(1);
+    let found = kept.between(after, summary.through, limit)?;
+    let is_unchanged = !found.is_empty()
+        && found
+            .iter()
+            .map(|turn| turn.source)
+            .eq(summary.sources.iter().copied());
+    if !is_unchanged {
+        return Ok(SummaryOutcome::Outdated);
+    }
+    remove_replaced_txn(connection, row, summary, after)?;
+    let id = insert_txn(connection, row, summary, &found)?;
+    Ok(SummaryOutcome::Written(id))
+}
+
+/// Summaries that can't be used and end after the last that can were made on top of each other.
+fn remove_replaced_txn(
+    connection: &Connection,
+    conversation_row: i64,
+    summary: &NewSummary,
+    after: Position,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "DELETE FROM summaries
+             WHERE conversation_id = ?1 AND agent = ?2 AND fingerprint = ?3
+               AND state <> 'current' AND through_sent_at_ms >= ?4
+               AND (through_sent_at_ms, through_ordinal, through_seq) > (?4, ?5, ?6)",
+        )?
+        .execute(params![
+            conversation_row,
+            summary.agent,
+            summary.coverage.fingerprint(),
+            after.sent_at_ms,
+            after.ordinal,
+            after.seq
+        ])?;
+    Ok(())
+}
+
+fn insert_txn(
+    connection: &Connection,
+    conversation_row: i64,
+    summary: &NewSummary,
+    sources: &[KeptTurn],
+) -> Result<SummaryId, StoreError> {
+    let newest_seq = sources.iter().map(|turn| turn.seq).max();
+    connection
+        .prepare_cached(
+            "INSERT INTO summaries (conversation_id, agent, fingerprint, covers,
+                    from_sent_at_ms, from_ordinal, from_seq,
+                    through_sent_at_ms, through_ordinal, through_seq,
+                    newest_seq, turn_count, previous_id, source_hash, text, tokens, counter, model,
+                    state, created_at_ms)
+             SELECT ?1, ?2, ?3, ?4, t.sent_at_ms, t.ordinal, t.seq, ?5, ?6, ?7,
+                    max(?8, coalesce((SELECT newest_seq FROM summaries WHERE id = ?10), 0)),
+                    ?9, ?10, ?11, ?12, ?13, ?14, ?15, 'current', ?16
+             FROM turns t WHERE t.seq = ?17",
+        )?
+        .execute(params![
+            conversation_row,
+            summary.agent,
+            summary.coverage.fingerprint(),
+            keep_name(summary.coverage.keep),
+            summary.through.sent_at_ms,
+            summary.through.ordinal,
+            summary.through.seq,
+            newest_seq,
+            limit_of(sources.len()),
+            summary.previous,
+            source_hash(&summary.sources),
+            summary.text,
+            summary.tokens,
+            summary.counter,
+            summary.model,
+            summary.now_ms,
+            sources.first().map(|turn| turn.seq),
+        ])?;
+    Ok(SummaryId(connection.last_insert_rowid()))
+}
+
+fn source_hash(sources: &[(TurnId, u32)]) -> Vec<u8> {
+    let mut hash = Sha256::new();
+    for (turn, revision) in sources {
+        hash.update(turn.0.as_bytes());
+        hash.update(revision.to_be_bytes());
+    }
+    hash.finalize().to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::summaries::CURRENT_SQL;
+    use super::*;
+    use crate::store::scene::Scene;
+
+    #[tokio::test]
+    async fn every_read_goes_through_an_index_in_its_order() {
+        let scene = Scene::open().await;
+        let in_order = [
+            (INVOLVED_SQL, "SEARCH i USING PRIMARY KEY"),
+            (ALL_SQL, "turns_by_position"),
+            (INVOLVED_PEOPLE_SQL, "SEARCH i USING PRIMARY KEY"),
+            (ALL_PEOPLE_SQL, "turns_by_position"),
+            (CURRENT_SQL, "summaries_current"),
+        ];
+        for (sql, index) in in_order {
+            let plan = scene.plan(sql).await;
+            assert!(plan.iter().any(|step| step.contains(index)), "{plan:#?}");
+            for step in &plan {
+                assert!(!step.contains("SCAN"), "{plan:#?}");
+                assert!(!step.contains("TEMP B-TREE"), "{plan:#?}");
+            }
+        }
+        let plan = scene.plan(WAITING_SQL).await;
+        assert!(plan[0].contains("runs_open"), "{plan:#?}");
+    }
+}
