@@ -4,13 +4,14 @@
 //! network; only `transcript` touches the store, because it runs a recorded transcript through it.
 //!
 //! Reading order: this page, `query` (what to read), `vocative` (our rules), `project` (how a turn
-//! reads), `cut`, `counter`; then `toolpack` (another system's rules, exactly),
+//! reads), `cut`, `counter`, `record` (turns for a summary); then `toolpack` (another system's rules, exactly),
 //! `transcript` and `view` (the JSON at the rim).
 
 mod counter;
 mod cut;
 mod project;
 mod query;
+mod record;
 mod toolpack;
 pub mod transcript;
 pub mod view;
@@ -20,6 +21,7 @@ pub use counter::{ClassEstimate, TokenCounter, Utf16Div4};
 pub use cut::CUT_MIN_TOKENS;
 pub use project::{NAME_MAX_CHARS, clean_name};
 pub use query::{ContextTooSmall, RunView, fit_context, history_query};
+pub use record::record;
 
 use crate::domain::history::History;
 use crate::domain::ids::{AgentName, TurnId};
@@ -156,6 +158,8 @@ impl OmissionReason {
 }
 
 /// Assembles a prompt. Pure.
+///
+/// A summary in the history comes first, before all turns.
 ///
 /// *Invariant:* the triggers are in it exactly once, last (unless they were deleted); no turn is in it twice; its tokens are
 /// within `token_budget` unless the triggers alone pass it; every loaded turn is either in it or in

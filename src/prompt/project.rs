@@ -2,8 +2,8 @@
 //!
 //! A label at the start of a message says who speaks, so nobody may be able to write one:
 //!
-//! * names lose line breaks, control and invisible characters, colons, and the words `(agent)` and
-//!   `(overheard)` lose their brackets; they are cut at [`NAME_MAX_CHARS`];
+//! * names lose line breaks, control and invisible characters, colons, and the words `(agent)`,
+//!   `(overheard)`, `(system)` and `(you)` lose their brackets; they are cut at [`NAME_MAX_CHARS`];
 //! * where two speakers of a snapshot would read the same, each label carries the platform id;
 //! * every line after the first of what people and other agents say is indented by two spaces, so
 //!   no line of theirs starts where a label would.
@@ -70,6 +70,28 @@ impl<'a> Projector<'a> {
         let said = indented(&(quoted + &content));
         let label = self.label(&turn.participant);
         (PromptRole::User, format!("{overheard}{label}: {said}"))
+    }
+
+    /// A turn as whoever summarises it reads it; `None` if it says nothing.
+    pub(super) fn spoken(&self, turn: &Turn) -> Option<String> {
+        let content = self.with_names(&turn.content);
+        if content.trim().is_empty() {
+            return None;
+        }
+        let label = if self.is_own(turn) {
+            format!("{} (you)", clean_name(&self.agent.display_name))
+        } else if is_platform(&turn.participant) {
+            "(system)".to_owned()
+        } else {
+            self.label(&turn.participant)
+        };
+        let passage = turn.quote.as_deref().unwrap_or_default();
+        let quoted = if passage.is_empty() {
+            String::new()
+        } else {
+            quoted(&self.with_names(passage))
+        };
+        Some(format!("{label}: {}", indented(&(quoted + &content))))
     }
 
     /// Who speaks, as a label reads.
@@ -174,7 +196,7 @@ fn label_name(participant: &Participant) -> String {
 fn without_label_marks(name: &str) -> String {
     let mut name: String = clean_name(name).chars().map(plain_mark).collect();
     name = clean_name(&name);
-    for word in ["agent", "overheard"] {
+    for word in ["agent", "overheard", "system", "you"] {
         let bracketed = format!("({word})");
         while let Some(at) = name.to_ascii_lowercase().find(&bracketed) {
             let bare = name[at + 1..at + bracketed.len() - 1].to_owned();

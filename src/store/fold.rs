@@ -71,7 +71,7 @@ const ALL_PEOPLE_SQL: &str = covered!(
     "ORDER BY t.sent_at_ms DESC, t.ordinal DESC, t.seq DESC LIMIT 1 OFFSET ?10"
 );
 /// A handful: one run of a conversation works, few wait.
-const WAITING_SQL: &str = "SELECT t.sent_at_ms, t.ordinal, t.seq FROM runs x
+const WAITING_SQL: &str = "SELECT t.sent_at_ms, t.ordinal, t.seq FROM runs x INDEXED BY runs_open
      CROSS JOIN run_triggers g ON g.run_id = x.id CROSS JOIN turns t ON t.seq = g.turn_seq
      WHERE x.conversation_id = ?1 AND x.state IN ('queued', 'leased', 'waiting')
      ORDER BY t.sent_at_ms, t.ordinal, t.seq LIMIT 1";
