@@ -16,3 +16,4 @@ pub mod http;
 pub mod llm;
 pub mod prompt;
 pub mod store;
+pub mod summary;

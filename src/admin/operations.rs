@@ -9,6 +9,7 @@ use crate::admin::health::Health;
 use crate::admin::status::status_view;
 use crate::admin::view::{
     ConversationDetailView, ConversationView, OmittedView, PostView, PromptMessageView, PromptView,
+    RebuildView, SummariesView, SummaryView,
 };
 use crate::agent::prompting::{PromptRequest, build_prompt};
 use crate::agent::registry::{AgentSpec, Registry};
@@ -21,6 +22,7 @@ use crate::domain::place::Conversation;
 use crate::prompt::RunView;
 use crate::store::contract::ConversationFilter;
 use crate::store::{Store, StoreError};
+use crate::summary::worker::SummaryCounters;
 
 /// What can be asked. On the socket it is one JSON object a line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -51,6 +53,20 @@ pub enum Operation {
         /// Only turns up to this capture order.
         at: Option<i64>,
     },
+    /// The summaries of a conversation.
+    Summaries {
+        /// The conversation's id prefix or name.
+        name: String,
+        /// Only of this agent.
+        agent: Option<String>,
+    },
+    /// Sets the summaries of a conversation aside, so that they are made again.
+    RebuildSummaries {
+        /// The conversation's id prefix or name.
+        name: String,
+        /// Only of this agent.
+        agent: Option<String>,
+    },
     /// Posts that wait for a person or were refused for good.
     Held,
     /// A decision about such a post.
@@ -75,7 +91,10 @@ impl Operation {
     pub fn is_write(&self) -> bool {
         matches!(
             self,
-            Self::Release { .. } | Self::CancelRun { .. } | Self::Reload
+            Self::Release { .. }
+                | Self::CancelRun { .. }
+                | Self::Reload
+                | Self::RebuildSummaries { .. }
         )
     }
 }
@@ -101,6 +120,8 @@ pub struct Running {
     pub health: Health,
     /// What came in.
     pub counters: Arc<CaptureCounters>,
+    /// What became of summaries.
+    pub summaries: Arc<SummaryCounters>,
     /// Since when it runs.
     pub started_at_ms: i64,
     /// Runs to stop now.
@@ -139,6 +160,10 @@ impl Operations {
             Operation::Conversations { channel, limit } => self.conversations(channel, limit).await,
             Operation::Conversation { name, limit } => self.conversation(&name, limit).await,
             Operation::Prompt { name, agent, at } => self.prompt(&name, agent, at).await,
+            Operation::Summaries { name, agent } => self.summaries(&name, agent).await,
+            Operation::RebuildSummaries { name, agent } => {
+                self.rebuild_summaries(&name, agent).await
+            }
             Operation::Held => self.held().await,
             Operation::Release { id, send } => self.release(&id, send).await,
             Operation::CancelRun { id } => self.cancel_run(&id).await,
@@ -154,7 +179,7 @@ impl Operations {
                 status_view(
                     &status,
                     &readings,
-                    Some(&running.counters),
+                    Some((&*running.counters, &*running.summaries)),
                     Some(running.started_at_ms),
                 )
             }
@@ -267,6 +292,34 @@ impl Operations {
         self.registry
             .get(&name)
             .ok_or_else(|| wrong(format!("there is no agent {name}; there are: {}", known())))
+    }
+
+    async fn summaries(&self, name: &str, agent: Option<String>) -> Answer {
+        let conversation = self.store.find_conversation(name).await?;
+        // Also of an agent that is no longer configured.
+        let agent = agent.map(AgentName::trusted);
+        let found = self.store.summaries(conversation.id, agent).await?;
+        let view = SummariesView {
+            conversation: self.conversation_view(&conversation).await?,
+            summaries: found.iter().map(SummaryView::of).collect(),
+        };
+        Ok(json(&view))
+    }
+
+    async fn rebuild_summaries(&self, name: &str, agent: Option<String>) -> Answer {
+        let conversation = self.store.find_conversation(name).await?;
+        let agent = agent.map(AgentName::trusted);
+        let set_aside = self
+            .store
+            .set_summaries_aside(conversation.id, agent)
+            .await?;
+        if let Some(running) = &self.running {
+            running.wake.summaries.notify_one();
+        }
+        Ok(json(&RebuildView {
+            set_aside,
+            has_daemon: self.running.is_some(),
+        }))
     }
 
     async fn held(&self) -> Answer {

@@ -5,9 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use vocative_channels::channel::ConnectionState;
 
 use crate::admin::health::HealthReading;
-use crate::admin::view::{ChannelView, IntakeCounts, PostCounts, RunCounts, StatusView, StoreView};
+use crate::admin::view::{
+    ChannelView, IntakeCounts, PostCounts, RunCounts, StatusView, StoreView, SummaryCountsView,
+};
 use crate::capture::inbound::CaptureCounters;
 use crate::store::contract::{AccountStatus, StoreStatus};
+use crate::summary::worker::SummaryCounters;
 
 /// A run that waits longer than this for its turn needs a look, in milliseconds.
 const WAITING_TOO_LONG_MS: i64 = 600_000;
@@ -17,7 +20,7 @@ const WAITING_TOO_LONG_MS: i64 = 600_000;
 pub fn status_view(
     store: &StoreStatus,
     readings: &[HealthReading],
-    counters: Option<&CaptureCounters>,
+    counters: Option<(&CaptureCounters, &SummaryCounters)>,
     started_at_ms: Option<i64>,
 ) -> StatusView {
     let mut view = StatusView {
@@ -43,7 +46,16 @@ pub fn status_view(
             bytes: store.database_bytes,
             raw_stubs: store.raw_stubs,
         },
-        intake: counters.map(intake_counts).unwrap_or_default(),
+        summaries: SummaryCountsView {
+            current: store.summaries.current,
+            stale: store.summaries.stale,
+            void: store.summaries.void,
+            made: counters.map_or(0, |(_, made)| made.made.load(Ordering::Relaxed)),
+            failed: counters.map_or(0, |(_, made)| made.failed.load(Ordering::Relaxed)),
+        },
+        intake: counters
+            .map(|(intake, _)| intake_counts(intake))
+            .unwrap_or_default(),
         needs_person: Vec::new(),
     };
     view.needs_person = needs_person(&view, store);

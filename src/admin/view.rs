@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::domain::outbox::{OutboxEntry, OutboxState};
 use crate::domain::place::Conversation;
 use crate::domain::run::{Run, RunState};
+use crate::domain::summary::Summary;
 use crate::domain::turn::Turn;
 use crate::store::contract::TurnDetail;
 use vocative_channels::markup::replace_mentions;
@@ -25,6 +26,9 @@ pub struct StatusView {
     pub posts: PostCounts,
     /// The store.
     pub store: StoreView,
+    /// Summaries of older turns.
+    #[serde(default)]
+    pub summaries: SummaryCountsView,
     /// What came in since the start.
     pub intake: IntakeCounts,
     /// What needs a person, in plain words; not empty = exit code 1.
@@ -104,6 +108,86 @@ pub struct StoreView {
     pub bytes: u64,
     /// Events that did not translate and are kept raw.
     pub raw_stubs: u64,
+}
+
+/// Counts of summaries.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct SummaryCountsView {
+    /// In use.
+    pub current: u64,
+    /// To be made again: a turn was edited or came late.
+    pub stale: u64,
+    /// Void: a turn was deleted.
+    pub void: u64,
+    /// Made since the start.
+    pub made: u64,
+    /// Attempts that failed since the start; the summary before each stands.
+    pub failed: u64,
+}
+
+/// The summaries of a conversation.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SummariesView {
+    /// The conversation.
+    pub conversation: ConversationView,
+    /// By agent, then as the chain grew.
+    pub summaries: Vec<SummaryView>,
+}
+
+/// One summary.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SummaryView {
+    /// Its number.
+    pub id: i64,
+    /// The agent.
+    pub agent: String,
+    /// `current`, `stale` or `void`.
+    pub state: String,
+    /// The number of the one it was made from.
+    pub previous: Option<i64>,
+    /// When the first turn folded into it was sent, in milliseconds since the Unix epoch.
+    pub from_ms: i64,
+    /// When the last was.
+    pub through_ms: i64,
+    /// Turns folded into it, without those of the one before.
+    pub turns: u64,
+    /// What it costs.
+    pub tokens: u64,
+    /// Who made it.
+    pub model: String,
+    /// When, in milliseconds since the Unix epoch.
+    pub created_at_ms: i64,
+    /// What it says; empty once void.
+    pub text: String,
+}
+
+impl SummaryView {
+    /// The view of a stored summary.
+    #[must_use]
+    pub fn of(summary: &Summary) -> Self {
+        Self {
+            id: summary.id.0,
+            agent: summary.agent.to_string(),
+            state: summary.state.name().to_owned(),
+            previous: summary.previous.map(|id| id.0),
+            from_ms: summary.from.sent_at_ms,
+            through_ms: summary.through.sent_at_ms,
+            turns: summary.turns,
+            tokens: summary.tokens,
+            model: summary.model.clone(),
+            created_at_ms: summary.created_at_ms,
+            text: summary.text.clone(),
+        }
+    }
+}
+
+/// What became of a wish for other summaries.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct RebuildView {
+    /// Summaries set aside.
+    pub set_aside: u64,
+    /// Whether a daemon is there to make them again.
+    pub has_daemon: bool,
 }
 
 /// What came in since the start.

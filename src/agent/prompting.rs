@@ -85,7 +85,9 @@ pub async fn build_prompt(
     Ok(BuiltPrompt { prompt, history })
 }
 
-fn agent_view(spec: &AgentSpec, identity: Option<&Identity>) -> AgentView {
+/// The agent as prompts see it, under the names its bot has where it answers.
+#[must_use]
+pub fn agent_view(spec: &AgentSpec, identity: Option<&Identity>) -> AgentView {
     let platform_ids = identity.map_or_else(Vec::new, |identity| {
         let username = identity.username.iter().map(|name| format!("@{name}"));
         std::iter::once(identity.user_id.clone())

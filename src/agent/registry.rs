@@ -25,12 +25,25 @@ pub struct AgentSpec {
     pub context_limit: Option<usize>,
     /// Tokens reserved for the answer.
     pub answer_reserve: usize,
+    /// What makes its summaries; `None` = the built-in summariser, which needs no network.
+    pub summary_model: Option<SummaryModel>,
     /// A run takes at most so long, in milliseconds.
     pub run_deadline_ms: u64,
     /// A run is given up after so many attempts.
     pub max_attempts: u32,
     /// The channels where a reply starts with the agent's name.
     pub prefixed_channels: BTreeSet<String>,
+}
+
+/// A model that makes summaries.
+#[derive(Clone)]
+pub struct SummaryModel {
+    /// What is asked.
+    pub model: Arc<dyn Model>,
+    /// Tokens it takes for everything, if known.
+    pub context_limit: Option<usize>,
+    /// Tokens reserved for the answer.
+    pub answer_reserve: usize,
 }
 
 /// The agents, by name. Cloning shares it.

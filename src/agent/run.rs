@@ -349,6 +349,7 @@ async fn end(
     .await?;
     note_end(claimed.run.id, &committed);
     worker.wake.posts.notify_one();
+    worker.wake.summaries.notify_one();
     Ok(())
 }
 

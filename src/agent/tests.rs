@@ -354,6 +354,7 @@ fn spec(model: Arc<dyn Model>) -> AgentSpec {
         instructions: Template::parse("Be brief.").unwrap(),
         options: AssemblerOptions::default(),
         model,
+        summary_model: None,
         context_limit: None,
         answer_reserve: 100,
         run_deadline_ms: 60_000,

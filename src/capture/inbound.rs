@@ -27,6 +27,8 @@ pub struct Wake {
     pub runs: Arc<Notify>,
     /// A post may have been committed or come due.
     pub posts: Arc<Notify>,
+    /// There may be turns to fold into a summary.
+    pub summaries: Arc<Notify>,
 }
 
 /// Counters of what came in.

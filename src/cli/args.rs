@@ -129,6 +129,9 @@ pub enum Command {
     /// List conversations, or show one
     #[command(subcommand)]
     Conversations(ConversationsCommand),
+    /// Show the summaries of older turns, or have them made again
+    #[command(subcommand)]
+    Summary(SummaryCommand),
     /// List posts that wait for a decision, send one again, or drop it
     #[command(subcommand)]
     Held(HeldCommand),
@@ -244,6 +247,43 @@ pub struct ShowArgs {
     /// How to print them
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: TableFormat,
+}
+
+/// What `vocative summary` can do.
+#[derive(Debug, Subcommand)]
+pub enum SummaryCommand {
+    /// Show what stands for the older turns of a conversation, and how it came to be
+    #[command(after_long_help = CONVERSATION_NAMES)]
+    Show(SummaryShowArgs),
+    /// Have the summaries of a conversation made again from its turns
+    ///
+    /// They are set aside at once and not sent any more. A running daemon makes new ones in the
+    /// background; without one, the next start does. No model is asked by this command.
+    #[command(after_long_help = CONVERSATION_NAMES)]
+    Rebuild(SummaryRebuildArgs),
+}
+
+/// What `vocative summary show` takes.
+#[derive(Debug, Args)]
+pub struct SummaryShowArgs {
+    /// Which conversation: the start of its id, or CHANNEL/CHAT
+    pub conversation: String,
+    /// Only those of this agent
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// How to print them
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: TableFormat,
+}
+
+/// What `vocative summary rebuild` takes.
+#[derive(Debug, Args)]
+pub struct SummaryRebuildArgs {
+    /// Which conversation: the start of its id, or CHANNEL/CHAT
+    pub conversation: String,
+    /// Only those of this agent
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
 }
 
 /// What `vocative prompt` takes.
@@ -367,6 +407,7 @@ mod tests {
       status         Say how the running daemon is doing
       sandbox        Run the loopback Slack, Telegram and model server for a bot of your own
       conversations  List conversations, or show one
+      summary        Show the summaries of older turns, or have them made again
       held           List posts that wait for a decision, send one again, or drop it
       prompt         Show exactly what the model would be sent
       config         Show the configuration in force, its schema, or an example

@@ -18,6 +18,7 @@ mod prompt;
 mod run;
 mod sandbox;
 mod status;
+mod summary;
 mod table;
 
 use std::process::ExitCode;
@@ -99,6 +100,7 @@ async fn dispatch(command: &Command, context: &Context) -> Result<ExitCode, CliE
         Command::Conversations(ConversationsCommand::Show(args)) => {
             conversations::show(args, context).await
         }
+        Command::Summary(command) => summary::run(command, context).await,
         Command::Held(command) => held::run(command, context).await,
         Command::Prompt(args) => prompt::run(args, context).await,
         Command::Config(command) => config::run(*command, context),

@@ -70,6 +70,12 @@ fn report(view: &StatusView, now_ms: i64) -> String {
         store.bytes / 1_024,
         store.raw_stubs
     );
+    let summaries = &view.summaries;
+    let _ = writeln!(
+        out,
+        "summaries {} in use, {} to be made again, {} void, {} failed since the start",
+        summaries.current, summaries.stale, summaries.void, summaries.failed
+    );
     for need in &view.needs_person {
         let _ = writeln!(out, "\nneeds a person: {need}");
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::resolve::Review;
-use super::settings::{Agent, ChannelChoice, Model};
+use super::settings::{Agent, ChannelChoice, Model, OFFLINE_SUMMARIES};
 use super::shape::{AgentShape, ProfileShape, PromptShape, ScopeShape};
 use super::template::Template;
 use crate::domain::ids::AgentName;
@@ -40,6 +40,7 @@ fn resolve_agent(name: &str, shape: AgentShape, review: &mut Review<'_>) -> Agen
         aliases: shape.aliases,
         instructions,
         model: shape.model,
+        summary_model: shape.summary_model,
         channels: if shape.channels.iter().any(|channel| channel == "*") {
             ChannelChoice::All
         } else {
@@ -152,6 +153,15 @@ fn check_model(agent: &Agent, models: &BTreeMap<String, Model>, review: &mut Rev
     if !models.contains_key(&agent.model) {
         let known: Vec<&str> = models.keys().map(String::as_str).collect();
         review.dangling(&key, "models", &agent.model, &known);
+    }
+    if let Some(name) = &agent.summary_model
+        && name != OFFLINE_SUMMARIES
+        && !models.contains_key(name)
+    {
+        let key = format!("agents.{}.summary_model", agent.name);
+        let mut known: Vec<&str> = models.keys().map(String::as_str).collect();
+        known.push(OFFLINE_SUMMARIES);
+        review.dangling(&key, "models", name, &known);
     }
 }
 

@@ -14,6 +14,9 @@ use super::template::Template;
 use crate::domain::ids::AgentName;
 use crate::domain::options::AssemblerOptions;
 
+/// The name under which the summariser without a model is always there.
+pub(super) const OFFLINE_SUMMARIES: &str = "offline";
+
 /// The whole configuration.
 ///
 /// *Invariant:* made only by `Config::load` and its kin, so every reference in it holds: an agent's
@@ -265,6 +268,8 @@ pub struct Agent {
     pub instructions: Template,
     /// Its model's name; `Config::models` has it.
     pub model: String,
+    /// The model that makes its summaries; not set: the one above. `offline` is built in.
+    pub summary_model: Option<String>,
     /// The channels it serves.
     pub channels: ChannelChoice,
     /// How long one run may take.
@@ -453,6 +458,14 @@ impl Config {
         self.models
             .get(&agent.model)
             .expect("a checked agent's model is configured")
+    }
+
+    /// The model that makes an agent's summaries; `None` = the built-in summariser.
+    #[must_use]
+    pub fn summary_model_of(&self, agent: &Agent) -> Option<&Model> {
+        let name = agent.summary_model.as_ref().unwrap_or(&agent.model);
+        let model = self.models.get(name);
+        model.filter(|model| model.provider != Provider::Offline)
     }
 
     /// Whether an answer of one of the channel's agents starts with its name.

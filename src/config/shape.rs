@@ -168,6 +168,8 @@ pub(super) struct AgentShape {
     pub instructions_file: Option<PathBuf>,
     /// A name from `[models]`.
     pub model: String,
+    /// The model that makes its summaries: a name from `[models]`, or `offline`.
+    pub summary_model: Option<String>,
     /// Names from `[channels]` that it serves, or `*`.
     pub channels: Vec<String>,
     /// Seconds that one run may take.

@@ -355,6 +355,7 @@ api_key = "env:K"
 model = "cluade"
 channels = ["acmee"]
 [agents.hermes]
+summary_model = "claud"
 [channels.slack.acme]
 app_token = "env:A"
 bot_token = "env:B"
@@ -363,7 +364,7 @@ default_agent = "irsi"
 token = "env:T"
 default_agent = "iris"
 "#), @r##"
-    5 problems in the configuration
+    6 problems in the configuration
 
       vocative.toml:7  agents.iris.model
           there is no [models.cluade]
@@ -377,11 +378,15 @@ default_agent = "iris"
           there is no [models.default]
           configured: claude
 
-      vocative.toml:13  channels.slack.acme.default_agent
+      vocative.toml:10  agents.hermes.summary_model
+          there is no [models.claud]
+          did you mean "claude"?
+
+      vocative.toml:14  channels.slack.acme.default_agent
           there is no [agents.irsi]
           did you mean "iris"?
 
-      vocative.toml:16  channels.telegram.home.default_agent
+      vocative.toml:17  channels.telegram.home.default_agent
           the agent iris does not serve this channel
           add "home" to agents.iris.channels
 

@@ -33,6 +33,7 @@ use crate::http;
 use crate::prompt::{ClassEstimate, TokenCounter as _};
 use crate::store::contract::AccountBinding;
 use crate::store::{Store, StoreError, StoreOptions};
+use crate::summary::worker::{SummaryCounters, Worker as SummaryWorker};
 
 /// The database's name in the data directory.
 pub const DATABASE_NAME: &str = "vocative.db";
@@ -89,6 +90,7 @@ pub struct Daemon {
     channels: Vec<JoinHandle<()>>,
     agents: JoinHandle<()>,
     delivery: JoinHandle<()>,
+    summaries: JoinHandle<()>,
     drain_deadline: Duration,
     socket_path: PathBuf,
 }
@@ -156,8 +158,12 @@ impl Daemon {
         let delivery = tokio::spawn(
             delivery_worker(&shared, owner).run(stop_posts.clone(), drain_until.clone()),
         );
+        let summary_counters: Arc<SummaryCounters> = Arc::default();
+        let summaries =
+            tokio::spawn(summary_worker(&shared, Arc::clone(&summary_counters)).run(stop.clone()));
         let running = Running {
             health: health.clone(),
+            summaries: summary_counters,
             counters: Arc::clone(&shared.counters),
             started_at_ms: (clock)(),
             cancels,
@@ -188,6 +194,7 @@ impl Daemon {
             channels,
             agents,
             delivery,
+            summaries,
             drain_deadline: Duration::from_millis(config.daemon.drain_deadline_ms),
             socket_path,
         })
@@ -230,6 +237,9 @@ impl Daemon {
         self.stop_posts.cancel();
         if let Err(cause) = self.delivery.await {
             error!(error = %cause, "the delivery worker ended badly");
+        }
+        if let Err(cause) = self.summaries.await {
+            error!(error = %cause, "the summary worker ended badly");
         }
         timer.abort();
         self.rest.cancel();
@@ -365,6 +375,17 @@ fn agent_worker(
         }),
         max_parallel_runs: config.daemon.max_parallel_runs,
         cancels,
+    }
+}
+
+fn summary_worker(shared: &Arc<Shared>, counters: Arc<SummaryCounters>) -> SummaryWorker {
+    SummaryWorker {
+        store: shared.store.clone(),
+        rooms: shared.rooms.clone(),
+        registry: shared.registry.clone(),
+        wake: shared.wake.clone(),
+        clock: Arc::clone(&shared.clock),
+        counters,
     }
 }
 

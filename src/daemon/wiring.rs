@@ -13,7 +13,7 @@ use vocative_channels::slack::{SlackChannel, SlackSettings};
 #[cfg(feature = "telegram")]
 use vocative_channels::telegram::{TelegramChannel, TelegramSettings};
 
-use crate::agent::registry::AgentSpec;
+use crate::agent::registry::{AgentSpec, SummaryModel};
 use crate::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
 use crate::config::{self, Config, PlatformSettings, Secrets};
 use crate::delivery::after::DeliveryPolicy;
@@ -159,6 +159,11 @@ pub fn agents(config: &Config, secrets: Option<&Secrets>) -> Result<Vec<AgentSpe
             model: Arc::clone(&models[settings.name.as_str()]),
             context_limit: settings.context_limit.map(|limit| limit as usize),
             answer_reserve: settings.max_output_tokens as usize,
+            summary_model: config.summary_model_of(agent).map(|settings| SummaryModel {
+                model: Arc::clone(&models[settings.name.as_str()]),
+                context_limit: settings.context_limit.map(|limit| limit as usize),
+                answer_reserve: settings.max_output_tokens as usize,
+            }),
             run_deadline_ms: agent.run_deadline_ms,
             max_attempts: agent.max_attempts,
             prefixed_channels: prefixed.clone(),

@@ -30,7 +30,7 @@ impl Coverage {
     #[must_use]
     pub fn of(options: &AssemblerOptions) -> Option<Self> {
         let is_used = options.profile == Profile::Vocative && options.time_window_minutes.is_none();
-        is_used.then(|| Self {
+        is_used.then_some(Self {
             keep: if options.addressed_only {
                 Keep::Involved
             } else {

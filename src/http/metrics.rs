@@ -31,6 +31,7 @@ pub(super) fn encode(view: &StatusView) -> Result<String, std::fmt::Error> {
     let mut registry = Registry::with_prefix("vocative");
     add_channels(&mut registry, view);
     add_work(&mut registry, view);
+    add_summaries(&mut registry, view);
     add_intake(&mut registry, view);
     let mut text = String::new();
     encode_text(&mut text, &registry)?;
@@ -154,6 +155,23 @@ fn add_work(registry: &mut Registry, view: &StatusView) {
         "Findings that need a person",
         i64::try_from(view.needs_person.len()).ok(),
     );
+}
+
+fn add_summaries(registry: &mut Registry, view: &StatusView) {
+    let stored: Family<ByState, Gauge> = Family::default();
+    registry.register("summaries", "Summaries of older turns", stored.clone());
+    let summaries = &view.summaries;
+    for (state, count) in [
+        ("current", summaries.current),
+        ("stale", summaries.stale),
+        ("void", summaries.void),
+    ] {
+        stored.get_or_create(&ByState { state }).set(signed(count));
+    }
+    let failed: Counter<u64, AtomicU64> = Counter::default();
+    failed.inc_by(summaries.failed);
+    let help = "Attempts at a summary that failed; the one before each stands";
+    registry.register("summaries_failed", help, failed);
 }
 
 fn add_intake(registry: &mut Registry, view: &StatusView) {

@@ -51,7 +51,7 @@ pub(super) fn turn_id(number: u32) -> TurnId {
 }
 
 /// A turn; its number is its id, time and seq.
-pub(super) fn said(number: u32, role: Role, name: &str, content: &str) -> HistoryTurn {
+pub(crate) fn said(number: u32, role: Role, name: &str, content: &str) -> HistoryTurn {
     HistoryTurn {
         role,
         turn: Turn {

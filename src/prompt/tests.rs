@@ -503,16 +503,12 @@ proptest! {
     }
 }
 
-fn summarised(
-    text: &str,
-    through: u32,
-    turns: Vec<HistoryTurn>,
-) -> crate::domain::history::History {
+fn summarised(text: &str, through: u32, turns: Vec<HistoryTurn>) -> History {
     let mut history = history(turns);
     history.summary = Some(crate::domain::summary::SummaryView {
         id: crate::domain::ids::SummaryId(1),
         text: text.to_owned(),
-        through: crate::domain::turn::Position {
+        through: Position {
             sent_at_ms: i64::from(through) * 1_000,
             ordinal: 0,
             seq: crate::domain::ids::Seq(i64::from(through)),

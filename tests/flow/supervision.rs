@@ -351,6 +351,7 @@ impl Daemon {
             model: Arc::new(Offline),
             context_limit: None,
             answer_reserve: 100,
+            summary_model: None,
             run_deadline_ms: 60_000,
             max_attempts: 1,
             prefixed_channels: [].into(),

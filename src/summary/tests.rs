@@ -1,0 +1,566 @@
+//! Summaries from captured turns to prompts: the real store and worker, a scripted model.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use futures_util::future::BoxFuture;
+use vocative_channels::envelope::{ChatKind, Place, Sender, SenderKind};
+use vocative_channels::identity::Platform;
+
+use super::worker::{SummaryCounters, Worker};
+use crate::agent::prompting::{PromptRequest, build_prompt};
+use crate::agent::registry::{AgentSpec, Registry, SummaryModel};
+use crate::capture::inbound::Wake;
+use crate::config::Template;
+use crate::delivery::rooms::Rooms;
+use crate::domain::addressing::{RunVerdict, Verdict};
+use crate::domain::ids::{AccountId, AgentName, ConversationId};
+use crate::domain::options::AssemblerOptions;
+use crate::domain::run::Usage;
+use crate::domain::summary::{Summary, SummaryState};
+use crate::domain::turn::ParticipantKind;
+use crate::llm::{Answer, Finish, Model, ModelError, Offline, Request};
+use crate::prompt::{Prompt, RunView};
+use crate::store::contract::{AccountBinding, Captured, NewMessage};
+use crate::store::{Store, StoreOptions};
+
+const NOW_MS: i64 = 1_700_000_000_000;
+
+/// A model that answers as it is told and remembers what it was asked.
+#[derive(Default)]
+struct Scripted {
+    requests: Mutex<Vec<String>>,
+    /// What it answers to the request of that number; else a good summary.
+    exceptions: BTreeMap<usize, &'static str>,
+    /// Called between a request and its answer.
+    hangs: bool,
+}
+
+impl Scripted {
+    fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+impl Model for Scripted {
+    fn name(&self) -> &'static str {
+        "scripted"
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: &'a Request<'a>,
+    ) -> BoxFuture<'a, Result<Answer, ModelError>> {
+        let asked = request.messages.last().unwrap().content.clone();
+        let mut requests = self.requests.lock().unwrap();
+        let number = requests.len() + 1;
+        let marker = if asked.contains("pelican") {
+            " pelican"
+        } else {
+            ""
+        };
+        requests.push(asked);
+        let text = match self.exceptions.get(&number) {
+            Some(&"dead") => {
+                let cause = "no route".to_owned();
+                return Box::pin(std::future::ready(Err(ModelError::Unavailable { cause })));
+            }
+            Some(text) => (*text).to_owned(),
+            None => format!(r#"{{"summary": "summary {number}{marker}"}}"#),
+        };
+        let answer = Answer {
+            text,
+            usage: Usage::default(),
+            raw_message: String::new(),
+            finish: Finish::Stop,
+        };
+        if self.hangs {
+            return Box::pin(std::future::pending());
+        }
+        Box::pin(std::future::ready(Ok(answer)))
+    }
+}
+
+struct Stage {
+    store: Store,
+    account: AccountId,
+    conversation: Option<ConversationId>,
+    model: Arc<Scripted>,
+    spec: AgentSpec,
+    worker: Worker,
+    counters: Arc<SummaryCounters>,
+}
+
+impl Stage {
+    async fn with(model: Scripted) -> Self {
+        let model = Arc::new(model);
+        let asked: Arc<dyn Model> = model.clone();
+        Self::open(Some(asked), model).await
+    }
+
+    async fn open(asked: Option<Arc<dyn Model>>, model: Arc<Scripted>) -> Self {
+        let options = StoreOptions {
+            path: None,
+            readers: 1,
+            page_cache_kib: 1_024,
+        };
+        let (store, _) = Store::open(&options, NOW_MS).unwrap();
+        let binding = AccountBinding {
+            channel: "acme".to_owned(),
+            platform: Platform::Slack,
+            account: "T1".to_owned(),
+            name: "Acme".to_owned(),
+        };
+        let account = store.bind_account(binding, NOW_MS).await.unwrap();
+        let spec = AgentSpec {
+            name: AgentName::trusted("kael"),
+            display_name: "Kael".to_owned(),
+            instructions: Template::default(),
+            options: AssemblerOptions::default(),
+            model: Arc::new(Offline),
+            context_limit: None,
+            answer_reserve: 0,
+            summary_model: asked.map(|model| SummaryModel {
+                model,
+                context_limit: None,
+                answer_reserve: 0,
+            }),
+            run_deadline_ms: 10_000,
+            max_attempts: 1,
+            prefixed_channels: BTreeSet::new(),
+        };
+        let registry = Registry::default();
+        registry.replace(vec![spec.clone()]);
+        let counters: Arc<SummaryCounters> = Arc::default();
+        let worker = Worker {
+            store: store.clone(),
+            rooms: Rooms::default(),
+            registry,
+            wake: Wake::default(),
+            clock: Arc::new(|| NOW_MS),
+            counters: Arc::clone(&counters),
+        };
+        Self {
+            store,
+            account,
+            conversation: None,
+            model,
+            spec,
+            worker,
+            counters,
+        }
+    }
+
+    /// Somebody addresses the agent, too late to be answered. Its number is its id and its second.
+    async fn say(&mut self, number: i64, text: &str) {
+        self.capture(number, text, number * 1_000, None).await;
+    }
+
+    async fn capture(&mut self, number: i64, text: &str, at_ms: i64, edit: Option<&str>) {
+        let message = NewMessage {
+            account: self.account,
+            place: Place {
+                chat: "C1".to_owned(),
+                kind: Some(ChatKind::Public),
+                ..Place::default()
+            },
+            scope_override: None,
+            message_id: number.to_string(),
+            sender: Sender {
+                id: "U1".to_owned(),
+                display_name: Some("Ada".to_owned()),
+                username: None,
+                kind: SenderKind::Person,
+                is_stranger: false,
+            },
+            sender_kind: ParticipantKind::User,
+            text: text.to_owned(),
+            attachments: Vec::new(),
+            reply_to: None,
+            quote: None,
+            album: None,
+            sent_at_ms: at_ms,
+            ordinal: number,
+            edit_marker: edit.map(str::to_owned),
+            is_edit: edit.is_some(),
+            received_at_ms: NOW_MS,
+            tokens: None,
+            keep_revisions: false,
+            raw: None,
+            judge: Box::new(|_| Verdict {
+                is_admitted: true,
+                addressed_to: vec![AgentName::trusted("kael")],
+                runs: RunVerdict::TooOld,
+                ..Verdict::default()
+            }),
+        };
+        match self.store.capture_message(message).await.unwrap() {
+            Captured::New(turn) | Captured::Revised(turn) => {
+                self.conversation = Some(turn.conversation);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn say_all(&mut self, numbers: std::ops::RangeInclusive<i64>) {
+        for number in numbers {
+            self.say(number, &text_of(number)).await;
+        }
+    }
+
+    async fn summaries(&self) -> Vec<Summary> {
+        let id = self.conversation.unwrap();
+        self.store.summaries(id, None).await.unwrap()
+    }
+
+    async fn prompt(&self) -> Prompt {
+        let request = PromptRequest {
+            conversation: self.conversation.unwrap(),
+            run: RunView::default(),
+            as_of_ms: NOW_MS,
+        };
+        let built = build_prompt(&self.store, &self.spec, None, request).await;
+        built.unwrap().prompt
+    }
+
+    /// The prompt's text.
+    async fn shown(&self) -> String {
+        let prompt = self.prompt().await;
+        let lines: Vec<String> = prompt.messages.into_iter().map(|m| m.content).collect();
+        lines.join("\n")
+    }
+
+    fn failed(&self) -> u64 {
+        self.counters
+            .failed
+            .load(std::sync::atomic::Ordering::Relaxed)
+    }
+}
+
+/// Long enough that something that cuts turns would show.
+fn text_of(number: i64) -> String {
+    let marker = if number == 1 { "pelican" } else { "heron" };
+    format!(
+        "turn-{number}-begins {marker} {} turn-{number}-ends",
+        "x".repeat(300)
+    )
+}
+
+/// Failures to beat: history_semantics 2.2, 11 to 14.
+#[tokio::test]
+async fn over_five_folds_each_turn_is_read_in_full_once_and_the_first_fact_survives() {
+    let mut stage = Stage::with(Scripted::default()).await;
+    stage.say_all(1..=10).await;
+    for fold in 0..5 {
+        stage.say_all(fold * 40 + 11..=fold * 40 + 50).await;
+        assert_eq!(stage.worker.once().await, 1);
+        assert_eq!(stage.worker.once().await, 0);
+    }
+    let requests = stage.model.requests();
+    assert_eq!(requests.len(), 5);
+    for number in 1..=200 {
+        let text = text_of(number);
+        let holding = requests.iter().filter(|asked| asked.contains(&text));
+        assert_eq!(holding.count(), 1, "turn {number}");
+    }
+    for number in 201..=210 {
+        let text = text_of(number);
+        assert!(
+            !requests.iter().any(|asked| asked.contains(&text)),
+            "turn {number}"
+        );
+    }
+    assert!(requests[0].starts_with("Summary so far:\n(nothing)\n"));
+    for (index, asked) in requests.iter().enumerate().skip(1) {
+        let previous = format!("Summary so far:\nsummary {index} pelican\n");
+        assert!(asked.starts_with(&previous), "request {}", index + 1);
+    }
+    let all = stage.summaries().await;
+    assert_eq!(all.iter().map(|s| s.turns).collect::<Vec<_>>(), [40; 5]);
+    assert!(
+        all.windows(2)
+            .all(|pair| pair[1].previous == Some(pair[0].id))
+    );
+
+    let prompt = stage.prompt().await;
+    assert!(prompt.has_summary);
+    let first = &prompt.messages[0].content;
+    assert!(first.ends_with("summary 5 pelican"), "{first}");
+    assert_eq!(prompt.turns.len(), 10);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_no_summary_changes_no_row_and_is_counted() {
+    for refusal in [
+        "I'm sorry, I can't help with that.",
+        "{}",
+        r#"{"summary": ""}"#,
+        r#"{"summary": "I cannot do that."}"#,
+        "dead",
+    ] {
+        let exceptions = BTreeMap::from([(3, refusal)]);
+        let mut stage = Stage::with(Scripted {
+            exceptions,
+            ..Scripted::default()
+        })
+        .await;
+        stage.say_all(1..=10).await;
+        for fold in 0..2 {
+            stage.say_all(fold * 40 + 11..=fold * 40 + 50).await;
+            assert_eq!(stage.worker.once().await, 1);
+        }
+        let before = stage.summaries().await;
+        stage.say_all(91..=130).await;
+        assert_eq!(stage.worker.once().await, 0, "{refusal}");
+        assert_eq!(stage.summaries().await, before, "{refusal}");
+        assert_eq!(stage.failed(), 1, "{refusal}");
+        // The summary before it stands, and what it does not cover is truncated as ever.
+        let prompt = stage.prompt().await;
+        assert!(prompt.messages[0].content.ends_with("summary 2 pelican"));
+        assert!(!prompt.omitted.is_empty());
+        // The next try makes up for it, with everything since.
+        assert_eq!(stage.worker.once().await, 1, "{refusal}");
+        assert_eq!(stage.summaries().await.len(), 3);
+        let last = stage.model.requests().pop().unwrap();
+        assert!(last.contains("turn-81-ends") && last.contains("turn-120-ends"));
+    }
+}
+
+/// Promise 15: no prompt after the delete holds it, before anything is made again.
+#[tokio::test]
+async fn a_deleted_turn_is_out_of_the_next_prompt_before_any_rebuild() {
+    let mut stage = Stage::with(Scripted::default()).await;
+    stage.say(1, "hello").await;
+    for number in 2..=50 {
+        let text = if number == 7 {
+            "the pelican code"
+        } else {
+            "chat"
+        };
+        stage.say(number, text).await;
+    }
+    assert_eq!(stage.worker.once().await, 1);
+    assert!(stage.shown().await.contains("pelican"));
+    stage
+        .store
+        .capture_delete(stage.account, "C1", "7", NOW_MS)
+        .await
+        .unwrap();
+    assert!(!stage.shown().await.contains("pelican"));
+    assert!(!stage.prompt().await.has_summary);
+    let states: Vec<_> = stage
+        .summaries()
+        .await
+        .into_iter()
+        .map(|s| s.state)
+        .collect();
+    assert_eq!(states, [SummaryState::Void]);
+
+    assert_eq!(stage.worker.once().await, 1);
+    assert!(!stage.model.requests()[1].contains("pelican"));
+    let states: Vec<_> = stage
+        .summaries()
+        .await
+        .into_iter()
+        .map(|s| s.state)
+        .collect();
+    assert_eq!(states, [SummaryState::Current]);
+}
+
+#[tokio::test]
+async fn an_edit_or_a_late_turn_is_made_good_from_the_last_checkpoint_before_it() {
+    for change in ["edit", "late"] {
+        let mut stage = Stage::with(Scripted::default()).await;
+        stage.say_all(1..=10).await;
+        for fold in 0..3 {
+            stage.say_all(fold * 40 + 11..=fold * 40 + 50).await;
+            stage.worker.once().await;
+        }
+        if change == "edit" {
+            stage.capture(60, "the swan", 60_000, Some("9")).await;
+        } else {
+            stage.capture(999, "the swan", 60_500, None).await;
+        }
+        let prompt = stage.prompt().await;
+        assert!(
+            prompt.messages[0].content.ends_with("summary 1 pelican"),
+            "{change}"
+        );
+        assert_eq!(stage.worker.once().await, 1, "{change}");
+        let again = stage.model.requests().pop().unwrap();
+        assert!(
+            again.starts_with("Summary so far:\nsummary 1 pelican\n"),
+            "{change}"
+        );
+        assert!(again.contains("the swan"), "{change}");
+        assert!(
+            again.contains("turn-41-ends") && !again.contains("turn-40-ends"),
+            "{change}"
+        );
+        let states: Vec<_> = stage
+            .summaries()
+            .await
+            .into_iter()
+            .map(|s| s.state)
+            .collect();
+        assert_eq!(states, [SummaryState::Current; 2], "{change}");
+    }
+}
+
+/// Promise 11. Killed between request and answer, or with every summary set aside: cost changes,
+/// not truth.
+#[tokio::test]
+async fn without_summaries_prompts_are_truncated_and_nothing_is_lost() {
+    let model = Scripted {
+        hangs: true,
+        ..Scripted::default()
+    };
+    let mut stage = Stage::with(model).await;
+    stage.say_all(1..=60).await;
+    let before = stage.prompt().await;
+    assert!(!before.has_summary && !before.messages.is_empty());
+    {
+        let dying = stage.worker.once();
+        tokio::pin!(dying);
+        // Polled until it has asked; then dropped, as by a kill.
+        while stage.model.requests().is_empty() {
+            tokio::select! {
+                biased;
+                _ = &mut dying => panic!("a hanging model answers nothing"),
+                () = tokio::task::yield_now() => {}
+            }
+        }
+    }
+    assert_eq!(stage.summaries().await, []);
+    assert_eq!(stage.prompt().await, before);
+}
+
+#[tokio::test]
+async fn set_aside_summaries_are_made_again_from_the_first_turn() {
+    let mut stage = Stage::with(Scripted::default()).await;
+    stage.say_all(1..=50).await;
+    stage.worker.once().await;
+    let id = stage.conversation.unwrap();
+    stage.store.set_summaries_aside(id, None).await.unwrap();
+    assert!(!stage.prompt().await.has_summary);
+    assert_eq!(stage.worker.once().await, 1);
+    let requests = stage.model.requests();
+    assert_eq!(requests[0], requests[1]);
+    assert_eq!(stage.summaries().await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_small_context_folds_in_several_steps_and_cuts_no_turn() {
+    let mut stage = Stage::with(Scripted::default()).await;
+    let mut spec = stage.spec.clone();
+    let summariser = spec.summary_model.as_mut().unwrap();
+    summariser.context_limit = Some(2_000);
+    stage.worker.registry.replace(vec![spec]);
+    let long = (0..2_000).map(|n| format!("w{n} ")).collect::<String>();
+    stage.say(1, &long).await;
+    stage.say_all(2..=50).await;
+    assert_eq!(stage.worker.once().await, 1);
+    let requests = stage.model.requests();
+    assert!(requests.len() > 3, "{}", requests.len());
+    let together = requests.join("\n");
+    let words: Vec<&str> = together.split_whitespace().collect();
+    for number in 0..2_000 {
+        let word = format!("w{number}");
+        let times = words.iter().filter(|found| **found == word).count();
+        assert_eq!(times, 1, "{word}");
+    }
+    for number in 2..=40 {
+        assert_eq!(
+            together.matches(&text_of(number)).count(),
+            1,
+            "turn {number}"
+        );
+    }
+    let folded: u64 = stage.summaries().await.iter().map(|s| s.turns).sum();
+    assert_eq!(folded, 40);
+}
+
+#[tokio::test]
+async fn without_a_model_the_first_sentences_are_kept() {
+    let mut stage = Stage::open(None, Arc::default()).await;
+    for number in 1..=50 {
+        let text = format!("Fact {number} holds. And more of it.");
+        stage.say(number, &text).await;
+    }
+    assert_eq!(stage.worker.once().await, 1);
+    let made = stage.summaries().await.remove(0);
+    assert_eq!(made.model, "offline");
+    assert!(made.text.ends_with("Ada: Fact 40 holds."), "{}", made.text);
+    assert!(stage.shown().await.contains("Ada: Fact 39 holds."));
+}
+
+mod plan {
+    use super::super::plan::{Step, foldable, steps};
+    use crate::domain::history::{HistoryTurn, Role};
+    use crate::domain::ids::Seq;
+    use crate::domain::turn::{Position, TurnKind};
+    use crate::prompt::Utf16Div4;
+
+    fn turns(kinds: &[(TurnKind, &str)]) -> Vec<HistoryTurn> {
+        let numbered = kinds.iter().zip(1..);
+        numbered
+            .map(|((kind, call), number)| {
+                let mut read = crate::prompt::testing::said(number, Role::Kept, "alice", "x");
+                read.turn.kind = *kind;
+                read.turn.call_id = Some((*call).to_owned()).filter(|call| !call.is_empty());
+                read
+            })
+            .collect()
+    }
+
+    fn at(number: i64) -> Position {
+        Position {
+            sent_at_ms: number * 1_000,
+            ordinal: 0,
+            seq: Seq(number),
+        }
+    }
+
+    #[test]
+    fn a_tool_call_and_its_result_are_never_parted() {
+        use TurnKind::{Message, ToolCall, ToolResult};
+        let talk = turns(&[
+            (Message, ""),
+            (ToolCall, "a"),
+            (ToolCall, "b"),
+            (ToolResult, "a"),
+            (ToolResult, "b"),
+            (Message, ""),
+        ]);
+        for (before, expected) in [(2, 1), (3, 1), (4, 1), (5, 1), (6, 5), (9, 6)] {
+            assert_eq!(foldable(&talk, at(before)), expected, "{before}");
+        }
+        // A call whose result never came does not hold up what is before it, nor itself for ever.
+        let open = turns(&[(Message, ""), (ToolCall, "a"), (Message, "")]);
+        assert_eq!(foldable(&open, at(9)), 1);
+        assert_eq!(foldable(&open[1..], at(9)), 2);
+    }
+
+    #[test]
+    fn entries_are_packed_and_large_ones_go_over_several_steps() {
+        let entries: Vec<String> = [
+            "a".repeat(40),
+            String::new(),
+            "b".repeat(40),
+            "c".repeat(100),
+        ]
+        .into_iter()
+        .collect();
+        let step = |text: String, turns_done| Step { text, turns_done };
+        assert_eq!(
+            steps(&entries, 20, &Utf16Div4),
+            [
+                step(format!("{}\n{}", "a".repeat(40), "b".repeat(40)), 3),
+                step("c".repeat(50), 3),
+                step("c".repeat(50), 4),
+            ]
+        );
+    }
+}

@@ -1,0 +1,389 @@
+//! The background worker: looks for what can be folded, asks, stores.
+//!
+//! One summary at a time, after replies, and with nothing claimed: what it stores is compared with
+//! the turns at that moment, so being killed or overtaken costs a call and harms nothing. A failure
+//! leaves the summary before it in force; that agent or conversation is left alone for a while.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::agent::prompting::agent_view;
+use crate::agent::registry::{AgentSpec, Registry};
+use crate::capture::inbound::Wake;
+use crate::delivery::rooms::Rooms;
+use crate::delivery::worker::Clock;
+use crate::domain::history::HistoryTurn;
+use crate::domain::ids::{AgentName, ConversationId, SummaryId};
+use crate::domain::summary::{Coverage, FoldQuery, FoldSource, NewSummary, SummaryOutcome};
+use crate::llm::Request;
+use crate::prompt::{ClassEstimate, TokenCounter as _, record};
+use crate::store::{Store, StoreError};
+use crate::summary::accept::accept;
+use crate::summary::request::{input_max_tokens, request};
+use crate::summary::{offline, plan};
+
+/// With every wake hint lost, summaries are still made at this pace.
+const POLL: Duration = Duration::from_secs(60);
+/// A wake hint looks at so many conversations, by activity: the one just answered in is among them.
+const NEWEST_ON_WAKE: usize = 20;
+/// A poll looks at so many; an older one waits for its next turn.
+const NEWEST_ON_POLL: usize = 1_000;
+/// At most so many turns are read for one summary; what is left is folded next.
+const FOLD_TURNS_MAX: usize = 200;
+/// After a failure it waits this long, then twice as long each time.
+const RETRY_FIRST_MS: i64 = 30_000;
+const RETRY_MAX_MS: i64 = 3_600_000;
+/// Stands for turns that say nothing.
+const NOTHING_SAID: &str = "(Nothing was said.)";
+
+/// What the worker did, for `status` and metrics.
+#[derive(Debug, Default)]
+pub struct SummaryCounters {
+    /// Summaries stored.
+    pub made: AtomicU64,
+    /// Attempts that failed: a dead model, a refusal, an answer that is no summary.
+    pub failed: AtomicU64,
+    /// Answers thrown away because a turn changed meanwhile.
+    pub outdated: AtomicU64,
+}
+
+/// The summary worker.
+pub struct Worker {
+    /// Where turns and summaries are.
+    pub store: Store,
+    /// Who we are where.
+    pub rooms: Rooms,
+    /// The agents.
+    pub registry: Registry,
+    /// Wake hints.
+    pub wake: Wake,
+    /// The time.
+    pub clock: Clock,
+    /// What it did.
+    pub counters: Arc<SummaryCounters>,
+}
+
+/// What became of one attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Attempt {
+    /// One or more summaries were stored.
+    Made,
+    /// There is nothing to fold.
+    Nothing,
+    /// A turn changed meanwhile.
+    Outdated,
+    /// The model can't be asked: leave its agent alone for a while.
+    ModelFailed(String),
+    /// Its answer is no summary: leave this conversation alone for a while.
+    Rejected(String),
+}
+
+/// When something that failed is tried again.
+#[derive(Clone, Copy, Debug, Default)]
+struct Wait {
+    failures: u32,
+    until_ms: i64,
+}
+
+impl Wait {
+    fn after_failure(self, now_ms: i64) -> Self {
+        Self {
+            failures: self.failures + 1,
+            until_ms: now_ms + retry_wait_ms(self.failures),
+        }
+    }
+}
+
+fn retry_wait_ms(failures_before: u32) -> i64 {
+    (RETRY_FIRST_MS << failures_before.min(16)).min(RETRY_MAX_MS)
+}
+
+/// What is left alone for a while.
+#[derive(Debug, Default)]
+struct Waits {
+    agents: HashMap<AgentName, Wait>,
+    conversations: HashMap<(ConversationId, AgentName), Wait>,
+}
+
+impl Waits {
+    fn is_over(&self, place: &(ConversationId, AgentName), now_ms: i64) -> bool {
+        let agent = self.agents.get(&place.1);
+        let waits = agent.into_iter().chain(self.conversations.get(place));
+        waits.into_iter().all(|wait| wait.until_ms <= now_ms)
+    }
+
+    fn note(&mut self, place: (ConversationId, AgentName), attempt: &Attempt, now_ms: i64) {
+        match attempt {
+            Attempt::Made => {
+                self.agents.remove(&place.1);
+                self.conversations.remove(&place);
+            }
+            Attempt::Nothing => {}
+            Attempt::ModelFailed(_) => {
+                let wait = self.agents.entry(place.1).or_default();
+                *wait = wait.after_failure(now_ms);
+            }
+            Attempt::Rejected(_) | Attempt::Outdated => {
+                let wait = self.conversations.entry(place).or_default();
+                *wait = wait.after_failure(now_ms);
+            }
+        }
+        // What waited long ago is no longer a reason to wait longer.
+        self.conversations
+            .retain(|_, wait| wait.until_ms + RETRY_MAX_MS > now_ms);
+    }
+}
+
+impl Worker {
+    /// Works until `stop`. A request in flight is dropped then; nothing of it is stored.
+    ///
+    /// The first look is after the first reply or poll: until a channel is connected nobody knows
+    /// under which ids the agent is mentioned.
+    pub async fn run(self, stop: CancellationToken) {
+        let mut waits = Waits::default();
+        loop {
+            let mut newest = tokio::select! {
+                () = self.wake.summaries.notified() => NEWEST_ON_WAKE,
+                () = tokio::time::sleep(POLL) => NEWEST_ON_POLL,
+                () = stop.cancelled() => return,
+            };
+            // A long past is folded a part at a time, each conversation in its turn.
+            loop {
+                let made = tokio::select! {
+                    made = self.pass(newest, &mut waits) => made,
+                    () = stop.cancelled() => return,
+                };
+                if made == 0 {
+                    break;
+                }
+                newest = NEWEST_ON_POLL;
+            }
+        }
+    }
+
+    /// Looks at the newest so many conversations once. Returns in how many a summary was made.
+    async fn pass(&self, newest: usize, waits: &mut Waits) -> usize {
+        let due = match self.store.conversations_to_fold(self.rules(), newest).await {
+            Ok(due) => due,
+            Err(cause) => {
+                warn!(error = %cause, "summaries could not be looked for; trying again");
+                return 0;
+            }
+        };
+        let mut made = 0;
+        for place in due {
+            let now_ms = (self.clock)();
+            let Some(spec) = self.registry.get(&place.1) else {
+                continue;
+            };
+            if !waits.is_over(&place, now_ms) {
+                continue;
+            }
+            let attempt = self.attempt(place.0, &spec).await;
+            self.report(&place, &attempt);
+            made += usize::from(attempt == Attempt::Made);
+            waits.note(place, &attempt, now_ms);
+        }
+        made
+    }
+
+    fn rules(&self) -> Vec<(AgentName, Coverage, usize)> {
+        let names = self.registry.names();
+        let specs = names.iter().filter_map(|name| self.registry.get(name));
+        specs
+            .filter_map(|spec| {
+                let coverage = Coverage::of(&spec.options)?;
+                let threshold = spec.options.rolling_summary_threshold;
+                Some((spec.name.clone(), coverage, threshold))
+            })
+            .collect()
+    }
+
+    fn report(&self, (conversation, agent): &(ConversationId, AgentName), attempt: &Attempt) {
+        match attempt {
+            Attempt::Made | Attempt::Nothing => {}
+            Attempt::Outdated => {
+                self.counters.outdated.fetch_add(1, Ordering::Relaxed);
+                info!(conversation.id = %conversation, %agent, "turns changed while they were summarised; trying again");
+            }
+            Attempt::ModelFailed(reason) | Attempt::Rejected(reason) => {
+                self.counters.failed.fetch_add(1, Ordering::Relaxed);
+                warn!(conversation.id = %conversation, %agent, reason, "no summary was made; the one before stands");
+            }
+        }
+    }
+
+    /// Folds what can be folded in one conversation.
+    async fn attempt(&self, conversation: ConversationId, spec: &AgentSpec) -> Attempt {
+        match self.fold(conversation, spec).await {
+            Ok(attempt) => attempt,
+            Err(cause) => Attempt::Rejected(format!("the store failed: {cause}")),
+        }
+    }
+
+    async fn fold(
+        &self,
+        conversation: ConversationId,
+        spec: &AgentSpec,
+    ) -> Result<Attempt, StoreError> {
+        let Some(coverage) = Coverage::of(&spec.options) else {
+            return Ok(Attempt::Nothing);
+        };
+        let query = FoldQuery {
+            conversation,
+            agent: spec.name.clone(),
+            coverage: coverage.clone(),
+            threshold: spec.options.rolling_summary_threshold,
+            preserve_recent: spec.options.preserve_recent_turns,
+            max_turns: FOLD_TURNS_MAX,
+        };
+        let Some(source) = self.store.fold_source(query).await? else {
+            return Ok(Attempt::Nothing);
+        };
+        let count = plan::foldable(&source.history.turns, source.fold_before);
+        if count == 0 {
+            return Ok(Attempt::Nothing);
+        }
+        self.fold_turns(&source, count, spec, coverage).await
+    }
+
+    /// Folds the oldest turns of a source, in as many steps as the model's context asks for. Each
+    /// step that completes a turn is stored, so that the next start goes on from there.
+    async fn fold_turns(
+        &self,
+        source: &FoldSource,
+        count: usize,
+        spec: &AgentSpec,
+        coverage: Coverage,
+    ) -> Result<Attempt, StoreError> {
+        let history = &source.history;
+        let identity = self
+            .rooms
+            .get(history.conversation.account)
+            .map(|room| room.identity);
+        let mut entries = record(history, &agent_view(spec, identity.as_ref()));
+        entries.truncate(count);
+        let mut previous = history.summary.as_ref().map(|summary| summary.id);
+        let mut text = history.summary.as_ref().map(|summary| summary.text.clone());
+        let mut done = 0;
+        for step in plan::steps(&entries, max_tokens(spec), &ClassEstimate) {
+            let made = match summarise(spec, text.as_deref(), &step.text).await {
+                Ok(made) => made,
+                Err(attempt) => return Ok(attempt),
+            };
+            text = Some(made.clone());
+            if step.turns_done == done {
+                continue;
+            }
+            let turns = &history.turns[done..step.turns_done];
+            let summary = self.summary(source, spec, coverage.clone(), previous, turns, made);
+            match self.store.add_summary(summary).await? {
+                SummaryOutcome::Written(id) => {
+                    previous = Some(id);
+                    done = step.turns_done;
+                    self.counters.made.fetch_add(1, Ordering::Relaxed);
+                    info!(conversation.id = %history.conversation.id, agent = %spec.name, turns = turns.len(), "a summary was made");
+                }
+                SummaryOutcome::Outdated => return Ok(Attempt::Outdated),
+            }
+        }
+        Ok(Attempt::Made)
+    }
+
+    fn summary(
+        &self,
+        source: &FoldSource,
+        spec: &AgentSpec,
+        coverage: Coverage,
+        previous: Option<SummaryId>,
+        turns: &[HistoryTurn],
+        text: String,
+    ) -> NewSummary {
+        let last = turns.last().expect("a step completes at least one turn");
+        NewSummary {
+            conversation: source.history.conversation.id,
+            agent: spec.name.clone(),
+            coverage,
+            previous,
+            sources: turns
+                .iter()
+                .map(|read| (read.turn.id, read.turn.revision))
+                .collect(),
+            through: last.turn.position,
+            tokens: ClassEstimate.count(&text),
+            counter: ClassEstimate.name().to_owned(),
+            text,
+            model: spec
+                .summary_model
+                .as_ref()
+                .map_or("offline", |summariser| summariser.model.name())
+                .to_owned(),
+            now_ms: (self.clock)(),
+        }
+    }
+}
+
+fn max_tokens(spec: &AgentSpec) -> usize {
+    let (limit, reserve) = spec.summary_model.as_ref().map_or((None, 0), |summariser| {
+        (summariser.context_limit, summariser.answer_reserve)
+    });
+    input_max_tokens(limit, reserve, &spec.display_name, &ClassEstimate)
+}
+
+/// A summary of what came before and what was said since.
+async fn summarise(
+    spec: &AgentSpec,
+    previous: Option<&str>,
+    turns: &str,
+) -> Result<String, Attempt> {
+    if turns.is_empty() {
+        return Ok(previous.unwrap_or(NOTHING_SAID).to_owned());
+    }
+    let Some(summariser) = &spec.summary_model else {
+        return Ok(offline::summarise(previous, turns, &ClassEstimate));
+    };
+    let messages = request(&spec.display_name, previous, turns);
+    let asked = Request {
+        messages: &messages,
+    };
+    let deadline = Duration::from_millis(spec.run_deadline_ms);
+    let answer = tokio::time::timeout(deadline, summariser.model.complete(&asked))
+        .await
+        .map_err(|_| Attempt::ModelFailed(format!("no answer within {} ms", deadline.as_millis())))?
+        .map_err(|cause| Attempt::ModelFailed(cause.to_string()))?;
+    accept(&answer, &ClassEstimate).map_err(|cause| Attempt::Rejected(cause.to_string()))
+}
+
+#[cfg(test)]
+impl Worker {
+    /// One look at everything, without waits from before.
+    pub(super) async fn once(&self) -> usize {
+        self.pass(NEWEST_ON_POLL, &mut Waits::default()).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dead_model_is_asked_less_and_less_often() {
+        let place = (ConversationId::generate(), AgentName::trusted("kael"));
+        let other = (ConversationId::generate(), AgentName::trusted("kael"));
+        let mut waits = Waits::default();
+        waits.note(place.clone(), &Attempt::ModelFailed(String::new()), 0);
+        // The same model serves the other conversation.
+        assert!(!waits.is_over(&other, 29_999) && waits.is_over(&other, 30_000));
+        waits.note(place.clone(), &Attempt::ModelFailed(String::new()), 30_000);
+        assert!(!waits.is_over(&place, 89_999) && waits.is_over(&place, 90_000));
+        waits.note(place.clone(), &Attempt::Made, 90_000);
+        waits.note(place.clone(), &Attempt::Rejected(String::new()), 90_000);
+        assert!(!waits.is_over(&place, 100_000) && waits.is_over(&other, 100_000));
+        assert_eq!(retry_wait_ms(60), RETRY_MAX_MS);
+    }
+}
