@@ -1,7 +1,7 @@
 //! Vocative: a self-hosted daemon that joins Slack workspaces and Telegram chats as a bot.
 //!
 //! The rooms, in layer order (a module uses only those before it): `domain`, `config`, `store`,
-//! `capture`, `prompt`, `llm`, `agent`, `delivery`, `admin`, `http`, `daemon`, `cli`.
+//! `capture`, `prompt`, `llm`, `tools`, `delivery`, `agent`, `admin`, `http`, `daemon`, `cli`.
 //! `docs/ARCHITECTURE.md` walks one message through them.
 
 pub mod admin;
@@ -17,3 +17,4 @@ pub mod llm;
 pub mod prompt;
 pub mod store;
 pub mod summary;
+pub mod tools;

@@ -11,8 +11,11 @@ use chrono::{DateTime, SecondsFormat};
 use serde_json::{Value, json};
 use vocative::domain::addressing::Verdict;
 use vocative::domain::ids::{AccountId, ConversationId, TurnId};
+use vocative::domain::search::SearchReach;
 use vocative::domain::{place::Scope, turn::ParticipantKind, turn::Turn};
-use vocative::store::contract::{AccountBinding, Captured, NewMessage, SearchQuery, TurnFilter};
+use vocative::store::contract::{
+    AccountBinding, Captured, NewMessage, SearchOrder, SearchQuery, TurnFilter,
+};
 use vocative::store::{Store, StoreOptions};
 use vocative_channels::envelope::{ChatKind, Place, Sender, SenderKind};
 use vocative_channels::identity::Platform;
@@ -231,11 +234,16 @@ impl Adapter {
             _ => {
                 let query = SearchQuery {
                     conversation,
+                    reach: SearchReach::Conversation,
                     text: string(&operation["query"]),
                     limit: number("limit").unwrap_or(10),
                     token_cap: number("tokenCap").unwrap_or(2_000),
+                    text_max_chars: usize::MAX,
+                    exclude: Vec::new(),
+                    order: SearchOrder::Newest,
                 };
-                self.store.search(query).await
+                let found = self.store.search(query).await;
+                found.map(|found| found.hits.into_iter().map(|hit| hit.turn).collect())
             }
         };
         let show = |turn: &Turn| self.show(&chat, turn);

@@ -1,12 +1,14 @@
-//! Agents at work: claims a run, assembles its prompt, asks its model, commits the answer.
+//! Agents at work: claims a run, assembles its prompt, lets its model work with its tools, commits
+//! the answer.
 //!
 //! Knows no platform and posts nothing: an answer leaves through the outbox. Reading order:
-//! `registry`, `prompting`, `run`, `worker`.
+//! `registry`, `prompting`, `run`, `stepping`, `step`, `worker`.
 
 pub mod prompting;
 pub mod registry;
 mod run;
 mod step;
+mod stepping;
 #[cfg(test)]
 mod tests;
 pub mod worker;

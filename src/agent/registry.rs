@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, RwLock};
 
-use crate::config::Template;
+use crate::config::{Template, ToolName};
 use crate::domain::ids::AgentName;
 use crate::domain::options::AssemblerOptions;
+use crate::domain::search::SearchReach;
 use crate::llm::Model;
 
 /// One configured agent, ready to work.
@@ -31,6 +32,14 @@ pub struct AgentSpec {
     pub run_deadline_ms: u64,
     /// A run is given up after so many attempts.
     pub max_attempts: u32,
+    /// What its model may use.
+    pub tools: Vec<ToolName>,
+    /// What `conversation_search` searches.
+    pub search_reach: SearchReach,
+    /// Model calls of one run.
+    pub max_steps: u32,
+    /// One tool call takes at most so long, in milliseconds.
+    pub tool_timeout_ms: u64,
     /// The channels where a reply starts with the agent's name.
     pub prefixed_channels: BTreeSet<String>,
 }

@@ -7,17 +7,20 @@ use tracing::{error, info, warn};
 
 use crate::agent::prompting::{PromptError, PromptRequest, build_prompt};
 use crate::agent::registry::AgentSpec;
-use crate::agent::step;
+use crate::agent::step::{self, Step};
+use crate::agent::stepping::{Ended, RESULTS_MAX_TOKENS, Stepping};
 use crate::agent::worker::Worker;
 use crate::capture::reply::{Reply, commit_reply};
+use crate::config::ToolName;
 use crate::delivery::rooms::Room;
 use crate::domain::ids::RunId;
 use crate::domain::run::{ClaimedRun, Usage};
 use crate::domain::turn::{TokenCount, TurnKind};
-use crate::llm::{Answer, ModelError, Request};
-use crate::prompt::{ClassEstimate, RunView, TokenCounter as _};
-use crate::store::StoreError;
+use crate::llm::{Answer, ModelError};
+use crate::prompt::{ClassEstimate, Prompt, RunView, TokenCounter as _};
 use crate::store::contract::{CommittedReply, ReplyRoute, RunEnding, RunLease};
+use crate::store::{Store, StoreError};
+use crate::tools::{ConversationSearch, Tool, Toolbox};
 
 /// The run's lease; extended while it works.
 pub(super) const LEASE_MS: i64 = 60_000;
@@ -35,6 +38,8 @@ const GIVE_BACK_AGAIN: Duration = Duration::from_millis(500);
 enum Work {
     /// An answer to commit.
     Answered(Answer),
+    /// Its steps are used up without an answer.
+    UsedUp(Usage),
     /// Its trigger is gone, or a person said stop.
     Cancelled,
     /// Somebody else holds it.
@@ -113,6 +118,14 @@ async fn attempt(worker: &Worker, claimed: &ClaimedRun) -> Result<(), StoreError
             let reply = answer_reply(answer, &spec, &route);
             end(worker, claimed, &room, &route, &spec.display_name, reply).await
         }
+        Work::UsedUp(usage) => {
+            warn!(run.id = %claimed.run.id, max_steps = spec.max_steps, "a run used up its steps without an answer");
+            let reply = Reply {
+                usage,
+                ..notice(used_up_text(&spec), RunEnding::Done)
+            };
+            end(worker, claimed, &room, &route, &spec.display_name, reply).await
+        }
         Work::Cancelled => cancel(worker, claimed, &room, &route, &spec).await,
         Work::LeaseLost => Ok(()),
         Work::Failed(reason) if claimed.run.attempt < spec.max_attempts => {
@@ -124,7 +137,7 @@ async fn attempt(worker: &Worker, claimed: &ClaimedRun) -> Result<(), StoreError
     }
 }
 
-/// Makes the prompt and asks the model, unless an earlier attempt already has its answer.
+/// Makes the prompt and lets the model work, unless an earlier attempt already has its answer.
 async fn work(
     worker: &Worker,
     claimed: &ClaimedRun,
@@ -132,10 +145,11 @@ async fn work(
     route: &ReplyRoute,
     spec: &AgentSpec,
 ) -> Result<Work, StoreError> {
-    if let Some(step) = worker.store.steps(claimed.run.id).await?.pop()
-        && let Some(answer) = step::replay(&step)
-    {
-        info!(run.id = %claimed.run.id, "a recorded step is replayed instead of asking the model again");
+    let recorded = step::replay(&worker.store.steps(claimed.run.id).await?);
+    if !recorded.is_empty() {
+        info!(run.id = %claimed.run.id, steps = recorded.len(), "recorded steps are replayed instead of asking the model again");
+    }
+    if let Some(answer) = step::answer_of(&recorded) {
         return Ok(Work::Answered(answer));
     }
     let learnt = (worker.learn_names)(route.account);
@@ -156,47 +170,73 @@ async fn work(
         Err(PromptError::Store(cause)) => return Err(cause),
         Err(cause) => return Ok(Work::Refused(format!("{cause}: {}", chain(&cause)))),
     };
-    let request = Request {
+    let toolbox = toolbox(&worker.store, claimed, spec);
+    let stepping = Stepping {
+        store: &worker.store,
+        clock: &worker.clock,
+        claimed,
+        display_name: &spec.display_name,
+        model: &*spec.model,
         messages: &built.prompt.messages,
+        toolbox: &toolbox,
+        max_steps: spec.max_steps,
+        results_max_tokens: results_max_tokens(spec, &built.prompt),
     };
-    let asked = ask(worker, claimed, room, route, spec, &request).await?;
-    if let Work::Answered(answer) = &asked {
-        let message = step::record(answer);
-        worker
-            .store
-            .record_step(
-                claimed.run.id,
-                claimed.token,
-                1,
-                message,
-                answer.usage,
-                (worker.clock)(),
-            )
-            .await?;
-    }
-    Ok(asked)
+    hold(worker, claimed, room, route, spec, &stepping, recorded).await
 }
 
-/// Asks the model while keeping the lease, showing people that it works, and watching the deadline.
-async fn ask(
+/// The agent's tools, bound to the run's conversation. Where the first step must be the answer,
+/// there are none.
+fn toolbox(store: &Store, claimed: &ClaimedRun, spec: &AgentSpec) -> Toolbox {
+    let tool = |name: &ToolName| -> Arc<dyn Tool> {
+        match name {
+            ToolName::ConversationSearch => Arc::new(ConversationSearch::new(
+                store.clone(),
+                claimed.run.conversation,
+                spec.search_reach,
+                claimed.run.triggers.clone(),
+            )),
+        }
+    };
+    let tools = if spec.max_steps > 1 {
+        spec.tools.iter().map(tool).collect()
+    } else {
+        Vec::new()
+    };
+    Toolbox::new(tools, spec.tool_timeout_ms)
+}
+
+/// What the model's context leaves for results, within their own limit.
+fn results_max_tokens(spec: &AgentSpec, prompt: &Prompt) -> usize {
+    let taken = prompt.tokens + prompt.instruction_tokens + spec.answer_reserve;
+    let left = spec
+        .context_limit
+        .map_or(usize::MAX, |limit| limit.saturating_sub(taken));
+    left.min(RESULTS_MAX_TOKENS)
+}
+
+/// Lets the model work while keeping the lease, showing people that it works, and watching the
+/// deadline.
+async fn hold(
     worker: &Worker,
     claimed: &ClaimedRun,
     room: &Room,
     route: &ReplyRoute,
     spec: &AgentSpec,
-    request: &Request<'_>,
+    stepping: &Stepping<'_>,
+    recorded: Vec<Step>,
 ) -> Result<Work, StoreError> {
     let deadline = tokio::time::sleep(Duration::from_millis(spec.run_deadline_ms));
     let mut heartbeat = tokio::time::interval(HEARTBEAT);
     heartbeat.tick().await;
-    let answering = spec.model.complete(request);
+    let working = stepping.work(recorded);
     let showing = show_working(room, route);
-    tokio::pin!(deadline, answering, showing);
+    tokio::pin!(deadline, working, showing);
     loop {
         tokio::select! {
             // In this order: an answer that is there at once needs no sign that it is being worked on.
             biased;
-            answer = &mut answering => return Ok(judge_answer(answer)),
+            ended = &mut working => return Ok(judge(ended?)),
             () = &mut deadline => {
                 return Ok(Work::Failed(format!("it took longer than {} ms", spec.run_deadline_ms)));
             }
@@ -232,14 +272,16 @@ async fn show_working(room: &Room, route: &ReplyRoute) {
     }
 }
 
-fn judge_answer(answer: Result<Answer, ModelError>) -> Work {
-    match answer {
-        Ok(answer) if answer.text.trim().is_empty() => {
-            Work::Failed("the model said nothing".to_owned())
+fn judge(ended: Ended) -> Work {
+    match ended {
+        Ended::Answered(answer) => Work::Answered(answer),
+        Ended::UsedUp(usage) => Work::UsedUp(usage),
+        Ended::LeaseLost => Work::LeaseLost,
+        Ended::SourceGone => {
+            Work::Failed("a message that a tool found was deleted meanwhile".to_owned())
         }
-        Ok(answer) => Work::Answered(answer),
-        Err(ModelError::Refused { reason }) => Work::Refused(reason),
-        Err(cause) => Work::Failed(format!("{cause}: {}", chain(&cause))),
+        Ended::Failed(ModelError::Refused { reason }) => Work::Refused(reason),
+        Ended::Failed(cause) => Work::Failed(format!("{cause}: {}", chain(&cause))),
     }
 }
 
@@ -270,6 +312,14 @@ fn notice(text: String, ending: RunEnding) -> Reply {
     }
 }
 
+fn used_up_text(spec: &AgentSpec) -> String {
+    format!(
+        "I looked things up {} times without coming to an answer, so I stopped. Please ask again, \
+         perhaps for less at once.",
+        spec.max_steps
+    )
+}
+
 fn count(text: &str) -> TokenCount {
     TokenCount {
         tokens: ClassEstimate.count(text),
@@ -288,7 +338,10 @@ async fn give_up(
 ) -> Result<(), StoreError> {
     error!(run.id = %claimed.run.id, agent = %spec.name, reason, "a run was given up");
     let text = "Sorry, I could not answer this. Whoever runs me can see why in the log.".to_owned();
-    let reply = notice(text, RunEnding::Dead { reason });
+    let reply = Reply {
+        usage: recorded_usage(worker, claimed).await?,
+        ..notice(text, RunEnding::Dead { reason })
+    };
     end(worker, claimed, room, route, &spec.display_name, reply).await
 }
 
@@ -300,8 +353,17 @@ async fn cancel(
     route: &ReplyRoute,
     spec: &AgentSpec,
 ) -> Result<(), StoreError> {
-    let silent = notice(String::new(), RunEnding::Done);
+    let silent = Reply {
+        usage: recorded_usage(worker, claimed).await?,
+        ..notice(String::new(), RunEnding::Done)
+    };
     end(worker, claimed, room, route, &spec.display_name, silent).await
+}
+
+/// Tokens of the steps that a run without an answer took.
+async fn recorded_usage(worker: &Worker, claimed: &ClaimedRun) -> Result<Usage, StoreError> {
+    let stored = worker.store.steps(claimed.run.id).await?;
+    Ok(step::usage_of(&step::replay(&stored)))
 }
 
 async fn requeue(worker: &Worker, claimed: &ClaimedRun, reason: String) -> Result<(), StoreError> {

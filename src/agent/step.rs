@@ -1,50 +1,151 @@
-//! A recorded step: what a resumed run replays instead of asking the model again.
+//! A recorded step: what a resumed run replays instead of asking the model and its tools again.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::domain::run::Usage;
-use crate::llm::{Answer, Finish};
+use crate::llm::{Answer, Finish, ToolCall, ToolResult};
 
-/// The version this build writes; a step of another version is not replayed.
-const VERSION: u32 = 1;
+/// The version this build writes. Version 1 had no tools and one step to a run; a step of any other
+/// version is not replayed.
+const VERSION: u32 = 2;
+
+/// One model call of a run, and what the calls it asked for gave.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Step {
+    /// From 1.
+    pub(super) number: u32,
+    pub(super) answer: Answer,
+    /// One for each call, in order; `None` until all of them ended.
+    pub(super) results: Option<Vec<ToolResult>>,
+}
 
 #[derive(Serialize, Deserialize)]
 struct Recorded {
     version: u32,
+    #[serde(default = "first")]
+    number: u32,
     text: String,
     finish: String,
     prompt_tokens: u64,
     completion_tokens: u64,
     /// The provider's own message, opaque.
     message: String,
+    #[serde(default)]
+    calls: Vec<RecordedCall>,
+    #[serde(default)]
+    results: Option<Vec<RecordedResult>>,
 }
 
-/// An answer as it is stored.
+#[derive(Serialize, Deserialize)]
+struct RecordedCall {
+    id: String,
+    name: String,
+    arguments: Value,
+}
+
+#[derive(Serialize, Deserialize)]
+struct RecordedResult {
+    call_id: String,
+    content: String,
+    is_error: bool,
+}
+
+fn first() -> u32 {
+    1
+}
+
+/// A step as it is stored.
 #[must_use]
-pub(super) fn record(answer: &Answer) -> String {
+pub(super) fn record(step: &Step) -> String {
+    let answer = &step.answer;
+    let call = |call: &ToolCall| RecordedCall {
+        id: call.id.clone(),
+        name: call.name.clone(),
+        arguments: call.arguments.clone(),
+    };
+    let result = |result: &ToolResult| RecordedResult {
+        call_id: result.call_id.clone(),
+        content: result.content.clone(),
+        is_error: result.is_error,
+    };
+    let results = step.results.as_ref();
     let recorded = Recorded {
         version: VERSION,
+        number: step.number,
         text: answer.text.clone(),
         finish: finish_name(answer.finish).to_owned(),
         prompt_tokens: answer.usage.prompt_tokens,
         completion_tokens: answer.usage.completion_tokens,
         message: answer.raw_message.clone(),
+        calls: answer.tool_calls.iter().map(call).collect(),
+        results: results.map(|results| results.iter().map(result).collect()),
     };
     serde_json::to_string(&recorded).expect("plain data with string keys")
 }
 
-/// The stored answer; `None` if another version wrote it.
+/// The stored steps of a run as far as they can be replayed: up to the first that is missing, that
+/// another version wrote, or whose calls were cut off.
 #[must_use]
-pub(super) fn replay(stored: &str) -> Option<Answer> {
+pub(super) fn replay(stored: &[String]) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::with_capacity(stored.len());
+    for (number, stored) in (1..).zip(stored) {
+        let is_complete = steps.last().is_none_or(|step| step.results.is_some());
+        match read(stored) {
+            Some(step) if step.number == number && is_complete => steps.push(step),
+            _ => break,
+        }
+    }
+    steps
+}
+
+fn read(stored: &str) -> Option<Step> {
     let recorded: Recorded = serde_json::from_str(stored).ok()?;
-    (recorded.version == VERSION).then(|| Answer {
-        text: recorded.text,
-        usage: Usage {
-            prompt_tokens: recorded.prompt_tokens,
-            completion_tokens: recorded.completion_tokens,
+    let is_known = (1..=VERSION).contains(&recorded.version);
+    let call = |call: RecordedCall| ToolCall {
+        id: call.id,
+        name: call.name,
+        arguments: call.arguments,
+    };
+    let result = |result: RecordedResult| ToolResult {
+        call_id: result.call_id,
+        content: result.content,
+        is_error: result.is_error,
+    };
+    is_known.then(|| Step {
+        number: recorded.number,
+        answer: Answer {
+            text: recorded.text,
+            tool_calls: recorded.calls.into_iter().map(call).collect(),
+            usage: Usage {
+                prompt_tokens: recorded.prompt_tokens,
+                completion_tokens: recorded.completion_tokens,
+            },
+            raw_message: recorded.message,
+            finish: finish_of(&recorded.finish),
         },
-        raw_message: recorded.message,
-        finish: finish_of(&recorded.finish),
+        results: recorded
+            .results
+            .map(|results| results.into_iter().map(result).collect()),
+    })
+}
+
+/// Tokens of all steps together.
+#[must_use]
+pub(super) fn usage_of(steps: &[Step]) -> Usage {
+    steps.iter().fold(Usage::default(), |sum, step| Usage {
+        prompt_tokens: sum.prompt_tokens + step.answer.usage.prompt_tokens,
+        completion_tokens: sum.completion_tokens + step.answer.usage.completion_tokens,
+    })
+}
+
+/// The answer that steps end with, with the tokens of all of them; `None` while they do not.
+#[must_use]
+pub(super) fn answer_of(steps: &[Step]) -> Option<Answer> {
+    let last = steps.last()?;
+    last.answer.tool_calls.is_empty().then(|| Answer {
+        usage: usage_of(steps),
+        ..last.answer.clone()
     })
 }
 
@@ -66,25 +167,89 @@ fn finish_of(name: &str) -> Finish {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
-    #[test]
-    fn a_recorded_answer_is_replayed_whole_and_another_version_is_not() {
-        let answer = Answer {
-            text: "hello".into(),
-            usage: Usage {
-                prompt_tokens: 7,
-                completion_tokens: 2,
+    fn asked(number: u32) -> Step {
+        Step {
+            number,
+            answer: Answer {
+                text: String::new(),
+                tool_calls: vec![ToolCall {
+                    id: "call_1".to_owned(),
+                    name: "search".to_owned(),
+                    arguments: json!({"query": "x"}),
+                }],
+                usage: Usage {
+                    prompt_tokens: 7,
+                    completion_tokens: 2,
+                },
+                raw_message: "{}".to_owned(),
+                finish: Finish::Length,
             },
-            raw_message: "{}".into(),
-            finish: Finish::Length,
+            results: None,
+        }
+    }
+
+    fn complete(number: u32) -> Step {
+        Step {
+            results: Some(vec![ToolResult {
+                call_id: "call_1".to_owned(),
+                content: "found".to_owned(),
+                is_error: false,
+            }]),
+            ..asked(number)
+        }
+    }
+
+    fn answered(number: u32) -> Step {
+        let mut step = asked(number);
+        step.answer.tool_calls.clear();
+        step.answer.text = "hello".to_owned();
+        step
+    }
+
+    #[test]
+    fn recorded_steps_are_replayed_whole_up_to_the_first_that_can_not_be() {
+        let (first, second, third) = (complete(1), complete(2), answered(3));
+        let cases: [(&[Step], &[Step]); 6] = [
+            (
+                &[first.clone(), second.clone(), third.clone()],
+                &[first.clone(), second.clone(), third.clone()],
+            ),
+            (&[first.clone(), asked(2)], &[first.clone(), asked(2)]),
+            (&[asked(1), answered(2)], &[asked(1)]),
+            (&[second.clone(), third], &[]),
+            (&[first.clone(), answered(3)], &[first]),
+            (&[], &[]),
+        ];
+        for (steps, expected) in cases {
+            let stored: Vec<String> = steps.iter().map(record).collect();
+            assert_eq!(replay(&stored), expected);
+        }
+    }
+
+    #[test]
+    fn version_1_is_an_answer_and_an_unknown_version_is_not_replayed() {
+        let first = r#"{"version":1,"text":"hello","finish":"length","prompt_tokens":7,
+                        "completion_tokens":2,"message":"{}"}"#;
+        assert_eq!(replay(&[first.to_owned()]), [answered(1)]);
+        let third = record(&answered(1)).replace("\"version\":2", "\"version\":3");
+        for stored in [third, "not json".to_owned()] {
+            assert_eq!(replay(&[stored]), []);
+        }
+    }
+
+    #[test]
+    fn the_answer_carries_the_tokens_of_all_steps() {
+        let answer = answer_of(&[complete(1), complete(2), answered(3)]);
+        let expected = Usage {
+            prompt_tokens: 21,
+            completion_tokens: 6,
         };
-        let stored = record(&answer);
-        assert_eq!(replay(&stored), Some(answer));
-        assert_eq!(
-            replay(&stored.replace("\"version\":1", "\"version\":2")),
-            None
-        );
-        assert_eq!(replay("not json"), None);
+        assert_eq!(answer.map(|answer| answer.usage), Some(expected));
+        assert_eq!(answer_of(&[complete(1)]), None);
+        assert_eq!(answer_of(&[]), None);
     }
 }

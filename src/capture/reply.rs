@@ -8,7 +8,9 @@ use vocative_channels::outbound::Part;
 use crate::domain::ids::LeaseToken;
 use crate::domain::run::{Run, Usage};
 use crate::domain::turn::{TokenCount, TurnKind};
-use crate::store::contract::{CommittedReply, ReplyCommit, ReplyRoute, RunEnding};
+use crate::store::contract::{
+    CommittedReply, ReplyCommit, ReplyRoute, RunEnding, StepOutcome, StepTools,
+};
 use crate::store::{Store, StoreError};
 
 /// An answer, or a notice in its place.
@@ -32,7 +34,7 @@ pub struct Reply {
     clippy::too_many_arguments,
     reason = "the facts of one commit, named at the call"
 )]
-/// Renders and commits a reply. The only place where turns of ours are made.
+/// Renders and commits a reply. Turns of ours are made here and in [`commit_tools`] only.
 ///
 /// # Errors
 /// [`StoreError`] if nothing was written; the run is still leased.
@@ -65,6 +67,14 @@ pub async fn commit_reply(
             now_ms,
         })
         .await
+}
+
+/// Commits what a step's tools gave: turns that only the timeline shows, and the step to be replayed.
+///
+/// # Errors
+/// [`StoreError`] if nothing was written; the run is still leased.
+pub async fn commit_tools(store: &Store, step: StepTools) -> Result<StepOutcome, StoreError> {
+    store.record_step_tools(step).await
 }
 
 /// A longer answer ends with a line that says how much is missing; the whole text is captured.

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::resolve::Review;
-use super::settings::{Agent, ChannelChoice, Model, OFFLINE_SUMMARIES};
-use super::shape::{AgentShape, ProfileShape, PromptShape, ScopeShape};
+use super::settings::{Agent, ChannelChoice, Model, OFFLINE_SUMMARIES, ToolName};
+use super::shape::{AgentShape, ProfileShape, PromptShape, ReachShape, ScopeShape};
 use super::template::Template;
 use crate::domain::ids::AgentName;
 use crate::domain::options::{AssemblerOptions, Profile};
 use crate::domain::place::Scope;
+use crate::domain::search::SearchReach;
 
 /// Checks all agents. The result is to be used only if no problem was found.
 pub(super) fn resolve_agents(
@@ -48,8 +49,26 @@ fn resolve_agent(name: &str, shape: AgentShape, review: &mut Review<'_>) -> Agen
         },
         run_deadline_ms: shape.run_deadline_s * 1_000,
         max_attempts: shape.max_attempts,
+        tools: each_once(shape.tools),
+        search_reach: match shape.search_reach {
+            ReachShape::Conversation => SearchReach::Conversation,
+            ReachShape::Parent => SearchReach::Parent,
+            ReachShape::Threads => SearchReach::Threads,
+        },
+        max_steps: shape.max_steps,
+        tool_timeout_ms: shape.tool_timeout_s * 1_000,
         prompt: prompt_options(name, &shape.prompt, review),
     }
+}
+
+fn each_once(tools: Vec<ToolName>) -> Vec<ToolName> {
+    let mut each: Vec<ToolName> = Vec::new();
+    for tool in tools {
+        if !each.contains(&tool) {
+            each.push(tool);
+        }
+    }
+    each
 }
 
 /// A name as people say it: `support_bot` is "Support bot".

@@ -45,7 +45,7 @@ pub use self::secret::{SecretRef, Secrets};
 pub use self::settings::{
     Access, Agent, Capture, Channel, ChannelChoice, Config, Daemon, Delivery, Http, Limits,
     LogFormat, Model, OnUnknown, PlatformSettings, Provider, ReplyPrefix, SlackSettings, Store,
-    TelegramSettings, ThreadPolicy,
+    TelegramSettings, ThreadPolicy, ToolName,
 };
 pub use self::template::{Template, TemplateValue};
 

@@ -13,6 +13,7 @@ use super::secret::SecretRef;
 use super::template::Template;
 use crate::domain::ids::AgentName;
 use crate::domain::options::AssemblerOptions;
+use crate::domain::search::SearchReach;
 
 /// The name under which the summariser without a model is always there.
 pub(super) const OFFLINE_SUMMARIES: &str = "offline";
@@ -276,8 +277,24 @@ pub struct Agent {
     pub run_deadline_ms: u64,
     /// Attempts of one run.
     pub max_attempts: u32,
+    /// What its model may use while it works on an answer; each once.
+    pub tools: Vec<ToolName>,
+    /// What `conversation_search` searches.
+    pub search_reach: SearchReach,
+    /// Model calls of one run.
+    pub max_steps: u32,
+    /// How long one tool call may take.
+    pub tool_timeout_ms: u64,
     /// How its prompts are assembled.
     pub prompt: AssemblerOptions,
+}
+
+/// A tool that a model may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolName {
+    /// Searches what was said in the conversation.
+    ConversationSearch,
 }
 
 impl Agent {

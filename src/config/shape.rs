@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::secret::SecretRef;
 use super::settings::{
-    Capture, LogFormat, OnUnknown, PlatformId, Provider, ReplyPrefix, Store, ThreadPolicy,
+    Capture, LogFormat, OnUnknown, PlatformId, Provider, ReplyPrefix, Store, ThreadPolicy, ToolName,
 };
 
 /// The configuration of Vocative. Every setting is optional unless its description says otherwise.
@@ -178,8 +178,30 @@ pub(super) struct AgentShape {
     /// Attempts of one run.
     #[schemars(range(min = 1, max = 100))]
     pub max_attempts: u32,
+    /// What its model may use while it works on an answer.
+    pub tools: Vec<ToolName>,
+    /// What `conversation_search` searches.
+    pub search_reach: ReachShape,
+    /// Model calls of one run.
+    #[schemars(range(min = 1, max = 100))]
+    pub max_steps: u32,
+    /// Seconds that one tool call may take.
+    #[schemars(range(min = 1, max = 3600))]
+    pub tool_timeout_s: u64,
     /// How its prompts are assembled.
     pub prompt: PromptShape,
+}
+
+/// What `conversation_search` searches; never another chat.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ReachShape {
+    /// The conversation where it is asked.
+    Conversation,
+    /// A thread's room, too.
+    Parent,
+    /// The room's other threads, too.
+    Threads,
 }
 
 /// How prompts are assembled.

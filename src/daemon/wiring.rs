@@ -167,6 +167,10 @@ pub fn agents(config: &Config, secrets: Option<&Secrets>) -> Result<Vec<AgentSpe
             run_deadline_ms: agent.run_deadline_ms,
             max_attempts: agent.max_attempts,
             prefixed_channels: prefixed.clone(),
+            tools: agent.tools.clone(),
+            search_reach: agent.search_reach,
+            max_steps: agent.max_steps,
+            tool_timeout_ms: agent.tool_timeout_ms,
         }
     };
     Ok(config.agents.values().map(spec).collect())

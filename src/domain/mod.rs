@@ -1,7 +1,7 @@
 //! The words of the project as types. No I/O, no clock, no serde; every other module uses these.
 //!
 //! Reading order: `ids`, `place`, `turn`, `run`, `outbox`, `addressing`, `history`, `options`,
-//! `summary`.
+//! `search`, `summary`.
 
 pub mod addressing;
 pub mod history;
@@ -10,5 +10,6 @@ pub mod options;
 pub mod outbox;
 pub mod place;
 pub mod run;
+pub mod search;
 pub mod summary;
 pub mod turn;

@@ -1,10 +1,10 @@
 //! Asks a language model for an answer.
 //!
-//! Our own small trait; `provider` is the only module that touches the client library behind it. It
+//! Our own small trait; `provider` is the only room that touches the client library behind it. It
 //! knows no conversation, no agent and no store.
 //!
-//! Reading order: this page, `settings`, `offline` (a model without a network), `provider` (OpenAI
-//! and Anthropic), `failure` (what a failed call means), `retry`.
+//! Reading order: this page, `tool` (what a model may call), `settings`, `offline` (a model without
+//! a network), `provider` (OpenAI and Anthropic), `failure` (what a failed call means), `retry`.
 
 mod base_url;
 mod failure;
@@ -12,6 +12,7 @@ mod offline;
 mod provider;
 mod retry;
 mod settings;
+mod tool;
 
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ use futures_util::future::BoxFuture;
 pub use offline::{ECHO_MAX_CHARS, Offline};
 pub use retry::{RetryPolicy, Retrying};
 pub use settings::{ModelSettings, Provider};
+pub use tool::{Exchange, ToolCall, ToolChoice, ToolResult, ToolSpec};
 
 use crate::domain::run::Usage;
 use crate::prompt::PromptMessage;
@@ -37,17 +39,36 @@ pub trait Model: Send + Sync {
 }
 
 /// What a model is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Request<'a> {
     /// The prompt, instructions first.
     pub messages: &'a [PromptMessage],
+    /// What it answered before in the same run, and what its calls gave, oldest first.
+    pub exchanges: &'a [Exchange],
+    /// What it may call.
+    pub tools: &'a [ToolSpec],
+    /// Whether it may call now.
+    pub tool_choice: ToolChoice,
+}
+
+impl<'a> Request<'a> {
+    /// A question without tools.
+    #[must_use]
+    pub fn of(messages: &'a [PromptMessage]) -> Self {
+        Self {
+            messages,
+            ..Self::default()
+        }
+    }
 }
 
 /// What a model answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The text; never blank.
+    /// The text; blank only if there are tool calls.
     pub text: String,
+    /// What it wants to know first, in order; each id once. Empty where no tool was offered.
+    pub tool_calls: Vec<ToolCall>,
     /// Tokens, by the provider's count; estimated where it gives none.
     pub usage: Usage,
     /// The provider's own message: versioned JSON, opaque to everything but this module.

@@ -1,16 +1,26 @@
 //! A model without a network: deterministic, so that everything runs without a key.
 //!
 //! It says what it was asked and what context it saw, which shows at a glance whether addressing,
-//! history and threads work.
+//! history and threads work. Asked "search: WORDS" it calls the tool `conversation_search` with
+//! these words (none = the newest messages), if it has that tool, and tells what was found.
 
 use futures_util::future::BoxFuture;
 
-use super::{Answer, Finish, Model, ModelError, Request};
+use serde_json::{Value, json};
+
+use super::{Answer, Exchange, Finish, Model, ModelError, Request, ToolCall, ToolChoice};
 use crate::domain::run::Usage;
 use crate::prompt::{ClassEstimate, PromptMessage, PromptRole, TokenCounter};
 
 /// It repeats at most so many characters of a question.
 pub const ECHO_MAX_CHARS: usize = 200;
+
+/// It repeats at most so many characters of what a tool found.
+const FOUND_MAX_CHARS: usize = 1_500;
+
+/// The tool it knows, and how it is asked to call it.
+const SEARCH_TOOL: &str = "conversation_search";
+const SEARCH_SIGN: &str = "search:";
 
 /// The built-in model.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,39 +35,96 @@ impl Model for Offline {
         &'a self,
         request: &'a Request<'a>,
     ) -> BoxFuture<'a, Result<Answer, ModelError>> {
-        Box::pin(std::future::ready(answer(request.messages)))
+        Box::pin(std::future::ready(answer(request)))
     }
 }
 
-fn answer(messages: &[PromptMessage]) -> Result<Answer, ModelError> {
-    let Some((question, earlier)) = messages.split_last() else {
+fn answer(request: &Request<'_>) -> Result<Answer, ModelError> {
+    let Some((question, earlier)) = request.messages.split_last() else {
         return Err(ModelError::Refused {
             reason: "there is no message to answer".to_owned(),
         });
     };
+    let said = said(question);
+    if let Some(exchange) = request.exchanges.last() {
+        return Ok(spoken(request, found(exchange), Vec::new()));
+    }
+    let may_search = request.tool_choice == ToolChoice::Auto
+        && request.tools.iter().any(|tool| tool.name == SEARCH_TOOL);
+    if let Some(words) = searched(&said).filter(|_| may_search) {
+        let call = ToolCall {
+            id: "offline_1".to_owned(),
+            name: SEARCH_TOOL.to_owned(),
+            arguments: json!({"query": words}),
+        };
+        return Ok(spoken(request, String::new(), vec![call]));
+    }
     let text = format!(
         "You asked: \"{}\". I am the offline model; I saw {} in this conversation.",
-        asked(question),
+        asked(&said),
         seen(earlier)
     );
-    let prompt_tokens: usize = messages
+    Ok(spoken(request, text, Vec::new()))
+}
+
+fn spoken(request: &Request<'_>, text: String, tool_calls: Vec<ToolCall>) -> Answer {
+    let messages = request.messages.iter().map(|m| m.content.as_str());
+    let results = request
+        .exchanges
         .iter()
-        .map(|message| ClassEstimate.cost(&message.content))
-        .sum();
-    Ok(Answer {
+        .flat_map(|exchange| &exchange.results);
+    let read = messages.chain(results.map(|result| result.content.as_str()));
+    let prompt_tokens: usize = read.map(|text| ClassEstimate.cost(text)).sum();
+    Answer {
         usage: Usage {
             prompt_tokens: prompt_tokens as u64,
             completion_tokens: u64::from(ClassEstimate.count(&text)),
         },
-        raw_message: serde_json::json!({"version": 1, "provider": "offline", "message": text})
-            .to_string(),
+        raw_message: json!({"version": 1, "provider": "offline", "message": text}).to_string(),
         text,
+        tool_calls,
         finish: Finish::Stop,
-    })
+    }
+}
+
+/// The words after "search:", wherever it stands.
+fn searched(said: &str) -> Option<&str> {
+    let at = said.to_ascii_lowercase().find(SEARCH_SIGN)?;
+    Some(said[at + SEARCH_SIGN.len()..].trim())
+}
+
+/// What a search found, one line a message.
+fn found(exchange: &Exchange) -> String {
+    let mut lines = Vec::new();
+    for result in &exchange.results {
+        let content: Value = serde_json::from_str(&result.content).unwrap_or_default();
+        match content["hits"].as_array() {
+            Some(hits) => lines.extend(hits.iter().map(|hit| {
+                let part = |name: &str| hit[name].as_str().unwrap_or_default();
+                format!("- {} ({}): {}", part("speaker"), part("time"), part("text"))
+            })),
+            None => lines.push(result.content.clone()),
+        }
+    }
+    if lines.is_empty() {
+        return "I searched this conversation and found nothing. I am the offline model."
+            .to_owned();
+    }
+    let lines: String = lines.join("\n").chars().take(FOUND_MAX_CHARS).collect();
+    format!("I searched this conversation and found:\n{lines}\nI am the offline model.")
+}
+
+/// The question, repeated within its limit.
+fn asked(said: &str) -> String {
+    let said = said.replace('"', "'");
+    if said.chars().count() <= ECHO_MAX_CHARS {
+        return said;
+    }
+    said.chars().take(ECHO_MAX_CHARS).collect::<String>() + "…"
 }
 
 /// The question on one line, without its speaker's label and quoted lines.
-fn asked(question: &PromptMessage) -> String {
+fn said(question: &PromptMessage) -> String {
     let said = match question.role {
         PromptRole::User => question
             .content
@@ -70,11 +137,7 @@ fn asked(question: &PromptMessage) -> String {
         .filter(|line| !line.starts_with('>'))
         .flat_map(str::split_whitespace)
         .collect();
-    let said = words.join(" ").replace('"', "'");
-    if said.chars().count() <= ECHO_MAX_CHARS {
-        return said;
-    }
-    said.chars().take(ECHO_MAX_CHARS).collect::<String>() + "…"
+    words.join(" ")
 }
 
 fn seen(earlier: &[PromptMessage]) -> String {
@@ -127,7 +190,7 @@ mod tests {
                 "Alice: > three\n  say \"hello\":\n  twice",
             ),
         ];
-        let answer = answer(&messages).unwrap();
+        let answer = answer(&Request::of(&messages)).unwrap();
         insta::assert_snapshot!(answer.text, @r#"You asked: "say 'hello': twice". I am the offline model; I saw 4 earlier messages (2 from people, 1 from other agents, 1 of mine) in this conversation."#);
         let prompt_tokens: usize = messages
             .iter()
@@ -145,15 +208,61 @@ mod tests {
             message(PromptRole::User, "Bob: hi"),
             message(PromptRole::User, "Alice: hello"),
         ];
-        insta::assert_snapshot!(answer(&three).unwrap().text, @r#"You asked: "hello". I am the offline model; I saw 3 earlier messages (2 from people, 1 of mine) in this conversation."#);
-        insta::assert_snapshot!(answer(&three[3..]).unwrap().text, @r#"You asked: "hello". I am the offline model; I saw no earlier messages in this conversation."#);
-        assert!(matches!(answer(&[]), Err(ModelError::Refused { .. })));
+        insta::assert_snapshot!(answer(&Request::of(&three)).unwrap().text, @r#"You asked: "hello". I am the offline model; I saw 3 earlier messages (2 from people, 1 of mine) in this conversation."#);
+        insta::assert_snapshot!(answer(&Request::of(&three[3..])).unwrap().text, @r#"You asked: "hello". I am the offline model; I saw no earlier messages in this conversation."#);
+        assert!(matches!(
+            answer(&Request::of(&[])),
+            Err(ModelError::Refused { .. })
+        ));
+    }
+
+    #[test]
+    fn asked_to_search_it_calls_the_tool_and_tells_what_it_found() {
+        let messages = [message(PromptRole::User, "Alice: please search: deploy at")];
+        let tools = [crate::llm::ToolSpec {
+            name: SEARCH_TOOL.to_owned(),
+            description: String::new(),
+            schema: json!({}),
+        }];
+        let mut request = Request {
+            tools: &tools,
+            ..Request::of(&messages)
+        };
+        let called = answer(&request).unwrap();
+        assert_eq!(called.text, "");
+        assert_eq!(
+            called.tool_calls[0].arguments,
+            json!({"query": "deploy at"})
+        );
+        let without_tools = answer(&Request::of(&messages)).unwrap();
+        assert!(without_tools.text.starts_with("You asked:"));
+
+        let result = |content: &str| Exchange {
+            text: String::new(),
+            calls: called.tool_calls.clone(),
+            results: vec![crate::llm::ToolResult {
+                call_id: "offline_1".to_owned(),
+                content: content.to_owned(),
+                is_error: false,
+            }],
+        };
+        let hits = r#"{"hits": [{"speaker": "Bob", "time": "noon", "text": "we deploy at nine"}]}"#;
+        let exchanges = [result(hits)];
+        request.exchanges = &exchanges;
+        insta::assert_snapshot!(answer(&request).unwrap().text, @r"
+        I searched this conversation and found:
+        - Bob (noon): we deploy at nine
+        I am the offline model.
+        ");
+        let nothing = [result(r#"{"hits": []}"#)];
+        request.exchanges = &nothing;
+        insta::assert_snapshot!(answer(&request).unwrap().text, @"I searched this conversation and found nothing. I am the offline model.");
     }
 
     #[test]
     fn it_never_repeats_more_than_its_limit() {
         let long = message(PromptRole::User, &format!("Alice: {}", "ä".repeat(5_000)));
-        let text = answer(&[long]).unwrap().text;
+        let text = answer(&Request::of(&[long])).unwrap().text;
         assert_eq!(text.matches('ä').count(), ECHO_MAX_CHARS);
         assert!(text.contains("ä…\""));
     }

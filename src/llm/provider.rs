@@ -2,7 +2,9 @@
 //!
 //! Calls are not streamed. What the library leaves open is settled here: base URLs (`base_url`),
 //! model names it would take apart, keys it would demand, failures whose text would show the
-//! request, and answers without text.
+//! request, answers without text, and tool calls it gives up on (`salvage`).
+
+mod salvage;
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -11,7 +13,8 @@ use chrono::Utc;
 use futures_util::future::BoxFuture;
 use genai::adapter::AdapterKind;
 use genai::chat::{
-    ChatMessage, ChatOptions, ChatRequest, ChatResponse, ReasoningEffort, StopReason,
+    ChatMessage, ChatOptions, ChatRequest, ChatResponse, ContentPart, MessageContent,
+    ReasoningEffort, StopReason, Tool, ToolResponse,
 };
 use genai::resolver::{AuthData, Endpoint, ProviderConfig};
 use genai::{Client, Headers, ModelIden, ModelSpec, ServiceTarget, webc};
@@ -20,7 +23,11 @@ use serde_json::{Value, json};
 
 use super::base_url::{endpoint, normalised, own_address};
 use super::failure::{FailedStatus, of_status};
-use super::{Answer, BuildError, Finish, Model, ModelError, ModelSettings, Provider, Request};
+use super::tool::settled;
+use super::{
+    Answer, BuildError, Exchange, Finish, Model, ModelError, ModelSettings, Provider, Request,
+    ToolCall, ToolChoice,
+};
 use crate::domain::run::Usage;
 use crate::prompt::{ClassEstimate, PromptMessage, PromptRole, TokenCounter};
 
@@ -67,29 +74,43 @@ impl Remote {
         })
     }
 
-    async fn ask(&self, messages: &[PromptMessage]) -> Result<Answer, ModelError> {
-        let request = chat_request(messages, &self.provider);
+    async fn ask(&self, request: &Request<'_>) -> Result<Answer, ModelError> {
+        let chat = chat_request(request, &self.provider);
+        let mut options = self.options.clone();
+        if !request.tools.is_empty() && request.tool_choice == ToolChoice::None {
+            options = options.with_tool_choice(genai::chat::ToolChoice::None);
+        }
         let call = self
             .client
-            .exec_chat(self.target.clone(), request, Some(&self.options));
+            .exec_chat(self.target.clone(), chat, Some(&options));
         let response = tokio::time::timeout(Duration::from_millis(self.timeout_ms), call)
             .await
             .map_err(|_| ModelError::Unavailable {
                 cause: format!("no answer within {} ms", self.timeout_ms),
-            })?
-            .map_err(|error| model_error(&error))?;
-        self.answer(&response, messages)
+            })?;
+        let said = match response {
+            Ok(response) => said(&response),
+            Err(genai::Error::ChatResponseGeneration { response_body, .. })
+                if self.provider == Provider::OpenAi && !request.tools.is_empty() =>
+            {
+                salvage::said(*response_body)
+                    .ok_or_else(|| malformed("it is JSON of another shape"))?
+            }
+            Err(error) => return Err(model_error(&error)),
+        };
+        self.answer(said, request)
     }
 
-    fn answer(
-        &self,
-        response: &ChatResponse,
-        messages: &[PromptMessage],
-    ) -> Result<Answer, ModelError> {
-        let text = response.texts().concat().trim().to_owned();
-        let finish = finish(response.stop_reason.as_ref());
-        if text.is_empty() {
-            return Err(match finish {
+    fn answer(&self, said: Said, request: &Request<'_>) -> Result<Answer, ModelError> {
+        let text = said.text.trim().to_owned();
+        // What nobody offered can't be called.
+        let tool_calls = if request.tools.is_empty() {
+            Vec::new()
+        } else {
+            settled(said.calls)
+        };
+        if text.is_empty() && tool_calls.is_empty() {
+            return Err(match said.finish {
                 Finish::Length => ModelError::Truncated,
                 Finish::ContentFilter => ModelError::Refused {
                     reason: "its content filter stopped the answer".to_owned(),
@@ -98,10 +119,11 @@ impl Remote {
             });
         }
         Ok(Answer {
-            usage: usage(response, messages, &text),
-            raw_message: self.raw_message(response.captured_raw_body.as_ref()),
+            usage: usage(said.usage, request, &text),
+            raw_message: self.raw_message(said.body.as_ref()),
             text,
-            finish,
+            tool_calls,
+            finish: said.finish,
         })
     }
 
@@ -121,6 +143,35 @@ impl Remote {
     }
 }
 
+/// What a provider said, whoever read it.
+struct Said {
+    text: String,
+    calls: Vec<ToolCall>,
+    finish: Finish,
+    /// Tokens of prompt and answer, where it tells them.
+    usage: (Option<u64>, Option<u64>),
+    body: Option<Value>,
+}
+
+fn said(response: &ChatResponse) -> Said {
+    let calls = response.tool_calls().into_iter().map(|call| ToolCall {
+        id: call.call_id.clone(),
+        name: call.fn_name.clone(),
+        arguments: call.fn_arguments.clone(),
+    });
+    let reported = |tokens: Option<i32>| tokens.and_then(|tokens| u64::try_from(tokens).ok());
+    Said {
+        text: response.texts().concat(),
+        calls: calls.collect(),
+        finish: finish(response.stop_reason.as_ref()),
+        usage: (
+            reported(response.usage.prompt_tokens),
+            reported(response.usage.completion_tokens),
+        ),
+        body: response.captured_raw_body.clone(),
+    }
+}
+
 impl Model for Remote {
     fn name(&self) -> &str {
         &self.name
@@ -130,7 +181,7 @@ impl Model for Remote {
         &'a self,
         request: &'a Request<'a>,
     ) -> BoxFuture<'a, Result<Answer, ModelError>> {
-        Box::pin(self.ask(request.messages))
+        Box::pin(self.ask(request))
     }
 }
 
@@ -220,8 +271,9 @@ fn chat_options(settings: &ModelSettings) -> ChatOptions {
     options
 }
 
-fn chat_request(messages: &[PromptMessage], provider: &Provider) -> ChatRequest {
-    let mut chat = Vec::with_capacity(messages.len() + 1);
+fn chat_request(request: &Request<'_>, provider: &Provider) -> ChatRequest {
+    let messages = request.messages;
+    let mut chat = Vec::with_capacity(messages.len() + 2 * request.exchanges.len() + 1);
     let mut has_spoken = false;
     for message in messages {
         let is_answer_first = !has_spoken && message.role == PromptRole::Assistant;
@@ -229,14 +281,58 @@ fn chat_request(messages: &[PromptMessage], provider: &Provider) -> ChatRequest 
             chat.push(ChatMessage::user(BEGAN_EARLIER));
         }
         has_spoken |= message.role != PromptRole::System;
-        let content = message.content.as_str();
-        chat.push(match message.role {
-            PromptRole::System => ChatMessage::system(content),
-            PromptRole::User => ChatMessage::user(content),
-            PromptRole::Assistant => ChatMessage::assistant(content),
-        });
+        chat.push(chat_message(message));
     }
-    ChatRequest::new(chat)
+    chat.extend(request.exchanges.iter().flat_map(exchange_messages));
+    let chat = ChatRequest::new(chat);
+    if request.tools.is_empty() {
+        return chat;
+    }
+    chat.with_tools(request.tools.iter().map(|tool| {
+        Tool::new(tool.name.as_str())
+            .with_description(tool.description.as_str())
+            .with_schema(tool.schema.clone())
+    }))
+}
+
+fn chat_message(message: &PromptMessage) -> ChatMessage {
+    let content = message.content.as_str();
+    match message.role {
+        PromptRole::System => ChatMessage::system(content),
+        PromptRole::User => ChatMessage::user(content),
+        PromptRole::Assistant => ChatMessage::assistant(content),
+    }
+}
+
+/// An earlier answer with its calls, and their results right behind it.
+fn exchange_messages(exchange: &Exchange) -> [ChatMessage; 2] {
+    let mut said = MessageContent::default();
+    if !exchange.text.is_empty() {
+        said.push(ContentPart::from_text(exchange.text.as_str()));
+    }
+    for call in &exchange.calls {
+        said.push(ContentPart::ToolCall(genai::chat::ToolCall {
+            call_id: call.id.clone(),
+            fn_name: call.name.clone(),
+            // Both protocols want an object back; what was wrong with the call is in its result.
+            fn_arguments: match &call.arguments {
+                Value::Object(object) => Value::Object(object.clone()),
+                _ => json!({}),
+            },
+            thought_signatures: None,
+        }));
+    }
+    let names = exchange.calls.iter().map(|call| call.name.as_str());
+    let results = exchange.results.iter().zip(names).map(|(result, name)| {
+        let content = if result.is_error {
+            format!("Error: {}", result.content)
+        } else {
+            result.content.clone()
+        };
+        ToolResponse::new(result.call_id.as_str(), content).with_fn_name(name)
+    });
+    let results = MessageContent::from_tool_responses(results.collect());
+    [ChatMessage::assistant(said), ChatMessage::tool(results)]
 }
 
 fn finish(reason: Option<&StopReason>) -> Finish {
@@ -248,18 +344,24 @@ fn finish(reason: Option<&StopReason>) -> Finish {
     }
 }
 
-fn usage(response: &ChatResponse, messages: &[PromptMessage], text: &str) -> Usage {
-    let reported = |tokens: Option<i32>| tokens.and_then(|tokens| u64::try_from(tokens).ok());
-    let usage = &response.usage;
-    let prompt_tokens = reported(usage.prompt_tokens).unwrap_or_else(|| {
-        let costs = messages.iter().map(|m| ClassEstimate.cost(&m.content));
-        costs.sum::<usize>() as u64
-    });
-    let completion_tokens =
-        reported(usage.completion_tokens).unwrap_or_else(|| u64::from(ClassEstimate.count(text)));
+/// Tokens as the provider counts them, estimated where it does not.
+fn usage(reported: (Option<u64>, Option<u64>), request: &Request<'_>, text: &str) -> Usage {
+    let (prompt_tokens, completion_tokens) = reported;
+    let asked = || {
+        let messages = request.messages.iter().map(|m| m.content.as_str());
+        let results = request
+            .exchanges
+            .iter()
+            .flat_map(|exchange| &exchange.results);
+        let contents = messages.chain(results.map(|result| result.content.as_str()));
+        contents
+            .map(|content| ClassEstimate.cost(content))
+            .sum::<usize>() as u64
+    };
     Usage {
-        prompt_tokens,
-        completion_tokens,
+        prompt_tokens: prompt_tokens.unwrap_or_else(asked),
+        completion_tokens: completion_tokens
+            .unwrap_or_else(|| u64::from(ClassEstimate.count(text))),
     }
 }
 

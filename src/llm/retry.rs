@@ -128,6 +128,7 @@ mod tests {
     fn yes() -> Answer {
         Answer {
             text: "yes".to_owned(),
+            tool_calls: Vec::new(),
             usage: Usage::default(),
             raw_message: String::new(),
             finish: Finish::Stop,
@@ -162,7 +163,7 @@ mod tests {
             replies: Mutex::new(replies.into()),
         });
         let model = Retrying::new(scripted.clone(), policy);
-        let outcome = model.complete(&Request { messages: &[] }).await;
+        let outcome = model.complete(&Request::of(&[])).await;
         let left = scripted.replies.lock().unwrap().len();
         (outcome, left)
     }

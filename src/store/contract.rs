@@ -11,6 +11,7 @@ use crate::domain::ids::{
 use crate::domain::outbox::OutboxEntry;
 use crate::domain::place::Scope;
 use crate::domain::run::{Run, Usage};
+use crate::domain::search::SearchReach;
 use crate::domain::summary::SummaryCounts;
 use crate::domain::turn::{ParticipantKind, TokenCount, Turn, TurnKind};
 
@@ -187,6 +188,17 @@ pub enum LeaseOutcome {
     Stale,
 }
 
+/// What became of a step's results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepOutcome {
+    /// They were written.
+    Written,
+    /// The lease is no longer held: nothing was written.
+    Stale,
+    /// Something they quote was deleted meanwhile: nothing was written.
+    SourceGone,
+}
+
 /// What becomes of an outbox entry after an attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OutboxUpdate {
@@ -319,18 +331,99 @@ pub struct TurnFilter {
     pub with_hidden: bool,
 }
 
-/// A search in one conversation.
+/// A search from one conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchQuery {
     /// The conversation.
     pub conversation: ConversationId,
-    /// Words; all must be found. Empty finds everything.
+    /// Which others of its chat are searched with it.
+    pub reach: SearchReach,
+    /// Words, `"phrases"` and beginnings of words (`dep*`); all must be found. Without any word
+    /// everything is found.
     pub text: String,
     /// At most so many hits.
     pub limit: usize,
-    /// Tokens of all hits together (by `utf16_div4`); the first hit always, then it stops at the
-    /// first that would pass it.
+    /// Tokens of all hits' texts together (by `utf16_div4`); the first hit always, then it stops at
+    /// the first that would pass it.
     pub token_cap: usize,
+    /// A hit's text is cut to so many characters around its first match.
+    pub text_max_chars: usize,
+    /// Turns that are no hits, like the one that asks.
+    pub exclude: Vec<TurnId>,
+    /// Which hits come first.
+    pub order: SearchOrder,
+}
+
+/// Which hits come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SearchOrder {
+    /// The newest by position.
+    Newest,
+    /// The best match by BM25; the newest of equal ones.
+    Ranked,
+}
+
+/// What a search found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SearchHits {
+    /// The hits, in the order asked for.
+    pub hits: Vec<SearchHit>,
+    /// Turns that match, as far as they were looked at; with `is_bounded` there are more, older
+    /// ones. Without a word in the query, as many as there are hits.
+    pub matches: usize,
+    /// Whether only the newest matches were looked at.
+    pub is_bounded: bool,
+    /// Whether the query was cut to its limit.
+    pub is_query_cut: bool,
+    /// Whether the room has older threads that were not searched.
+    pub has_more_threads: bool,
+}
+
+/// A turn that was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SearchHit {
+    /// The turn.
+    pub turn: Turn,
+    /// What it says around the match, mentions as names.
+    pub text: String,
+}
+
+/// What a step of a run did with its tools: written together with the step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepTools {
+    /// The run.
+    pub run: RunId,
+    /// Its lease.
+    pub token: LeaseToken,
+    /// The step's number.
+    pub number: u32,
+    /// The step as it is to be replayed, opaque.
+    pub message: String,
+    /// The agent's name for people.
+    pub agent_display_name: String,
+    /// Calls and results, in the order of the calls.
+    pub calls: Vec<ToolTurn>,
+    /// The time, in milliseconds since the Unix epoch.
+    pub now_ms: i64,
+}
+
+/// A tool call and its result, as the timeline shows them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolTurn {
+    /// The call's id, the same on both turns.
+    pub call_id: String,
+    /// The tool.
+    pub tool: String,
+    /// What was called, as text.
+    pub call: String,
+    /// What the call's text costs.
+    pub call_tokens: Option<TokenCount>,
+    /// What came back.
+    pub result: String,
+    /// What the result's text costs.
+    pub result_tokens: Option<TokenCount>,
+    /// Turns that the result quotes: when one of them goes, so does the result.
+    pub sources: Vec<TurnId>,
 }
 
 /// A turn and where its answer went, for `conversations show` and the demo.

@@ -5,6 +5,7 @@ use vocative_channels::outbound::Part;
 
 use super::album::joined_text;
 use super::contract::Deleted;
+use super::derived::forget_derived_txn;
 use super::messages::{
     KnownMessage, MessageEntry, MessageKey, add_message_txn, find_message_of_merged_chat,
 };
@@ -140,6 +141,7 @@ fn shrink_turn_txn(
     ] {
         connection.prepare_cached(sql)?.execute([turn.seq])?;
     }
+    forget_derived_txn(connection, turn.seq)?;
     invalidate_summaries_txn(connection, turn, SummaryFate::Void)
 }
 

@@ -75,9 +75,10 @@ const ROOT_SQL: &str = select_turns!(
        AND t.visibility = 'room' AND t.seq <= ?2"
 );
 
-const NAME_BY_ID_SQL: &str = "SELECT coalesce(display_name, username) FROM participants
+pub(super) const NAME_BY_ID_SQL: &str = "SELECT coalesce(display_name, username) FROM participants
      WHERE account_id = ?1 AND kind = 'user' AND platform_id = ?2";
-const NAME_BY_USERNAME_SQL: &str = "SELECT coalesce(display_name, username) FROM participants
+pub(super) const NAME_BY_USERNAME_SQL: &str =
+    "SELECT coalesce(display_name, username) FROM participants
      WHERE account_id = ?1 AND username = ?2 AND username IS NOT NULL AND kind = 'user'
      LIMIT 1";
 

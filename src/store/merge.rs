@@ -167,6 +167,8 @@ fn merge_conversation_txn(
         ("run_triggers", "turn_seq"),
         ("outbox", "turn_seq"),
         ("raw_envelopes", "turn_seq"),
+        ("turn_sources", "turn_seq"),
+        ("turn_sources", "source_seq"),
     ] {
         connection.execute_batch(&format!(
             "UPDATE {table} SET {column} = (SELECT new FROM moved WHERE old = {column})

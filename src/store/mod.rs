@@ -11,6 +11,7 @@ mod confirm;
 pub mod contract;
 mod conversations;
 mod deletes;
+mod derived;
 mod edits;
 mod error;
 mod facts;
@@ -35,8 +36,10 @@ mod runs;
 mod scene;
 mod schema;
 mod search;
+mod search_terms;
 mod search_text;
 mod status;
+mod steps;
 mod summaries;
 #[cfg(test)]
 mod tests;
@@ -48,6 +51,7 @@ use std::sync::Arc;
 
 pub use error::StoreError;
 pub use open::{OpenReport, StoreOptions};
+pub use search::{MATCHES_MAX, THREADS_MAX};
 
 /// The store. Cloning shares it.
 #[derive(Clone)]

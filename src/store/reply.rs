@@ -39,15 +39,15 @@ impl Store {
 }
 
 /// The place an answer is posted into.
-struct Room {
-    conversation: ConversationRow,
-    account: AccountId,
-    kind: Option<ChatKind>,
+pub(super) struct Room {
+    pub(super) conversation: ConversationRow,
+    pub(super) account: AccountId,
+    pub(super) kind: Option<ChatKind>,
 }
 
 /// A turn that the run answers.
-struct Trigger {
-    seq: Seq,
+pub(super) struct Trigger {
+    pub(super) seq: Seq,
     conversation_row: i64,
     sent_at_ms: i64,
     ordinal: i64,
@@ -65,7 +65,7 @@ fn commit_reply_txn(
         finish_cancelled_txn(connection, leased.row, reply.now_ms)?;
         return Ok(CommittedReply::Cancelled);
     }
-    let room = room(connection, &leased)?;
+    let room = room_of(connection, &leased)?;
     let triggers = triggers(connection, leased.row)?;
     let (turn, seq) = insert_reply_txn(connection, reply, &leased, &room, &triggers)?;
     involve_txn(connection, reply, &room, seq, &triggers)?;
@@ -85,7 +85,7 @@ fn commit_reply_txn(
     Ok(CommittedReply::Written { turn, posts })
 }
 
-fn room(connection: &Connection, leased: &LeasedRun) -> Result<Room, StoreError> {
+pub(super) fn room_of(connection: &Connection, leased: &LeasedRun) -> Result<Room, StoreError> {
     let conversation = conversation_at(connection, leased.conversation_row)?;
     let (account, kind): (_, Option<String>) = connection
         .prepare_cached("SELECT account_id, kind FROM chats WHERE id = ?1")?
@@ -98,7 +98,7 @@ fn room(connection: &Connection, leased: &LeasedRun) -> Result<Room, StoreError>
 }
 
 /// The triggers of a run, oldest first.
-fn triggers(connection: &Connection, run_row: i64) -> Result<Vec<Trigger>, StoreError> {
+pub(super) fn triggers(connection: &Connection, run_row: i64) -> Result<Vec<Trigger>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT t.seq, t.conversation_id, t.sent_at_ms, t.ordinal
          FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
@@ -117,7 +117,7 @@ fn triggers(connection: &Connection, run_row: i64) -> Result<Vec<Trigger>, Store
 
 /// The newest position of the conversation (of its root where it has no turns), and never before
 /// what is answered; the turn's own seq puts it behind.
-fn position(
+pub(super) fn position(
     connection: &Connection,
     room: &Room,
     triggers: &[Trigger],

@@ -23,10 +23,16 @@ pub(super) struct Migration {
 }
 
 /// All steps, in order; the number of a step is its place, from 1.
-pub(super) const MIGRATIONS: &[Migration] = &[Migration {
-    name: "initial",
-    sql: include_str!("migrations/0001_initial.sql"),
-}];
+pub(super) const MIGRATIONS: &[Migration] = &[
+    Migration {
+        name: "initial",
+        sql: include_str!("migrations/0001_initial.sql"),
+    },
+    Migration {
+        name: "turn_sources",
+        sql: include_str!("migrations/0002_turn_sources.sql"),
+    },
+];
 
 /// Brings the database to the newest of `migrations`; one sentence per step applied.
 ///
@@ -44,9 +50,11 @@ pub(super) fn migrate(
         what,
     };
     let applied = check(connection, path, migrations)?;
+    // A database that is made here holds nothing that a copy could keep.
+    let is_new = applied == 0;
     let mut report = Vec::new();
     for (number, migration) in (1_u32..).zip(migrations).skip(applied as usize) {
-        let copy = (number > 1)
+        let copy = (!is_new)
             .then(|| keep_copy(connection, path, number))
             .transpose()
             .map_err(|error| cannot(format!("no copy before migration {number}: {error}")))?;

@@ -4,6 +4,7 @@
 use rusqlite::{Connection, params};
 
 use super::StoreError;
+use super::derived::forget_derived_txn;
 use super::places::{ConversationRow, conversation_at, note_turn_txn};
 use super::search_text::{index_turn_txn, unindex_turn_txn};
 use super::summaries::{SummaryFate, invalidate_summaries_txn, stale_by_late_turn_txn};
@@ -206,5 +207,6 @@ pub(super) fn blank_turn_txn(connection: &Connection, turn: &TurnRow) -> Result<
     ] {
         connection.prepare_cached(sql)?.execute([turn.seq])?;
     }
+    forget_derived_txn(connection, turn.seq)?;
     invalidate_summaries_txn(connection, turn, SummaryFate::Void)
 }

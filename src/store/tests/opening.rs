@@ -21,7 +21,8 @@ async fn a_new_database_is_made_without_a_copy_and_opened_again_without_a_migrat
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("inner").join("vocative.sqlite");
     let (store, report) = open(&path);
-    assert_eq!(report.migrations, ["Schema 1 (initial) made."]);
+    let made = ["Schema 1 (initial) made.", "Schema 2 (turn_sources) made."];
+    assert_eq!(report.migrations, made);
     store.close().await.unwrap();
     let (_store, report) = open(&path);
     assert_eq!(report, OpenReport::default());
@@ -189,7 +190,7 @@ fn a_migration_that_fails_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("vocative.sqlite");
     let mut connection = Connection::open(&path).unwrap();
-    migrate(&mut connection, &path, MIGRATIONS, NOW_MS).unwrap();
+    migrate(&mut connection, &path, &MIGRATIONS[..1], NOW_MS).unwrap();
     for _ in 0..2 {
         let failed = migrate(&mut connection, &path, &two_migrations(BROKEN), NOW_MS).unwrap_err();
         assert!(failed.to_string().contains("changed nothing"), "{failed}");

@@ -1,0 +1,264 @@
+//! The steps of one run: ask the model, make the calls it asks for, ask again, until it answers.
+//!
+//! Every model call is recorded before its tools run, and their results as soon as all of them
+//! ended. A resumed run replays what is recorded; of calls that a restart cut off it makes those
+//! again that are repeatable. Calls are made one after the other, in the model's order.
+
+use serde_json::Value;
+use tracing::{debug, warn};
+
+use crate::agent::step::{Step, answer_of, record, usage_of};
+use crate::capture::reply::commit_tools;
+use crate::delivery::worker::Clock;
+use crate::domain::run::{ClaimedRun, Usage};
+use crate::domain::turn::TokenCount;
+use crate::llm::{
+    Answer, Exchange, Model, ModelError, Request, ToolCall, ToolChoice, ToolResult, ToolSpec,
+};
+use crate::prompt::{ClassEstimate, PromptMessage, TokenCounter as _};
+use crate::store::contract::{LeaseOutcome, StepOutcome, StepTools, ToolTurn};
+use crate::store::{Store, StoreError};
+use crate::tools::{ToolOutcome, Toolbox};
+
+/// Calls of one step that are made; further ones get an error for a result.
+pub(super) const CALLS_MAX: usize = 16;
+/// Tokens of all results of a run together; what would pass it is left out.
+pub(super) const RESULTS_MAX_TOKENS: usize = 16_000;
+
+/// What the steps of a run need.
+pub(super) struct Stepping<'a> {
+    pub(super) store: &'a Store,
+    pub(super) clock: &'a Clock,
+    pub(super) claimed: &'a ClaimedRun,
+    pub(super) display_name: &'a str,
+    pub(super) model: &'a dyn Model,
+    /// The prompt.
+    pub(super) messages: &'a [PromptMessage],
+    pub(super) toolbox: &'a Toolbox,
+    /// Model calls of the run, those of earlier attempts included.
+    pub(super) max_steps: u32,
+    /// At most [`RESULTS_MAX_TOKENS`].
+    pub(super) results_max_tokens: usize,
+}
+
+/// How the steps ended.
+#[derive(Debug, PartialEq)]
+pub(super) enum Ended {
+    /// The model answered; the usage is that of all steps.
+    Answered(Answer),
+    /// It may not be asked again, and has said nothing.
+    UsedUp(Usage),
+    /// Somebody else holds the run.
+    LeaseLost,
+    /// A message that was found was deleted meanwhile; another attempt may succeed.
+    SourceGone,
+    /// The model gave no answer.
+    Failed(ModelError),
+}
+
+impl Stepping<'_> {
+    /// Goes on after the recorded steps until the run's answer is there, or can't be.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub(super) async fn work(&self, recorded: Vec<Step>) -> Result<Ended, StoreError> {
+        let mut steps = recorded;
+        let mut is_resumed = !steps.is_empty();
+        loop {
+            if let Some(answer) = answer_of(&steps) {
+                return Ok(Ended::Answered(answer));
+            }
+            if steps.len() >= self.max_steps as usize {
+                return Ok(used_up(&steps));
+            }
+            let used_tokens = tokens_of_results(&steps);
+            if let Some(last) = steps.last_mut().filter(|last| last.results.is_none()) {
+                match self.call_tools(last, used_tokens, is_resumed).await? {
+                    StepOutcome::Written => {}
+                    StepOutcome::Stale => return Ok(Ended::LeaseLost),
+                    StepOutcome::SourceGone => return Ok(Ended::SourceGone),
+                }
+            }
+            is_resumed = false;
+            match self.ask(&steps).await? {
+                Ok(step) => steps.push(step),
+                Err(ended) => return Ok(ended),
+            }
+        }
+    }
+
+    /// Asks the model once and records what it says.
+    async fn ask(&self, steps: &[Step]) -> Result<Result<Step, Ended>, StoreError> {
+        let number = u32::try_from(steps.len() + 1).unwrap_or(u32::MAX);
+        let tools: Vec<ToolSpec> = self.toolbox.specs();
+        let exchanges: Vec<Exchange> = steps.iter().map(exchange).collect();
+        let request = Request {
+            messages: self.messages,
+            exchanges: &exchanges,
+            tools: &tools,
+            // The last step is for the answer.
+            tool_choice: if number < self.max_steps {
+                ToolChoice::Auto
+            } else {
+                ToolChoice::None
+            },
+        };
+        let answer = match self.model.complete(&request).await {
+            Ok(answer) if answer.text.trim().is_empty() && answer.tool_calls.is_empty() => {
+                return Ok(Err(Ended::Failed(ModelError::Empty)));
+            }
+            Ok(answer) => answer,
+            Err(cause) => return Ok(Err(Ended::Failed(cause))),
+        };
+        let step = Step {
+            number,
+            answer,
+            results: None,
+        };
+        let claimed = self.claimed;
+        let recorded = self
+            .store
+            .record_step(
+                claimed.run.id,
+                claimed.token,
+                number,
+                record(&step),
+                step.answer.usage,
+                (self.clock)(),
+            )
+            .await?;
+        Ok(match recorded {
+            LeaseOutcome::Written => Ok(step),
+            LeaseOutcome::Stale => Err(Ended::LeaseLost),
+        })
+    }
+
+    /// Makes a step's calls and records their results.
+    async fn call_tools(
+        &self,
+        step: &mut Step,
+        used_tokens: usize,
+        is_resumed: bool,
+    ) -> Result<StepOutcome, StoreError> {
+        let mut left_tokens = self.results_max_tokens.saturating_sub(used_tokens);
+        let (mut results, mut turns) = (Vec::new(), Vec::new());
+        for (n, call) in step.answer.tool_calls.iter().enumerate() {
+            let outcome = self.outcome(n, call, is_resumed).await;
+            let outcome = within(outcome, &mut left_tokens);
+            debug!(run.id = %self.claimed.run.id, step = step.number, is_error = outcome.is_error, "a tool was called");
+            results.push(ToolResult {
+                call_id: call.id.clone(),
+                content: outcome.content.clone(),
+                is_error: outcome.is_error,
+            });
+            turns.push(turn(call, outcome));
+        }
+        step.results = Some(results);
+        commit_tools(
+            self.store,
+            StepTools {
+                run: self.claimed.run.id,
+                token: self.claimed.token,
+                number: step.number,
+                message: record(step),
+                agent_display_name: self.display_name.to_owned(),
+                calls: turns,
+                now_ms: (self.clock)(),
+            },
+        )
+        .await
+    }
+
+    async fn outcome(&self, n: usize, call: &ToolCall, is_resumed: bool) -> ToolOutcome {
+        if n >= CALLS_MAX {
+            return ToolOutcome::error(format!(
+                "not called: at most {CALLS_MAX} calls are made at once"
+            ));
+        }
+        if is_resumed && !self.toolbox.is_repeatable(&call.name) {
+            warn!(run.id = %self.claimed.run.id, "a tool call was cut off by a restart and is not made again");
+            return ToolOutcome::error(
+                "a restart cut this call off; it may have acted or not, and is not made again",
+            );
+        }
+        self.toolbox.call(call).await
+    }
+}
+
+/// The outcome, or in its place that there is no room for it.
+fn within(outcome: ToolOutcome, left_tokens: &mut usize) -> ToolOutcome {
+    let tokens = ClassEstimate.count(&outcome.content) as usize;
+    if tokens > *left_tokens {
+        return ToolOutcome::error(
+            "left out: there is no room for further results; answer with what you have",
+        );
+    }
+    *left_tokens -= tokens;
+    outcome
+}
+
+fn turn(call: &ToolCall, outcome: ToolOutcome) -> ToolTurn {
+    let arguments = match &call.arguments {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let called = format!("{} {arguments}", call.name);
+    let result = if outcome.is_error {
+        format!("Error: {}", outcome.content)
+    } else {
+        outcome.content
+    };
+    ToolTurn {
+        call_id: call.id.clone(),
+        tool: call.name.clone(),
+        call_tokens: Some(counted(&called)),
+        call: called,
+        result_tokens: Some(counted(&result)),
+        result,
+        sources: outcome.sources,
+    }
+}
+
+fn counted(text: &str) -> TokenCount {
+    TokenCount {
+        tokens: ClassEstimate.count(text),
+        counter: ClassEstimate.name().to_owned(),
+    }
+}
+
+fn exchange(step: &Step) -> Exchange {
+    Exchange {
+        text: step.answer.text.clone(),
+        calls: step.answer.tool_calls.clone(),
+        results: step.results.clone().unwrap_or_default(),
+    }
+}
+
+fn tokens_of_results(steps: &[Step]) -> usize {
+    let results = steps.iter().filter_map(|step| step.results.as_ref());
+    let contents = results.flatten().map(|result| result.content.as_str());
+    contents
+        .map(|content| ClassEstimate.count(content) as usize)
+        .sum()
+}
+
+/// The last thing that was said stands for the answer, if anything was.
+fn used_up(steps: &[Step]) -> Ended {
+    let usage = usage_of(steps);
+    let said = steps
+        .iter()
+        .rev()
+        .find(|step| !step.answer.text.trim().is_empty());
+    match said {
+        Some(step) => Ended::Answered(Answer {
+            tool_calls: Vec::new(),
+            usage,
+            ..step.answer.clone()
+        }),
+        None => Ended::UsedUp(usage),
+    }
+}
+
+#[cfg(test)]
+#[path = "stepping_tests.rs"]
+mod tests;

@@ -1,0 +1,548 @@
+//! The steps of a run against the real store, a scripted model and tools that misbehave.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use futures_util::future::BoxFuture;
+use serde_json::json;
+use tokio::sync::Notify;
+use vocative_channels::envelope::{ChatKind, Place, Sender, SenderKind};
+use vocative_channels::identity::Platform;
+
+use super::*;
+use crate::agent::step::replay;
+use crate::domain::addressing::Verdict;
+use crate::domain::ids::{AccountId, AgentName, OwnerId};
+use crate::domain::search::SearchReach;
+use crate::domain::turn::{ParticipantKind, Turn, TurnKind, Visibility};
+use crate::llm::Finish;
+use crate::prompt::PromptRole;
+use crate::store::StoreOptions;
+use crate::store::contract::{
+    AccountBinding, Captured, CapturedTurn, ClaimRequest, NewMessage, TurnFilter,
+};
+use crate::tools::{ConversationSearch, Tool, ToolError, ToolOutput};
+
+const NOW_MS: i64 = 1_000_000;
+
+struct House {
+    store: Store,
+    account: AccountId,
+    clock: Clock,
+}
+
+impl House {
+    async fn open() -> Self {
+        let options = StoreOptions {
+            path: None,
+            readers: 1,
+            page_cache_kib: 1_024,
+        };
+        let (store, _) = Store::open(&options, 0).unwrap();
+        let binding = AccountBinding {
+            channel: "acme".to_owned(),
+            platform: Platform::Slack,
+            account: "T1".to_owned(),
+            name: "Acme".to_owned(),
+        };
+        let account = store.bind_account(binding, 0).await.unwrap();
+        Self {
+            store,
+            account,
+            clock: Arc::new(|| NOW_MS),
+        }
+    }
+
+    /// Something said in a chat; a direct one starts with D, as in Slack.
+    async fn say(&self, chat: &str, text: &str, is_addressed: bool) -> CapturedTurn {
+        let kind = if chat.starts_with('D') {
+            ChatKind::Direct
+        } else {
+            ChatKind::Public
+        };
+        let agents = is_addressed.then(|| AgentName::trusted("helper"));
+        let message = NewMessage {
+            account: self.account,
+            place: Place {
+                chat: chat.to_owned(),
+                kind: Some(kind),
+                ..Place::default()
+            },
+            scope_override: None,
+            message_id: text.to_owned(),
+            sender: Sender {
+                id: "U1".to_owned(),
+                display_name: Some("Ada".to_owned()),
+                username: None,
+                kind: SenderKind::Person,
+                is_stranger: false,
+            },
+            sender_kind: ParticipantKind::User,
+            text: text.to_owned(),
+            attachments: Vec::new(),
+            reply_to: None,
+            quote: None,
+            album: None,
+            sent_at_ms: NOW_MS,
+            ordinal: 0,
+            edit_marker: None,
+            received_at_ms: NOW_MS,
+            tokens: None,
+            keep_revisions: false,
+            raw: None,
+            judge: Box::new(|_| Verdict {
+                is_admitted: true,
+                addressed_to: agents.into_iter().collect(),
+                ..Verdict::default()
+            }),
+        };
+        match self.store.capture_message(message).await.unwrap() {
+            Captured::New(turn) => turn,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn claim(&self) -> ClaimedRun {
+        let request = ClaimRequest {
+            owner: OwnerId::generate(),
+            lease_ms: 60_000,
+            now_ms: NOW_MS,
+            accounts: vec![self.account],
+        };
+        self.store.claim_run(request).await.unwrap().unwrap()
+    }
+
+    async fn asked(&self, text: &str) -> ClaimedRun {
+        self.say("C1", text, true).await;
+        self.claim().await
+    }
+
+    /// Goes on with a run as a new attempt would.
+    async fn work(&self, run: &ClaimedRun, model: &Scripted, toolbox: &Toolbox) -> Ended {
+        self.work_within(run, model, toolbox, RESULTS_MAX_TOKENS, 3)
+            .await
+    }
+
+    async fn work_within(
+        &self,
+        run: &ClaimedRun,
+        model: &Scripted,
+        toolbox: &Toolbox,
+        results_max_tokens: usize,
+        max_steps: u32,
+    ) -> Ended {
+        let messages = [PromptMessage {
+            role: PromptRole::User,
+            content: "Ada: find it".to_owned(),
+        }];
+        let stepping = Stepping {
+            store: &self.store,
+            clock: &self.clock,
+            claimed: run,
+            display_name: "Helper",
+            model,
+            messages: &messages,
+            toolbox,
+            max_steps,
+            results_max_tokens,
+        };
+        let recorded = replay(&self.store.steps(run.run.id).await.unwrap());
+        stepping.work(recorded).await.unwrap()
+    }
+
+    /// The tool turns of a run's conversation: kind, call id, text.
+    async fn timeline(&self, run: &ClaimedRun) -> Vec<(TurnKind, String, String)> {
+        let filter = TurnFilter {
+            with_hidden: true,
+            ..TurnFilter::default()
+        };
+        let turns = self
+            .store
+            .turns(run.run.conversation, filter)
+            .await
+            .unwrap();
+        let shown = |turn: Turn| (turn.kind, turn.call_id.unwrap_or_default(), turn.content);
+        let is_tool = |turn: &Turn| turn.visibility == Visibility::Timeline;
+        turns.into_iter().filter(is_tool).map(shown).collect()
+    }
+}
+
+/// A model that answers from a script and keeps what it was asked.
+#[derive(Default)]
+struct Scripted {
+    replies: Mutex<VecDeque<Result<Answer, ModelError>>>,
+    asked: Mutex<Vec<(Vec<Exchange>, ToolChoice)>>,
+}
+
+impl Scripted {
+    fn new(replies: Vec<Result<Answer, ModelError>>) -> Self {
+        Self {
+            replies: Mutex::new(replies.into()),
+            asked: Mutex::default(),
+        }
+    }
+
+    /// The results it was shown in its last request.
+    fn seen(&self) -> Vec<String> {
+        let asked = self.asked.lock().unwrap();
+        let exchanges = asked.last().unwrap().0.iter();
+        let results = exchanges.flat_map(|exchange| exchange.results.clone());
+        results.map(|result| result.content).collect()
+    }
+
+    fn times_asked(&self) -> usize {
+        self.asked.lock().unwrap().len()
+    }
+}
+
+impl Model for Scripted {
+    fn name(&self) -> &'static str {
+        "scripted"
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: &'a Request<'a>,
+    ) -> BoxFuture<'a, Result<Answer, ModelError>> {
+        let asked = (request.exchanges.to_vec(), request.tool_choice);
+        self.asked.lock().unwrap().push(asked);
+        let reply = self.replies.lock().unwrap().pop_front();
+        Box::pin(std::future::ready(reply.expect("the script has a reply")))
+    }
+}
+
+fn answer(text: &str, calls: &[(&str, &str, Value)]) -> Answer {
+    let call = |(id, name, arguments): &(&str, &str, Value)| ToolCall {
+        id: (*id).to_owned(),
+        name: (*name).to_owned(),
+        arguments: arguments.clone(),
+    };
+    Answer {
+        text: text.to_owned(),
+        tool_calls: calls.iter().map(call).collect(),
+        usage: Usage {
+            prompt_tokens: 10,
+            completion_tokens: 1,
+        },
+        raw_message: "{}".to_owned(),
+        finish: Finish::Stop,
+    }
+}
+
+fn answered(text: &str, steps: u64) -> Ended {
+    Ended::Answered(Answer {
+        usage: Usage {
+            prompt_tokens: 10 * steps,
+            completion_tokens: steps,
+        },
+        ..answer(text, &[])
+    })
+}
+
+/// A tool that writes down what it is told, and can panic or hang.
+#[derive(Clone, Default)]
+struct Notebook {
+    is_repeatable: bool,
+    notes: Arc<Mutex<Vec<String>>>,
+    hung: Arc<Notify>,
+}
+
+impl Notebook {
+    fn notes(&self) -> Vec<String> {
+        self.notes.lock().unwrap().clone()
+    }
+
+    fn toolbox(&self) -> Toolbox {
+        Toolbox::new(vec![Arc::new(self.clone())], 5_000)
+    }
+}
+
+impl Tool for Notebook {
+    fn name(&self) -> &'static str {
+        "note"
+    }
+
+    fn description(&self) -> &'static str {
+        "writes it down"
+    }
+
+    fn schema(&self) -> Value {
+        json!({
+            "type": "object",
+            "properties": {"text": {"type": "string"}},
+            "required": ["text"],
+            "additionalProperties": false,
+        })
+    }
+
+    fn is_repeatable(&self) -> bool {
+        self.is_repeatable
+    }
+
+    fn call(&self, arguments: Value) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        let notebook = self.clone();
+        Box::pin(async move {
+            let text = arguments["text"].as_str().unwrap_or_default().to_owned();
+            notebook.notes.lock().unwrap().push(text.clone());
+            match text.as_str() {
+                "panic" => panic!("on purpose"),
+                "hang" => {
+                    notebook.hung.notify_one();
+                    std::future::pending().await
+                }
+                _ => Ok(ToolOutput {
+                    content: format!("noted {text}"),
+                    sources: Vec::new(),
+                }),
+            }
+        })
+    }
+}
+
+#[tokio::test]
+async fn calls_are_made_in_order_and_their_results_come_back_in_order() {
+    let house = House::open().await;
+    let run = house.asked("find it").await;
+    let calls = [
+        ("a", "note", json!({"text": "one"})),
+        ("b", "note", json!({"text": "two"})),
+    ];
+    let third = [("c", "note", json!({"text": "three"}))];
+    let model = Scripted::new(vec![
+        Ok(answer("let me see", &calls)),
+        Ok(answer("", &third)),
+        Ok(answer("here it is", &[])),
+    ]);
+    let notebook = Notebook::default();
+    let ended = house.work(&run, &model, &notebook.toolbox()).await;
+    assert_eq!(ended, answered("here it is", 3));
+    assert_eq!(notebook.notes(), ["one", "two", "three"]);
+    assert_eq!(model.seen(), ["noted one", "noted two", "noted three"]);
+    let choices: Vec<ToolChoice> = model.asked.lock().unwrap().iter().map(|a| a.1).collect();
+    let expected = [ToolChoice::Auto, ToolChoice::Auto, ToolChoice::None];
+    assert_eq!(choices, expected);
+    let expected = [("a", "one"), ("b", "two"), ("c", "three")].map(|(id, text)| {
+        [
+            (
+                TurnKind::ToolCall,
+                id.to_owned(),
+                format!("note {{\"text\":\"{text}\"}}"),
+            ),
+            (TurnKind::ToolResult, id.to_owned(), format!("noted {text}")),
+        ]
+    });
+    assert_eq!(house.timeline(&run).await, expected.concat());
+}
+
+#[tokio::test]
+async fn what_goes_wrong_with_a_call_is_its_result_and_the_run_goes_on() {
+    let house = House::open().await;
+    let run = house.asked("find it").await;
+    let calls = [
+        ("a", "nothing", json!({})),
+        ("b", "note", json!({"text": 1, "to": "C2"})),
+        ("c", "note", json!("{\"text\":")),
+        ("d", "note", json!({"text": "panic"})),
+        ("e", "note", json!({"text": "hang"})),
+        ("f", "note", json!({"text": "fine"})),
+    ];
+    let model = Scripted::new(vec![Ok(answer("", &calls)), Ok(answer("done", &[]))]);
+    let notebook = Notebook::default();
+    let toolbox = Toolbox::new(vec![Arc::new(notebook.clone())], 50);
+    let ended = house.work(&run, &model, &toolbox).await;
+    assert_eq!(ended, answered("done", 2));
+    let seen = [
+        "there is no such tool; there are: note",
+        "wrong arguments: `text` must be string, not number; the arguments have no `to`; there are `text`",
+        "wrong arguments: the arguments must be object, not string",
+        "the tool ended without a result",
+        "the tool took longer than 50 ms",
+        "noted fine",
+    ];
+    assert_eq!(model.seen(), seen);
+    let timeline = house.timeline(&run).await;
+    assert_eq!(timeline[5].2, format!("Error: {}", seen[2]));
+    assert_eq!(timeline.len(), 12);
+}
+
+#[tokio::test]
+async fn steps_end_with_the_last_word_or_without_one() {
+    let again = |text: &str| Ok(answer(text, &[("a", "note", json!({"text": "again"}))]));
+    let cases = [
+        (vec![again(""), again(""), again("")], None),
+        (
+            vec![again("I am looking"), again(""), again("")],
+            Some("I am looking"),
+        ),
+        (vec![again("first"), again(""), again("last")], Some("last")),
+    ];
+    for (replies, said) in cases {
+        let house = House::open().await;
+        let run = house.asked("find it").await;
+        let (model, notebook) = (Scripted::new(replies), Notebook::default());
+        let ended = house.work(&run, &model, &notebook.toolbox()).await;
+        let expected = said.map_or(
+            Ended::UsedUp(Usage {
+                prompt_tokens: 30,
+                completion_tokens: 3,
+            }),
+            |said| answered(said, 3),
+        );
+        assert_eq!(ended, expected);
+        assert_eq!((model.times_asked(), notebook.notes().len()), (3, 2));
+
+        // Another attempt has no more steps than the first.
+        let silent = Scripted::default();
+        let again = house.work(&run, &silent, &notebook.toolbox()).await;
+        assert_eq!(again, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_resumed_run_asks_and_calls_nothing_twice() {
+    let house = House::open().await;
+    let run = house.asked("find it").await;
+    let down = ModelError::Unavailable {
+        cause: "503".to_owned(),
+    };
+    let call = [("a", "note", json!({"text": "one"}))];
+    let model = Scripted::new(vec![Ok(answer("", &call)), Err(down.clone())]);
+    let notebook = Notebook::default();
+    let failed = house.work(&run, &model, &notebook.toolbox()).await;
+    assert_eq!(failed, Ended::Failed(down));
+
+    let model = Scripted::new(vec![Ok(answer("done", &[]))]);
+    let ended = house.work(&run, &model, &notebook.toolbox()).await;
+    assert_eq!(ended, answered("done", 2));
+    assert_eq!(model.seen(), ["noted one"]);
+    assert_eq!(notebook.notes(), ["one"]);
+    assert_eq!(house.timeline(&run).await.len(), 2);
+
+    let silent = Scripted::default();
+    let replayed = house.work(&run, &silent, &notebook.toolbox()).await;
+    assert_eq!(replayed, answered("done", 2));
+}
+
+#[tokio::test]
+async fn of_calls_that_a_restart_cut_off_only_repeatable_ones_are_made_again() {
+    for is_repeatable in [true, false] {
+        let house = House::open().await;
+        let run = house.asked("find it").await;
+        let calls = [("a", "note", json!({"text": "hang"}))];
+        let model = Scripted::new(vec![Ok(answer("", &calls))]);
+        let notebook = Notebook {
+            is_repeatable,
+            ..Notebook::default()
+        };
+        let toolbox = notebook.toolbox();
+        // The process dies while the tool works: its future is dropped.
+        tokio::select! {
+            _ = house.work(&run, &model, &toolbox) => panic!("the tool hangs"),
+            () = notebook.hung.notified() => {}
+        }
+        assert_eq!(house.timeline(&run).await, []);
+
+        let model = Scripted::new(vec![Ok(answer("done", &[]))]);
+        let hasty = Toolbox::new(vec![Arc::new(notebook.clone())], 20);
+        let ended = house.work(&run, &model, &hasty).await;
+        assert_eq!(ended, answered("done", 2));
+        let (times, result) = if is_repeatable {
+            (2, "the tool took longer than 20 ms")
+        } else {
+            let cut =
+                "a restart cut this call off; it may have acted or not, and is not made again";
+            (1, cut)
+        };
+        assert_eq!(notebook.notes().len(), times);
+        assert_eq!(model.seen(), [result]);
+        assert_eq!(house.timeline(&run).await.len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn calls_and_results_over_their_limits_are_told() {
+    let house = House::open().await;
+    let run = house.asked("find it").await;
+    let call = |_| ("a", "note", json!({"text": "x"}));
+    let calls: Vec<(&str, &str, Value)> = (0..=CALLS_MAX).map(call).collect();
+    let model = Scripted::new(vec![Ok(answer("", &calls)), Ok(answer("done", &[]))]);
+    let notebook = Notebook::default();
+    let room = 3 * ClassEstimate.count("noted x") as usize;
+    let ended = house
+        .work_within(&run, &model, &notebook.toolbox(), room, 2)
+        .await;
+    assert_eq!(ended, answered("done", 2));
+    assert_eq!(notebook.notes().len(), CALLS_MAX);
+    let seen = model.seen();
+    assert_eq!(seen[2], "noted x");
+    let left_out = "left out: there is no room for further results; answer with what you have";
+    assert_eq!(seen[3], left_out);
+    assert_eq!(seen.len(), CALLS_MAX + 1);
+}
+
+#[tokio::test]
+async fn an_answer_that_says_nothing_is_not_recorded() {
+    let house = House::open().await;
+    let run = house.asked("find it").await;
+    let model = Scripted::new(vec![Ok(answer(" ", &[]))]);
+    let ended = house.work(&run, &model, &Toolbox::default()).await;
+    assert_eq!(ended, Ended::Failed(ModelError::Empty));
+    let recorded = house.store.steps(run.run.id).await.unwrap();
+    assert_eq!(recorded, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_lost_lease_ends_the_steps() {
+    let house = House::open().await;
+    let mut run = house.asked("find it").await;
+    run.token = crate::domain::ids::LeaseToken::generate();
+    let model = Scripted::new(vec![Ok(answer("late", &[]))]);
+    let ended = house.work(&run, &model, &Toolbox::default()).await;
+    assert_eq!(ended, Ended::LeaseLost);
+}
+
+/// Promise 10: a tool sees the conversation it was made for and can't name another one.
+#[tokio::test]
+async fn a_search_finds_the_room_and_nothing_of_a_direct_chat() {
+    let house = House::open().await;
+    house.say("D1", "the secret plan is blue", false).await;
+    house.say("C2", "the other plan is green", false).await;
+    house.say("C1", "the plan is red", false).await;
+    let run = house.asked("what was the plan?").await;
+    let search = ConversationSearch::new(
+        house.store.clone(),
+        run.run.conversation,
+        SearchReach::Threads,
+        run.run.triggers.clone(),
+    );
+    let toolbox = Toolbox::new(vec![Arc::new(search)], 5_000);
+    let name = "conversation_search";
+    let calls = [
+        ("a", name, json!({"query": "plan"})),
+        ("b", name, json!({"query": "", "limit": 1_000})),
+        (
+            "c",
+            name,
+            json!({"query": "secret OR conversation:c1 blue"}),
+        ),
+        ("d", name, json!({"query": "plan", "conversation": "D1"})),
+    ];
+    let model = Scripted::new(vec![Ok(answer("", &calls)), Ok(answer("red", &[]))]);
+    let ended = house.work(&run, &model, &toolbox).await;
+    assert_eq!(ended, answered("red", 2));
+    let seen = model.seen();
+    let time = r#"{"time":"1970-01-01 00:16 UTC","speaker":"Ada","text":"the plan is red"}"#;
+    assert_eq!(
+        seen[0],
+        format!(r#"{{"order":"best match first","hits":[{time}]}}"#)
+    );
+    assert_eq!(
+        seen[1],
+        format!(r#"{{"order":"newest first","hits":[{time}]}}"#)
+    );
+    assert!(seen[2].contains("nothing was found"), "{}", seen[2]);
+    assert!(seen[3].starts_with("wrong arguments"), "{}", seen[3]);
+    assert!(!seen.concat().contains("secret") && !seen.concat().contains("green"));
+}

@@ -1,0 +1,61 @@
+//! What an agent's model may call while it works on an answer.
+//!
+//! A tool is made for one run and sees what it was made with: the model can't name another
+//! conversation. It knows no agent, no platform and no provider's wire form. Nothing a tool does
+//! ends a run: a wrong name, wrong arguments, a panic and a time-out are results that say so.
+//!
+//! Reading order: this page, `arguments` (what is wrong with a call), `toolbox` (the tools of one
+//! run), `search` (`conversation_search`).
+
+mod arguments;
+mod search;
+mod toolbox;
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+pub use search::{
+    CONVERSATION_SEARCH, ConversationSearch, HIT_MAX_CHARS, HITS_DEFAULT, HITS_MAX, HITS_MAX_TOKENS,
+};
+pub use toolbox::{RESULT_MAX_CHARS, ToolOutcome, Toolbox};
+
+use crate::domain::ids::TurnId;
+
+/// Something a model may call.
+pub trait Tool: Send + Sync {
+    /// Its name: `[a-z0-9_]`.
+    fn name(&self) -> &'static str;
+
+    /// What it is for, in words for the model.
+    fn description(&self) -> &'static str;
+
+    /// The JSON schema of its arguments: an object.
+    fn schema(&self) -> Value;
+
+    /// Whether calling it twice does no more than calling it once. One that is not is never called
+    /// again after a restart that may have cut it off.
+    fn is_repeatable(&self) -> bool;
+
+    /// Calls it. The arguments fit the schema.
+    fn call(&self, arguments: Value) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;
+}
+
+/// What a tool gave.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolOutput {
+    /// For the model.
+    pub content: String,
+    /// Turns that it quotes.
+    pub sources: Vec<TurnId>,
+}
+
+/// Why a tool gave nothing, in words for the model.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ToolError {
+    /// The arguments must be others.
+    #[error("wrong arguments: {0}")]
+    Arguments(String),
+    /// It failed; asking again may help.
+    #[error("the tool failed: {0}")]
+    Failed(String),
+}
