@@ -2,8 +2,8 @@
 //!
 //! Tests named `gap_n` pin a gap of the client library, by the numbers under which they were found:
 //! 1 is about streams, 2 and 3 about tool calls, 4 about retries, 6 about base URLs (5 and 7 are
-//! about versions and features, nothing to run). Calls here are neither streamed nor have tools,
-//! and those tests say what that means.
+//! about versions and features, nothing to run). Calls here are not streamed, and those tests say
+//! what that means.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +14,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use vocative::domain::run::Usage;
 use vocative::llm::{
-    Answer, BuildError, Finish, Model, ModelError, ModelSettings, Provider, Request, build,
+    Answer, BuildError, Exchange, Finish, Model, ModelError, ModelSettings, Provider, Request,
+    ToolCall, ToolChoice, ToolResult, ToolSpec, build,
 };
 use vocative::prompt::{ClassEstimate, PromptMessage, PromptRole, TokenCounter};
 use vocative_sandbox::model::{ModelAct, ModelReply, ModelServer, ModelToolCall};
@@ -78,9 +79,7 @@ fn conversation() -> Vec<PromptMessage> {
 
 async fn ask(model: &Arc<dyn Model>) -> Result<Answer, ModelError> {
     let messages = conversation();
-    let request = Request {
-        messages: &messages,
-    };
+    let request = Request::of(&messages);
     model.complete(&request).await
 }
 
@@ -116,6 +115,7 @@ async fn openai_gets_every_message_in_order_and_its_usage_is_kept() {
         answer,
         Answer {
             text: "Bye, Alice.".to_owned(),
+            tool_calls: Vec::new(),
             usage: Usage {
                 prompt_tokens: 31,
                 completion_tokens: 7,
@@ -184,9 +184,7 @@ async fn anthropic_never_sees_an_answer_of_ours_first() {
         message(PromptRole::Assistant, "As I said."),
         message(PromptRole::User, "Alice: bye"),
     ];
-    let request = Request {
-        messages: &messages,
-    };
+    let request = Request::of(&messages);
     let anthropic = model(Provider::Anthropic, &server);
     assert!(anthropic.complete(&request).await.is_ok());
     let openai = model(Provider::OpenAi, &server);
@@ -304,28 +302,198 @@ async fn gap_1_a_body_that_ends_early_is_no_answer() {
     }
 }
 
-/// Gaps 2 and 3: tool calls without index, arguments that are no JSON. No tools are offered yet, so
-/// an answer of nothing but a tool call is an answer without text, and never shown as one.
 #[tokio::test]
-async fn gaps_2_and_3_a_tool_call_nobody_offered_is_no_answer() {
-    let call = ModelToolCall {
+async fn a_tool_call_nobody_offered_is_no_answer() {
+    for outcome in outcomes(ModelReply::tool_call("c", "search", json!({}))).await {
+        assert_eq!(outcome, Err(ModelError::Empty));
+    }
+}
+
+fn search_tool() -> [ToolSpec; 1] {
+    [ToolSpec {
+        name: "search".to_owned(),
+        description: "Finds it.".to_owned(),
+        schema: json!({"type": "object", "properties": {"query": {"type": "string"}}}),
+    }]
+}
+
+fn call(id: &str, arguments: Value) -> ToolCall {
+    ToolCall {
+        id: id.to_owned(),
+        name: "search".to_owned(),
+        arguments,
+    }
+}
+
+async fn ask_with_tools(
+    model: &Arc<dyn Model>,
+    exchanges: &[Exchange],
+    tool_choice: ToolChoice,
+) -> Result<Answer, ModelError> {
+    let (messages, tools) = (conversation(), search_tool());
+    let request = Request {
+        exchanges,
+        tools: &tools,
+        tool_choice,
+        ..Request::of(&messages)
+    };
+    model.complete(&request).await
+}
+
+/// What the calls were, by both providers.
+async fn calls_of(reply: ModelReply) -> [Vec<ToolCall>; 2] {
+    let server = server().await;
+    let mut calls = Vec::new();
+    for provider in [Provider::OpenAi, Provider::Anthropic] {
+        server.enqueue(reply.clone());
+        let model = model(provider, &server);
+        let answer = ask_with_tools(&model, &[], ToolChoice::Auto).await.unwrap();
+        assert_eq!(answer.text, "");
+        calls.push(answer.tool_calls);
+    }
+    calls.try_into().unwrap()
+}
+
+#[tokio::test]
+async fn parallel_calls_come_in_order_and_their_results_go_back_behind_them() {
+    let server = server().await;
+    let asked = ["a", "b"].map(|id| ModelToolCall {
+        id: id.to_owned(),
+        name: "search".to_owned(),
+        arguments: json!({"query": id}),
+    });
+    let result = |id: &str, is_error| ToolResult {
+        call_id: id.to_owned(),
+        content: format!("result of {id}"),
+        is_error,
+    };
+    for provider in [Provider::OpenAi, Provider::Anthropic] {
+        let act = ModelAct::Answer {
+            text: "Let me see.".to_owned(),
+            tool_calls: asked.to_vec(),
+        };
+        server.enqueue(ModelReply::new(act).usage(20, 5));
+        server.enqueue(ModelReply::text("Found."));
+        let model = model(provider, &server);
+        let first = ask_with_tools(&model, &[], ToolChoice::Auto).await.unwrap();
+        assert_eq!(first.text, "Let me see.");
+        let expected = ["a", "b"].map(|id| call(id, json!({"query": id})));
+        assert_eq!(first.tool_calls, expected);
+        assert_eq!(first.usage.prompt_tokens, 20);
+        let exchange = Exchange {
+            text: first.text,
+            calls: first.tool_calls,
+            results: vec![result("a", false), result("b", true)],
+        };
+        let last = ask_with_tools(&model, &[exchange], ToolChoice::None).await;
+        assert_eq!(last.unwrap().text, "Found.");
+    }
+    let sent = server.requests();
+    let (schema, wire) = (&search_tool()[0].schema, |n: usize| &sent[n].body);
+    assert_eq!(
+        wire(0)["tools"],
+        json!([{"type": "function", "function": {
+            "name": "search", "description": "Finds it.", "parameters": schema, "strict": false,
+        }}])
+    );
+    assert_eq!(wire(0).get("tool_choice"), None);
+    assert_eq!(wire(1)["tool_choice"], "none");
+    let function = |id: &str| {
+        json!({"type": "function", "id": id, "function": {
+            "name": "search", "arguments": format!("{{\"query\":\"{id}\"}}"),
+        }})
+    };
+    let messages = wire(1)["messages"].as_array().unwrap();
+    assert_eq!(
+        messages[messages.len() - 3..],
+        [
+            json!({"role": "assistant", "content": "Let me see.",
+                   "tool_calls": [function("a"), function("b")]}),
+            json!({"role": "tool", "tool_call_id": "a", "content": "result of a"}),
+            json!({"role": "tool", "tool_call_id": "b", "content": "Error: result of b"}),
+        ]
+    );
+    assert_eq!(
+        wire(2)["tools"],
+        json!([{"name": "search", "description": "Finds it.", "input_schema": schema}])
+    );
+    assert_eq!(wire(3)["tool_choice"], json!({"type": "none"}));
+    let used =
+        |id: &str| json!({"type": "tool_use", "id": id, "name": "search", "input": {"query": id}});
+    let gave = |id: &str, content: &str| json!({"type": "tool_result", "tool_use_id": id, "content": content});
+    let messages = wire(3)["messages"].as_array().unwrap();
+    assert_eq!(
+        messages[messages.len() - 2..],
+        [
+            json!({"role": "assistant", "content": [
+                {"type": "text", "text": "Let me see."}, used("a"), used("b"),
+            ]}),
+            json!({"role": "user", "content": [
+                gave("a", "result of a"), gave("b", "Error: result of b"),
+            ]}),
+        ]
+    );
+}
+
+/// Gap 2: a streamed call without `index` is lost. Unstreamed, there is no index to miss.
+#[tokio::test]
+async fn gap_2_a_call_without_index_is_not_lost() {
+    let reply = ModelReply::new(ModelAct::ToolCallWithoutIndex(ModelToolCall {
         id: "call_1".to_owned(),
         name: "search".to_owned(),
-        arguments: json!({}),
-    };
-    let without_index = ModelReply::new(ModelAct::ToolCallWithoutIndex(call));
-    for reply in [
-        without_index,
-        ModelReply::tool_call("c", "search", json!("{")),
-    ] {
-        for outcome in outcomes(reply).await {
-            assert!(
-                matches!(
-                    outcome,
-                    Err(ModelError::Empty | ModelError::Malformed { .. })
-                ),
-                "{outcome:?}"
+        arguments: json!({"query": "x"}),
+    }));
+    for calls in calls_of(reply).await {
+        assert_eq!(calls, [call("call_1", json!({"query": "x"}))]);
+    }
+}
+
+/// Gap 3: the library refuses the whole answer where arguments are no JSON, empty or missing, or a
+/// call has no id. The call gets through, so that the model can be told what is wrong with it.
+#[tokio::test]
+async fn gap_3_arguments_that_are_no_json_get_through() {
+    let cases = [
+        (r#""{\"query\":""#, json!("{\"query\":")),
+        (r#""not json""#, json!("not json")),
+        (r#""\"a string\"""#, json!("a string")),
+        (r#""""#, json!({})),
+        ("null", json!({})),
+        (r#"{"query": "x"}"#, json!({"query": "x"})),
+        (r#""{\"query\": \"x\"}""#, json!({"query": "x"})),
+    ];
+    for (written, expected) in cases {
+        for id in [r#""id": "c","#, ""] {
+            let body = format!(
+                r#"{{"choices": [{{"finish_reason": "tool_calls", "message": {{"role": "assistant",
+                    "content": null, "tool_calls": [{{{id} "type": "function", "function":
+                    {{"name": "search", "arguments": {written}}}}}]}}}}],
+                    "usage": {{"prompt_tokens": 9, "completion_tokens": 2}}}}"#
             );
+            let server = server().await;
+            let reply = ModelReply::status(200).header("content-type", "application/json");
+            server.enqueue(reply.body(&body));
+            let model = model(Provider::OpenAi, &server);
+            let answer = ask_with_tools(&model, &[], ToolChoice::Auto).await.unwrap();
+            let id = if id.is_empty() { "call_0" } else { "c" };
+            assert_eq!(answer.tool_calls, [call(id, expected.clone())], "{written}");
+            let usage = Usage {
+                prompt_tokens: 9,
+                completion_tokens: 2,
+            };
+            assert_eq!(answer.usage, usage);
+
+            // What goes back is an object, whatever it was.
+            let exchange = Exchange {
+                text: String::new(),
+                calls: answer.tool_calls,
+                results: vec![ToolResult {
+                    call_id: id.to_owned(),
+                    content: "no".to_owned(),
+                    is_error: true,
+                }],
+            };
+            let next = ask_with_tools(&model, &[exchange], ToolChoice::Auto).await;
+            assert!(next.is_ok(), "{next:?}");
         }
     }
 }

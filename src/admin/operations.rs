@@ -9,7 +9,7 @@ use crate::admin::health::Health;
 use crate::admin::status::status_view;
 use crate::admin::view::{
     ConversationDetailView, ConversationView, OmittedView, PostView, PromptMessageView, PromptView,
-    RebuildView, SummariesView, SummaryView,
+    RebuildView, SearchView, SummariesView, SummaryView,
 };
 use crate::agent::prompting::{PromptRequest, build_prompt};
 use crate::agent::registry::{AgentSpec, Registry};
@@ -19,10 +19,14 @@ use crate::delivery::rooms::Rooms;
 use crate::delivery::worker::Clock;
 use crate::domain::ids::{AgentName, OutboxId, RunId, Seq};
 use crate::domain::place::Conversation;
+use crate::domain::search::SearchReach;
 use crate::prompt::RunView;
-use crate::store::contract::ConversationFilter;
+use crate::store::contract::{ConversationFilter, SearchOrder, SearchQuery};
 use crate::store::{Store, StoreError};
 use crate::summary::worker::SummaryCounters;
+
+/// A hit's text is cut to so many characters around its match.
+const SEARCH_TEXT_MAX_CHARS: usize = 300;
 
 /// What can be asked. On the socket it is one JSON object a line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -43,6 +47,21 @@ pub enum Operation {
         name: String,
         /// At most so many turns.
         limit: usize,
+        /// Whether to show also what is not in the room (tool calls, deleted turns).
+        #[serde(default)]
+        timeline: bool,
+    },
+    /// What was said in a conversation, by words.
+    Search {
+        /// The conversation's id prefix or name.
+        name: String,
+        /// What to look for.
+        query: String,
+        /// At most so many hits.
+        limit: usize,
+        /// Whether a thread's room and a room's threads are searched, too.
+        #[serde(default)]
+        threads: bool,
     },
     /// The prompt an agent would be sent.
     Prompt {
@@ -158,7 +177,17 @@ impl Operations {
         match operation {
             Operation::Status => self.status().await,
             Operation::Conversations { channel, limit } => self.conversations(channel, limit).await,
-            Operation::Conversation { name, limit } => self.conversation(&name, limit).await,
+            Operation::Conversation {
+                name,
+                limit,
+                timeline,
+            } => self.conversation(&name, limit, timeline).await,
+            Operation::Search {
+                name,
+                query,
+                limit,
+                threads,
+            } => self.search(&name, query, limit, threads).await,
             Operation::Prompt { name, agent, at } => self.prompt(&name, agent, at).await,
             Operation::Summaries { name, agent } => self.summaries(&name, agent).await,
             Operation::RebuildSummaries { name, agent } => {
@@ -200,9 +229,13 @@ impl Operations {
         Ok(json(&views))
     }
 
-    async fn conversation(&self, name: &str, limit: usize) -> Answer {
+    async fn conversation(&self, name: &str, limit: usize, timeline: bool) -> Answer {
         let conversation = self.store.find_conversation(name).await?;
-        let details = self.store.turn_details(conversation.id, limit).await?;
+        let details = if timeline {
+            self.store.timeline(conversation.id, limit).await?
+        } else {
+            self.store.turn_details(conversation.id, limit).await?
+        };
         let view = ConversationDetailView {
             conversation: self.conversation_view(&conversation).await?,
             turns: details
@@ -211,6 +244,27 @@ impl Operations {
                 .collect(),
         };
         Ok(json(&view))
+    }
+
+    async fn search(&self, name: &str, query: String, limit: usize, threads: bool) -> Answer {
+        let conversation = self.store.find_conversation(name).await?;
+        let query = SearchQuery {
+            conversation: conversation.id,
+            reach: if threads {
+                SearchReach::Threads
+            } else {
+                SearchReach::Conversation
+            },
+            text: query,
+            limit,
+            token_cap: usize::MAX,
+            text_max_chars: SEARCH_TEXT_MAX_CHARS,
+            exclude: Vec::new(),
+            order: SearchOrder::Ranked,
+        };
+        let found = self.store.search(query).await?;
+        let name = self.conversation_view(&conversation).await?.name;
+        Ok(json(&SearchView::of(&found, name)))
     }
 
     async fn conversation_view(

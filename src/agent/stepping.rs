@@ -260,5 +260,5 @@ fn used_up(steps: &[Step]) -> Ended {
 }
 
 #[cfg(test)]
-#[path = "stepping_tests.rs"]
+#[path = "tests/stepping.rs"]
 mod tests;

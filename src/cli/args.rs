@@ -126,7 +126,7 @@ pub enum Command {
     /// demand.
     #[command(after_long_help = SANDBOX_EXAMPLES)]
     Sandbox(SandboxArgs),
-    /// List conversations, or show one
+    /// List conversations, show one, or search in one
     #[command(subcommand)]
     Conversations(ConversationsCommand),
     /// Show the summaries of older turns, or have them made again
@@ -220,6 +220,12 @@ pub enum ConversationsCommand {
     /// Show the turns of one conversation, in the order of the room
     #[command(after_long_help = CONVERSATION_NAMES)]
     Show(ShowArgs),
+    /// Find what was said in one conversation, the best match first
+    ///
+    /// Words must all be there; "quotes" make a phrase, a star the beginning of a word (deploy*).
+    /// Without any word it shows the newest turns.
+    #[command(after_long_help = CONVERSATION_NAMES)]
+    Search(SearchArgs),
 }
 
 /// What `vocative conversations list` takes.
@@ -244,6 +250,28 @@ pub struct ShowArgs {
     /// Only the newest so many turns
     #[arg(long, value_name = "N", default_value = "50")]
     pub limit: NonZeroUsize,
+    /// Also what is not in the room: tool calls, their results, and deleted turns
+    #[arg(long)]
+    pub timeline: bool,
+    /// How to print them
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: TableFormat,
+}
+
+/// What `vocative conversations search` takes.
+#[derive(Debug, Args)]
+pub struct SearchArgs {
+    /// Which one: the start of its id, or CHANNEL/CHAT
+    pub conversation: String,
+    /// What to look for; several words must all be there
+    #[arg(required = true)]
+    pub query: Vec<String>,
+    /// At most so many hits
+    #[arg(long, value_name = "N", default_value = "20")]
+    pub limit: NonZeroUsize,
+    /// Also in the room of a thread, and in the threads of the room
+    #[arg(long)]
+    pub threads: bool,
     /// How to print them
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: TableFormat,
@@ -406,7 +434,7 @@ mod tests {
       check          Say whether the configuration will work, and what to fix
       status         Say how the running daemon is doing
       sandbox        Run the loopback Slack, Telegram and model server for a bot of your own
-      conversations  List conversations, or show one
+      conversations  List conversations, show one, or search in one
       summary        Show the summaries of older turns, or have them made again
       held           List posts that wait for a decision, send one again, or drop it
       prompt         Show exactly what the model would be sent
@@ -645,6 +673,9 @@ mod tests {
 
               [default: 50]
 
+          --timeline
+              Also what is not in the room: tool calls, their results, and deleted turns
+
           --format <FORMAT>
               How to print them
 
@@ -691,6 +722,7 @@ mod tests {
             "vocative demo --fault drop-answer",
             "vocative run -v -q",
             "vocative conversations list --limit 0",
+            "vocative conversations search acme/#general",
         ];
         for case in cases {
             assert!(Cli::try_parse_from(case.split(' ')).is_err(), "{case}");

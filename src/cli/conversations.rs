@@ -3,13 +3,16 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use super::args::{ListArgs, ShowArgs, TableFormat};
+use super::args::{ListArgs, SearchArgs, ShowArgs, TableFormat};
 use super::asking::ask;
 use super::context::Context;
 use super::error::{CliError, Exit};
 use super::table::{instant, table};
 use crate::admin::operations::Operation;
-use crate::admin::view::{ConversationDetailView, ConversationView, TurnView};
+use crate::admin::view::{ConversationDetailView, ConversationView, SearchView, TurnView};
+
+/// Characters of a tool's call or result that people are shown; `--format json` has all.
+const TOOL_TEXT_CHARS: usize = 400;
 
 /// Characters of an id that are shown: enough to name a conversation.
 const ID_CHARS: usize = 18;
@@ -51,6 +54,7 @@ pub(super) async fn show(args: &ShowArgs, context: &Context) -> Result<ExitCode,
     let operation = Operation::Conversation {
         name: args.conversation.clone(),
         limit: args.limit.get(),
+        timeline: args.timeline,
     };
     let view: ConversationDetailView = ask(context, operation).await?;
     let text = match args.format {
@@ -59,6 +63,44 @@ pub(super) async fn show(args: &ShowArgs, context: &Context) -> Result<ExitCode,
     };
     context.print(&text)?;
     Ok(Exit::Ok.into())
+}
+
+/// Finds what was said.
+pub(super) async fn search(args: &SearchArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let operation = Operation::Search {
+        name: args.conversation.clone(),
+        query: args.query.join(" "),
+        limit: args.limit.get(),
+        threads: args.threads,
+    };
+    let view: SearchView = ask(context, operation).await?;
+    let text = match args.format {
+        TableFormat::Json => super::json_text(&view)?,
+        TableFormat::Table => found(&view),
+    };
+    context.print(&text)?;
+    Ok(Exit::Ok.into())
+}
+
+fn found(view: &SearchView) -> String {
+    let mut out = String::new();
+    for hit in &view.hits {
+        let text = hit.text.replace('\n', "\n        ");
+        let at = instant(Some(hit.sent_at_ms));
+        let _ = writeln!(out, "{:>6}  {at}  {}: {text}", hit.seq, hit.speaker);
+    }
+    let or_more = if view.is_bounded { " or more" } else { "" };
+    let _ = match (view.hits.len(), view.matches) {
+        (0, _) => writeln!(out, "Nothing was found."),
+        (shown, matches) if shown < matches => {
+            writeln!(out, "{shown} of {matches}{or_more} matches are shown.")
+        }
+        _ => Ok(()),
+    };
+    for note in &view.notes {
+        let _ = writeln!(out, "{note}");
+    }
+    out
 }
 
 fn report(view: &ConversationDetailView) -> String {
@@ -91,10 +133,21 @@ fn turn_lines(out: &mut String, turn: &TurnView) {
     } else {
         format!("  [{}]", marks.join("; "))
     };
-    let text = turn.text.replace('\n', "\n        ");
+    let is_tool = turn.kind.starts_with("tool_");
+    let verb = match turn.kind.as_str() {
+        "tool_call" => " calls",
+        "tool_result" => " answers",
+        _ => "",
+    };
+    let text = if is_tool {
+        shortened(&turn.text)
+    } else {
+        turn.text.clone()
+    };
+    let text = text.replace('\n', "\n        ");
     let _ = writeln!(
         out,
-        "{:>6}  {}  {}: {text}{marks}",
+        "{:>6}  {}  {}{verb}: {text}{marks}",
         turn.seq,
         instant(Some(turn.sent_at_ms)),
         turn.speaker
@@ -106,5 +159,12 @@ fn turn_lines(out: &mut String, turn: &TurnView) {
     for post in turn.posts.iter().filter(|post| post.state != "sent") {
         let reason = post.reason.as_deref().unwrap_or_default();
         let _ = writeln!(out, "        post {}: {} {reason}", post.part, post.state);
+    }
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(TOOL_TEXT_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }

@@ -100,6 +100,9 @@ async fn dispatch(command: &Command, context: &Context) -> Result<ExitCode, CliE
         Command::Conversations(ConversationsCommand::Show(args)) => {
             conversations::show(args, context).await
         }
+        Command::Conversations(ConversationsCommand::Search(args)) => {
+            conversations::search(args, context).await
+        }
         Command::Summary(command) => summary::run(command, context).await,
         Command::Held(command) => held::run(command, context).await,
         Command::Prompt(args) => prompt::run(args, context).await,

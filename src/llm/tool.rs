@@ -78,7 +78,7 @@ fn read(arguments: Value) -> Value {
         Value::Null => Value::Object(serde_json::Map::new()),
         Value::String(text) if text.trim().is_empty() => Value::Object(serde_json::Map::new()),
         Value::String(text) => match serde_json::from_str(&text) {
-            Ok(Value::Object(object)) => Value::Object(object),
+            Ok(read @ (Value::Object(_) | Value::String(_))) => read,
             _ => Value::String(text),
         },
         other => other,

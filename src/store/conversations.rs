@@ -9,7 +9,7 @@ use super::runs::{limit_of, runs_of_turn};
 use super::{Store, StoreError};
 use crate::domain::ids::{ConversationId, Seq};
 use crate::domain::place::{Conversation, ConversationKey, Scope};
-use crate::domain::turn::{Turn, Visibility};
+use crate::domain::turn::Turn;
 
 /// Conversations listed where no limit is given.
 const CONVERSATIONS_DEFAULT: usize = 50;
@@ -100,7 +100,20 @@ impl Store {
         conversation: ConversationId,
         limit: usize,
     ) -> Result<Vec<TurnDetail>, StoreError> {
-        self.read(move |connection| turn_details(connection, conversation, limit))
+        self.read(move |connection| turn_details(connection, conversation, limit, false))
+            .await
+    }
+
+    /// Like `turn_details`, with what is not in the room: tool calls and results, deleted turns.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn timeline(
+        &self,
+        conversation: ConversationId,
+        limit: usize,
+    ) -> Result<Vec<TurnDetail>, StoreError> {
+        self.read(move |connection| turn_details(connection, conversation, limit, true))
             .await
     }
 }
@@ -347,9 +360,11 @@ fn turn_details(
     connection: &Connection,
     conversation: ConversationId,
     limit: usize,
+    with_hidden: bool,
 ) -> Result<Vec<TurnDetail>, StoreError> {
     let filter = TurnFilter {
         limit: Some(limit),
+        with_hidden,
         ..TurnFilter::default()
     };
     turns(connection, conversation, &filter)?
@@ -359,7 +374,6 @@ fn turn_details(
 }
 
 fn detail(connection: &Connection, turn: Turn) -> Result<TurnDetail, StoreError> {
-    debug_assert_eq!(turn.visibility, Visibility::Room);
     Ok(TurnDetail {
         message_ids: message_ids(connection, turn.seq())?,
         runs: runs_of_turn(connection, turn.seq())?,

@@ -29,6 +29,7 @@ pub(super) async fn print(stage: &Stage, outcomes: &[Outcome]) -> Result<(), Cli
             Operation::Conversation {
                 name,
                 limit: TURNS_SHOWN,
+                timeline: false,
             },
         )
         .await?;
@@ -86,6 +87,7 @@ async fn print_prompt(stage: &Stage, thread: &ConversationView) -> Result<(), Cl
         Operation::Conversation {
             name: name.clone(),
             limit: TURNS_SHOWN,
+            timeline: false,
         },
     )
     .await?;
