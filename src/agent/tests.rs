@@ -19,17 +19,18 @@ use vocative_channels::identity::{Identity, Platform};
 use vocative_channels::outbound::{Delivered, Part, Post, ReadBack, Target};
 
 use super::registry::{AgentSpec, Registry};
-use super::step;
+use super::step::{self, Step};
 use super::worker::{Cancels, Worker};
 use crate::capture::inbound::{ChannelIntake, Keeping, Wake};
 use crate::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
-use crate::config::{Template, ThreadPolicy};
+use crate::config::{Template, ThreadPolicy, ToolName};
 use crate::delivery::after::DeliveryPolicy;
 use crate::delivery::rooms::{Room, Rooms};
 use crate::delivery::worker::{Clock, Worker as DeliveryWorker};
 use crate::domain::ids::{AccountId, AgentName, OwnerId};
 use crate::domain::options::AssemblerOptions;
 use crate::domain::run::{ClaimedRun, Usage};
+use crate::domain::search::SearchReach;
 use crate::domain::turn::TokenCount;
 use crate::llm::{Answer, Finish, Model, ModelError, Request};
 use crate::store::contract::{AccountBinding, ClaimRequest};
@@ -111,6 +112,7 @@ where
 fn says(text: &str) -> Answer {
     Answer {
         text: text.to_owned(),
+        tool_calls: Vec::new(),
         usage: Usage::default(),
         raw_message: "{}".to_owned(),
         finish: Finish::Stop,
@@ -359,6 +361,10 @@ fn spec(model: Arc<dyn Model>) -> AgentSpec {
         answer_reserve: 100,
         run_deadline_ms: 60_000,
         max_attempts: 3,
+        tools: vec![ToolName::ConversationSearch],
+        search_reach: SearchReach::Parent,
+        max_steps: 10,
+        tool_timeout_ms: 5_000,
         prefixed_channels: std::collections::BTreeSet::default(),
     }
 }
@@ -397,7 +403,11 @@ async fn a_recorded_step_is_replayed_and_the_model_not_asked_again() {
     stage.ask("hello?").await;
     let claimed = stage.claim().await;
     let (run, token, now_ms) = (claimed.run.id, claimed.token, (stage.clock)());
-    let recorded = step::record(&says("as recorded"));
+    let recorded = step::record(&Step {
+        number: 1,
+        answer: says("as recorded"),
+        results: None,
+    });
     let usage = Usage::default();
     let steps = stage
         .store

@@ -90,6 +90,7 @@ mod tests {
             text: text.to_owned(),
             usage: Usage::default(),
             raw_message: String::new(),
+            tool_calls: Vec::new(),
             finish,
         };
         accept(&answer, &ClassEstimate)

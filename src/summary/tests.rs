@@ -19,6 +19,7 @@ use crate::domain::addressing::{RunVerdict, Verdict};
 use crate::domain::ids::{AccountId, AgentName, ConversationId};
 use crate::domain::options::AssemblerOptions;
 use crate::domain::run::Usage;
+use crate::domain::search::SearchReach;
 use crate::domain::summary::{Summary, SummaryState};
 use crate::domain::turn::ParticipantKind;
 use crate::llm::{Answer, Finish, Model, ModelError, Offline, Request};
@@ -74,6 +75,7 @@ impl Model for Scripted {
             text,
             usage: Usage::default(),
             raw_message: String::new(),
+            tool_calls: Vec::new(),
             finish: Finish::Stop,
         };
         if self.hangs {
@@ -130,6 +132,10 @@ impl Stage {
             run_deadline_ms: 10_000,
             max_attempts: 1,
             prefixed_channels: BTreeSet::new(),
+            tools: Vec::new(),
+            search_reach: SearchReach::default(),
+            max_steps: 1,
+            tool_timeout_ms: 1_000,
         };
         let registry = Registry::default();
         registry.replace(vec![spec.clone()]);

@@ -348,9 +348,7 @@ async fn summarise(
         return Ok(offline::summarise(previous, turns, &ClassEstimate));
     };
     let messages = request(&spec.display_name, previous, turns);
-    let asked = Request {
-        messages: &messages,
-    };
+    let asked = Request::of(&messages);
     let deadline = Duration::from_millis(spec.run_deadline_ms);
     let answer = tokio::time::timeout(deadline, summariser.model.complete(&asked))
         .await

@@ -20,6 +20,7 @@ use vocative::delivery::rooms::{Room, Rooms};
 use vocative::delivery::worker::{POSTS_IN_FLIGHT_MAX, Worker as DeliveryWorker};
 use vocative::domain::ids::{AccountId, AgentName, OwnerId};
 use vocative::domain::options::AssemblerOptions;
+use vocative::domain::search::SearchReach;
 use vocative::domain::turn::TokenCount;
 use vocative::llm::Offline;
 use vocative::store::contract::AccountBinding;
@@ -354,6 +355,10 @@ impl Daemon {
             summary_model: None,
             run_deadline_ms: 60_000,
             max_attempts: 1,
+            tools: Vec::new(),
+            search_reach: SearchReach::default(),
+            max_steps: 1,
+            tool_timeout_ms: 1_000,
             prefixed_channels: [].into(),
         }]);
         AgentWorker {

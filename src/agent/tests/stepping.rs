@@ -88,6 +88,7 @@ impl House {
             sent_at_ms: NOW_MS,
             ordinal: 0,
             edit_marker: None,
+            is_edit: false,
             received_at_ms: NOW_MS,
             tokens: None,
             keep_revisions: false,
