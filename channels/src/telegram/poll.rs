@@ -92,6 +92,8 @@ pub(super) struct Poller {
     has_sent_kinds: bool,
     backoff: Backoff,
     conflict: Option<Conflict>,
+    /// Whether the last poll failed, so that the next one need not wait to say that all is well.
+    is_recovering: bool,
     state: Option<ConnectionState>,
 }
 
@@ -137,6 +139,7 @@ impl Poller {
             backoff: Backoff::new(timings.backoff_first_ms, timings.backoff_max_ms),
             timings,
             conflict: None,
+            is_recovering: false,
             state: None,
         }
     }
@@ -202,7 +205,12 @@ impl Poller {
 
     fn poll_parameters(&self) -> Parameters {
         let mut parameters = Parameters::new();
-        parameters.insert("timeout".to_owned(), json!(self.poll_timeout_s));
+        let wait_s = if self.is_recovering {
+            0
+        } else {
+            self.poll_timeout_s
+        };
+        parameters.insert("timeout".to_owned(), json!(wait_s));
         parameters.insert("limit".to_owned(), json!(BATCH_MAX));
         if let Some(offset) = self.offset {
             parameters.insert("offset".to_owned(), json!(offset));
@@ -342,6 +350,7 @@ impl Poller {
 
     fn healthy(&mut self, reporter: &dyn Reporter) {
         self.backoff.reset();
+        self.is_recovering = false;
         self.report(reporter, ConnectionState::Connected { connections: 1 });
     }
 
@@ -352,8 +361,15 @@ impl Poller {
                 code: 409,
                 description,
                 ..
-            }) => self.conflict(description),
-            failure => self.trouble(failure.into_error("getUpdates")),
+            }) => {
+                // A poll that does not wait never conflicts, so it would only hide the other one.
+                self.is_recovering = false;
+                self.conflict(description)
+            }
+            failure => {
+                self.is_recovering = true;
+                self.trouble(failure.into_error("getUpdates"))
+            }
         };
         match &state {
             ConnectionState::Alarm { reason } => {

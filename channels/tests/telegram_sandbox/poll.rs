@@ -7,7 +7,7 @@ use vocative_channels::channel::{Channel as _, CheckReach, ConnectionState, Find
 use vocative_channels::envelope::{ChatKind, CommandTarget, Event, Place, SenderKind};
 use vocative_channels::identity::{Identity, Platform};
 use vocative_channels::markup::mention_token;
-use vocative_channels::telegram::TelegramChannel;
+use vocative_channels::telegram::{TelegramChannel, TelegramSettings};
 use vocative_sandbox::telegram::{
     MigrationOrder, TelegramFault, TelegramMedia, TelegramServer, TelegramWorld, UserMessage,
 };
@@ -178,6 +178,29 @@ async fn a_poll_that_fails_is_tried_again() {
             assert!(shown.contains("wait_ms: 1000"), "{shown}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_channel_that_recovers_says_so_without_waiting_for_a_whole_poll() {
+    let server = telegram().await;
+    server
+        .faults()
+        .always("getUpdates", TelegramFault::Gateway { code: 502 });
+    // Longer than this test may take.
+    let channel = TelegramChannel::new(TelegramSettings {
+        poll_timeout_s: 50,
+        ..settings(&server.api_url(), &server.token())
+    });
+    let identity = channel.identify().await.unwrap();
+    let running = Running::start_as(&channel, &identity);
+    running.recorder.until_state(is_retrying).await;
+    server.faults().clear();
+    let is_back = |heard: &Heard| {
+        let back = ConnectionState::Connected { connections: 1 };
+        (heard.states.last() == Some(&back)).then_some(())
+    };
+    running.recorder.until(is_back).await;
+    running.stop().await;
 }
 
 #[tokio::test]
