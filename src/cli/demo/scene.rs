@@ -143,12 +143,7 @@ pub(super) fn scene() -> Vec<Line> {
         ),
         follow_up(
             2,
-            line(
-                Place::General,
-                Person::Ann,
-                "and what did Bob ask before that?",
-                InItsThread,
-            ),
+            line(Place::General, Person::Ann, "search: build 42", InItsThread),
         ),
         line(
             Place::SlackDm,
