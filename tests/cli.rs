@@ -21,6 +21,7 @@ bot_token = "env:BOT"
 default_agent = "iris"
 [channels.telegram.home]
 token = "env:TELEGRAM"
+allow_people = ["5001"]
 [daemon]
 data_dir = "/srv/vocative"
 "#;
@@ -137,4 +138,28 @@ fn the_schema_is_json() {
     let (code, schema, _) = told(&vocative(dir.path(), &["config", "schema"], &[]));
     let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
     assert_eq!((code, &schema["title"]), (Some(0), &"Vocative".into()));
+}
+
+#[test]
+fn a_transcript_is_read_from_stdin_and_a_closed_stderr_keeps_the_exit_code() {
+    let dir = tempfile::tempdir().unwrap();
+    let transcript = r#"{"conversationId": "C1", "agentId": "kael", "agentName": "Kael", "options": null,
+        "now": "2026-06-15T12:00:00.000Z", "messages": []}"#;
+    std::fs::write(dir.path().join("t.json"), transcript).unwrap();
+    let shell = |line: &str| {
+        let output = Command::new("/bin/sh")
+            .args(["-c", line])
+            .current_dir(dir.path())
+            .env_clear()
+            .env("HOME", dir.path())
+            .env("VOCATIVE", env!("CARGO_BIN_EXE_vocative"))
+            .output()
+            .unwrap();
+        told(&output)
+    };
+    let (code, stdout, stderr) = shell("$VOCATIVE prompt --transcript - < t.json");
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    assert!(stdout.contains("\"estimatedTokens\": 0"), "{stdout}");
+    let (code, ..) = shell("$VOCATIVE check -c nowhere.toml 2>&-");
+    assert_eq!(code, Some(78));
 }

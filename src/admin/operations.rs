@@ -20,8 +20,9 @@ use crate::delivery::worker::Clock;
 use crate::domain::ids::{AgentName, OutboxId, RunId, Seq};
 use crate::domain::place::Conversation;
 use crate::domain::search::SearchReach;
+use crate::domain::turn::{ParticipantKind, Turn};
 use crate::prompt::RunView;
-use crate::store::contract::{ConversationFilter, SearchOrder, SearchQuery};
+use crate::store::contract::{ConversationFilter, SearchOrder, SearchQuery, TurnFilter};
 use crate::store::{Store, StoreError};
 use crate::summary::worker::SummaryCounters;
 
@@ -166,6 +167,9 @@ pub struct Operations {
     pub running: Option<Running>,
 }
 
+/// Turns looked at to find which agent a conversation concerns.
+const CONCERNED_TURNS: usize = 50;
+
 type Answer = Result<serde_json::Value, OperationError>;
 
 impl Operations {
@@ -277,6 +281,10 @@ impl Operations {
 
     async fn prompt(&self, name: &str, agent: Option<String>, at: Option<i64>) -> Answer {
         let conversation = self.store.find_conversation(name).await?;
+        let agent = match agent {
+            Some(agent) => Some(agent),
+            None => self.concerned_agent(&conversation, at).await?,
+        };
         let spec = self.agent(agent)?;
         let identity = self
             .rooms
@@ -293,6 +301,13 @@ impl Operations {
         let built = build_prompt(&self.store, &spec, identity.as_ref(), request)
             .await
             .map_err(|cause| OperationError::Wrong(cause.to_string()))?;
+        if built.history.turns.is_empty() {
+            let what = match at {
+                Some(at) => format!("nothing up to seq {at} concerns {} here", spec.name),
+                None => format!("nothing concerns {} here yet", spec.name),
+            };
+            return Err(OperationError::Wrong(what));
+        }
         let prompt = built.prompt;
         let message = |message: &crate::prompt::PromptMessage| PromptMessageView {
             role: message.role.name().to_owned(),
@@ -315,7 +330,31 @@ impl Operations {
             has_older: prompt.has_older,
             omitted: prompt.omitted.iter().map(omitted).collect(),
             counter: prompt.counter,
+            has_identity: identity.is_some(),
         }))
+    }
+
+    /// Whom the newest turn that concerns an agent concerns; else whose run is the newest.
+    async fn concerned_agent(
+        &self,
+        conversation: &Conversation,
+        at: Option<i64>,
+    ) -> Result<Option<String>, StoreError> {
+        let newest = TurnFilter {
+            limit: Some(CONCERNED_TURNS),
+            ..TurnFilter::default()
+        };
+        let turns = self.store.turns(conversation.id, newest).await?;
+        let concerned = turns
+            .iter()
+            .rev()
+            .filter(|turn| at.is_none_or(|at| turn.seq().0 <= at))
+            .find_map(concerned_by);
+        if concerned.is_some() {
+            return Ok(concerned);
+        }
+        let runs = self.store.runs(conversation.id, 1).await?;
+        Ok(runs.first().map(|run| run.agent.to_string()))
     }
 
     fn agent(&self, name: Option<String>) -> Result<Arc<AgentSpec>, OperationError> {
@@ -417,6 +456,16 @@ impl Operations {
             .map(serde_json::Value::String)
             .map_err(OperationError::Wrong)
     }
+}
+
+/// The agent that a turn addresses or that wrote it.
+fn concerned_by(turn: &Turn) -> Option<String> {
+    let is_agent = turn.participant.kind == ParticipantKind::Agent;
+    let author = is_agent.then(|| turn.participant.platform_id.clone());
+    turn.addressed_to
+        .first()
+        .map(ToString::to_string)
+        .or(author)
 }
 
 fn json(view: &impl Serialize) -> serde_json::Value {

@@ -520,6 +520,9 @@ pub struct PromptView {
     pub has_older: bool,
     /// Who counted the tokens.
     pub counter: String,
+    /// Whether the bot's own mentions are named; without a daemon they stand as its id.
+    #[serde(default)]
+    pub has_identity: bool,
     /// What was left out, and why.
     pub omitted: Vec<OmittedView>,
 }

@@ -36,7 +36,9 @@ pub(super) fn start(
         is_terminal: std::io::stderr().is_terminal(),
         stream: stream_of_stderr(),
     };
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .log_internal_errors(false);
     let lines = match look(global.log_format.unwrap_or(format), &stderr, environment) {
         Look::Json => lines.json().flatten_event(true).boxed(),
         Look::Text {

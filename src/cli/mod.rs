@@ -21,6 +21,7 @@ mod status;
 mod summary;
 mod table;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -54,7 +55,8 @@ pub fn main() -> ExitCode {
     match start(&cli.command, &context) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("{}", error.report());
+            // If stderr is closed there is nobody to tell; the exit code still says it.
+            let _ = writeln!(std::io::stderr(), "{}", error.report());
             error.exit().into()
         }
     }

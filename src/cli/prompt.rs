@@ -33,8 +33,14 @@ pub(super) async fn run(args: &PromptArgs, context: &Context) -> Result<ExitCode
 }
 
 async fn of_transcript(path: &std::path::Path) -> Result<String, CliError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|cause| CliError::failed(format!("{} can't be read", path.display()), cause))?;
+    let is_stdin = path.as_os_str() == "-";
+    let read = if is_stdin {
+        std::io::read_to_string(std::io::stdin())
+    } else {
+        std::fs::read_to_string(path)
+    };
+    let text =
+        read.map_err(|cause| CliError::failed(format!("{} can't be read", path.display()), cause))?;
     let prompt = transcript::run_transcript(&text)
         .await
         .map_err(|cause| CliError::failed(format!("{} can't be used", path.display()), cause))?;
@@ -57,6 +63,9 @@ fn report(view: &PromptView, with_stats: bool) -> String {
             "left out: seq {} by {}: {}",
             omitted.seq, omitted.speaker, omitted.why
         );
+    }
+    if !view.has_identity {
+        out.push_str("without a running daemon the bot's own mentions stand as its id\n");
     }
     if view.has_older {
         out.push_str("left out: older turns, by max_turns_to_load\n");

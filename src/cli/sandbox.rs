@@ -59,9 +59,9 @@ fn instructions(slack: &SlackServer, telegram: &TelegramServer, model: &ModelSer
     let _ = writeln!(out, "\n# Speak as a person:");
     let _ = writeln!(
         out,
-        "curl -s http://{}/control/post -H 'content-type: application/json' \\\n  -d '{{\"channel\":\"#general\",\"user\":\"ann\",\"text\":\"<@{}> hello\"}}'",
+        "curl -s http://{}/control/post -H 'content-type: application/json' \\\n  -d '{{\"channel\":\"#general\",\"user\":\"ann\",\"text\":\"@{} hello\"}}'",
         slack.addr(),
-        world.bot_user_id
+        world.bot_name
     );
     let _ = writeln!(
         out,

@@ -55,6 +55,14 @@ pub(super) fn resolve_channels(
     });
     let drafts: Vec<(String, Draft)> = slack.chain(telegram).collect();
     check_shared_tokens(&drafts, review);
+    for (table, draft) in &drafts {
+        if draft.serves_nobody() {
+            review.warn(
+                table,
+                "nobody is served yet: list groups in allow_chats and people in allow_people",
+            );
+        }
+    }
     drafts
         .into_iter()
         .filter_map(|(table, draft)| {
@@ -97,6 +105,15 @@ enum PlatformDraft {
 }
 
 impl Draft {
+    /// Whether neither a chat nor a person nor an admin is listed.
+    fn serves_nobody(&self) -> bool {
+        let lists_who = |name: &str| ["allow_chats", "allow_people", "admins"].contains(&name);
+        !self
+            .lists
+            .iter()
+            .any(|(name, ids)| lists_who(name) && !ids.is_empty())
+    }
+
     fn of_slack(name: String, shape: SlackShape) -> Self {
         Self {
             name,

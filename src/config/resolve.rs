@@ -165,6 +165,17 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
     }
 }
 
+/// The first directive that is neither a level nor `target=level`: the filter would take it for a
+/// target, and silence everything else.
+fn unknown_level(levels: &str) -> Option<&str> {
+    const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+    levels
+        .split(',')
+        .map(str::trim)
+        .filter(|directive| !directive.contains(['=', '[']))
+        .find(|directive| !LEVELS.contains(&directive.to_ascii_lowercase().as_str()))
+}
+
 fn limits(shape: &LimitsShape) -> Limits {
     Limits {
         max_runs_per_hour_person: shape.max_runs_per_hour_person,
@@ -193,6 +204,14 @@ fn resolve_daemon(shape: DaemonShape, review: &mut Review<'_>) -> Daemon {
         review.problem(
             "daemon.log_level",
             format!("is no level and no filter: {error}"),
+        );
+    }
+    if let Some(word) = unknown_level(&shape.log_level) {
+        review.problem(
+            "daemon.log_level",
+            format!(
+                "names {word:?}, which is no level; levels are off, error, warn, info, debug, trace"
+            ),
         );
     }
     if shape

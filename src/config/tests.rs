@@ -804,6 +804,23 @@ fn no_value_of_any_setting_slips_through_the_schema() {
 }
 
 #[test]
+fn a_mistyped_log_level_is_told_instead_of_silencing_the_log() {
+    for (level, is_fine) in [
+        ("info", true),
+        ("info,vocative::delivery=debug", true),
+        ("DEBUG", true),
+        ("inof", false),
+        ("", false),
+        ("info,bogus", false),
+    ] {
+        let variables = [("HOME", "/home/ann"), ("VOCATIVE_DAEMON__LOG_LEVEL", level)];
+        let loaded = Config::from_text(None, &Environment::from(variables));
+        let told = loaded.err().map(|error| error.to_string());
+        assert_eq!(told.is_none(), is_fine, "{level:?}: {told:?}");
+    }
+}
+
+#[test]
 fn a_system_configuration_read_from_a_shell_means_the_units_folders() {
     let dirs = |file: &str, variables: &[(&str, &str)]| {
         let environment = Environment::from_pairs(variables.iter().copied());

@@ -42,6 +42,9 @@ async fn an_alias_picks_one_of_two_agents_and_the_answer_says_which() {
         .say("#general", "ann", "a rainbow over hermes street");
     flow.settle().await;
     assert_eq!(flow.slack_posts("#general").len(), cases.len());
+    // The prompt of a conversation is the one of the agent that its newest turns concern.
+    let view = flow.cli_json(&["prompt", "acme/#general"]).await;
+    assert_eq!(view["agent"], "iris");
     // One agent alone needs no name.
     let question = flow.telegram.say(GROUP, ANN, "rainbow: and here?");
     let answer = flow.telegram_reply(GROUP, question).await;

@@ -358,7 +358,7 @@ impl Flow {
         }
     }
 
-    async fn cli_json(&self, args: &[&str]) -> Value {
+    pub(crate) async fn cli_json(&self, args: &[&str]) -> Value {
         let told = self.cli(&[args, &["--format", "json"]].concat()).await;
         serde_json::from_str(&told.stdout)
             .unwrap_or_else(|cause| panic!("{args:?} answers no JSON ({cause}): {told:?}"))

@@ -28,6 +28,12 @@ use stage::Stage;
 /// If the platforms or the daemon can't be started, or the wire file can't be written.
 pub(super) async fn run(args: &DemoArgs, context: &Context) -> Result<ExitCode, CliError> {
     context.start_log_at("error")?;
+    if let Some(path) = &args.wire {
+        // Before the scene is played: a path that can't be written is told at once.
+        std::fs::File::create(path).map_err(|cause| {
+            CliError::failed(format!("{} can't be written", path.display()), cause)
+        })?;
+    }
     let stage = Stage::build(args.fault).await?;
     let printing = transcript::print(&stage);
     let scene = scene::scene();
