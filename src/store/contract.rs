@@ -497,15 +497,6 @@ pub struct AccountStatus {
     pub parked_chats: u64,
 }
 
-/// A post that waits for a person or is dead, with its marker.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StuckPost {
-    /// The entry.
-    pub entry: OutboxEntry,
-    /// Its marker.
-    pub id: OutboxId,
-}
-
 /// What a lease extension found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunLease {

@@ -10,9 +10,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use super::contract::{ClaimRequest, LeaseOutcome, RunLease};
 use super::rows::{conversation_row_id, count_from, missing, stored_count};
 use super::{Store, StoreError};
-use crate::domain::ids::{
-    AccountId, AgentName, ConversationId, LeaseToken, OwnerId, RunId, Seq, TurnId,
-};
+use crate::domain::ids::{AccountId, ConversationId, LeaseToken, OwnerId, RunId, Seq, TurnId};
 use crate::domain::run::{ClaimedRun, Run, RunState, Usage};
 
 /// The oldest unfinished run of each conversation that has one, as `heads (id)`: one probe of
@@ -215,18 +213,6 @@ impl Store {
     /// Storage refuses.
     pub async fn steps(&self, run: RunId) -> Result<Vec<String>, StoreError> {
         self.read(move |connection| steps(connection, run)).await
-    }
-
-    /// Unfinished runs of agents that are not among the known ones, oldest first.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn runs_of_missing_agents(
-        &self,
-        known: Vec<AgentName>,
-    ) -> Result<Vec<Run>, StoreError> {
-        self.read(move |connection| runs_of_missing_agents(connection, &known))
-            .await
     }
 
     /// A run.
@@ -515,21 +501,6 @@ pub(super) fn take_back_leases_txn(
     Ok(u64::try_from(cancelled + runs).unwrap_or(0) + posts)
 }
 
-fn runs_of_missing_agents(
-    connection: &Connection,
-    known: &[AgentName],
-) -> Result<Vec<Run>, StoreError> {
-    let known: Vec<&str> = known.iter().map(AgentName::as_str).collect();
-    let known = serde_json::to_string(&known).expect("names are always JSON");
-    let mut statement = connection.prepare_cached(select_runs!(
-        "WHERE r.state IN ('queued', 'leased', 'waiting')
-           AND r.agent NOT IN (SELECT value FROM json_each(?1))
-         ORDER BY r.id"
-    ))?;
-    let rows = statement.query_map([known], run_from_row)?;
-    with_triggers(connection, rows.collect::<rusqlite::Result<_>>()?)
-}
-
 fn run_by_id(connection: &Connection, id: RunId) -> Result<Run, StoreError> {
     let row = connection
         .prepare_cached("SELECT id FROM runs WHERE uuid = ?1")?
@@ -803,22 +774,6 @@ mod tests {
         let claimed = scene.claim(150).await.unwrap();
         assert_eq!((claimed.run.id, claimed.run.attempt), (run, 2));
         assert_eq!(claimed.as_of_ms, 100);
-    }
-
-    #[tokio::test]
-    async fn runs_of_agents_that_are_gone_are_found() {
-        let scene = Scene::open().await;
-        let room = scene.room("C1").await;
-        let (said, run) = scene.ask(&room, "one", 10).await;
-        let missing = |known: &[&str]| {
-            let known = known.iter().map(|name| AgentName::trusted(*name)).collect();
-            scene.store.runs_of_missing_agents(known)
-        };
-        assert_eq!(missing(&["helper", "other"]).await.unwrap(), []);
-        let found = missing(&["other"]).await.unwrap();
-        assert_eq!(found, [scene.store.run(run).await.unwrap()]);
-        assert_eq!(found[0].triggers, [said.turn]);
-        assert_eq!(scene.store.runs(room.id, 5).await.unwrap(), found);
     }
 
     #[tokio::test]
