@@ -147,7 +147,7 @@ fn merge_conversation_txn(
     // A turn's seq is a parent key; its children follow one statement later.
     connection.execute_batch("PRAGMA defer_foreign_keys = ON")?;
     number_anew_txn(connection, source)?;
-    index_anew_txn(connection, source, target)?;
+    index_anew_txn(connection, source)?;
     for sql in [
         "UPDATE turns SET seq = (SELECT new FROM moved WHERE old = seq), conversation_id = ?2
          WHERE conversation_id = ?1",
@@ -213,11 +213,7 @@ fn number_anew_txn(connection: &Connection, source: &ConversationRow) -> Result<
     Ok(())
 }
 
-fn index_anew_txn(
-    connection: &Connection,
-    source: &ConversationRow,
-    target: &ConversationRow,
-) -> Result<(), StoreError> {
+fn index_anew_txn(connection: &Connection, source: &ConversationRow) -> Result<(), StoreError> {
     let mut statement = connection.prepare(
         "SELECT m.old, m.new, t.content FROM moved m CROSS JOIN turns t ON t.seq = m.old
          WHERE t.visibility = 'room'",
@@ -226,7 +222,7 @@ fn index_anew_txn(
     while let Some(row) = rows.next()? {
         let content: String = row.get(2)?;
         unindex_turn_txn(connection, row.get(0)?, source.row, &content)?;
-        index_turn_txn(connection, row.get(1)?, target.row, &content)?;
+        index_turn_txn(connection, row.get(1)?)?;
     }
     Ok(())
 }

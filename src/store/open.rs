@@ -4,12 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::lock::{self, WriteLock};
 use super::reader::Readers;
 use super::runs::take_back_leases_txn;
 use super::schema::{self, MIGRATIONS};
+use super::search_text::{index_waiting_txn, prepare_indexing};
 use super::writer::Writer;
 use super::{Store, StoreError};
 
@@ -81,7 +83,10 @@ impl Store {
             _private: private,
         };
         make_private(&path).map_err(|error| cannot(error.to_string()))?;
-        let mut connection = Connection::open(&path).map_err(said)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut connection = Connection::open_with_flags(&path, flags).map_err(said)?;
         let is_durable = options.path.is_some();
         configure_writer(&connection, options.page_cache_kib, is_durable).map_err(said)?;
         let mut report = OpenReport {
@@ -90,7 +95,7 @@ impl Store {
         };
         report.leases_taken_back = take_back_leases(&mut connection, now_ms)?;
         let readers = open_readers(&path, options.readers.max(1), options.page_cache_kib)?;
-        let writer = Writer::start(connection, is_durable, held)
+        let writer = Writer::start(connection, is_durable, index_waiting_txn, held)
             .map_err(|error| cannot(error.to_string()))?;
         Ok((Self::with(readers, Some(writer)), report))
     }
@@ -229,11 +234,14 @@ fn configure_writer(
     connection.pragma_update(None, "synchronous", synchronous)?;
     connection.pragma_update_and_check(None, "journal_size_limit", LOG_BYTES_MAX, |_| Ok(()))?;
     connection.pragma_update_and_check(None, "secure_delete", "ON", |_| Ok(()))?;
-    connection.pragma_update(None, "foreign_keys", "ON")
+    connection.pragma_update(None, "foreign_keys", "ON")?;
+    prepare_indexing(connection)
 }
 
 fn configure(connection: &Connection, page_cache_kib: u32) -> rusqlite::Result<()> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    // Without it SQLite plans a cached statement anew whenever a parameter's value might matter.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.busy_timeout(Duration::from_millis(BUSY_TIMEOUT_MS))?;
     connection.pragma_update(None, "cache_size", -i64::from(page_cache_kib))?;
     connection.pragma_update(None, "temp_store", "MEMORY")

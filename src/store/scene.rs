@@ -291,7 +291,7 @@ fn say_txn(
             spoken.reply_to,
         ))?;
     let seq = connection.last_insert_rowid();
-    index_turn_txn(connection, seq, room.row, spoken.text)?;
+    index_turn_txn(connection, seq)?;
     note_turn_txn(connection, room.row, seq, spoken.at_ms)?;
     connection
         .prepare_cached(

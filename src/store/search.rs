@@ -480,7 +480,7 @@ mod tests {
                     )?
                     .execute((row, n + 2, first))?;
                     let seq = connection.last_insert_rowid();
-                    crate::store::search_text::index_turn_txn(connection, seq, row, "word")?;
+                    crate::store::search_text::index_turn_txn(connection, seq)?;
                 }
                 Ok(())
             }

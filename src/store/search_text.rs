@@ -108,16 +108,46 @@ pub(super) fn conversation_term(conversation_row: i64) -> String {
     format!("c{conversation_row}")
 }
 
-/// Puts a room-visible turn into the index.
-pub(super) fn index_turn_txn(
+/// Makes the list of turns that wait for the index, on the writer's connection.
+///
+/// The index writes its pending words out at every savepoint, and each job of a batch has one. So jobs
+/// only list what is to be indexed, and [`index_waiting_txn`] does it once for the batch.
+pub(super) fn prepare_indexing(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch("CREATE TEMP TABLE waiting_for_index (seq INTEGER PRIMARY KEY)")
+}
+
+/// Has a room-visible turn put into the index before the transaction ends, as it is then.
+pub(super) fn index_turn_txn(connection: &Connection, seq: i64) -> Result<(), StoreError> {
+    connection
+        .prepare_cached("INSERT INTO temp.waiting_for_index (seq) VALUES (?1)")?
+        .execute([seq])?;
+    Ok(())
+}
+
+/// Puts what waits into the index: the last thing in a batch's transaction.
+pub(super) fn index_waiting_txn(connection: &Connection) -> Result<(), StoreError> {
+    let mut waiting = connection.prepare_cached(
+        "SELECT t.seq, t.conversation_id, t.content
+         FROM temp.waiting_for_index w CROSS JOIN turns t ON t.seq = w.seq
+         WHERE t.content <> ''",
+    )?;
+    let mut rows = waiting.query([])?;
+    while let Some(row) = rows.next()? {
+        let content = row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?;
+        add_to_index(connection, row.get(0)?, row.get(1)?, content)?;
+    }
+    connection
+        .prepare_cached("DELETE FROM temp.waiting_for_index")?
+        .execute([])?;
+    Ok(())
+}
+
+fn add_to_index(
     connection: &Connection,
     seq: i64,
     conversation_row: i64,
     content: &str,
 ) -> Result<(), StoreError> {
-    if content.is_empty() {
-        return Ok(());
-    }
     connection
         .prepare_cached("INSERT INTO turn_text (rowid, conversation, content) VALUES (?1, ?2, ?3)")?
         .execute((
@@ -135,7 +165,10 @@ pub(super) fn unindex_turn_txn(
     conversation_row: i64,
     content: &str,
 ) -> Result<(), StoreError> {
-    if content.is_empty() {
+    let was_waiting = connection
+        .prepare_cached("DELETE FROM temp.waiting_for_index WHERE seq = ?1")?
+        .execute([seq])?;
+    if was_waiting > 0 || content.is_empty() {
         return Ok(());
     }
     connection
@@ -196,8 +229,9 @@ mod tests {
         connection
             .execute_batch(&format!("CREATE VIRTUAL TABLE{index}"))
             .unwrap();
-        index_turn_txn(&connection, 1, 7, "zebraword horse").unwrap();
-        index_turn_txn(&connection, 2, 7, "lionword horse").unwrap();
+        prepare_indexing(&connection).unwrap();
+        add_to_index(&connection, 1, 7, "zebraword horse").unwrap();
+        add_to_index(&connection, 2, 7, "lionword horse").unwrap();
         unindex_turn_txn(&connection, 1, 7, "zebraword horse").unwrap();
 
         assert_eq!(

@@ -109,7 +109,7 @@ pub(super) fn insert_turn_txn(
             turn.is_inbound,
         ])?;
     let seq = connection.last_insert_rowid();
-    index_turn_txn(connection, seq, turn.conversation.row, turn.content)?;
+    index_turn_txn(connection, seq)?;
     note_turn_txn(connection, turn.conversation.row, seq, turn.sent_at_ms)?;
     let at = Position {
         sent_at_ms: turn.sent_at_ms,
@@ -167,7 +167,7 @@ pub(super) fn revise_turn_txn(
     }
     let row = turn.conversation.row;
     unindex_turn_txn(connection, turn.seq, row, &turn.content)?;
-    index_turn_txn(connection, turn.seq, row, &replacement.content)?;
+    index_turn_txn(connection, turn.seq)?;
     connection
         .prepare_cached(
             "UPDATE turns SET content = ?2, attachments = ?3, tokens = ?4, counter = ?5,

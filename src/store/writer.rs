@@ -27,6 +27,8 @@ const QUEUE_JOBS_MAX: usize = 4_096;
 
 /// A job is called with the connection, or with why it can't run.
 type Job = Box<dyn FnOnce(Result<&Connection, &str>) -> Done + Send>;
+/// What is done once for all jobs of a batch, before it is committed.
+type Finish = fn(&Connection) -> Result<(), StoreError>;
 type Reply = Box<dyn FnOnce(Result<(), &str>) + Send>;
 
 /// What is left of a job that ran: whether its writes stay, and whom to tell.
@@ -72,10 +74,13 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread. Unless `is_durable`, nothing is ever synced. `keep` is dropped after the connection is closed: the lock goes last.
+    /// Starts the thread. Unless `is_durable`, nothing is ever synced. `finish` runs at the end of
+    /// every transaction, outside any savepoint. `keep` is dropped after the connection is closed:
+    /// the lock goes last.
     pub(super) fn start(
         connection: Connection,
         is_durable: bool,
+        finish: Finish,
         keep: impl Any + Send,
     ) -> Result<Self, std::io::Error> {
         let (queue, inbox) = mpsc::channel(QUEUE_JOBS_MAX);
@@ -84,7 +89,7 @@ impl Writer {
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || {
-                let end = work(&connection, is_durable, inbox, &shared);
+                let end = work(&connection, is_durable, finish, inbox, &shared);
                 let closed = close(connection);
                 drop(keep);
                 if let Some(reply) = end {
@@ -237,6 +242,7 @@ fn unavailable(what: &str) -> StoreError {
 fn work(
     connection: &Connection,
     is_durable: bool,
+    finish: Finish,
     mut inbox: mpsc::Receiver<Message>,
     gauges: &Gauges,
 ) -> Option<oneshot::Sender<Result<(), StoreError>>> {
@@ -267,7 +273,13 @@ fn work(
                 .then(|| inbox.try_recv().ok())
                 .flatten();
         }
-        commit_batch(connection, std::mem::take(&mut batch), &mut sync, gauges);
+        commit_batch(
+            connection,
+            std::mem::take(&mut batch),
+            finish,
+            &mut sync,
+            gauges,
+        );
         set_oldest(gauges, None);
         if gauges.must_scrub.load(Ordering::Relaxed) {
             let is_scrubbed = scrub(connection).unwrap_or(false);
@@ -319,7 +331,13 @@ impl SyncLevel {
     }
 }
 
-fn commit_batch(connection: &Connection, batch: Batch, sync: &mut SyncLevel, gauges: &Gauges) {
+fn commit_batch(
+    connection: &Connection,
+    batch: Batch,
+    finish: Finish,
+    sync: &mut SyncLevel,
+    gauges: &Gauges,
+) {
     let Batch { jobs, must_sync } = batch;
     if jobs.is_empty() {
         return;
@@ -327,7 +345,7 @@ fn commit_batch(connection: &Connection, batch: Batch, sync: &mut SyncLevel, gau
     let mut replies = Vec::with_capacity(jobs.len());
     let synced = sync.set(connection, must_sync);
     let begun = synced.and_then(|()| execute(connection, "BEGIN IMMEDIATE"));
-    let committed = run_batch(connection, begun, jobs, &mut replies);
+    let committed = run_batch(connection, begun, jobs, finish, &mut replies);
     if committed.is_ok() {
         gauges.commits.fetch_add(1, Ordering::Relaxed);
         gauges
@@ -346,6 +364,7 @@ fn run_batch(
     connection: &Connection,
     begun: rusqlite::Result<()>,
     jobs: Vec<Job>,
+    finish: Finish,
     replies: &mut Vec<Reply>,
 ) -> Result<(), String> {
     let said = |error: rusqlite::Error| error.to_string();
@@ -362,6 +381,7 @@ fn run_batch(
         }
     }
     state?;
+    finish(connection).map_err(|error| error.to_string())?;
     execute(connection, "COMMIT").map_err(said)
 }
 

@@ -206,3 +206,59 @@ async fn a_reader_sees_one_snapshot_and_cannot_write() {
         1
     );
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_changes_within_one_commit_is_indexed_as_it_ends() {
+    let fixture = Fixture::new().await;
+    let edited = Said {
+        edit_marker: Some("10"),
+        ..said("2", "lion")
+    };
+    let before = fixture.store.commits();
+    let (release, held) = mpsc::channel::<()>();
+    let blocking = fixture.store.write(move |_| {
+        held.recv().unwrap();
+        Ok(())
+    });
+    let mut all = Box::pin(futures_util::future::join5(
+        blocking,
+        fixture.hear(said("1", "horse")),
+        fixture.hear(said("2", "zebra")),
+        fixture.hear(edited),
+        fixture
+            .store
+            .capture_delete(fixture.account, "C1", "1", NOW_MS),
+    ));
+    assert!(futures_util::poll!(&mut all).is_pending());
+    release.send(()).unwrap();
+    let (blocked, ..) = all.await;
+    blocked.unwrap();
+
+    assert!(fixture.store.commits() - before <= 2);
+    assert_eq!(fixture.contents().await, ["", "lion"]);
+    assert_eq!(fixture.found("content:lion").await, [2]);
+    assert_eq!(
+        fixture.found("content:(horse OR zebra)").await,
+        [] as [i64; 0]
+    );
+    // The next commit has nothing left to index.
+    fixture.hear(said("3", "lion")).await;
+    assert_eq!(fixture.found("content:lion").await, [2, 3]);
+}
+
+#[tokio::test]
+async fn a_cached_statement_is_planned_once() {
+    const SQL: &str = "SELECT count(*) FROM participants p
+         JOIN runs r ON r.person_participant_id = p.id WHERE p.account_id = ?1 AND p.kind = ?2";
+    fn count_plans(connection: &Connection) -> Result<i32, StoreError> {
+        for account in 0..3 {
+            let mut statement = connection.prepare_cached(SQL)?;
+            statement.query_row((account, "user"), |row| row.get::<_, i64>(0))?;
+        }
+        let statement = connection.prepare_cached(SQL)?;
+        Ok(statement.get_status(rusqlite::StatementStatus::RePrepare))
+    }
+    let fixture = Fixture::new().await;
+    assert_eq!(fixture.store.write(count_plans).await.unwrap(), 0);
+    assert_eq!(fixture.read(count_plans).await, 0);
+}
