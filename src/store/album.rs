@@ -52,6 +52,7 @@ pub(super) fn add_item_txn(
             identity: arrival.chat.identity,
             message_id: &message.message_id,
             turn_seq: Some(turn.seq),
+            conversation: Some(&turn.conversation),
             part,
             text: Some(&message.text),
             edit_marker: message.edit_marker.as_deref(),

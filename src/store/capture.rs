@@ -17,8 +17,8 @@ use super::messages::{
 use super::notices::{post_notice_turn_txn, refuse_txn};
 use super::participants::{Heard, upsert_participant_txn};
 use super::places::{
-    ChatRow, Seat, ensure_chat_txn, ensure_conversation_txn, find_chat, hear_chat_txn,
-    name_topic_txn, set_root_txn,
+    ChatRow, HEARD_EVERY_MS, Seat, ensure_chat_txn, ensure_conversation_txn, find_chat,
+    hear_chat_txn, name_topic_txn, set_root_txn,
 };
 use super::raw::keep_envelope_txn;
 use super::rows::stored_attachments;
@@ -115,7 +115,7 @@ fn capture_txn(connection: &Connection, mut message: NewMessage) -> Result<Captu
     if !verdict.is_admitted {
         return refuse_txn(connection, &message, verdict.notice.as_ref());
     }
-    let arrival = admit_txn(connection, &message, facts, verdict)?;
+    let arrival = admit_txn(connection, &message, chat, facts, verdict)?;
     match (known, turn) {
         (Some(known), Some(turn)) if edits::is_newer(&message, &known, &turn) => {
             edits::edit_txn(connection, &arrival, turn, &known)
@@ -149,20 +149,24 @@ fn known_message(
 fn admit_txn<'a>(
     connection: &Connection,
     message: &'a NewMessage,
+    chat: Option<ChatRow>,
     facts: MessageFacts,
     verdict: Verdict,
 ) -> Result<Arrival<'a>, StoreError> {
     let now_ms = message.received_at_ms;
-    let mut chat = ensure_chat_txn(connection, message.account, &message.place.chat)?;
-    hear_chat_txn(connection, chat.id, &message.place, now_ms)?;
+    let mut chat = match chat {
+        Some(chat) => chat,
+        None => ensure_chat_txn(connection, message.account, &message.place.chat)?,
+    };
+    hear_chat_txn(connection, &chat, &message.place, now_ms)?;
     settle_kind_txn(connection, &chat, message.place.kind, now_ms)?;
     chat.kind = facts.chat_kind;
     connection
         .prepare_cached(
-            "UPDATE accounts SET last_captured_ms = max(coalesce(last_captured_ms, 0), ?2)
-             WHERE id = ?1",
+            "UPDATE accounts SET last_captured_ms = ?2
+             WHERE id = ?1 AND coalesce(last_captured_ms, 0) <= ?2 - ?3",
         )?
-        .execute(params![message.account, now_ms])?;
+        .execute(params![message.account, now_ms, HEARD_EVERY_MS])?;
     let heard = Heard {
         kind: message.sender_kind,
         platform_id: &message.sender.id,
@@ -222,6 +226,7 @@ fn insert_txn(connection: &Connection, arrival: &Arrival<'_>) -> Result<Captured
             identity: arrival.chat.identity,
             message_id: &message.message_id,
             turn_seq: Some(turn.seq),
+            conversation: Some(&conversation),
             part: 0,
             text: message.album.as_ref().map(|_| message.text.as_str()),
             edit_marker: message.edit_marker.as_deref(),

@@ -87,6 +87,7 @@ fn confirm_txn(connection: &Connection, seen: &SeenPost) -> Result<(), StoreErro
                 identity: chat.map_or(entry.chat, |chat| chat.identity),
                 message_id: &seen.message_id,
                 turn_seq: entry.turn_seq,
+                conversation: None,
                 part: entry.part,
                 text: None,
                 edit_marker: None,

@@ -57,6 +57,7 @@ fn delete_txn(
                 identity: chat.identity,
                 message_id,
                 turn_seq: None,
+                conversation: None,
                 part: 0,
                 text: None,
                 edit_marker: None,

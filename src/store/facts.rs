@@ -21,11 +21,12 @@ pub(super) fn read_facts(
     chat: Option<&ChatRow>,
     turn_seq: Option<i64>,
 ) -> Result<MessageFacts, StoreError> {
-    let hour_ago_ms = message.received_at_ms - HOUR_MS;
+    let usage = usage(connection, message, chat.map(|chat| chat.id))?;
     let mut facts = MessageFacts {
         chat_kind: message.place.kind,
-        tokens_today: tokens_today(connection, message.account, message.received_at_ms)?,
-        runs_by_person_last_hour: runs_by_person(connection, message, hour_ago_ms)?,
+        tokens_today: usage.tokens_today,
+        runs_by_person_last_hour: usage.runs_by_person,
+        runs_in_chat_last_hour: usage.runs_in_chat,
         ..MessageFacts::default()
     };
     if let Some(seq) = turn_seq {
@@ -41,7 +42,6 @@ pub(super) fn read_facts(
     facts.is_known_chat = true;
     facts.chat_kind = facts.chat_kind.or(chat.kind);
     facts.replies_to_agent = replied_agent(connection, message, chat)?;
-    facts.runs_in_chat_last_hour = runs_in_chat(connection, chat.id, hour_ago_ms)?;
     facts.refused_notice_at_ms = chat.refused_notice_at_ms;
     facts.limit_notice_at_ms = chat.limit_notice_at_ms;
     if let Seat::Thread(root) = seat {
@@ -152,46 +152,46 @@ fn agents_in(
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-fn tokens_today(
-    connection: &Connection,
-    account: AccountId,
-    now_ms: i64,
-) -> Result<u64, StoreError> {
-    let tokens: Option<i64> = connection
-        .prepare_cached(
-            "SELECT tokens FROM usage_days WHERE account_id = ?1 AND day_start_ms = ?2",
-        )?
-        .query_row(params![account, day_start_ms(now_ms)], |row| row.get(0))
-        .optional()?;
-    Ok(tokens.map_or(0, count_from))
+/// What is compared with the limits of a channel.
+struct Usage {
+    tokens_today: u64,
+    runs_by_person: u32,
+    runs_in_chat: u32,
 }
 
-fn runs_by_person(
+/// Asked for every message, so it is one statement. In a chat that is not known nothing ran.
+fn usage(
     connection: &Connection,
     message: &NewMessage,
-    since_ms: i64,
-) -> Result<u32, StoreError> {
-    let runs = connection
+    chat: Option<ChatId>,
+) -> Result<Usage, StoreError> {
+    let now_ms = message.received_at_ms;
+    let usage = connection
         .prepare_cached(
-            "SELECT count(*) FROM participants p
-             JOIN runs r ON r.person_participant_id = p.id AND r.created_at_ms > ?4
-             WHERE p.account_id = ?1 AND p.kind = ?2 AND p.platform_id = ?3",
+            "SELECT coalesce((SELECT tokens FROM usage_days
+                              WHERE account_id = ?1 AND day_start_ms = ?2), 0),
+                    (SELECT count(*) FROM runs
+                     WHERE person_participant_id = (SELECT id FROM participants
+                               WHERE account_id = ?1 AND kind = ?3 AND platform_id = ?4)
+                       AND created_at_ms > ?5),
+                    (SELECT count(*) FROM runs WHERE chat_id = ?6 AND created_at_ms > ?5)",
         )?
         .query_row(
             params![
                 message.account,
+                day_start_ms(now_ms),
                 message.sender_kind,
                 message.sender.id,
-                since_ms
+                now_ms - HOUR_MS,
+                chat
             ],
-            |row| row.get(0),
+            |row| {
+                Ok(Usage {
+                    tokens_today: count_from(row.get(0)?),
+                    runs_by_person: row.get(1)?,
+                    runs_in_chat: row.get(2)?,
+                })
+            },
         )?;
-    Ok(runs)
-}
-
-fn runs_in_chat(connection: &Connection, chat: ChatId, since_ms: i64) -> Result<u32, StoreError> {
-    let runs = connection
-        .prepare_cached("SELECT count(*) FROM runs WHERE chat_id = ?1 AND created_at_ms > ?2")?
-        .query_row(params![chat, since_ms], |row| row.get(0))?;
-    Ok(runs)
+    Ok(usage)
 }

@@ -8,7 +8,8 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::StoreError;
-use super::places::ChatRow;
+use super::places::{ChatRow, ConversationRow};
+use super::turns::conversation_of_turn;
 use crate::domain::ids::{AccountId, ChatId};
 
 /// A message that was captured or deleted before.
@@ -71,6 +72,9 @@ pub(super) fn find_message_of_merged_chat(
     if let Some(found) = find_message(connection, key)? {
         return Ok(Some(found));
     }
+    if !key.chat.has_other_ids {
+        return Ok(None);
+    }
     let found = connection
         .prepare_cached(
             "SELECT m.chat_id, m.turn_seq, m.edit_marker, m.text
@@ -104,6 +108,8 @@ pub(super) struct MessageEntry<'a> {
     pub(super) message_id: &'a str,
     /// `None` = a tombstone.
     pub(super) turn_seq: Option<i64>,
+    /// The turn's conversation, where the caller has it at hand.
+    pub(super) conversation: Option<&'a ConversationRow>,
     pub(super) part: i64,
     /// An album item's own text.
     pub(super) text: Option<&'a str>,
@@ -142,7 +148,15 @@ pub(super) fn add_message_txn(
         return Ok(false);
     }
     if let Some(seq) = entry.turn_seq {
-        resolve_waiting_txn(connection, seq, entry.message_id)?;
+        match entry.conversation {
+            Some(conversation) => {
+                resolve_waiting_txn(connection, conversation, seq, entry.message_id)?
+            }
+            None => {
+                let conversation = conversation_of_turn(connection, seq)?;
+                resolve_waiting_txn(connection, &conversation, seq, entry.message_id)?;
+            }
+        }
     }
     Ok(true)
 }
@@ -151,28 +165,23 @@ pub(super) fn add_message_txn(
 /// below it.
 fn resolve_waiting_txn(
     connection: &Connection,
+    conversation: &ConversationRow,
     seq: i64,
     message_id: &str,
 ) -> Result<(), StoreError> {
-    let (conversation, chat, key): (i64, i64, String) = connection
-        .prepare_cached(
-            "SELECT c.id, c.chat_id, c.thread
-             FROM turns t JOIN conversations c ON c.id = t.conversation_id WHERE t.seq = ?1",
-        )?
-        .query_row([seq], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     connection
         .prepare_cached(
             "UPDATE turns SET reply_to_seq = ?1, reply_to_message = NULL
              WHERE conversation_id = ?2 AND reply_to_message = ?3",
         )?
-        .execute(params![seq, conversation, message_id])?;
-    if key.is_empty() {
+        .execute(params![seq, conversation.row, message_id])?;
+    if conversation.thread.is_empty() {
         connection
             .prepare_cached(
                 "UPDATE conversations SET root_turn_seq = ?1
                  WHERE chat_id = ?2 AND thread = ?3 AND is_topic = 0 AND root_turn_seq IS NULL",
             )?
-            .execute(params![seq, chat, message_id])?;
+            .execute(params![seq, conversation.chat, message_id])?;
     }
     Ok(())
 }

@@ -263,6 +263,7 @@ fn record_message_txn(
             identity,
             message_id: &delivered.message_id,
             turn_seq: leased.turn.map(|turn| turn.0),
+            conversation: None,
             part: i64::from(leased.part_number),
             text: None,
             edit_marker: None,

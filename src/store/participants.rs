@@ -1,10 +1,14 @@
 //! Participants: one row per account, kind and platform id; names are learnt as they are heard.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::StoreError;
 use crate::domain::ids::{AccountId, ParticipantId};
 use crate::domain::turn::ParticipantKind;
+
+/// When somebody was last seen is noted anew after this time, in milliseconds: it orders who is looked
+/// up first, no more.
+const SEEN_EVERY_MS: i64 = 60_000;
 
 /// Somebody as they were heard.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +26,9 @@ pub(super) fn upsert_participant_txn(
     heard: Heard<'_>,
     seen_ms: i64,
 ) -> Result<ParticipantId, StoreError> {
+    if let Some(known) = find_unchanged(connection, account, heard, seen_ms)? {
+        return Ok(known);
+    }
     let id = connection
         .prepare_cached(
             "INSERT INTO participants
@@ -45,4 +52,34 @@ pub(super) fn upsert_participant_txn(
             |row| row.get(0),
         )?;
     Ok(id)
+}
+
+/// A participant of whom nothing new was heard: most messages, which then write nothing here.
+fn find_unchanged(
+    connection: &Connection,
+    account: AccountId,
+    heard: Heard<'_>,
+    seen_ms: i64,
+) -> Result<Option<ParticipantId>, StoreError> {
+    let found = connection
+        .prepare_cached(
+            "SELECT id FROM participants
+             WHERE account_id = ?1 AND kind = ?2 AND platform_id = ?3
+               AND (?4 IS NULL OR display_name IS ?4) AND (?5 IS NULL OR username IS ?5)
+               AND last_seen_ms > ?6 - ?7",
+        )?
+        .query_row(
+            params![
+                account,
+                heard.kind,
+                heard.platform_id,
+                heard.display_name,
+                heard.username,
+                seen_ms,
+                SEEN_EVERY_MS
+            ],
+            |row| row.get(0),
+        )
+        .optional()?;
+    Ok(found)
 }

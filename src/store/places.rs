@@ -15,8 +15,14 @@ pub(super) struct ChatRow {
     /// The row under which messages with that platform id are known.
     pub(super) identity: ChatId,
     pub(super) kind: Option<ChatKind>,
+    pub(super) title: Option<String>,
     pub(super) refused_notice_at_ms: Option<i64>,
     pub(super) limit_notice_at_ms: Option<i64>,
+    pub(super) last_heard_ms: i64,
+    /// Whether the bot can post there, and nothing keeps it from doing so.
+    pub(super) is_open: bool,
+    /// Whether messages of it may be known under another of its ids too.
+    pub(super) has_other_ids: bool,
 }
 
 /// Finds a chat by any platform id it has had.
@@ -27,7 +33,11 @@ pub(super) fn find_chat(
 ) -> Result<Option<ChatRow>, StoreError> {
     let found = connection
         .prepare_cached(
-            "SELECT c.id, i.identity_id, c.kind, c.refused_notice_at_ms, c.limit_notice_at_ms
+            "SELECT c.id, i.identity_id, c.kind, c.title, c.refused_notice_at_ms,
+                    c.limit_notice_at_ms, c.last_heard_ms,
+                    c.is_present = 1 AND c.parked_until_ms IS NULL AND c.parked_reason IS NULL,
+                    EXISTS (SELECT 1 FROM chat_ids o
+                            WHERE o.chat_id = c.id AND o.identity_id <> i.identity_id)
              FROM chat_ids i JOIN chats c ON c.id = i.chat_id
              WHERE i.account_id = ?1 AND i.platform_id = ?2",
         )?
@@ -37,8 +47,12 @@ pub(super) fn find_chat(
                 id: row.get(0)?,
                 identity: row.get(1)?,
                 kind: kind.as_deref().and_then(chat_kind_from_name),
-                refused_notice_at_ms: row.get(3)?,
-                limit_notice_at_ms: row.get(4)?,
+                title: row.get(3)?,
+                refused_notice_at_ms: row.get(4)?,
+                limit_notice_at_ms: row.get(5)?,
+                last_heard_ms: row.get(6)?,
+                is_open: row.get(7)?,
+                has_other_ids: row.get(8)?,
             })
         })
         .optional()?;
@@ -68,19 +82,40 @@ pub(super) fn ensure_chat_txn(
         id,
         identity: id,
         kind: None,
+        title: None,
         refused_notice_at_ms: None,
         limit_notice_at_ms: None,
+        last_heard_ms: 0,
+        is_open: true,
+        has_other_ids: false,
     })
+}
+
+/// When something was last heard is noted anew after this time, in milliseconds: in a busy room each
+/// message would write it, and nobody asks for it to the millisecond.
+pub(super) const HEARD_EVERY_MS: i64 = 1_000;
+
+impl ChatRow {
+    /// Whether an event tells nothing that is not noted.
+    fn knows(&self, place: &Place, now_ms: i64) -> bool {
+        self.is_open
+            && now_ms < self.last_heard_ms + HEARD_EVERY_MS
+            && (place.title.is_none() || place.title == self.title)
+            && (place.kind.is_none() || place.kind == self.kind)
+    }
 }
 
 /// Notes what an event tells about a chat: that it is heard, its title and kind. Something heard
 /// lifts a parked chat.
 pub(super) fn hear_chat_txn(
     connection: &Connection,
-    chat: ChatId,
+    chat: &ChatRow,
     place: &Place,
     now_ms: i64,
 ) -> Result<(), StoreError> {
+    if chat.knows(place, now_ms) {
+        return Ok(());
+    }
     connection
         .prepare_cached(
             "UPDATE chats SET last_heard_ms = max(last_heard_ms, ?2), is_present = 1,
@@ -89,7 +124,7 @@ pub(super) fn hear_chat_txn(
              WHERE id = ?1",
         )?
         .execute(params![
-            chat,
+            chat.id,
             now_ms,
             place.title,
             place.kind.map(chat_kind_name)

@@ -29,10 +29,7 @@ pub(super) struct TurnRow {
 
 /// Reads a turn's row.
 pub(super) fn turn_at(connection: &Connection, seq: i64) -> Result<TurnRow, StoreError> {
-    let conversation_row = connection
-        .prepare_cached("SELECT conversation_id FROM turns WHERE seq = ?1")?
-        .query_row([seq], |row| row.get(0))?;
-    let conversation = conversation_at(connection, conversation_row)?;
+    let conversation = conversation_of_turn(connection, seq)?;
     let turn = connection
         .prepare_cached(
             "SELECT uuid, sent_at_ms, ordinal, content, attachments, revision, is_inbound, album
@@ -53,6 +50,17 @@ pub(super) fn turn_at(connection: &Connection, seq: i64) -> Result<TurnRow, Stor
             })
         })?;
     Ok(turn)
+}
+
+/// The conversation a turn is in.
+pub(super) fn conversation_of_turn(
+    connection: &Connection,
+    seq: i64,
+) -> Result<ConversationRow, StoreError> {
+    let conversation_row = connection
+        .prepare_cached("SELECT conversation_id FROM turns WHERE seq = ?1")?
+        .query_row([seq], |row| row.get(0))?;
+    conversation_at(connection, conversation_row)
 }
 
 /// A turn to insert.
