@@ -36,7 +36,7 @@ impl Store {
     /// `Unavailable` if storage refuses, and then nothing was written; never because of what the
     /// message says.
     pub async fn capture_message(&self, message: NewMessage) -> Result<Captured, StoreError> {
-        self.write(move |connection| capture_txn(connection, message))
+        self.write_shared(move |connection| capture_txn(connection, message))
             .await
     }
 }

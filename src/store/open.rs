@@ -156,6 +156,15 @@ impl Store {
         self.writer()?.write_riding(job).await
     }
 
+    /// Like [`Self::write`], for a job that fails only where storage does, and that comes in floods:
+    /// should it fail all the same, all that would have shared its commit fails with it, once.
+    pub(super) async fn write_shared<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.writer()?.write_shared(job).await
+    }
+
     /// Like [`Self::write`], for a job that deletes what a person said: it goes from the
     /// write-ahead log too.
     pub(super) async fn write_and_scrub<T: Send + 'static>(

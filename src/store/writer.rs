@@ -4,8 +4,9 @@
 //! There is no timer: a lone write commits at once, and while it syncs the next batch gathers. A
 //! batch of nothing but [`Writer::write_riding`] jobs is committed without a sync: the death of the
 //! process does not undo it, a power cut does until the next sync. A job that fails or panics is
-//! rolled back alone. If the commit fails, every job of the batch is
-//! told so and nothing of it was applied. Knows nothing of what the jobs write.
+//! rolled back alone; a [`Writer::write_shared`] one takes its batch with it. If the commit fails,
+//! every job of the batch is told so and nothing of it was applied. Knows nothing of what the jobs
+//! write.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,6 +23,9 @@ use super::open::BUSY_TIMEOUT_MS;
 
 /// At most so many jobs share a commit.
 const BATCH_JOBS_MAX: usize = 512;
+/// After a job took its batch with it, every job of so many batches is rolled back alone: whatever
+/// fails again then harms nobody else.
+const CAREFUL_BATCHES: u32 = 64;
 /// At most so many jobs wait; more callers wait at the door.
 const QUEUE_JOBS_MAX: usize = 4_096;
 
@@ -40,18 +44,39 @@ struct Done {
 enum Message {
     Job {
         queued_at: Instant,
-        rides: bool,
+        terms: Terms,
         job: Job,
     },
     Close(oneshot::Sender<Result<(), StoreError>>),
 }
 
+/// How a job is committed and undone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Terms {
+    /// Waits for the disk; undone alone.
+    Alone,
+    /// Waits for no disk; undone alone.
+    Rides,
+    /// Waits for the disk; undone with its batch.
+    Shared,
+}
+
 /// Jobs that share a commit.
 #[derive(Default)]
 struct Batch {
-    jobs: Vec<Job>,
+    jobs: Vec<(Terms, Job)>,
     /// Whether a job waits for the disk.
     must_sync: bool,
+}
+
+impl Batch {
+    fn undo_each_alone(&mut self) {
+        for (terms, _) in &mut self.jobs {
+            if *terms == Terms::Shared {
+                *terms = Terms::Alone;
+            }
+        }
+    }
 }
 
 /// What the writer lets others see of itself.
@@ -108,7 +133,17 @@ impl Writer {
         &self,
         job: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.enqueue(false, job).await
+        self.enqueue(Terms::Alone, job).await
+    }
+
+    /// Like [`Self::write`], for a job that fails only where storage does: should it fail all the
+    /// same, all that would have shared its commit fails too. A third cheaper, for what comes in
+    /// floods.
+    pub(super) async fn write_shared<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.enqueue(Terms::Shared, job).await
     }
 
     /// Like [`Self::write`], but answers once it is committed and seen by all; it gets to the disk
@@ -117,19 +152,19 @@ impl Writer {
         &self,
         job: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.enqueue(true, job).await
+        self.enqueue(Terms::Rides, job).await
     }
 
     async fn enqueue<T: Send + 'static>(
         &self,
-        rides: bool,
+        terms: Terms,
         job: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let queue = self.queue.as_ref().ok_or(StoreError::Closed)?;
         let (tx, rx) = oneshot::channel();
         let message = Message::Job {
             queued_at: Instant::now(),
-            rides,
+            terms,
             job: erase(job, tx),
         };
         queue.send(message).await.map_err(|_| StoreError::Closed)?;
@@ -249,20 +284,21 @@ fn work(
     let mut end = None;
     let mut batch = Batch::default();
     let mut sync = SyncLevel::new(is_durable);
+    let mut careful_batches = 0_u32;
     while let Some(message) = inbox.blocking_recv() {
         let mut next = Some(message);
         while let Some(message) = next {
             match message {
                 Message::Job {
                     queued_at,
-                    rides,
+                    terms,
                     job,
                 } => {
                     if batch.jobs.is_empty() {
                         set_oldest(gauges, Some(queued_at));
                     }
-                    batch.jobs.push(job);
-                    batch.must_sync |= !rides;
+                    batch.jobs.push((terms, job));
+                    batch.must_sync |= terms != Terms::Rides;
                 }
                 Message::Close(reply) => {
                     inbox.close();
@@ -273,13 +309,14 @@ fn work(
                 .then(|| inbox.try_recv().ok())
                 .flatten();
         }
-        commit_batch(
-            connection,
-            std::mem::take(&mut batch),
-            finish,
-            &mut sync,
-            gauges,
-        );
+        let mut batch = std::mem::take(&mut batch);
+        if careful_batches > 0 {
+            careful_batches -= 1;
+            batch.undo_each_alone();
+        }
+        if !commit_batch(connection, batch, finish, &mut sync, gauges) {
+            careful_batches = CAREFUL_BATCHES;
+        }
         set_oldest(gauges, None);
         if gauges.must_scrub.load(Ordering::Relaxed) {
             let is_scrubbed = scrub(connection).unwrap_or(false);
@@ -331,16 +368,17 @@ impl SyncLevel {
     }
 }
 
+/// Runs and commits a batch and answers its callers; whether it was committed.
 fn commit_batch(
     connection: &Connection,
     batch: Batch,
     finish: Finish,
     sync: &mut SyncLevel,
     gauges: &Gauges,
-) {
+) -> bool {
     let Batch { jobs, must_sync } = batch;
     if jobs.is_empty() {
-        return;
+        return true;
     }
     let mut replies = Vec::with_capacity(jobs.len());
     let synced = sync.set(connection, must_sync);
@@ -357,27 +395,29 @@ fn commit_batch(
     for reply in replies {
         reply(committed.as_ref().copied().map_err(String::as_str));
     }
+    committed.is_ok()
 }
 
 /// Runs the jobs in the transaction that `begun` says is open, and commits it.
 fn run_batch(
     connection: &Connection,
     begun: rusqlite::Result<()>,
-    jobs: Vec<Job>,
+    jobs: Vec<(Terms, Job)>,
     finish: Finish,
     replies: &mut Vec<Reply>,
 ) -> Result<(), String> {
     let said = |error: rusqlite::Error| error.to_string();
     let mut state = begun.map_err(said);
-    for job in jobs {
-        if state.is_ok() {
+    for (terms, job) in jobs {
+        let is_shared = terms == Terms::Shared;
+        if state.is_ok() && !is_shared {
             state = execute(connection, "SAVEPOINT job").map_err(said);
         }
         let Done { is_ok, reply } =
             job(state.as_ref().map(|()| connection).map_err(String::as_str));
         replies.push(reply);
         if state.is_ok() {
-            state = settle(connection, is_ok);
+            state = settle(connection, is_ok, is_shared);
         }
     }
     state?;
@@ -386,9 +426,13 @@ fn run_batch(
 }
 
 /// Keeps or undoes one job. A full disk may have ended the whole transaction under it.
-fn settle(connection: &Connection, is_ok: bool) -> Result<(), String> {
+fn settle(connection: &Connection, is_ok: bool, is_shared: bool) -> Result<(), String> {
     if connection.is_autocommit() {
         return Err("the database ended the transaction (disk full or an I/O error)".to_owned());
+    }
+    if is_shared {
+        let failed = "a write that shared its commit failed, and this one with it".to_owned();
+        return is_ok.then_some(()).ok_or(failed);
     }
     if !is_ok {
         execute(connection, "ROLLBACK TO job").map_err(|error| error.to_string())?;

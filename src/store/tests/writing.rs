@@ -246,6 +246,46 @@ async fn what_changes_within_one_commit_is_indexed_as_it_ends() {
     assert_eq!(fixture.found("content:lion").await, [2, 3]);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shared_write_that_fails_takes_its_commit_with_it_and_the_next_time_only_itself() {
+    let fixture = Fixture::new().await;
+    let insert = |name: &'static str, is_ok: bool| {
+        fixture.store.write_shared(move |connection| {
+            connection.execute("INSERT INTO persons (name) VALUES (?1)", [name])?;
+            assert!(is_ok, "a bug");
+            Ok(())
+        })
+    };
+    for expected in [&[] as &[&str], &["first", "last"]] {
+        // One that holds the writer lets the others gather.
+        let (is_busy_tx, is_busy) = mpsc::channel();
+        let (release, held) = mpsc::channel::<()>();
+        let mut blocking = Box::pin(fixture.store.write(move |_| {
+            is_busy_tx.send(()).unwrap();
+            held.recv().unwrap();
+            Ok(())
+        }));
+        assert!(futures_util::poll!(&mut blocking).is_pending());
+        is_busy.recv().unwrap();
+        let mut all = Box::pin(futures_util::future::join4(
+            blocking,
+            insert("first", true),
+            insert("failed", false),
+            insert("last", true),
+        ));
+        assert!(futures_util::poll!(&mut all).is_pending());
+        release.send(()).unwrap();
+        let (_, first, failed, last) = all.await;
+        let is_kept = !expected.is_empty();
+        assert_eq!(
+            (first.is_ok(), failed.is_ok(), last.is_ok()),
+            (is_kept, false, is_kept)
+        );
+        let names: Vec<String> = fixture.column("SELECT name FROM persons ORDER BY id").await;
+        assert_eq!(names, expected);
+    }
+}
+
 #[tokio::test]
 async fn a_cached_statement_is_planned_once() {
     const SQL: &str = "SELECT count(*) FROM participants p
