@@ -200,7 +200,7 @@ macro_rules! select_turns {
             "SELECT t.uuid, c.uuid, t.sent_at_ms, t.ordinal, t.seq, t.scope, t.kind,
                     p.id, p.kind, p.platform_id, p.display_name, p.username,
                     t.content, t.attachments,
-                    (SELECT json_group_array(i.agent ORDER BY i.agent) FROM involvements i
+                    (SELECT group_concat(i.agent, ' ') FROM involvements i
                      WHERE i.seq = t.seq AND i.how IN ('addressed', 'answered')),
                     (SELECT r.uuid FROM turns r WHERE r.seq = t.reply_to_seq),
                     t.quote, t.call_id, t.visibility,
@@ -225,8 +225,7 @@ pub(super) fn turn_from_row(row: &Row<'_>) -> rusqlite::Result<Turn> {
         )
     };
     let attachments: Option<String> = row.get(13)?;
-    let addressed: String = row.get(14)?;
-    let addressed: Vec<String> = serde_json::from_str(&addressed).map_err(|e| json(14, e))?;
+    let addressed: Option<String> = row.get(14)?;
     let tokens: Option<u32> = row.get(21)?;
     let counter: Option<String> = row.get(22)?;
     Ok(Turn {
@@ -248,7 +247,7 @@ pub(super) fn turn_from_row(row: &Row<'_>) -> rusqlite::Result<Turn> {
         },
         content: row.get(12)?,
         attachments: attachments_from(attachments.as_deref()).map_err(|e| json(13, e))?,
-        addressed_to: addressed.into_iter().map(AgentName::trusted).collect(),
+        addressed_to: agents_from(addressed.as_deref()),
         reply_to: row.get(15)?,
         quote: row.get(16)?,
         call_id: row.get(17)?,
@@ -259,6 +258,13 @@ pub(super) fn turn_from_row(row: &Row<'_>) -> rusqlite::Result<Turn> {
             .zip(counter)
             .map(|(tokens, counter)| TokenCount { tokens, counter }),
     })
+}
+
+/// Agents as `group_concat` gives them, by name: a name holds no space.
+fn agents_from(names: Option<&str>) -> Vec<AgentName> {
+    let mut names: Vec<&str> = names.unwrap_or_default().split_terminator(' ').collect();
+    names.sort_unstable();
+    names.into_iter().map(AgentName::trusted).collect()
 }
 
 /// The row id of a conversation.
