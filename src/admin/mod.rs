@@ -1,9 +1,10 @@
 //! What operators can ask: status, reads, and decisions on stuck work.
 //!
 //! The same operations run inside the daemon (asked over a Unix socket) and, without a daemon, in
-//! the command itself on a store it opens. Reading order: `health`, `view`, `status`, `operations`,
-//! `socket`.
+//! the command itself on a store it opens. Reading order: `health`, `view`, `status`, `explain`,
+//! `operations`, `socket`.
 
+mod explain;
 pub mod health;
 pub mod operations;
 pub mod socket;

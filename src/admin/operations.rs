@@ -5,11 +5,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use vocative_channels::channel::BoxFuture;
 
+use crate::admin::explain::Explained;
 use crate::admin::health::Health;
 use crate::admin::status::status_view;
 use crate::admin::view::{
-    ConversationDetailView, ConversationView, OmittedView, PostView, PromptMessageView, PromptView,
-    RebuildView, SearchView, SummariesView, SummaryView,
+    ConversationDetailView, ConversationView, PostView, RebuildView, SearchView, SummariesView,
+    SummaryView,
 };
 use crate::agent::prompting::{PromptRequest, build_prompt};
 use crate::agent::registry::{AgentSpec, Registry};
@@ -308,30 +309,19 @@ impl Operations {
             };
             return Err(OperationError::Wrong(what));
         }
-        let prompt = built.prompt;
-        let message = |message: &crate::prompt::PromptMessage| PromptMessageView {
-            role: message.role.name().to_owned(),
-            content: message.content.clone(),
+        let summarized = match &built.history.summary {
+            Some(summary) => self.store.summarized_turns(summary.id).await?,
+            None => 0,
         };
-        let omitted = |omission: &crate::prompt::Omission| OmittedView {
-            seq: omission.position.seq.0,
-            speaker: omission.speaker.clone(),
-            why: omission.why.name().to_owned(),
-        };
-        Ok(json(&PromptView {
+        let explained = Explained {
             conversation: self.conversation_view(&conversation).await?.name,
-            agent: spec.name.to_string(),
-            messages: prompt.messages.iter().map(message).collect(),
-            tokens: prompt.tokens,
-            instruction_tokens: prompt.instruction_tokens,
-            turns_loaded: prompt.turns_loaded,
-            rows_read: built.history.rows_read,
-            has_summary: prompt.has_summary,
-            has_older: prompt.has_older,
-            omitted: prompt.omitted.iter().map(omitted).collect(),
-            counter: prompt.counter,
+            agent: &spec.name,
+            built: &built,
+            summarized,
+            at,
             has_identity: identity.is_some(),
-        }))
+        };
+        Ok(json(&explained.view()))
     }
 
     /// Whom the newest turn that concerns an agent concerns; else whose run is the newest.

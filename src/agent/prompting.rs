@@ -7,7 +7,8 @@ use crate::agent::registry::AgentSpec;
 use crate::config::TemplateValue;
 use crate::domain::history::{History, HistoryQuery};
 use crate::domain::ids::ConversationId;
-use crate::domain::options::Profile;
+use crate::domain::options::{AssemblerOptions, Profile};
+use crate::domain::place::ChatName;
 use crate::prompt::{
     AgentView, ClassEstimate, ContextTooSmall, Prompt, RunView, TokenCounter, Utf16Div4, assemble,
     clean_name, fit_context, history_query,
@@ -43,6 +44,11 @@ pub struct BuiltPrompt {
     pub prompt: Prompt,
     /// What was read.
     pub history: History,
+    /// The options it was made with: the agent's, where it has others the chat's, within what the
+    /// model's context leaves.
+    pub options: AssemblerOptions,
+    /// Whether the chat has options of its own.
+    pub has_chat_options: bool,
 }
 
 /// Reads the snapshot and assembles.
@@ -55,15 +61,18 @@ pub async fn build_prompt(
     identity: Option<&Identity>,
     request: PromptRequest,
 ) -> Result<BuiltPrompt, PromptError> {
+    let chat_options = chat_options(store, spec, request.conversation).await?;
+    let has_chat_options = chat_options.is_some();
+    let options = chat_options.unwrap_or(&spec.options).clone();
     let query: HistoryQuery = history_query(
         request.conversation,
         request.run,
         &spec.name,
-        &spec.options,
+        &options,
         request.as_of_ms,
     );
     let history = store.history(query).await?;
-    let counter: &dyn TokenCounter = match spec.options.profile {
+    let counter: &dyn TokenCounter = match options.profile {
         Profile::Vocative => &ClassEstimate,
         Profile::Toolpack => &Utf16Div4,
     };
@@ -71,18 +80,50 @@ pub async fn build_prompt(
     let options = match spec.context_limit {
         Some(limit) => {
             let instruction_tokens = counter.count(&instructions) as usize;
-            fit_context(
-                &spec.options,
-                limit,
-                instruction_tokens,
-                spec.answer_reserve,
-            )?
+            fit_context(&options, limit, instruction_tokens, spec.answer_reserve)?
         }
-        None => spec.options.clone(),
+        None => options,
     };
     let prompt = assemble(&history, &agent_view(spec, identity), &options, counter)
         .with_instructions(&instructions, counter);
-    Ok(BuiltPrompt { prompt, history })
+    Ok(BuiltPrompt {
+        prompt,
+        history,
+        options,
+        has_chat_options,
+    })
+}
+
+/// How an agent's prompts are assembled in a conversation: its own options, and what is set for the
+/// conversation's chat.
+///
+/// # Errors
+/// `NotFound` if there is no such conversation.
+pub async fn options_in(
+    store: &Store,
+    spec: &AgentSpec,
+    conversation: ConversationId,
+) -> Result<AssemblerOptions, StoreError> {
+    let own = chat_options(store, spec, conversation).await?;
+    Ok(own.unwrap_or(&spec.options).clone())
+}
+
+/// The options for a conversation's chat; `None` where it has no settings of its own.
+async fn chat_options<'a>(
+    store: &Store,
+    spec: &'a AgentSpec,
+    conversation: ConversationId,
+) -> Result<Option<&'a AssemblerOptions>, StoreError> {
+    if spec.chat_options.is_empty() {
+        return Ok(None);
+    }
+    let conversation = store.conversation(conversation).await?;
+    let channel = store.channel_of(conversation.account).await?;
+    let chat = ChatName {
+        channel,
+        chat: conversation.platform_chat,
+    };
+    Ok(spec.chat_options.get(&chat))
 }
 
 /// The agent as prompts see it, under the names its bot has where it answers.

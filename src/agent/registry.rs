@@ -6,6 +6,7 @@ use std::sync::{Arc, RwLock};
 use crate::config::{Template, ToolName};
 use crate::domain::ids::AgentName;
 use crate::domain::options::AssemblerOptions;
+use crate::domain::place::ChatName;
 use crate::domain::search::SearchReach;
 use crate::llm::Model;
 
@@ -20,6 +21,8 @@ pub struct AgentSpec {
     pub instructions: Template,
     /// How its prompts are assembled.
     pub options: AssemblerOptions,
+    /// How they are in chats that have settings of their own.
+    pub chat_options: BTreeMap<ChatName, AssemblerOptions>,
     /// What it asks.
     pub model: Arc<dyn Model>,
     /// Tokens the model takes for everything, if known.

@@ -355,6 +355,7 @@ fn spec(model: Arc<dyn Model>) -> AgentSpec {
         display_name: "Helper".to_owned(),
         instructions: Template::parse("Be brief.").unwrap(),
         options: AssemblerOptions::default(),
+        chat_options: std::collections::BTreeMap::new(),
         model,
         summary_model: None,
         context_limit: None,

@@ -9,7 +9,7 @@ use super::context::Context;
 use super::error::{CliError, Exit};
 use crate::admin::operations::Operation;
 use crate::admin::view::PromptView;
-use crate::prompt::{transcript, view};
+use crate::prompt::{PromptPart, transcript, view};
 
 /// Shows the prompt of a conversation, or of a transcript.
 pub(super) async fn run(args: &PromptArgs, context: &Context) -> Result<ExitCode, CliError> {
@@ -54,28 +54,199 @@ fn report(view: &PromptView, with_stats: bool) -> String {
     }
     let _ = writeln!(
         out,
-        "\n{} for {}: {} tokens and {} of instructions (by {})",
-        view.conversation, view.agent, view.tokens, view.instruction_tokens, view.counter
+        "\n{} for {}: {} tokens and {} of instructions (by {}); {} of {} left",
+        view.conversation,
+        view.agent,
+        view.tokens,
+        view.instruction_tokens,
+        view.counter,
+        view.tokens_left,
+        view.token_budget
     );
-    for omitted in &view.omitted {
-        let _ = writeln!(
-            out,
-            "left out: seq {} by {}: {}",
-            omitted.seq, omitted.speaker, omitted.why
+    if view.has_chat_options {
+        out.push_str(
+            "this chat has prompt options of its own; `vocative config show` lists them\n",
         );
     }
+    left_out(view, &mut out);
     if !view.has_identity {
         out.push_str("without a running daemon the bot's own mentions stand as its id\n");
     }
-    if view.has_older {
-        out.push_str("left out: older turns, by max_turns_to_load\n");
-    }
     if with_stats {
-        let _ = writeln!(
-            out,
-            "read: {} turns, {} rows",
-            view.turns_loaded, view.rows_read
-        );
+        stats(view, &mut out);
     }
     out
+}
+
+/// What is not in the prompt, and why.
+fn left_out(view: &PromptView, out: &mut String) {
+    let cut = view.omitted.iter().filter(|o| o.tokens_left_out.is_some());
+    let cut = cut.count();
+    let _ = writeln!(
+        out,
+        "loaded: {} turns, of them {} whole in the prompt, {cut} cut, {} left out",
+        view.turns_loaded,
+        view.turns_in_prompt.saturating_sub(cut),
+        view.omitted.len().saturating_sub(cut)
+    );
+    for omitted in &view.omitted {
+        let tokens = omitted.tokens_left_out;
+        let tokens = tokens.map_or_else(String::new, |tokens| format!(", {tokens} tokens"));
+        let _ = writeln!(
+            out,
+            "left out: seq {} by {}: {}{tokens} ({})",
+            omitted.seq, omitted.speaker, omitted.why, omitted.meaning
+        );
+    }
+    if view.turns_summarized > 0 {
+        let place = if view.has_summary {
+            "stands"
+        } else {
+            "has no room here, and stood"
+        };
+        let _ = writeln!(
+            out,
+            "summarised: the summary {place} for {} turns",
+            view.turns_summarized
+        );
+    }
+    if view.turns_not_read > 0 {
+        let _ = writeln!(
+            out,
+            "not read: {} of {} turns here, which {}",
+            view.turns_not_read,
+            view.turns_of_conversation,
+            view.not_read_because.join(", or ")
+        );
+    }
+}
+
+fn stats(view: &PromptView, out: &mut String) {
+    let _ = writeln!(
+        out,
+        "read: {} turns, {} rows ({} by full scans, {} sorts, {} instructions of SQLite)",
+        view.turns_loaded, view.rows_read, view.scan_steps, view.sorts, view.vm_steps
+    );
+    for part in PromptPart::ALL.map(PromptPart::name) {
+        let costs: Vec<_> = view.costs.iter().filter(|cost| cost.part == part).collect();
+        if costs.is_empty() {
+            continue;
+        }
+        let tokens: usize = costs.iter().map(|cost| cost.tokens).sum();
+        let each: Vec<String> = costs
+            .iter()
+            .filter_map(|cost| Some(format!("seq {}: {}", cost.seq?, cost.tokens)))
+            .collect();
+        let each = if each.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", each.join(", "))
+        };
+        let _ = writeln!(out, "cost: {part} {tokens}{each}");
+    }
+    let _ = writeln!(
+        out,
+        "cost: of all that, overhead {} ({} a message)",
+        view.overhead_per_message * view.messages.len(),
+        view.overhead_per_message
+    );
+    let _ = writeln!(
+        out,
+        "left: {} of {} tokens (token_budget, within the model's context)",
+        view.tokens_left, view.token_budget
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admin::view::{MessageCostView, OmittedView, PromptMessageView};
+
+    fn view() -> PromptView {
+        let message = |role: &str, content: &str| PromptMessageView {
+            role: role.to_owned(),
+            content: content.to_owned(),
+        };
+        let cost = |part: &str, seq, tokens| MessageCostView {
+            part: part.to_owned(),
+            seq,
+            tokens,
+        };
+        PromptView {
+            conversation: "acme/#general".to_owned(),
+            agent: "kael".to_owned(),
+            messages: vec![
+                message("system", "Summary of earlier turns: pears."),
+                message("user", "Ann: and … [cut: 70 tokens left out]"),
+                message("user", "Bob: yes?"),
+            ],
+            tokens: 90,
+            instruction_tokens: 0,
+            token_budget: 100,
+            tokens_left: 10,
+            has_chat_options: true,
+            costs: vec![
+                cost("summary", None, 20),
+                cost("history", Some(98), 60),
+                cost("trigger", Some(99), 10),
+            ],
+            overhead_per_message: 4,
+            turns_loaded: 3,
+            turns_in_prompt: 2,
+            turns_of_conversation: 100_000,
+            turns_summarized: 40,
+            turns_not_read: 99_957,
+            not_read_because: vec!["do not concern kael (addressed_only)".to_owned()],
+            rows_read: 12,
+            scan_steps: 0,
+            sorts: 0,
+            vm_steps: 700,
+            has_summary: true,
+            has_older: false,
+            counter: "class_v1".to_owned(),
+            has_identity: true,
+            omitted: vec![
+                OmittedView {
+                    seq: 97,
+                    speaker: "Ann".to_owned(),
+                    why: "over_budget".to_owned(),
+                    meaning: "newer turns used token_budget".to_owned(),
+                    tokens_left_out: None,
+                },
+                OmittedView {
+                    seq: 98,
+                    speaker: "Ann".to_owned(),
+                    why: "cut".to_owned(),
+                    meaning: "it is too long".to_owned(),
+                    tokens_left_out: Some(70),
+                },
+            ],
+        }
+    }
+
+    #[test]
+    fn every_omission_and_every_cost_is_in_the_report() {
+        insta::assert_snapshot!(report(&view(), true), @r"
+        --- system
+        Summary of earlier turns: pears.
+        --- user
+        Ann: and … [cut: 70 tokens left out]
+        --- user
+        Bob: yes?
+
+        acme/#general for kael: 90 tokens and 0 of instructions (by class_v1); 10 of 100 left
+        this chat has prompt options of its own; `vocative config show` lists them
+        loaded: 3 turns, of them 1 whole in the prompt, 1 cut, 1 left out
+        left out: seq 97 by Ann: over_budget (newer turns used token_budget)
+        left out: seq 98 by Ann: cut, 70 tokens (it is too long)
+        summarised: the summary stands for 40 turns
+        not read: 99957 of 100000 turns here, which do not concern kael (addressed_only)
+        read: 3 turns, 12 rows (0 by full scans, 0 sorts, 700 instructions of SQLite)
+        cost: summary 20
+        cost: history 60 (seq 98: 60)
+        cost: trigger 10 (seq 99: 10)
+        cost: of all that, overhead 12 (4 a message)
+        left: 10 of 100 tokens (token_budget, within the model's context)
+        ");
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::resolve::Review;
 use super::settings::{Agent, ChannelChoice, Model, OFFLINE_SUMMARIES, ToolName};
-use super::shape::{AgentShape, ProfileShape, PromptShape, ReachShape, ScopeShape};
+use super::shape::{AgentShape, ProfileShape, PromptShape, ReachShape};
 use super::template::Template;
 use crate::domain::ids::AgentName;
 use crate::domain::options::{AssemblerOptions, Profile};
@@ -115,11 +115,7 @@ fn prompt_options(name: &str, shape: &PromptShape, review: &mut Review<'_>) -> A
         addressed_only: shape.addressed_only,
         max_turns_to_load: shape.max_turns_to_load,
         time_window_minutes: shape.time_window_minutes,
-        scope: shape.scope.map(|scope| match scope {
-            ScopeShape::Channel => Scope::Channel,
-            ScopeShape::Thread => Scope::Thread,
-            ScopeShape::Dm => Scope::Dm,
-        }),
+        scope: shape.scope.map(Scope::from),
         rolling_summary_threshold: shape.rolling_summary_threshold,
         preserve_recent_turns: shape.preserve_recent_turns,
         token_budget: shape.token_budget,

@@ -8,8 +8,10 @@ use super::settings::{
     Access, Agent, Channel, Limits, OnUnknown, PlatformId, PlatformSettings, SlackSettings,
     TelegramSettings,
 };
-use super::shape::{ChannelsShape, SlackShape, TelegramShape};
+use super::shape::{ChannelsShape, ChatPromptShape, ChatShape, SlackShape, TelegramShape};
 use crate::domain::ids::AgentName;
+use crate::domain::options::{OptionOverrides, Profile};
+use crate::domain::place::Scope;
 
 /// Checks all channels. The result is to be used only if no problem was found.
 pub(super) fn resolve_channels(
@@ -87,6 +89,7 @@ struct Draft {
     max_runs_per_hour_person: Option<u32>,
     max_runs_per_hour_chat: Option<u32>,
     tokens_per_day: Option<u64>,
+    chats: BTreeMap<String, ChatShape>,
     platform: PlatformDraft,
 }
 
@@ -134,6 +137,7 @@ impl Draft {
             max_runs_per_hour_person: shape.max_runs_per_hour_person,
             max_runs_per_hour_chat: shape.max_runs_per_hour_chat,
             tokens_per_day: shape.tokens_per_day,
+            chats: shape.chats,
             platform: PlatformDraft::Slack {
                 app_token: shape.app_token,
                 bot_token: shape.bot_token,
@@ -164,6 +168,7 @@ impl Draft {
             max_runs_per_hour_person: shape.max_runs_per_hour_person,
             max_runs_per_hour_chat: shape.max_runs_per_hour_chat,
             tokens_per_day: shape.tokens_per_day,
+            chats: shape.chats,
             platform: PlatformDraft::Telegram {
                 token: shape.token,
                 api_url: shape.api_url,
@@ -181,6 +186,7 @@ impl Draft {
         let default_agent = self.default_agent(table, agents, review);
         let access = self.access(table, review);
         check_commands(table, &self.commands, review);
+        self.check_chats(table, agents, review);
         let platform = self.platform.resolve(table, review)?;
         let minutes = self
             .max_trigger_age_minutes
@@ -206,8 +212,55 @@ impl Draft {
                     .tokens_per_day
                     .unwrap_or(inherited.limits.tokens_per_day),
             },
+            chats: self
+                .chats
+                .into_iter()
+                .map(|(chat, shape)| (chat, overrides(&shape.prompt)))
+                .collect(),
             platform,
         })
+    }
+
+    /// Whether each table is of a chat that can be, with settings that go together with those of
+    /// the agents that serve it.
+    fn check_chats(
+        &self,
+        table: &str,
+        agents: &BTreeMap<AgentName, Agent>,
+        review: &mut Review<'_>,
+    ) {
+        for (chat, shape) in &self.chats {
+            let key = format!("{table}.chats.{chat}");
+            let hint = match chat.as_str() {
+                "*" => Some("what holds in all chats is set in [agents.NAME.prompt]"),
+                _ => self.platform.refuses_id(chat),
+            };
+            if let Some(hint) = hint {
+                review.advise(
+                    &key,
+                    format!("\"{chat}\" is no id of a chat"),
+                    Some(hint.to_owned()),
+                );
+            }
+            let overrides = overrides(&shape.prompt);
+            let serving = agents.values().filter(|a| a.channels.has(&self.name));
+            for agent in serving {
+                let own = &agent.prompt;
+                let there = overrides.over(own);
+                let is_worse = own.trigger_max_tokens <= own.token_budget
+                    && there.trigger_max_tokens > there.token_budget;
+                if is_worse && own.profile == Profile::Vocative {
+                    review.warn(
+                        &format!("{key}.prompt"),
+                        format!(
+                            "leaves {} trigger_max_tokens = {} over token_budget = {}, so a long \
+                             message leaves no room for history",
+                            agent.name, there.trigger_max_tokens, there.token_budget
+                        ),
+                    );
+                }
+            }
+        }
     }
 
     fn default_agent(
@@ -295,6 +348,21 @@ impl Draft {
             allow_bots,
             serves_strangers: self.serves_strangers,
         }
+    }
+}
+
+fn overrides(shape: &ChatPromptShape) -> OptionOverrides {
+    OptionOverrides {
+        addressed_only: shape.addressed_only,
+        max_turns_to_load: shape.max_turns_to_load,
+        time_window_minutes: shape.time_window_minutes,
+        scope: shape.scope.map(Scope::from),
+        rolling_summary_threshold: shape.rolling_summary_threshold,
+        preserve_recent_turns: shape.preserve_recent_turns,
+        token_budget: shape.token_budget,
+        trigger_max_tokens: shape.trigger_max_tokens,
+        parent_turns: shape.parent_turns,
+        ambient_turns: shape.ambient_turns,
     }
 }
 

@@ -88,6 +88,28 @@ impl<'a> Checker<'a> {
         sound
     }
 
+    /// Whether a key is an id is the platform's to say, once it is known.
+    fn of_chats(
+        &mut self,
+        path: &str,
+        item: &'a Value,
+        table: &Map<String, Value>,
+    ) -> Map<String, Value> {
+        let mut sound = Map::new();
+        for (chat, value) in table {
+            let child = join(path, chat);
+            if chat.is_empty() || chat.contains('.') {
+                let what = "a chat is named by the platform's id of it".to_owned();
+                self.report(&child, what, None);
+                continue;
+            }
+            if let Some(value) = self.value(&child, &Node::of(self.schema, item), value) {
+                sound.insert(chat.clone(), value);
+            }
+        }
+        sound
+    }
+
     fn value(&mut self, path: &str, node: &Node<'a>, value: &Value) -> Option<Value> {
         match (node, value) {
             (Node::Table(properties), Value::Object(table)) => {
@@ -95,6 +117,9 @@ impl<'a> Checker<'a> {
             }
             (Node::Named(item), Value::Object(table)) => {
                 Some(Value::Object(self.named(path, item, table)))
+            }
+            (Node::OfChats(item), Value::Object(table)) => {
+                Some(Value::Object(self.of_chats(path, item, table)))
             }
             (Node::List(item), Value::Array(values)) => self.list(path, item, values),
             (Node::Words(words), Value::String(text)) => self.word(path, words, text),

@@ -74,8 +74,19 @@ impl Layer {
 /// The setting that a variable is about; none if it is about no setting.
 fn setting_path(variable: &str) -> Option<String> {
     let rest = variable.strip_prefix(PREFIX)?;
-    rest.contains("__")
-        .then(|| rest.to_lowercase().replace("__", "."))
+    if !rest.contains("__") {
+        return None;
+    }
+    let mut keys: Vec<String> = rest.split("__").map(str::to_lowercase).collect();
+    // Ids of chats are capitals where they have letters.
+    if let ([section, _, _, table, chat, ..], Some(written)) =
+        (keys.as_mut_slice(), rest.split("__").nth(4))
+        && section == "channels"
+        && table == "chats"
+    {
+        written.clone_into(chat);
+    }
+    Some(keys.join("."))
 }
 
 /// The variable that sets a setting.
@@ -109,7 +120,7 @@ fn value_for(schema: &Value, keys: &[&str], text: &str) -> Value {
     for key in keys {
         let place = match &node {
             Node::Table(properties) => properties.get(*key),
-            Node::Named(item) => Some(*item),
+            Node::Named(item) | Node::OfChats(item) => Some(*item),
             _ => None,
         };
         let Some(place) = place else {

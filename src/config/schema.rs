@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::shape::Shape;
+use super::shape::{CHAT_PATTERN, Shape};
 
 /// Which part of `config/default.toml` holds the defaults of which definition of the schema.
 const DEFAULTS: [(&str, &str); 11] = [
@@ -74,10 +74,8 @@ fn finish(node: &mut Value) {
                 .get("additionalProperties")
                 .is_some_and(Value::is_object)
             {
-                map.insert(
-                    "propertyNames".to_owned(),
-                    json!({ "pattern": NAME_PATTERN }),
-                );
+                map.entry("propertyNames")
+                    .or_insert_with(|| json!({ "pattern": NAME_PATTERN }));
             }
             map.values_mut().for_each(finish);
         }
@@ -93,6 +91,8 @@ pub(super) enum Node<'s> {
     Table(&'s Map<String, Value>),
     /// A table whose keys are names.
     Named(&'s Value),
+    /// A table whose keys are a platform's ids of chats.
+    OfChats(&'s Value),
     /// A list.
     List(&'s Value),
     /// One of these words.
@@ -156,6 +156,9 @@ impl<'s> Node<'s> {
             max: place["maximum"].as_f64().or_else(|| largest(place)),
         };
         match () {
+            () if place["propertyNames"]["pattern"] == CHAT_PATTERN => {
+                Self::OfChats(&place["additionalProperties"])
+            }
             () if place["additionalProperties"].is_object() => {
                 Self::Named(&place["additionalProperties"])
             }
@@ -177,7 +180,7 @@ impl<'s> Node<'s> {
     /// What is wanted, in words.
     pub(super) fn wanted(&self) -> String {
         match self {
-            Self::Table(_) | Self::Named(_) => "a table".to_owned(),
+            Self::Table(_) | Self::Named(_) | Self::OfChats(_) => "a table".to_owned(),
             Self::List(_) => "a list".to_owned(),
             Self::Words(words) => format!("one of {}", quoted(words)),
             Self::Secret => "a reference to a secret".to_owned(),
@@ -235,7 +238,7 @@ pub(super) fn settings(root: &Value) -> Vec<String> {
                     walk(root, &Node::of(root, place), &path, out);
                 }
             }
-            Node::Named(_) => {}
+            Node::Named(_) | Node::OfChats(_) => {}
             _ => out.push(path.to_owned()),
         }
     }

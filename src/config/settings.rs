@@ -12,7 +12,7 @@ use super::origin::Origins;
 use super::secret::SecretRef;
 use super::template::Template;
 use crate::domain::ids::AgentName;
-use crate::domain::options::AssemblerOptions;
+use crate::domain::options::{AssemblerOptions, OptionOverrides};
 use crate::domain::search::SearchReach;
 
 /// The name under which the summariser without a model is always there.
@@ -336,7 +336,7 @@ impl ChannelChoice {
 }
 
 /// A configured connection to a platform.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Channel {
     /// Its name in the configuration, unique over all platforms.
     pub name: String,
@@ -358,6 +358,8 @@ pub struct Channel {
     pub on_unknown: OnUnknown,
     /// Limits on its use.
     pub limits: Limits,
+    /// How prompts are assembled in single chats, by the platform's id of the chat.
+    pub chats: BTreeMap<String, OptionOverrides>,
     /// What only its platform knows.
     pub platform: PlatformSettings,
 }

@@ -14,6 +14,10 @@ use super::secret::SecretRef;
 use super::settings::{
     Capture, LogFormat, OnUnknown, PlatformId, Provider, ReplyPrefix, Store, ThreadPolicy, ToolName,
 };
+use crate::domain::place::Scope;
+
+/// What a platform's id of a chat is made of; which of them a platform has is checked later.
+pub(super) const CHAT_PATTERN: &str = "^-?[A-Za-z0-9]+$";
 
 /// The configuration of Vocative. Every setting is optional unless its description says otherwise.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -249,6 +253,16 @@ pub(super) enum ScopeShape {
     Dm,
 }
 
+impl From<ScopeShape> for Scope {
+    fn from(shape: ScopeShape) -> Self {
+        match shape {
+            ScopeShape::Channel => Self::Channel,
+            ScopeShape::Thread => Self::Thread,
+            ScopeShape::Dm => Self::Dm,
+        }
+    }
+}
+
 /// A set of assembler rules.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -269,6 +283,47 @@ pub(super) struct ChannelsShape {
     /// Telegram bots by name.
     #[serde(default)]
     pub telegram: BTreeMap<String, TelegramShape>,
+}
+
+/// One chat of a channel.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ChatShape {
+    /// How prompts are assembled there, for every agent: what is not set is as the agent has it.
+    #[serde(default)]
+    pub prompt: ChatPromptShape,
+}
+
+/// How prompts are assembled in one chat. The settings and bounds of [`PromptShape`], none required;
+/// which set of rules stays the agent's.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ChatPromptShape {
+    /// Keep only turns that concern the agent.
+    pub addressed_only: Option<bool>,
+    /// Read at most so many kept turns.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub max_turns_to_load: Option<usize>,
+    /// Only turns of the last so many minutes.
+    #[schemars(range(min = 0.0))]
+    pub time_window_minutes: Option<f64>,
+    /// Only turns of this scope.
+    pub scope: Option<ScopeShape>,
+    /// Over so many kept turns, the older ones are represented by a summary.
+    #[schemars(range(min = 1))]
+    pub rolling_summary_threshold: Option<usize>,
+    /// The newest so many user turns are never folded.
+    pub preserve_recent_turns: Option<usize>,
+    /// Tokens for summary, history and trigger together.
+    #[schemars(range(min = 1))]
+    pub token_budget: Option<usize>,
+    /// A trigger over so many tokens is cut with a marker.
+    #[schemars(range(min = 1))]
+    pub trigger_max_tokens: Option<usize>,
+    /// Kept turns of the parent before a thread's root.
+    pub parent_turns: Option<usize>,
+    /// Overheard turns before the trigger.
+    pub ambient_turns: Option<usize>,
 }
 
 /// A Slack workspace.
@@ -313,6 +368,10 @@ pub(super) struct SlackShape {
     pub max_runs_per_hour_chat: Option<u32>,
     /// As in `[limits]`, for this channel.
     pub tokens_per_day: Option<u64>,
+    /// Settings of single chats, by the platform's id of the chat.
+    #[serde(default)]
+    #[schemars(extend("propertyNames" = { "pattern": CHAT_PATTERN }))]
+    pub chats: BTreeMap<String, ChatShape>,
 }
 
 /// A Telegram bot.
@@ -350,4 +409,8 @@ pub(super) struct TelegramShape {
     pub max_runs_per_hour_chat: Option<u32>,
     /// As in `[limits]`, for this channel.
     pub tokens_per_day: Option<u64>,
+    /// Settings of single chats, by the platform's id of the chat.
+    #[serde(default)]
+    #[schemars(extend("propertyNames" = { "pattern": CHAT_PATTERN }))]
+    pub chats: BTreeMap<String, ChatShape>,
 }

@@ -18,6 +18,8 @@ use crate::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
 use crate::config::{self, Config, PlatformSettings, Secrets};
 use crate::delivery::after::DeliveryPolicy;
 use crate::domain::ids::{AccountId, AgentName};
+use crate::domain::options::AssemblerOptions;
+use crate::domain::place::ChatName;
 use crate::llm::{self, Model};
 
 /// Why the configuration can't be put to work.
@@ -156,6 +158,7 @@ pub fn agents(config: &Config, secrets: Option<&Secrets>) -> Result<Vec<AgentSpe
             display_name: agent.display_name.clone(),
             instructions: agent.instructions.clone(),
             options: agent.prompt.clone(),
+            chat_options: chat_options(config, agent),
             model: Arc::clone(&models[settings.name.as_str()]),
             context_limit: settings.context_limit.map(|limit| limit as usize),
             answer_reserve: settings.max_output_tokens as usize,
@@ -174,6 +177,23 @@ pub fn agents(config: &Config, secrets: Option<&Secrets>) -> Result<Vec<AgentSpe
         }
     };
     Ok(config.agents.values().map(spec).collect())
+}
+
+/// How an agent's prompts are assembled in the chats that have settings of their own.
+fn chat_options(config: &Config, agent: &config::Agent) -> BTreeMap<ChatName, AssemblerOptions> {
+    let channels = config.channels.values();
+    channels
+        .filter(|channel| agent.channels.has(&channel.name))
+        .flat_map(|channel| {
+            channel.chats.iter().map(|(chat, overrides)| {
+                let name = ChatName {
+                    channel: channel.name.clone(),
+                    chat: chat.clone(),
+                };
+                (name, overrides.over(&agent.prompt))
+            })
+        })
+        .collect()
 }
 
 fn model(

@@ -56,10 +56,23 @@ pub struct History {
     pub names: HashMap<String, String>,
     /// What stands for the kept turns before the oldest read.
     pub summary: Option<SummaryView>,
-    /// Kept turns that were not read because of `max_turns`; `None` = not counted.
+    /// Whether kept turns were not read because of `max_turns`.
     pub has_older: bool,
-    /// Rows read to make this, counted by the store.
-    pub rows_read: u64,
+    /// What reading this cost.
+    pub cost: ReadCost,
+}
+
+/// What reading a snapshot cost the store, by SQLite's own statement counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadCost {
+    /// Rows that statements stepped to; also those that were passed over.
+    pub rows: u64,
+    /// Steps of full scans of a table. None, or a query is wrong.
+    pub scan_steps: u64,
+    /// Sorts and indexes made for one statement. None, or a query is wrong.
+    pub sorts: u64,
+    /// Instructions of SQLite's virtual machine: all the work there was.
+    pub vm_steps: u64,
 }
 
 /// Why a turn was read.

@@ -31,6 +31,56 @@ pub struct AssemblerOptions {
     pub profile: Profile,
 }
 
+/// Options that are other in one chat; what is `None` stays as the agent has it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OptionOverrides {
+    /// See [`AssemblerOptions::addressed_only`].
+    pub addressed_only: Option<bool>,
+    /// See [`AssemblerOptions::max_turns_to_load`].
+    pub max_turns_to_load: Option<usize>,
+    /// See [`AssemblerOptions::time_window_minutes`].
+    pub time_window_minutes: Option<f64>,
+    /// See [`AssemblerOptions::scope`].
+    pub scope: Option<Scope>,
+    /// See [`AssemblerOptions::rolling_summary_threshold`].
+    pub rolling_summary_threshold: Option<usize>,
+    /// See [`AssemblerOptions::preserve_recent_turns`].
+    pub preserve_recent_turns: Option<usize>,
+    /// See [`AssemblerOptions::token_budget`].
+    pub token_budget: Option<usize>,
+    /// See [`AssemblerOptions::trigger_max_tokens`].
+    pub trigger_max_tokens: Option<usize>,
+    /// See [`AssemblerOptions::parent_turns`].
+    pub parent_turns: Option<usize>,
+    /// See [`AssemblerOptions::ambient_turns`].
+    pub ambient_turns: Option<usize>,
+}
+
+impl OptionOverrides {
+    /// An agent's options with these in their place.
+    #[must_use]
+    pub fn over(&self, own: &AssemblerOptions) -> AssemblerOptions {
+        AssemblerOptions {
+            addressed_only: self.addressed_only.unwrap_or(own.addressed_only),
+            max_turns_to_load: self.max_turns_to_load.unwrap_or(own.max_turns_to_load),
+            time_window_minutes: self.time_window_minutes.or(own.time_window_minutes),
+            scope: self.scope.or(own.scope),
+            rolling_summary_threshold: self
+                .rolling_summary_threshold
+                .unwrap_or(own.rolling_summary_threshold),
+            preserve_recent_turns: self
+                .preserve_recent_turns
+                .unwrap_or(own.preserve_recent_turns),
+            token_budget: self.token_budget.unwrap_or(own.token_budget),
+            trigger_max_tokens: self.trigger_max_tokens.unwrap_or(own.trigger_max_tokens),
+            parent_turns: self.parent_turns.unwrap_or(own.parent_turns),
+            ambient_turns: self.ambient_turns.unwrap_or(own.ambient_turns),
+            agent_aliases: own.agent_aliases.clone(),
+            profile: own.profile,
+        }
+    }
+}
+
 /// A set of assembler rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {

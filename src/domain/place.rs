@@ -46,6 +46,15 @@ impl Scope {
     }
 }
 
+/// A chat as people name it in settings.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ChatName {
+    /// The configured channel.
+    pub channel: String,
+    /// The platform's id of the chat.
+    pub chat: String,
+}
+
 /// What makes a conversation: a chat, and a thread or topic in it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ConversationKey {

@@ -4,10 +4,12 @@
 //! stands for every kept turn up to its end. Originals stay: without any summary a prompt costs
 //! more or holds less, and nothing else changes.
 
+use std::collections::BTreeMap;
+
 use crate::domain::history::{History, Keep};
 use crate::domain::ids::{AgentName, ConversationId, SummaryId, TurnId};
 use crate::domain::options::{AssemblerOptions, Profile};
-use crate::domain::place::Scope;
+use crate::domain::place::{ChatName, Scope};
 use crate::domain::turn::Position;
 
 /// The version of what a summary stands for; another one makes every stored summary unfit.
@@ -119,6 +121,46 @@ pub struct Summary {
     pub state: SummaryState,
     /// When, in milliseconds since the Unix epoch.
     pub created_at_ms: i64,
+}
+
+/// When an agent's turns are folded, in the chats where it is so and everywhere else.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoldRule {
+    /// The agent.
+    pub agent: AgentName,
+    /// In chats without a rule of their own; `None` = never.
+    pub elsewhere: Option<FoldOver>,
+    /// In these chats; `None` = never.
+    pub in_chats: BTreeMap<ChatName, Option<FoldOver>>,
+}
+
+impl FoldRule {
+    /// What holds in a chat.
+    #[must_use]
+    pub fn of(&self, chat: &ChatName) -> Option<&FoldOver> {
+        let own = self.in_chats.get(chat);
+        own.unwrap_or(&self.elsewhere).as_ref()
+    }
+}
+
+/// Over how many kept turns in no summary they are folded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoldOver {
+    /// What counts as kept.
+    pub coverage: Coverage,
+    /// More kept turns than this.
+    pub threshold: usize,
+}
+
+impl FoldOver {
+    /// When turns are folded under these options; `None` = never.
+    #[must_use]
+    pub fn of(options: &AssemblerOptions) -> Option<Self> {
+        Some(Self {
+            coverage: Coverage::of(options)?,
+            threshold: options.rolling_summary_threshold,
+        })
+    }
 }
 
 /// Where to look for turns that can be folded.

@@ -23,8 +23,8 @@ pub use project::{NAME_MAX_CHARS, clean_name};
 pub use query::{ContextTooSmall, RunView, fit_context, history_query};
 pub use record::record;
 
-use crate::domain::history::History;
-use crate::domain::ids::{AgentName, TurnId};
+use crate::domain::history::{History, Role};
+use crate::domain::ids::{AgentName, Seq, TurnId};
 use crate::domain::options::{AssemblerOptions, Profile};
 use crate::domain::turn::Position;
 
@@ -44,6 +44,8 @@ pub struct AgentView {
 pub struct Prompt {
     /// The messages, in order. Consecutive ones may have the same role.
     pub messages: Vec<PromptMessage>,
+    /// What each message is there for and costs, in the same order.
+    pub costs: Vec<MessageCost>,
     /// The turns in it, in order; each once, the triggers last.
     pub turns: Vec<TurnId>,
     /// Tokens of summary, history and triggers; never the instructions.
@@ -58,8 +60,83 @@ pub struct Prompt {
     pub has_older: bool,
     /// What was left out, by position: whole turns, and the rest of turns that were cut.
     pub omitted: Vec<Omission>,
+    /// Tokens that each message costs besides its text; in all costs above.
+    pub overhead_per_message: usize,
     /// The counter's name and version.
     pub counter: String,
+}
+
+/// What one message is there for and costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageCost {
+    /// What it is there for.
+    pub part: PromptPart,
+    /// The turn it shows; none for instructions and summaries.
+    pub seq: Option<Seq>,
+    /// What it costs, overhead included.
+    pub tokens: usize,
+}
+
+/// What a message of a prompt is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PromptPart {
+    /// The agent's instructions.
+    Instructions,
+    /// What stands for older turns.
+    Summary,
+    /// A kept turn.
+    History,
+    /// What another turn in it replies to.
+    RepliedTo,
+    /// A thread's first message.
+    Root,
+    /// A kept turn of the room a thread left.
+    Parent,
+    /// Overheard before the trigger.
+    Ambient,
+    /// A turn to answer.
+    Trigger,
+}
+
+impl PromptPart {
+    /// All of them, in the order of a prompt.
+    pub const ALL: [Self; 8] = [
+        Self::Instructions,
+        Self::Summary,
+        Self::Parent,
+        Self::Root,
+        Self::RepliedTo,
+        Self::History,
+        Self::Ambient,
+        Self::Trigger,
+    ];
+
+    /// The shown name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Instructions => "instructions",
+            Self::Summary => "summary",
+            Self::History => "history",
+            Self::RepliedTo => "replied_to",
+            Self::Root => "root",
+            Self::Parent => "parent",
+            Self::Ambient => "ambient",
+            Self::Trigger => "trigger",
+        }
+    }
+
+    /// What a turn is there for that was read for that reason.
+    fn of(role: Role) -> Self {
+        match role {
+            Role::Kept => Self::History,
+            Role::RepliedTo => Self::RepliedTo,
+            Role::Root => Self::Root,
+            Role::Parent => Self::Parent,
+            Role::Ambient => Self::Ambient,
+            Role::Trigger => Self::Trigger,
+        }
+    }
 }
 
 /// One message of a prompt.
@@ -150,6 +227,24 @@ impl OmissionReason {
         }
     }
 
+    /// What it means, and which setting changes it.
+    #[must_use]
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::NotAddressed => "it does not concern the agent (addressed_only)",
+            Self::OverThreshold => {
+                "over rolling_summary_threshold newer turns are kept, and no summary stands for it yet"
+            }
+            Self::Summarized => "the summary stands for it",
+            Self::OverBudget => "newer turns used token_budget",
+            Self::OverAmbientShare => "overheard turns get at most a quarter of token_budget",
+            Self::ReplierLeftOut => "what replies to it was left out",
+            Self::Empty => "it says nothing",
+            Self::NotInRoom => "it was deleted, or only the timeline shows it",
+            Self::Cut { .. } => "it is too long for what was left: its end was cut",
+        }
+    }
+
     /// Whether the whole turn is missing.
     #[must_use]
     pub fn is_whole(self) -> bool {
@@ -199,6 +294,7 @@ impl Prompt {
     pub fn empty(counter: &dyn TokenCounter) -> Self {
         Self {
             messages: Vec::new(),
+            costs: Vec::new(),
             turns: Vec::new(),
             tokens: 0,
             instruction_tokens: 0,
@@ -206,6 +302,7 @@ impl Prompt {
             has_summary: false,
             has_older: false,
             omitted: Vec::new(),
+            overhead_per_message: counter.per_message_overhead() as usize,
             counter: counter.name().to_owned(),
         }
     }
@@ -218,7 +315,14 @@ impl Prompt {
         if text.trim().is_empty() {
             return self;
         }
-        self.instruction_tokens += counter.cost(text);
+        let tokens = counter.cost(text);
+        self.instruction_tokens += tokens;
+        let cost = MessageCost {
+            part: PromptPart::Instructions,
+            seq: None,
+            tokens,
+        };
+        self.costs.insert(0, cost);
         let message = PromptMessage {
             role: PromptRole::System,
             content: text.to_owned(),

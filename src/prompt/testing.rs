@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use uuid::Uuid;
 
 use super::AgentView;
-use crate::domain::history::{History, HistoryTurn, Role};
+use crate::domain::history::{History, HistoryTurn, ReadCost, Role};
 use crate::domain::ids::{
     AccountId, AgentName, ChatId, ConversationId, ParticipantId, Seq, TurnId,
 };
@@ -105,7 +105,7 @@ pub(super) fn history(turns: Vec<HistoryTurn>) -> History {
             last_seq: turns.last().map(|entry| entry.turn.seq()),
             last_activity_ms: 0,
         },
-        rows_read: turns.len() as u64,
+        cost: ReadCost::default(),
         turns,
         names: HashMap::from([
             ("UBOB".to_owned(), "Bob".to_owned()),

@@ -350,6 +350,8 @@ fn instructions_stand_first_and_are_counted_apart() {
         .with_instructions("You are Kael.", &ClassEstimate);
     assert_eq!(prompt.messages[0].content, "You are Kael.");
     assert_eq!(prompt.messages[1..], plain.messages);
+    assert_eq!(prompt.costs[0].part, PromptPart::Instructions);
+    assert_eq!(prompt.costs[1..], plain.costs);
     assert_eq!(prompt.tokens, plain.tokens);
     assert_eq!(
         prompt.instruction_tokens,
@@ -476,6 +478,9 @@ proptest! {
         prop_assert_eq!(prompt.turns.len() + left_out, prompt.turns_loaded);
         let cost: usize = prompt.messages.iter().map(|m| ClassEstimate.cost(&m.content)).sum();
         prop_assert_eq!(prompt.tokens, cost);
+        let costs: Vec<usize> = prompt.costs.iter().map(|cost| cost.tokens).collect();
+        let counted = prompt.messages.iter().map(|m| ClassEstimate.cost(&m.content));
+        prop_assert_eq!(costs, counted.collect::<Vec<_>>());
         prop_assert!(prompt.tokens <= token_budget || prompt.messages.len() == 1);
         for message in prompt.messages.iter().filter(|m| m.role == PromptRole::User) {
             let forged = message.content.lines().skip(1).any(|l| !l.is_empty() && !l.starts_with("  "));
@@ -511,7 +516,7 @@ fn summarised(text: &str, through: u32, turns: Vec<HistoryTurn>) -> History {
         through: Position {
             sent_at_ms: i64::from(through) * 1_000,
             ordinal: 0,
-            seq: crate::domain::ids::Seq(i64::from(through)),
+            seq: Seq(i64::from(through)),
         },
     });
     history

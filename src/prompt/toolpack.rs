@@ -5,7 +5,10 @@
 
 use std::collections::HashSet;
 
-use super::{AgentView, Omission, OmissionReason, Prompt, PromptMessage, PromptRole, TokenCounter};
+use super::{
+    AgentView, MessageCost, Omission, OmissionReason, Prompt, PromptMessage, PromptPart,
+    PromptRole, TokenCounter,
+};
 use crate::domain::history::{History, Role};
 use crate::domain::ids::TurnId;
 use crate::domain::options::AssemblerOptions;
@@ -46,7 +49,9 @@ pub(super) fn assemble(
     let left_out = lines.drain(..from).filter_map(|line| line.turn);
     omitted.extend(left_out.map(|turn| omission(turn, OmissionReason::OverBudget)));
     omitted.sort_by_key(|omission| omission.position);
+    let newest = loaded.last().map(|turn| turn.id);
     Prompt {
+        costs: lines.iter().map(|line| line.cost(newest)).collect(),
         tokens: lines.iter().map(|line| line.tokens).sum(),
         turns: lines
             .iter()
@@ -79,6 +84,20 @@ impl<'a> Line<'a> {
             turn,
             tokens: counter.cost(&content),
             message: PromptMessage { role, content },
+        }
+    }
+
+    /// The newest turn is the trigger.
+    fn cost(&self, newest: Option<TurnId>) -> MessageCost {
+        let part = match self.turn {
+            None => PromptPart::Summary,
+            Some(turn) if Some(turn.id) == newest => PromptPart::Trigger,
+            Some(_) => PromptPart::History,
+        };
+        MessageCost {
+            part,
+            seq: self.turn.map(Turn::seq),
+            tokens: self.tokens,
         }
     }
 }

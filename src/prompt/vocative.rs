@@ -19,7 +19,10 @@ use chrono::{DateTime, Utc};
 
 use super::cut::{CUT_MIN_TOKENS, Cut, cut, marker_only};
 use super::project::{Projector, Quote};
-use super::{AgentView, Omission, OmissionReason, Prompt, PromptMessage, PromptRole, TokenCounter};
+use super::{
+    AgentView, MessageCost, Omission, OmissionReason, Prompt, PromptMessage, PromptPart,
+    PromptRole, TokenCounter,
+};
 use crate::domain::history::{History, Role};
 use crate::domain::ids::TurnId;
 use crate::domain::options::AssemblerOptions;
@@ -414,12 +417,24 @@ fn prompt(
         .partition(|line| line.role == Role::Trigger);
     ordered.extend(triggers);
     drop_quotes_of_neighbours(&mut ordered, projector, counter);
-    let summary_tokens = summary.as_ref().map_or(0, |pinned| pinned.tokens);
+    let costs: Vec<MessageCost> = summary
+        .iter()
+        .map(|pinned| MessageCost {
+            part: PromptPart::Summary,
+            seq: None,
+            tokens: pinned.tokens,
+        })
+        .chain(ordered.iter().map(|line| MessageCost {
+            part: PromptPart::of(line.role),
+            seq: Some(line.turn.seq()),
+            tokens: line.tokens,
+        }))
+        .collect();
     let has_summary = summary.is_some();
     let summary = summary.map(|pinned| pinned.message);
-    let turn_tokens: usize = ordered.iter().map(|line| line.tokens).sum();
     Prompt {
-        tokens: summary_tokens + turn_tokens,
+        tokens: costs.iter().map(|cost| cost.tokens).sum(),
+        costs,
         turns: ordered.iter().map(|line| line.turn.id).collect(),
         messages: summary
             .into_iter()

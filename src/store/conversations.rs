@@ -32,6 +32,7 @@ macro_rules! select_conversations {
     };
 }
 
+pub(super) const CONVERSATION_SQL: &str = select_conversations!("WHERE c.uuid = ?1");
 const TURNS_SQL: &str = select_turns!(
     "WHERE t.conversation_id = ?1 AND t.sent_at_ms >= ?2
        AND (?3 IS NULL OR t.scope = ?3)
@@ -138,7 +139,7 @@ pub(super) fn conversation(
     id: ConversationId,
 ) -> Result<Conversation, StoreError> {
     connection
-        .prepare_cached(select_conversations!("WHERE c.uuid = ?1"))?
+        .prepare_cached(CONVERSATION_SQL)?
         .query_row([id], conversation_from_row)
         .map_err(|error| missing(error, || format!("conversation {id}")))
 }

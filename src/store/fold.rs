@@ -14,7 +14,10 @@ use super::summaries::{SummaryBound, current_summary, keep_name, position_at};
 use super::{Store, StoreError};
 use crate::domain::history::{History, HistoryQuery, Keep, Role};
 use crate::domain::ids::{AgentName, ConversationId, Seq, SummaryId, TurnId};
-use crate::domain::summary::{Coverage, FoldQuery, FoldSource, NewSummary, SummaryOutcome};
+use crate::domain::place::ChatName;
+use crate::domain::summary::{
+    Coverage, FoldOver, FoldQuery, FoldRule, FoldSource, NewSummary, SummaryOutcome,
+};
 use crate::domain::turn::Position;
 
 /// Kept turns after one position and up to another, by position.
@@ -186,20 +189,20 @@ impl Store {
     /// Storage refuses.
     pub async fn conversations_to_fold(
         &self,
-        agents: Vec<(AgentName, Coverage, usize)>,
+        rules: Vec<FoldRule>,
         newest: usize,
     ) -> Result<Vec<(ConversationId, AgentName)>, StoreError> {
         self.read(move |connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT id, uuid FROM conversations ORDER BY last_activity_ms DESC LIMIT ?1",
-            )?;
-            let rows = statement
-                .query_map([limit_of(newest)], |row| Ok((row.get(0)?, row.get(1)?)))?
-                .collect::<rusqlite::Result<Vec<(i64, ConversationId)>>>()?;
             let mut due = Vec::new();
-            for (row, id) in rows {
-                for (agent, coverage, threshold) in &agents {
-                    if is_over(connection, row, agent, coverage, *threshold)? {
+            for (row, id, chat) in newest_places(connection, newest)? {
+                for rule in &rules {
+                    let agent = &rule.agent;
+                    if let Some(FoldOver {
+                        coverage,
+                        threshold,
+                    }) = rule.of(&chat)
+                        && is_over(connection, row, agent, coverage, *threshold)?
+                    {
                         due.push((id, agent.clone()));
                     }
                 }
@@ -217,6 +220,28 @@ impl Store {
         self.write_and_scrub(move |connection| add_summary_txn(connection, &summary))
             .await
     }
+}
+
+/// The newest so many conversations by activity, with their chats.
+fn newest_places(
+    connection: &Connection,
+    newest: usize,
+) -> Result<Vec<(i64, ConversationId, ChatName)>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT c.id, c.uuid, h.platform_id,
+                coalesce((SELECT n.name FROM channels n WHERE n.account_id = h.account_id
+                          ORDER BY n.bound_at_ms DESC LIMIT 1), '')
+         FROM conversations c JOIN chats h ON h.id = c.chat_id
+         ORDER BY c.last_activity_ms DESC LIMIT ?1",
+    )?;
+    let rows = statement.query_map([limit_of(newest)], |row| {
+        let chat = ChatName {
+            chat: row.get(2)?,
+            channel: row.get(3)?,
+        };
+        Ok((row.get(0)?, row.get(1)?, chat))
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
 const NOW: SummaryBound = SummaryBound {
@@ -408,7 +433,7 @@ fn source_hash(sources: &[(TurnId, u32)]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::summaries::CURRENT_SQL;
+    use super::super::summaries::{CURRENT_SQL, FOLDED_SQL};
     use super::*;
     use crate::store::scene::Scene;
 
@@ -421,6 +446,7 @@ mod tests {
             (INVOLVED_PEOPLE_SQL, "SEARCH i USING PRIMARY KEY"),
             (ALL_PEOPLE_SQL, "turns_by_position"),
             (CURRENT_SQL, "summaries_current"),
+            (FOLDED_SQL, "summaries_current"),
         ];
         for (sql, index) in in_order {
             let plan = scene.plan(sql).await;

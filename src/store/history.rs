@@ -3,29 +3,48 @@
 //! Positions are found in an index first (kept turns through `involvements`, a whole room through
 //! `turns_by_position`), then each turn is read once by its key. What is read when: triggers, root,
 //! kept turns, what those reply to, kept turns of the parent, overheard turns; a turn that would be
-//! read twice keeps the role it got first. Nothing is read from another chat.
+//! read twice keeps the role it got first. Nothing is read from another chat. What a reading costs is
+//! counted by SQLite itself, statement by statement.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 
-use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+use rusqlite::{Connection, OptionalExtension, Params, Row, Statement, StatementStatus, params};
 use vocative_channels::markup::mentioned_ids;
 
 use super::conversations::conversation;
 use super::rows::{conversation_row_id, select_turns, turn_from_row};
-use super::runs::limit_of;
 use super::summaries::{SummaryBound, current_summary};
 use super::{Store, StoreError};
-use crate::domain::history::{History, HistoryQuery, HistoryTurn, Keep, Role};
+use crate::domain::history::{History, HistoryQuery, HistoryTurn, Keep, ReadCost, Role};
 use crate::domain::ids::{AccountId, RunId, Seq, TurnId};
 use crate::domain::place::Conversation;
 use crate::domain::summary::SummaryView;
 use crate::domain::turn::{Position, Turn};
 
+/// At most so many turns that are not for the prompt (deleted, of another scope, waiting for a run of
+/// their own) are passed over in one walk.
+const PASSED_OVER_MAX: usize = 2_000;
+
+/// At most so many mentioned people are looked up, the triggers' first, then the newest turns'.
+const NAMES_MAX: usize = 200;
+
+/// Turns between two positions, newest first: each with whether it was captured within the bound, and
+/// whether it is for the prompt. The index finds exactly these, so a reader stops where it has enough.
+///
 /// A later inbound turn with a run of its own waits for that run: it is not in this one's prompt.
-macro_rules! bounded {
+macro_rules! walk {
     ($from:literal, $position:literal) => {
         concat!(
-            "SELECT t.seq FROM ",
+            "SELECT t.seq, ",
+            $position,
+            ".seq <= ?4,
+             ",
+            $position,
+            ".seq <= ?4 AND t.visibility = 'room' AND (?5 IS NULL OR t.scope = ?5)
+             AND NOT EXISTS (SELECT 1 FROM run_triggers g CROSS JOIN runs x ON x.id = g.run_id
+                             WHERE g.turn_seq = t.seq AND x.id > ?6 AND x.conversation_id = ?7)
+             FROM ",
             $from,
             " AND ",
             $position,
@@ -41,28 +60,25 @@ macro_rules! bounded {
             $position,
             ".ordinal, ",
             $position,
-            ".seq) > (?12, ?13, ?14) AND ",
-            $position,
-            ".seq <= ?4 AND t.visibility = 'room' AND (?5 IS NULL OR t.scope = ?5)
-             AND NOT EXISTS (SELECT 1 FROM run_triggers g CROSS JOIN runs x ON x.id = g.run_id
-                             WHERE g.turn_seq = t.seq AND x.id > ?6 AND x.conversation_id = ?7)
+            ".seq) > (?11, ?12, ?13)
              ORDER BY ",
             $position,
             ".sent_at_ms DESC, ",
             $position,
             ".ordinal DESC, ",
             $position,
-            ".seq DESC LIMIT ?11"
+            ".seq DESC"
         )
     };
 }
 
-const INVOLVED_SQL: &str = bounded!(
+const INVOLVED_SQL: &str = walk!(
     "involvements i CROSS JOIN turns t ON t.seq = i.seq WHERE i.conversation_id = ?1 AND i.agent = ?2",
     "i"
 );
-const ALL_SQL: &str = bounded!("turns t WHERE t.conversation_id = ?1", "t");
+const ALL_SQL: &str = walk!("turns t WHERE t.conversation_id = ?1", "t");
 
+const RUN_SQL: &str = "SELECT id, conversation_id, first_claimed_at_ms FROM runs WHERE uuid = ?1";
 const BY_SEQ_SQL: &str = select_turns!("WHERE t.seq = ?1");
 const TRIGGER_SQL: &str = select_turns!("WHERE t.uuid = ?1 AND c.chat_id = ?2");
 const REPLIED_TO_SQL: &str = select_turns!(
@@ -131,7 +147,15 @@ pub(super) struct Reading<'a> {
     /// What stands for the older kept turns.
     summary: Option<SummaryView>,
     turns: Vec<HistoryTurn>,
-    rows_read: u64,
+    cost: ReadCost,
+}
+
+/// What a walk found, newest first.
+#[derive(Default)]
+struct Walked {
+    seqs: Vec<Seq>,
+    /// Whether it gave up, because too much was not for the prompt.
+    is_given_up: bool,
 }
 
 impl<'a> Reading<'a> {
@@ -157,6 +181,8 @@ impl<'a> Reading<'a> {
             }
             None => None,
         };
+        // The conversation's key, the conversation, the run and the summary: a row each.
+        let rows = 2 + u64::from(query.run.is_some()) + u64::from(summary.is_some());
         Ok(Self {
             connection,
             query,
@@ -166,7 +192,10 @@ impl<'a> Reading<'a> {
             run_row: run.row,
             run_conversation_row: run.conversation_row,
             turns: Vec::new(),
-            rows_read: 1 + u64::from(summary.is_some()),
+            cost: ReadCost {
+                rows,
+                ..ReadCost::default()
+            },
             summary,
         })
     }
@@ -188,7 +217,7 @@ impl<'a> Reading<'a> {
             names,
             summary: self.summary,
             has_older,
-            rows_read: self.rows_read,
+            cost: self.cost,
         })
     }
 
@@ -218,10 +247,10 @@ impl<'a> Reading<'a> {
             between,
             max_turns.saturating_add(1),
         )?;
-        for seq in found.iter().take(max_turns) {
+        for seq in found.seqs.iter().take(max_turns) {
             self.keep_seq(*seq, Role::Kept)?;
         }
-        Ok(found.len() > max_turns)
+        Ok(found.is_given_up || found.seqs.len() > max_turns)
     }
 
     /// What a trigger or a kept turn replies to is kept with it.
@@ -260,7 +289,8 @@ impl<'a> Reading<'a> {
         let parent = conversation_row_id(self.connection, parent)?;
         let before = self.thread_start();
         let limit = self.query.parent_turns;
-        for seq in self.positions(self.query.keep, parent, (FIRST, before), limit)? {
+        let found = self.positions(self.query.keep, parent, (FIRST, before), limit)?;
+        for seq in found.seqs {
             self.keep_seq(seq, Role::Parent)?;
         }
         Ok(())
@@ -285,7 +315,10 @@ impl<'a> Reading<'a> {
         let (room, before) = self.last_trigger()?;
         let limit = wanted.saturating_add(self.turns.len());
         let mut overheard = 0;
-        for seq in self.positions(Keep::All, room, (FIRST, before), limit)? {
+        for seq in self
+            .positions(Keep::All, room, (FIRST, before), limit)?
+            .seqs
+        {
             if overheard == wanted {
                 break;
             }
@@ -314,22 +347,38 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Names for all mention tokens in what was read; one that is not known is left out.
+    /// Names for the mention tokens in what was read; one that is not known is left out.
     fn read_names(&mut self) -> Result<HashMap<String, String>, StoreError> {
-        let mut ids: Vec<String> = self
-            .turns
-            .iter()
-            .flat_map(|read| mentioned_ids(&read.turn.content))
-            .collect();
-        ids.sort_unstable();
-        ids.dedup();
         let mut names = HashMap::new();
-        for id in ids {
+        for id in self.mentioned() {
             if let Some(name) = self.name(self.conversation.account, &id)? {
                 names.insert(id, name);
             }
         }
         Ok(names)
+    }
+
+    /// Who is mentioned, each once: by the triggers, then by the newest turns.
+    fn mentioned(&self) -> Vec<String> {
+        let mut turns: Vec<&HistoryTurn> = self.turns.iter().collect();
+        turns.sort_by_key(|read| {
+            let is_trigger = read.role == Role::Trigger;
+            (Reverse(is_trigger), Reverse(read.turn.position))
+        });
+        let mut ids = Vec::new();
+        let mut seen = HashSet::new();
+        for id in turns
+            .into_iter()
+            .flat_map(|read| mentioned_ids(&read.turn.content))
+        {
+            if ids.len() == NAMES_MAX {
+                break;
+            }
+            if seen.insert(id.clone()) {
+                ids.push(id);
+            }
+        }
+        ids
     }
 
     fn name(&mut self, account: AccountId, id: &str) -> Result<Option<String>, StoreError> {
@@ -348,38 +397,47 @@ impl<'a> Reading<'a> {
         conversation_row: i64,
         (after, before): (Position, Position),
         limit: usize,
-    ) -> Result<Vec<Seq>, StoreError> {
+    ) -> Result<Walked, StoreError> {
         let sql = match keep {
             Keep::Involved => INVOLVED_SQL,
             Keep::All => ALL_SQL,
         };
         let mut statement = self.connection.prepare_cached(sql)?;
-        let rows = statement.query_map(
-            params![
-                conversation_row,
-                &self.query.agent,
-                // Also where the index starts, so that nothing before it is read.
-                self.query
-                    .since_ms
-                    .unwrap_or(i64::MIN)
-                    .max(after.sent_at_ms),
-                self.as_of_seq,
-                self.query.scope,
-                self.run_row,
-                self.run_conversation_row,
-                before.sent_at_ms,
-                before.ordinal,
-                before.seq,
-                limit_of(limit),
-                after.sent_at_ms,
-                after.ordinal,
-                after.seq,
-            ],
-            |row| row.get(0),
-        )?;
-        let found = rows.collect::<rusqlite::Result<Vec<_>>>()?;
-        self.rows_read += found.len() as u64;
-        Ok(found)
+        forget_counts(&statement);
+        let mut rows = statement.query(params![
+            conversation_row,
+            &self.query.agent,
+            // Also where the index starts, so that nothing before it is read.
+            self.query
+                .since_ms
+                .unwrap_or(i64::MIN)
+                .max(after.sent_at_ms),
+            self.as_of_seq,
+            self.query.scope,
+            self.run_row,
+            self.run_conversation_row,
+            before.sent_at_ms,
+            before.ordinal,
+            before.seq,
+            after.sent_at_ms,
+            after.ordinal,
+            after.seq,
+        ])?;
+        let mut walked = Walked::default();
+        let mut passed_over = 0;
+        while walked.seqs.len() < limit && !walked.is_given_up {
+            let Some(row) = rows.next()? else { break };
+            self.cost.rows += 1;
+            if row.get(2)? {
+                walked.seqs.push(row.get(0)?);
+            } else if row.get(1)? {
+                passed_over += 1;
+                walked.is_given_up = passed_over == PASSED_OVER_MAX;
+            }
+        }
+        drop(rows);
+        self.count(&statement);
+        Ok(walked)
     }
 
     fn has(&self, seq: Seq) -> bool {
@@ -406,13 +464,32 @@ impl<'a> Reading<'a> {
         key: impl Params,
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Option<T>, StoreError> {
-        let found = self
-            .connection
-            .prepare_cached(sql)?
-            .query_row(key, read)
-            .optional()?;
-        self.rows_read += u64::from(found.is_some());
+        let mut statement = self.connection.prepare_cached(sql)?;
+        forget_counts(&statement);
+        let found = statement.query_row(key, read).optional()?;
+        self.cost.rows += u64::from(found.is_some());
+        self.count(&statement);
         Ok(found)
+    }
+
+    /// Adds what a statement cost since its counts were forgotten.
+    fn count(&mut self, statement: &Statement<'_>) {
+        let counter = |status| u64::try_from(statement.get_status(status)).unwrap_or(0);
+        self.cost.scan_steps += counter(StatementStatus::FullscanStep);
+        self.cost.sorts += counter(StatementStatus::Sort) + counter(StatementStatus::AutoIndex);
+        self.cost.vm_steps += counter(StatementStatus::VmStep);
+    }
+}
+
+/// A cached statement still has the counts of its last use.
+fn forget_counts(statement: &Statement<'_>) {
+    for status in [
+        StatementStatus::FullscanStep,
+        StatementStatus::Sort,
+        StatementStatus::AutoIndex,
+        StatementStatus::VmStep,
+    ] {
+        statement.reset_status(status);
     }
 }
 
@@ -434,9 +511,7 @@ impl RunFacts {
 
 fn run_facts(connection: &Connection, run: RunId) -> Result<RunFacts, StoreError> {
     connection
-        .prepare_cached(
-            "SELECT id, conversation_id, first_claimed_at_ms FROM runs WHERE uuid = ?1",
-        )?
+        .prepare_cached(RUN_SQL)?
         .query_row([run], |row| {
             let first_claimed_at_ms: Option<i64> = row.get(2)?;
             Ok(RunFacts {
@@ -457,7 +532,10 @@ mod tests {
     use crate::domain::place::Scope;
     use crate::domain::run::ClaimedRun;
     use crate::store::contract::CommittedReply;
+    use crate::store::conversations::CONVERSATION_SQL;
+    use crate::store::rows::CONVERSATION_ROW_SQL;
     use crate::store::scene::{Room, Scene, agent};
+    use crate::store::summaries::CURRENT_SQL;
 
     fn query(room: &Room) -> HistoryQuery {
         HistoryQuery {
@@ -541,6 +619,9 @@ mod tests {
         let again = scene.claim(10_000).await.unwrap();
         let mut after = read(&scene, query_of(&again, &room)).await;
         after.conversation = before.conversation.clone();
+        // What came since is passed over.
+        assert_eq!(after.cost.rows, before.cost.rows + 2);
+        after.cost = before.cost;
         assert_eq!(after, before);
     }
 
@@ -689,40 +770,44 @@ mod tests {
             let mut query = query(room);
             query.triggers = vec![asked.turn];
             query.ambient_turns = 3;
-            rows.push(read(&scene, query).await.rows_read);
+            rows.push(read(&scene, query).await.cost);
         }
-        assert_eq!(rows[0], rows[1]);
+        assert_eq!(rows[0].rows, rows[1].rows);
+        assert!(rows[1].vm_steps <= rows[0].vm_steps + 10, "{rows:?}");
     }
 
     #[tokio::test]
     async fn every_read_goes_through_an_index_in_its_order() {
         let scene = Scene::open().await;
-        let mut plans = Vec::new();
-        for sql in [
+        let statements = [
             INVOLVED_SQL,
             ALL_SQL,
+            RUN_SQL,
             BY_SEQ_SQL,
             TRIGGER_SQL,
             REPLIED_TO_SQL,
             ROOT_SQL,
             NAME_BY_ID_SQL,
             NAME_BY_USERNAME_SQL,
-        ] {
+        ];
+        let source = include_str!("history.rs");
+        let (source, _) = source.split_once("mod tests").unwrap();
+        assert_eq!(source.matches("_SQL: &str =").count(), statements.len());
+        assert_eq!(source.matches("prepare_cached(sql)").count(), 2);
+        assert_eq!(source.matches("prepare").count(), 3, "{RUN_SQL}");
+        let elsewhere = [CONVERSATION_SQL, CONVERSATION_ROW_SQL, CURRENT_SQL];
+        let mut plans = Vec::new();
+        for sql in statements.into_iter().chain(elsewhere) {
             plans.push(scene.plan(sql).await);
         }
         for step in plans.iter().flatten() {
-            // The agents of one turn are put in order; there are a handful.
-            let is_agents = step.contains("json_group_array");
             assert!(!step.contains("SCAN"), "{step} in {plans:#?}");
-            assert!(
-                !step.contains("TEMP B-TREE") || is_agents,
-                "{step} in {plans:#?}"
-            );
+            assert!(!step.contains("TEMP B-TREE"), "{step} in {plans:#?}");
         }
         let uses = |plan: &[String], index: &str| plan.iter().any(|step| step.contains(index));
         // Whether a turn waits for a run of its own is asked by the turn: by the conversation, every
         // run that waits would be looked at for every turn.
-        for plan in [&plans[0], &plans[1], &plans[4]] {
+        for plan in [&plans[0], &plans[1], &plans[5]] {
             let by_turn = "SEARCH g USING INDEX sqlite_autoindex_run_triggers_2 (turn_seq=?)";
             assert!(uses(plan, by_turn), "{plan:#?}");
         }

@@ -267,6 +267,8 @@ fn agents_from(names: Option<&str>) -> Vec<AgentName> {
     names.into_iter().map(AgentName::trusted).collect()
 }
 
+pub(super) const CONVERSATION_ROW_SQL: &str = "SELECT id FROM conversations WHERE uuid = ?1";
+
 /// The row id of a conversation.
 ///
 /// # Errors
@@ -276,7 +278,7 @@ pub(super) fn conversation_row_id(
     id: ConversationId,
 ) -> Result<i64, StoreError> {
     let row = connection
-        .prepare_cached("SELECT id FROM conversations WHERE uuid = ?1")?
+        .prepare_cached(CONVERSATION_ROW_SQL)?
         .query_row([id], |row| row.get(0));
     row.map_err(|error| missing(error, || format!("conversation {id}")))
 }

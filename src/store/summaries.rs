@@ -10,7 +10,7 @@ use super::rows::{conversation_row_id, count_from};
 use super::turns::TurnRow;
 use super::{Store, StoreError};
 use crate::domain::history::Keep;
-use crate::domain::ids::{AgentName, ConversationId, Seq};
+use crate::domain::ids::{AgentName, ConversationId, Seq, SummaryId};
 use crate::domain::summary::{Coverage, Summary, SummaryCounts, SummaryView};
 use crate::domain::turn::Position;
 
@@ -37,6 +37,14 @@ pub(super) const CURRENT_SQL: &str =
      WHERE conversation_id = ?1 AND agent = ?2 AND fingerprint = ?3 AND state = 'current'
        AND newest_seq <= ?4 AND created_at_ms <= ?5
      ORDER BY through_sent_at_ms DESC, through_ordinal DESC, through_seq DESC LIMIT 1";
+
+pub(super) const FOLDED_SQL: &str =
+    "SELECT coalesce(sum(s.turn_count), 0) FROM summaries x CROSS JOIN summaries s
+     ON s.conversation_id = x.conversation_id AND s.agent = x.agent
+        AND s.fingerprint = x.fingerprint AND s.state = 'current'
+        AND (s.through_sent_at_ms, s.through_ordinal, s.through_seq)
+            <= (x.through_sent_at_ms, x.through_ordinal, x.through_seq)
+     WHERE x.id = ?1";
 
 impl Store {
     /// The newest summary that may be used: never one with a change in what it stands for.
@@ -105,6 +113,22 @@ impl Store {
                 )?
                 .execute(params![row, agent])?;
             Ok(changed as u64)
+        })
+        .await
+    }
+}
+
+impl Store {
+    /// How many turns a summary stands for: those folded into it and into the ones before it.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn summarized_turns(&self, summary: SummaryId) -> Result<u64, StoreError> {
+        self.read(move |connection| {
+            let turns = connection
+                .prepare_cached(FOLDED_SQL)?
+                .query_row([summary], |row| row.get(0))?;
+            Ok(count_from(turns))
         })
         .await
     }

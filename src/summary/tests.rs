@@ -18,6 +18,7 @@ use crate::delivery::rooms::Rooms;
 use crate::domain::addressing::{RunVerdict, Verdict};
 use crate::domain::ids::{AccountId, AgentName, ConversationId};
 use crate::domain::options::AssemblerOptions;
+use crate::domain::place::ChatName;
 use crate::domain::run::Usage;
 use crate::domain::search::SearchReach;
 use crate::domain::summary::{Summary, SummaryState};
@@ -121,6 +122,7 @@ impl Stage {
             display_name: "Kael".to_owned(),
             instructions: Template::default(),
             options: AssemblerOptions::default(),
+            chat_options: BTreeMap::new(),
             model: Arc::new(Offline),
             context_limit: None,
             answer_reserve: 0,
@@ -569,4 +571,32 @@ mod plan {
             ]
         );
     }
+}
+
+#[tokio::test]
+async fn a_chat_with_options_of_its_own_is_assembled_and_folded_by_them() {
+    let mut stage = Stage::with(Scripted::default()).await;
+    stage.say_all(1..=51).await;
+    let chat = |chat: &str| ChatName {
+        channel: "acme".to_owned(),
+        chat: chat.to_owned(),
+    };
+    let own = AssemblerOptions {
+        rolling_summary_threshold: 100,
+        token_budget: 500,
+        trigger_max_tokens: 200,
+        ..AssemblerOptions::default()
+    };
+    stage.spec.chat_options = BTreeMap::from([(chat("C1"), own.clone())]);
+    stage.worker.registry.replace(vec![stage.spec.clone()]);
+    assert_eq!(stage.worker.once().await, 0);
+    let prompt = stage.prompt().await;
+    assert!(prompt.tokens <= 500 && !prompt.has_summary);
+
+    // Another chat's are nothing to this one.
+    stage.spec.chat_options = BTreeMap::from([(chat("C2"), own)]);
+    stage.worker.registry.replace(vec![stage.spec.clone()]);
+    assert_eq!(stage.worker.once().await, 1);
+    let prompt = stage.prompt().await;
+    assert!(prompt.tokens > 500 && prompt.has_summary);
 }

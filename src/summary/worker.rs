@@ -12,14 +12,16 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::agent::prompting::agent_view;
+use crate::agent::prompting::{agent_view, options_in};
 use crate::agent::registry::{AgentSpec, Registry};
 use crate::capture::inbound::Wake;
 use crate::delivery::rooms::Rooms;
 use crate::delivery::worker::Clock;
 use crate::domain::history::HistoryTurn;
 use crate::domain::ids::{AgentName, ConversationId, SummaryId};
-use crate::domain::summary::{Coverage, FoldQuery, FoldSource, NewSummary, SummaryOutcome};
+use crate::domain::summary::{
+    Coverage, FoldOver, FoldQuery, FoldRule, FoldSource, NewSummary, SummaryOutcome,
+};
 use crate::llm::Request;
 use crate::prompt::{ClassEstimate, TokenCounter as _, record};
 use crate::store::{Store, StoreError};
@@ -192,14 +194,18 @@ impl Worker {
         made
     }
 
-    fn rules(&self) -> Vec<(AgentName, Coverage, usize)> {
+    fn rules(&self) -> Vec<FoldRule> {
         let names = self.registry.names();
         let specs = names.iter().filter_map(|name| self.registry.get(name));
         specs
-            .filter_map(|spec| {
-                let coverage = Coverage::of(&spec.options)?;
-                let threshold = spec.options.rolling_summary_threshold;
-                Some((spec.name.clone(), coverage, threshold))
+            .map(|spec| FoldRule {
+                agent: spec.name.clone(),
+                elsewhere: FoldOver::of(&spec.options),
+                in_chats: spec
+                    .chat_options
+                    .iter()
+                    .map(|(chat, options)| (chat.clone(), FoldOver::of(options)))
+                    .collect(),
             })
             .collect()
     }
@@ -231,15 +237,16 @@ impl Worker {
         conversation: ConversationId,
         spec: &AgentSpec,
     ) -> Result<Attempt, StoreError> {
-        let Some(coverage) = Coverage::of(&spec.options) else {
+        let options = options_in(&self.store, spec, conversation).await?;
+        let Some(coverage) = Coverage::of(&options) else {
             return Ok(Attempt::Nothing);
         };
         let query = FoldQuery {
             conversation,
             agent: spec.name.clone(),
             coverage: coverage.clone(),
-            threshold: spec.options.rolling_summary_threshold,
-            preserve_recent: spec.options.preserve_recent_turns,
+            threshold: options.rolling_summary_threshold,
+            preserve_recent: options.preserve_recent_turns,
             max_turns: FOLD_TURNS_MAX,
         };
         let Some(source) = self.store.fold_source(query).await? else {

@@ -349,6 +349,7 @@ impl Daemon {
             display_name: "Vocative".to_owned(),
             instructions: Template::parse("Be brief.").unwrap(),
             options: AssemblerOptions::default(),
+            chat_options: std::collections::BTreeMap::new(),
             model: Arc::new(Offline),
             context_limit: None,
             answer_reserve: 100,

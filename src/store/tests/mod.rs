@@ -5,6 +5,7 @@
 mod addressing;
 mod albums;
 mod answering;
+mod bounded;
 mod capturing;
 mod deletes;
 mod edits;

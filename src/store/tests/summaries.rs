@@ -1,8 +1,12 @@
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::domain::history::{History, HistoryQuery, Keep};
 use crate::domain::ids::{ConversationId, SummaryId};
+use crate::domain::place::ChatName;
 use crate::domain::summary::{
-    Coverage, FoldQuery, FoldSource, NewSummary, SummaryCounts, SummaryOutcome, SummaryState,
+    Coverage, FoldOver, FoldQuery, FoldRule, FoldSource, NewSummary, SummaryCounts, SummaryOutcome,
+    SummaryState,
 };
 
 const IDS: [&str; 12] = [
@@ -176,11 +180,37 @@ async fn nothing_is_folded_below_the_threshold_while_people_wait_or_when_all_is_
 #[tokio::test]
 async fn only_conversations_over_the_threshold_are_due() {
     let (fixture, room) = room().await;
-    let rules = |threshold| vec![(agent("helper"), involved(), threshold)];
+    let over = |threshold| FoldOver {
+        coverage: involved(),
+        threshold,
+    };
+    let rule = |threshold| FoldRule {
+        agent: agent("helper"),
+        elsewhere: Some(over(threshold)),
+        in_chats: BTreeMap::new(),
+    };
+    let rules = |threshold| vec![rule(threshold)];
     let due = fixture.store.conversations_to_fold(rules(11), 10).await;
     assert_eq!(due.unwrap(), [(room, agent("helper"))]);
     let due = fixture.store.conversations_to_fold(rules(12), 10).await;
     assert_eq!(due.unwrap(), []);
+    // What is set for the chat goes before what holds elsewhere.
+    for (there, expected) in [(Some(over(11)), 1), (Some(over(12)), 0), (None, 0)] {
+        let chat = ChatName {
+            channel: "acme".to_owned(),
+            chat: "C1".to_owned(),
+        };
+        for (named, expected) in [("C1", expected), ("C2", 1)] {
+            let chat = ChatName {
+                chat: named.to_owned(),
+                ..chat.clone()
+            };
+            let mut own = rule(11);
+            own.in_chats.insert(chat, there.clone());
+            let due = fixture.store.conversations_to_fold(vec![own], 10).await;
+            assert_eq!(due.unwrap().len(), expected, "{named} {there:?}");
+        }
+    }
     fold(&fixture, room, 5, "five").await;
     let due = fixture.store.conversations_to_fold(rules(7), 10).await;
     assert_eq!(due.unwrap(), []);
@@ -365,6 +395,6 @@ async fn a_long_folded_past_costs_no_rows() {
     let (fixture, room) = room().await;
     fold(&fixture, room, 10, "ten").await;
     let history = history(&fixture, room).await;
-    // The conversation, the summary, two positions, two turns.
-    assert_eq!(history.rows_read, 6);
+    // The conversation's key, itself, the summary, two positions, two turns.
+    assert_eq!(history.cost.rows, 7);
 }
