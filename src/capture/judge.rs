@@ -36,7 +36,7 @@ pub fn judge(
         return refusal(message, facts, !addressed_to.is_empty());
     }
     let limit = limit_met(message, facts, &policy.limits);
-    let runs = if now_ms - said_at_ms > policy.limits.max_trigger_age_ms {
+    let runs = if now_ms.saturating_sub(said_at_ms) > policy.limits.max_trigger_age_ms {
         RunVerdict::TooOld
     } else if limit.is_some() {
         RunVerdict::LimitMet

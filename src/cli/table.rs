@@ -43,7 +43,7 @@ pub(super) fn instant(at_ms: Option<i64>) -> String {
 pub(super) fn ago(at_ms: Option<i64>, now_ms: i64) -> String {
     at_ms.map_or_else(
         || "never".to_owned(),
-        |at_ms| format!("{} ago", span(now_ms - at_ms)),
+        |at_ms| format!("{} ago", span(now_ms.saturating_sub(at_ms))),
     )
 }
 
