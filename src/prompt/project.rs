@@ -3,10 +3,13 @@
 //! A label at the start of a message says who speaks, so nobody may be able to write one:
 //!
 //! * names lose line breaks, control and invisible characters, colons, and the words `(agent)`,
-//!   `(overheard)`, `(system)` and `(you)` lose their brackets; they are cut at [`NAME_MAX_CHARS`];
-//! * where two speakers of a snapshot would read the same, each label carries the platform id;
+//!   `(overheard)`, `(system)` and `(you)`, and what looks like them or like an id, lose their
+//!   brackets; they are cut at [`NAME_MAX_CHARS`];
+//! * where two speakers of a snapshot would look the same, or a person like an agent, their labels
+//!   carry the platform id;
 //! * every line after the first of what people and other agents say is indented by two spaces, so
-//!   no line of theirs starts where a label would.
+//!   no line of theirs starts where a label would;
+//! * control characters that are no line break or tab stay out of every message.
 
 use std::collections::HashMap;
 
@@ -45,7 +48,7 @@ impl<'a> Projector<'a> {
         Self {
             agent,
             names: &history.names,
-            labels: labels(history),
+            labels: labels(history, agent),
         }
     }
 
@@ -99,7 +102,10 @@ impl<'a> Projector<'a> {
         self.labels
             .get(&participant.id)
             .cloned()
-            .unwrap_or_else(|| label_name(participant))
+            .unwrap_or_else(|| match participant.kind {
+                ParticipantKind::Agent => format!("{} (agent)", label_name(participant)),
+                ParticipantKind::User | ParticipantKind::System => label_name(participant),
+            })
     }
 
     fn is_own(&self, turn: &Turn) -> bool {
@@ -108,7 +114,11 @@ impl<'a> Projector<'a> {
     }
 
     fn with_names(&self, text: &str) -> String {
-        replace_mentions(text, |id| format!("@{}", self.mentioned_name(id)))
+        let text = replace_mentions(text, |id| format!("@{}", self.mentioned_name(id)));
+        if text.contains(is_unfit_for_messages) {
+            return text.replace(is_unfit_for_messages, "");
+        }
+        text
     }
 
     fn mentioned_name(&self, id: &str) -> String {
@@ -154,35 +164,52 @@ fn is_unfit_for_names(c: char) -> bool {
             | '\u{E0000}'..='\u{E0FFF}')
 }
 
-fn labels(history: &History) -> HashMap<ParticipantId, String> {
+/// What the model, or a terminal, could take for more than text.
+fn is_unfit_for_messages(c: char) -> bool {
+    c.is_control() && !matches!(c, '\n' | '\r' | '\t' | '\u{0B}' | '\u{0C}' | '\u{85}')
+}
+
+/// The label of every speaker but the agent itself; no two look the same.
+fn labels(history: &History, agent: &AgentView) -> HashMap<ParticipantId, String> {
     let mut speakers: HashMap<ParticipantId, &Participant> = HashMap::new();
     for entry in &history.turns {
-        speakers.insert(entry.turn.participant.id, &entry.turn.participant);
+        let speaker = &entry.turn.participant;
+        let is_own =
+            speaker.kind == ParticipantKind::Agent && speaker.platform_id == agent.name.as_str();
+        if !is_own {
+            speakers.insert(speaker.id, speaker);
+        }
     }
-    let mut speakers_by_name: HashMap<(ParticipantKind, String), usize> = HashMap::new();
-    for speaker in speakers.values() {
-        *speakers_by_name
-            .entry((speaker.kind, label_name(speaker)))
-            .or_default() += 1;
+    let own = [agent.display_name.as_str(), agent.name.as_str()].map(without_label_marks);
+    let mut labels: HashMap<ParticipantId, String> = speakers
+        .iter()
+        .map(|(id, speaker)| (*id, label_name(speaker)))
+        .collect();
+    // The second round is for a name that reads like another's name with its id.
+    for _ in 0..2 {
+        let mut count_by_look: HashMap<(bool, String), usize> = HashMap::new();
+        for name in own.iter().chain(labels.values()) {
+            *count_by_look.entry((false, look_of(name))).or_default() += 1;
+        }
+        for (id, name) in &labels {
+            if speakers[id].kind == ParticipantKind::Agent {
+                *count_by_look.entry((true, look_of(name))).or_default() += 1;
+            }
+        }
+        for (id, label) in &mut labels {
+            let is_agent = speakers[id].kind == ParticipantKind::Agent;
+            // An agent's label tells it from people anyway.
+            if count_by_look[&(is_agent, look_of(label))] > 1 {
+                *label = format!("{label} ({})", clean_name(&speakers[id].platform_id));
+            }
+        }
     }
-    speakers
-        .into_iter()
-        .map(|(id, speaker)| {
-            let name = label_name(speaker);
-            let is_shared = speakers_by_name[&(speaker.kind, name.clone())] > 1;
-            let id_part = if is_shared {
-                format!(" ({})", clean_name(&speaker.platform_id))
-            } else {
-                String::new()
-            };
-            let kind_part = if speaker.kind == ParticipantKind::Agent {
-                " (agent)"
-            } else {
-                ""
-            };
-            (id, format!("{name}{id_part}{kind_part}"))
-        })
-        .collect()
+    for (id, label) in &mut labels {
+        if speakers[id].kind == ParticipantKind::Agent {
+            label.push_str(" (agent)");
+        }
+    }
+    labels
 }
 
 fn label_name(participant: &Participant) -> String {
@@ -194,16 +221,71 @@ fn label_name(participant: &Participant) -> String {
 }
 
 fn without_label_marks(name: &str) -> String {
-    let mut name: String = clean_name(name).chars().map(plain_mark).collect();
-    name = clean_name(&name);
-    for word in ["agent", "overheard", "system", "you"] {
-        let bracketed = format!("({word})");
-        while let Some(at) = name.to_ascii_lowercase().find(&bracketed) {
-            let bare = name[at + 1..at + bracketed.len() - 1].to_owned();
-            name.replace_range(at..at + bracketed.len(), &bare);
+    let name: String = clean_name(name).chars().map(plain_mark).collect();
+    let mut name = clean_name(&name);
+    let mut from = 0;
+    while let Some(close) = name[from..].find(')').map(|at| from + at) {
+        match name[..close].rfind('(') {
+            Some(open) if is_label_mark(&name[open + 1..close]) => {
+                name.remove(close);
+                name.remove(open);
+                from = 0;
+            }
+            _ => from = close + 1,
         }
     }
     name
+}
+
+/// Whether a word in brackets reads like one that labels have: a role, or a platform's id.
+fn is_label_mark(bracketed: &str) -> bool {
+    let is_of_id = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'-';
+    let is_long = bracketed.len() > 4 || bracketed.bytes().any(|b| b.is_ascii_digit());
+    let is_id = is_long && bracketed.bytes().all(is_of_id);
+    let look: String = look_of(bracketed).split_whitespace().collect();
+    is_id || ["agent", "overheard", "system", "you"].contains(&look.as_str())
+}
+
+/// How a name looks to a hasty reader: without case, accents and letters of other alphabets that
+/// stand in for Latin ones.
+fn look_of(name: &str) -> String {
+    let letters = name.chars().flat_map(char::to_lowercase);
+    letters
+        .filter(|c| !matches!(c, '\u{300}'..='\u{36F}'))
+        .map(look_alike)
+        .collect()
+}
+
+fn look_alike(c: char) -> char {
+    let latin = |offset: u32| char::from_u32(u32::from('a') + offset % 26).unwrap_or(c);
+    match c {
+        '\u{FF41}'..='\u{FF5A}' => latin(u32::from(c) - 0xFF41),
+        '\u{24D0}'..='\u{24E9}' => latin(u32::from(c) - 0x24D0),
+        '\u{1D400}'..='\u{1D6A3}' => latin(u32::from(c) - 0x1D400),
+        'à'..='å' | 'ā' | 'ă' | 'ą' | 'ɑ' | 'а' | 'α' => 'a',
+        'ԁ' | 'ɗ' => 'd',
+        'è'..='ë' | 'ē' | 'ė' | 'ę' | 'ě' | 'е' | 'ё' | 'є' | 'ε' => 'e',
+        'ğ' | 'ģ' | 'ɡ' | 'ց' | 'ԍ' => 'g',
+        'һ' | 'հ' => 'h',
+        'м' => 'm',
+        'ñ' | 'ń' | 'ň' | 'п' | 'ո' | 'η' => 'n',
+        'ò'..='ö' | 'ø' | 'ō' | 'о' | 'ο' | 'օ' | '0' => 'o',
+        'г' | 'ř' => 'r',
+        'ѕ' | 'ś' | 'š' | 'ş' | '5' => 's',
+        'т' | 'τ' | 'ť' | 'ţ' => 't',
+        'ù'..='ü' | 'ū' | 'ս' | 'υ' => 'u',
+        'ѵ' | 'ν' => 'v',
+        'ý' | 'ÿ' | 'у' | 'γ' => 'y',
+        'і' | 'ı' | 'ι' | 'l' | '1' | '|' => 'i',
+        'к' | 'κ' => 'k',
+        'с' => 'c',
+        'р' | 'ρ' => 'p',
+        'х' | 'χ' => 'x',
+        'ѡ' | 'ω' => 'w',
+        'в' | 'β' => 'b',
+        'ј' => 'j',
+        other => other,
+    }
 }
 
 /// Colons of every kind become spaces, and brackets that look like ours become ours.
@@ -260,13 +342,34 @@ mod tests {
             ("Anna (she/her)", "Anna (she/her)"),
             ("Bob\u{FF1A} a\u{2236} b\u{A789} c", "Bob a b c"),
             ("Kael \u{FF08}Agent\u{FF09}", "Kael Agent"),
-            ("Kael (a\u{AD}gent)", "Kael (a gent)"),
+            ("Kael (a\u{AD}gent)", "Kael a gent"),
             ("\u{61C}Kael\u{E0041}\u{E0042}\u{3164}", "Kael"),
+            ("Kael (\u{430}gent)", "Kael \u{430}gent"),
+            ("Kael ( \u{FF41}GE\u{301}NT )", "Kael  \u{FF41}GE\u{301}NT "),
+            ("(\u{1D42C}ystem) x", "\u{1D42C}ystem x"),
+            ("Alice (U0ALICE)", "Alice U0ALICE"),
+            ("Al\u{202D}ice\u{2066}\u{200B}", "Al ice"),
         ];
         for (name, expected) in cases {
             assert_eq!(without_label_marks(name), expected, "{name:?}");
         }
         assert_eq!(clean_name(&"ä".repeat(200)).chars().count(), NAME_MAX_CHARS);
+    }
+
+    #[test]
+    fn look_alikes_look_alike() {
+        for other in [
+            "KAEL",
+            "K\u{430}el",
+            "k\u{E4}el",
+            "\u{1D40A}aeI",
+            "\u{FF2B}ael",
+            "Kae1",
+        ] {
+            assert_eq!(look_of("Kael"), look_of(other), "{other}");
+        }
+        assert_ne!(look_of("Kael"), look_of("Kaleb"));
+        assert_ne!(look_of("Иван"), look_of("Пётр"));
     }
 
     #[test]
