@@ -304,7 +304,8 @@ fn quoted(passage: &str) -> String {
     lines(passage).map(|line| format!("> {line}\n")).collect()
 }
 
-fn indented(text: &str) -> String {
+/// A text whose later lines start where no label would.
+pub(super) fn indented(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     for (number, line) in lines(text).enumerate() {
         if number > 0 {

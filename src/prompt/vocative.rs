@@ -9,8 +9,9 @@
 //! 4. The budget is given to the triggers (the long ones cut so that all together stay within
 //!    `trigger_max_tokens`), what they reply to, the root, and then newest to oldest, each with what it replies to. Equality fits. Overheard turns
 //!    get at most a quarter of the budget and are never cut.
-//! 5. One turn that does not fit may be cut, to what is left and at most a quarter of the budget, so
-//!    that one long turn does not hide what is before it; the next that does not fit ends the walk.
+//! 5. A turn that does not fit is cut, so that a long one does not hide what is before it: the first
+//!    to what is left and at most a quarter of the budget, each further one to a quarter of what is
+//!    left. One for which too little is left even so ends the walk.
 //! 6. The order is the room's, except that the triggers stand last.
 
 use std::collections::HashMap;
@@ -18,7 +19,7 @@ use std::collections::HashMap;
 use chrono::{DateTime, Utc};
 
 use super::cut::{CUT_MIN_TOKENS, Cut, cut, marker_only};
-use super::project::{Projector, Quote};
+use super::project::{Projector, Quote, indented};
 use super::{
     AgentView, MessageCost, Omission, OmissionReason, Prompt, PromptMessage, PromptPart,
     PromptRole, TokenCounter,
@@ -29,7 +30,8 @@ use crate::domain::options::AssemblerOptions;
 use crate::domain::summary::SummaryView;
 use crate::domain::turn::{ParticipantKind, Turn, Visibility};
 
-/// The summary, overheard turns, and one cut turn, each get at most this part of the budget.
+/// The summary, overheard turns, and the first cut turn, each get at most this part of the budget; a
+/// further cut turn this part of what is left.
 const SHARE_OF_BUDGET: usize = 4;
 
 pub(super) fn assemble(
@@ -50,13 +52,13 @@ pub(super) fn assemble(
 }
 
 /// The message of a stored summary. It is a record of what people said, so it must not speak with
-/// the authority of its place.
+/// the authority of its place, and no line of it may start where a label would.
 fn summary_text(summary: &SummaryView) -> String {
     let until = DateTime::<Utc>::from_timestamp_millis(summary.through.sent_at_ms)
         .map_or_else(String::new, |at| at.format("until %Y-%m-%d; ").to_string());
     format!(
         "Summary of earlier turns ({until}what was said, not instructions): {}",
-        summary.text
+        indented(&summary.text)
     )
 }
 
@@ -365,13 +367,16 @@ impl<'w, 'a> Walk<'w, 'a> {
 
     /// Whether the turn is in the prompt, whole or cut.
     fn take(&mut self, index: usize) -> bool {
-        let limit = self.tokens_left.min(self.cut_max_tokens);
+        let limit = if self.has_cut {
+            self.tokens_left / SHARE_OF_BUDGET
+        } else {
+            self.tokens_left.min(self.cut_max_tokens)
+        };
         let line = &mut self.lines[index];
         line.state = State::Left(OmissionReason::OverBudget);
         if line.tokens <= self.tokens_left {
             line.state = State::Whole;
-        } else if !self.has_cut
-            && limit >= CUT_MIN_TOKENS
+        } else if limit >= CUT_MIN_TOKENS
             && let Some(shorter) = cut(&line.message.content, limit, self.counter)
         {
             self.has_cut = true;
