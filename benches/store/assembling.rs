@@ -72,7 +72,7 @@ async fn assemble_often(
         let history = store.history(query).await?;
         let prompt = assemble(&history, &view, &options, &ClassEstimate);
         sample.push(started.elapsed());
-        (rows, tokens) = (history.rows_read, prompt.tokens);
+        (rows, tokens) = (history.cost.rows, prompt.tokens);
     }
     Ok((sample, rows, tokens))
 }
