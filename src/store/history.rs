@@ -1,7 +1,7 @@
 //! Snapshots for prompts: a bounded number of rows however long the conversation.
 //!
-//! Positions are found in an index first (kept turns through `involvements`, a whole room through
-//! `turns_by_position`), then each turn is read once by its key. What is read when: triggers, root,
+//! Turns are walked newest first along an index (kept turns through `involvements`, a whole room
+//! through `turns_by_position`). What is read when: triggers, root,
 //! kept turns, what those reply to, kept turns of the parent, overheard turns; a turn that would be
 //! read twice keeps the role it got first. Nothing is read from another chat. What a reading costs is
 //! counted by SQLite itself, statement by statement.
@@ -9,11 +9,11 @@
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
-use rusqlite::{Connection, OptionalExtension, Params, Row, Statement, StatementStatus, params};
+use rusqlite::{Connection, OptionalExtension, Params, Row, Statement, StatementStatus};
 use vocative_channels::markup::mentioned_ids;
 
 use super::conversations::conversation;
-use super::rows::{conversation_row_id, select_turns, turn_from_row};
+use super::rows::{TURN_COLUMNS, conversation_row_id, select_turns, turn_columns, turn_from_row};
 use super::summaries::{SummaryBound, current_summary};
 use super::{Store, StoreError};
 use crate::domain::history::{History, HistoryQuery, HistoryTurn, Keep, ReadCost, Role};
@@ -29,14 +29,17 @@ const PASSED_OVER_MAX: usize = 2_000;
 /// At most so many mentioned people are looked up, the triggers' first, then the newest turns'.
 const NAMES_MAX: usize = 200;
 
-/// Turns between two positions, newest first: each with whether it was captured within the bound, and
-/// whether it is for the prompt. The index finds exactly these, so a reader stops where it has enough.
+/// Turns between two positions, newest first: after the columns of a turn, whether it was captured
+/// within the bound, and whether it is for the prompt. The index finds exactly these, so a reader stops
+/// where it has enough.
 ///
 /// A later inbound turn with a run of its own waits for that run: it is not in this one's prompt.
 macro_rules! walk {
-    ($from:literal, $position:literal) => {
+    ($from:literal, $position:literal, $agent:literal) => {
         concat!(
-            "SELECT t.seq, ",
+            "SELECT ",
+            turn_columns!(),
+            ", ",
             $position,
             ".seq <= ?4,
              ",
@@ -46,6 +49,11 @@ macro_rules! walk {
                              WHERE g.turn_seq = t.seq AND x.id > ?6 AND x.conversation_id = ?7)
              FROM ",
             $from,
+            " CROSS JOIN conversations c ON c.id = t.conversation_id
+             CROSS JOIN participants p ON p.id = t.participant_id WHERE ",
+            $position,
+            ".conversation_id = ?1",
+            $agent,
             " AND ",
             $position,
             ".sent_at_ms >= ?3 AND (",
@@ -73,10 +81,15 @@ macro_rules! walk {
 }
 
 const INVOLVED_SQL: &str = walk!(
-    "involvements i CROSS JOIN turns t ON t.seq = i.seq WHERE i.conversation_id = ?1 AND i.agent = ?2",
-    "i"
+    "involvements i CROSS JOIN turns t ON t.seq = i.seq",
+    "i",
+    " AND i.agent = ?2"
 );
-const ALL_SQL: &str = walk!("turns t WHERE t.conversation_id = ?1", "t");
+const ALL_SQL: &str = walk!("turns t", "t", "");
+
+const SEQ_COLUMN: usize = 4;
+const IS_WITHIN_BOUND_COLUMN: usize = TURN_COLUMNS;
+const IS_FOR_PROMPT_COLUMN: usize = TURN_COLUMNS + 1;
 
 const RUN_SQL: &str = "SELECT id, conversation_id, first_claimed_at_ms FROM runs WHERE uuid = ?1";
 const BY_SEQ_SQL: &str = select_turns!("WHERE t.seq = ?1");
@@ -150,12 +163,15 @@ pub(super) struct Reading<'a> {
     cost: ReadCost,
 }
 
-/// What a walk found, newest first.
-#[derive(Default)]
-struct Walked {
-    seqs: Vec<Seq>,
-    /// Whether it gave up, because too much was not for the prompt.
-    is_given_up: bool,
+/// Which turns a walk keeps.
+struct Walk {
+    keep: Keep,
+    conversation_row: i64,
+    after: Position,
+    before: Position,
+    /// At most so many.
+    limit: usize,
+    role: Role,
 }
 
 impl<'a> Reading<'a> {
@@ -240,17 +256,14 @@ impl<'a> Reading<'a> {
     /// Returns whether there are more kept turns than were asked for.
     fn read_kept(&mut self) -> Result<bool, StoreError> {
         let max_turns = self.query.max_turns;
-        let between = (self.summary_through(), LAST);
-        let found = self.positions(
-            self.query.keep,
-            self.conversation_row,
-            between,
-            max_turns.saturating_add(1),
-        )?;
-        for seq in found.seqs.iter().take(max_turns) {
-            self.keep_seq(*seq, Role::Kept)?;
-        }
-        Ok(found.is_given_up || found.seqs.len() > max_turns)
+        self.walk(&Walk {
+            keep: self.query.keep,
+            conversation_row: self.conversation_row,
+            after: self.summary_through(),
+            before: LAST,
+            limit: max_turns,
+            role: Role::Kept,
+        })
     }
 
     /// What a trigger or a kept turn replies to is kept with it.
@@ -287,12 +300,14 @@ impl<'a> Reading<'a> {
             return Ok(());
         }
         let parent = conversation_row_id(self.connection, parent)?;
-        let before = self.thread_start();
-        let limit = self.query.parent_turns;
-        let found = self.positions(self.query.keep, parent, (FIRST, before), limit)?;
-        for seq in found.seqs {
-            self.keep_seq(seq, Role::Parent)?;
-        }
+        self.walk(&Walk {
+            keep: self.query.keep,
+            conversation_row: parent,
+            after: FIRST,
+            before: self.thread_start(),
+            limit: self.query.parent_turns,
+            role: Role::Parent,
+        })?;
         Ok(())
     }
 
@@ -308,25 +323,18 @@ impl<'a> Reading<'a> {
 
     /// The newest overheard turns before the last trigger, where that was posted.
     fn read_ambient(&mut self) -> Result<(), StoreError> {
-        let wanted = self.query.ambient_turns;
-        if wanted == 0 {
+        if self.query.ambient_turns == 0 {
             return Ok(());
         }
-        let (room, before) = self.last_trigger()?;
-        let limit = wanted.saturating_add(self.turns.len());
-        let mut overheard = 0;
-        for seq in self
-            .positions(Keep::All, room, (FIRST, before), limit)?
-            .seqs
-        {
-            if overheard == wanted {
-                break;
-            }
-            if !self.has(seq) {
-                self.keep_seq(seq, Role::Ambient)?;
-                overheard += 1;
-            }
-        }
+        let (conversation_row, before) = self.last_trigger()?;
+        self.walk(&Walk {
+            keep: Keep::All,
+            conversation_row,
+            after: FIRST,
+            before,
+            limit: self.query.ambient_turns,
+            role: Role::Ambient,
+        })?;
         Ok(())
     }
 
@@ -390,54 +398,60 @@ impl<'a> Reading<'a> {
         Ok(name.flatten())
     }
 
-    /// The newest turns between two positions, newest first, within the query's bounds.
-    fn positions(
-        &mut self,
-        keep: Keep,
-        conversation_row: i64,
-        (after, before): (Position, Position),
-        limit: usize,
-    ) -> Result<Walked, StoreError> {
-        let sql = match keep {
+    /// Keeps the newest turns between two positions, within the query's bounds; returns whether there
+    /// are more, or may be where too much was not for the prompt. A turn that is kept already counts,
+    /// but not among what was overheard.
+    fn walk(&mut self, walk: &Walk) -> Result<bool, StoreError> {
+        let sql = match walk.keep {
             Keep::Involved => INVOLVED_SQL,
             Keep::All => ALL_SQL,
         };
         let mut statement = self.connection.prepare_cached(sql)?;
         forget_counts(&statement);
-        let mut rows = statement.query(params![
-            conversation_row,
-            &self.query.agent,
-            // Also where the index starts, so that nothing before it is read.
-            self.query
-                .since_ms
-                .unwrap_or(i64::MIN)
-                .max(after.sent_at_ms),
-            self.as_of_seq,
-            self.query.scope,
-            self.run_row,
-            self.run_conversation_row,
-            before.sent_at_ms,
-            before.ordinal,
-            before.seq,
-            after.sent_at_ms,
-            after.ordinal,
-            after.seq,
-        ])?;
-        let mut walked = Walked::default();
-        let mut passed_over = 0;
-        while walked.seqs.len() < limit && !walked.is_given_up {
-            let Some(row) = rows.next()? else { break };
+        let mut rows = statement.query(self.bounds(walk))?;
+        let (mut kept, mut passed_over, mut has_more) = (0, 0, false);
+        while let Some(row) = rows.next()? {
             self.cost.rows += 1;
-            if row.get(2)? {
-                walked.seqs.push(row.get(0)?);
-            } else if row.get(1)? {
-                passed_over += 1;
-                walked.is_given_up = passed_over == PASSED_OVER_MAX;
+            let is_known = self.has(row.get(SEQ_COLUMN)?);
+            if !row.get::<_, bool>(IS_FOR_PROMPT_COLUMN)? {
+                passed_over += usize::from(row.get::<_, bool>(IS_WITHIN_BOUND_COLUMN)?);
+                has_more = passed_over == PASSED_OVER_MAX;
+            } else if !is_known || walk.role != Role::Ambient {
+                has_more = kept == walk.limit;
+                kept += 1;
+                if !is_known && !has_more {
+                    self.keep(Some(turn_from_row(row)?), walk.role);
+                }
+            }
+            if has_more {
+                break;
             }
         }
         drop(rows);
         self.count(&statement);
-        Ok(walked)
+        Ok(has_more)
+    }
+
+    fn bounds(&self, walk: &Walk) -> impl Params + use<> {
+        (
+            walk.conversation_row,
+            self.query.agent.clone(),
+            // Also where the index starts, so that nothing before it is read.
+            self.query
+                .since_ms
+                .unwrap_or(i64::MIN)
+                .max(walk.after.sent_at_ms),
+            self.as_of_seq,
+            self.query.scope,
+            self.run_row,
+            self.run_conversation_row,
+            walk.before.sent_at_ms,
+            walk.before.ordinal,
+            walk.before.seq,
+            walk.after.sent_at_ms,
+            walk.after.ordinal,
+            walk.after.seq,
+        )
     }
 
     fn has(&self, seq: Seq) -> bool {

@@ -197,16 +197,9 @@ pub(super) fn attachments_from(stored: Option<&str>) -> Result<Vec<Attachment>, 
 macro_rules! select_turns {
     ($tail:literal) => {
         concat!(
-            "SELECT t.uuid, c.uuid, t.sent_at_ms, t.ordinal, t.seq, t.scope, t.kind,
-                    p.id, p.kind, p.platform_id, p.display_name, p.username,
-                    t.content, t.attachments,
-                    (SELECT group_concat(i.agent, ' ') FROM involvements i
-                     WHERE i.seq = t.seq AND i.how IN ('addressed', 'answered')),
-                    (SELECT r.uuid FROM turns r WHERE r.seq = t.reply_to_seq),
-                    t.quote, t.call_id, t.visibility,
-                    (SELECT n.uuid FROM runs n WHERE n.id = t.run_id),
-                    t.revision, t.tokens, t.counter
-             FROM turns t
+            "SELECT ",
+            $crate::store::rows::turn_columns!(),
+            " FROM turns t
              JOIN conversations c ON c.id = t.conversation_id
              JOIN participants p ON p.id = t.participant_id ",
             $tail
@@ -214,6 +207,25 @@ macro_rules! select_turns {
     };
 }
 pub(super) use select_turns;
+
+/// The columns of [`turn_from_row`], of the turn `t` with its conversation `c` and participant `p`.
+macro_rules! turn_columns {
+    () => {
+        "t.uuid, c.uuid, t.sent_at_ms, t.ordinal, t.seq, t.scope, t.kind,
+         p.id, p.kind, p.platform_id, p.display_name, p.username,
+         t.content, t.attachments,
+         (SELECT group_concat(i.agent, ' ') FROM involvements i
+          WHERE i.seq = t.seq AND i.how IN ('addressed', 'answered')),
+         (SELECT r.uuid FROM turns r WHERE r.seq = t.reply_to_seq),
+         t.quote, t.call_id, t.visibility,
+         (SELECT n.uuid FROM runs n WHERE n.id = t.run_id),
+         t.revision, t.tokens, t.counter"
+    };
+}
+pub(super) use turn_columns;
+
+/// So many columns [`turn_columns`] has.
+pub(super) const TURN_COLUMNS: usize = 23;
 
 /// A turn from a row of [`select_turns`].
 pub(super) fn turn_from_row(row: &Row<'_>) -> rusqlite::Result<Turn> {
