@@ -12,8 +12,11 @@ pub mod capability;
 pub mod channel;
 pub mod envelope;
 pub mod error;
+pub mod export;
 pub mod http;
 pub mod identity;
+#[cfg(any(feature = "slack", feature = "telegram"))]
+mod json_stream;
 pub mod markup;
 pub mod outbound;
 pub mod split;

@@ -2,12 +2,15 @@
 //!
 //! Reading order: `wire` (what Slack sends) -> `mrkdwn`, `text` and `translate` (pure) -> `socket` (one
 //! connection) -> `socket_pool` (several, replaced without a gap) -> `api` -> `render` (pure) ->
-//! `outbound`, `names`; `check` looks at a configuration live. It knows no store, no model and no
+//! `outbound`, `names`; `check` looks at a configuration live; `export_files` and `export` read an
+//! export. It knows no store, no model and no
 //! agent.
 
 mod api;
 mod channel;
 mod check;
+mod export;
+mod export_files;
 mod mrkdwn;
 mod names;
 mod outbound;
@@ -19,6 +22,7 @@ mod translate;
 mod wire;
 
 pub use channel::{SlackChannel, SlackSettings};
+pub use export::open_export;
 pub use render::TEXT_MAX_CHARS;
 pub use socket::{FRAME_MAX_BYTES, IN_FLIGHT_MAX, SocketTimings};
 pub use translate::{Delivery, translate};

@@ -191,6 +191,38 @@ fn posted(event: &SlackEvent, context: &Context<'_>) -> Event {
     )
 }
 
+/// A message as an export records it.
+pub(super) enum Recorded {
+    /// Of a room, and whether it is ours.
+    Message(Box<InboundMessage>, bool),
+    /// Something that live capture does not store either.
+    Nothing(&'static str),
+    /// It can't be understood.
+    Unreadable(String),
+}
+
+/// A message of an export that `channel` was written into; what it is, is decided as for its event.
+pub(super) fn recorded(event: &SlackEvent, identity: &Identity) -> Recorded {
+    let context = Context {
+        identity,
+        enterprise: None,
+        is_shared: None,
+    };
+    if event.kind.as_deref() != Some("message") {
+        return Recorded::Nothing("entries that are no messages");
+    }
+    match message(event, &context) {
+        Event::Posted(message) => Recorded::Message(Box::new(message), false),
+        Event::OwnPost { place, .. } => match inbound_message(event, place, &context) {
+            Some(message) => Recorded::Message(Box::new(message), true),
+            None => Recorded::Unreadable("a message without a readable ts".to_owned()),
+        },
+        Event::Deleted { .. } => Recorded::Nothing("deleted messages"),
+        Event::Untranslated { reason } => Recorded::Unreadable(reason),
+        _ => Recorded::Nothing("joins and other service messages"),
+    }
+}
+
 fn changed(event: &SlackEvent, context: &Context<'_>) -> Event {
     let Some(message) = event.message.as_deref() else {
         return untranslated("a change without its message");

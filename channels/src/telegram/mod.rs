@@ -2,7 +2,8 @@
 //!
 //! Reading order: `wire` (what Telegram sends), `entities`, `text`, `content`, `rich`, `sender`,
 //! `translate` (an update becomes an envelope), `poll` (the inbound half), `api`, `render`,
-//! `outbound`, `channel` (who we are, live check).
+//! `outbound`, `channel` (who we are, live check). `export_wire` and `export` read what Telegram
+//! Desktop exports.
 //!
 //! Bots are not told of deletes, can't read history and don't hear their own posts, so nothing here
 //! makes [`crate::envelope::Event::Deleted`], and a post of unknown outcome can't be looked for.
@@ -11,6 +12,8 @@ mod api;
 mod channel;
 mod content;
 mod entities;
+mod export;
+mod export_wire;
 mod outbound;
 mod poll;
 mod render;
@@ -23,6 +26,7 @@ mod translate;
 mod wire;
 
 pub use channel::{DEFAULT_API_URL, TelegramChannel, TelegramSettings};
+pub use export::open_export;
 pub use poll::PollTimings;
 pub use render::TEXT_MAX_UTF16;
 pub use translate::translate;

@@ -271,7 +271,12 @@ fn moved(from: i64, to: i64) -> Event {
     }
 }
 
-fn inbound_message(bot: &Identity, message: &Message, received_at_ms: i64) -> InboundMessage {
+/// A readable message as the room heard it.
+pub(super) fn inbound_message(
+    bot: &Identity,
+    message: &Message,
+    received_at_ms: i64,
+) -> InboundMessage {
     let content = describe(message, bot);
     // The copy of a channel post in its discussion group addresses nobody.
     let is_copy = message.is_automatic_forward;

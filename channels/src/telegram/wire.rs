@@ -394,7 +394,7 @@ pub(super) struct SentMessage {
 }
 
 /// Absent, `null` and any other shape are `None`.
-fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+pub(super) fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: DeserializeOwned,
@@ -412,7 +412,7 @@ fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
 }
 
 /// The readable items of a list; anything else is an empty list.
-fn lenient_list<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+pub(super) fn lenient_list<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: DeserializeOwned,

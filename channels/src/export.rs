@@ -1,0 +1,152 @@
+//! What a platform's own export of its history holds, read one message at a time.
+//!
+//! A reader walks through the files in their order and hands over what it finds; it keeps one
+//! message in memory, never a file. Nothing it meets makes it stop or panic: what can't be read is
+//! handed over as [`Exported::Unreadable`] with its place. It knows no store: who takes the messages
+//! decides what is new. Reading order: this, `json_stream`, then a platform's `export`.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use crate::envelope::{ChatKind, InboundMessage, Sender};
+use crate::identity::{Identity, Platform};
+
+/// One message's JSON is read up to so many bytes; a longer one is told and passed over.
+pub const MESSAGE_MAX_BYTES: usize = 8 << 20;
+
+/// An export that was opened and recognised.
+pub trait Export: Send {
+    /// The files it is read from, in order: what a resumed import compares.
+    fn files(&self) -> &[ExportFile];
+
+    /// Reads it from start to end. The same files give the same things in the same order.
+    fn read(&mut self, sink: &mut dyn ExportSink);
+}
+
+/// A file of an export.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExportFile {
+    /// Its name within the export.
+    pub name: String,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// When it was changed, in milliseconds since the Unix epoch; 0 = unknown.
+    pub modified_ms: i64,
+}
+
+/// Takes what an export holds.
+pub trait ExportSink {
+    /// A chat begins; `false` passes it over unread.
+    fn begin_chat(&mut self, chat: &ExportedChat) -> bool;
+
+    /// One thing; `read_bytes` is how far the reading is. `Break` ends it.
+    fn take(&mut self, thing: Exported, read_bytes: u64) -> ControlFlow<()>;
+}
+
+/// A chat of an export, as the platform's live events would name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExportedChat {
+    /// The platform's chat id.
+    pub chat: String,
+    /// Its title.
+    pub title: Option<String>,
+    /// What kind of chat it is.
+    pub kind: Option<ChatKind>,
+    /// Whether this bot is a member, where the export says so.
+    pub has_bot: Option<bool>,
+}
+
+/// One thing that an export holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Exported {
+    /// A message.
+    Message(Box<ExportedMessage>),
+    /// The name of somebody who is mentioned.
+    Person(Sender),
+    /// Something that is no message of a room.
+    Skipped {
+        /// Why, as a short constant for counters.
+        reason: &'static str,
+    },
+    /// Something that can't be read.
+    Unreadable {
+        /// File and line.
+        place: String,
+        /// Why, and what becomes of the rest, in plain words.
+        what: String,
+    },
+}
+
+/// A message as live capture would have heard it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExportedMessage {
+    /// The message. It never addresses anybody, whatever it mentions.
+    pub message: InboundMessage,
+    /// Whether `message_id` is the id that everybody sees.
+    pub identity: ExportedIdentity,
+    /// Whether this bot posted it.
+    pub is_own: bool,
+}
+
+/// What a message's id is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportedIdentity {
+    /// The id is the same for everybody who sees the message, the bot included.
+    Shared,
+    /// The id counts in the exporting account's own message box (Telegram private chats and basic
+    /// groups): it is made unlike any live one, and the message is recognised by sender, second and
+    /// text.
+    OwnBox {
+        /// How many messages before it in this export have the same sender, second and text.
+        occurrence: u32,
+    },
+}
+
+/// Why an export can't be read at all.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// A file or folder can't be opened.
+    #[error("{path} can't be read", path = path.display())]
+    Open {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: std::io::Error,
+    },
+    /// It is something else.
+    #[error("{what}")]
+    NotAnExport {
+        /// What was looked for, and what to give instead.
+        what: String,
+    },
+    /// This build leaves the platform out.
+    #[error("this build has no {platform} adapter", platform = .0.name())]
+    LeftOut(Platform),
+}
+
+/// Opens an export of that identity's platform.
+///
+/// # Errors
+/// [`ExportError`] if there is nothing readable at `path` or it is no export of the platform.
+pub fn open_export(path: &Path, identity: &Identity) -> Result<Box<dyn Export>, ExportError> {
+    match identity.platform {
+        #[cfg(feature = "slack")]
+        Platform::Slack => crate::slack::open_export(path, identity),
+        #[cfg(feature = "telegram")]
+        Platform::Telegram => crate::telegram::open_export(path, identity),
+        #[allow(unreachable_patterns, reason = "with all platforms built in")]
+        platform => Err(ExportError::LeftOut(platform)),
+    }
+}
+
+/// When a file was changed, in milliseconds since the Unix epoch; 0 where that is unknown.
+pub(crate) fn modified_ms(metadata: &std::fs::Metadata) -> i64 {
+    let since = metadata
+        .modified()
+        .ok()
+        .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+    since.map_or(0, |since| {
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    })
+}
