@@ -2,10 +2,11 @@
 //!
 //! The same operations run inside the daemon (asked over a Unix socket) and, without a daemon, in
 //! the command itself on a store it opens. Reading order: `health`, `view`, `status`, `explain`,
-//! `operations`, `socket`.
+//! `import`, `operations`, `socket`.
 
 mod explain;
 pub mod health;
+pub mod import;
 pub mod operations;
 pub mod socket;
 pub mod status;

@@ -7,6 +7,7 @@ use vocative_channels::channel::BoxFuture;
 
 use crate::admin::explain::Explained;
 use crate::admin::health::Health;
+use crate::admin::import::{ImportBatchView, ImportBeginView, ImportCountsView};
 use crate::admin::status::status_view;
 use crate::admin::view::{
     ConversationDetailView, ConversationView, PostView, RebuildView, SearchView, SummariesView,
@@ -15,15 +16,18 @@ use crate::admin::view::{
 use crate::agent::prompting::{PromptRequest, build_prompt};
 use crate::agent::registry::{AgentSpec, Registry};
 use crate::agent::worker::Cancels;
-use crate::capture::inbound::{CaptureCounters, Wake};
+use crate::capture::import::import;
+use crate::capture::inbound::{CaptureCounters, Counter, Wake};
 use crate::delivery::rooms::Rooms;
 use crate::delivery::worker::Clock;
 use crate::domain::ids::{AgentName, OutboxId, RunId, Seq};
 use crate::domain::place::Conversation;
 use crate::domain::search::SearchReach;
-use crate::domain::turn::{ParticipantKind, Turn};
-use crate::prompt::RunView;
-use crate::store::contract::{ConversationFilter, SearchOrder, SearchQuery, TurnFilter};
+use crate::domain::turn::{ParticipantKind, TokenCount, Turn};
+use crate::prompt::{ClassEstimate, RunView, TokenCounter as _};
+use crate::store::contract::{
+    ConversationFilter, ImportAccount, SearchOrder, SearchQuery, TurnFilter,
+};
 use crate::store::{Store, StoreError};
 use crate::summary::worker::SummaryCounters;
 
@@ -104,6 +108,20 @@ pub enum Operation {
     },
     /// Reads agents and aliases again.
     Reload,
+    /// Into which account of a channel an import goes, and how far it is.
+    ImportBegin {
+        /// The configured channel.
+        channel: String,
+        /// What is imported, once that is known.
+        fingerprint: Option<String>,
+    },
+    /// Imports a batch.
+    Import {
+        /// The configured channel.
+        channel: String,
+        /// The batch.
+        batch: ImportBatchView,
+    },
 }
 
 impl Operation {
@@ -116,6 +134,7 @@ impl Operation {
                 | Self::CancelRun { .. }
                 | Self::Reload
                 | Self::RebuildSummaries { .. }
+                | Self::Import { .. }
         )
     }
 }
@@ -202,6 +221,11 @@ impl Operations {
             Operation::Release { id, send } => self.release(&id, send).await,
             Operation::CancelRun { id } => self.cancel_run(&id).await,
             Operation::Reload => self.reload().await,
+            Operation::ImportBegin {
+                channel,
+                fingerprint,
+            } => self.import_begin(&channel, fingerprint.as_deref()).await,
+            Operation::Import { channel, batch } => self.import(&channel, batch).await,
         }
     }
 
@@ -445,6 +469,52 @@ impl Operations {
             .await
             .map(serde_json::Value::String)
             .map_err(OperationError::Wrong)
+    }
+}
+
+/// Import.
+impl Operations {
+    async fn import_begin(&self, channel: &str, fingerprint: Option<&str>) -> Answer {
+        let account = self.import_account(channel).await?;
+        let things = match fingerprint {
+            Some(fingerprint) => {
+                let progress = self.store.import_progress(account.account, fingerprint);
+                progress.await?
+            }
+            None => 0,
+        };
+        Ok(json(&ImportBeginView {
+            platform: account.platform.name().to_owned(),
+            account: account.platform_id,
+            name: account.name,
+            own_ids: account.own_ids,
+            things,
+        }))
+    }
+
+    async fn import(&self, channel: &str, batch: ImportBatchView) -> Answer {
+        let account = self.import_account(channel).await?.account;
+        let keeps_revisions = batch.keeps_revisions;
+        let counter: Counter = Arc::new(|text| TokenCount {
+            tokens: ClassEstimate.count(text),
+            counter: ClassEstimate.name().to_owned(),
+        });
+        let batch = batch.batch(account);
+        let now_ms = (self.clock)();
+        let counts = import(&self.store, batch, &counter, keeps_revisions, now_ms).await?;
+        if let Some(running) = &self.running {
+            running.wake.summaries.notify_one();
+        }
+        Ok(json(&ImportCountsView::of(&counts)))
+    }
+
+    async fn import_account(&self, channel: &str) -> Result<ImportAccount, OperationError> {
+        let account = self.store.import_account(channel).await?;
+        account.ok_or_else(|| {
+            OperationError::Wrong(format!(
+                "channel {channel} has not connected yet, so it is not known whose messages these are; let `vocative run` connect it once (`vocative status` shows it), then import"
+            ))
+        })
     }
 }
 

@@ -20,8 +20,8 @@ use crate::admin::operations::{Operation, Operations};
 /// The socket's name in the runtime directory.
 pub const SOCKET_NAME: &str = "vocative.sock";
 
-/// A conversation's requests are at most so long together, in bytes.
-const REQUEST_MAX_BYTES: u64 = 65_536;
+/// A request is at most so long, in bytes; the longest are batches of an import.
+const REQUEST_MAX_BYTES: u64 = 16 << 20;
 /// Conversations at once; more wait.
 const CONVERSATIONS_MAX: usize = 32;
 /// How long one side waits for the other's next line.
@@ -139,6 +139,7 @@ async fn converse(stream: UnixStream, operations: &Operations) -> io::Result<()>
         let mut text = serde_json::to_string(&reply).map_err(io::Error::other)?;
         text.push('\n');
         timeout(LINE_WAIT, write.write_all(text.as_bytes())).await??;
+        lines.get_mut().get_mut().set_limit(REQUEST_MAX_BYTES);
     }
     Ok(())
 }

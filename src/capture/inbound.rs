@@ -485,7 +485,8 @@ fn said_at_ms(message: &InboundMessage, is_edit: bool) -> i64 {
     })
 }
 
-fn sender_kind(kind: SenderKind) -> ParticipantKind {
+/// What a sender counts as.
+pub(super) fn sender_kind(kind: SenderKind) -> ParticipantKind {
     match kind {
         SenderKind::Person | SenderKind::Bot => ParticipantKind::User,
         SenderKind::System => ParticipantKind::System,
@@ -493,7 +494,7 @@ fn sender_kind(kind: SenderKind) -> ParticipantKind {
 }
 
 /// The text within `max_bytes`, with a marker that says how much was cut.
-fn cut_text(text: &str, max_bytes: usize) -> String {
+pub(super) fn cut_text(text: &str, max_bytes: usize) -> String {
     if text.len() <= max_bytes {
         return text.to_owned();
     }

@@ -1,13 +1,14 @@
 //! Capture: the only way a turn comes to exist.
 //!
 //! Inbound: an envelope becomes one store write whose decision (access, addressing, limits) is a pure
-//! function of facts read in the same transaction. Reply: an answer becomes one store write. Knows
-//! nothing of models, prompts or sending.
+//! function of facts read in the same transaction. Reply: an answer becomes one store write. Import:
+//! messages of an export become turns that address nobody. Knows nothing of models, prompts or sending.
 //!
-//! Reading order: `policy`, `speech`, `addressing`, `access`, `judge`, `inbound`, `reply`.
+//! Reading order: `policy`, `speech`, `addressing`, `access`, `judge`, `inbound`, `reply`, `import`.
 
 pub mod access;
 pub mod addressing;
+pub mod import;
 pub mod inbound;
 pub mod judge;
 pub mod policy;

@@ -55,6 +55,14 @@ Examples:
 A conversation is named by the start of its id (see `vocative conversations list`), or by channel
 and chat: acme/#general, acme/C0123ABCD, home/-1001234567890.";
 
+const IMPORT_EXAMPLES: &str = "\
+Examples:
+  vocative import --channel acme slack-export.zip --dry-run
+  vocative import --channel acme slack-export.zip --chat '#general' --chat '#ops'
+  vocative import --channel home ~/ChatExport_2026-01-10
+
+Exit code 1 if something of the export could not be read; what could is imported.";
+
 const CONVERSATION_NAMES: &str = "\
 A conversation is named by the start of its id (see `vocative conversations list`), or by channel
 and chat: acme/#general, acme/C0123ABCD, home/-1001234567890.";
@@ -135,6 +143,14 @@ pub enum Command {
     /// List posts that wait for a decision, send one again, or drop it
     #[command(subcommand)]
     Held(HeldCommand),
+    /// Give a channel the memory of its rooms from before the bot came
+    ///
+    /// Reads a Slack export (the zip or its folder) or what Telegram Desktop exports as
+    /// machine-readable JSON (result.json or its folder), also while the daemon runs. Nothing imported
+    /// is ever answered. What is there already is recognised, so that importing twice changes nothing;
+    /// an import that was cut off goes on where it was.
+    #[command(after_long_help = IMPORT_EXAMPLES)]
+    Import(ImportArgs),
     /// Show exactly what the model would be sent
     ///
     /// Assembles the prompt for the newest turn (or the one at --at) and prints it with what was left
@@ -314,6 +330,22 @@ pub struct SummaryRebuildArgs {
     pub agent: Option<String>,
 }
 
+/// What `vocative import` takes.
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// The configured channel whose rooms these are
+    #[arg(long, value_name = "NAME")]
+    pub channel: String,
+    /// The export: a zip, a folder, or result.json
+    pub path: PathBuf,
+    /// Only this chat, by id or name; may be given several times
+    #[arg(long, value_name = "CHAT")]
+    pub chat: Vec<String>,
+    /// Only say what would be imported
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
 /// What `vocative prompt` takes.
 #[derive(Debug, Args)]
 pub struct PromptArgs {
@@ -437,6 +469,7 @@ mod tests {
       conversations  List conversations, show one, or search in one
       summary        Show the summaries of older turns, or have them made again
       held           List posts that wait for a decision, send one again, or drop it
+      import         Give a channel the memory of its rooms from before the bot came
       prompt         Show exactly what the model would be sent
       config         Show the configuration in force, its schema, or an example
       help           Print this message or the help of the given subcommand(s)

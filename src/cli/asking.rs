@@ -1,5 +1,7 @@
 //! Asks the running daemon over its socket; without one, opens the store itself.
 
+use std::path::PathBuf;
+
 use serde::de::DeserializeOwned;
 
 use super::context::Context;
@@ -41,19 +43,90 @@ pub(super) async fn ask<T: DeserializeOwned>(
 }
 
 async fn ask_store(config: &Config, operation: Operation) -> Result<serde_json::Value, CliError> {
-    let store = open(config, operation.is_write())?;
+    let operations = operations(config, operation.is_write())?;
+    let answer = operations.execute(operation).await;
+    operations.store.close().await?;
+    Ok(answer?)
+}
+
+/// The operations on the store itself, opened by this process.
+fn operations(config: &Config, is_write: bool) -> Result<Operations, CliError> {
     let registry = Registry::default();
     registry.replace(wiring::agents(config, None)?);
-    let operations = Operations {
-        store: store.clone(),
+    Ok(Operations {
+        store: open(config, is_write)?,
         registry,
         rooms: Rooms::default(),
         clock: wall_clock(),
         running: None,
-    };
-    let answer = operations.execute(operation).await;
-    store.close().await?;
-    Ok(answer?)
+    })
+}
+
+/// Somebody who is asked many things in a row: the running daemon, or this process on the store.
+pub(super) enum Asked {
+    /// The daemon behind that socket.
+    Daemon(PathBuf),
+    /// This process; a daemon can't start meanwhile.
+    Store(Box<Operations>),
+}
+
+impl Asked {
+    /// Finds who is to be asked. Without a daemon the store is opened, for writing if that is said.
+    ///
+    /// # Errors
+    /// If there is neither a daemon nor a store.
+    pub(super) async fn find(config: &Config, is_write: bool) -> Result<Self, CliError> {
+        let socket = config.daemon.runtime_dir.join(SOCKET_NAME);
+        if socket::is_taken(&socket).await {
+            return Ok(Self::Daemon(socket));
+        }
+        Ok(Self::Store(Box::new(operations(config, is_write)?)))
+    }
+
+    /// Whether it is a running daemon.
+    pub(super) fn is_daemon(&self) -> bool {
+        matches!(self, Self::Daemon(_))
+    }
+
+    /// Asks one thing.
+    ///
+    /// # Errors
+    /// The words of whoever was asked, or that the daemon is gone.
+    pub(super) async fn ask<T: DeserializeOwned>(
+        &self,
+        operation: Operation,
+    ) -> Result<T, CliError> {
+        let answer = match self {
+            Self::Store(operations) => operations.execute(operation).await?,
+            Self::Daemon(path) => {
+                let answer = socket::ask(path, &operation).await;
+                let answer = answer.map_err(|cause| CliError::Failed {
+                    what: cause.to_string(),
+                    advice: None,
+                    cause: None,
+                })?;
+                answer.ok_or_else(|| CliError::Unavailable {
+                    what: "the daemon ended meanwhile".to_owned(),
+                    advice: "run the same command again; it goes on where it was".to_owned(),
+                    cause: None,
+                })?
+            }
+        };
+        serde_json::from_value(answer).map_err(|cause| {
+            CliError::failed("the daemon answered in another version's words", cause)
+        })
+    }
+
+    /// Lets the store go.
+    ///
+    /// # Errors
+    /// If it can't be closed cleanly; nothing is lost then.
+    pub(super) async fn close(self) -> Result<(), CliError> {
+        match self {
+            Self::Daemon(_) => Ok(()),
+            Self::Store(operations) => Ok(operations.store.close().await?),
+        }
+    }
 }
 
 fn open(config: &Config, is_write: bool) -> Result<Store, CliError> {

@@ -12,6 +12,7 @@ mod conversations;
 mod demo;
 mod error;
 mod held;
+mod import;
 mod live;
 mod logging;
 mod prompt;
@@ -107,6 +108,7 @@ async fn dispatch(command: &Command, context: &Context) -> Result<ExitCode, CliE
         }
         Command::Summary(command) => summary::run(command, context).await,
         Command::Held(command) => held::run(command, context).await,
+        Command::Import(args) => import::run(args, context).await,
         Command::Prompt(args) => prompt::run(args, context).await,
         Command::Config(command) => config::run(*command, context),
     }

@@ -324,6 +324,9 @@ fn bind_with(shared: Arc<Shared>, channel: Arc<dyn Channel>, name: String) -> Bi
                 .store
                 .bind_account(binding.clone(), (shared.clock)())
                 .await?;
+            let own_ids = std::iter::once(&identity.user_id).chain(&identity.other_ids);
+            let own_ids = own_ids.cloned().collect();
+            shared.store.note_own_ids(account, own_ids).await?;
             let refused = Arc::new(Notify::new());
             let intake = shared.open_room(&name, account, identity, &*channel, &refused)?;
             let lift = lift_with(shared, binding);

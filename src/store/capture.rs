@@ -9,6 +9,7 @@ use super::album;
 use super::contract::{Captured, CapturedTurn, NewMessage};
 use super::edits;
 use super::facts::read_facts;
+use super::import::claim_twin_txn;
 use super::learn::settle_kind_txn;
 use super::messages::{
     KnownMessage, MessageEntry, MessageKey, add_message_txn, find_message,
@@ -96,7 +97,10 @@ pub(super) fn captured(turn: &TurnRow, new_runs: Vec<RunId>) -> CapturedTurn {
 fn capture_txn(connection: &Connection, mut message: NewMessage) -> Result<Captured, StoreError> {
     let judge = std::mem::replace(&mut message.judge, Box::new(|_| Verdict::default()));
     let chat = find_chat(connection, message.account, &message.place.chat)?;
-    let known = known_message(connection, &message, chat.as_ref())?;
+    let known = match known_message(connection, &message, chat.as_ref())? {
+        None => claim_twin_txn(connection, &message, chat.as_ref())?,
+        known => known,
+    };
     let turn = match &known {
         Some(known) => match known.turn_seq {
             None => return Ok(Captured::Tombstone),
@@ -129,7 +133,8 @@ fn capture_txn(connection: &Connection, mut message: NewMessage) -> Result<Captu
     }
 }
 
-fn known_message(
+/// The message as it was captured before, if it was.
+pub(super) fn known_message(
     connection: &Connection,
     message: &NewMessage,
     chat: Option<&ChatRow>,
@@ -182,7 +187,11 @@ fn admit_txn<'a>(
     })
 }
 
-fn insert_txn(connection: &Connection, arrival: &Arrival<'_>) -> Result<Captured, StoreError> {
+/// Makes the turn of a message that is not known.
+pub(super) fn insert_txn(
+    connection: &Connection,
+    arrival: &Arrival<'_>,
+) -> Result<Captured, StoreError> {
     let message = arrival.message;
     let now_ms = message.received_at_ms;
     let seat = Seat::of(&message.place, &message.message_id);

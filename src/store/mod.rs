@@ -17,6 +17,7 @@ mod error;
 mod facts;
 mod fold;
 mod history;
+mod import;
 mod learn;
 mod lock;
 mod merge;

@@ -32,6 +32,10 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "turn_sources",
         sql: include_str!("migrations/0002_turn_sources.sql"),
     },
+    Migration {
+        name: "imports",
+        sql: include_str!("migrations/0003_imports.sql"),
+    },
 ];
 
 /// Brings the database to the newest of `migrations`; one sentence per step applied.

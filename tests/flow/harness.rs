@@ -324,7 +324,8 @@ impl Flow {
         ]
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    /// Another command of the program against the same configuration.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_vocative"));
         command
             .args(args)

@@ -7,6 +7,7 @@ mod answers;
 mod bad_input;
 mod faults;
 mod harness;
+mod imports;
 mod places;
 mod restart;
 mod storage;

@@ -9,6 +9,7 @@ mod bounded;
 mod capturing;
 mod deletes;
 mod edits;
+mod imports;
 mod learning;
 mod merging;
 mod notices;
@@ -237,7 +238,11 @@ pub(super) fn said(id: &'static str, text: &'static str) -> Said {
 }
 
 impl Said {
-    fn message(self, account: AccountId, judge: crate::domain::addressing::Judge) -> NewMessage {
+    pub(super) fn message(
+        self,
+        account: AccountId,
+        judge: crate::domain::addressing::Judge,
+    ) -> NewMessage {
         let attachment = |name: &str| Attachment {
             kind: "photo".to_owned(),
             file_id: Some(format!("file-{name}")),

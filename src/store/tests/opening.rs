@@ -21,7 +21,11 @@ async fn a_new_database_is_made_without_a_copy_and_opened_again_without_a_migrat
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("inner").join("vocative.sqlite");
     let (store, report) = open(&path);
-    let made = ["Schema 1 (initial) made.", "Schema 2 (turn_sources) made."];
+    let made = [
+        "Schema 1 (initial) made.",
+        "Schema 2 (turn_sources) made.",
+        "Schema 3 (imports) made.",
+    ];
     assert_eq!(report.migrations, made);
     store.close().await.unwrap();
     let (_store, report) = open(&path);

@@ -1,0 +1,201 @@
+//! Reads an export on a thread of its own: what may be stored is gathered into batches, everything
+//! else is counted.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use vocative_channels::envelope::Sender;
+use vocative_channels::export::{Export, ExportSink, Exported, ExportedChat, ExportedMessage};
+
+use crate::capture::access::Access;
+use crate::capture::import::{ChatAdmission, admission, chat_admission};
+use crate::capture::policy::ChannelPolicy;
+
+/// A batch is handed over at so many messages, …
+const BATCH_MESSAGES: usize = 256;
+/// … so many bytes of text, …
+const BATCH_TEXT_BYTES: usize = 512 << 10;
+/// … or so many things read, whatever became of them.
+const BATCH_THINGS: u64 = 20_000;
+/// So many chats that are not served, and things that can't be read, are named; all are counted.
+const NAMED_MAX: usize = 50;
+
+/// A batch that is ready to be stored.
+pub(super) struct Ready {
+    pub(super) messages: Vec<ExportedMessage>,
+    pub(super) people: Vec<Sender>,
+    /// Things read so far.
+    pub(super) things: u64,
+    pub(super) read_bytes: u64,
+    /// Whether nothing follows.
+    pub(super) is_end: bool,
+}
+
+/// What became of an export, besides what was stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Outcome {
+    /// Chats that were read.
+    pub(super) chats: u64,
+    /// What was passed over, by reason.
+    pub(super) skipped: BTreeMap<String, u64>,
+    /// Chats that `allow_chats` leaves out: id and title.
+    pub(super) not_served: Vec<(String, Option<String>)>,
+    /// Things that can't be read.
+    pub(super) unreadable: u64,
+    /// Where they are, and why.
+    pub(super) problems: Vec<String>,
+    /// Things that an earlier import had dealt with.
+    pub(super) passed: u64,
+    /// The chats that were asked for and found.
+    pub(super) found: Vec<String>,
+}
+
+impl Outcome {
+    /// A chat that was asked for and is not in the export.
+    pub(super) fn missing<'a>(&self, wanted: &'a [String]) -> Option<&'a str> {
+        let missing = wanted.iter().find(|wanted| !self.found.contains(*wanted));
+        missing.map(String::as_str)
+    }
+}
+
+/// The reading thread's state.
+pub(super) struct Reading {
+    policy: Arc<ChannelPolicy>,
+    wanted: Vec<String>,
+    outcome: Outcome,
+    things: u64,
+    /// Things to pass over: an earlier import had dealt with them.
+    pass: u64,
+    batch: Vec<ExportedMessage>,
+    people: Vec<Sender>,
+    text_bytes: usize,
+    handed_over: u64,
+    tx: Option<mpsc::Sender<Ready>>,
+}
+
+impl Reading {
+    /// Reads only chats that are wanted, all if none is named; passes over so many things.
+    pub(super) fn new(policy: Arc<ChannelPolicy>, wanted: Vec<String>, pass: u64) -> Self {
+        Self {
+            policy,
+            wanted,
+            outcome: Outcome::default(),
+            things: 0,
+            pass,
+            batch: Vec::new(),
+            people: Vec::new(),
+            text_bytes: 0,
+            handed_over: 0,
+            tx: None,
+        }
+    }
+
+    /// Reads to the end, or until nobody takes batches any more.
+    pub(super) fn run(mut self, export: &mut dyn Export, tx: mpsc::Sender<Ready>) -> Outcome {
+        let total = export.files().iter().map(|file| file.bytes).sum();
+        self.tx = Some(tx);
+        export.read(&mut self);
+        // If nobody takes it, whoever stores has said why.
+        let _ = self.hand_over(total, true);
+        self.outcome.passed = self.pass.min(self.things);
+        self.outcome
+    }
+
+    fn hand_over(&mut self, read_bytes: u64, is_end: bool) -> ControlFlow<()> {
+        let ready = Ready {
+            messages: std::mem::take(&mut self.batch),
+            people: std::mem::take(&mut self.people),
+            things: self.things,
+            read_bytes,
+            is_end,
+        };
+        self.text_bytes = 0;
+        self.handed_over = self.things;
+        match self.tx.as_ref().map(|tx| tx.blocking_send(ready)) {
+            Some(Ok(())) => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
+        }
+    }
+
+    fn is_wanted(&mut self, chat: &ExportedChat) -> bool {
+        let bare = |name: &str| name.trim_start_matches('#').to_lowercase();
+        let title = chat.title.as_deref().map(bare);
+        let is_it = |wanted: &str| wanted == chat.chat || Some(bare(wanted)) == title;
+        let found: Vec<String> = self.wanted.iter().filter(|it| is_it(it)).cloned().collect();
+        let is_found = !found.is_empty();
+        self.outcome.found.extend(found);
+        is_found
+    }
+
+    fn skip(&mut self, reason: &str) {
+        *self.outcome.skipped.entry(reason.to_owned()).or_default() += 1;
+    }
+
+    fn take_message(&mut self, mut message: ExportedMessage) {
+        match admission(&mut message, &self.policy) {
+            Access::Served => {
+                self.text_bytes += message.message.text.len();
+                self.batch.push(message);
+            }
+            refused => {
+                let setting = refused.setting();
+                self.skip(&format!("messages that {setting} leaves out"));
+            }
+        }
+    }
+}
+
+impl ExportSink for Reading {
+    fn begin_chat(&mut self, chat: &ExportedChat) -> bool {
+        let is_named = self.is_wanted(chat);
+        if !is_named && !self.wanted.is_empty() {
+            return false;
+        }
+        match chat_admission(chat, is_named, &self.policy) {
+            ChatAdmission::Read => {
+                self.outcome.chats += 1;
+                true
+            }
+            ChatAdmission::Foreign => {
+                self.skip("private chats without this bot");
+                false
+            }
+            ChatAdmission::NotServed => {
+                if self.outcome.not_served.len() < NAMED_MAX {
+                    let chat = (chat.chat.clone(), chat.title.clone());
+                    self.outcome.not_served.push(chat);
+                }
+                self.skip("chats that allow_chats leaves out");
+                false
+            }
+        }
+    }
+
+    fn take(&mut self, thing: Exported, read_bytes: u64) -> ControlFlow<()> {
+        self.things += 1;
+        if self.things <= self.pass {
+            return ControlFlow::Continue(());
+        }
+        match thing {
+            Exported::Message(message) => self.take_message(*message),
+            Exported::Person(person) => self.people.push(person),
+            Exported::Skipped { reason } => self.skip(reason),
+            Exported::Unreadable { place, what } => {
+                self.outcome.unreadable += 1;
+                if self.outcome.problems.len() < NAMED_MAX {
+                    self.outcome.problems.push(format!("{place}: {what}"));
+                }
+            }
+        }
+        let is_full = self.batch.len() + self.people.len() >= BATCH_MESSAGES
+            || self.text_bytes >= BATCH_TEXT_BYTES
+            || self.things - self.handed_over >= BATCH_THINGS;
+        if is_full {
+            self.hand_over(read_bytes, false)
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+}
