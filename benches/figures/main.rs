@@ -1,12 +1,14 @@
 //! The figures of README.md, each measured on the daemon as a separate process against the loopback
 //! platforms: `cargo bench --profile dist --bench figures [-- NAME...] [--rounds N]`.
 //!
-//! Names: `size`, `idle`, `start`, `answers`, `floods`; all of them without a name. Prints what it
+//! Names: `size`, `idle`, `start`, `answers`, `floods`; all of them without a name. `imports` is taken
+//! only by name: it takes a while. Prints what it
 //! measures and judges nothing: what the figures mean is in benches/README.md.
 
 mod answers;
 mod disk;
 mod floods;
+mod imports;
 mod stage;
 mod starts;
 mod stats;
@@ -16,7 +18,7 @@ use std::process::ExitCode;
 /// Why a figure could not be taken.
 pub(crate) type Fail = Box<dyn std::error::Error + Send + Sync>;
 
-const NAMES: [&str; 5] = ["size", "idle", "start", "answers", "floods"];
+const NAMES: [&str; 6] = ["size", "idle", "start", "answers", "floods", "imports"];
 const ROUNDS: usize = 3;
 
 #[tokio::main]
@@ -57,6 +59,9 @@ async fn run(mut args: impl Iterator<Item = String>) -> Result<(), Fail> {
     }
     if is_wanted("floods") {
         floods::measure(rounds).await?;
+    }
+    if names.iter().any(|name| name == "imports") {
+        imports::measure().await?;
     }
     Ok(())
 }

@@ -112,10 +112,21 @@ allow_people = ["*"]
 
     /// Starts `vocative run`; does not wait for anything.
     pub(crate) fn spawn(&self) -> Result<Daemon, Fail> {
+        let child = self.command(&["run"]).spawn()?;
+        Ok(Daemon { child })
+    }
+
+    /// Starts `vocative` with these arguments.
+    pub(crate) fn spawn_command(&self, args: &[&str]) -> Result<Daemon, Fail> {
+        let child = self.command(args).spawn()?;
+        Ok(Daemon { child })
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
         let world = self.slack.world();
         let mut command = Command::new(program());
         command
-            .arg("run")
+            .args(args)
             .arg("--config")
             .arg(self.config_path())
             .env("BENCH_SLACK_APP", &world.app_token)
@@ -125,9 +136,7 @@ allow_people = ["*"]
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .kill_on_drop(true);
-        Ok(Daemon {
-            child: command.spawn()?,
-        })
+        command
     }
 
     /// Starts it and waits until it hears both platforms.
@@ -203,7 +212,7 @@ async fn next(wire: &mut Wire) -> Result<(WireRecord, Instant), Fail> {
     }
 }
 
-/// A running `vocative run`.
+/// A running `vocative`.
 pub(crate) struct Daemon {
     child: Child,
 }
@@ -237,6 +246,23 @@ impl Daemon {
             .map(str::parse::<u64>)
             .sum::<Result<u64, _>>()?;
         Ok(Duration::from_millis(ticks * TICK_MS))
+    }
+
+    /// Waits for its end, whenever that is; the most memory it was seen to have held, in KiB.
+    pub(crate) async fn watch(mut self) -> Result<u64, Fail> {
+        const LOOK: Duration = Duration::from_millis(50);
+        let mut peak_kib = 0;
+        loop {
+            // The kernel keeps the peak itself; it only must be read before the end.
+            peak_kib = self.status("VmHWM").unwrap_or(0).max(peak_kib);
+            match tokio::time::timeout(LOOK, self.child.wait()).await {
+                Err(_) => {}
+                Ok(ended) if ended.as_ref().is_ok_and(|status| status.success()) => {
+                    return Ok(peak_kib);
+                }
+                Ok(ended) => return Err(format!("it failed: {ended:?}").into()),
+            }
+        }
     }
 
     /// Stops it in order and waits for its end.
