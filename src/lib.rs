@@ -7,6 +7,7 @@
 pub mod admin;
 pub mod agent;
 pub mod capture;
+pub mod catchup;
 pub mod cli;
 pub mod config;
 pub mod daemon;

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::capability::Capabilities;
 use crate::envelope::Envelope;
 use crate::error::ChannelError;
+use crate::history::History;
 use crate::identity::Identity;
 use crate::outbound::{Delivered, Part, Post, ReadBack, Target};
 
@@ -85,6 +86,12 @@ pub trait Channel: Send + Sync + 'static {
 
     /// The outbound half for that identity.
     fn outbound(&self, identity: &Identity) -> Arc<dyn Outbound>;
+
+    /// The history half for that identity; `None` on a platform that lets no bot read a room.
+    fn history(&self, identity: &Identity) -> Option<Arc<dyn History>> {
+        let _ = identity;
+        None
+    }
 
     /// What the platform can do.
     fn capabilities(&self) -> Capabilities;

@@ -4,8 +4,8 @@
 //! [`envelope::Envelope`]s and platform-neutral parts into posts. It knows no store, no model and no
 //! agent: whoever uses it hands in an [`channel::Intake`] and asks an [`channel::Outbound`] to send.
 //!
-//! Reading order: `channel` (the contract), `envelope`, `outbound`, `capability`, `error`, then one
-//! platform: `wire` -> `translate` -> transport -> `api` -> `render` -> `outbound`.
+//! Reading order: `channel` (the contract), `envelope`, `outbound`, `history`, `capability`, `error`,
+//! then one platform: `wire` -> `translate` -> transport -> `api` -> `render` -> `outbound`.
 
 pub mod backoff;
 pub mod capability;
@@ -13,12 +13,14 @@ pub mod channel;
 pub mod envelope;
 pub mod error;
 pub mod export;
+pub mod history;
 pub mod http;
 pub mod identity;
 #[cfg(any(feature = "slack", feature = "telegram"))]
 mod json_stream;
 pub mod markup;
 pub mod outbound;
+pub mod rate;
 pub mod split;
 
 #[cfg(feature = "slack")]

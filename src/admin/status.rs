@@ -107,6 +107,10 @@ fn add_account(view: &mut ChannelView, account: &AccountStatus) {
     view.last_captured_ms = account.last_captured_ms;
     view.parked_chats = account.parked_chats;
     view.tokens_today = account.tokens_today;
+    view.unread_from_ms = account.unread_from_ms;
+    view.backfills = account.backfills;
+    view.history_gaps = account.history_gaps;
+    view.history_gap.clone_from(&account.history_gap);
     if let Some(held) = &account.held {
         view.reason = Some(held.clone());
     }

@@ -66,6 +66,18 @@ pub struct ChannelView {
     pub parked_chats: u64,
     /// Tokens used since the start of the UTC day.
     pub tokens_today: u64,
+    /// Messages since then may be missing and are being read back; absent if none are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unread_from_ms: Option<i64>,
+    /// Chats of which what was said before the bot joined is still to be read.
+    #[serde(default)]
+    pub backfills: u64,
+    /// Chats in which something is missing, as their timeline says.
+    #[serde(default)]
+    pub history_gaps: u64,
+    /// One of them, and why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history_gap: Option<String>,
     /// What was learnt at start and a person should know.
     pub warnings: Vec<String>,
 }

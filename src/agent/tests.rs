@@ -165,6 +165,7 @@ impl Stage {
                 has_threads: false,
                 has_replies: true,
                 can_read_back: false,
+                can_read_history: false,
                 echoes_posts: false,
                 working_sign_ms: 2_000,
                 chat_interval_ms: 0,

@@ -7,11 +7,14 @@ use std::sync::{Arc, Mutex, RwLock};
 use tokio::sync::Notify;
 use tracing::{error, info, warn};
 use vocative_channels::channel::{BoxFuture, Intake, IntakeError};
-use vocative_channels::envelope::{Command, Envelope, Event, InboundMessage, Sender, SenderKind};
+use vocative_channels::envelope::{
+    ChatKind, Command, Envelope, Event, InboundMessage, Place, Sender, SenderKind,
+};
 use vocative_channels::markup::neutral_text;
 
 use crate::capture::access::{Access, access};
 use crate::capture::judge::judge;
+use crate::capture::origin::CaptureOrigin;
 use crate::capture::policy::ChannelPolicy;
 use crate::domain::turn::{ParticipantKind, TokenCount};
 use crate::store::contract::{Captured, NewMessage, NonMessage, RawStub};
@@ -135,18 +138,41 @@ impl ChannelIntake {
         }
     }
 
-    async fn take_in(&self, envelope: Envelope) -> Result<(), StoreError> {
+    /// Whether what is said in a chat may be stored, whoever says it there. In a direct chat that
+    /// depends on the person.
+    #[must_use]
+    pub fn serves(&self, place: &Place) -> bool {
+        let policy = self.policy();
+        let is_direct = place.kind == Some(ChatKind::Direct);
+        is_direct || self.serves_chat(&place.chat, &policy)
+    }
+
+    /// Takes in what was read back: like [`Intake::accept`], but for whom it may address.
+    ///
+    /// # Errors
+    /// [`StoreError`] if storage failed; nothing was made durable.
+    pub async fn take_back(
+        &self,
+        envelope: Envelope,
+        origin: CaptureOrigin,
+    ) -> Result<(), StoreError> {
+        self.take_in(envelope, origin).await
+    }
+
+    async fn take_in(&self, envelope: Envelope, origin: CaptureOrigin) -> Result<(), StoreError> {
         let policy = self.policy();
         let now_ms = envelope.received_at_ms;
         let account = policy.account;
+        let is_edit = matches!(envelope.event, Event::Edited(_));
         match envelope.event {
-            Event::Posted(message) => {
-                self.take_message(message, false, envelope.raw, now_ms, &policy)
-                    .await
-            }
-            Event::Edited(message) => {
-                self.take_message(message, true, envelope.raw, now_ms, &policy)
-                    .await
+            Event::Posted(message) | Event::Edited(message) => {
+                let arrived = Arrived {
+                    is_edit,
+                    raw: envelope.raw,
+                    now_ms,
+                    origin,
+                };
+                self.take_message(message, arrived, &policy).await
             }
             Event::Deleted { place, message_id } => {
                 self.store
@@ -256,14 +282,12 @@ impl ChannelIntake {
     async fn take_message(
         &self,
         message: InboundMessage,
-        is_edit: bool,
-        raw: String,
-        now_ms: i64,
+        arrived: Arrived,
         policy: &Arc<ChannelPolicy>,
     ) -> Result<(), StoreError> {
         let chat = message.place.chat.clone();
         let noted = Arc::new(Mutex::new(None));
-        let new = self.new_message(message, is_edit, raw, now_ms, policy, Arc::clone(&noted));
+        let new = self.new_message(message, arrived, policy, Arc::clone(&noted));
         let captured = self.store.capture_message(new).await?;
         let noted = noted.lock().expect("no holder of this lock panics").take();
         self.note(&chat, &captured, noted, policy);
@@ -273,12 +297,16 @@ impl ChannelIntake {
     fn new_message(
         &self,
         mut message: InboundMessage,
-        is_edit: bool,
-        raw: String,
-        now_ms: i64,
+        arrived: Arrived,
         policy: &Arc<ChannelPolicy>,
         noted: Arc<Mutex<Option<Noted>>>,
     ) -> NewMessage {
+        let Arrived {
+            is_edit,
+            raw,
+            now_ms,
+            origin,
+        } = arrived;
         message.text = cut_text(&message.text, policy.limits.inbound_text_max_bytes);
         let said_at_ms = said_at_ms(&message, is_edit);
         let judged = message.clone();
@@ -308,6 +336,7 @@ impl ChannelIntake {
             sender: message.sender,
             judge: Box::new(move |facts| {
                 let verdict = judge(&judged, facts, &judging, said_at_ms, now_ms);
+                let verdict = origin.bounded(verdict, facts, &judged);
                 let kind = judged.place.kind.or(facts.chat_kind);
                 let access = access(&judged.place, kind, &judged.sender, &judging);
                 *noted.lock().expect("no holder of this lock panics") = Some(Noted {
@@ -457,12 +486,21 @@ impl ChannelIntake {
 impl Intake for ChannelIntake {
     fn accept(&self, envelope: Envelope) -> BoxFuture<'_, Result<(), IntakeError>> {
         Box::pin(async move {
-            self.take_in(envelope).await.map_err(|cause| {
+            let taken = self.take_in(envelope, CaptureOrigin::Live).await;
+            taken.map_err(|cause| {
                 self.counters.refused.fetch_add(1, Ordering::Relaxed);
                 IntakeError(Box::new(cause))
             })
         })
     }
+}
+
+/// How a message came in.
+struct Arrived {
+    is_edit: bool,
+    raw: String,
+    now_ms: i64,
+    origin: CaptureOrigin,
 }
 
 /// What the judge said, for counters and log lines.

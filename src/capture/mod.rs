@@ -4,13 +4,14 @@
 //! function of facts read in the same transaction. Reply: an answer becomes one store write. Import:
 //! messages of an export become turns that address nobody. Knows nothing of models, prompts or sending.
 //!
-//! Reading order: `policy`, `speech`, `addressing`, `access`, `judge`, `inbound`, `reply`, `import`.
+//! Reading order: `policy`, `speech`, `addressing`, `access`, `judge`, `origin`, `inbound`, `reply`, `import`.
 
 pub mod access;
 pub mod addressing;
 pub mod import;
 pub mod inbound;
 pub mod judge;
+pub mod origin;
 pub mod policy;
 pub mod reply;
 pub mod speech;

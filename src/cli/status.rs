@@ -114,6 +114,29 @@ fn channels(view: &StatusView, now_ms: i64) -> String {
     ];
     let mut out = table(&header, &rows);
     for channel in &view.channels {
+        let name = &channel.name;
+        if let Some(at_ms) = channel.unread_from_ms {
+            let _ = writeln!(
+                out,
+                "{name}: reading back what was missed since {}",
+                ago(Some(at_ms), now_ms)
+            );
+        }
+        if channel.backfills > 0 {
+            let _ = writeln!(
+                out,
+                "{name}: reading what was said before the bot joined, in {} chats",
+                channel.backfills
+            );
+        }
+        if let Some(gap) = &channel.history_gap {
+            let _ = writeln!(
+                out,
+                "{name}: messages are missing in {} chats ({gap}); `vocative conversations show \
+                 CHAT --timeline` says which",
+                channel.history_gaps
+            );
+        }
         for warning in &channel.warnings {
             let _ = writeln!(out, "{}: {warning}", channel.name);
         }

@@ -113,6 +113,18 @@ pub struct Capture {
     /// How long the run for an album waits for its further items, in milliseconds.
     #[schemars(range(min = 0, max = 60_000))]
     pub album_wait_ms: u64,
+    /// Days for which messages that were missed are read back, on Slack; 0 = none.
+    #[schemars(range(min = 0, max = 365))]
+    pub catch_up_days: u32,
+    /// Messages of one chat that are read back, the newest; 0 = none.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub catch_up_messages_max: usize,
+    /// Days that are read of a Slack channel when the bot joins it; 0 = none.
+    #[schemars(range(min = 0, max = 3_650))]
+    pub backfill_days: u32,
+    /// Messages that are read of it, the newest; 0 = none.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub backfill_messages_max: usize,
 }
 
 /// Limits on the use of one channel; 0 = no limit.

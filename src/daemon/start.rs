@@ -20,6 +20,7 @@ use crate::admin::socket;
 use crate::agent::registry::Registry;
 use crate::agent::worker::{Cancels, Worker as AgentWorker};
 use crate::capture::inbound::{CaptureCounters, ChannelIntake, Counter, Keeping, Wake};
+use crate::catchup::keeper::Keeper;
 use crate::config::{Config, Secrets};
 use crate::daemon::names::Names;
 use crate::daemon::supervise::{Bind, BindError, Bound, Lift, supervise};
@@ -328,12 +329,25 @@ fn bind_with(shared: Arc<Shared>, channel: Arc<dyn Channel>, name: String) -> Bi
             let own_ids = own_ids.cloned().collect();
             shared.store.note_own_ids(account, own_ids).await?;
             let refused = Arc::new(Notify::new());
+            let history = channel.history(&identity);
             let intake = shared.open_room(&name, account, identity, &*channel, &refused)?;
+            let keeper = history.map(|history| {
+                let bounds = wiring::bounds(&shared.config());
+                let (store, clock) = (shared.store.clone(), Arc::clone(&shared.clock));
+                let intake = Arc::clone(&intake);
+                Arc::new(Keeper::new(
+                    name, account, history, intake, store, bounds, clock,
+                ))
+            });
             let lift = lift_with(shared, binding);
             Ok(Bound {
-                intake,
+                intake: match &keeper {
+                    Some(keeper) => Arc::clone(keeper) as Arc<dyn Intake>,
+                    None => intake,
+                },
                 refused,
                 lift,
+                keeper,
             })
         })
     })
@@ -513,7 +527,7 @@ impl Shared {
         identity: Identity,
         channel: &dyn Channel,
         refused: &Arc<Notify>,
-    ) -> Result<Arc<dyn Intake>, BindError> {
+    ) -> Result<Arc<ChannelIntake>, BindError> {
         // Outside the lock, which a panic in an adapter would poison.
         let (outbound, capabilities) = (channel.outbound(&identity), channel.capabilities());
         // Held until the intake is known: a reload in between would pass it over.

@@ -15,6 +15,7 @@ use vocative_channels::error::ChannelError;
 use vocative_channels::identity::Identity;
 
 use crate::admin::health::ChannelHealth;
+use crate::catchup::keeper::Keeper;
 use crate::store::StoreError;
 
 /// Waits between attempts to identify or run a channel.
@@ -52,6 +53,35 @@ pub struct Bound {
     pub refused: Arc<Notify>,
     /// Lets the held posts go again.
     pub lift: Lift,
+    /// Reads back what was missed, where the platform has a history.
+    pub keeper: Option<Arc<Keeper>>,
+}
+
+/// Hears of a connection for whoever shows it and whoever reads back what was missed.
+struct Heard {
+    health: Arc<ChannelHealth>,
+    keeper: Option<Arc<Keeper>>,
+}
+
+impl Reporter for Heard {
+    fn state(&self, state: ConnectionState) {
+        if let Some(keeper) = &self.keeper {
+            keeper.note_state(&state);
+        }
+        self.health.state(state);
+    }
+
+    fn heard(&self) {
+        self.health.heard();
+    }
+
+    fn acknowledged(&self, lag_ms: u64) {
+        self.health.acknowledged(lag_ms);
+    }
+
+    fn malformed(&self) {
+        self.health.malformed();
+    }
 }
 
 /// Lifts the hold on an account.
@@ -71,7 +101,23 @@ pub async fn supervise(
     tokio::join!(
         keep_hearing(&name, &channel, &identity, &bound, &health, &cancel),
         keep_account(&name, &channel, &bound, &cancel),
+        keep_up(&name, &bound, &cancel),
     );
+}
+
+/// Has what was missed read back, in a task of its own, where a panic ends.
+async fn keep_up(name: &str, bound: &Bound, cancel: &CancellationToken) {
+    let Some(keeper) = &bound.keeper else {
+        return;
+    };
+    let mut backoff = Backoff::new(RETRY_FIRST_MS, RETRY_MAX_MS);
+    while !cancel.is_cancelled() {
+        let reading = Arc::clone(keeper).run(cancel.clone());
+        if apart(reading).await.is_none() {
+            error!(channel.id = %name, "reading history panicked, which is a bug; it is started again");
+        }
+        pause(backoff.next_ms(), cancel).await;
+    }
 }
 
 /// Runs the inbound half, again and again.
@@ -84,10 +130,14 @@ async fn keep_hearing(
     cancel: &CancellationToken,
 ) {
     let mut backoff = Backoff::new(RETRY_FIRST_MS, RETRY_MAX_MS);
+    let heard: Arc<dyn Reporter> = Arc::new(Heard {
+        health: Arc::clone(health),
+        keeper: bound.keeper.clone(),
+    });
     while !cancel.is_cancelled() {
         let started = Instant::now();
         let (channel, identity) = (Arc::clone(channel), identity.clone());
-        let reporter: Arc<dyn Reporter> = Arc::clone(health) as _;
+        let reporter = Arc::clone(&heard);
         let (intake, stop) = (Arc::clone(&bound.intake), cancel.clone());
         let ended = apart(async move {
             let mut inbound = channel.inbound(&identity);
@@ -108,7 +158,7 @@ async fn keep_hearing(
         }
         health.restarted();
         let wait_ms = backoff.next_ms();
-        health.state(ConnectionState::Retrying { reason, wait_ms });
+        heard.state(ConnectionState::Retrying { reason, wait_ms });
         pause(wait_ms, cancel).await;
     }
 }

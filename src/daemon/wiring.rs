@@ -15,6 +15,7 @@ use vocative_channels::telegram::{TelegramChannel, TelegramSettings};
 
 use crate::agent::registry::{AgentSpec, SummaryModel};
 use crate::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
+use crate::catchup::bounds::Bounds;
 use crate::config::{self, Config, PlatformSettings, Secrets};
 use crate::delivery::after::DeliveryPolicy;
 use crate::domain::ids::{AccountId, AgentName};
@@ -314,6 +315,18 @@ pub fn delivery(config: &Config, channel: &config::Channel) -> DeliveryPolicy {
         visibility_delay_ms: millis(config.delivery.visibility_delay_ms),
         max_parts: config.delivery.max_parts,
         ..DeliveryPolicy::default()
+    }
+}
+
+/// How far is read back.
+#[must_use]
+pub fn bounds(config: &Config) -> Bounds {
+    let capture = &config.capture;
+    Bounds {
+        catch_up_days: capture.catch_up_days,
+        catch_up_messages_max: capture.catch_up_messages_max,
+        backfill_days: capture.backfill_days,
+        backfill_messages_max: capture.backfill_messages_max,
     }
 }
 

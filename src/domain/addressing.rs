@@ -10,6 +10,8 @@ use crate::domain::ids::AgentName;
 /// What the store knows about a message at its commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageFacts {
+    /// Whether the message itself was captured before.
+    pub is_known: bool,
     /// Whether the chat was seen before.
     pub is_known_chat: bool,
     /// The kind of chat: the event's word, else what was learnt before.

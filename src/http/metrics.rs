@@ -69,6 +69,14 @@ fn add_channels(registry: &mut Registry, view: &StatusView) {
         "channel_tokens_today",
         "Tokens used since the start of the UTC day",
     );
+    let unread = add(
+        "channel_unread_since_timestamp_ms",
+        "Messages since then may be missing and are being read back",
+    );
+    let gaps = add(
+        "channel_history_gaps",
+        "Chats in which messages are missing",
+    );
     for channel in &view.channels {
         let label = ByChannel {
             channel: channel.name.clone(),
@@ -90,6 +98,10 @@ fn add_channels(registry: &mut Registry, view: &StatusView) {
         tokens
             .get_or_create(&label)
             .set(signed(channel.tokens_today));
+        if let Some(at_ms) = channel.unread_from_ms {
+            unread.get_or_create(&label).set(at_ms);
+        }
+        gaps.get_or_create(&label).set(signed(channel.history_gaps));
     }
 }
 

@@ -114,7 +114,8 @@ fn capture_txn(connection: &Connection, mut message: NewMessage) -> Result<Captu
         return Ok(Captured::Duplicate(captured(turn, Vec::new())));
     }
     let seq = turn.as_ref().map(|turn| turn.seq);
-    let facts = read_facts(connection, &message, chat.as_ref(), seq)?;
+    let mut facts = read_facts(connection, &message, chat.as_ref(), seq)?;
+    facts.is_known = known.is_some();
     let verdict = judge(&facts);
     if !verdict.is_admitted {
         return refuse_txn(connection, &message, verdict.notice.as_ref());

@@ -29,6 +29,7 @@ mod outcome;
 mod participants;
 mod places;
 mod raw;
+mod reach;
 mod reader;
 mod reply;
 mod rows;

@@ -36,6 +36,10 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "imports",
         sql: include_str!("migrations/0003_imports.sql"),
     },
+    Migration {
+        name: "history_gaps",
+        sql: include_str!("migrations/0004_history_gaps.sql"),
+    },
 ];
 
 /// Brings the database to the newest of `migrations`; one sentence per step applied.

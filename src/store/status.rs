@@ -7,6 +7,7 @@ use rusqlite::{Connection, Row};
 
 use super::contract::{AccountStatus, StoreStatus};
 use super::outbox::DROPPED;
+use super::reach::read_reach;
 use super::reply::platform;
 use super::rows::{count_from, day_start_ms};
 use super::summaries::count_summaries;
@@ -148,9 +149,17 @@ fn accounts(connection: &Connection, now_ms: i64) -> Result<Vec<AccountStatus>, 
             tokens_today: count_from(row.get(5)?),
             held: row.get(6)?,
             parked_chats: count_from(row.get(7)?),
+            unread_from_ms: None,
+            backfills: 0,
+            history_gaps: 0,
+            history_gap: None,
         })
     })?;
-    Ok(accounts.collect::<rusqlite::Result<_>>()?)
+    let mut accounts: Vec<AccountStatus> = accounts.collect::<rusqlite::Result<_>>()?;
+    for account in &mut accounts {
+        read_reach(connection, account)?;
+    }
+    Ok(accounts)
 }
 
 #[cfg(test)]
@@ -199,6 +208,10 @@ mod tests {
                 tokens_today: 10,
                 held: None,
                 parked_chats: 0,
+                unread_from_ms: None,
+                backfills: 0,
+                history_gaps: 0,
+                history_gap: None,
             }],
             ..StoreStatus::default()
         };

@@ -5,6 +5,7 @@
 mod addressing;
 mod answers;
 mod bad_input;
+mod catchup;
 mod faults;
 mod harness;
 mod imports;

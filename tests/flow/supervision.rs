@@ -178,6 +178,7 @@ impl Channel for Adapter {
             has_threads: false,
             has_replies: true,
             can_read_back: false,
+            can_read_history: false,
             echoes_posts: false,
             working_sign_ms: 0,
             chat_interval_ms: 0,
@@ -414,6 +415,7 @@ impl Daemon {
                     intake,
                     refused,
                     lift,
+                    keeper: None,
                 })
             })
         })

@@ -9,7 +9,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use crate::error::{ChannelError, Fallback};
 use crate::http as transport;
 
-use super::wire::Answer;
+use super::wire::{Answer, HistoryAnswer};
 
 /// The longest platform word that is kept in an error, in characters.
 const REASON_MAX_CHARS: usize = 120;
@@ -56,6 +56,30 @@ impl Api {
         token: Token,
         arguments: &[(&str, String)],
     ) -> Result<Granted, ChannelError> {
+        let (granted, _) = self.exchange(method, token, arguments).await?;
+        Ok(granted)
+    }
+
+    /// Makes one call that reads rooms, and keeps their messages as they were sent.
+    pub(super) async fn read(
+        &self,
+        method: &'static str,
+        token: Token,
+        arguments: &[(&str, String)],
+    ) -> Result<HistoryAnswer, ChannelError> {
+        let (_, body) = self.exchange(method, token, arguments).await?;
+        serde_json::from_slice(&body).map_err(|error| ChannelError::OutcomeUnknown {
+            operation: method,
+            cause: Box::new(error),
+        })
+    }
+
+    async fn exchange(
+        &self,
+        method: &'static str,
+        token: Token,
+        arguments: &[(&str, String)],
+    ) -> Result<(Granted, Vec<u8>), ChannelError> {
         let token = match token {
             Token::App => &self.app_token,
             Token::Bot => &self.bot_token,
@@ -74,10 +98,8 @@ impl Api {
         if let Some(warning) = answer.warning.as_deref() {
             tracing::debug!(method, warning = %word(warning), "Slack answered with a warning");
         }
-        Ok(Granted {
-            answer,
-            scopes: scopes(&headers),
-        })
+        let scopes = scopes(&headers);
+        Ok((Granted { answer, scopes }, body))
     }
 }
 

@@ -7,10 +7,12 @@ use secrecy::SecretString;
 use crate::capability::{Capabilities, LengthUnit};
 use crate::channel::{BoxFuture, Channel, CheckReach, Finding, Inbound, Outbound};
 use crate::error::{ChannelError, Fallback};
+use crate::history::History;
 use crate::http::HttpTimeouts;
 use crate::identity::{Identity, Platform};
 
 use super::api::{Api, Granted, Token};
+use super::history::SlackHistory;
 use super::names::Names;
 use super::outbound::SlackOutbound;
 use super::socket::SocketTimings;
@@ -107,6 +109,12 @@ impl Channel for SlackChannel {
         })
     }
 
+    fn history(&self, identity: &Identity) -> Option<Arc<dyn History>> {
+        let channel = self.settings.name.clone();
+        let api = Arc::clone(&self.api);
+        Some(Arc::new(SlackHistory::new(channel, identity.clone(), api)))
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             text_max: render::TEXT_MAX_CHARS,
@@ -114,6 +122,7 @@ impl Channel for SlackChannel {
             has_threads: true,
             has_replies: false,
             can_read_back: true,
+            can_read_history: true,
             echoes_posts: true,
             working_sign_ms: 0,
             // About one post per second and channel. Source: Slack's rate limit page.

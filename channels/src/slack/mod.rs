@@ -2,8 +2,8 @@
 //!
 //! Reading order: `wire` (what Slack sends) -> `mrkdwn`, `text` and `translate` (pure) -> `socket` (one
 //! connection) -> `socket_pool` (several, replaced without a gap) -> `api` -> `render` (pure) ->
-//! `outbound`, `names`; `check` looks at a configuration live; `export_files` and `export` read an
-//! export. It knows no store, no model and no
+//! `outbound`, `names`, `history`; `check` looks at a configuration live; `export_files` and `export`
+//! read an export. It knows no store, no model and no
 //! agent.
 
 mod api;
@@ -11,6 +11,7 @@ mod channel;
 mod check;
 mod export;
 mod export_files;
+mod history;
 mod mrkdwn;
 mod names;
 mod outbound;

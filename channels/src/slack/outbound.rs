@@ -224,7 +224,7 @@ fn delivered(chat: String, message_id: String) -> Option<Delivered> {
 }
 
 /// Milliseconds as a Slack `ts`.
-fn ts_of(time_ms: i64) -> String {
+pub(super) fn ts_of(time_ms: i64) -> String {
     let time_ms = time_ms.max(0);
     format!("{}.{:06}", time_ms / 1_000, time_ms % 1_000 * 1_000)
 }
@@ -252,7 +252,7 @@ fn person_of(answer: Answer) -> Option<String> {
     }
 }
 
-fn place_of(chat: &str, channel: &ChannelObject) -> Place {
+pub(super) fn place_of(chat: &str, channel: &ChannelObject) -> Place {
     let is = |flag: Option<bool>| flag == Some(true);
     let kind = if is(*channel.is_im) {
         ChatKind::Direct

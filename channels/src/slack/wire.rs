@@ -162,6 +162,7 @@ pub(super) struct ChannelObject {
     pub(super) is_private: Maybe<bool>,
     pub(super) is_group: Maybe<bool>,
     pub(super) is_ext_shared: Maybe<bool>,
+    pub(super) is_member: Maybe<bool>,
 }
 
 /// A user inside an event, and the answer of `users.info`.
@@ -375,6 +376,15 @@ pub(super) struct Answer {
     pub(super) channel: Maybe<IdOr<ChannelObject>>,
     pub(super) ts: Maybe<String>,
     pub(super) messages: List<SlackEvent>,
+    pub(super) response_metadata: Maybe<ResponseMetadata>,
+}
+
+/// The answer of a method that reads or lists rooms; messages stay as they were sent.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct HistoryAnswer {
+    pub(super) messages: List<serde_json::Map<String, Value>>,
+    pub(super) channels: List<ChannelObject>,
     pub(super) response_metadata: Maybe<ResponseMetadata>,
 }
 

@@ -140,6 +140,7 @@ impl Channel for TelegramChannel {
             has_threads: false,
             has_replies: true,
             can_read_back: false,
+            can_read_history: false,
             echoes_posts: false,
             // Shown for up to 5 seconds.
             working_sign_ms: 4_000,

@@ -432,6 +432,12 @@ impl SlackServer {
         self.shared.read(|core| core.world.clone())
     }
 
+    /// Moves the clock from which messages get their ts, in milliseconds: -3,600,000 lets what is
+    /// said from here on be an hour old. A ts is always later than the ones before.
+    pub fn set_clock_offset_ms(&self, offset_ms: i64) {
+        self.shared.change(|core| core.clock_offset_ms = offset_ms);
+    }
+
     /// Changes the world: scopes, tokens, people, channels. Emits no events.
     pub fn change_world(&self, change: impl FnOnce(&mut SlackWorld)) {
         self.shared.change(|core| change(&mut core.world));

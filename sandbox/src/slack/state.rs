@@ -47,6 +47,8 @@ pub(super) struct Core {
     pub(super) calls: HashMap<String, VecDeque<Instant>>,
     pub(super) last_post_at: HashMap<String, Instant>,
     last_ts_us: i64,
+    /// Added to the clock when a message gets its ts, in milliseconds.
+    pub(super) clock_offset_ms: i64,
 }
 
 /// The state, its lock, and what surrounds it.
@@ -74,6 +76,7 @@ impl Shared {
             calls: HashMap::new(),
             last_post_at: HashMap::new(),
             last_ts_us: 0,
+            clock_offset_ms: 0,
         };
         Self {
             core: Mutex::new(core),
@@ -144,7 +147,8 @@ impl Shared {
 impl Core {
     /// A ts that no message had before.
     pub(super) fn next_ts(&mut self) -> String {
-        self.last_ts_us = (now_ms() * 1_000).max(self.last_ts_us + 100);
+        let now_us = (now_ms() + self.clock_offset_ms) * 1_000;
+        self.last_ts_us = now_us.max(self.last_ts_us + 100);
         ts_of_us(self.last_ts_us)
     }
 

@@ -15,6 +15,7 @@ mod merging;
 mod notices;
 mod opening;
 mod posts;
+mod reach;
 mod summaries;
 mod writing;
 

@@ -1,0 +1,71 @@
+//! Reading what was said while nobody listened: the optional history half of a channel.
+//!
+//! A platform that lets a bot read a room offers it ([`crate::capability::Capabilities`] says so);
+//! Telegram does not: it keeps updates for a day and nothing before. A page is only read here, in the
+//! platform's order and as the same envelopes that live events become. Which chats and times are
+//! read, and what is done with the envelopes, is the caller's to decide. Nothing here retries.
+
+use crate::channel::BoxFuture;
+use crate::envelope::{Envelope, Place};
+use crate::error::ChannelError;
+
+/// One page that is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryRequest {
+    /// The chat, with what is known of it.
+    pub place: Place,
+    /// A thread of it; `None` for what stands in the chat itself.
+    pub thread: Option<String>,
+    /// Nothing older is wanted, in milliseconds since the Unix epoch. A thread's root comes all the
+    /// same.
+    pub from_ms: i64,
+    /// Nothing newer is wanted, in milliseconds since the Unix epoch.
+    pub until_ms: i64,
+    /// Where the page before ended; the rest of the request stays the same.
+    pub cursor: Option<String>,
+    /// At most so many messages; fewer may come although there are more.
+    pub limit: usize,
+}
+
+/// A page of messages: of a chat the newest first, of a thread the oldest first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HistoryPage {
+    /// What people see there; joins, topics and other services are left out.
+    pub messages: Vec<PastMessage>,
+    /// Where the next page begins; `None` at the end.
+    pub next_cursor: Option<String>,
+}
+
+/// A message that was read back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PastMessage {
+    /// Its platform message id.
+    pub message_id: String,
+    /// When it was posted, in milliseconds since the Unix epoch.
+    pub sent_at_ms: i64,
+    /// When it was last edited.
+    pub edited_at_ms: Option<i64>,
+    /// When its thread was last replied in, if it is the root of one.
+    pub replied_at_ms: Option<i64>,
+    /// What a live event of it would have become.
+    pub envelope: Envelope,
+}
+
+/// The history half: reads what a platform keeps.
+pub trait History: Send + Sync + 'static {
+    /// The chats the bot is in, as far as it may list them.
+    ///
+    /// # Errors
+    /// A [`ChannelError`] by what the caller should do next.
+    fn chats(&self) -> BoxFuture<'_, Result<Vec<Place>, ChannelError>>;
+
+    /// One page; waits before the request so as to keep within the platform's rate.
+    ///
+    /// # Errors
+    /// [`ChannelError::ChatRefused`] where this chat may not be read, also for want of a scope; the
+    /// others as everywhere.
+    fn page<'a>(
+        &'a self,
+        request: &'a HistoryRequest,
+    ) -> BoxFuture<'a, Result<HistoryPage, ChannelError>>;
+}

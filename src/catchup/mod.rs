@@ -1,0 +1,16 @@
+//! Catching up: what was said while nobody listened is read back and captured.
+//!
+//! Only on platforms with a history half. After every time without a connection each chat is read
+//! from where it was last heard; a chat that the bot joined is read backwards. Both go through the
+//! same intake as live events, by the same identities, while live events flow. Knows nothing of
+//! models, prompts or sending.
+//!
+//! Reading order: `bounds`, `keeper` (what is to be read, and when), `pass` (all chats), `room` (one
+//! chat), `asking` (one page), `words` (what the timeline says of what is missing).
+
+mod asking;
+pub mod bounds;
+pub mod keeper;
+mod pass;
+mod room;
+mod words;

@@ -1,0 +1,312 @@
+//! One pass over the chats of an account: what was missed, then what was said before the bot came.
+
+use std::collections::{HashMap, HashSet};
+
+use tracing::{info, warn};
+use vocative_channels::envelope::Place;
+
+use super::asking::{Unread, ask, pause};
+use super::bounds::Bounds;
+use super::room::{Read, Reader, Span};
+use super::words;
+use crate::capture::origin::CaptureOrigin;
+use crate::store::StoreError;
+use crate::store::contract::{AccountReach, ChatReach, HistoryGap};
+
+/// Our clock may be behind the platform's.
+const CLOCK_SKEW_MS: i64 = 60_000;
+/// Threads that the store knows and a look through the chat may not find: their roots are older.
+const OLD_THREADS_MAX: usize = 200;
+/// Between two attempts when the store fails.
+const STORE_RETRY_MS: u64 = 2_000;
+
+/// What became of a chat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Read,
+    Refused,
+}
+
+/// One pass.
+pub(super) struct Pass<'a> {
+    pub(super) reader: &'a Reader,
+    pub(super) bounds: &'a Bounds,
+}
+
+impl Pass<'_> {
+    /// Reads whatever is to be read since that loss. Killed anywhere and begun again, it ends with
+    /// the same turns.
+    pub(super) async fn run(&self, reach: AccountReach) -> Result<(), Unread> {
+        let (reader, store) = (self.reader, &self.reader.store);
+        let places = self.list(reach).await?;
+        let chats = self.kept(|| store.chats_to_read(reader.account)).await?;
+        let chats: Vec<(ChatReach, Place)> = chats
+            .into_iter()
+            .map(|chat| {
+                let place = places.get(&chat.chat).cloned();
+                let place = place.unwrap_or_else(|| place_of(&chat));
+                (chat, place)
+            })
+            .filter(|(_, place)| reader.intake.serves(place))
+            .collect();
+        let mut refused = HashSet::new();
+        if self.bounds.catches_up() {
+            for (chat, place) in &chats {
+                if self.catch_up(reach, chat, place).await? == Outcome::Refused {
+                    refused.insert(chat.chat.as_str());
+                }
+            }
+        }
+        let now_ms = (reader.clock)();
+        self.kept(|| store.close_reach(reader.account, reach.epoch, now_ms))
+            .await?;
+        reader.intake.report_old_triggers();
+        if self.bounds.backfills() {
+            for (chat, place) in &chats {
+                let is_readable = !refused.contains(chat.chat.as_str());
+                if let Some(joined_ms) = chat.backfill_until_ms.filter(|_| is_readable) {
+                    self.backfill(place, joined_ms).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The chats the bot is in. Where they can't be listed, those that were heard before are read.
+    async fn list(&self, reach: AccountReach) -> Result<HashMap<String, Place>, Unread> {
+        let reader = self.reader;
+        let listed = ask(&reader.channel, &reader.cancel, || reader.history.chats()).await;
+        let listed = match listed {
+            Ok(listed) => listed,
+            Err(Unread::Refused(reason)) => {
+                warn!(channel.id = %reader.channel, reason, "chats can't be listed; those that were heard before are read");
+                Vec::new()
+            }
+            Err(Unread::Stopped) => return Err(Unread::Stopped),
+        };
+        let served = listed
+            .into_iter()
+            .filter(|place| reader.intake.serves(place));
+        let places: HashMap<String, Place> =
+            served.map(|place| (place.chat.clone(), place)).collect();
+        let until_ms = reach.unread_from_ms.unwrap_or_else(|| (reader.clock)());
+        let until_ms = Some(until_ms).filter(|_| self.bounds.backfills());
+        let chats: Vec<String> = places.keys().cloned().collect();
+        self.kept(|| {
+            let chats = chats.clone();
+            reader.store.note_chats(reader.account, chats, until_ms)
+        })
+        .await?;
+        Ok(places)
+    }
+
+    async fn catch_up(
+        &self,
+        reach: AccountReach,
+        chat: &ChatReach,
+        place: &Place,
+    ) -> Result<Outcome, Unread> {
+        let missed_from_ms = reach.unread_from_ms.max(chat.read_through_ms);
+        let Some(missed_from_ms) = chat
+            .unread_from_ms
+            .or(missed_from_ms.filter(|_| reach.unread_from_ms.is_some()))
+        else {
+            return Ok(Outcome::Read);
+        };
+        let now_ms = (self.reader.clock)();
+        let floor_ms = self.bounds.catch_up_from_ms(now_ms);
+        let missed = self.read_missed(place, missed_from_ms, floor_ms, now_ms);
+        match missed.await {
+            Ok(read) => {
+                let reader = self.reader;
+                self.kept(|| {
+                    let chat = place.chat.clone();
+                    reader.store.note_read(reader.account, chat, now_ms)
+                })
+                .await?;
+                self.tell_cut(place, missed_from_ms, now_ms, read).await?;
+                Ok(Outcome::Read)
+            }
+            Err(Unread::Refused(reason)) => {
+                let text = words::unread(missed_from_ms, now_ms, &reason);
+                let gap = self.gap(place, now_ms, text, reason, now_ms);
+                self.tell(HistoryGap {
+                    may_be_read_later: true,
+                    unread_from_ms: Some(missed_from_ms),
+                    ..gap
+                })
+                .await?;
+                Ok(Outcome::Refused)
+            }
+            Err(Unread::Stopped) => Err(Unread::Stopped),
+        }
+    }
+
+    async fn read_missed(
+        &self,
+        place: &Place,
+        missed_from_ms: i64,
+        floor_ms: i64,
+        now_ms: i64,
+    ) -> Result<(Read, bool), Unread> {
+        let reader = self.reader;
+        let is_older = missed_from_ms < floor_ms
+            && reader.is_anything(place, missed_from_ms, floor_ms).await?;
+        let threads = self
+            .kept(|| {
+                let chat = place.chat.clone();
+                let store = &reader.store;
+                store.active_threads(reader.account, chat, floor_ms, OLD_THREADS_MAX)
+            })
+            .await?;
+        // A root that the walk comes by says itself whether its thread was written in.
+        let is_older_root = |thread: &String| {
+            let seconds = thread
+                .split('.')
+                .next()
+                .and_then(|it| it.parse::<i64>().ok());
+            seconds.is_none_or(|seconds| seconds.saturating_mul(1_000) < floor_ms)
+        };
+        let read = reader
+            .read(&Span {
+                place: place.clone(),
+                from_ms: missed_from_ms.max(floor_ms),
+                until_ms: now_ms + CLOCK_SKEW_MS,
+                roots_from_ms: floor_ms,
+                threads: threads.into_iter().filter(is_older_root).collect(),
+                messages_max: self.bounds.catch_up_messages_max,
+                origin: CaptureOrigin::CatchUp,
+            })
+            .await?;
+        info!(channel.id = %reader.channel, chat.id = %place.chat, messages = read.messages, "a chat was caught up on");
+        Ok((read, is_older))
+    }
+
+    /// Says what was missed and is not read, because it is too much or too old.
+    async fn tell_cut(
+        &self,
+        place: &Place,
+        missed_from_ms: i64,
+        now_ms: i64,
+        (read, is_older): (Read, bool),
+    ) -> Result<(), Unread> {
+        let bounds = self.bounds;
+        if let Some(cut_at_ms) = read.cut_at_ms {
+            let text = words::too_many(missed_from_ms, cut_at_ms, bounds);
+            let reason = "more was missed than catch_up_messages_max".to_owned();
+            return self
+                .tell(self.gap(place, cut_at_ms, text, reason, now_ms))
+                .await;
+        }
+        if is_older {
+            let floor_ms = bounds.catch_up_from_ms(now_ms);
+            let text = words::too_old(missed_from_ms, floor_ms, bounds);
+            let reason = "messages older than catch_up_days were missed".to_owned();
+            return self
+                .tell(self.gap(place, floor_ms, text, reason, now_ms))
+                .await;
+        }
+        Ok(())
+    }
+
+    async fn backfill(&self, place: &Place, joined_ms: i64) -> Result<(), Unread> {
+        let now_ms = (self.reader.clock)();
+        match self.read_before(place, joined_ms).await {
+            Ok(cut_at_ms) => {
+                let (reader, chat) = (self.reader, place.chat.clone());
+                let kept = self.kept(|| reader.store.note_backfilled(reader.account, chat.clone()));
+                kept.await?;
+                let Some(cut_at_ms) = cut_at_ms else {
+                    return Ok(());
+                };
+                let text = words::before_cut(cut_at_ms, self.bounds);
+                let reason = "more was said before the bot joined than is read".to_owned();
+                self.tell(self.gap(place, cut_at_ms, text, reason, now_ms))
+                    .await
+            }
+            Err(Unread::Refused(reason)) => {
+                let text = words::before_unread(joined_ms, &reason);
+                let gap = self.gap(place, joined_ms, text, reason, now_ms);
+                self.tell(HistoryGap {
+                    may_be_read_later: true,
+                    ..gap
+                })
+                .await
+            }
+            Err(Unread::Stopped) => Err(Unread::Stopped),
+        }
+    }
+
+    /// Reads what was said before the bot joined; the time before which more was said, if so.
+    async fn read_before(&self, place: &Place, joined_ms: i64) -> Result<Option<i64>, Unread> {
+        let from_ms = self.bounds.backfill_from_ms(joined_ms);
+        let read = self
+            .reader
+            .read(&Span {
+                place: place.clone(),
+                from_ms,
+                until_ms: joined_ms,
+                roots_from_ms: from_ms,
+                threads: Vec::new(),
+                messages_max: self.bounds.backfill_messages_max,
+                origin: CaptureOrigin::Backfill,
+            })
+            .await?;
+        info!(channel.id = %self.reader.channel, chat.id = %place.chat, messages = read.messages, "what was said before the bot joined was read");
+        if read.cut_at_ms.is_some() {
+            return Ok(read.cut_at_ms);
+        }
+        let is_older = self.reader.is_anything(place, 0, from_ms).await?;
+        Ok(is_older.then_some(from_ms))
+    }
+
+    fn gap(
+        &self,
+        place: &Place,
+        at_ms: i64,
+        text: String,
+        reason: String,
+        now_ms: i64,
+    ) -> HistoryGap {
+        HistoryGap {
+            account: self.reader.account,
+            place: place.clone(),
+            at_ms,
+            text,
+            reason,
+            may_be_read_later: false,
+            unread_from_ms: None,
+            now_ms,
+        }
+    }
+
+    async fn tell(&self, gap: HistoryGap) -> Result<(), Unread> {
+        let reader = self.reader;
+        warn!(channel.id = %reader.channel, chat.id = %gap.place.chat, reason = gap.reason, "something is missing in a chat; its timeline says so");
+        self.kept(|| reader.store.note_gap(gap.clone())).await
+    }
+
+    /// Asks the store until it answers.
+    async fn kept<T, F>(&self, job: impl Fn() -> F) -> Result<T, Unread>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
+        loop {
+            match job().await {
+                Ok(done) => return Ok(done),
+                Err(cause) => {
+                    warn!(channel.id = %self.reader.channel, error = %cause, "the store failed while history was read; trying again");
+                    pause(STORE_RETRY_MS, &self.reader.cancel).await?;
+                }
+            }
+        }
+    }
+}
+
+fn place_of(chat: &ChatReach) -> Place {
+    Place {
+        chat: chat.chat.clone(),
+        kind: chat.kind,
+        ..Place::default()
+    }
+}

@@ -1,0 +1,270 @@
+//! One chat: its messages of a span, the oldest first, and the threads in which something was said.
+//!
+//! A platform shows a chat the newest first, while turns are to be captured in the room's order: an
+//! answer must find what was said before its question. So a span is walked back to its start, its
+//! oldest part is kept and captured, and what did not fit in memory is walked again.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+use vocative_channels::backoff::Backoff;
+use vocative_channels::envelope::{Event, Place};
+use vocative_channels::history::{History, HistoryPage, HistoryRequest, PastMessage};
+
+use super::asking::{Unread, ask, pause};
+use super::keeper::Clock;
+use crate::capture::inbound::ChannelIntake;
+use crate::capture::origin::CaptureOrigin;
+use crate::domain::ids::AccountId;
+use crate::store::Store;
+
+/// Messages on one page.
+const PAGE: usize = 200;
+/// Messages of a chat that are in memory at a time; the rest is walked again.
+const KEPT_MAX: usize = 2_000;
+/// Pages that are looked through for roots of threads, behind the messages that were missed.
+const ROOT_PAGES_MAX: usize = 100;
+/// Threads of a chat that are read.
+const THREADS_MAX: usize = 1_000;
+/// Messages that are on their way to the disk together.
+const AT_ONCE: usize = 64;
+/// Waits between attempts to store.
+const STORE_RETRY_FIRST_MS: u64 = 500;
+const STORE_RETRY_MAX_MS: u64 = 30_000;
+
+/// Reads chats of one account.
+pub(super) struct Reader {
+    pub(super) channel: String,
+    pub(super) account: AccountId,
+    pub(super) history: Arc<dyn History>,
+    pub(super) intake: Arc<ChannelIntake>,
+    pub(super) store: Store,
+    pub(super) clock: Clock,
+    pub(super) cancel: CancellationToken,
+}
+
+/// What is read of a chat.
+#[derive(Clone, Debug)]
+pub(super) struct Span {
+    pub(super) place: Place,
+    /// Messages from here on, in milliseconds since the Unix epoch.
+    pub(super) from_ms: i64,
+    /// Messages up to here.
+    pub(super) until_ms: i64,
+    /// Threads with roots from here on; not after `from_ms`.
+    pub(super) roots_from_ms: i64,
+    /// Further threads that may have been written in.
+    pub(super) threads: Vec<String>,
+    /// At most so many messages, the newest.
+    pub(super) messages_max: usize,
+    pub(super) origin: CaptureOrigin,
+}
+
+/// What was read of a chat.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Read {
+    /// Messages that were handed to the intake, known ones too.
+    pub(super) messages: usize,
+    /// Nothing older was read, although there is more.
+    pub(super) cut_at_ms: Option<i64>,
+}
+
+/// What one walk back through a span found.
+#[derive(Default)]
+struct Walk {
+    /// The oldest of the span, the newest in front.
+    kept: VecDeque<PastMessage>,
+    /// Older ones that were changed since the span began.
+    changed: Vec<PastMessage>,
+    threads: Vec<String>,
+    seen: usize,
+    cut_at_ms: Option<i64>,
+    /// Newer ones did not fit.
+    is_more: bool,
+}
+
+impl Reader {
+    /// Reads a span of a chat. Read again, it changes nothing.
+    pub(super) async fn read(&self, span: &Span) -> Result<Read, Unread> {
+        let mut walk = self.walk(span, span.from_ms, span.roots_from_ms).await?;
+        let mut read = Read {
+            messages: 0,
+            cut_at_ms: walk.cut_at_ms,
+        };
+        let mut threads = std::mem::take(&mut walk.threads);
+        let changed = std::mem::take(&mut walk.changed);
+        self.take(changed.into_iter().rev(), span).await?;
+        loop {
+            let newest_ms = walk.kept.front().map(|message| message.sent_at_ms);
+            read.messages += walk.kept.len();
+            self.take(std::mem::take(&mut walk.kept).into_iter().rev(), span)
+                .await?;
+            match newest_ms.filter(|_| walk.is_more) {
+                Some(newest_ms) => walk = self.walk(span, newest_ms, newest_ms).await?,
+                None => break,
+            }
+        }
+        for thread in &span.threads {
+            if !threads.contains(thread) {
+                threads.push(thread.clone());
+            }
+        }
+        if threads.len() > THREADS_MAX {
+            warn!(channel.id = %self.channel, chat.id = %span.place.chat, threads = threads.len(), "a chat has more active threads than are read");
+            threads.truncate(THREADS_MAX);
+        }
+        for thread in threads {
+            self.read_thread(span, thread, &mut read).await?;
+        }
+        Ok(read)
+    }
+
+    /// Whether anything was said in a span.
+    pub(super) async fn is_anything(
+        &self,
+        place: &Place,
+        from_ms: i64,
+        until_ms: i64,
+    ) -> Result<bool, Unread> {
+        let mut request = request(place, from_ms, until_ms);
+        request.limit = 1;
+        let page = self.page(&request).await?;
+        Ok(!page.messages.is_empty() || page.next_cursor.is_some())
+    }
+
+    async fn walk(&self, span: &Span, from_ms: i64, roots_from_ms: i64) -> Result<Walk, Unread> {
+        let mut walk = Walk::default();
+        let mut request = request(&span.place, roots_from_ms.min(from_ms), span.until_ms);
+        let mut root_pages = 0;
+        loop {
+            let page = self.page(&request).await?;
+            let oldest_ms = page.messages.last().map(|message| message.sent_at_ms);
+            for message in page.messages {
+                walk.note(message, from_ms, span);
+            }
+            if walk.cut_at_ms.is_some() {
+                return Ok(walk);
+            }
+            root_pages += usize::from(oldest_ms.is_some_and(|oldest_ms| oldest_ms < from_ms));
+            request.cursor = page.next_cursor;
+            if request.cursor.is_none() || root_pages > ROOT_PAGES_MAX {
+                return Ok(walk);
+            }
+        }
+    }
+
+    /// A thread's messages come the oldest first; its root comes also when it is older.
+    async fn read_thread(
+        &self,
+        span: &Span,
+        thread: String,
+        read: &mut Read,
+    ) -> Result<(), Unread> {
+        let mut request = request(&span.place, span.from_ms, span.until_ms);
+        request.thread = Some(thread);
+        loop {
+            let page = self.page(&request).await?;
+            let left = span.messages_max.saturating_sub(read.messages);
+            if page.messages.len() > left {
+                let cut = page.messages.get(left);
+                read.cut_at_ms = read.cut_at_ms.or(cut.map(|message| message.sent_at_ms));
+            }
+            let messages: Vec<PastMessage> = page.messages.into_iter().take(left).collect();
+            read.messages += messages.len();
+            self.take(messages.into_iter(), span).await?;
+            request.cursor = page.next_cursor;
+            if request.cursor.is_none() || read.cut_at_ms.is_some() && left == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn page(&self, request: &HistoryRequest) -> Result<HistoryPage, Unread> {
+        ask(&self.channel, &self.cancel, || self.history.page(request)).await
+    }
+
+    /// Hands messages to the intake in their order, many at once.
+    async fn take(
+        &self,
+        messages: impl Iterator<Item = PastMessage>,
+        span: &Span,
+    ) -> Result<(), Unread> {
+        let mut messages = messages.peekable();
+        while messages.peek().is_some() {
+            let together: Vec<PastMessage> = messages.by_ref().take(AT_ONCE).collect();
+            self.take_together(&together, span).await?;
+        }
+        Ok(())
+    }
+
+    async fn take_together(&self, messages: &[PastMessage], span: &Span) -> Result<(), Unread> {
+        let mut backoff = Backoff::new(STORE_RETRY_FIRST_MS, STORE_RETRY_MAX_MS);
+        loop {
+            let now_ms = (self.clock)();
+            let taken = messages.iter().map(|message| {
+                let mut envelope = message.envelope.clone();
+                envelope.received_at_ms = now_ms;
+                self.intake.take_back(envelope, origin_of(message, span))
+            });
+            let Some(cause) = join_all(taken).await.into_iter().find_map(Result::err) else {
+                return Ok(());
+            };
+            let wait_ms = backoff.next_ms();
+            warn!(channel.id = %self.channel, error = %cause, wait_ms, "what was read could not be stored; trying again");
+            pause(wait_ms, &self.cancel).await?;
+        }
+    }
+}
+
+impl Walk {
+    fn note(&mut self, message: PastMessage, from_ms: i64, span: &Span) {
+        if self.cut_at_ms.is_some() {
+            return;
+        }
+        let is_since = |at_ms: Option<i64>| at_ms.is_some_and(|at_ms| at_ms >= from_ms);
+        if is_since(message.replied_at_ms) {
+            self.threads.push(message.message_id.clone());
+        }
+        if message.sent_at_ms < from_ms {
+            let is_gone = matches!(message.envelope.event, Event::Deleted { .. });
+            if (is_gone || is_since(message.edited_at_ms)) && self.changed.len() < KEPT_MAX {
+                self.changed.push(message);
+            }
+            return;
+        }
+        if self.seen == span.messages_max {
+            self.cut_at_ms = Some(message.sent_at_ms);
+            return;
+        }
+        self.seen += 1;
+        self.kept.push_back(message);
+        if self.kept.len() > KEPT_MAX {
+            self.kept.pop_front();
+            self.is_more = true;
+        }
+    }
+}
+
+fn request(place: &Place, from_ms: i64, until_ms: i64) -> HistoryRequest {
+    HistoryRequest {
+        place: place.clone(),
+        thread: None,
+        from_ms,
+        until_ms,
+        cursor: None,
+        limit: PAGE,
+    }
+}
+
+/// The root of a thread may be older than what was missed: it is kept for the thread's sake.
+fn origin_of(message: &PastMessage, span: &Span) -> CaptureOrigin {
+    let changed_ms = message.edited_at_ms.unwrap_or(message.sent_at_ms);
+    if message.sent_at_ms.max(changed_ms) < span.from_ms {
+        CaptureOrigin::Backfill
+    } else {
+        span.origin
+    }
+}

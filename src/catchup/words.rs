@@ -1,0 +1,61 @@
+//! What the timeline says of what is missing. Pure.
+
+use super::bounds::Bounds;
+
+/// A time as people read it.
+fn time(at_ms: i64) -> String {
+    chrono::DateTime::from_timestamp_millis(at_ms).map_or_else(
+        || at_ms.to_string(),
+        |at| at.format("%Y-%m-%d %H:%M UTC").to_string(),
+    )
+}
+
+/// A span that was missed and could not be read.
+pub(super) fn unread(from_ms: i64, until_ms: i64, reason: &str) -> String {
+    format!(
+        "Messages from {} to {} may be missing here, because they could not be read: {reason}.",
+        time(from_ms),
+        time(until_ms)
+    )
+}
+
+/// A span that was missed and is older than is read.
+pub(super) fn too_old(from_ms: i64, until_ms: i64, bounds: &Bounds) -> String {
+    format!(
+        "Messages from {} to {} are missing here: what was missed is read back for {} days \
+         (catch_up_days).",
+        time(from_ms),
+        time(until_ms),
+        bounds.catch_up_days
+    )
+}
+
+/// More was missed than is read.
+pub(super) fn too_many(from_ms: i64, until_ms: i64, bounds: &Bounds) -> String {
+    format!(
+        "Messages from {} to {} are missing here: of what was missed, the newest {} are read back \
+         (catch_up_messages_max).",
+        time(from_ms),
+        time(until_ms),
+        bounds.catch_up_messages_max
+    )
+}
+
+/// What was said before the bot joined could not be read.
+pub(super) fn before_unread(joined_ms: i64, reason: &str) -> String {
+    format!(
+        "What was said before {} is missing here, because it could not be read: {reason}.",
+        time(joined_ms)
+    )
+}
+
+/// More was said before the bot joined than is read.
+pub(super) fn before_cut(at_ms: i64, bounds: &Bounds) -> String {
+    format!(
+        "What was said before {} is missing here: of the time before the bot joined, at most {} \
+         messages of {} days are read (backfill_messages_max, backfill_days).",
+        time(at_ms),
+        bounds.backfill_messages_max,
+        bounds.backfill_days
+    )
+}

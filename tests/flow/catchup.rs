@@ -1,0 +1,338 @@
+//! What was said while nobody listened: read back, captured once, and answered while it is young.
+
+use std::collections::BTreeSet;
+
+use rusqlite::Connection;
+use serde_json::Value;
+use vocative_sandbox::slack::Fault;
+
+use crate::harness::{Flow, FlowBuilder};
+
+const MINUTE_MS: i64 = 60_000;
+const DAY_MS: i64 = 86_400_000;
+
+/// The Slack channel of a status.
+fn acme(status: &Value) -> &Value {
+    let channels = status["channels"].as_array().unwrap();
+    channels
+        .iter()
+        .find(|channel| channel["name"] == "acme")
+        .unwrap()
+}
+
+/// Waits until nothing is left to read back.
+async fn wait_until_read(flow: &Flow) -> Value {
+    flow.wait_for_status("everything is read back", |status| {
+        let acme = acme(status);
+        acme["unread_from_ms"].is_null() && acme["backfills"] == 0
+    })
+    .await
+}
+
+/// Starts a daemon that has read what there is.
+async fn started(builder: FlowBuilder) -> Flow {
+    let flow = builder.start().await;
+    wait_until_read(&flow).await;
+    flow
+}
+
+/// Lets the stopped daemon have been heard last so long ago.
+fn let_time_pass(flow: &Flow, passed_ms: i64) {
+    let path = flow.directory().join("data").join("vocative.db");
+    let connection = Connection::open(path).unwrap();
+    let changed = connection
+        .execute(
+            "UPDATE account_reach SET heard_until_ms = heard_until_ms - ?1",
+            [passed_ms],
+        )
+        .unwrap();
+    assert_eq!(changed, 1);
+}
+
+/// The texts of people in all conversations of a chat, sorted; a text twice is a turn twice.
+async fn said_in(flow: &Flow, chat: &str) -> Vec<String> {
+    let mut texts = Vec::new();
+    for view in flow.conversations().await {
+        if view["chat"] != chat {
+            continue;
+        }
+        for turn in flow.turns(view["id"].as_str().unwrap()).await {
+            if turn["kind"] == "message" && turn["speaker_kind"] == "user" {
+                texts.push(turn["text"].as_str().unwrap_or_default().to_owned());
+            }
+        }
+    }
+    texts.sort();
+    texts
+}
+
+/// Fifty messages over thirty minutes: 46 remarks, 2 mentions in the room, and in an old thread a
+/// mention and a remark.
+fn thirty_minutes(flow: &Flow, thread: &str) -> Vec<String> {
+    let mut said = Vec::new();
+    for n in 0..50_i64 {
+        flow.slack.set_clock_offset_ms(-30 * MINUTE_MS + n * 36_000);
+        let text = match n {
+            10 | 40 => format!("<@U0VOCATIVE> question {n}"),
+            20 => format!("<@U0VOCATIVE> question {n} in the thread"),
+            _ => format!("remark {n}"),
+        };
+        match n {
+            20 | 21 => flow.slack.reply("#ops", "ann", thread, &text),
+            _ => flow.slack.post("#ops", "bob", &text),
+        };
+        said.push(text);
+    }
+    said
+}
+
+fn answers(flow: &Flow) -> usize {
+    flow.slack_posts("#ops").len()
+}
+
+async fn assert_caught_up(flow: &Flow, said: &[String]) {
+    wait_until_read(flow).await;
+    flow.slack.redeliver_unacked_now();
+    flow.settle().await;
+    assert_eq!(answers(flow), 3, "{:?}", flow.slack_posts("#ops"));
+    let captured = said_in(flow, "C0OPS").await;
+    assert_eq!(captured.len(), said.len() + 1, "{captured:#?}");
+    let once: BTreeSet<&String> = captured.iter().collect();
+    assert_eq!(once.len(), captured.len(), "no text twice");
+    assert_eq!(flow.slack.violations(), Vec::<String>::new());
+}
+
+/// A daemon that heard the root of a thread an hour ago, and is stopped.
+async fn stopped_with_a_thread() -> (Flow, String) {
+    let mut flow = started(FlowBuilder::default()).await;
+    flow.slack.set_clock_offset_ms(-60 * MINUTE_MS);
+    let root = flow.slack.post("#ops", "ann", "an old matter");
+    flow.settle().await;
+    assert_eq!(flow.stop().await, Some(0));
+    let_time_pass(&flow, 31 * MINUTE_MS);
+    (flow, root)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_half_an_hour_down_fifty_messages_are_captured_and_three_mentions_answered_once() {
+    let (mut flow, root) = stopped_with_a_thread().await;
+    let said = thirty_minutes(&flow, &root);
+    flow.start().await;
+    assert_caught_up(&flow, &said).await;
+    let thread = flow.slack_reply("#ops", &root).await;
+    assert_eq!(thread.thread_ts.as_deref(), Some(root.as_str()));
+    // In the room's order, whatever the order of capture.
+    let room = flow.conversation_id("C0OPS", None).await;
+    let times: Vec<i64> = flow
+        .turns(&room)
+        .await
+        .iter()
+        .map(|turn| turn["sent_at_ms"].as_i64().unwrap())
+        .collect();
+    assert!(times.is_sorted(), "{times:?}");
+    // And once more: nothing is read twice into the store, nothing is answered again.
+    flow.restart().await;
+    assert_caught_up(&flow, &said).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_while_it_catches_up_the_next_start_goes_on_and_answers_once() {
+    let (mut flow, root) = stopped_with_a_thread().await;
+    let said = thirty_minutes(&flow, &root);
+    flow.slack
+        .faults()
+        .next("conversations.replies", Fault::LoseResponse);
+    flow.spawn();
+    flow.wait_until("the catch-up hangs in the thread", || {
+        flow.wire
+            .records()
+            .iter()
+            .any(|entry| entry.name == "conversations.replies")
+    })
+    .await;
+    // What is heard live meanwhile must not make the hole look closed.
+    flow.wait_until_connected().await;
+    flow.slack.set_clock_offset_ms(0);
+    let live = flow.slack.post("#ops", "bob", "remark while it reads");
+    flow.wait_until("the live remark is acknowledged", || {
+        let acked = flow.slack.acked_envelopes();
+        acked
+            .iter()
+            .any(|envelope| envelope.payload["event"]["ts"] == live.as_str())
+    })
+    .await;
+    flow.kill().await;
+    flow.start().await;
+    let said = [said, vec!["remark while it reads".to_owned()]].concat();
+    assert_caught_up(&flow, &said).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_day_off_old_questions_are_captured_and_not_answered_with_one_line_per_chat() {
+    let mut flow = started(FlowBuilder::default()).await;
+    flow.slack.set_clock_offset_ms(-26 * 60 * MINUTE_MS);
+    flow.slack.post("#ops", "bob", "before the day off");
+    flow.settle().await;
+    assert_eq!(flow.stop().await, Some(0));
+    let_time_pass(&flow, DAY_MS);
+    flow.slack.set_clock_offset_ms(-20 * 60 * MINUTE_MS);
+    for chat in ["#ops", "#general"] {
+        flow.slack.say(chat, "ann", "@vocative first question");
+        flow.slack.say(chat, "ann", "@vocative second question");
+    }
+    flow.slack.set_clock_offset_ms(-5 * MINUTE_MS);
+    let young = flow.slack.say("#ops", "ann", "@vocative are you back?");
+    flow.start().await;
+    wait_until_read(&flow).await;
+    flow.settle().await;
+
+    flow.slack_reply("#ops", &young).await;
+    assert_eq!(answers(&flow), 1);
+    assert_eq!(flow.slack_posts("#general"), []);
+    assert_eq!(said_in(&flow, "C0OPS").await.len(), 4);
+    assert_eq!(said_in(&flow, "C0GENERAL").await.len(), 2);
+    let log = flow.log();
+    let lines: Vec<&str> = log
+        .lines()
+        .filter(|line| line.contains("older than max_trigger_age"))
+        .collect();
+    assert_eq!(lines.len(), 2, "{lines:#?}");
+    assert!(
+        lines.iter().all(|line| line.contains("count=2")),
+        "{lines:#?}"
+    );
+}
+
+/// The notices in a conversation's timeline that nothing else shows.
+async fn notices(flow: &Flow, conversation: &str) -> Vec<String> {
+    let args = ["conversations", "show", conversation, "--timeline"];
+    let shown = flow.cli_json(&args).await;
+    let turns = shown["turns"].as_array().unwrap().iter();
+    turns
+        .filter(|turn| turn["kind"] == "notice" && turn["visibility"] == "timeline")
+        .map(|turn| turn["text"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_may_not_be_read_is_a_notice_until_it_may_be_read() {
+    let mut flow = started(FlowBuilder::default()).await;
+    flow.slack.post("#secret", "ann", "heard");
+    flow.settle().await;
+    assert_eq!(flow.stop().await, Some(0));
+    let without = |world: &mut vocative_sandbox::slack::SlackWorld| {
+        world.scopes.retain(|scope| scope != "groups:history");
+    };
+    flow.slack.change_world(without);
+    flow.slack.post("#secret", "ann", "missed");
+    flow.start().await;
+    let status = wait_until_read(&flow).await;
+    assert_eq!(acme(&status)["history_gaps"], 1, "{status}");
+    let gap = acme(&status)["history_gap"].as_str().unwrap();
+    assert!(gap.contains("C0SECRET: missing_scope"), "{gap}");
+    assert!(gap.contains("groups:history"), "{gap}");
+    let told = flow.cli(&["status"]).await;
+    assert!(
+        told.stdout.contains("messages are missing in 1 chats"),
+        "{told:?}"
+    );
+    let room = flow.conversation_id("C0SECRET", None).await;
+    let seen = notices(&flow, &room).await;
+    assert_eq!(seen.len(), 1, "{seen:?}");
+    assert!(seen[0].contains("may be missing here"), "{seen:?}");
+    // It is no speech: the room's turns do not have it.
+    assert_eq!(flow.turns(&room).await.len(), 1);
+
+    // Not read again and again: the notice moves on.
+    flow.restart().await;
+    wait_until_read(&flow).await;
+    assert_eq!(notices(&flow, &room).await.len(), 1);
+
+    assert_eq!(flow.stop().await, Some(0));
+    flow.slack
+        .change_world(|world| world.scopes.push("groups:history".to_owned()));
+    flow.start().await;
+    let status = wait_until_read(&flow).await;
+    assert_eq!(acme(&status)["history_gaps"], 0, "{status}");
+    assert_eq!(said_in(&flow, "C0SECRET").await, ["heard", "missed"]);
+    assert_eq!(notices(&flow, &room).await, Vec::<String>::new());
+}
+
+/// Says 250 messages in a channel without the bot: 48 in the channel, one of them a question to the
+/// bot, and two threads of a root and a hundred replies.
+fn before_the_bot(flow: &Flow) -> BTreeSet<String> {
+    let mut said = BTreeSet::new();
+    let mut roots = Vec::new();
+    for n in 0..250_i64 {
+        flow.slack
+            .set_clock_offset_ms(-300 * MINUTE_MS + n * MINUTE_MS);
+        let text = match n {
+            30 => "<@U0VOCATIVE> are you here?".to_owned(),
+            _ => format!("remark {n}"),
+        };
+        match n {
+            0 | 1 => roots.push(flow.slack.post("#elsewhere", "ann", &text)),
+            2..50 => {
+                flow.slack.post("#elsewhere", "bob", &text);
+            }
+            _ => {
+                let root = &roots[usize::try_from(n).unwrap() % 2];
+                flow.slack.reply("#elsewhere", "bob", root, &text);
+            }
+        }
+        said.insert(text);
+    }
+    said
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_channel_that_the_bot_joins_is_read_once_in_order_and_answered_never() {
+    let flow = started(FlowBuilder::default()).await;
+    let said = before_the_bot(&flow);
+    flow.slack.set_clock_offset_ms(0);
+    flow.slack.invite_bot("#elsewhere", "ann");
+    flow.wait_until_heard().await;
+    wait_until_read(&flow).await;
+    flow.settle().await;
+    let captured = said_in(&flow, "C0ELSEWHERE").await;
+    assert_eq!(captured.len(), 250);
+    let once: BTreeSet<&str> = captured.iter().map(|text| text.trim()).collect();
+    assert_eq!(once.len(), said.len());
+    assert_eq!(flow.slack_posts("#elsewhere"), []);
+    assert_eq!(flow.model.requests().len(), 0);
+    for view in flow.conversations().await {
+        let turns = flow.turns(view["id"].as_str().unwrap()).await;
+        let times: Vec<i64> = turns
+            .iter()
+            .map(|turn| turn["sent_at_ms"].as_i64().unwrap())
+            .collect();
+        assert!(times.is_sorted(), "{times:?}");
+    }
+    // What is asked from now on is answered, and nothing else.
+    let question = flow.slack.say("#elsewhere", "ann", "@vocative and now?");
+    flow.slack_reply("#elsewhere", &question).await;
+    flow.settle().await;
+    assert_eq!(flow.slack_posts("#elsewhere").len(), 1);
+    assert_eq!(flow.model.requests().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_a_channel_that_the_bot_joins_no_more_is_read_than_is_set_and_the_timeline_says_so() {
+    let builder = FlowBuilder::default().config("[capture]\nbackfill_messages_max = 5");
+    let flow = started(builder).await;
+    flow.slack.set_clock_offset_ms(-60 * MINUTE_MS);
+    for n in 0..8 {
+        flow.slack.post("#elsewhere", "ann", &format!("remark {n}"));
+    }
+    flow.slack.set_clock_offset_ms(0);
+    flow.slack.invite_bot("#elsewhere", "ann");
+    flow.wait_until_heard().await;
+    wait_until_read(&flow).await;
+    let captured = said_in(&flow, "C0ELSEWHERE").await;
+    let newest: Vec<String> = (3..8).map(|n| format!("remark {n}")).collect();
+    assert_eq!(captured, newest);
+    let room = flow.conversation_id("C0ELSEWHERE", None).await;
+    let seen = notices(&flow, &room).await;
+    assert_eq!(seen.len(), 1, "{seen:?}");
+    assert!(seen[0].contains("backfill_messages_max"), "{seen:?}");
+}
