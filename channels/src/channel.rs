@@ -47,6 +47,13 @@ pub trait Reporter: Send + Sync + 'static {
     fn acknowledged(&self, lag_ms: u64);
     /// A frame or update could not be read at all.
     fn malformed(&self);
+    /// The connection was there and heard nothing of what waited; the channel has made it anew.
+    fn deaf(&self) {}
+    /// The platform says how many connections of the same bot there are besides ours: each takes a
+    /// part of the events. One that just ended may still be among them.
+    fn other_connections(&self, count: u64) {
+        let _ = count;
+    }
 }
 
 /// The state of a channel's connection.

@@ -19,6 +19,8 @@ pub struct ChannelHealth {
     last_lag_ms: AtomicU64,
     malformed: AtomicU64,
     restarts: AtomicU64,
+    deaf: AtomicU64,
+    other_connections: AtomicU64,
     warnings: Mutex<Vec<String>>,
 }
 
@@ -39,6 +41,10 @@ pub struct HealthReading {
     pub malformed: u64,
     /// How often the supervisor started it again.
     pub restarts: u64,
+    /// How often a connection was there and heard nothing.
+    pub deaf: u64,
+    /// Connections of the same app that are not ours, as last told.
+    pub other_connections: u64,
     /// What a person should know, learnt at start.
     pub warnings: Vec<String>,
 }
@@ -54,6 +60,8 @@ impl ChannelHealth {
             last_lag_ms: AtomicU64::new(0),
             malformed: AtomicU64::new(0),
             restarts: AtomicU64::new(0),
+            deaf: AtomicU64::new(0),
+            other_connections: AtomicU64::new(0),
             warnings: Mutex::default(),
         }
     }
@@ -84,6 +92,8 @@ impl ChannelHealth {
             last_lag_ms: self.last_lag_ms.load(Ordering::Relaxed),
             malformed: self.malformed.load(Ordering::Relaxed),
             restarts: self.restarts.load(Ordering::Relaxed),
+            deaf: self.deaf.load(Ordering::Relaxed),
+            other_connections: self.other_connections.load(Ordering::Relaxed),
             warnings: self
                 .warnings
                 .lock()
@@ -127,6 +137,19 @@ impl Reporter for ChannelHealth {
 
     fn malformed(&self) {
         self.malformed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn deaf(&self) {
+        self.deaf.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn other_connections(&self, count: u64) {
+        if self.other_connections.swap(count, Ordering::Relaxed) == 0 && count > 0 {
+            warn!(
+                channel.id = %self.channel, count,
+                "the app has connections that are not ours; another program with its token takes events"
+            );
+        }
     }
 }
 

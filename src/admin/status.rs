@@ -96,6 +96,8 @@ fn channel_view(reading: &HealthReading) -> ChannelView {
         lag_ms: reading.last_lag_ms,
         malformed: reading.malformed,
         restarts: reading.restarts,
+        deaf: reading.deaf,
+        other_connections: reading.other_connections,
         warnings: reading.warnings.clone(),
         ..ChannelView::default()
     }

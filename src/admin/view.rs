@@ -62,6 +62,12 @@ pub struct ChannelView {
     pub malformed: u64,
     /// Starts after a failure.
     pub restarts: u64,
+    /// How often since the start a connection was there and heard nothing of what was said.
+    #[serde(default)]
+    pub deaf: u64,
+    /// Connections of the same app that are not ours and take a part of the events, as last told.
+    #[serde(default)]
+    pub other_connections: u64,
     /// Chats that refuse posts for now.
     pub parked_chats: u64,
     /// Tokens used since the start of the UTC day.

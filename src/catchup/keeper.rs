@@ -5,7 +5,7 @@
 //! was written down: a newer turn must never make an older hole look closed.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Mutex, Notify};
@@ -30,8 +30,12 @@ pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
 /// How far before the last sign of life is read again. A platform may tell of a message late: Slack
 /// up to 8 minutes late when acknowledgements were missed.
 const LEAD_MS: i64 = 600_000;
-/// How often it is noted that the connection is there.
-const NOTE_EVERY: Duration = Duration::from_secs(30);
+/// How often it is noted what was heard.
+const NOTE_EVERY_MS: i64 = 30_000;
+/// How long a platform may take to tell of a message, and how far its clock may be from ours.
+const TELLING_MS: i64 = 2_000;
+/// How many chats are looked into before a quiet connection is believed.
+const DOUBTED_CHATS: usize = 3;
 
 /// Keeps watch over one account whose platform has a history.
 pub struct Keeper {
@@ -43,8 +47,17 @@ pub struct Keeper {
     bounds: Bounds,
     clock: Clock,
     is_connected: AtomicBool,
-    /// The connection was lost, and that is not written down yet.
-    is_lost: AtomicBool,
+    /// How often the connection was lost, the start counted, and how many of that are written down.
+    losses: AtomicU64,
+    written: AtomicU64,
+    /// When the platform last told of anything, in milliseconds since the Unix epoch.
+    told_at_ms: AtomicI64,
+    /// The same, as it is written down.
+    noted_at_ms: AtomicI64,
+    /// When the connection was last doubted and nothing was found.
+    doubted_at_ms: AtomicI64,
+    /// Told when the connection is there and hears nothing.
+    deaf: Notify,
     /// There is something to read.
     is_behind: AtomicBool,
     opening: Mutex<Option<AccountReach>>,
@@ -72,7 +85,12 @@ impl Keeper {
             bounds,
             clock,
             is_connected: AtomicBool::new(false),
-            is_lost: AtomicBool::new(true),
+            losses: AtomicU64::new(1),
+            written: AtomicU64::new(0),
+            told_at_ms: AtomicI64::new(0),
+            noted_at_ms: AtomicI64::new(0),
+            doubted_at_ms: AtomicI64::new(0),
+            deaf: Notify::new(),
             is_behind: AtomicBool::new(true),
             opening: Mutex::default(),
             wake: Notify::new(),
@@ -84,12 +102,25 @@ impl Keeper {
         let is_connected = matches!(state, ConnectionState::Connected { .. });
         let was_connected = self.is_connected.swap(is_connected, Ordering::SeqCst);
         if was_connected && !is_connected {
-            self.is_lost.store(true, Ordering::SeqCst);
-            self.is_behind.store(true, Ordering::SeqCst);
+            self.note_loss();
         }
         if is_connected && !was_connected {
             self.wake.notify_one();
         }
+    }
+
+    /// Waits until the connection is found to be there and to hear nothing: it is to be made anew.
+    pub async fn is_deaf(&self) {
+        self.deaf.notified().await;
+    }
+
+    fn note_loss(&self) {
+        self.losses.fetch_add(1, Ordering::SeqCst);
+        self.is_behind.store(true, Ordering::SeqCst);
+    }
+
+    fn is_lost(&self) -> bool {
+        self.losses.load(Ordering::SeqCst) != self.written.load(Ordering::SeqCst)
     }
 
     /// Reads what is to be read whenever there is something, until cancelled.
@@ -108,7 +139,7 @@ impl Keeper {
         loop {
             tokio::select! {
                 () = self.wake.notified() => {}
-                () = tokio::time::sleep(NOTE_EVERY) => {}
+                () = tokio::time::sleep(self.note_every()) => {}
                 () = cancel.cancelled() => return,
             }
             if !self.is_connected.load(Ordering::SeqCst) {
@@ -124,17 +155,27 @@ impl Keeper {
         }
     }
 
+    fn note_every(&self) -> Duration {
+        let every_ms = match self.bounds.deaf_after_ms {
+            0 => NOTE_EVERY_MS,
+            deaf_after_ms => deaf_after_ms.clamp(1_000, NOTE_EVERY_MS),
+        };
+        Duration::from_millis(every_ms.unsigned_abs())
+    }
+
     async fn look(&self, reader: &Reader) -> Result<(), Look> {
         let reach = self.open().await?;
         if !self.is_behind.swap(false, Ordering::SeqCst) {
-            return Ok(self.store.note_heard(self.account, (self.clock)()).await?);
+            return self.keep_listening(reader).await;
         }
         let pass = Pass {
             reader,
             bounds: &self.bounds,
         };
         let Some(reach) = reach else { return Ok(()) };
-        pass.run(reach).await.map_err(|_: Unread| Look::Stopped)?;
+        let began_ms = (self.clock)();
+        pass.run(reach).await?;
+        self.told_at_ms.fetch_max(began_ms, Ordering::SeqCst);
         let mut open = self.opening.lock().await;
         if let Some(open) = open.as_mut().filter(|open| open.epoch == reach.epoch) {
             open.unread_from_ms = None;
@@ -142,20 +183,68 @@ impl Keeper {
         Ok(())
     }
 
+    /// Nothing is to be read: notes what was heard, and doubts the connection when it is quiet.
+    ///
+    /// What counts as heard is what the platform told, not that a connection is there: it may be
+    /// there and deaf.
+    async fn keep_listening(&self, reader: &Reader) -> Result<(), Look> {
+        let told_at_ms = self.told_at_ms.load(Ordering::SeqCst);
+        if self.noted_at_ms.load(Ordering::SeqCst) != told_at_ms {
+            self.store.note_heard(self.account, told_at_ms).await?;
+            self.noted_at_ms.store(told_at_ms, Ordering::SeqCst);
+        }
+        let (now_ms, deaf_after_ms) = ((self.clock)(), self.bounds.deaf_after_ms);
+        let quiet_since_ms = told_at_ms.max(self.doubted_at_ms.load(Ordering::SeqCst));
+        if deaf_after_ms == 0 || now_ms - quiet_since_ms < deaf_after_ms {
+            return Ok(());
+        }
+        if !self.misses_something(reader, told_at_ms, now_ms).await? {
+            self.doubted_at_ms.store(now_ms, Ordering::SeqCst);
+            return Ok(());
+        }
+        warn!(
+            channel.id = %self.channel, quiet_ms = now_ms - told_at_ms,
+            "the connection is there and hears nothing of what is said; it is made anew"
+        );
+        self.note_loss();
+        self.deaf.notify_one();
+        Ok(())
+    }
+
+    /// Whether something was said since in the chats that were heard last, of which the platform
+    /// should have told.
+    async fn misses_something(
+        &self,
+        reader: &Reader,
+        told_at_ms: i64,
+        now_ms: i64,
+    ) -> Result<bool, Look> {
+        let chats = self.store.chats_to_read(self.account).await?;
+        let places = chats.into_iter().map(|chat| chat.place());
+        let served = places.filter(|place| self.intake.serves(place));
+        let (from_ms, until_ms) = (told_at_ms + TELLING_MS, now_ms - TELLING_MS);
+        for place in served.take(DOUBTED_CHATS) {
+            for said in reader.newest(&place, from_ms, until_ms).await? {
+                let is_known = self
+                    .store
+                    .is_captured(self.account, place.chat.clone(), said);
+                if !is_known.await? {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
     /// Writes a loss down, once.
     async fn open(&self) -> Result<Option<AccountReach>, StoreError> {
         let mut reach = self.opening.lock().await;
-        if self.is_lost.load(Ordering::SeqCst) {
-            // Lost again meanwhile, it is written down again.
-            self.is_lost.store(false, Ordering::SeqCst);
+        let losses = self.losses.load(Ordering::SeqCst);
+        if losses != self.written.load(Ordering::SeqCst) {
             let opened = self.store.open_reach(self.account, LEAD_MS, (self.clock)());
-            match opened.await {
-                Ok(opened) => *reach = Some(opened),
-                Err(cause) => {
-                    self.is_lost.store(true, Ordering::SeqCst);
-                    return Err(cause);
-                }
-            }
+            *reach = Some(opened.await?);
+            // Lost again meanwhile, it is written down again.
+            self.written.store(losses, Ordering::SeqCst);
         }
         Ok(*reach)
     }
@@ -189,6 +278,12 @@ enum Look {
     Stopped,
 }
 
+impl From<Unread> for Look {
+    fn from(_: Unread) -> Self {
+        Self::Stopped
+    }
+}
+
 impl From<StoreError> for Look {
     fn from(cause: StoreError) -> Self {
         Self::Store(cause)
@@ -200,11 +295,13 @@ impl Intake for Keeper {
         Box::pin(async move {
             let prepared = async {
                 // A loss between this look and the capture concerns what comes after it.
-                if self.is_lost.load(Ordering::SeqCst) {
+                if self.is_lost() {
                     self.open().await?;
                 }
                 self.note_joining(&envelope).await
             };
+            self.told_at_ms
+                .fetch_max(envelope.received_at_ms, Ordering::SeqCst);
             let refused = |cause: StoreError| IntakeError(Box::new(cause));
             prepared.await.map_err(refused)?;
             self.intake.accept(envelope).await

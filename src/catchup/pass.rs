@@ -44,9 +44,11 @@ impl Pass<'_> {
             .into_iter()
             .map(|chat| {
                 let place = places.get(&chat.chat).cloned();
-                let place = place.unwrap_or_else(|| place_of(&chat));
+                let place = place.unwrap_or_else(|| chat.place());
                 (chat, place)
             })
+            // One that is not listed and was never heard was left since.
+            .filter(|(chat, _)| chat.is_heard || places.contains_key(&chat.chat))
             .filter(|(_, place)| reader.intake.serves(place))
             .collect();
         let mut refused = HashSet::new();
@@ -300,13 +302,5 @@ impl Pass<'_> {
                 }
             }
         }
-    }
-}
-
-fn place_of(chat: &ChatReach) -> Place {
-    Place {
-        chat: chat.chat.clone(),
-        kind: chat.kind,
-        ..Place::default()
     }
 }

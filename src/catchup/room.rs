@@ -31,6 +31,8 @@ const ROOT_PAGES_MAX: usize = 100;
 const THREADS_MAX: usize = 1_000;
 /// Messages that are on their way to the disk together.
 const AT_ONCE: usize = 64;
+/// Messages that are compared when a connection is doubted.
+const NEWEST: usize = 5;
 /// Waits between attempts to store.
 const STORE_RETRY_FIRST_MS: u64 = 500;
 const STORE_RETRY_MAX_MS: u64 = 30_000;
@@ -133,6 +135,24 @@ impl Reader {
         request.limit = 1;
         let page = self.page(&request).await?;
         Ok(!page.messages.is_empty() || page.next_cursor.is_some())
+    }
+
+    /// The ids of the newest messages that others said in a span; none where it can't be read.
+    pub(super) async fn newest(
+        &self,
+        place: &Place,
+        from_ms: i64,
+        until_ms: i64,
+    ) -> Result<Vec<String>, Unread> {
+        let mut request = request(place, from_ms, until_ms);
+        request.limit = NEWEST;
+        let page = match self.page(&request).await {
+            Err(Unread::Refused(_)) => HistoryPage::default(),
+            page => page?,
+        };
+        let is_said = |message: &PastMessage| matches!(message.envelope.event, Event::Posted(_));
+        let messages = page.messages.into_iter().filter(is_said);
+        Ok(messages.map(|message| message.message_id).collect())
     }
 
     async fn walk(&self, span: &Span, from_ms: i64, roots_from_ms: i64) -> Result<Walk, Unread> {

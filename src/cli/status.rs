@@ -122,6 +122,21 @@ fn channels(view: &StatusView, now_ms: i64) -> String {
                 ago(Some(at_ms), now_ms)
             );
         }
+        if channel.other_connections > 0 {
+            let _ = writeln!(
+                out,
+                "{name}: {} connections of the app are not ours; another program with its token \
+                 takes a part of the events",
+                channel.other_connections
+            );
+        }
+        if channel.deaf > 0 {
+            let _ = writeln!(
+                out,
+                "{name}: {} times connected and deaf since the start; are the events subscribed?",
+                channel.deaf
+            );
+        }
         if channel.backfills > 0 {
             let _ = writeln!(
                 out,

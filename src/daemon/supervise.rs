@@ -82,6 +82,14 @@ impl Reporter for Heard {
     fn malformed(&self) {
         self.health.malformed();
     }
+
+    fn deaf(&self) {
+        self.health.deaf();
+    }
+
+    fn other_connections(&self, count: u64) {
+        self.health.other_connections(count);
+    }
 }
 
 /// Lifts the hold on an account.
@@ -138,14 +146,26 @@ async fn keep_hearing(
         let started = Instant::now();
         let (channel, identity) = (Arc::clone(channel), identity.clone());
         let reporter = Arc::clone(&heard);
-        let (intake, stop) = (Arc::clone(&bound.intake), cancel.clone());
-        let ended = apart(async move {
+        let (intake, stop) = (Arc::clone(&bound.intake), cancel.child_token());
+        let stopped = stop.clone();
+        let hearing = apart(async move {
             let mut inbound = channel.inbound(&identity);
-            inbound.run(intake, reporter, stop).await
-        })
-        .await;
+            inbound.run(intake, reporter, stopped).await
+        });
+        let doubted = async {
+            doubt(bound).await;
+            heard.deaf();
+            stop.cancel();
+            // The half ends; only then is there another one.
+            std::future::pending::<()>().await;
+        };
+        let ended = tokio::select! {
+            ended = hearing => ended,
+            () = doubted => None,
+        };
         let reason = match ended {
             Some(Ok(())) if cancel.is_cancelled() => return,
+            Some(Ok(())) if stop.is_cancelled() => "it heard nothing of what was said".to_owned(),
             Some(Ok(())) => "it ended by itself".to_owned(),
             Some(Err(cause)) => cause.reason(),
             None => {
@@ -160,6 +180,14 @@ async fn keep_hearing(
         let wait_ms = backoff.next_ms();
         heard.state(ConnectionState::Retrying { reason, wait_ms });
         pause(wait_ms, cancel).await;
+    }
+}
+
+/// Waits until the connection is found to hear nothing; for ever where nobody can tell.
+async fn doubt(bound: &Bound) {
+    match &bound.keeper {
+        Some(keeper) => keeper.is_deaf().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -327,6 +327,7 @@ pub fn bounds(config: &Config) -> Bounds {
         catch_up_messages_max: capture.catch_up_messages_max,
         backfill_days: capture.backfill_days,
         backfill_messages_max: capture.backfill_messages_max,
+        deaf_after_ms: i64::from(capture.deaf_after_s) * 1_000,
     }
 }
 

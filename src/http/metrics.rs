@@ -77,6 +77,14 @@ fn add_channels(registry: &mut Registry, view: &StatusView) {
         "channel_history_gaps",
         "Chats in which messages are missing",
     );
+    let deaf = add(
+        "channel_deaf",
+        "Connections that were there and heard nothing",
+    );
+    let others = add(
+        "channel_other_connections",
+        "Connections of the same app that are not ours",
+    );
     for channel in &view.channels {
         let label = ByChannel {
             channel: channel.name.clone(),
@@ -101,6 +109,10 @@ fn add_channels(registry: &mut Registry, view: &StatusView) {
         if let Some(at_ms) = channel.unread_from_ms {
             unread.get_or_create(&label).set(at_ms);
         }
+        deaf.get_or_create(&label).set(signed(channel.deaf));
+        others
+            .get_or_create(&label)
+            .set(signed(channel.other_connections));
         gaps.get_or_create(&label).set(signed(channel.history_gaps));
     }
 }

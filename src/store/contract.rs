@@ -125,12 +125,26 @@ pub struct ChatReach {
     pub chat: String,
     /// Its kind, where that was learnt.
     pub kind: Option<ChatKind>,
+    /// Whether anything was heard there.
+    pub is_heard: bool,
     /// What was unread before this was read, in milliseconds since the Unix epoch.
     pub read_through_ms: Option<i64>,
     /// It could not be read since then.
     pub unread_from_ms: Option<i64>,
     /// What was said before this is still to be read.
     pub backfill_until_ms: Option<i64>,
+}
+
+impl ChatReach {
+    /// What is known of its place.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        Place {
+            chat: self.chat.clone(),
+            kind: self.kind,
+            ..Place::default()
+        }
+    }
 }
 
 /// Something is missing in a chat.

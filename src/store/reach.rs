@@ -36,12 +36,13 @@ impl Store {
             .await
     }
 
-    /// Notes that an account is heard. Not while something is unread: that needs no later bound.
+    /// Notes until when an account was heard. Lost with a power cut it costs a longer reading, so it
+    /// waits for no disk.
     ///
     /// # Errors
     /// `Unavailable` if storage refuses.
     pub async fn note_heard(&self, account: AccountId, now_ms: i64) -> Result<(), StoreError> {
-        self.write(move |connection| {
+        self.write_riding(move |connection| {
             connection
                 .prepare_cached(
                     "UPDATE account_reach SET heard_until_ms = max(heard_until_ms, ?2)
@@ -154,6 +155,31 @@ impl Store {
                 )?
                 .execute(params![account, chat, through_ms])?;
             Ok(())
+        })
+        .await
+    }
+
+    /// Whether a message was captured, whatever became of it since.
+    ///
+    /// # Errors
+    /// `Unavailable` if storage refuses.
+    pub async fn is_captured(
+        &self,
+        account: AccountId,
+        chat: String,
+        message_id: String,
+    ) -> Result<bool, StoreError> {
+        self.read(move |connection| {
+            let found = connection
+                .prepare_cached(
+                    "SELECT EXISTS (SELECT 1 FROM chat_ids i
+                                    JOIN messages m ON m.account_id = i.account_id
+                                                   AND m.chat_id = i.identity_id
+                                    WHERE i.account_id = ?1 AND i.platform_id = ?2
+                                      AND m.platform_id = ?3)",
+                )?
+                .query_row(params![account, chat, message_id], |row| row.get(0))?;
+            Ok(found)
         })
         .await
     }
@@ -300,6 +326,7 @@ fn chats_to_read(
         Ok(ChatReach {
             chat: row.get(0)?,
             kind: kind.as_deref().and_then(chat_kind_from_name),
+            is_heard: row.get::<_, i64>(5)? > 0,
             read_through_ms: row.get(2)?,
             unread_from_ms: row.get(3)?,
             backfill_until_ms: row.get(4)?,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use rusqlite::Connection;
 use serde_json::Value;
-use vocative_sandbox::slack::Fault;
+use vocative_sandbox::slack::{EventFault, Fault};
 
 use crate::harness::{Flow, FlowBuilder};
 
@@ -117,6 +117,14 @@ async fn stopped_with_a_thread() -> (Flow, String) {
 async fn after_half_an_hour_down_fifty_messages_are_captured_and_three_mentions_answered_once() {
     let (mut flow, root) = stopped_with_a_thread().await;
     let said = thirty_minutes(&flow, &root);
+    for method in [
+        "conversations.list",
+        "conversations.history",
+        "conversations.replies",
+    ] {
+        flow.slack.faults().next(method, Fault::RateLimited(1));
+        flow.slack.faults().next(method, Fault::Status(500));
+    }
     flow.start().await;
     assert_caught_up(&flow, &said).await;
     let thread = flow.slack_reply("#ops", &root).await;
@@ -335,4 +343,60 @@ async fn of_a_channel_that_the_bot_joins_no_more_is_read_than_is_set_and_the_tim
     let seen = notices(&flow, &room).await;
     assert_eq!(seen.len(), 1, "{seen:?}");
     assert!(seen[0].contains("backfill_messages_max"), "{seen:?}");
+}
+
+/// Lets the next so many events never arrive.
+fn drop_events(flow: &Flow, count: usize) {
+    for _ in 0..count {
+        flow.slack.faults().next_event(EventFault::Drop);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_lost_with_a_socket_is_read_when_there_is_another_one() {
+    let flow = started(FlowBuilder::default()).await;
+    let edited = flow.slack.post("#ops", "ann", "at three");
+    flow.settle().await;
+    // The question comes as two events, the edit as one.
+    drop_events(&flow, 3);
+    let question = flow.slack.say("#ops", "ann", "@vocative when is it?");
+    flow.slack.edit("#ops", &edited, "at four");
+    flow.slack.close_sockets();
+    flow.slack_reply("#ops", &question).await;
+    wait_until_read(&flow).await;
+    flow.settle().await;
+    assert_eq!(answers(&flow), 1);
+    let captured = said_in(&flow, "C0OPS").await;
+    assert_eq!(captured.len(), 2, "{captured:?}");
+    assert!(captured.contains(&"at four".to_owned()), "{captured:?}");
+    assert_eq!(acme(&flow.status().await)["deaf"], 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_is_there_and_hears_nothing_is_made_anew_and_what_was_said_is_read() {
+    let builder = FlowBuilder::default().config("[capture]\ndeaf_after_s = 1");
+    let flow = started(builder).await;
+    flow.slack.post("#ops", "ann", "heard");
+    flow.settle().await;
+    let socket = flow.slack.acked_envelopes().len();
+    drop_events(&flow, 1_000);
+    let question = flow.slack.say("#ops", "ann", "@vocative when is it?");
+    // A message that is said later than a connection needs to tell of it gives it away.
+    let deadline = tokio::time::Instant::now() + crate::harness::WAIT;
+    let mut said = 1;
+    while acme(&flow.status().await)["deaf"] == 0 {
+        assert!(tokio::time::Instant::now() < deadline, "it stays deaf");
+        flow.slack.post("#ops", "bob", &format!("remark {said}"));
+        said += 1;
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    }
+    flow.slack_reply("#ops", &question).await;
+    assert_eq!(flow.slack.acked_envelopes().len(), socket, "no event came");
+    let deaf = "hears nothing of what is said";
+    assert!(flow.log().contains(deaf), "the log says so");
+    flow.slack.faults().clear();
+    wait_until_read(&flow).await;
+    flow.settle().await;
+    assert_eq!(answers(&flow), 1);
+    assert_eq!(said_in(&flow, "C0OPS").await.len(), said + 1);
 }

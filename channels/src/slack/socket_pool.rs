@@ -115,6 +115,14 @@ impl Shared {
         });
     }
 
+    /// Compares what Slack counts with what is ours: what hears, and the one that just said hello.
+    fn compare(&self, counted: Option<u64>) {
+        let own = *lock(&self.live) as u64 + 1;
+        if let Some(counted) = counted {
+            self.reporter.other_connections(counted.saturating_sub(own));
+        }
+    }
+
     /// Tells of a slot without a connection, unless another slot has one.
     fn disconnected(&self, state: ConnectionState) {
         let live = lock(&self.live);
@@ -295,6 +303,7 @@ impl Slot {
         while self.sessions.try_join_next().is_some() {}
         let connections = opened.hello.connections;
         tracing::info!(channel.id = %self.shared.channel, connections, "a Slack socket says hello");
+        self.shared.compare(connections);
         // Two events at most: a wish to be replaced, and the end.
         let (events, receiver) = mpsc::channel(2);
         let controls = Controls {

@@ -60,6 +60,8 @@ pub struct PollTimings {
     pub empty_pause_ms: u64,
     /// How long the last confirmation at a stop may take, in milliseconds.
     pub last_confirm_ms: u64,
+    /// Polls that bring nothing for so long are doubted, in milliseconds.
+    pub deaf_after_ms: u64,
 }
 
 impl Default for PollTimings {
@@ -72,6 +74,7 @@ impl Default for PollTimings {
             conflict_alarm_ms: 60_000,
             empty_pause_ms: 500,
             last_confirm_ms: 5_000,
+            deaf_after_ms: 300_000,
         }
     }
 }
@@ -92,6 +95,10 @@ pub(super) struct Poller {
     has_sent_kinds: bool,
     backoff: Backoff,
     conflict: Option<Conflict>,
+    /// Since when polls bring nothing, or were last doubted.
+    quiet_since: Option<Instant>,
+    /// Whether updates waited when they were last doubted.
+    is_doubted: bool,
     /// Whether the last poll failed, so that the next one need not wait to say that all is well.
     is_recovering: bool,
     state: Option<ConnectionState>,
@@ -139,6 +146,8 @@ impl Poller {
             backoff: Backoff::new(timings.backoff_first_ms, timings.backoff_max_ms),
             timings,
             conflict: None,
+            quiet_since: None,
+            is_doubted: false,
             is_recovering: false,
             state: None,
         }
@@ -178,6 +187,7 @@ impl Poller {
             reporter.heard();
             self.report(reporter, ConnectionState::Connected { connections: 1 });
         }
+        self.doubt(reporter).await?;
         let started = Instant::now();
         let result = self.watched(&self.poll_parameters()).await?;
         reporter.heard();
@@ -188,6 +198,34 @@ impl Poller {
             updates,
             took: started.elapsed(),
         })
+    }
+
+    /// Polls that bring nothing for long while updates wait are asked anew, from the oldest that was
+    /// never confirmed. One reading may be of an update that has just come; the second is not.
+    async fn doubt(&mut self, reporter: &dyn Reporter) -> Result<(), Failure> {
+        let deaf_after = Duration::from_millis(self.timings.deaf_after_ms);
+        if self
+            .quiet_since
+            .is_none_or(|since| since.elapsed() < deaf_after)
+        {
+            return Ok(());
+        }
+        let none = Parameters::new();
+        let info: WebhookInfo = self.api.call("getWebhookInfo", &none).await?;
+        self.quiet_since = Some(Instant::now());
+        let waiting = info.pending_update_count.unwrap_or_default();
+        let is_deaf = waiting > 0 && self.is_doubted;
+        self.is_doubted = waiting > 0 && !is_deaf;
+        if is_deaf {
+            tracing::warn!(
+                channel.id = %self.channel, waiting,
+                "Updates wait and polls bring none of them; polling begins anew"
+            );
+            reporter.deaf();
+            self.offset = None;
+            self.has_sent_kinds = false;
+        }
+        Ok(())
     }
 
     /// A poll that ends even if the client never reports its own time-out.
@@ -249,6 +287,7 @@ impl Poller {
     ) -> Next {
         if batch.updates.is_empty() {
             self.healthy(reporter);
+            self.quiet_since.get_or_insert_with(Instant::now);
             let pause_ms = self.timings.empty_pause_ms;
             let is_instant = batch.took < Duration::from_millis(pause_ms);
             return if is_instant {
@@ -257,6 +296,8 @@ impl Poller {
                 Next::Poll
             };
         }
+        self.quiet_since = None;
+        self.is_doubted = false;
         let received_at_ms = now_ms();
         let (ids, envelopes) = self.translated(&batch.updates, received_at_ms, reporter);
         let Some(last_id) = ids.iter().flatten().max().copied() else {

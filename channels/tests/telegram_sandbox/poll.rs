@@ -547,6 +547,35 @@ async fn instant_empty_answers_are_paced() {
 }
 
 #[tokio::test]
+async fn polls_that_bring_nothing_while_updates_wait_begin_anew() {
+    let good =
+        r#"[{"update_id": 7, "message": {"message_id": 1, "chat": {"id": 5}, "text": "hi"}}]"#;
+    let server = Scripted::start(vec![good, "[]"]).await;
+    let mut settings = settings(&server.api_url, "1:x");
+    settings.timings.deaf_after_ms = 100;
+    let running = Running::start_as(&TelegramChannel::new(settings), &scripted_identity());
+    let is_anew = || {
+        let polls = server.polls();
+        let offsets: Vec<_> = polls.iter().map(|poll| poll["offset"].clone()).collect();
+        let kinds = polls
+            .iter()
+            .filter(|poll| poll["allowed_updates"].is_array());
+        (offsets.contains(&json!(8)) && offsets.last() == Some(&json!(null))).then(|| kinds.count())
+    };
+    let mut polls = 3;
+    while is_anew().is_none() {
+        polls += 1;
+        running.recorder.polls(polls).await;
+    }
+    assert!(
+        is_anew().is_some_and(|kinds| kinds >= 2),
+        "the kinds are sent again"
+    );
+    let recorder = running.stop().await;
+    assert!(recorder.look(|heard| heard.deaf) >= 1);
+}
+
+#[tokio::test]
 async fn one_unreadable_update_never_hides_its_neighbours() {
     let deep = format!("{}1{}", "[".repeat(3_000), "]".repeat(3_000));
     let batch = format!(

@@ -62,6 +62,7 @@ pub(crate) struct Heard {
     pub(crate) states: Vec<ConnectionState>,
     pub(crate) acknowledged: usize,
     pub(crate) malformed: usize,
+    pub(crate) deaf: usize,
 }
 
 type Storage = Box<dyn Fn(&Envelope) -> bool + Send>;
@@ -176,6 +177,10 @@ impl Reporter for Recorder {
 
     fn acknowledged(&self, _lag_ms: u64) {
         self.note(|heard| heard.acknowledged += 1);
+    }
+
+    fn deaf(&self) {
+        self.note(|heard| heard.deaf += 1);
     }
 
     fn malformed(&self) {

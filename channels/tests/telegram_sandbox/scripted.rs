@@ -12,8 +12,8 @@ pub(crate) struct Scripted {
 }
 
 impl Scripted {
-    /// Answers `getUpdates` with these results, the last one again and again; every other method
-    /// with an empty object.
+    /// Answers `getUpdates` with these results, the last one again and again; `getWebhookInfo`
+    /// with three updates that wait, and every other method with an empty object.
     pub(crate) async fn start(batches: Vec<&str>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let api_url = format!("http://{}", listener.local_addr().unwrap());
@@ -25,8 +25,10 @@ impl Scripted {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 let request = read_request(&mut stream).await;
                 let is_poll = request.contains("/getUpdates ");
+                let is_look = request.contains("/getWebhookInfo ");
                 seen.lock().unwrap().push(request);
                 let result = match batches.as_slice() {
+                    _ if is_look => r#"{"pending_update_count":3}"#.to_owned(),
                     _ if !is_poll => "{}".to_owned(),
                     [last] => last.clone(),
                     _ => batches.pop().unwrap(),

@@ -166,6 +166,27 @@ const ARGUMENT_ROWS: &[Row] = &[
     ),
     (
         "slack.md §5.4",
+        "read a thread of a channel without being in it",
+        "conversations.replies",
+        "channel=C0ELSEWHERE&ts={ann}",
+        "not_in_channel",
+    ),
+    (
+        "slack.md §5.4",
+        "read a private channel that the bot can't see",
+        "conversations.history",
+        "channel=C0HIDDEN",
+        "channel_not_found",
+    ),
+    (
+        "slack.md §5.4",
+        "read more of a thread at once than 1,000",
+        "conversations.replies",
+        "channel=C0GENERAL&ts={ann}&limit=1001",
+        "invalid_limit",
+    ),
+    (
+        "slack.md §5.4",
         "read a thread that is not there",
         "conversations.replies",
         "channel=C0GENERAL&ts=1000000000.000100",
