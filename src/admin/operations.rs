@@ -10,8 +10,8 @@ use crate::admin::health::Health;
 use crate::admin::import::{ImportBatchView, ImportBeginView, ImportCountsView};
 use crate::admin::status::status_view;
 use crate::admin::view::{
-    ConversationDetailView, ConversationView, PostView, RebuildView, SearchView, SummariesView,
-    SummaryView,
+    ConversationDetailView, ConversationView, HeldRunView, PostView, RebuildView, ReleasedView,
+    RunView as RunShown, SearchView, SummariesView, SummaryView, plain_text,
 };
 use crate::agent::prompting::{PromptRequest, build_prompt};
 use crate::agent::registry::{AgentSpec, Registry};
@@ -22,6 +22,7 @@ use crate::delivery::rooms::Rooms;
 use crate::delivery::worker::Clock;
 use crate::domain::ids::{AgentName, OutboxId, RunId, Seq};
 use crate::domain::place::Conversation;
+use crate::domain::run::{Run, RunState};
 use crate::domain::search::SearchReach;
 use crate::domain::turn::{ParticipantKind, TokenCount, Turn};
 use crate::prompt::{ClassEstimate, RunView, TokenCounter as _};
@@ -30,6 +31,9 @@ use crate::store::contract::{
 };
 use crate::store::{Store, StoreError};
 use crate::summary::worker::SummaryCounters;
+
+/// So many posts, and so many runs, that wait for a person are listed.
+const HELD_MAX: usize = 200;
 
 /// A hit's text is cut to so many characters around its match.
 const SEARCH_TEXT_MAX_CHARS: usize = 300;
@@ -94,7 +98,9 @@ pub enum Operation {
     },
     /// Posts that wait for a person or were refused for good.
     Held,
-    /// A decision about such a post.
+    /// Runs that wait for a person: they were open in a backup that was restored.
+    HeldRuns,
+    /// A decision about such a post or run.
     Release {
         /// Its id.
         id: String,
@@ -218,6 +224,7 @@ impl Operations {
                 self.rebuild_summaries(&name, agent).await
             }
             Operation::Held => self.held().await,
+            Operation::HeldRuns => self.held_runs().await,
             Operation::Release { id, send } => self.release(&id, send).await,
             Operation::CancelRun { id } => self.cancel_run(&id).await,
             Operation::Reload => self.reload().await,
@@ -430,19 +437,71 @@ impl Operations {
     }
 
     async fn held(&self) -> Answer {
-        let stuck = self.store.stuck_posts(200).await?;
+        let stuck = self.store.stuck_posts(HELD_MAX).await?;
         Ok(json(&stuck.iter().map(PostView::of).collect::<Vec<_>>()))
     }
 
-    async fn release(&self, id: &str, send: bool) -> Answer {
-        let id: OutboxId = id
-            .parse()
-            .map_err(|_| OperationError::Wrong(format!("{id:?} is no id of a post")))?;
-        self.store.release_post(id, send, (self.clock)()).await?;
-        if let Some(running) = &self.running {
-            running.wake.posts.notify_one();
+    async fn held_runs(&self) -> Answer {
+        let mut views = Vec::new();
+        for run in self.store.held_runs(HELD_MAX).await? {
+            let conversation = self.store.conversation(run.conversation).await?;
+            let text = match run.triggers.last() {
+                Some(trigger) => plain_text(&self.store.turn(*trigger).await?.content),
+                None => String::new(),
+            };
+            views.push(HeldRunView {
+                run: RunShown::of(&run),
+                conversation: self.conversation_view(&conversation).await?.name,
+                text,
+            });
         }
-        Ok(serde_json::Value::Null)
+        Ok(json(&views))
+    }
+
+    /// Ids of posts and runs are of one kind; a post is looked for first.
+    async fn release(&self, id: &str, send: bool) -> Answer {
+        let wrong = |_| OperationError::Wrong(format!("{id:?} is no id of a post or a run"));
+        let post: OutboxId = id.parse().map_err(wrong)?;
+        let run = RunId(post.0);
+        let now_ms = (self.clock)();
+        let is_run = match self.store.release_post(post, send, now_ms).await {
+            Err(StoreError::NotFound { .. }) => self.release_run(run, send, now_ms).await?,
+            other => other.map(|()| false)?,
+        };
+        if let Some(running) = &self.running {
+            let waiting = if is_run {
+                &running.wake.runs
+            } else {
+                &running.wake.posts
+            };
+            waiting.notify_one();
+        }
+        Ok(json(&ReleasedView { is_run }))
+    }
+
+    async fn release_run(
+        &self,
+        run: RunId,
+        send: bool,
+        now_ms: i64,
+    ) -> Result<bool, OperationError> {
+        let not_held = || OperationError::Wrong(format!("no post and no question {run} is held"));
+        match self.store.run(run).await {
+            Ok(Run {
+                state: RunState::Held { .. },
+                ..
+            }) => {}
+            Ok(_) | Err(StoreError::NotFound { .. }) => return Err(not_held()),
+            Err(other) => return Err(other.into()),
+        }
+        if send {
+            self.store.release_run(run, now_ms).await?;
+        } else {
+            self.store
+                .cancel_run(run, "dropped by an operator", now_ms)
+                .await?;
+        }
+        Ok(true)
     }
 
     async fn cancel_run(&self, id: &str) -> Answer {

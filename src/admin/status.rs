@@ -31,6 +31,7 @@ pub fn status_view(
             queued: store.runs_queued,
             leased: store.runs_leased,
             dead: store.runs_dead,
+            held: store.runs_held,
             oldest_waiting_ms: store.oldest_waiting_run_ms,
         },
         posts: PostCounts {
@@ -143,6 +144,12 @@ fn needs_person(view: &StatusView, store: &StoreStatus) -> Vec<String> {
         needs.push(format!(
             "{} posts may or may not have arrived: see `vocative held list`",
             store.posts_held
+        ));
+    }
+    if store.runs_held > 0 {
+        needs.push(format!(
+            "{} questions were open in the backup that was restored: see `vocative held list`",
+            store.runs_held
         ));
     }
     if store.posts_dead > 0 {

@@ -97,6 +97,9 @@ pub struct RunCounts {
     pub leased: u64,
     /// Given up.
     pub dead: u64,
+    /// Waiting for a person, after a restore.
+    #[serde(default)]
+    pub held: u64,
     /// Age of the oldest waiting one, in milliseconds.
     pub oldest_waiting_ms: Option<i64>,
 }
@@ -345,9 +348,7 @@ impl TurnView {
             speaker_kind: turn.participant.kind.name().to_owned(),
             speaker: turn.participant.shown_name().to_owned(),
             speaker_id: turn.participant.platform_id.clone(),
-            text: replace_mentions(&turn.content, |id| {
-                format!("@{}", id.trim_start_matches('@'))
-            }),
+            text: plain_text(&turn.content),
             addressed_to: turn.addressed_to.iter().map(ToString::to_string).collect(),
             reply_to: turn.reply_to.map(|id| id.to_string()),
             call_id: turn.call_id.clone(),
@@ -358,6 +359,12 @@ impl TurnView {
             posts: detail.posts.iter().map(PostView::of).collect(),
         }
     }
+}
+
+/// Text as it is shown where names are not looked up: mentions as `@id`.
+#[must_use]
+pub fn plain_text(text: &str) -> String {
+    replace_mentions(text, |id| format!("@{}", id.trim_start_matches('@')))
 }
 
 /// What a search found.
@@ -437,7 +444,7 @@ pub struct RunView {
     pub agent: String,
     /// Where it stands.
     pub state: String,
-    /// Why it was given up.
+    /// Why it was given up or is held.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Attempts so far.
@@ -453,7 +460,7 @@ impl RunView {
     #[must_use]
     pub fn of(run: &Run) -> Self {
         let reason = match &run.state {
-            RunState::Dead { reason } => Some(reason.clone()),
+            RunState::Dead { reason } | RunState::Held { reason } => Some(reason.clone()),
             _ => None,
         };
         Self {
@@ -466,6 +473,24 @@ impl RunView {
             completion_tokens: run.usage.completion_tokens,
         }
     }
+}
+
+/// A run that waits for a person.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct HeldRunView {
+    /// The run.
+    pub run: RunView,
+    /// The name of its conversation.
+    pub conversation: String,
+    /// What it was to answer; empty once deleted.
+    pub text: String,
+}
+
+/// What was decided about.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct ReleasedView {
+    /// Whether it is a run; else a post.
+    pub is_run: bool,
 }
 
 /// A post.

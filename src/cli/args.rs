@@ -63,6 +63,11 @@ Examples:
 
 Exit code 1 if something of the export could not be read; what could is imported.";
 
+const BACKUP_EXAMPLES: &str = "\
+Examples:
+  vocative backup /var/backups/vocative/ --keep 7
+  vocative backup before-upgrade.db";
+
 const CONVERSATION_NAMES: &str = "\
 A conversation is named by the start of its id (see `vocative conversations list`), or by channel
 and chat: acme/#general, acme/C0123ABCD, home/-1001234567890.";
@@ -140,7 +145,7 @@ pub enum Command {
     /// Show the summaries of older turns, or have them made again
     #[command(subcommand)]
     Summary(SummaryCommand),
-    /// List posts that wait for a decision, send one again, or drop it
+    /// List posts and questions that wait for a decision, let one go on, or drop it
     #[command(subcommand)]
     Held(HeldCommand),
     /// Give a channel the memory of its rooms from before the bot came
@@ -151,6 +156,19 @@ pub enum Command {
     /// an import that was cut off goes on where it was.
     #[command(after_long_help = IMPORT_EXAMPLES)]
     Import(ImportArgs),
+    /// Copy the database, whether or not the daemon runs, and verify the copy
+    ///
+    /// The copy holds everything that was captured before its start. It is made at a limited rate, so
+    /// that a running daemon goes on answering, verified through and through, and has its name only
+    /// when it is whole and on disk. It holds the text of all rooms: mode 0600.
+    #[command(after_long_help = BACKUP_EXAMPLES)]
+    Backup(BackupArgs),
+    /// Put a backup in the place of the database, while no daemon runs
+    ///
+    /// The backup is verified first; the present database is kept beside it under another name.
+    /// Questions and posts that were open in the backup may have been answered since: they are held,
+    /// see `vocative held list`. What was erased since the backup is erased again at the next start.
+    Restore(RestoreArgs),
     /// Show exactly what the model would be sent
     ///
     /// Assembles the prompt for the newest turn (or the one at --at) and prints it with what was left
@@ -346,6 +364,30 @@ pub struct ImportArgs {
     pub dry_run: bool,
 }
 
+/// What `vocative backup` takes.
+#[derive(Debug, Args)]
+pub struct BackupArgs {
+    /// The file to make; in a folder the backup is named after the time
+    #[arg(value_name = "FILE|FOLDER")]
+    pub target: PathBuf,
+    /// Replace a file that is there
+    #[arg(long)]
+    pub replace: bool,
+    /// In a folder: keep only the newest so many backups named by this command
+    #[arg(long, value_name = "N")]
+    pub keep: Option<NonZeroUsize>,
+    /// Copy at most so many MiB a second; 0 = as fast as the disk goes
+    #[arg(long, value_name = "MIB", default_value_t = 64)]
+    pub rate: u64,
+}
+
+/// What `vocative restore` takes.
+#[derive(Debug, Args)]
+pub struct RestoreArgs {
+    /// The backup
+    pub backup: PathBuf,
+}
+
 /// What `vocative prompt` takes.
 #[derive(Debug, Args)]
 pub struct PromptArgs {
@@ -392,14 +434,15 @@ pub enum TextFormat {
 /// What to do about posts that wait for a decision.
 #[derive(Debug, Subcommand)]
 pub enum HeldCommand {
-    /// List them: posts that may or may not have arrived, and posts refused for good.
+    /// List them: posts that may or may not have arrived, posts refused for good, and questions that
+    /// were open in a backup that was restored.
     List(HeldListArgs),
-    /// Send one (again).
+    /// Send one (again), or have a question answered.
     Release {
         /// Its id, from the list.
         id: String,
     },
-    /// Drop one: it is not sent.
+    /// Drop one: it is not sent, or not answered.
     Drop {
         /// Its id, from the list.
         id: String,
@@ -468,8 +511,10 @@ mod tests {
       sandbox        Run the loopback Slack, Telegram and model server for a bot of your own
       conversations  List conversations, show one, or search in one
       summary        Show the summaries of older turns, or have them made again
-      held           List posts that wait for a decision, send one again, or drop it
+      held           List posts and questions that wait for a decision, let one go on, or drop it
       import         Give a channel the memory of its rooms from before the bot came
+      backup         Copy the database, whether or not the daemon runs, and verify the copy
+      restore        Put a backup in the place of the database, while no daemon runs
       prompt         Show exactly what the model would be sent
       config         Show the configuration in force, its schema, or an example
       help           Print this message or the help of the given subcommand(s)

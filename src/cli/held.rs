@@ -8,7 +8,7 @@ use super::context::Context;
 use super::error::{CliError, Exit};
 use super::table::{one_line, table};
 use crate::admin::operations::Operation;
-use crate::admin::view::PostView;
+use crate::admin::view::{HeldRunView, PostView, ReleasedView};
 
 /// Characters of a post's text in the list.
 const TEXT_CHARS: usize = 48;
@@ -18,9 +18,10 @@ pub(super) async fn run(command: &HeldCommand, context: &Context) -> Result<Exit
     match command {
         HeldCommand::List(args) => {
             let posts: Vec<PostView> = ask(context, Operation::Held).await?;
+            let runs: Vec<HeldRunView> = ask(context, Operation::HeldRuns).await?;
             let text = match args.format {
-                TableFormat::Json => super::json_text(&posts)?,
-                TableFormat::Table => report(&posts),
+                TableFormat::Json => super::json_text(&held_json(&posts, &runs)?)?,
+                TableFormat::Table => report(&posts, &runs),
             };
             context.print(&text)?;
         }
@@ -35,18 +36,57 @@ async fn decide(context: &Context, id: &str, send: bool) -> Result<(), CliError>
         id: id.to_owned(),
         send,
     };
-    let _: serde_json::Value = ask(context, operation).await?;
-    context.print(if send {
-        "It will be sent.\n"
-    } else {
-        "It is dropped.\n"
+    let released: ReleasedView = ask(context, operation).await?;
+    context.print(match (send, released.is_run) {
+        (true, false) => "It will be sent.\n",
+        (true, true) => "It will be answered.\n",
+        (false, _) => "It is dropped.\n",
     })
 }
 
-fn report(posts: &[PostView]) -> String {
-    if posts.is_empty() {
+/// Posts, then runs: a list, as long as there were posts only. A run's entry has `run` in it.
+fn held_json(posts: &[PostView], runs: &[HeldRunView]) -> Result<Vec<serde_json::Value>, CliError> {
+    let said = |cause| CliError::failed("the result can't be written as JSON", cause);
+    let posts = posts.iter().map(serde_json::to_value);
+    let runs = runs.iter().map(serde_json::to_value);
+    posts.chain(runs).collect::<Result<_, _>>().map_err(said)
+}
+
+fn report(posts: &[PostView], runs: &[HeldRunView]) -> String {
+    let mut out = String::new();
+    if !posts.is_empty() {
+        out.push_str(&posts_report(posts));
+    }
+    if !runs.is_empty() {
+        if !posts.is_empty() {
+            out.push('\n');
+        }
+        out.push_str(&runs_report(runs));
+    }
+    if out.is_empty() {
         return "Nothing waits for a decision.\n".to_owned();
     }
+    out
+}
+
+fn runs_report(runs: &[HeldRunView]) -> String {
+    let rows: Vec<Vec<String>> = runs
+        .iter()
+        .map(|held| {
+            vec![
+                held.run.id.clone(),
+                held.run.agent.clone(),
+                held.conversation.clone(),
+                one_line(&held.text, TEXT_CHARS),
+                held.run.reason.clone().unwrap_or_default(),
+            ]
+        })
+        .collect();
+    let advice = "\nLook whether it was answered there; then `vocative held release ID` has it answered, `vocative held drop ID` forgets it.\n";
+    table(&["id", "agent", "conversation", "question", "why"], &rows) + advice
+}
+
+fn posts_report(posts: &[PostView]) -> String {
     let rows: Vec<Vec<String>> = posts
         .iter()
         .map(|post| {

@@ -5,6 +5,7 @@
 
 pub mod args;
 mod asking;
+mod backup;
 mod check;
 mod config;
 mod context;
@@ -109,6 +110,8 @@ async fn dispatch(command: &Command, context: &Context) -> Result<ExitCode, CliE
         Command::Summary(command) => summary::run(command, context).await,
         Command::Held(command) => held::run(command, context).await,
         Command::Import(args) => import::run(args, context).await,
+        Command::Backup(args) => backup::make(args, context).await,
+        Command::Restore(args) => backup::restore(args, context).await,
         Command::Prompt(args) => prompt::run(args, context).await,
         Command::Config(command) => config::run(*command, context),
     }

@@ -19,6 +19,11 @@ pub enum RunState {
         /// Until when, in milliseconds since the Unix epoch.
         until_ms: i64,
     },
+    /// Was open in a backup that was restored, and may have been answered since; waits for a person.
+    Held {
+        /// Why.
+        reason: String,
+    },
     /// Answered.
     Done,
     /// Cancelled before it answered (its trigger was deleted or changed, or a person said so).
@@ -37,6 +42,7 @@ impl RunState {
         match self {
             Self::Queued { .. } => "queued",
             Self::Leased { .. } => "leased",
+            Self::Held { .. } => "held",
             Self::Done => "done",
             Self::Cancelled => "cancelled",
             Self::Dead { .. } => "dead",

@@ -585,6 +585,8 @@ pub struct StoreStatus {
     pub runs_dead: u64,
     /// Runs given up in the last 24 hours.
     pub runs_dead_last_day: u64,
+    /// Runs that wait for a person.
+    pub runs_held: u64,
     /// Age of the oldest queued run that may start, in milliseconds.
     pub oldest_waiting_run_ms: Option<i64>,
     /// Pending and leased posts.

@@ -7,7 +7,7 @@ use super::outbox::posts_of_turn;
 use super::rows::{chat_kind_from_name, count_from, missing, select_turns, turn_from_row};
 use super::runs::{limit_of, runs_of_turn};
 use super::{Store, StoreError};
-use crate::domain::ids::{ConversationId, Seq};
+use crate::domain::ids::{ConversationId, Seq, TurnId};
 use crate::domain::place::{Conversation, ConversationKey, Scope};
 use crate::domain::turn::Turn;
 
@@ -76,6 +76,20 @@ impl Store {
     pub async fn conversation(&self, id: ConversationId) -> Result<Conversation, StoreError> {
         self.read(move |connection| conversation(connection, id))
             .await
+    }
+
+    /// A turn.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none.
+    pub async fn turn(&self, id: TurnId) -> Result<Turn, StoreError> {
+        self.read(move |connection| {
+            connection
+                .prepare_cached(select_turns!("WHERE t.uuid = ?1"))?
+                .query_row([id], turn_from_row)
+                .map_err(|error| missing(error, || format!("turn {id}")))
+        })
+        .await
     }
 
     /// Turns of a conversation, ascending by position. A conversation that is not known has none.

@@ -35,6 +35,12 @@ pub enum StoreError {
         /// What it says.
         what: String,
     },
+    /// A backup could not be made, or one can't be restored: nothing has changed.
+    #[error("{what}")]
+    Backup {
+        /// What is wrong and what to do.
+        what: String,
+    },
     /// What was asked for does not exist.
     #[error("{what} does not exist")]
     NotFound {

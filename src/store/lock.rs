@@ -35,7 +35,8 @@ pub(super) fn take(database: &Path) -> Result<WriteLock, StoreError> {
     }
 }
 
-fn lock_path(database: &Path) -> PathBuf {
+/// The lock file of a database.
+pub(super) fn lock_path(database: &Path) -> PathBuf {
     let mut path = database.as_os_str().to_owned();
     path.push(".lock");
     path.into()

@@ -6,6 +6,7 @@
 
 mod accounts;
 mod album;
+mod backup;
 mod capture;
 mod confirm;
 pub mod contract;
@@ -32,6 +33,7 @@ mod raw;
 mod reach;
 mod reader;
 mod reply;
+mod restore;
 mod rows;
 mod runs;
 #[cfg(test)]
@@ -51,8 +53,10 @@ mod writer;
 
 use std::sync::Arc;
 
+pub use backup::{BackupOptions, BackupReport, CopyProgress, backup};
 pub use error::StoreError;
 pub use open::{OpenReport, StoreOptions};
+pub use restore::{RestoreReport, restore};
 pub use search::{MATCHES_MAX, THREADS_MAX};
 
 /// The store. Cloning shares it.

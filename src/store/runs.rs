@@ -180,6 +180,34 @@ impl Store {
             .await
     }
 
+    /// Runs that wait for a person, newest first.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn held_runs(&self, limit: usize) -> Result<Vec<Run>, StoreError> {
+        self.read(move |connection| held_runs(connection, limit))
+            .await
+    }
+
+    /// A person decides that a held run is worked on after all.
+    ///
+    /// # Errors
+    /// `NotFound` if no such run is held.
+    pub async fn release_run(&self, run: RunId, now_ms: i64) -> Result<(), StoreError> {
+        self.write(move |connection| {
+            connection
+                .prepare_cached(
+                    "UPDATE runs SET state = 'queued', reason = NULL, attempt = 0,
+                            not_before_ms = ?2
+                     WHERE uuid = ?1 AND state = 'held' RETURNING id",
+                )?
+                .query_row((run, now_ms), |row| row.get::<_, i64>(0))
+                .map_err(|error| missing(error, || format!("a held run {run}")))?;
+            Ok(())
+        })
+        .await
+    }
+
     /// Records a model call of a run: the provider's own message, opaque, and its usage. The same
     /// number again replaces it. A power cut may undo it until the reply is committed; the model is
     /// then asked again.
@@ -406,7 +434,7 @@ fn cancel_run_txn(
         .query_row([run], |row| Ok((row.get(0)?, row.get(1)?)))
         .map_err(|error| missing(error, || format!("run {run}")))?;
     match state.as_str() {
-        "queued" | "waiting" => {
+        "queued" | "waiting" | "held" => {
             ask_to_stop_txn(connection, row, reason)?;
             finish_cancelled_txn(connection, row, now_ms)?;
             Ok(true)
@@ -531,6 +559,14 @@ fn runs(
     with_triggers(connection, rows.collect::<rusqlite::Result<_>>()?)
 }
 
+fn held_runs(connection: &Connection, limit: usize) -> Result<Vec<Run>, StoreError> {
+    let mut statement = connection.prepare_cached(select_runs!(
+        "WHERE r.state = 'held' ORDER BY r.id DESC LIMIT ?1"
+    ))?;
+    let rows = statement.query_map([limit_of(limit)], run_from_row)?;
+    with_triggers(connection, rows.collect::<rusqlite::Result<_>>()?)
+}
+
 /// Runs that a turn triggered, oldest first.
 pub(super) fn runs_of_turn(connection: &Connection, seq: Seq) -> Result<Vec<Run>, StoreError> {
     let mut statement = connection.prepare_cached(select_runs!(
@@ -595,6 +631,9 @@ fn run_state(row: &Row<'_>) -> rusqlite::Result<RunState> {
                 .get::<_, Option<OwnerId>>(7)?
                 .unwrap_or(OwnerId(uuid::Uuid::nil())),
             until_ms: row.get::<_, Option<i64>>(8)?.unwrap_or(0),
+        },
+        "held" => RunState::Held {
+            reason: reason.unwrap_or_default(),
         },
         "done" => RunState::Done,
         "cancelled" | "superseded" => RunState::Cancelled,

@@ -40,6 +40,10 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "history_gaps",
         sql: include_str!("migrations/0004_history_gaps.sql"),
     },
+    Migration {
+        name: "conversations",
+        sql: include_str!("migrations/0005_conversations.sql"),
+    },
 ];
 
 /// Brings the database to the newest of `migrations`; one sentence per step applied.
@@ -186,7 +190,7 @@ fn keep_copy(connection: &Connection, path: &Path, number: u32) -> Result<PathBu
 }
 
 /// Makes a renaming last: a name is a part of its folder.
-fn sync_folder(path: &Path) -> std::io::Result<()> {
+pub(super) fn sync_folder(path: &Path) -> std::io::Result<()> {
     match path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty())

@@ -68,15 +68,17 @@ fn read_runs(
                     count(*) FILTER (WHERE state = 'leased'),
                     (SELECT count(*) FROM runs WHERE state = 'dead'),
                     (SELECT count(*) FILTER (WHERE state = 'dead') FROM runs
-                     WHERE finished_at_ms IS NOT NULL AND finished_at_ms > ?1)
+                     WHERE finished_at_ms IS NOT NULL AND finished_at_ms > ?1),
+                    (SELECT count(*) FROM runs WHERE state = 'held')
              FROM runs WHERE state IN ('queued', 'leased', 'waiting')",
         )?
-        .query_row([now_ms - DAY_MS], counts::<4>)?;
+        .query_row([now_ms - DAY_MS], counts::<5>)?;
     [
         status.runs_queued,
         status.runs_leased,
         status.runs_dead,
         status.runs_dead_last_day,
+        status.runs_held,
     ] = counts;
     status.oldest_waiting_run_ms = connection
         .prepare_cached(

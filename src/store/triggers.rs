@@ -219,14 +219,16 @@ pub(super) fn refresh_triggers_txn(
         .prepare_cached(
             "UPDATE run_triggers SET revision = ?2
              WHERE turn_seq = ?1
-               AND run_id IN (SELECT id FROM runs WHERE runs.id = run_id AND state = 'queued')",
+               AND run_id IN (SELECT id FROM runs WHERE runs.id = run_id
+                                                     AND state IN ('queued', 'held'))",
         )?
         .execute([turn.seq, turn.revision])?;
     connection
         .prepare_cached(
             "DELETE FROM steps WHERE run_id IN (SELECT r.id FROM run_triggers g
                                                 JOIN runs r ON r.id = g.run_id
-                                                WHERE g.turn_seq = ?1 AND r.state = 'queued')",
+                                                WHERE g.turn_seq = ?1
+                                                  AND r.state IN ('queued', 'held'))",
         )?
         .execute([turn.seq])?;
     Ok(())
@@ -265,10 +267,10 @@ pub(super) fn cancel_runs_of_deleted_txn(
     let mut statement = connection.prepare_cached(
         "UPDATE runs
          SET cancel_requested_by = 'deleted',
-             reason = CASE state WHEN 'queued' THEN 'deleted' ELSE reason END,
-             finished_at_ms = CASE state WHEN 'queued' THEN ?2 ELSE finished_at_ms END,
-             state = CASE state WHEN 'queued' THEN 'cancelled' ELSE state END
-         WHERE state IN ('queued', 'leased')
+             reason = CASE WHEN state IN ('queued', 'held') THEN 'deleted' ELSE reason END,
+             finished_at_ms = CASE WHEN state IN ('queued', 'held') THEN ?2 ELSE finished_at_ms END,
+             state = CASE WHEN state IN ('queued', 'held') THEN 'cancelled' ELSE state END
+         WHERE state IN ('queued', 'leased', 'held')
            AND id IN (SELECT run_id FROM run_triggers WHERE turn_seq = ?1)
          RETURNING uuid",
     )?;

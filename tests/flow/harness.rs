@@ -359,6 +359,16 @@ impl Flow {
         }
     }
 
+    /// Starts another command of the program without waiting for its end.
+    pub(crate) fn start_cli(&self, args: &[&str]) -> Child {
+        self.command(args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
+    }
+
     pub(crate) async fn cli_json(&self, args: &[&str]) -> Value {
         let told = self.cli(&[args, &["--format", "json"]].concat()).await;
         serde_json::from_str(&told.stdout)

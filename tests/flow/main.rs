@@ -4,6 +4,7 @@
 
 mod addressing;
 mod answers;
+mod backups;
 mod bad_input;
 mod catchup;
 mod faults;

@@ -5,6 +5,7 @@
 mod addressing;
 mod albums;
 mod answering;
+mod backups;
 mod bounded;
 mod capturing;
 mod deletes;

@@ -26,6 +26,7 @@ async fn a_new_database_is_made_without_a_copy_and_opened_again_without_a_migrat
         "Schema 2 (turn_sources) made.",
         "Schema 3 (imports) made.",
         "Schema 4 (history_gaps) made.",
+        "Schema 5 (conversations) made.",
     ];
     assert_eq!(report.migrations, made);
     store.close().await.unwrap();

@@ -1,0 +1,170 @@
+//! `vocative backup` and `vocative restore`.
+
+use std::fmt::Write as _;
+use std::io::{IsTerminal as _, Write as _};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::args::{BackupArgs, RestoreArgs};
+use super::context::Context;
+use super::error::{CliError, Exit};
+use crate::daemon::start::{DATABASE_NAME, wall_clock};
+use crate::store::{self, BackupOptions, BackupReport, CopyProgress, RestoreReport, StoreError};
+
+const MIB: u64 = 1 << 20;
+
+/// Makes a backup, beside a running daemon or without one.
+pub(super) async fn make(args: &BackupArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let (config, _) = context.load_config()?;
+    let database = config.daemon.data_dir.join(DATABASE_NAME);
+    if !database.exists() {
+        return Err(CliError::Unavailable {
+            what: format!("there is no database at {}", database.display()),
+            advice: "point --config at the daemon's configuration".to_owned(),
+            cause: None,
+        });
+    }
+    let options = BackupOptions {
+        replaces: args.replace,
+        keep: args.keep.map(std::num::NonZeroUsize::get),
+        bytes_per_s: (args.rate > 0).then(|| args.rate.saturating_mul(MIB)),
+        now_ms: (wall_clock())(),
+    };
+    let target = args.target.clone();
+    let report =
+        off_thread(move |tell| store::backup(&database, &target, &options, tell)).await??;
+    context.print(&made(&report))?;
+    Ok(Exit::Ok.into())
+}
+
+/// Puts a backup in the database's place.
+pub(super) async fn restore(args: &RestoreArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let (config, _) = context.load_config()?;
+    let database = config.daemon.data_dir.join(DATABASE_NAME);
+    let backup = args.backup.clone();
+    let now_ms = (wall_clock())();
+    let report = off_thread(move |tell| store::restore(&backup, &database, now_ms, tell)).await?;
+    let report = report.map_err(|error| match error {
+        StoreError::Locked { .. } => CliError::Failed {
+            what: "a daemon runs on this database, so nothing was restored".to_owned(),
+            advice: Some("stop it (`systemctl stop vocative`), then restore".to_owned()),
+            cause: None,
+        },
+        other => other.into(),
+    })?;
+    context.print(&restored(&report))?;
+    Ok(Exit::Ok.into())
+}
+
+/// Copying waits for the disk: it has a thread of its own.
+async fn off_thread<T: Send + 'static>(
+    job: impl FnOnce(&dyn Fn(CopyProgress)) -> Result<T, StoreError> + Send + 'static,
+) -> Result<Result<T, StoreError>, CliError> {
+    let done = tokio::task::spawn_blocking(move || {
+        let bar = Bar::default();
+        let result = job(&|progress| bar.show(progress));
+        bar.clear();
+        result
+    });
+    done.await
+        .map_err(|cause| CliError::failed("the copy ended badly", cause))
+}
+
+/// A line on stderr that shows how far it is, where somebody looks.
+#[derive(Default)]
+struct Bar {
+    /// The percentage shown, and one; 0 = nothing yet.
+    shown: AtomicU64,
+}
+
+impl Bar {
+    fn show(&self, progress: CopyProgress) {
+        const VERIFYING: u64 = 1_000;
+        let (mark, text) = match progress {
+            CopyProgress::Copied { bytes, of } => {
+                let percent = bytes * 100 / of.max(1);
+                let text = format!("copying: {percent} % of {} MiB", of.div_ceil(MIB));
+                (percent + 1, text)
+            }
+            CopyProgress::Verifying => (VERIFYING, "verifying".to_owned()),
+        };
+        if self.shown.swap(mark, Ordering::Relaxed) != mark {
+            Self::write(&text);
+        }
+    }
+
+    fn clear(&self) {
+        if self.shown.load(Ordering::Relaxed) > 0 {
+            Self::write("");
+        }
+    }
+
+    fn write(text: &str) {
+        let mut stderr = std::io::stderr().lock();
+        if stderr.is_terminal() {
+            // If stderr is closed there is nobody to show it to.
+            let _ = write!(stderr, "\r\x1b[2K{text}").and_then(|()| stderr.flush());
+        }
+    }
+}
+
+fn made(report: &BackupReport) -> String {
+    let mut out = format!(
+        "{}: {} turns in {} conversations, {} KiB, verified.\n",
+        report.path.display(),
+        report.turns,
+        report.conversations,
+        report.bytes.div_ceil(1_024)
+    );
+    for path in &report.removed {
+        let _ = writeln!(out, "removed {}", path.display());
+    }
+    out
+}
+
+fn restored(report: &RestoreReport) -> String {
+    let mut out = format!(
+        "Restored {} turns in {} conversations.\n",
+        report.turns, report.conversations
+    );
+    if let Some(kept) = &report.kept {
+        let _ = writeln!(
+            out,
+            "The database that was there is kept as {}; remove it once you don't need it: it holds \
+             the rooms' text.",
+            kept.display()
+        );
+    }
+    let (posts, runs) = (report.posts_held, report.runs_held);
+    if posts + runs > 0 {
+        let _ = writeln!(
+            out,
+            "{posts} posts and {runs} questions were open in the backup and are held: they may have \
+             been dealt with since. `vocative held list` shows them."
+        );
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_restore_says_what_waits_for_a_decision() {
+        let report = |posts_held, kept: Option<&str>| RestoreReport {
+            kept: kept.map(Into::into),
+            turns: 3,
+            conversations: 1,
+            posts_held,
+            runs_held: 0,
+        };
+        assert_eq!(
+            restored(&report(0, None)),
+            "Restored 3 turns in 1 conversations.\n"
+        );
+        let text = restored(&report(2, Some("old.db")));
+        assert!(text.contains("kept as old.db"), "{text}");
+        assert!(text.contains("2 posts and 0 questions"), "{text}");
+    }
+}

@@ -1,0 +1,405 @@
+//! Backups: a consistent copy of a database that may be in use, verified before it gets its name.
+//!
+//! The copy is made page by page from one snapshot, so it holds every commit before its start and
+//! nothing in part; whoever writes meanwhile is not kept waiting, only the write-ahead log grows
+//! until the copy is done. Knows nothing of the daemon; runs in whichever process asks.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, OpenFlags};
+
+use super::StoreError;
+use super::lock;
+use super::open::{BUSY_TIMEOUT_MS, make_private};
+use super::schema::{self, MIGRATIONS, sync_folder};
+
+/// Pages copied at a time: 1 MiB of 4 KiB pages. Between two of them the copy looks at its rate.
+const STEP_PAGES: i32 = 256;
+/// The wait before a page that another process has locked is tried again.
+const BUSY_WAIT: Duration = Duration::from_millis(20);
+/// So many waits in a row, and the copy is given up.
+const BUSY_WAITS_MAX: u32 = 1_500;
+/// A backup that is not finished yet, in the folder where it will be.
+const PARTIAL_NAME: &str = ".vocative-backup.partial";
+/// Backups that were named by this program begin and end so; the time is in between.
+const NAME_START: &str = "vocative-";
+const NAME_END: &str = ".db";
+
+/// How a backup is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackupOptions {
+    /// Whether a file of that name is replaced.
+    pub replaces: bool,
+    /// In a folder: how many backups named by this program stay, this one included; `None` = all.
+    pub keep: Option<usize>,
+    /// At most so many bytes are copied a second; `None` = as fast as the disk goes.
+    pub bytes_per_s: Option<u64>,
+    /// The time, in milliseconds since the Unix epoch; it names a backup in a folder.
+    pub now_ms: i64,
+}
+
+/// How far a copy is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyProgress {
+    /// Bytes copied, of how many.
+    Copied {
+        /// So far.
+        bytes: u64,
+        /// In all.
+        of: u64,
+    },
+    /// The copy is being verified.
+    Verifying,
+}
+
+/// A backup that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackupReport {
+    /// The file.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+    /// Turns in it.
+    pub turns: u64,
+    /// Conversations in it.
+    pub conversations: u64,
+    /// Older backups that were removed.
+    pub removed: Vec<PathBuf>,
+}
+
+/// Rows by table: what a copy must have in common with its source.
+pub(super) type Counts = Vec<(String, i64)>;
+
+/// Copies a database that may be in use into `target`: a file, or a folder, where the backup is
+/// named after the time. It is verified, on disk and readable by its owner only before it has its
+/// name; if anything fails, whatever was there stays.
+///
+/// # Errors
+/// `Newer` if a newer version wrote the database; `Backup` says what else is wrong.
+pub fn backup(
+    database: &Path,
+    target: &Path,
+    options: &BackupOptions,
+    tell: &dyn Fn(CopyProgress),
+) -> Result<BackupReport, StoreError> {
+    let path = path_of_backup(database, target, options)?;
+    let folder = folder_of(&path);
+    let partial = folder.join(PARTIAL_NAME);
+    let lock = lock::take(&partial).map_err(|error| match error {
+        StoreError::Locked { .. } => cannot(format!(
+            "another backup is being written into {}",
+            folder.display()
+        )),
+        other => cannot(other.to_string()),
+    })?;
+    let made = write_backup(database, &partial, &path, options, tell);
+    if made.is_err() {
+        let _ = remove_database(&partial);
+    }
+    let _ = std::fs::remove_file(lock::lock_path(&partial));
+    drop(lock);
+    let mut report = made?;
+    if let Some(keep) = options.keep.filter(|_| target.is_dir()) {
+        report.removed = remove_older(&folder, keep).map_err(|error| {
+            cannot(format!(
+                "the backup {} is made, but older ones could not be removed: {error}",
+                path.display()
+            ))
+        })?;
+    }
+    Ok(report)
+}
+
+fn write_backup(
+    database: &Path,
+    partial: &Path,
+    path: &Path,
+    options: &BackupOptions,
+    tell: &dyn Fn(CopyProgress),
+) -> Result<BackupReport, StoreError> {
+    let counts = copy_database(database, partial, options.bytes_per_s, tell)?;
+    tell(CopyProgress::Verifying);
+    let found = verify(partial, database)?;
+    if found != counts {
+        return Err(cannot(format!(
+            "the copy does not hold what the database held: {}",
+            difference(&counts, &found)
+        )));
+    }
+    let said = |error: std::io::Error| cannot(format!("{}: {error}", path.display()));
+    let bytes = File::open(partial)
+        .and_then(|file| file.sync_all().and_then(|()| file.metadata()))
+        .map_err(said)?
+        .len();
+    std::fs::rename(partial, path)
+        .and_then(|()| sync_folder(path))
+        .map_err(said)?;
+    Ok(BackupReport {
+        path: path.to_owned(),
+        bytes,
+        turns: count_of(&found, "turns"),
+        conversations: count_of(&found, "conversations"),
+        removed: Vec::new(),
+    })
+}
+
+pub(super) fn cannot(what: impl Into<String>) -> StoreError {
+    StoreError::Backup { what: what.into() }
+}
+
+fn path_of_backup(
+    database: &Path,
+    target: &Path,
+    options: &BackupOptions,
+) -> Result<PathBuf, StoreError> {
+    let path = if target.is_dir() {
+        let at = time_name(options.now_ms);
+        target.join(format!("{NAME_START}{at}{NAME_END}"))
+    } else {
+        target.to_owned()
+    };
+    let same = |path: &Path| path.canonicalize().ok();
+    if path.exists() && same(&path) == same(database) {
+        return Err(cannot(format!(
+            "{} is the database itself; name another file or a folder",
+            path.display()
+        )));
+    }
+    if path.exists() && !options.replaces {
+        return Err(cannot(format!(
+            "{} is there already; name another file or a folder, or replace it with --replace",
+            path.display()
+        )));
+    }
+    Ok(path)
+}
+
+fn folder_of(path: &Path) -> PathBuf {
+    let parent = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    parent.map_or_else(|| PathBuf::from("."), Path::to_owned)
+}
+
+/// An instant as it stands in file names, in UTC; names sort by time.
+pub(super) fn time_name(at_ms: i64) -> String {
+    DateTime::<Utc>::from_timestamp_millis(at_ms).map_or_else(
+        || at_ms.to_string(),
+        |at| at.format("%Y%m%dT%H%M%SZ").to_string(),
+    )
+}
+
+/// Copies all that is committed in a database into a new file, which is then whole in itself: no
+/// write-ahead log belongs to it. Returns what the snapshot held.
+pub(super) fn copy_database(
+    from: &Path,
+    to: &Path,
+    bytes_per_s: Option<u64>,
+    tell: &dyn Fn(CopyProgress),
+) -> Result<Counts, StoreError> {
+    let unreadable = |error: rusqlite::Error| cannot(format!("{}: {error}", from.display()));
+    let unwritable = |error: rusqlite::Error| cannot(format!("{}: {error}", to.display()));
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let source = Connection::open_with_flags(from, flags).map_err(unreadable)?;
+    source
+        .busy_timeout(Duration::from_millis(BUSY_TIMEOUT_MS))
+        .map_err(unreadable)?;
+    // The snapshot is held until the copy is done; without it every commit would start it anew.
+    source.execute_batch("BEGIN").map_err(unreadable)?;
+    let counts = counts(&source).map_err(unreadable)?;
+
+    remove_database(to)
+        .and_then(|()| make_private(to))
+        .map_err(|error| cannot(format!("{}: {error}", to.display())))?;
+    let mut copy = Connection::open(to).map_err(unwritable)?;
+    // It has no name yet and is synced before it gets one.
+    copy.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
+        .map_err(unwritable)?;
+    copy_pages(&source, &mut copy, bytes_per_s, tell)
+        .map_err(|error| cannot(format!("{} could not be copied: {error}", from.display())))?;
+    copy.close().map_err(|(_, error)| unwritable(error))?;
+    stand_alone(to).map_err(unwritable)?;
+    Ok(counts)
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "runs on a thread of its own; SQLite has nothing to wait for"
+)]
+fn copy_pages(
+    source: &Connection,
+    copy: &mut Connection,
+    bytes_per_s: Option<u64>,
+    tell: &dyn Fn(CopyProgress),
+) -> rusqlite::Result<()> {
+    let page_bytes: u64 = source
+        .query_row("PRAGMA page_size", [], |row| row.get::<_, u32>(0))?
+        .into();
+    let backup = Backup::new(source, copy)?;
+    let started = Instant::now();
+    let mut waits = 0;
+    loop {
+        match backup.step(STEP_PAGES)? {
+            StepResult::Done => return Ok(()),
+            StepResult::More => {
+                waits = 0;
+                let progress = backup.progress();
+                let pages = |count: i32| u64::try_from(count).unwrap_or(0) * page_bytes;
+                let copied = pages(progress.pagecount - progress.remaining);
+                tell(CopyProgress::Copied {
+                    bytes: copied,
+                    of: pages(progress.pagecount),
+                });
+                wait_for_rate(started, copied, bytes_per_s);
+            }
+            _ if waits < BUSY_WAITS_MAX => {
+                waits += 1;
+                std::thread::sleep(BUSY_WAIT);
+            }
+            _ => {
+                let busy = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
+                return Err(rusqlite::Error::SqliteFailure(busy, None));
+            }
+        }
+    }
+}
+
+/// Sleeps while more was copied than the rate allows.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "runs on a thread of its own; the rate is what is waited for"
+)]
+fn wait_for_rate(started: Instant, copied: u64, bytes_per_s: Option<u64>) {
+    let Some(rate) = bytes_per_s.filter(|rate| *rate > 0) else {
+        return;
+    };
+    let due = Duration::from_millis(copied.saturating_mul(1_000) / rate);
+    if let Some(early) = due.checked_sub(started.elapsed()) {
+        std::thread::sleep(early);
+    }
+}
+
+/// Takes the mark of a write-ahead log out of a copy, so that it can be read from anywhere.
+fn stand_alone(path: &Path) -> rusqlite::Result<()> {
+    let copy = Connection::open(path)?;
+    copy.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
+    copy.close().map_err(|(_, error)| error)
+}
+
+/// Checks a copy through and through: whose it is, every page and index, references, full text.
+/// `shown` is the file that errors name. Returns what it holds.
+pub(super) fn verify(copy: &Path, shown: &Path) -> Result<Counts, StoreError> {
+    let bad = |what: String| cannot(format!("{}: {what}", shown.display()));
+    let said = |error: rusqlite::Error| bad(error.to_string());
+    let connection = Connection::open(copy).map_err(said)?;
+    let schema = schema::check(&connection, shown, MIGRATIONS).map_err(|error| match error {
+        StoreError::Open { what, .. } => bad(what),
+        other => other,
+    })?;
+    if schema == 0 {
+        return Err(bad("it is empty".to_owned()));
+    }
+    let verdict: String = connection
+        .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
+        .map_err(said)?;
+    if verdict != "ok" {
+        return Err(bad(format!("it is damaged: {verdict}")));
+    }
+    let dangling = connection
+        .prepare("PRAGMA foreign_key_check")
+        .and_then(|mut statement| statement.exists([]))
+        .map_err(said)?;
+    if dangling {
+        return Err(bad("it is damaged: a row refers to nothing".to_owned()));
+    }
+    connection
+        .execute_batch(
+            "BEGIN; INSERT INTO turn_text (turn_text) VALUES ('integrity-check'); ROLLBACK",
+        )
+        .map_err(|error| bad(format!("its full text is damaged: {error}")))?;
+    let found = counts(&connection).map_err(said)?;
+    connection.close().map_err(|(_, error)| said(error))?;
+    Ok(found)
+}
+
+/// Rows of every table but the full text's own.
+fn counts(connection: &Connection) -> rusqlite::Result<Counts> {
+    let mut statement = connection.prepare(
+        "SELECT name FROM sqlite_schema
+         WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+           AND name NOT LIKE 'turn\\_text%' ESCAPE '\\'
+         ORDER BY name",
+    )?;
+    let names: Vec<String> = statement
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    let count = |name: String| {
+        let sql = format!("SELECT count(*) FROM \"{}\"", name.replace('"', "\"\""));
+        let count = connection.query_row(&sql, [], |row| row.get(0))?;
+        Ok((name, count))
+    };
+    names.into_iter().map(count).collect()
+}
+
+pub(super) fn count_of(counts: &Counts, table: &str) -> u64 {
+    let found = counts.iter().find(|(name, _)| name == table);
+    found.map_or(0, |(_, count)| u64::try_from(*count).unwrap_or(0))
+}
+
+fn difference(before: &Counts, after: &Counts) -> String {
+    let differing: Vec<String> = before
+        .iter()
+        .filter(|entry| !after.contains(entry))
+        .map(|(name, count)| format!("{name} had {count} rows"))
+        .collect();
+    differing.join(", ")
+}
+
+/// Removes a database file and what SQLite keeps beside it.
+pub(super) fn remove_database(path: &Path) -> std::io::Result<()> {
+    for suffix in ["-journal", "-wal", "-shm", ""] {
+        match std::fs::remove_file(beside(path, suffix)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The path with something behind its name.
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// Removes all but the newest backups that this program named.
+fn remove_older(folder: &Path, keep: usize) -> std::io::Result<Vec<PathBuf>> {
+    let mut names: Vec<String> = std::fs::read_dir(folder)?
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| is_own_name(name))
+        .collect();
+    names.sort_unstable();
+    names.truncate(names.len().saturating_sub(keep.max(1)));
+    let mut removed = Vec::with_capacity(names.len());
+    for name in names {
+        let path = folder.join(name);
+        std::fs::remove_file(&path)?;
+        removed.push(path);
+    }
+    Ok(removed)
+}
+
+fn is_own_name(name: &str) -> bool {
+    let time = name
+        .strip_prefix(NAME_START)
+        .and_then(|rest| rest.strip_suffix(NAME_END));
+    time.is_some_and(|time| {
+        let digits = time.replacen('T', "", 1).replacen('Z', "", 1);
+        time.len() == 16 && digits.len() == 14 && digits.bytes().all(|b| b.is_ascii_digit())
+    })
+}

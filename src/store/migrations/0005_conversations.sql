@@ -1,0 +1,9 @@
+-- Who the bot is at an account, as last learnt, so that mentions of it are named also while no
+-- daemon runs. JSON, versioned.
+ALTER TABLE accounts ADD COLUMN bot TEXT;
+
+-- What a person called a conversation; it wins over every other title.
+ALTER TABLE conversations ADD COLUMN own_title TEXT;
+
+-- Runs that were open in a backup that was restored: a person decides (state held).
+CREATE INDEX runs_held ON runs (id) WHERE state = 'held';
