@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use vocative_channels::channel::BoxFuture;
+use vocative_channels::markup::one_line;
 
 use crate::admin::explain::Explained;
 use crate::admin::health::Health;
 use crate::admin::import::{ImportBatchView, ImportBeginView, ImportCountsView};
 use crate::admin::status::status_view;
 use crate::admin::view::{
-    ConversationDetailView, ConversationView, HeldRunView, PostView, RebuildView, ReleasedView,
-    RunView as RunShown, SearchView, SummariesView, SummaryView, plain_text,
+    ConversationDetailView, ConversationView, HeldRunView, ParticipantsView, PostView, RebuildView,
+    ReleasedView, RunView as RunShown, SearchView, SummariesView, SummaryView, TurnView,
 };
 use crate::agent::prompting::{PromptRequest, build_prompt};
 use crate::agent::registry::{AgentSpec, Registry};
@@ -27,13 +28,16 @@ use crate::domain::search::SearchReach;
 use crate::domain::turn::{ParticipantKind, TokenCount, Turn};
 use crate::prompt::{ClassEstimate, RunView, TokenCounter as _};
 use crate::store::contract::{
-    ConversationFilter, ImportAccount, SearchOrder, SearchQuery, TurnFilter,
+    ConversationFilter, ImportAccount, SearchOrder, SearchQuery, TurnDetail, TurnFilter,
 };
 use crate::store::{Store, StoreError};
 use crate::summary::worker::SummaryCounters;
 
 /// So many posts, and so many runs, that wait for a person are listed.
 const HELD_MAX: usize = 200;
+
+/// So many of those who speak in a conversation are named.
+const SPEAKERS_SHOWN: usize = 10;
 
 /// A hit's text is cut to so many characters around its match.
 const SEARCH_TEXT_MAX_CHARS: usize = 300;
@@ -50,6 +54,23 @@ pub enum Operation {
         channel: Option<String>,
         /// At most so many.
         limit: usize,
+        /// Also those that were archived.
+        #[serde(default)]
+        all: bool,
+    },
+    /// Gives a conversation a title.
+    TitleConversation {
+        /// Its id prefix or name.
+        name: String,
+        /// The title; absent = none of its own any more.
+        title: Option<String>,
+    },
+    /// Puts a conversation away, or takes it back.
+    ArchiveConversation {
+        /// Its id prefix or name.
+        name: String,
+        /// Away, or back.
+        archived: bool,
     },
     /// One conversation with its newest turns.
     Conversation {
@@ -141,6 +162,8 @@ impl Operation {
                 | Self::Reload
                 | Self::RebuildSummaries { .. }
                 | Self::Import { .. }
+                | Self::TitleConversation { .. }
+                | Self::ArchiveConversation { .. }
         )
     }
 }
@@ -206,7 +229,15 @@ impl Operations {
     pub async fn execute(&self, operation: Operation) -> Answer {
         match operation {
             Operation::Status => self.status().await,
-            Operation::Conversations { channel, limit } => self.conversations(channel, limit).await,
+            Operation::Conversations {
+                channel,
+                limit,
+                all,
+            } => self.conversations(channel, limit, all).await,
+            Operation::TitleConversation { name, title } => self.set_title(&name, title).await,
+            Operation::ArchiveConversation { name, archived } => {
+                self.set_archived(&name, archived).await
+            }
             Operation::Conversation {
                 name,
                 limit,
@@ -253,11 +284,18 @@ impl Operations {
         Ok(json(&view))
     }
 
-    async fn conversations(&self, channel: Option<String>, limit: usize) -> Answer {
-        let found = self
-            .store
-            .conversations(ConversationFilter { channel, limit })
-            .await?;
+    async fn conversations(
+        &self,
+        channel: Option<String>,
+        limit: usize,
+        with_archived: bool,
+    ) -> Answer {
+        let filter = ConversationFilter {
+            channel,
+            limit,
+            with_archived,
+        };
+        let found = self.store.conversations(filter).await?;
         let mut views = Vec::with_capacity(found.len());
         for conversation in &found {
             views.push(self.conversation_view(conversation).await?);
@@ -274,12 +312,48 @@ impl Operations {
         };
         let view = ConversationDetailView {
             conversation: self.conversation_view(&conversation).await?,
-            turns: details
-                .iter()
-                .map(crate::admin::view::TurnView::of)
-                .collect(),
+            participants: ParticipantsView::of(
+                &self.store.speakers(conversation.id, SPEAKERS_SHOWN).await?,
+            ),
+            turns: self.turn_views(&conversation, &details).await?,
         };
         Ok(json(&view))
+    }
+
+    /// Turns as they are shown, mentions as names.
+    async fn turn_views(
+        &self,
+        conversation: &Conversation,
+        details: &[TurnDetail],
+    ) -> Result<Vec<TurnView>, StoreError> {
+        let texts = details.iter().map(|detail| detail.turn.content.clone());
+        let texts = self
+            .store
+            .named(conversation.account, texts.collect())
+            .await?;
+        let shown = details.iter().zip(texts);
+        Ok(shown
+            .map(|(detail, text)| TurnView::of(detail, text))
+            .collect())
+    }
+
+    async fn set_title(&self, name: &str, title: Option<String>) -> Answer {
+        let conversation = self.store.find_conversation(name).await?;
+        let title = match title {
+            Some(title) => Some(one_line(&title).ok_or_else(|| {
+                OperationError::Wrong("a title needs a word; --clear takes it away".to_owned())
+            })?),
+            None => None,
+        };
+        self.store.set_title(conversation.id, title).await?;
+        Ok(json(&self.conversation_view(&conversation).await?))
+    }
+
+    async fn set_archived(&self, name: &str, is_archived: bool) -> Answer {
+        let conversation = self.store.find_conversation(name).await?;
+        let at_ms = is_archived.then(|| (self.clock)());
+        self.store.set_archived(conversation.id, at_ms).await?;
+        Ok(json(&self.conversation_view(&conversation).await?))
     }
 
     async fn search(&self, name: &str, query: String, limit: usize, threads: bool) -> Answer {
@@ -307,8 +381,8 @@ impl Operations {
         &self,
         conversation: &Conversation,
     ) -> Result<ConversationView, StoreError> {
-        let channel = self.store.channel_of(conversation.account).await?;
-        Ok(ConversationView::of(conversation, &channel))
+        let overview = self.store.overview(conversation.id).await?;
+        Ok(ConversationView::of(conversation, &overview))
     }
 
     async fn prompt(&self, name: &str, agent: Option<String>, at: Option<i64>) -> Answer {
@@ -318,10 +392,10 @@ impl Operations {
             None => self.concerned_agent(&conversation, at).await?,
         };
         let spec = self.agent(agent)?;
-        let identity = self
-            .rooms
-            .get(conversation.account)
-            .map(|room| room.identity);
+        let identity = match self.rooms.get(conversation.account) {
+            Some(room) => Some(room.identity),
+            None => self.store.identity(conversation.account).await?,
+        };
         let request = PromptRequest {
             conversation: conversation.id,
             run: RunView {
@@ -446,13 +520,14 @@ impl Operations {
         for run in self.store.held_runs(HELD_MAX).await? {
             let conversation = self.store.conversation(run.conversation).await?;
             let text = match run.triggers.last() {
-                Some(trigger) => plain_text(&self.store.turn(*trigger).await?.content),
+                Some(trigger) => self.store.turn(*trigger).await?.content,
                 None => String::new(),
             };
+            let named = self.store.named(conversation.account, vec![text]).await?;
             views.push(HeldRunView {
                 run: RunShown::of(&run),
                 conversation: self.conversation_view(&conversation).await?.name,
-                text,
+                text: named.concat(),
             });
         }
         Ok(json(&views))

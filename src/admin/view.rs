@@ -7,9 +7,10 @@ use crate::domain::place::Conversation;
 use crate::domain::run::{Run, RunState};
 use crate::domain::summary::Summary;
 use crate::domain::turn::Turn;
-use crate::store::contract::{SearchHit, SearchHits, TurnDetail};
+use crate::store::contract::{
+    ConversationOverview, SearchHit, SearchHits, Speaker, Speakers, TurnDetail,
+};
 use crate::store::{MATCHES_MAX, THREADS_MAX};
-use vocative_channels::markup::replace_mentions;
 
 /// The daemon at a glance.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -244,8 +245,14 @@ pub struct ConversationView {
     pub name: String,
     /// `channel`, `thread` or `dm`.
     pub scope: String,
-    /// Its title.
+    /// What to call it: what a person called it, a topic's name, the chat's title, its first words.
     pub title: String,
+    /// Whether a person called it so.
+    #[serde(default)]
+    pub has_own_title: bool,
+    /// Where it comes from.
+    #[serde(default)]
+    pub source: SourceView,
     /// The chat's platform id.
     pub chat: String,
     /// Slack thread root or Telegram topic.
@@ -258,13 +265,73 @@ pub struct ConversationView {
     pub turns: u64,
     /// When something last happened.
     pub last_activity_ms: i64,
+    /// The run at work in it, or next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active_run: Option<RunView>,
+    /// Since when it is archived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archived_at_ms: Option<i64>,
+}
+
+/// Where a conversation comes from.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct SourceView {
+    /// The configured channel.
+    pub channel: String,
+    /// The platform.
+    pub platform: String,
+    /// The chat's title, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chat_title: Option<String>,
+    /// `direct`, `group_direct`, `private`, `public`, `broadcast`; absent until learnt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+}
+
+/// Who takes part in a conversation.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ParticipantsView {
+    /// Those who say most.
+    pub shown: Vec<ParticipantView>,
+    /// How many more there are.
+    pub more: u64,
+}
+
+/// Somebody who takes part in a conversation.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ParticipantView {
+    /// The name.
+    pub name: String,
+    /// The platform id; an agent's name.
+    pub id: String,
+    /// `user`, `agent`, `system`.
+    pub kind: String,
+    /// How many turns are theirs.
+    pub turns: u64,
+}
+
+impl ParticipantsView {
+    /// The view of those who speak in a conversation.
+    #[must_use]
+    pub fn of(speakers: &Speakers) -> Self {
+        let view = |speaker: &Speaker| ParticipantView {
+            name: speaker.participant.shown_name().to_owned(),
+            id: speaker.participant.platform_id.clone(),
+            kind: speaker.participant.kind.name().to_owned(),
+            turns: speaker.turns,
+        };
+        Self {
+            shown: speakers.shown.iter().map(view).collect(),
+            more: speakers.total.saturating_sub(speakers.shown.len() as u64),
+        }
+    }
 }
 
 impl ConversationView {
-    /// The view of a conversation of that channel.
+    /// The view of a conversation.
     #[must_use]
-    pub fn of(conversation: &Conversation, channel: &str) -> Self {
-        let mut name = format!("{channel}/{}", conversation.title);
+    pub fn of(conversation: &Conversation, overview: &ConversationOverview) -> Self {
+        let mut name = format!("{}/{}", overview.channel, conversation.title);
         if let Some(thread) = conversation
             .key
             .thread_or_topic
@@ -277,12 +344,21 @@ impl ConversationView {
             id: conversation.id.to_string(),
             name,
             scope: conversation.scope.name().to_owned(),
-            title: conversation.title.clone(),
+            title: overview.title.clone(),
+            has_own_title: overview.own_title.is_some(),
+            source: SourceView {
+                channel: overview.channel.clone(),
+                platform: overview.platform.name().to_owned(),
+                chat_title: overview.chat_title.clone(),
+                kind: overview.chat_kind.map(str::to_owned),
+            },
             chat: conversation.platform_chat.clone(),
             thread_or_topic: conversation.key.thread_or_topic.clone(),
             parent: conversation.parent.map(|id| id.to_string()),
             turns: conversation.turns,
             last_activity_ms: conversation.last_activity_ms,
+            active_run: overview.active_run.as_ref().map(RunView::of),
+            archived_at_ms: overview.archived_at_ms,
         }
     }
 }
@@ -292,6 +368,9 @@ impl ConversationView {
 pub struct ConversationDetailView {
     /// The conversation.
     pub conversation: ConversationView,
+    /// Who takes part.
+    #[serde(default)]
+    pub participants: ParticipantsView,
     /// Its turns, in the room's order.
     pub turns: Vec<TurnView>,
 }
@@ -313,7 +392,7 @@ pub struct TurnView {
     pub speaker: String,
     /// The speaker's platform id.
     pub speaker_id: String,
-    /// What was said, mentions as `@id`.
+    /// What was said, mentions as `@name`.
     pub text: String,
     /// The agents it addresses.
     pub addressed_to: Vec<String>,
@@ -336,9 +415,9 @@ pub struct TurnView {
 }
 
 impl TurnView {
-    /// The view of a turn with its runs and posts.
+    /// The view of a turn with its runs and posts, and its text as it is shown.
     #[must_use]
-    pub fn of(detail: &TurnDetail) -> Self {
+    pub fn of(detail: &TurnDetail, text: String) -> Self {
         let turn: &Turn = &detail.turn;
         Self {
             id: turn.id.to_string(),
@@ -348,7 +427,7 @@ impl TurnView {
             speaker_kind: turn.participant.kind.name().to_owned(),
             speaker: turn.participant.shown_name().to_owned(),
             speaker_id: turn.participant.platform_id.clone(),
-            text: plain_text(&turn.content),
+            text,
             addressed_to: turn.addressed_to.iter().map(ToString::to_string).collect(),
             reply_to: turn.reply_to.map(|id| id.to_string()),
             call_id: turn.call_id.clone(),
@@ -359,12 +438,6 @@ impl TurnView {
             posts: detail.posts.iter().map(PostView::of).collect(),
         }
     }
-}
-
-/// Text as it is shown where names are not looked up: mentions as `@id`.
-#[must_use]
-pub fn plain_text(text: &str) -> String {
-    replace_mentions(text, |id| format!("@{}", id.trim_start_matches('@')))
 }
 
 /// What a search found.
@@ -602,7 +675,7 @@ pub struct PromptView {
     pub has_older: bool,
     /// Who counted the tokens.
     pub counter: String,
-    /// Whether the bot's own mentions are named; without a daemon they stand as its id.
+    /// Whether the bot's own mentions are named; until it was connected once they stand as its id.
     #[serde(default)]
     pub has_identity: bool,
     /// What was left out, and why.

@@ -139,7 +139,7 @@ pub enum Command {
     /// demand.
     #[command(after_long_help = SANDBOX_EXAMPLES)]
     Sandbox(SandboxArgs),
-    /// List conversations, show one, or search in one
+    /// List conversations, show one, search in one, name it or put it away
     #[command(subcommand)]
     Conversations(ConversationsCommand),
     /// Show the summaries of older turns, or have them made again
@@ -260,6 +260,37 @@ pub enum ConversationsCommand {
     /// Without any word it shows the newest turns.
     #[command(after_long_help = CONVERSATION_NAMES)]
     Search(SearchArgs),
+    /// Call a conversation something else than its room's title or its first words
+    #[command(after_long_help = CONVERSATION_NAMES)]
+    Title(TitleArgs),
+    /// Leave a conversation out of the list until something new is said there
+    ///
+    /// It is still captured, answered, searched and shown; the next new turn takes it back.
+    #[command(after_long_help = CONVERSATION_NAMES)]
+    Archive(ArchiveArgs),
+    /// Have an archived conversation in the list again
+    #[command(after_long_help = CONVERSATION_NAMES)]
+    Unarchive(ArchiveArgs),
+}
+
+/// What `vocative conversations title` takes.
+#[derive(Debug, Args)]
+pub struct TitleArgs {
+    /// Which one: the start of its id, or CHANNEL/CHAT
+    pub conversation: String,
+    /// What to call it
+    #[arg(required_unless_present = "clear")]
+    pub title: Option<String>,
+    /// Take its title away: it is called after its room or its first words again
+    #[arg(long, conflicts_with = "title")]
+    pub clear: bool,
+}
+
+/// What `vocative conversations archive` and `unarchive` take.
+#[derive(Debug, Args)]
+pub struct ArchiveArgs {
+    /// Which one: the start of its id, or CHANNEL/CHAT
+    pub conversation: String,
 }
 
 /// What `vocative conversations list` takes.
@@ -271,6 +302,9 @@ pub struct ListArgs {
     /// At most so many
     #[arg(long, value_name = "N", default_value = "50")]
     pub limit: NonZeroUsize,
+    /// Also archived ones
+    #[arg(long)]
+    pub all: bool,
     /// How to print them
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: TableFormat,
@@ -509,7 +543,7 @@ mod tests {
       check          Say whether the configuration will work, and what to fix
       status         Say how the running daemon is doing
       sandbox        Run the loopback Slack, Telegram and model server for a bot of your own
-      conversations  List conversations, show one, or search in one
+      conversations  List conversations, show one, search in one, name it or put it away
       summary        Show the summaries of older turns, or have them made again
       held           List posts and questions that wait for a decision, let one go on, or drop it
       import         Give a channel the memory of its rooms from before the bot came
@@ -801,6 +835,7 @@ mod tests {
             "vocative run -v -q",
             "vocative conversations list --limit 0",
             "vocative conversations search acme/#general",
+            "vocative conversations title acme/#general",
         ];
         for case in cases {
             assert!(Cli::try_parse_from(case.split(' ')).is_err(), "{case}");

@@ -3,16 +3,21 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use super::args::{ListArgs, SearchArgs, ShowArgs, TableFormat};
+use super::args::{ArchiveArgs, ListArgs, SearchArgs, ShowArgs, TableFormat, TitleArgs};
 use super::asking::ask;
 use super::context::Context;
 use super::error::{CliError, Exit};
-use super::table::{instant, table};
+use super::table::{instant, one_line, table};
 use crate::admin::operations::Operation;
-use crate::admin::view::{ConversationDetailView, ConversationView, SearchView, TurnView};
+use crate::admin::view::{
+    ConversationDetailView, ConversationView, ParticipantsView, SearchView, TurnView,
+};
 
 /// Characters of a tool's call or result that people are shown; `--format json` has all.
 const TOOL_TEXT_CHARS: usize = 400;
+
+/// Characters of a title that a list shows.
+const TITLE_CHARS: usize = 40;
 
 /// Characters of an id that are shown: enough to name a conversation.
 const ID_CHARS: usize = 18;
@@ -22,6 +27,7 @@ pub(super) async fn list(args: &ListArgs, context: &Context) -> Result<ExitCode,
     let operation = Operation::Conversations {
         channel: args.channel.clone(),
         limit: args.limit.get(),
+        all: args.all,
     };
     let views: Vec<ConversationView> = ask(context, operation).await?;
     let text = match args.format {
@@ -30,7 +36,15 @@ pub(super) async fn list(args: &ListArgs, context: &Context) -> Result<ExitCode,
         TableFormat::Table => {
             let rows: Vec<Vec<String>> = views.iter().map(row).collect();
             table(
-                &["id", "name", "scope", "turns", "last activity (UTC)"],
+                &[
+                    "id",
+                    "name",
+                    "title",
+                    "scope",
+                    "turns",
+                    "last activity (UTC)",
+                    "",
+                ],
                 &rows,
             )
         }
@@ -43,10 +57,57 @@ fn row(view: &ConversationView) -> Vec<String> {
     vec![
         view.id.chars().take(ID_CHARS).collect(),
         view.name.clone(),
+        one_line(&view.title, TITLE_CHARS),
         view.scope.clone(),
         view.turns.to_string(),
         instant(Some(view.last_activity_ms)),
+        standing(view),
     ]
+}
+
+/// What is at work in it, and whether it was put away.
+fn standing(view: &ConversationView) -> String {
+    let run = view
+        .active_run
+        .as_ref()
+        .map(|run| format!("{}: {}", run.agent, run.state));
+    let archived = view.archived_at_ms.map(|_| "archived".to_owned());
+    let both: Vec<String> = run.into_iter().chain(archived).collect();
+    both.join("; ")
+}
+
+/// Gives a conversation a title, or takes that away.
+pub(super) async fn title(args: &TitleArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let operation = Operation::TitleConversation {
+        name: args.conversation.clone(),
+        title: args.title.clone(),
+    };
+    let view: ConversationView = ask(context, operation).await?;
+    context.print(&format!("{} is now called {}\n", view.name, view.title))?;
+    Ok(Exit::Ok.into())
+}
+
+/// Puts a conversation away, or takes it back.
+pub(super) async fn archive(
+    args: &ArchiveArgs,
+    archived: bool,
+    context: &Context,
+) -> Result<ExitCode, CliError> {
+    let operation = Operation::ArchiveConversation {
+        name: args.conversation.clone(),
+        archived,
+    };
+    let view: ConversationView = ask(context, operation).await?;
+    let text = if archived {
+        format!(
+            "{} is archived: `conversations list` leaves it out until something new is said there.\n",
+            view.name
+        )
+    } else {
+        format!("{} is not archived.\n", view.name)
+    };
+    context.print(&text)?;
+    Ok(Exit::Ok.into())
 }
 
 /// Shows the turns of one conversation, in the room's order.
@@ -108,11 +169,46 @@ fn report(view: &ConversationDetailView) -> String {
     let head = &view.conversation;
     let _ = writeln!(
         out,
-        "{}  {}  ({}, {} turns)\n",
+        "{}  {}  ({}, {} turns)",
         head.id, head.name, head.scope, head.turns
     );
+    out.push_str(&head_lines(head, &view.participants));
+    out.push('\n');
     for turn in &view.turns {
         turn_lines(&mut out, turn);
+    }
+    out
+}
+
+fn head_lines(head: &ConversationView, participants: &ParticipantsView) -> String {
+    let source = &head.source;
+    let kind = source.kind.as_deref().unwrap_or("kind not known yet");
+    let mut out = format!(
+        "title         {}\nsource        {} ({}), {} {kind}\n",
+        head.title,
+        source.channel,
+        source.platform,
+        source.chat_title.as_deref().unwrap_or(&head.chat)
+    );
+    let mut names: Vec<String> = participants
+        .shown
+        .iter()
+        .map(|one| format!("{} ({})", one.name, one.turns))
+        .collect();
+    if participants.more > 0 {
+        names.push(format!("and {} more", participants.more));
+    }
+    if !names.is_empty() {
+        let _ = writeln!(out, "participants  {}", names.join(", "));
+    }
+    let _ = writeln!(
+        out,
+        "last activity {}",
+        instant(Some(head.last_activity_ms))
+    );
+    let standing = standing(head);
+    if !standing.is_empty() {
+        let _ = writeln!(out, "now           {standing}");
     }
     out
 }

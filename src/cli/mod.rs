@@ -107,6 +107,15 @@ async fn dispatch(command: &Command, context: &Context) -> Result<ExitCode, CliE
         Command::Conversations(ConversationsCommand::Search(args)) => {
             conversations::search(args, context).await
         }
+        Command::Conversations(ConversationsCommand::Title(args)) => {
+            conversations::title(args, context).await
+        }
+        Command::Conversations(ConversationsCommand::Archive(args)) => {
+            conversations::archive(args, true, context).await
+        }
+        Command::Conversations(ConversationsCommand::Unarchive(args)) => {
+            conversations::archive(args, false, context).await
+        }
         Command::Summary(command) => summary::run(command, context).await,
         Command::Held(command) => held::run(command, context).await,
         Command::Import(args) => import::run(args, context).await,

@@ -70,7 +70,7 @@ fn report(view: &PromptView, with_stats: bool) -> String {
     }
     left_out(view, &mut out);
     if !view.has_identity {
-        out.push_str("without a running daemon the bot's own mentions stand as its id\n");
+        out.push_str("the bot was not connected here yet, so its own mentions stand as its id\n");
     }
     if with_stats {
         stats(view, &mut out);

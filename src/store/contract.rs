@@ -13,7 +13,7 @@ use crate::domain::place::Scope;
 use crate::domain::run::{Run, Usage};
 use crate::domain::search::SearchReach;
 use crate::domain::summary::SummaryCounts;
-use crate::domain::turn::{ParticipantKind, TokenCount, Turn, TurnKind};
+use crate::domain::turn::{Participant, ParticipantKind, TokenCount, Turn, TurnKind};
 
 /// A configured channel and the account it turned out to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -445,6 +445,47 @@ pub struct ConversationFilter {
     pub channel: Option<String>,
     /// At most so many, newest activity first; 0 = the default of 50.
     pub limit: usize,
+    /// Also those that were archived.
+    pub with_archived: bool,
+}
+
+/// What people are told of a conversation besides its turns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConversationOverview {
+    /// What to call it: what a person called it, a topic's name, the chat's title, its first words.
+    pub title: String,
+    /// What a person called it.
+    pub own_title: Option<String>,
+    /// The configured channel it came through.
+    pub channel: String,
+    /// The platform.
+    pub platform: Platform,
+    /// The chat's title.
+    pub chat_title: Option<String>,
+    /// The name of the kind of chat, once learnt.
+    pub chat_kind: Option<&'static str>,
+    /// Since when it is archived, in milliseconds since the Unix epoch.
+    pub archived_at_ms: Option<i64>,
+    /// The run at work in it, or next.
+    pub active_run: Option<Run>,
+}
+
+/// Who speaks in a conversation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Speakers {
+    /// Those who say most.
+    pub shown: Vec<Speaker>,
+    /// How many there are in all.
+    pub total: u64,
+}
+
+/// Somebody who speaks in a conversation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Speaker {
+    /// Who.
+    pub participant: Participant,
+    /// How many turns are theirs; tool calls and deleted turns count, too.
+    pub turns: u64,
 }
 
 /// Which turns to list.

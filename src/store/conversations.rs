@@ -192,10 +192,14 @@ fn conversations(
         limit => limit,
     };
     let mut statement = connection.prepare_cached(select_conversations!(
-        "WHERE ?1 IS NULL OR h.account_id = (SELECT account_id FROM channels WHERE name = ?1)
+        "WHERE (?1 IS NULL OR h.account_id = (SELECT account_id FROM channels WHERE name = ?1))
+           AND (?3 OR c.archived_at_ms IS NULL)
          ORDER BY c.last_activity_ms DESC, c.id DESC LIMIT ?2"
     ))?;
-    let rows = statement.query_map((&filter.channel, limit_of(limit)), conversation_from_row)?;
+    let rows = statement.query_map(
+        (&filter.channel, limit_of(limit), filter.with_archived),
+        conversation_from_row,
+    )?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
@@ -531,6 +535,7 @@ mod tests {
             let filter = ConversationFilter {
                 channel: channel.map(str::to_owned),
                 limit,
+                ..ConversationFilter::default()
             };
             scene.store.conversations(filter)
         };

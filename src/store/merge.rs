@@ -156,6 +156,10 @@ fn merge_conversation_txn(
         "UPDATE runs SET conversation_id = ?2 WHERE conversation_id = ?1",
         "UPDATE summaries SET conversation_id = ?2 WHERE conversation_id = ?1",
         "UPDATE conversations SET parent_id = ?2 WHERE parent_id = ?1",
+        "UPDATE conversations
+         SET own_title = coalesce(own_title, (SELECT s.own_title FROM conversations s
+                                              WHERE s.id = ?1))
+         WHERE id = ?2",
     ] {
         connection
             .prepare_cached(sql)?

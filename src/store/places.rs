@@ -290,7 +290,7 @@ pub(super) fn name_topic_txn(
     Ok(())
 }
 
-/// Counts a new turn of a conversation.
+/// Counts a new turn of a conversation. One that was archived is back with it.
 pub(super) fn note_turn_txn(
     connection: &Connection,
     conversation_row: i64,
@@ -300,7 +300,7 @@ pub(super) fn note_turn_txn(
     connection
         .prepare_cached(
             "UPDATE conversations SET turn_count = turn_count + 1, last_seq = ?2,
-                    last_activity_ms = max(last_activity_ms, ?3)
+                    last_activity_ms = max(last_activity_ms, ?3), archived_at_ms = NULL
              WHERE id = ?1",
         )?
         .execute([conversation_row, seq, at_ms])?;

@@ -5,11 +5,10 @@
 //! one. Among those the best come first. Only room-visible turns are in the index.
 
 use rusqlite::{Connection, OptionalExtension};
-use vocative_channels::markup::{mentioned_ids, replace_mentions};
 
 use super::contract::{SearchHit, SearchHits, SearchOrder, SearchQuery};
 use super::conversations::conversation_row;
-use super::history::{NAME_BY_ID_SQL, NAME_BY_USERNAME_SQL};
+use super::names::Names;
 use super::rows::{select_turns, turn_from_row};
 use super::runs::limit_of;
 use super::search_terms::{Terms, excerpt, scores};
@@ -23,8 +22,6 @@ pub const MATCHES_MAX: usize = 2_000;
 pub const THREADS_MAX: usize = 200;
 /// So many characters of a text count for its rank.
 const RANKED_MAX_CHARS: u32 = 2_000;
-/// A name in place of a mention is cut to so many characters.
-const NAME_MAX_CHARS: usize = 64;
 
 const MATCHING_SQL: &str = "SELECT t.seq, t.sent_at_ms, t.ordinal, substr(t.content, 1, ?3)
      FROM (SELECT rowid AS seq FROM turn_text WHERE turn_text MATCH ?1
@@ -232,28 +229,7 @@ fn with_names(
     account: AccountId,
     content: &str,
 ) -> Result<String, StoreError> {
-    let mut names = Vec::new();
-    for id in mentioned_ids(content) {
-        let (sql, key) = match id.strip_prefix('@') {
-            Some(username) => (NAME_BY_USERNAME_SQL, username),
-            None => (NAME_BY_ID_SQL, id.as_str()),
-        };
-        let name: Option<Option<String>> = connection
-            .prepare_cached(sql)?
-            .query_row((account, key), |row| row.get(0))
-            .optional()?;
-        let name = name.flatten().unwrap_or_else(|| key.to_owned());
-        let visible: String = name
-            .chars()
-            .map(|c| if c.is_control() { ' ' } else { c })
-            .take(NAME_MAX_CHARS)
-            .collect();
-        names.push(visible);
-    }
-    let mut names = names.into_iter();
-    Ok(replace_mentions(content, |_| {
-        format!("@{}", names.next().unwrap_or_default())
-    }))
+    Names::new(connection, account).named(content)
 }
 
 fn utf16_div4(text: &str) -> usize {

@@ -7,6 +7,7 @@ mod answers;
 mod backups;
 mod bad_input;
 mod catchup;
+mod conversations;
 mod faults;
 mod harness;
 mod imports;

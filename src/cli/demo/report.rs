@@ -17,6 +17,7 @@ pub(super) async fn print(stage: &Stage, outcomes: &[Outcome]) -> Result<(), Cli
         Operation::Conversations {
             channel: None,
             limit: 0,
+            all: true,
         },
     )
     .await?;

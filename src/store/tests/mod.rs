@@ -15,6 +15,7 @@ mod learning;
 mod merging;
 mod notices;
 mod opening;
+mod overviews;
 mod posts;
 mod reach;
 mod summaries;
