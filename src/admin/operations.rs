@@ -12,7 +12,7 @@ use crate::admin::import::{ImportBatchView, ImportBeginView, ImportCountsView};
 use crate::admin::status::status_view;
 use crate::admin::view::{
     ConversationDetailView, ConversationView, HeldRunView, ParticipantsView, PostView, RebuildView,
-    ReleasedView, RunView as RunShown, SearchView, SummariesView, SummaryView, TurnView,
+    ReleasedView, RunView as RunShown, SearchView, SummariesView, SummaryView, TurnView, timeline,
 };
 use crate::agent::prompting::{PromptRequest, build_prompt};
 use crate::agent::registry::{AgentSpec, Registry};
@@ -28,7 +28,7 @@ use crate::domain::search::SearchReach;
 use crate::domain::turn::{ParticipantKind, TokenCount, Turn};
 use crate::prompt::{ClassEstimate, RunView, TokenCounter as _};
 use crate::store::contract::{
-    ConversationFilter, ImportAccount, SearchOrder, SearchQuery, TurnDetail, TurnFilter,
+    ConversationFilter, ImportAccount, PageQuery, SearchOrder, SearchQuery, TurnDetail, TurnFilter,
 };
 use crate::store::{Store, StoreError};
 use crate::summary::worker::SummaryCounters;
@@ -78,9 +78,13 @@ pub enum Operation {
         name: String,
         /// At most so many turns.
         limit: usize,
-        /// Whether to show also what is not in the room (tool calls, deleted turns).
+        /// Whether to show also what is not in the room (tool calls, deleted turns), and runs, posts
+        /// and summaries in their places.
         #[serde(default)]
         timeline: bool,
+        /// Only what stands before the turn with this seq.
+        #[serde(default)]
+        before: Option<i64>,
     },
     /// What was said in a conversation, by words.
     Search {
@@ -242,7 +246,15 @@ impl Operations {
                 name,
                 limit,
                 timeline,
-            } => self.conversation(&name, limit, timeline).await,
+                before,
+            } => {
+                let query = PageQuery {
+                    limit,
+                    before: before.map(Seq),
+                    is_timeline: timeline,
+                };
+                self.conversation(&name, query).await
+            }
             Operation::Search {
                 name,
                 query,
@@ -303,19 +315,23 @@ impl Operations {
         Ok(json(&views))
     }
 
-    async fn conversation(&self, name: &str, limit: usize, timeline: bool) -> Answer {
+    async fn conversation(&self, name: &str, query: PageQuery) -> Answer {
         let conversation = self.store.find_conversation(name).await?;
-        let details = if timeline {
-            self.store.timeline(conversation.id, limit).await?
-        } else {
-            self.store.turn_details(conversation.id, limit).await?
-        };
+        let page = self.store.page(conversation.id, query).await?;
+        let first = page.turns.first().map(|first| first.turn.seq().0);
+        let turns = self.turn_views(&conversation, &page.turns).await?;
         let view = ConversationDetailView {
             conversation: self.conversation_view(&conversation).await?,
             participants: ParticipantsView::of(
                 &self.store.speakers(conversation.id, SPEAKERS_SHOWN).await?,
             ),
-            turns: self.turn_views(&conversation, &details).await?,
+            older_before: first.filter(|_| page.has_older),
+            timeline: if query.is_timeline {
+                timeline(&turns, &page)
+            } else {
+                Vec::new()
+            },
+            turns,
         };
         Ok(json(&view))
     }

@@ -8,7 +8,7 @@ use crate::domain::run::{Run, RunState};
 use crate::domain::summary::Summary;
 use crate::domain::turn::Turn;
 use crate::store::contract::{
-    ConversationOverview, SearchHit, SearchHits, Speaker, Speakers, TurnDetail,
+    ConversationOverview, Page, SearchHit, SearchHits, Speaker, Speakers, TurnDetail,
 };
 use crate::store::{MATCHES_MAX, THREADS_MAX};
 
@@ -373,6 +373,77 @@ pub struct ConversationDetailView {
     pub participants: ParticipantsView,
     /// Its turns, in the room's order.
     pub turns: Vec<TurnView>,
+    /// In the timeline: everything that happened, in one order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timeline: Vec<EntryView>,
+    /// The page before this one ends before the turn with this seq; absent if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub older_before: Option<i64>,
+}
+
+/// Something that happened in a conversation.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct EntryView {
+    /// When, in milliseconds since the Unix epoch.
+    pub at_ms: i64,
+    /// What.
+    #[serde(flatten)]
+    pub what: HappeningView,
+}
+
+/// What happened in a conversation.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "entry", content = "of", rename_all = "snake_case")]
+pub enum HappeningView {
+    /// Something was said, a tool was called or it answered; by the seq of the turn.
+    Turn(i64),
+    /// A run came to be.
+    Run(RunView),
+    /// A part of an answer was committed, to be delivered.
+    Post(PostView),
+    /// Older turns were folded.
+    Summary(SummaryView),
+}
+
+/// All that happened in a page, in one order: the turns as the room has them; a run after what
+/// triggered it (or before what came of it), a post after its turn, all else by time. Platforms tell
+/// times as coarse as a second, so instants alone would put a run after its answer.
+#[must_use]
+pub fn timeline(turns: &[TurnView], page: &Page) -> Vec<EntryView> {
+    let entry = |at_ms, what| EntryView { at_ms, what };
+    // What stands before the first turn, then what stands behind each.
+    let mut behind: Vec<Vec<EntryView>> = vec![Vec::new(); turns.len() + 1];
+    let by_time = |at_ms: i64| turns.partition_point(|turn| turn.sent_at_ms <= at_ms);
+    for run in &page.runs {
+        let is_trigger = |detail: &TurnDetail| run.triggers.contains(&detail.turn.id);
+        let is_made = |detail: &TurnDetail| detail.turn.run == Some(run.id);
+        let place = page
+            .turns
+            .iter()
+            .rposition(is_trigger)
+            .map(|trigger| trigger + 1)
+            .or_else(|| page.turns.iter().position(is_made))
+            .unwrap_or_else(|| by_time(run.created_at_ms));
+        let what = HappeningView::Run(RunView::of(run));
+        behind[place].push(entry(run.created_at_ms, what));
+    }
+    for (number, detail) in (1..).zip(&page.turns) {
+        behind[number].extend(detail.posts.iter().map(|post| {
+            let what = HappeningView::Post(PostView::of(post));
+            entry(post.created_at_ms, what)
+        }));
+    }
+    for summary in &page.summaries {
+        let what = HappeningView::Summary(SummaryView::of(summary));
+        behind[by_time(summary.created_at_ms)].push(entry(summary.created_at_ms, what));
+    }
+    let mut behind = behind.into_iter();
+    let mut entries = behind.next().unwrap_or_default();
+    for (turn, happened) in turns.iter().zip(behind) {
+        entries.push(entry(turn.sent_at_ms, HappeningView::Turn(turn.seq)));
+        entries.extend(happened);
+    }
+    entries
 }
 
 /// A turn.

@@ -318,7 +318,11 @@ pub struct ShowArgs {
     /// Only the newest so many turns
     #[arg(long, value_name = "N", default_value = "50")]
     pub limit: NonZeroUsize,
-    /// Also what is not in the room: tool calls, their results, and deleted turns
+    /// Only what stands before the turn with this seq: the next page, back in time
+    #[arg(long, value_name = "SEQ")]
+    pub before: Option<i64>,
+    /// Everything that happened, in one order: also tool calls and their results, deleted turns, runs,
+    /// posts and summaries
     #[arg(long)]
     pub timeline: bool,
     /// How to print them
@@ -785,8 +789,12 @@ mod tests {
 
               [default: 50]
 
+          --before <SEQ>
+              Only what stands before the turn with this seq: the next page, back in time
+
           --timeline
-              Also what is not in the room: tool calls, their results, and deleted turns
+              Everything that happened, in one order: also tool calls and their results, deleted turns,
+              runs, posts and summaries
 
           --format <FORMAT>
               How to print them

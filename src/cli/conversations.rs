@@ -10,7 +10,8 @@ use super::error::{CliError, Exit};
 use super::table::{instant, one_line, table};
 use crate::admin::operations::Operation;
 use crate::admin::view::{
-    ConversationDetailView, ConversationView, ParticipantsView, SearchView, TurnView,
+    ConversationDetailView, ConversationView, EntryView, HappeningView, ParticipantsView,
+    SearchView, TurnView,
 };
 
 /// Characters of a tool's call or result that people are shown; `--format json` has all.
@@ -116,6 +117,7 @@ pub(super) async fn show(args: &ShowArgs, context: &Context) -> Result<ExitCode,
         name: args.conversation.clone(),
         limit: args.limit.get(),
         timeline: args.timeline,
+        before: args.before,
     };
     let view: ConversationDetailView = ask(context, operation).await?;
     let text = match args.format {
@@ -174,10 +176,62 @@ fn report(view: &ConversationDetailView) -> String {
     );
     out.push_str(&head_lines(head, &view.participants));
     out.push('\n');
-    for turn in &view.turns {
-        turn_lines(&mut out, turn);
+    if view.timeline.is_empty() {
+        for turn in &view.turns {
+            turn_lines(&mut out, turn);
+            work_lines(&mut out, turn);
+        }
+    }
+    for entry in &view.timeline {
+        entry_lines(&mut out, entry, &view.turns);
+    }
+    if let Some(seq) = view.older_before {
+        let _ = writeln!(out, "\nThere are older ones: --before {seq}");
     }
     out
+}
+
+fn entry_lines(out: &mut String, entry: &EntryView, turns: &[TurnView]) {
+    let at = instant(Some(entry.at_ms));
+    let because = |reason: &Option<String>| {
+        reason
+            .as_deref()
+            .map_or_else(String::new, |reason| format!(" ({reason})"))
+    };
+    let _ = match &entry.what {
+        HappeningView::Turn(seq) => {
+            if let Some(turn) = turns.iter().find(|turn| turn.seq == *seq) {
+                turn_lines(out, turn);
+            }
+            Ok(())
+        }
+        HappeningView::Run(run) => writeln!(
+            out,
+            "   run  {at}  {}: {}{}, attempt {}, {} + {} tokens",
+            run.agent,
+            run.state,
+            because(&run.reason),
+            run.attempt,
+            run.prompt_tokens,
+            run.completion_tokens
+        ),
+        HappeningView::Post(post) => writeln!(
+            out,
+            "  post  {at}  part {}: {}{}{}, attempts {}",
+            post.part,
+            post.state,
+            post.message_id
+                .as_deref()
+                .map_or_else(String::new, |id| format!(" as {id}")),
+            because(&post.reason),
+            post.attempts
+        ),
+        HappeningView::Summary(summary) => writeln!(
+            out,
+            "folded  {at}  {}: summary {} of {} turns, {}",
+            summary.agent, summary.id, summary.turns, summary.state
+        ),
+    };
 }
 
 fn head_lines(head: &ConversationView, participants: &ParticipantsView) -> String {
@@ -248,6 +302,10 @@ fn turn_lines(out: &mut String, turn: &TurnView) {
         instant(Some(turn.sent_at_ms)),
         turn.speaker
     );
+}
+
+/// What is not done yet, or went wrong.
+fn work_lines(out: &mut String, turn: &TurnView) {
     for run in turn.runs.iter().filter(|run| run.state != "done") {
         let reason = run.reason.as_deref().unwrap_or_default();
         let _ = writeln!(out, "        run of {}: {} {reason}", run.agent, run.state);

@@ -12,7 +12,7 @@ use crate::domain::outbox::OutboxEntry;
 use crate::domain::place::Scope;
 use crate::domain::run::{Run, Usage};
 use crate::domain::search::SearchReach;
-use crate::domain::summary::SummaryCounts;
+use crate::domain::summary::{Summary, SummaryCounts};
 use crate::domain::turn::{Participant, ParticipantKind, TokenCount, Turn, TurnKind};
 
 /// A configured channel and the account it turned out to be.
@@ -609,6 +609,30 @@ pub struct TurnDetail {
     pub runs: Vec<Run>,
     /// The posts it caused.
     pub posts: Vec<OutboxEntry>,
+}
+
+/// Which page of a conversation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageQuery {
+    /// At most so many turns.
+    pub limit: usize,
+    /// Only what stands before the turn with this seq; `None` = the newest.
+    pub before: Option<Seq>,
+    /// Also what is not in the room: tool calls and results, deleted turns; and runs and summaries.
+    pub is_timeline: bool,
+}
+
+/// A page of a conversation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Page {
+    /// Turns, ascending by position.
+    pub turns: Vec<TurnDetail>,
+    /// In the timeline: runs that came to be in it, oldest first.
+    pub runs: Vec<Run>,
+    /// In the timeline: summaries that were made in it, oldest first.
+    pub summaries: Vec<Summary>,
+    /// Whether there is an older page.
+    pub has_older: bool,
 }
 
 /// Numbers for `status` and metrics.

@@ -104,33 +104,6 @@ impl Store {
         self.read(move |connection| turns(connection, conversation, &filter))
             .await
     }
-
-    /// The newest room-visible turns of a conversation, ascending by position, with their platform
-    /// messages, the runs they triggered and the posts they caused.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn turn_details(
-        &self,
-        conversation: ConversationId,
-        limit: usize,
-    ) -> Result<Vec<TurnDetail>, StoreError> {
-        self.read(move |connection| turn_details(connection, conversation, limit, false))
-            .await
-    }
-
-    /// Like `turn_details`, with what is not in the room: tool calls and results, deleted turns.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn timeline(
-        &self,
-        conversation: ConversationId,
-        limit: usize,
-    ) -> Result<Vec<TurnDetail>, StoreError> {
-        self.read(move |connection| turn_details(connection, conversation, limit, true))
-            .await
-    }
 }
 
 /// The row id of a conversation, if it is known.
@@ -375,24 +348,8 @@ fn turns(
     Ok(turns)
 }
 
-fn turn_details(
-    connection: &Connection,
-    conversation: ConversationId,
-    limit: usize,
-    with_hidden: bool,
-) -> Result<Vec<TurnDetail>, StoreError> {
-    let filter = TurnFilter {
-        limit: Some(limit),
-        with_hidden,
-        ..TurnFilter::default()
-    };
-    turns(connection, conversation, &filter)?
-        .into_iter()
-        .map(|turn| detail(connection, turn))
-        .collect()
-}
-
-fn detail(connection: &Connection, turn: Turn) -> Result<TurnDetail, StoreError> {
+/// A turn with what became of it.
+pub(super) fn detail(connection: &Connection, turn: Turn) -> Result<TurnDetail, StoreError> {
     Ok(TurnDetail {
         message_ids: message_ids(connection, turn.seq())?,
         runs: runs_of_turn(connection, turn.seq())?,

@@ -29,6 +29,7 @@ mod open;
 mod outbox;
 mod outcome;
 mod overview;
+mod pages;
 mod participants;
 mod places;
 mod raw;

@@ -559,6 +559,22 @@ fn runs(
     with_triggers(connection, rows.collect::<rusqlite::Result<_>>()?)
 }
 
+/// Runs of a conversation that came to be at or after the first time and before the second, oldest
+/// first.
+pub(super) fn runs_created(
+    connection: &Connection,
+    conversation_row: i64,
+    (from_ms, before_ms): (i64, i64),
+) -> Result<Vec<Run>, StoreError> {
+    let mut statement = connection.prepare_cached(select_runs!(
+        "WHERE r.chat_id = (SELECT chat_id FROM conversations WHERE id = ?1)
+           AND r.created_at_ms >= ?2 AND r.created_at_ms < ?3 AND r.conversation_id = ?1
+         ORDER BY r.created_at_ms, r.id"
+    ))?;
+    let rows = statement.query_map((conversation_row, from_ms, before_ms), run_from_row)?;
+    with_triggers(connection, rows.collect::<rusqlite::Result<_>>()?)
+}
+
 fn held_runs(connection: &Connection, limit: usize) -> Result<Vec<Run>, StoreError> {
     let mut statement = connection.prepare_cached(select_runs!(
         "WHERE r.state = 'held' ORDER BY r.id DESC LIMIT ?1"

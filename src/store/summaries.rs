@@ -46,6 +46,18 @@ pub(super) const FOLDED_SQL: &str =
             <= (x.through_sent_at_ms, x.through_ordinal, x.through_seq)
      WHERE x.id = ?1";
 
+macro_rules! select_summaries {
+    ($tail:literal) => {
+        concat!(
+            "SELECT id, agent, previous_id, from_sent_at_ms, from_ordinal, from_seq,
+                    through_sent_at_ms, through_ordinal, through_seq, turn_count, text, tokens,
+                    model, state, created_at_ms
+             FROM summaries ",
+            $tail
+        )
+    };
+}
+
 impl Store {
     /// The newest summary that may be used: never one with a change in what it stands for.
     ///
@@ -79,14 +91,10 @@ impl Store {
     ) -> Result<Vec<Summary>, StoreError> {
         self.read(move |connection| {
             let row = conversation_row_id(connection, conversation)?;
-            let mut statement = connection.prepare_cached(
-                "SELECT id, agent, previous_id, from_sent_at_ms, from_ordinal, from_seq,
-                        through_sent_at_ms, through_ordinal, through_seq, turn_count, text, tokens,
-                        model, state, created_at_ms
-                 FROM summaries
-                 WHERE conversation_id = ?1 AND (?2 IS NULL OR agent = ?2)
-                 ORDER BY agent, through_sent_at_ms, through_ordinal, through_seq, id",
-            )?;
+            let mut statement = connection.prepare_cached(select_summaries!(
+                "WHERE conversation_id = ?1 AND (?2 IS NULL OR agent = ?2)
+                     ORDER BY agent, through_sent_at_ms, through_ordinal, through_seq, id"
+            ))?;
             let rows = statement.query_map(params![row, agent], summary_from_row)?;
             Ok(rows.collect::<rusqlite::Result<_>>()?)
         })
@@ -132,6 +140,24 @@ impl Store {
         })
         .await
     }
+}
+
+/// Summaries of a conversation that were made at or after the first time and before the second,
+/// oldest first.
+pub(super) fn summaries_created(
+    connection: &Connection,
+    conversation_row: i64,
+    (from_ms, before_ms): (i64, i64),
+) -> Result<Vec<Summary>, StoreError> {
+    let mut statement = connection.prepare_cached(select_summaries!(
+        "WHERE conversation_id = ?1 AND created_at_ms >= ?2 AND created_at_ms < ?3
+         ORDER BY created_at_ms, id"
+    ))?;
+    let rows = statement.query_map(
+        params![conversation_row, from_ms, before_ms],
+        summary_from_row,
+    )?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
 fn summary_from_row(row: &Row<'_>) -> rusqlite::Result<Summary> {

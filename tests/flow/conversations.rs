@@ -1,9 +1,12 @@
 //! Conversations as operators see them, beside the daemon and without it.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use vocative_sandbox::model::ModelReply;
+use vocative_sandbox::telegram::TelegramWorld;
 
-use crate::harness::Flow;
+use crate::harness::{Flow, FlowBuilder};
+
+const PRIVATE: i64 = TelegramWorld::ANN;
 
 fn named<'a>(listed: &'a [Value], name: &str) -> Option<&'a Value> {
     listed.iter().find(|view| view["name"] == name)
@@ -85,4 +88,97 @@ async fn a_conversation_is_named_archived_and_found_with_and_without_a_daemon() 
     flow.settle().await;
     let listed = flow.conversations().await;
     assert!(named(&listed, "acme/#general").is_some(), "{listed:?}");
+}
+
+/// A private chat in which a tool was called and older turns were folded.
+async fn a_talk_with_tools_and_a_summary() -> Flow {
+    let settings = "tools = [\"conversation_search\"]\nsummary_model = \"offline\"\n[agents.vocative.prompt]\n\
+                    rolling_summary_threshold = 4\npreserve_recent_turns = 1";
+    let flow = FlowBuilder::default()
+        .agent("vocative", settings)
+        .start()
+        .await;
+    let search = json!({"query": "deploy"});
+    flow.model.enqueue(ModelReply::tool_call(
+        "call_1",
+        "conversation_search",
+        search,
+    ));
+    flow.model.enqueue(ModelReply::text("At three."));
+    let message = flow.telegram.say(PRIVATE, PRIVATE, "when is the deploy?");
+    flow.telegram_reply(PRIVATE, message).await;
+    for number in 0..4 {
+        flow.model
+            .enqueue(ModelReply::text(&format!("Yes {number}.")));
+        let message = flow
+            .telegram
+            .say(PRIVATE, PRIVATE, &format!("sure {number}?"));
+        flow.telegram_reply(PRIVATE, message).await;
+    }
+    flow.settle().await;
+    let is_folded = |status: &Value| status["summaries"]["current"].as_u64() > Some(0);
+    flow.wait_for_status("older turns are folded", is_folded)
+        .await;
+    flow
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_timeline_has_turns_runs_tool_calls_posts_and_summaries_in_one_order() {
+    let flow = a_talk_with_tools_and_a_summary().await;
+    let id = flow.conversation_id(&PRIVATE.to_string(), None).await;
+
+    let shown = flow
+        .cli_json(&["conversations", "show", &id, "--timeline"])
+        .await;
+    let timeline = shown["timeline"].as_array().unwrap();
+    let kind = |entry: &Value| {
+        let turn = |seq: &Value| {
+            let turns = shown["turns"].as_array().unwrap();
+            let found = turns.iter().find(|turn| turn["seq"] == *seq).unwrap();
+            found["kind"].as_str().unwrap().to_owned()
+        };
+        match entry["entry"].as_str().unwrap() {
+            "turn" => turn(&entry["of"]),
+            other => other.to_owned(),
+        }
+    };
+    let kinds: Vec<String> = timeline.iter().map(kind).collect();
+    let first = [
+        "message",
+        "run",
+        "tool_call",
+        "tool_result",
+        "message",
+        "post",
+        "message",
+    ];
+    assert_eq!(kinds[..first.len()], first, "{kinds:?}");
+    assert!(kinds.contains(&"summary".to_owned()), "{kinds:?}");
+    let flat = flow
+        .cli_json(&["conversations", "show", &id, "--limit", "3"])
+        .await;
+    assert!(flat.get("timeline").is_none(), "{flat}");
+    assert_eq!(flat["turns"].as_array().unwrap().len(), 3);
+    let before = flat["older_before"].to_string();
+    let told = flow
+        .cli(&[
+            "conversations",
+            "show",
+            &id,
+            "--limit",
+            "3",
+            "--before",
+            &before,
+        ])
+        .await;
+    assert!(
+        told.stdout.contains("There are older ones: --before"),
+        "{told:?}"
+    );
+    let told = flow
+        .cli(&["conversations", "show", &id, "--timeline"])
+        .await;
+    for word in ["   run  ", "  post  ", "folded  ", " calls: "] {
+        assert!(told.stdout.contains(word), "{word:?} in {}", told.stdout);
+    }
 }

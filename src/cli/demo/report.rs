@@ -31,6 +31,7 @@ pub(super) async fn print(stage: &Stage, outcomes: &[Outcome]) -> Result<(), Cli
                 name,
                 limit: TURNS_SHOWN,
                 timeline: false,
+                before: None,
             },
         )
         .await?;
@@ -89,6 +90,7 @@ async fn print_prompt(stage: &Stage, thread: &ConversationView) -> Result<(), Cl
             name: name.clone(),
             limit: TURNS_SHOWN,
             timeline: false,
+            before: None,
         },
     )
     .await?;

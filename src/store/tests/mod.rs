@@ -16,6 +16,7 @@ mod merging;
 mod notices;
 mod opening;
 mod overviews;
+mod pages;
 mod posts;
 mod reach;
 mod summaries;
