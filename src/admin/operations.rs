@@ -11,8 +11,9 @@ use crate::admin::health::Health;
 use crate::admin::import::{ImportBatchView, ImportBeginView, ImportCountsView};
 use crate::admin::status::status_view;
 use crate::admin::view::{
-    ConversationDetailView, ConversationView, HeldRunView, ParticipantsView, PostView, RebuildView,
-    ReleasedView, RunView as RunShown, SearchView, SummariesView, SummaryView, TurnView, timeline,
+    ConversationDetailView, ConversationView, ExportMessageView, ExportPageView, HeldRunView,
+    ParticipantsView, PostView, RebuildView, ReleasedView, RunView as RunShown, SearchView,
+    SummariesView, SummaryView, TurnView, timeline,
 };
 use crate::agent::prompting::{PromptRequest, build_prompt};
 use crate::agent::registry::{AgentSpec, Registry};
@@ -25,10 +26,12 @@ use crate::domain::ids::{AgentName, OutboxId, RunId, Seq};
 use crate::domain::place::Conversation;
 use crate::domain::run::{Run, RunState};
 use crate::domain::search::SearchReach;
-use crate::domain::turn::{ParticipantKind, TokenCount, Turn};
+use crate::domain::turn::{ParticipantKind, Position, TokenCount, Turn};
+use crate::prompt::lines::ThreadLine;
 use crate::prompt::{ClassEstimate, RunView, TokenCounter as _};
 use crate::store::contract::{
-    ConversationFilter, ImportAccount, PageQuery, SearchOrder, SearchQuery, TurnDetail, TurnFilter,
+    ConversationFilter, ExportQuery, ExportTurn, ImportAccount, PageQuery, SearchOrder,
+    SearchQuery, Speakers, TurnDetail, TurnFilter,
 };
 use crate::store::{Store, StoreError};
 use crate::summary::worker::SummaryCounters;
@@ -85,6 +88,20 @@ pub enum Operation {
         /// Only what stands before the turn with this seq.
         #[serde(default)]
         before: Option<i64>,
+    },
+    /// The next page of a whole conversation.
+    Export {
+        /// Its id prefix or name.
+        name: String,
+        /// What the page before said comes next; absent = the first page.
+        #[serde(default)]
+        after: Option<[i64; 3]>,
+        /// What the first page said it is as of.
+        #[serde(default)]
+        as_of: Option<i64>,
+        /// Whether texts for people are wanted, too.
+        #[serde(default)]
+        shown: bool,
     },
     /// What was said in a conversation, by words.
     Search {
@@ -255,6 +272,18 @@ impl Operations {
                 };
                 self.conversation(&name, query).await
             }
+            Operation::Export {
+                name,
+                after,
+                as_of,
+                shown,
+            } => {
+                let query = ExportQuery {
+                    after: after.map(position),
+                    as_of: as_of.map(Seq),
+                };
+                self.export(&name, query, shown).await
+            }
             Operation::Search {
                 name,
                 query,
@@ -334,6 +363,35 @@ impl Operations {
             turns,
         };
         Ok(json(&view))
+    }
+
+    async fn export(&self, name: &str, query: ExportQuery, is_shown: bool) -> Answer {
+        let conversation = self.store.find_conversation(name).await?;
+        let is_first = query.after.is_none();
+        let page = self.store.export_page(conversation.id, query).await?;
+        let speakers = if is_first && is_shown {
+            self.store.speakers(conversation.id, SPEAKERS_SHOWN).await?
+        } else {
+            Speakers::default()
+        };
+        let thread = conversation.parent.zip(conversation.root);
+        let thread = thread.map(|(parent, root)| ThreadLine {
+            conversation_id: parent.to_string(),
+            root: root.to_string(),
+        });
+        let message = |exported: &ExportTurn| {
+            let is_own = exported.turn.conversation == conversation.id;
+            ExportMessageView::of(exported, thread.as_ref().filter(|_| is_own), is_shown)
+        };
+        Ok(json(&ExportPageView {
+            messages: page.turns.iter().map(message).collect(),
+            as_of: page.as_of.0,
+            next: page
+                .next
+                .map(|next| [next.sent_at_ms, next.ordinal, next.seq.0]),
+            participants: ParticipantsView::of(&speakers),
+            conversation: self.conversation_view(&conversation).await?,
+        }))
     }
 
     /// Turns as they are shown, mentions as names.
@@ -665,6 +723,15 @@ impl Operations {
                 "channel {channel} has not connected yet, so it is not known whose messages these are; let `vocative run` connect it once (`vocative status` shows it), then import"
             ))
         })
+    }
+}
+
+/// A position as it stands in a request.
+fn position([sent_at_ms, ordinal, seq]: [i64; 3]) -> Position {
+    Position {
+        sent_at_ms,
+        ordinal,
+        seq: Seq(seq),
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::markdown::Zone;
 use crate::config::LogFormat;
 
 const EXAMPLES: &str = "\
@@ -62,6 +63,14 @@ Examples:
   vocative import --channel home ~/ChatExport_2026-01-10
 
 Exit code 1 if something of the export could not be read; what could is imported.";
+
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  vocative conversations export acme/#general --output general.jsonl
+  vocative conversations export acme/#general --format markdown --timezone +02:00 | less
+
+A conversation is named by the start of its id (see `vocative conversations list`), or by channel
+and chat: acme/#general, acme/C0123ABCD, home/-1001234567890.";
 
 const BACKUP_EXAMPLES: &str = "\
 Examples:
@@ -173,7 +182,8 @@ pub enum Command {
     ///
     /// Assembles the prompt for the newest turn (or the one at --at) and prints it with what was left
     /// out and why. Nothing is sent and nothing is stored. With --transcript it does the same over a
-    /// JSON transcript, without a store or a configuration.
+    /// JSON transcript, without a store or a configuration, or over what `conversations export` wrote,
+    /// with the options that a configuration at hand has for the agent.
     #[command(after_long_help = PROMPT_EXAMPLES)]
     Prompt(PromptArgs),
     /// Show the configuration in force, its schema, or an example
@@ -260,6 +270,13 @@ pub enum ConversationsCommand {
     /// Without any word it shows the newest turns.
     #[command(after_long_help = CONVERSATION_NAMES)]
     Search(SearchArgs),
+    /// Write a whole conversation, for programs or for people
+    ///
+    /// As jsonl it is one message a line, which `vocative prompt --transcript` reads; as markdown a
+    /// text to read. What is captured while it is written is left out. A thread begins with the
+    /// message it hangs on; a room is written without its threads.
+    #[command(after_long_help = EXPORT_EXAMPLES)]
+    Export(ExportArgs),
     /// Call a conversation something else than its room's title or its first words
     #[command(after_long_help = CONVERSATION_NAMES)]
     Title(TitleArgs),
@@ -271,6 +288,36 @@ pub enum ConversationsCommand {
     /// Have an archived conversation in the list again
     #[command(after_long_help = CONVERSATION_NAMES)]
     Unarchive(ArchiveArgs),
+}
+
+/// What `vocative conversations export` takes.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// Which one: the start of its id, or CHANNEL/CHAT
+    pub conversation: String,
+    /// For programs (one message a line) or for people
+    #[arg(long, value_name = "FORMAT", default_value = "jsonl")]
+    pub format: ExportFormat,
+    /// Write to this file, which must not be there yet; it has its name once it is whole (mode 0600)
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Which clock markdown tells days and times by: utc, local, or an offset like +02:00
+    #[arg(
+        long,
+        value_name = "ZONE",
+        default_value = "utc",
+        allow_hyphen_values = true
+    )]
+    pub timezone: Zone,
+}
+
+/// How a conversation is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// One message a line, as `vocative prompt --transcript` reads it
+    Jsonl,
+    /// To read
+    Markdown,
 }
 
 /// What `vocative conversations title` takes.
@@ -433,7 +480,7 @@ pub struct PromptArgs {
     #[arg(required_unless_present = "transcript", conflicts_with = "transcript")]
     pub conversation: Option<String>,
     /// For this agent, not for the one that the turn addresses
-    #[arg(long, value_name = "NAME", conflicts_with = "transcript")]
+    #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
     /// As if the turn with this seq were the newest
     #[arg(long, value_name = "SEQ", conflicts_with = "transcript")]
@@ -441,7 +488,7 @@ pub struct PromptArgs {
     /// Say how many rows were read, and what each part of the prompt costs
     #[arg(long)]
     pub stats: bool,
-    /// Read the conversation from this JSON file; `-` is stdin
+    /// Read the conversation from this JSON file, or from an export; `-` is stdin
     #[arg(long, value_name = "FILE")]
     pub transcript: Option<PathBuf>,
     /// How to print it
@@ -711,7 +758,8 @@ mod tests {
 
     Assembles the prompt for the newest turn (or the one at --at) and prints it with what was left out
     and why. Nothing is sent and nothing is stored. With --transcript it does the same over a JSON
-    transcript, without a store or a configuration.
+    transcript, without a store or a configuration, or over what `conversations export` wrote, with the
+    options that a configuration at hand has for the agent.
 
     Usage: vocative prompt [OPTIONS] [CONVERSATION]
 
@@ -730,7 +778,7 @@ mod tests {
               Say how many rows were read, and what each part of the prompt costs
 
           --transcript <FILE>
-              Read the conversation from this JSON file; `-` is stdin
+              Read the conversation from this JSON file, or from an export; `-` is stdin
 
           --format <FORMAT>
               How to print it

@@ -25,41 +25,79 @@ pub(super) async fn ask<T: DeserializeOwned>(
     context: &Context,
     operation: Operation,
 ) -> Result<T, CliError> {
-    let (config, _) = context.load_config()?;
-    let socket = config.daemon.runtime_dir.join(SOCKET_NAME);
-    let answered = socket::ask(&socket, &operation)
-        .await
-        .map_err(|cause| CliError::Failed {
+    let mut answerer = Answerer::new(context)?;
+    let answer = answerer.ask(operation).await;
+    answerer.close().await?;
+    answer
+}
+
+/// Whoever answers several questions in a row.
+pub(super) struct Answerer {
+    config: Config,
+    /// Set once no daemon answered.
+    own: Option<Operations>,
+}
+
+impl Answerer {
+    /// # Errors
+    /// Everything wrong with the configuration.
+    pub(super) fn new(context: &Context) -> Result<Self, CliError> {
+        let (config, _) = context.load_config()?;
+        Ok(Self { config, own: None })
+    }
+
+    /// The daemon's answer, or this process's own on the store.
+    ///
+    /// # Errors
+    /// As for [`ask`].
+    pub(super) async fn ask<T: DeserializeOwned>(
+        &mut self,
+        operation: Operation,
+    ) -> Result<T, CliError> {
+        let answer = match self.ask_daemon(&operation).await? {
+            Some(answer) => answer,
+            None => self.own(operation.is_write())?.execute(operation).await?,
+        };
+        serde_json::from_value(answer).map_err(|cause| {
+            CliError::failed("the daemon answered in another version's words", cause)
+        })
+    }
+
+    async fn ask_daemon(
+        &self,
+        operation: &Operation,
+    ) -> Result<Option<serde_json::Value>, CliError> {
+        if self.own.is_some() {
+            return Ok(None);
+        }
+        let socket = self.config.daemon.runtime_dir.join(SOCKET_NAME);
+        let answered = socket::ask(&socket, operation).await;
+        answered.map_err(|cause| CliError::Failed {
             what: cause.to_string(),
             advice: None,
             cause: None,
-        })?;
-    let answer = match answered {
-        Some(answer) => answer,
-        None => ask_store(&config, operation).await?,
-    };
-    serde_json::from_value(answer)
-        .map_err(|cause| CliError::failed("the daemon answered in another version's words", cause))
-}
+        })
+    }
 
-async fn ask_store(config: &Config, operation: Operation) -> Result<serde_json::Value, CliError> {
-    let operations = operations(config, operation.is_write())?;
-    let answer = operations.execute(operation).await;
-    operations.store.close().await?;
-    Ok(answer?)
-}
+    fn own(&mut self, is_write: bool) -> Result<Operations, CliError> {
+        if let Some(own) = &self.own {
+            return Ok(own.clone());
+        }
+        let own = operations(&self.config, is_write)?;
+        self.own = Some(own.clone());
+        Ok(own)
+    }
 
-/// The operations on the store itself, opened by this process.
-fn operations(config: &Config, is_write: bool) -> Result<Operations, CliError> {
-    let registry = Registry::default();
-    registry.replace(wiring::agents(config, None)?);
-    Ok(Operations {
-        store: open(config, is_write)?,
-        registry,
-        rooms: Rooms::default(),
-        clock: wall_clock(),
-        running: None,
-    })
+    /// Closes the store, if it was opened.
+    ///
+    /// # Errors
+    /// If that fails; what was committed is safe.
+    pub(super) async fn close(self) -> Result<(), CliError> {
+        match self.own {
+            Some(own) => Ok(own.store.close().await?),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Somebody who is asked many things in a row: the running daemon, or this process on the store.
@@ -127,6 +165,19 @@ impl Asked {
             Self::Store(operations) => Ok(operations.store.close().await?),
         }
     }
+}
+
+/// The operations on the store itself, opened by this process.
+fn operations(config: &Config, is_write: bool) -> Result<Operations, CliError> {
+    let registry = Registry::default();
+    registry.replace(wiring::agents(config, None)?);
+    Ok(Operations {
+        store: open(config, is_write)?,
+        registry,
+        rooms: Rooms::default(),
+        clock: wall_clock(),
+        running: None,
+    })
 }
 
 fn open(config: &Config, is_write: bool) -> Result<Store, CliError> {

@@ -12,10 +12,12 @@ mod context;
 mod conversations;
 mod demo;
 mod error;
+mod export;
 mod held;
 mod import;
 mod live;
 mod logging;
+mod markdown;
 mod prompt;
 mod run;
 mod sandbox;
@@ -106,6 +108,9 @@ async fn dispatch(command: &Command, context: &Context) -> Result<ExitCode, CliE
         }
         Command::Conversations(ConversationsCommand::Search(args)) => {
             conversations::search(args, context).await
+        }
+        Command::Conversations(ConversationsCommand::Export(args)) => {
+            export::run(args, context).await
         }
         Command::Conversations(ConversationsCommand::Title(args)) => {
             conversations::title(args, context).await

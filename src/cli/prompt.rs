@@ -1,6 +1,9 @@
 //! `vocative prompt`: exactly what the model would be sent.
 
 use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Cursor, Read as _};
+use std::path::Path;
 use std::process::ExitCode;
 
 use super::args::{PromptArgs, TextFormat};
@@ -9,12 +12,16 @@ use super::context::Context;
 use super::error::{CliError, Exit};
 use crate::admin::operations::Operation;
 use crate::admin::view::PromptView;
+use crate::agent::prompting::agent_view;
+use crate::daemon::start::wall_clock;
+use crate::daemon::wiring;
+use crate::prompt::lines::{self, LinesRequest};
 use crate::prompt::{PromptPart, transcript, view};
 
 /// Shows the prompt of a conversation, or of a transcript.
 pub(super) async fn run(args: &PromptArgs, context: &Context) -> Result<ExitCode, CliError> {
     let text = match (&args.transcript, &args.conversation) {
-        (Some(path), _) => of_transcript(path).await?,
+        (Some(path), _) => of_transcript(path, args.agent.as_deref(), context).await?,
         (None, name) => {
             let operation = Operation::Prompt {
                 name: name.clone().unwrap_or_default(),
@@ -32,19 +39,56 @@ pub(super) async fn run(args: &PromptArgs, context: &Context) -> Result<ExitCode
     Ok(Exit::Ok.into())
 }
 
-async fn of_transcript(path: &std::path::Path) -> Result<String, CliError> {
-    let is_stdin = path.as_os_str() == "-";
-    let read = if is_stdin {
-        std::io::read_to_string(std::io::stdin())
+async fn of_transcript(
+    path: &Path,
+    agent: Option<&str>,
+    context: &Context,
+) -> Result<String, CliError> {
+    let unread = |cause| CliError::failed(format!("{} can't be read", path.display()), cause);
+    let mut reader: Box<dyn BufRead> = if path.as_os_str() == "-" {
+        Box::new(BufReader::new(std::io::stdin()))
     } else {
-        std::fs::read_to_string(path)
+        Box::new(BufReader::new(File::open(path).map_err(unread)?))
     };
-    let text =
-        read.map_err(|cause| CliError::failed(format!("{} can't be read", path.display()), cause))?;
-    let prompt = transcript::run_transcript(&text)
-        .await
+    let mut first = String::new();
+    reader.read_line(&mut first).map_err(unread)?;
+    let prompt = if lines::is_message_line(&first) {
+        let reader = Cursor::new(first).chain(reader);
+        lines::run_lines(reader, request(agent, context)?).await
+    } else if agent.is_some() {
+        return Err(CliError::Usage(
+            "this transcript names its agent; --agent is for what `conversations export` wrote"
+                .to_owned(),
+        ));
+    } else {
+        reader.read_to_string(&mut first).map_err(unread)?;
+        transcript::run_transcript(&first).await
+    };
+    let prompt = prompt
         .map_err(|cause| CliError::failed(format!("{} can't be used", path.display()), cause))?;
     super::json_text(&view::PromptView::from(&prompt))
+}
+
+/// For whom the prompt of an export is made: an agent of the configuration, where one is at hand.
+fn request(agent: Option<&str>, context: &Context) -> Result<LinesRequest, CliError> {
+    let config = match context.load_config() {
+        Ok((config, _)) => Some(config),
+        Err(cause) if context.global.config.is_some() => return Err(cause),
+        Err(_) => None,
+    };
+    let specs = match &config {
+        Some(config) => wiring::agents(config, None)?,
+        None => Vec::new(),
+    };
+    let agents = specs.into_iter().map(|spec| {
+        let view = agent_view(&spec, None);
+        (spec.name.to_string(), (view, spec.options))
+    });
+    Ok(LinesRequest {
+        agent: agent.map(str::to_owned),
+        agents: agents.collect(),
+        now_ms: (wall_clock())(),
+    })
 }
 
 fn report(view: &PromptView, with_stats: bool) -> String {

@@ -9,6 +9,7 @@
 
 mod counter;
 mod cut;
+pub mod lines;
 mod project;
 mod query;
 mod record;

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use chrono::DateTime;
 use serde_json::Value;
-use vocative_channels::envelope::{Place, Sender, SenderKind};
+use vocative_channels::envelope::{Attachment, Place, Sender, SenderKind};
 use vocative_channels::identity::Platform;
 
 use super::{
@@ -86,6 +86,31 @@ pub struct StoredMessage {
     pub scope: Scope,
     /// The agents its metadata mentions.
     pub mentions: Vec<String>,
+    /// What an export carries further.
+    pub further: Further,
+}
+
+/// What a message of an export carries besides; a message of a recorded case has nothing of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Further {
+    /// The platform's order within its instant; else the microseconds of the timestamp.
+    pub ordinal: Option<i64>,
+    /// Its author's username.
+    pub username: Option<String>,
+    /// The message it replies to.
+    pub reply_to: Option<String>,
+    /// The passage of it that is quoted.
+    pub quote: Option<String>,
+    /// What was attached.
+    pub attachments: Vec<Attachment>,
+    /// The conversation a thread hangs on, and the message in it.
+    pub thread: Option<(String, String)>,
+    /// Names for its mention tokens: id and name.
+    pub names: Vec<(String, String)>,
+    /// Those of its mention tokens that are of the bot itself.
+    pub bot_ids: Vec<String>,
+    /// Whether it was deleted; it is not captured then.
+    pub is_deleted: bool,
 }
 
 /// Runs a transcript through a store in memory and the assembler.
@@ -94,16 +119,8 @@ pub struct StoredMessage {
 /// [`TranscriptError`] for a transcript that is malformed, naming the field, or a store that fails.
 pub async fn run_transcript(text: &str) -> Result<Prompt, TranscriptError> {
     let transcript = parse(text)?;
-    let counter: &dyn TokenCounter = match transcript.options.profile {
-        Profile::Vocative => &ClassEstimate,
-        Profile::Toolpack => &Utf16Div4,
-    };
-    let options = StoreOptions {
-        path: None,
-        readers: 1,
-        page_cache_kib: 1_024,
-    };
-    let (store, _) = Store::open(&options, 0)?;
+    let counter = counter_of(transcript.options.profile);
+    let store = open_store()?;
     let prompt = prompt_of(&store, transcript, counter).await;
     store.close().await?;
     prompt
@@ -114,13 +131,7 @@ async fn prompt_of(
     transcript: Transcript,
     counter: &dyn TokenCounter,
 ) -> Result<Prompt, TranscriptError> {
-    let binding = AccountBinding {
-        channel: "transcript".to_owned(),
-        platform: Platform::Slack,
-        account: "transcript".to_owned(),
-        name: "transcript".to_owned(),
-    };
-    let account = store.bind_account(binding, 0).await?;
+    let account = bind(store).await?;
     let mut conversations: HashMap<String, ConversationId> = HashMap::new();
     for message in transcript.messages {
         let name = message.conversation.clone();
@@ -132,24 +143,87 @@ async fn prompt_of(
     let Some(conversation) = conversations.get(&transcript.conversation) else {
         return Ok(Prompt::empty(counter));
     };
-    let query = history_query(
-        *conversation,
-        RunView::default(),
-        &transcript.agent.name,
-        &transcript.options,
-        transcript.now_ms.unwrap_or_default(),
-    );
-    let history = store.history(query).await?;
-    Ok(assemble_with_summary(
-        &history,
-        &transcript.agent,
-        &transcript.options,
-        counter,
-        transcript.summariser_output.as_deref(),
-    ))
+    let scene = Scene {
+        store,
+        conversation: *conversation,
+        agent: &transcript.agent,
+        options: &transcript.options,
+        now_ms: transcript.now_ms.unwrap_or_default(),
+    };
+    scene
+        .assemble(counter, transcript.summariser_output.as_deref())
+        .await
 }
 
-fn new_message(account: AccountId, message: StoredMessage) -> NewMessage {
+/// A captured transcript.
+pub(super) struct Scene<'a> {
+    pub(super) store: &'a Store,
+    pub(super) conversation: ConversationId,
+    pub(super) agent: &'a AgentView,
+    pub(super) options: &'a AssemblerOptions,
+    pub(super) now_ms: i64,
+}
+
+impl Scene<'_> {
+    /// Reads it back and assembles.
+    pub(super) async fn assemble(
+        &self,
+        counter: &dyn TokenCounter,
+        summariser_output: Option<&str>,
+    ) -> Result<Prompt, TranscriptError> {
+        let query = history_query(
+            self.conversation,
+            RunView::default(),
+            &self.agent.name,
+            self.options,
+            self.now_ms,
+        );
+        let history = self.store.history(query).await?;
+        Ok(assemble_with_summary(
+            &history,
+            self.agent,
+            self.options,
+            counter,
+            summariser_output,
+        ))
+    }
+}
+
+/// The account that transcripts are captured under.
+pub(super) async fn bind(store: &Store) -> Result<AccountId, StoreError> {
+    let binding = AccountBinding {
+        channel: "transcript".to_owned(),
+        platform: Platform::Slack,
+        account: "transcript".to_owned(),
+        name: "transcript".to_owned(),
+    };
+    store.bind_account(binding, 0).await
+}
+
+/// A store that is gone with its handle.
+pub(super) fn open_store() -> Result<Store, StoreError> {
+    let options = StoreOptions {
+        path: None,
+        readers: 1,
+        page_cache_kib: 1_024,
+    };
+    Ok(Store::open(&options, 0)?.0)
+}
+
+/// Who counts the tokens of a profile.
+pub(super) fn counter_of(profile: Profile) -> &'static dyn TokenCounter {
+    match profile {
+        Profile::Vocative => &ClassEstimate,
+        Profile::Toolpack => &Utf16Div4,
+    }
+}
+
+pub(super) fn new_message(account: AccountId, message: StoredMessage) -> NewMessage {
+    let further = message.further;
+    let (chat, thread) = match further.thread {
+        Some((parent, root)) => (parent, Some(root)),
+        None => (message.conversation, None),
+    };
     let mentions = message.mentions.into_iter().map(AgentName::trusted);
     let verdict = Verdict {
         is_admitted: true,
@@ -160,7 +234,8 @@ fn new_message(account: AccountId, message: StoredMessage) -> NewMessage {
     NewMessage {
         account,
         place: Place {
-            chat: message.conversation,
+            chat,
+            thread,
             ..Place::default()
         },
         scope_override: Some(message.scope),
@@ -168,7 +243,7 @@ fn new_message(account: AccountId, message: StoredMessage) -> NewMessage {
         sender: Sender {
             id: message.participant,
             display_name: message.display_name,
-            username: None,
+            username: further.username,
             kind: match message.kind {
                 ParticipantKind::User => SenderKind::Person,
                 ParticipantKind::Agent => SenderKind::Bot,
@@ -178,12 +253,12 @@ fn new_message(account: AccountId, message: StoredMessage) -> NewMessage {
         },
         sender_kind: message.kind,
         text: message.content,
-        attachments: Vec::new(),
-        reply_to: None,
-        quote: None,
+        attachments: further.attachments,
+        reply_to: further.reply_to,
+        quote: further.quote,
         album: None,
         sent_at_ms: message.sent_at_ms,
-        ordinal: message.sent_at_us,
+        ordinal: further.ordinal.unwrap_or(message.sent_at_us),
         is_edit: false,
         edit_marker: None,
         received_at_ms: message.sent_at_ms,
@@ -283,7 +358,8 @@ fn options(root: &Field<'_>) -> Result<AssemblerOptions, TranscriptError> {
     Ok(options)
 }
 
-fn message(field: &Field<'_>) -> Result<StoredMessage, TranscriptError> {
+/// One message.
+pub(super) fn message(field: &Field<'_>) -> Result<StoredMessage, TranscriptError> {
     field.object()?;
     let participant = field.required("participant")?;
     participant.object()?;
@@ -307,21 +383,76 @@ fn message(field: &Field<'_>) -> Result<StoredMessage, TranscriptError> {
             .optional("metadata")
             .and_then(|metadata| metadata.optional("mentions"))
             .map_or_else(|| Ok(Vec::new()), |mentions| mentions.texts())?,
+        further: further(field, &participant)?,
+    })
+}
+
+fn further(field: &Field<'_>, participant: &Field<'_>) -> Result<Further, TranscriptError> {
+    let text = |of: &Field<'_>, name: &str| of.optional(name).map(|it| it.text()).transpose();
+    let metadata = field.optional("metadata");
+    let of_metadata = |name: &str| metadata.as_ref().and_then(|it| it.optional(name));
+    let thread = match field.optional("thread") {
+        Some(thread) => Some((
+            thread.required("conversationId")?.text()?,
+            thread.required("root")?.text()?,
+        )),
+        None => None,
+    };
+    let attachments = match field.optional("attachments") {
+        Some(attachments) => attachments
+            .items()?
+            .iter()
+            .map(attachment)
+            .collect::<Result<_, _>>()?,
+        None => Vec::new(),
+    };
+    let ordinal = field.optional("ordinal").map(|ordinal| {
+        let number = ordinal.value.as_i64();
+        number.ok_or_else(|| ordinal.error("expected a whole number"))
+    });
+    let is_deleted = field.optional("deleted").map(|deleted| {
+        let is_so = deleted.value.as_bool();
+        is_so.ok_or_else(|| deleted.error("expected true or false"))
+    });
+    Ok(Further {
+        ordinal: ordinal.transpose()?,
+        username: text(participant, "username")?,
+        reply_to: text(field, "replyTo")?,
+        quote: text(field, "quote")?,
+        attachments,
+        thread,
+        names: of_metadata("names").map_or_else(|| Ok(Vec::new()), |names| names.pairs())?,
+        bot_ids: of_metadata("botIds").map_or_else(|| Ok(Vec::new()), |ids| ids.texts())?,
+        is_deleted: is_deleted.transpose()?.unwrap_or_default(),
+    })
+}
+
+fn attachment(field: &Field<'_>) -> Result<Attachment, TranscriptError> {
+    let text = |name: &str| field.optional(name).map(|it| it.text()).transpose();
+    let bytes = field.optional("sizeBytes").map(|size| size.count());
+    Ok(Attachment {
+        kind: field.required("kind")?.text()?,
+        file_id: text("fileId")?,
+        name: text("name")?,
+        mime_type: text("mimeType")?,
+        size_bytes: bytes.transpose()?.map(|bytes| bytes as u64),
     })
 }
 
 /// A value of the transcript, with the path that leads to it.
-struct Field<'a> {
+pub(super) struct Field<'a> {
     path: String,
     value: &'a Value,
 }
 
 impl<'a> Field<'a> {
     fn root(value: &'a Value) -> Self {
-        Self {
-            path: String::new(),
-            value,
-        }
+        Self::at(String::new(), value)
+    }
+
+    /// A value that errors name by this path.
+    pub(super) fn at(path: String, value: &'a Value) -> Self {
+        Self { path, value }
     }
 
     fn child(&self, name: &str, value: &'a Value) -> Self {
@@ -375,6 +506,15 @@ impl<'a> Field<'a> {
                 value,
             })
             .collect())
+    }
+
+    /// The members of an object of strings.
+    fn pairs(&self) -> Result<Vec<(String, String)>, TranscriptError> {
+        let members = self.value.as_object();
+        let members = members.ok_or_else(|| self.error("expected an object"))?;
+        let pair =
+            |(name, value): (&String, &Value)| Ok((name.clone(), self.child(name, value).text()?));
+        members.iter().map(pair).collect()
     }
 
     fn texts(&self) -> Result<Vec<String>, TranscriptError> {
@@ -452,6 +592,7 @@ mod tests {
                     sent_at_us: 456,
                     scope: Scope::Dm,
                     mentions: vec!["kael".to_owned()],
+                    further: Further::default(),
                 }],
             }
         );

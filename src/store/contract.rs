@@ -13,7 +13,7 @@ use crate::domain::place::Scope;
 use crate::domain::run::{Run, Usage};
 use crate::domain::search::SearchReach;
 use crate::domain::summary::{Summary, SummaryCounts};
-use crate::domain::turn::{Participant, ParticipantKind, TokenCount, Turn, TurnKind};
+use crate::domain::turn::{Participant, ParticipantKind, Position, TokenCount, Turn, TurnKind};
 
 /// A configured channel and the account it turned out to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -633,6 +633,52 @@ pub struct Page {
     pub summaries: Vec<Summary>,
     /// Whether there is an older page.
     pub has_older: bool,
+}
+
+/// Which page of an export.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExportQuery {
+    /// What stands behind this position; `None` = from the first turn.
+    pub after: Option<Position>,
+    /// Nothing captured after this; `None` = everything captured by now.
+    pub as_of: Option<Seq>,
+}
+
+/// A page of an export.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExportPage {
+    /// Turns, ascending by position; deleted ones without what they said.
+    pub turns: Vec<ExportTurn>,
+    /// The bound for all further pages.
+    pub as_of: Seq,
+    /// Where the next page begins; `None` = this was the last.
+    pub next: Option<Position>,
+}
+
+/// A turn as it is exported.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExportTurn {
+    /// The turn.
+    pub turn: Turn,
+    /// What it says, mentions as names.
+    pub text: String,
+    /// The passage it quotes, mentions as names.
+    pub quote: Option<String>,
+    /// What it replies to.
+    pub replied_to: Option<RepliedTo>,
+    /// Names for its mention tokens: id and name.
+    pub names: Vec<(String, String)>,
+    /// Those of its mention tokens that are of the bot itself.
+    pub bot_ids: Vec<String>,
+}
+
+/// What a turn replies to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepliedTo {
+    /// Who said it.
+    pub speaker: String,
+    /// How it begins, mentions as names.
+    pub text: String,
 }
 
 /// Numbers for `status` and metrics.

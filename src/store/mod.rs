@@ -15,6 +15,7 @@ mod deletes;
 mod derived;
 mod edits;
 mod error;
+mod export;
 mod facts;
 mod fold;
 mod history;

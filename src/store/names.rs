@@ -8,8 +8,10 @@ use vocative_channels::identity::{Identity, Platform};
 use vocative_channels::markup::{mentioned_ids, replace_mentions};
 
 use super::history::{NAME_BY_ID_SQL, NAME_BY_USERNAME_SQL};
+use super::participants::{Heard, upsert_participant_txn};
 use super::{Store, StoreError};
 use crate::domain::ids::AccountId;
+use crate::domain::turn::ParticipantKind;
 
 /// A name in place of a mention is cut to so many characters.
 const NAME_MAX_CHARS: usize = 64;
@@ -50,6 +52,30 @@ impl Store {
             connection
                 .prepare_cached("UPDATE accounts SET bot = ?2 WHERE id = ?1 AND bot IS NOT ?2")?
                 .execute(params![account, text])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Keeps names of people who were not heard, for their mentions: pairs of id and name.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn name_people(
+        &self,
+        account: AccountId,
+        names: Vec<(String, String)>,
+    ) -> Result<(), StoreError> {
+        self.write(move |connection| {
+            for (id, name) in &names {
+                let heard = Heard {
+                    kind: ParticipantKind::User,
+                    platform_id: id,
+                    display_name: Some(name),
+                    username: id.strip_prefix('@'),
+                };
+                upsert_participant_txn(connection, account, heard, 0)?;
+            }
             Ok(())
         })
         .await

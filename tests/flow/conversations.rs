@@ -182,3 +182,82 @@ async fn the_timeline_has_turns_runs_tool_calls_posts_and_summaries_in_one_order
         assert!(told.stdout.contains(word), "{word:?} in {}", told.stdout);
     }
 }
+
+/// The prompt of a conversation as it is, without instructions, and that of its export.
+async fn live_and_exported(flow: &Flow, id: &str, file: &str) -> [Vec<(String, String)>; 2] {
+    let mut live = flow.prompt(&[id]).await;
+    live.retain(|(role, _)| role != "system");
+    let file = flow.directory().join(file);
+    let file = file.to_str().unwrap();
+    let told = flow
+        .cli(&["conversations", "export", id, "--output", file])
+        .await;
+    assert_eq!(told.status, Some(0), "{told:?}");
+    let again = flow
+        .cli(&["conversations", "export", id, "--output", file])
+        .await;
+    assert!(again.stderr.contains("is there already"), "{again:?}");
+    let printed = flow.cli(&["conversations", "export", id]).await;
+    assert_eq!(printed.stdout, std::fs::read_to_string(file).unwrap());
+    let exported = flow
+        .prompt(&["--transcript", file, "--agent", "vocative"])
+        .await;
+    [live, exported]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_prompt_of_an_export_is_the_prompt_of_the_conversation() {
+    let mut flow = Flow::start_default().await;
+    let question = flow
+        .slack
+        .say("#general", "ann", "@vocative ask @bob when\nand *where*?");
+    flow.model
+        .enqueue(ModelReply::text("At three.\n\n```\ncode\n```"));
+    flow.slack_reply("#general", &question).await;
+    flow.slack
+        .say_in("#general", "bob", &question, "not for the bot");
+    flow.model.enqueue(ModelReply::text("Really."));
+    let further = flow
+        .slack
+        .say_in("#general", "bob", &question, "@vocative really?");
+    flow.slack_post("#general", |post| post.text == "Really.")
+        .await;
+    flow.slack
+        .edit("#general", &further, "<@U0VOCATIVE> really so?");
+    let first = flow.telegram.say(PRIVATE, PRIVATE, "when is it?");
+    flow.telegram_reply(PRIVATE, first).await;
+    let reply = flow
+        .telegram
+        .reply(PRIVATE, PRIVATE, first, "I mean this one");
+    flow.telegram_reply(PRIVATE, reply).await;
+    flow.settle().await;
+    let listed = flow.conversations().await;
+    let thread = listed
+        .iter()
+        .find(|view| view["scope"] == "thread")
+        .unwrap();
+    let thread = thread["id"].as_str().unwrap().to_owned();
+    let private = flow.conversation_id(&PRIVATE.to_string(), None).await;
+    for is_running in [true, false] {
+        if !is_running {
+            assert_eq!(flow.stop().await, Some(0));
+        }
+        for (name, id) in [("thread", &thread), ("private", &private)] {
+            let file = format!("{name}-{is_running}.jsonl");
+            let [live, exported] = live_and_exported(&flow, id, &file).await;
+            assert_eq!(exported, live, "{name}");
+            assert!(live.len() >= 4, "{live:?}");
+        }
+        let args = ["conversations", "export", &thread, "--format", "markdown"];
+        let told = flow.cli(&args).await;
+        let days = told.stdout.matches("\n## ").count();
+        assert!(
+            told.stdout.starts_with("# ") && days >= 1,
+            "{}",
+            told.stdout
+        );
+        assert!(told.stdout.contains("not for the bot"), "{}", told.stdout);
+        assert!(told.stdout.contains("*(edited)*"), "{}", told.stdout);
+        assert!(!told.stdout.contains("U0VOCATIVE"), "{}", told.stdout);
+    }
+}

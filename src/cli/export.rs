@@ -1,0 +1,155 @@
+//! `vocative conversations export`: page by page, so that memory does not grow with the length.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use super::args::{ExportArgs, ExportFormat};
+use super::asking::Answerer;
+use super::context::Context;
+use super::error::{CliError, Exit};
+use super::markdown::{Messages, header};
+use crate::admin::operations::Operation;
+use crate::admin::view::ExportPageView;
+
+/// Writes a conversation to a file or to stdout.
+pub(super) async fn run(args: &ExportArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let mut answerer = Answerer::new(context)?;
+    let written = write(args, &mut answerer).await;
+    answerer.close().await?;
+    written?;
+    Ok(Exit::Ok.into())
+}
+
+async fn write(args: &ExportArgs, answerer: &mut Answerer) -> Result<(), CliError> {
+    let is_markdown = args.format == ExportFormat::Markdown;
+    let mut page: ExportPageView = answerer
+        .ask(Operation::Export {
+            name: args.conversation.clone(),
+            after: None,
+            as_of: None,
+            shown: is_markdown,
+        })
+        .await?;
+    let mut out = Out::open(args.output.as_deref())?;
+    let mut messages = Messages::new(args.timezone);
+    if is_markdown
+        && !out.write(&header(
+            &page.conversation,
+            &page.participants,
+            args.timezone,
+        ))?
+    {
+        return Ok(());
+    }
+    loop {
+        let mut text = String::new();
+        for message in &page.messages {
+            if is_markdown {
+                text.push_str(&messages.message(message));
+            } else {
+                let line = serde_json::to_string(&message.line);
+                text.push_str(&line.map_err(|cause| {
+                    CliError::failed("a message can't be written as JSON", cause)
+                })?);
+                text.push('\n');
+            }
+        }
+        if !out.write(&text)? {
+            return Ok(());
+        }
+        let Some(next) = page.next else {
+            return out.finish();
+        };
+        page = answerer
+            .ask(Operation::Export {
+                // By id: it may be called something else meanwhile.
+                name: page.conversation.id.clone(),
+                after: Some(next),
+                as_of: Some(page.as_of),
+                shown: is_markdown,
+            })
+            .await?;
+    }
+}
+
+/// Where an export goes. A file has its name once it is whole.
+enum Out {
+    Stdout,
+    File {
+        file: BufWriter<File>,
+        partial: PathBuf,
+        path: PathBuf,
+    },
+}
+
+impl Out {
+    fn open(path: Option<&Path>) -> Result<Self, CliError> {
+        let Some(path) = path.filter(|path| path.as_os_str() != "-") else {
+            return Ok(Self::Stdout);
+        };
+        if path.exists() {
+            return Err(CliError::Failed {
+                what: format!("{} is there already", path.display()),
+                advice: Some("name another file with --output".to_owned()),
+                cause: None,
+            });
+        }
+        let mut partial = path.as_os_str().to_owned();
+        partial.push(".partial");
+        let partial = PathBuf::from(partial);
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&partial)
+            .map_err(|cause| unwritable(&partial, cause))?;
+        Ok(Self::File {
+            file: BufWriter::new(file),
+            partial,
+            path: path.to_owned(),
+        })
+    }
+
+    /// Whether anybody still reads.
+    fn write(&mut self, text: &str) -> Result<bool, CliError> {
+        match self {
+            Self::Stdout => match std::io::stdout().lock().write_all(text.as_bytes()) {
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+                Err(error) => Err(CliError::failed("stdout can't be written", error)),
+                Ok(()) => Ok(true),
+            },
+            Self::File { file, partial, .. } => file
+                .write_all(text.as_bytes())
+                .map(|()| true)
+                .map_err(|cause| unwritable(partial, cause)),
+        }
+    }
+
+    fn finish(self) -> Result<(), CliError> {
+        match self {
+            Self::Stdout => match std::io::stdout().flush() {
+                Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                    Err(CliError::failed("stdout can't be written", error))
+                }
+                _ => Ok(()),
+            },
+            Self::File {
+                mut file,
+                partial,
+                path,
+            } => file
+                .flush()
+                .and_then(|()| file.get_ref().sync_all())
+                .and_then(|()| std::fs::rename(&partial, &path))
+                .map_err(|cause| unwritable(&path, cause)),
+        }
+    }
+}
+
+fn unwritable(path: &Path, cause: std::io::Error) -> CliError {
+    CliError::failed(format!("{} can't be written", path.display()), cause)
+}
