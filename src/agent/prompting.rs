@@ -9,9 +9,10 @@ use crate::domain::history::{History, HistoryQuery};
 use crate::domain::ids::ConversationId;
 use crate::domain::options::{AssemblerOptions, Profile};
 use crate::domain::place::ChatName;
+use crate::domain::turn::Recount;
 use crate::prompt::{
     AgentView, ClassEstimate, ContextTooSmall, Prompt, RunView, TokenCounter, Utf16Div4, assemble,
-    clean_name, fit_context, history_query,
+    clean_name, count_turns, fit_context, history_query,
 };
 use crate::store::{Store, StoreError};
 
@@ -49,6 +50,8 @@ pub struct BuiltPrompt {
     pub options: AssemblerOptions,
     /// Whether the chat has options of its own.
     pub has_chat_options: bool,
+    /// What had to be counted, to be stored.
+    pub recounts: Vec<Recount>,
 }
 
 /// Reads the snapshot and assembles.
@@ -71,10 +74,14 @@ pub async fn build_prompt(
         &options,
         request.as_of_ms,
     );
-    let history = store.history(query).await?;
+    let mut history = store.history(query).await?;
     let counter: &dyn TokenCounter = match options.profile {
         Profile::Vocative => &ClassEstimate,
         Profile::Toolpack => &Utf16Div4,
+    };
+    let recounts = match options.profile {
+        Profile::Vocative => count_turns(&mut history, counter),
+        Profile::Toolpack => Vec::new(),
     };
     let instructions = instructions(spec, &history, request.as_of_ms);
     let options = match spec.context_limit {
@@ -91,6 +98,7 @@ pub async fn build_prompt(
         history,
         options,
         has_chat_options,
+        recounts,
     })
 }
 

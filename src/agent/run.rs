@@ -15,9 +15,9 @@ use crate::config::ToolName;
 use crate::delivery::rooms::Room;
 use crate::domain::ids::RunId;
 use crate::domain::run::{ClaimedRun, Usage};
-use crate::domain::turn::{TokenCount, TurnKind};
+use crate::domain::turn::{Recount, TurnKind};
 use crate::llm::{Answer, ModelError};
-use crate::prompt::{ClassEstimate, Prompt, RunView, TokenCounter as _};
+use crate::prompt::{ClassEstimate, Prompt, RunView, content_count};
 use crate::store::contract::{CommittedReply, ReplyRoute, RunEnding, RunLease};
 use crate::store::{Store, StoreError};
 use crate::tools::{ConversationSearch, Tool, Toolbox};
@@ -170,6 +170,7 @@ async fn work(
         Err(PromptError::Store(cause)) => return Err(cause),
         Err(cause) => return Ok(Work::Refused(format!("{cause}: {}", chain(&cause)))),
     };
+    keep_counts(worker, claimed.run.id, built.recounts).await;
     let toolbox = toolbox(&worker.store, claimed, spec);
     let stepping = Stepping {
         store: &worker.store,
@@ -183,6 +184,16 @@ async fn work(
         results_max_tokens: results_max_tokens(spec, &built.prompt),
     };
     hold(worker, claimed, room, route, spec, &stepping, recorded).await
+}
+
+/// What had to be counted for a prompt is not counted for the next one.
+async fn keep_counts(worker: &Worker, run: RunId, recounts: Vec<Recount>) {
+    if recounts.is_empty() {
+        return;
+    }
+    if let Err(cause) = worker.store.record_counts(recounts).await {
+        warn!(error = %cause, run.id = %run, "token counts could not be stored; they are made again");
+    }
 }
 
 /// The agent's tools, bound to the run's conversation. Where the first step must be the answer,
@@ -292,7 +303,7 @@ fn answer_reply(answer: Answer, spec: &AgentSpec, route: &ReplyRoute) -> Reply {
         String::new()
     };
     Reply {
-        tokens: Some(count(&answer.text)),
+        tokens: Some(content_count(&answer.text, &ClassEstimate)),
         text: answer.text,
         prefix,
         kind: TurnKind::Message,
@@ -303,7 +314,7 @@ fn answer_reply(answer: Answer, spec: &AgentSpec, route: &ReplyRoute) -> Reply {
 
 fn notice(text: String, ending: RunEnding) -> Reply {
     Reply {
-        tokens: Some(count(&text)),
+        tokens: Some(content_count(&text, &ClassEstimate)),
         text,
         prefix: String::new(),
         kind: TurnKind::Notice,
@@ -318,13 +329,6 @@ fn used_up_text(spec: &AgentSpec) -> String {
          perhaps for less at once.",
         spec.max_steps
     )
-}
-
-fn count(text: &str) -> TokenCount {
-    TokenCount {
-        tokens: ClassEstimate.count(text),
-        counter: ClassEstimate.name().to_owned(),
-    }
 }
 
 /// Gives a run up: the room gets a clear line, the reason stays with the operators.

@@ -11,11 +11,10 @@ use crate::agent::step::{Step, answer_of, record, usage_of};
 use crate::capture::reply::commit_tools;
 use crate::delivery::worker::Clock;
 use crate::domain::run::{ClaimedRun, Usage};
-use crate::domain::turn::TokenCount;
 use crate::llm::{
     Answer, Exchange, Model, ModelError, Request, ToolCall, ToolChoice, ToolResult, ToolSpec,
 };
-use crate::prompt::{ClassEstimate, PromptMessage, TokenCounter as _};
+use crate::prompt::{ClassEstimate, PromptMessage, TokenCounter as _, content_count};
 use crate::store::contract::{LeaseOutcome, StepOutcome, StepTools, ToolTurn};
 use crate::store::{Store, StoreError};
 use crate::tools::{ToolOutcome, Toolbox};
@@ -211,18 +210,11 @@ fn turn(call: &ToolCall, outcome: ToolOutcome) -> ToolTurn {
     ToolTurn {
         call_id: call.id.clone(),
         tool: call.name.clone(),
-        call_tokens: Some(counted(&called)),
+        call_tokens: Some(content_count(&called, &ClassEstimate)),
         call: called,
-        result_tokens: Some(counted(&result)),
+        result_tokens: Some(content_count(&result, &ClassEstimate)),
         result,
         sources: outcome.sources,
-    }
-}
-
-fn counted(text: &str) -> TokenCount {
-    TokenCount {
-        tokens: ClassEstimate.count(text),
-        counter: ClassEstimate.name().to_owned(),
     }
 }
 

@@ -33,7 +33,8 @@ use crate::domain::run::{ClaimedRun, Usage};
 use crate::domain::search::SearchReach;
 use crate::domain::turn::TokenCount;
 use crate::llm::{Answer, Finish, Model, ModelError, Request};
-use crate::store::contract::{AccountBinding, ClaimRequest};
+use crate::prompt::{ClassEstimate, content_count};
+use crate::store::contract::{AccountBinding, ClaimRequest, ConversationFilter, TurnFilter};
 use crate::store::{Store, StoreOptions};
 
 const WAIT: Duration = Duration::from_secs(20);
@@ -429,6 +430,22 @@ async fn a_recorded_step_is_replayed_and_the_model_not_asked_again() {
         .run(stage.stop.clone(), stage.drain_until.clone())
         .await;
     assert_eq!(*stage.platform.posted.borrow(), ["as recorded"]);
+}
+
+#[tokio::test]
+async fn a_turn_that_another_counter_counted_is_counted_again_when_it_is_read() {
+    let stage = Stage::new().await;
+    stage.ask("hello?").await;
+    let agents = stage.agents(|| Box::pin(async { Ok(says("here")) }));
+    stage.until_posts_wait().await;
+    stage.stop.cancel();
+    agents.await.unwrap();
+    let all = ConversationFilter::default();
+    let room = stage.store.conversations(all).await.unwrap().remove(0).id;
+    let turns = stage.store.turns(room, TurnFilter::default()).await;
+    let counts: Vec<Option<TokenCount>> = turns.unwrap().into_iter().map(|t| t.tokens).collect();
+    let count = |text| Some(content_count(text, &ClassEstimate));
+    assert_eq!(counts, [count("hello?"), count("here")]);
 }
 
 #[tokio::test]

@@ -29,9 +29,8 @@ use crate::daemon::wiring::{self, WiringError};
 use crate::delivery::rooms::{Room, Rooms};
 use crate::delivery::worker::{Clock, Worker as DeliveryWorker};
 use crate::domain::ids::{AccountId, OwnerId};
-use crate::domain::turn::TokenCount;
 use crate::http;
-use crate::prompt::{ClassEstimate, TokenCounter as _};
+use crate::prompt::{ClassEstimate, content_count};
 use crate::store::contract::AccountBinding;
 use crate::store::{Store, StoreError, StoreOptions};
 use crate::summary::worker::{SummaryCounters, Worker as SummaryWorker};
@@ -367,10 +366,7 @@ fn lift_with(shared: Arc<Shared>, binding: AccountBinding) -> Lift {
 }
 
 fn counter() -> Counter {
-    Arc::new(|text| TokenCount {
-        tokens: ClassEstimate.count(text),
-        counter: ClassEstimate.name().to_owned(),
-    })
+    Arc::new(|text| content_count(text, &ClassEstimate))
 }
 
 fn agent_worker(

@@ -1,7 +1,7 @@
 //! The words of the project as types. No I/O, no clock, no serde; every other module uses these.
 //!
 //! Reading order: `ids`, `place`, `turn`, `run`, `outbox`, `addressing`, `history`, `options`,
-//! `search`, `summary`, `title`.
+//! `search`, `summary`, `title`, `tokens`.
 
 pub mod addressing;
 pub mod history;
@@ -13,4 +13,5 @@ pub mod run;
 pub mod search;
 pub mod summary;
 pub mod title;
+pub mod tokens;
 pub mod turn;

@@ -149,8 +149,19 @@ impl Visibility {
 pub struct TokenCount {
     /// Tokens.
     pub tokens: u32,
-    /// The counter's name and version, like `class_v1`.
+    /// The counter's name and version, like `class_v2`.
     pub counter: String,
+}
+
+/// A count to store beside a turn, if it is still at that revision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recount {
+    /// The turn.
+    pub turn: TurnId,
+    /// What was counted.
+    pub revision: u32,
+    /// What it costs.
+    pub tokens: TokenCount,
 }
 
 /// One captured, ordered entry of a conversation.

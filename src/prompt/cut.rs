@@ -5,6 +5,9 @@ use super::TokenCounter;
 /// A history turn is cut only if at least so many tokens of it can stay, marker included.
 pub const CUT_MIN_TOKENS: usize = 32;
 
+/// So many characters are tried first, then twice as many each time.
+const CHARS_TRIED_FIRST: usize = 128;
+
 /// A message that was cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cut {
@@ -18,10 +21,26 @@ pub(super) struct Cut {
 
 /// The longest beginning of `text` that costs at most `limit` tokens with its marker.
 ///
-/// `None` if not even the marker fits.
-pub(super) fn cut(text: &str, limit: usize, counter: &dyn TokenCounter) -> Option<Cut> {
-    let ends: Vec<usize> = text.char_indices().map(|(index, _)| index).collect();
-    let full = counter.count(text);
+/// `full` is what the whole costs. `None` if not even the marker fits. However long the text, only
+/// about what stays of it is counted.
+pub(super) fn cut(
+    text: &str,
+    full: usize,
+    limit: usize,
+    counter: &dyn TokenCounter,
+) -> Option<Cut> {
+    let fits = |end: usize| cut_at(text, end, full, counter).tokens <= limit;
+    let mut ends_max = CHARS_TRIED_FIRST;
+    while let Some((end, _)) = text.char_indices().nth(ends_max)
+        && fits(end)
+    {
+        ends_max = ends_max.saturating_mul(2);
+    }
+    let ends: Vec<usize> = text
+        .char_indices()
+        .map(|(index, _)| index)
+        .take(ends_max)
+        .collect();
     let (mut low, mut high) = (0, ends.len());
     let mut best = None;
     while low < high {
@@ -38,13 +57,13 @@ pub(super) fn cut(text: &str, limit: usize, counter: &dyn TokenCounter) -> Optio
 }
 
 /// Nothing of `text` but the marker, for a trigger whose limit is too small for anything else.
-pub(super) fn marker_only(text: &str, counter: &dyn TokenCounter) -> Cut {
-    cut_at(text, 0, counter.count(text), counter)
+pub(super) fn marker_only(text: &str, full: usize, counter: &dyn TokenCounter) -> Cut {
+    cut_at(text, 0, full, counter)
 }
 
-fn cut_at(text: &str, end: usize, full: u32, counter: &dyn TokenCounter) -> Cut {
+fn cut_at(text: &str, end: usize, full: usize, counter: &dyn TokenCounter) -> Cut {
     let kept = text[..end].trim_end();
-    let left_out = full.saturating_sub(counter.count(kept)).max(1) as usize;
+    let left_out = full.saturating_sub(counter.cost(kept)).max(1);
     let text = format!("{kept} … [cut: {left_out} tokens left out]");
     let tokens = counter.cost(&text);
     Cut {
@@ -62,20 +81,21 @@ mod tests {
     #[test]
     fn the_longest_beginning_that_fits_stays() {
         let text = "a".repeat(400);
-        let found = cut(&text, 40, &Utf16Div4).expect("the marker fits");
+        let found = cut(&text, 100, 40, &Utf16Div4).expect("the marker fits");
         assert_eq!(found.tokens, 40);
         assert_eq!(
             found.text,
             format!("{} … [cut: 67 tokens left out]", "a".repeat(132))
         );
-        assert_eq!(cut(&text, 3, &Utf16Div4), None);
+        assert_eq!(cut(&text, 100, 3, &Utf16Div4), None);
     }
 
     #[test]
     fn characters_are_never_split() {
         let text = "🙂".repeat(300);
+        let full = ClassEstimate.cost(&text);
         for limit in 20..60 {
-            let found = cut(&text, limit, &ClassEstimate).expect("the marker fits");
+            let found = cut(&text, full, limit, &ClassEstimate).expect("the marker fits");
             assert!(found.tokens <= limit, "{limit}");
             assert!(found.text.starts_with('🙂'), "{limit}");
         }

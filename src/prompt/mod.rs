@@ -4,9 +4,10 @@
 //! network; only `transcript` touches the store, because it runs a recorded transcript through it.
 //!
 //! Reading order: this page, `query` (what to read), `vocative` (our rules), `project` (how a turn
-//! reads), `cut`, `counter`, `record` (turns for a summary); then `toolpack` (another system's rules, exactly),
+//! reads), `counter`, `count` (what a turn costs), `cut`, `record` (turns for a summary); then `toolpack` (another system's rules, exactly),
 //! `transcript` and `view` (the JSON at the rim).
 
+mod count;
 mod counter;
 mod cut;
 pub mod lines;
@@ -18,7 +19,10 @@ pub mod transcript;
 pub mod view;
 mod vocative;
 
-pub use counter::{ClassEstimate, TokenCounter, Utf16Div4};
+pub use count::{content_count, count_turns};
+#[cfg(feature = "tiktoken")]
+pub use counter::O200k;
+pub use counter::{ClassEstimate, Scaled, TokenCounter, Utf16Div4, counter_named};
 pub use cut::CUT_MIN_TOKENS;
 pub use project::{NAME_MAX_CHARS, clean_name};
 pub use query::{ContextTooSmall, RunView, fit_context, history_query};

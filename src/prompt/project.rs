@@ -13,7 +13,7 @@
 
 use std::collections::HashMap;
 
-use vocative_channels::markup::replace_mentions;
+use vocative_channels::markup::{mentioned_ids, replace_mentions};
 
 use super::{AgentView, PromptRole};
 use crate::domain::history::{History, Role};
@@ -73,6 +73,29 @@ impl<'a> Projector<'a> {
         let said = indented(&(quoted + &content));
         let label = self.label(&turn.participant);
         (PromptRole::User, format!("{overheard}{label}: {said}"))
+    }
+
+    /// What [`Self::project`] puts around what a turn says: its label, quoted lines, and the names of
+    /// those it mentions. Only for counting.
+    pub(super) fn frame(&self, turn: &Turn, role: Role, quote: Quote) -> String {
+        let names: String = mentioned_ids(&turn.content)
+            .iter()
+            .map(|id| format!(" {}", self.mentioned_name(id)))
+            .collect();
+        if is_platform(&turn.participant) || self.is_own(turn) {
+            return names;
+        }
+        let overheard = if role == Role::Ambient {
+            "(overheard) "
+        } else {
+            ""
+        };
+        let quoted = match (&turn.quote, quote) {
+            (Some(passage), Quote::Shown) => indented(&quoted(&self.with_names(passage))) + INDENT,
+            _ => String::new(),
+        };
+        let label = self.label(&turn.participant);
+        format!("{overheard}{label}: {quoted}{names}")
     }
 
     /// A turn as whoever summarises it reads it; `None` if it says nothing.
@@ -165,7 +188,7 @@ fn is_unfit_for_names(c: char) -> bool {
 }
 
 /// What the model, or a terminal, could take for more than text.
-fn is_unfit_for_messages(c: char) -> bool {
+pub(super) fn is_unfit_for_messages(c: char) -> bool {
     c.is_control() && !matches!(c, '\n' | '\r' | '\t' | '\u{0B}' | '\u{0C}' | '\u{85}')
 }
 

@@ -603,7 +603,7 @@ mod tests {
         let vocative = MINIMAL.replace("null", "{\"profile\": \"vocative\"}");
         for (text, expected, counter) in [
             (MINIMAL, ": hi", "utf16_div4"),
-            (vocative.as_str(), "u1: hi", "class_v1"),
+            (vocative.as_str(), "u1: hi", "class_v2"),
         ] {
             let prompt = run_transcript(text).await.unwrap();
             assert_eq!(prompt.messages.len(), 1);

@@ -18,6 +18,7 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 
+use super::count::tokens_of;
 use super::cut::{CUT_MIN_TOKENS, Cut, cut, marker_only};
 use super::project::{Projector, Quote, indented};
 use super::{
@@ -158,7 +159,7 @@ fn lines<'a>(
             Some(Line {
                 turn,
                 role,
-                tokens: counter.cost(&content),
+                tokens: cost(turn, &projector.frame(turn, role, Quote::Shown), counter),
                 message: PromptMessage {
                     role: prompt_role,
                     content,
@@ -167,6 +168,11 @@ fn lines<'a>(
             })
         })
         .collect()
+}
+
+/// What the message of a turn costs: what it says is counted already, the frame around it is short.
+fn cost(turn: &Turn, frame: &str, counter: &dyn TokenCounter) -> usize {
+    counter.cost_with(tokens_of(turn, counter), frame)
 }
 
 fn strength(role: Role) -> u8 {
@@ -302,7 +308,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         let (content, tokens) = if tokens <= limit {
             (text, tokens)
         } else if limit >= CUT_MIN_TOKENS {
-            let shorter = cut(&text, limit, self.counter)?;
+            let shorter = cut(&text, tokens, limit, self.counter)?;
             (shorter.text, shorter.tokens)
         } else {
             return None;
@@ -330,8 +336,8 @@ impl<'w, 'a> Walk<'w, 'a> {
         line.state = State::Whole;
         if line.tokens > limit {
             let text = &line.message.content;
-            let shorter =
-                cut(text, limit, self.counter).unwrap_or_else(|| marker_only(text, self.counter));
+            let shorter = cut(text, line.tokens, limit, self.counter)
+                .unwrap_or_else(|| marker_only(text, line.tokens, self.counter));
             line.shorten(shorter);
         }
         self.tokens_left = self.tokens_left.saturating_sub(line.tokens);
@@ -377,7 +383,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         if line.tokens <= self.tokens_left {
             line.state = State::Whole;
         } else if limit >= CUT_MIN_TOKENS
-            && let Some(shorter) = cut(&line.message.content, limit, self.counter)
+            && let Some(shorter) = cut(&line.message.content, line.tokens, limit, self.counter)
         {
             self.has_cut = true;
             line.shorten(shorter);
@@ -480,7 +486,8 @@ fn drop_quotes_of_neighbours(
         let is_whole = previous.state == State::Whole && line.state == State::Whole;
         if is_neighbour && is_whole && line.turn.quote.is_some() {
             let (_, content) = projector.project(line.turn, line.role, Quote::LeftOut);
-            line.tokens = counter.cost(&content);
+            let frame = projector.frame(line.turn, line.role, Quote::LeftOut);
+            line.tokens = cost(line.turn, &frame, counter);
             line.message.content = content;
         }
     }

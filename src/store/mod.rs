@@ -51,6 +51,7 @@ mod steps;
 mod summaries;
 #[cfg(test)]
 mod tests;
+mod token_counts;
 mod triggers;
 mod turns;
 mod writer;

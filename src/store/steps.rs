@@ -179,7 +179,7 @@ mod tests {
                 result: "zebraword was found".to_owned(),
                 result_tokens: Some(TokenCount {
                     tokens: 4,
-                    counter: "class_v1".to_owned(),
+                    counter: "class_v2".to_owned(),
                 }),
                 sources: vec![found.turn],
             }],

@@ -13,6 +13,8 @@ const GONE: &str = "(earlier lines left out)";
 /// The previous summary's lines, and the first sentence of each line of turns.
 pub(super) fn summarise(previous: Option<&str>, turns: &str, counter: &dyn TokenCounter) -> String {
     let earlier = previous.unwrap_or_default().lines();
+    // What went once stays gone.
+    let was_cut = earlier.clone().any(|line| line == GONE);
     let mut lines: Vec<String> = earlier
         .filter(|line| *line != GONE)
         .map(str::to_owned)
@@ -30,7 +32,7 @@ pub(super) fn summarise(previous: Option<&str>, turns: &str, counter: &dyn Token
         kept += 1;
     }
     let first = lines.len() - kept;
-    let gone = (first > 0).then_some(GONE);
+    let gone = (first > 0 || was_cut).then_some(GONE);
     let lines = gone
         .into_iter()
         .chain(lines[first..].iter().map(String::as_str));
@@ -38,7 +40,7 @@ pub(super) fn summarise(previous: Option<&str>, turns: &str, counter: &dyn Token
 }
 
 /// A line break, by the counter's own estimate.
-const NEWLINE_TOKENS: usize = 3;
+const NEWLINE_TOKENS: usize = 2;
 
 /// An entry up to the end of its first sentence, without its time.
 fn first_sentence(entry: &str) -> String {
