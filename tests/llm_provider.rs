@@ -120,6 +120,7 @@ async fn openai_gets_every_message_in_order_and_its_usage_is_kept() {
                 prompt_tokens: 31,
                 completion_tokens: 7,
             },
+            reported_prompt_tokens: Some(31),
             raw_message: answer.raw_message.clone(),
             finish: Finish::Stop,
         }

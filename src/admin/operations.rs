@@ -477,6 +477,7 @@ impl Operations {
                 ..RunView::default()
             },
             as_of_ms: (self.clock)(),
+            ratio: spec.present_ratio(&self.store).await?,
         };
         let built = build_prompt(&self.store, &spec, identity.as_ref(), request)
             .await

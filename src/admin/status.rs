@@ -54,6 +54,7 @@ pub fn status_view(
             made: counters.map_or(0, |(_, made)| made.made.load(Ordering::Relaxed)),
             failed: counters.map_or(0, |(_, made)| made.failed.load(Ordering::Relaxed)),
         },
+        token_ratios: store.token_ratios.iter().map(Into::into).collect(),
         intake: counters
             .map(|(intake, _)| intake_counts(intake))
             .unwrap_or_default(),

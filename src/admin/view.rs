@@ -6,6 +6,7 @@ use crate::domain::outbox::{OutboxEntry, OutboxState};
 use crate::domain::place::Conversation;
 use crate::domain::run::{Run, RunState};
 use crate::domain::summary::Summary;
+use crate::domain::tokens::RatioStatus;
 use crate::domain::turn::Turn;
 use crate::prompt::lines::{MessageLine, ThreadLine};
 use crate::store::contract::{
@@ -32,10 +33,40 @@ pub struct StatusView {
     /// Summaries of older turns.
     #[serde(default)]
     pub summaries: SummaryCountsView,
+    /// What was learnt about counting tokens, by model.
+    #[serde(default)]
+    pub token_ratios: Vec<TokenRatioView>,
     /// What came in since the start.
     pub intake: IntakeCounts,
     /// What needs a person, in plain words; not empty = exit code 1.
     pub needs_person: Vec<String>,
+}
+
+/// How a model counts tokens, compared with a counter of ours.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TokenRatioView {
+    /// The model, under its configured name and the provider's.
+    pub model: String,
+    /// The counter's name and version.
+    pub counter: String,
+    /// Reported over counted tokens; a counter that estimates is multiplied with it.
+    pub ratio: f64,
+    /// Reports learnt from.
+    pub reports: u64,
+    /// Reports too far off to be believed.
+    pub ignored: u64,
+}
+
+impl From<&RatioStatus> for TokenRatioView {
+    fn from(status: &RatioStatus) -> Self {
+        Self {
+            model: status.key.model.clone(),
+            counter: status.key.counter.clone(),
+            ratio: status.learnt.ratio.as_number(),
+            reports: status.learnt.reports,
+            ignored: status.learnt.ignored,
+        }
+    }
 }
 
 /// One channel.

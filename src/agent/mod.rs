@@ -2,8 +2,9 @@
 //! the answer.
 //!
 //! Knows no platform and posts nothing: an answer leaves through the outbox. Reading order:
-//! `registry`, `prompting`, `run`, `stepping`, `step`, `worker`.
+//! `registry`, `counting`, `prompting`, `run`, `stepping`, `step`, `worker`.
 
+mod counting;
 pub mod prompting;
 pub mod registry;
 mod run;

@@ -9,9 +9,10 @@ use crate::domain::history::{History, HistoryQuery};
 use crate::domain::ids::ConversationId;
 use crate::domain::options::{AssemblerOptions, Profile};
 use crate::domain::place::ChatName;
+use crate::domain::tokens::TokenRatio;
 use crate::domain::turn::Recount;
 use crate::prompt::{
-    AgentView, ClassEstimate, ContextTooSmall, Prompt, RunView, TokenCounter, Utf16Div4, assemble,
+    AgentView, ContextTooSmall, Prompt, RunView, Scaled, TokenCounter as _, Utf16Div4, assemble,
     clean_name, count_turns, fit_context, history_query,
 };
 use crate::store::{Store, StoreError};
@@ -36,10 +37,11 @@ pub struct PromptRequest {
     pub run: RunView,
     /// The run's time, in milliseconds since the Unix epoch.
     pub as_of_ms: i64,
+    /// What counted tokens are multiplied with.
+    pub ratio: TokenRatio,
 }
 
 /// A prompt and what it was made from.
-#[derive(Clone, Debug)]
 pub struct BuiltPrompt {
     /// What the model is sent.
     pub prompt: Prompt,
@@ -50,6 +52,8 @@ pub struct BuiltPrompt {
     pub options: AssemblerOptions,
     /// Whether the chat has options of its own.
     pub has_chat_options: bool,
+    /// What counted it.
+    pub counter: Scaled,
     /// What had to be counted, to be stored.
     pub recounts: Vec<Recount>,
 }
@@ -75,13 +79,12 @@ pub async fn build_prompt(
         request.as_of_ms,
     );
     let mut history = store.history(query).await?;
-    let counter: &dyn TokenCounter = match options.profile {
-        Profile::Vocative => &ClassEstimate,
-        Profile::Toolpack => &Utf16Div4,
-    };
-    let recounts = match options.profile {
-        Profile::Vocative => count_turns(&mut history, counter),
-        Profile::Toolpack => Vec::new(),
+    let (counter, recounts) = match options.profile {
+        Profile::Vocative => {
+            let recounts = count_turns(&mut history, spec.counter);
+            (Scaled::new(spec.counter, request.ratio), recounts)
+        }
+        Profile::Toolpack => (Scaled::new(&Utf16Div4, TokenRatio::ONE), Vec::new()),
     };
     let instructions = instructions(spec, &history, request.as_of_ms);
     let options = match spec.context_limit {
@@ -91,13 +94,14 @@ pub async fn build_prompt(
         }
         None => options,
     };
-    let prompt = assemble(&history, &agent_view(spec, identity), &options, counter)
-        .with_instructions(&instructions, counter);
+    let prompt = assemble(&history, &agent_view(spec, identity), &options, &counter)
+        .with_instructions(&instructions, &counter);
     Ok(BuiltPrompt {
         prompt,
         history,
         options,
         has_chat_options,
+        counter,
         recounts,
     })
 }

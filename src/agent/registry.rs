@@ -9,6 +9,7 @@ use crate::domain::options::AssemblerOptions;
 use crate::domain::place::ChatName;
 use crate::domain::search::SearchReach;
 use crate::llm::Model;
+use crate::prompt::TokenCounter;
 
 /// One configured agent, ready to work.
 #[derive(Clone)]
@@ -25,6 +26,10 @@ pub struct AgentSpec {
     pub chat_options: BTreeMap<ChatName, AssemblerOptions>,
     /// What it asks.
     pub model: Arc<dyn Model>,
+    /// The model under its configured name and the provider's: whose reports of tokens belong together.
+    pub model_key: String,
+    /// What counts its prompts.
+    pub counter: &'static dyn TokenCounter,
     /// Tokens the model takes for everything, if known.
     pub context_limit: Option<usize>,
     /// Tokens reserved for the answer.

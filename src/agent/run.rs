@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tracing::{error, info, warn};
 
+use crate::agent::counting::Counting;
 use crate::agent::prompting::{PromptError, PromptRequest, build_prompt};
 use crate::agent::registry::AgentSpec;
 use crate::agent::step::{self, Step};
@@ -156,6 +157,9 @@ async fn work(
     if tokio::time::timeout(NAMES_WAIT, learnt).await.is_err() {
         info!(run.id = %claimed.run.id, "names are still being looked up; ids stand in for them");
     }
+    let Some(ratio) = spec.ratio_of(claimed, &worker.store).await? else {
+        return Ok(Work::LeaseLost);
+    };
     let request = PromptRequest {
         conversation: claimed.run.conversation,
         run: RunView {
@@ -164,13 +168,14 @@ async fn work(
             triggers: claimed.run.triggers.clone(),
         },
         as_of_ms: claimed.as_of_ms,
+        ratio,
     };
     let built = match build_prompt(&worker.store, spec, Some(&room.identity), request).await {
         Ok(built) => built,
         Err(PromptError::Store(cause)) => return Err(cause),
         Err(cause) => return Ok(Work::Refused(format!("{cause}: {}", chain(&cause)))),
     };
-    keep_counts(worker, claimed.run.id, built.recounts).await;
+    keep_counts(worker, claimed.run.id, built.recounts.clone()).await;
     let toolbox = toolbox(&worker.store, claimed, spec);
     let stepping = Stepping {
         store: &worker.store,
@@ -182,6 +187,7 @@ async fn work(
         toolbox: &toolbox,
         max_steps: spec.max_steps,
         results_max_tokens: results_max_tokens(spec, &built.prompt),
+        counting: Counting::of(spec, &built),
     };
     hold(worker, claimed, room, route, spec, &stepping, recorded).await
 }

@@ -7,6 +7,7 @@
 use serde_json::Value;
 use tracing::{debug, warn};
 
+use crate::agent::counting::Counting;
 use crate::agent::step::{Step, answer_of, record, usage_of};
 use crate::capture::reply::commit_tools;
 use crate::delivery::worker::Clock;
@@ -14,7 +15,7 @@ use crate::domain::run::{ClaimedRun, Usage};
 use crate::llm::{
     Answer, Exchange, Model, ModelError, Request, ToolCall, ToolChoice, ToolResult, ToolSpec,
 };
-use crate::prompt::{ClassEstimate, PromptMessage, TokenCounter as _, content_count};
+use crate::prompt::{ClassEstimate, PromptMessage, Scaled, TokenCounter as _, content_count};
 use crate::store::contract::{LeaseOutcome, StepOutcome, StepTools, ToolTurn};
 use crate::store::{Store, StoreError};
 use crate::tools::{ToolOutcome, Toolbox};
@@ -38,6 +39,7 @@ pub(super) struct Stepping<'a> {
     pub(super) max_steps: u32,
     /// At most [`RESULTS_MAX_TOKENS`].
     pub(super) results_max_tokens: usize,
+    pub(super) counting: Counting<'a>,
 }
 
 /// How the steps ended.
@@ -70,7 +72,7 @@ impl Stepping<'_> {
             if steps.len() >= self.max_steps as usize {
                 return Ok(used_up(&steps));
             }
-            let used_tokens = tokens_of_results(&steps);
+            let used_tokens = tokens_of_results(&steps, self.counting.counter);
             if let Some(last) = steps.last_mut().filter(|last| last.results.is_none()) {
                 match self.call_tools(last, used_tokens, is_resumed).await? {
                     StepOutcome::Written => {}
@@ -126,10 +128,18 @@ impl Stepping<'_> {
                 (self.clock)(),
             )
             .await?;
-        Ok(match recorded {
-            LeaseOutcome::Written => Ok(step),
-            LeaseOutcome::Stale => Err(Ended::LeaseLost),
-        })
+        if recorded == LeaseOutcome::Stale {
+            return Ok(Err(Ended::LeaseLost));
+        }
+        // Only the first request is the prompt and nothing else.
+        if steps.is_empty() {
+            let reported = step.answer.reported_prompt_tokens;
+            let learning = self
+                .counting
+                .learn(self.store, &tools, reported, (self.clock)());
+            learning.await;
+        }
+        Ok(Ok(step))
     }
 
     /// Makes a step's calls and records their results.
@@ -143,7 +153,7 @@ impl Stepping<'_> {
         let (mut results, mut turns) = (Vec::new(), Vec::new());
         for (n, call) in step.answer.tool_calls.iter().enumerate() {
             let outcome = self.outcome(n, call, is_resumed).await;
-            let outcome = within(outcome, &mut left_tokens);
+            let outcome = within(outcome, &mut left_tokens, self.counting.counter);
             debug!(run.id = %self.claimed.run.id, step = step.number, is_error = outcome.is_error, "a tool was called");
             results.push(ToolResult {
                 call_id: call.id.clone(),
@@ -185,8 +195,8 @@ impl Stepping<'_> {
 }
 
 /// The outcome, or in its place that there is no room for it.
-fn within(outcome: ToolOutcome, left_tokens: &mut usize) -> ToolOutcome {
-    let tokens = ClassEstimate.count(&outcome.content) as usize;
+fn within(outcome: ToolOutcome, left_tokens: &mut usize, counter: &Scaled) -> ToolOutcome {
+    let tokens = counter.count(&outcome.content) as usize;
     if tokens > *left_tokens {
         return ToolOutcome::error(
             "left out: there is no room for further results; answer with what you have",
@@ -226,11 +236,11 @@ fn exchange(step: &Step) -> Exchange {
     }
 }
 
-fn tokens_of_results(steps: &[Step]) -> usize {
+fn tokens_of_results(steps: &[Step], counter: &Scaled) -> usize {
     let results = steps.iter().filter_map(|step| step.results.as_ref());
     let contents = results.flatten().map(|result| result.content.as_str());
     contents
-        .map(|content| ClassEstimate.count(content) as usize)
+        .map(|content| counter.count(content) as usize)
         .sum()
 }
 

@@ -31,9 +31,10 @@ use crate::domain::ids::{AccountId, AgentName, OwnerId};
 use crate::domain::options::AssemblerOptions;
 use crate::domain::run::{ClaimedRun, Usage};
 use crate::domain::search::SearchReach;
+use crate::domain::tokens::PromptReport;
 use crate::domain::turn::TokenCount;
-use crate::llm::{Answer, Finish, Model, ModelError, Request};
-use crate::prompt::{ClassEstimate, content_count};
+use crate::llm::{Answer, Finish, Model, ModelError, Offline, Request};
+use crate::prompt::{ClassEstimate, PromptMessage, TokenCounter as _, content_count};
 use crate::store::contract::{AccountBinding, ClaimRequest, ConversationFilter, TurnFilter};
 use crate::store::{Store, StoreOptions};
 
@@ -115,6 +116,7 @@ fn says(text: &str) -> Answer {
         text: text.to_owned(),
         tool_calls: Vec::new(),
         usage: Usage::default(),
+        reported_prompt_tokens: None,
         raw_message: "{}".to_owned(),
         finish: Finish::Stop,
     }
@@ -226,8 +228,12 @@ impl Stage {
     where
         F: Fn() -> BoxFuture<'static, Result<Answer, ModelError>> + Send + Sync + 'static,
     {
+        self.agents_with(Arc::new(FakeModel(model)))
+    }
+
+    fn agents_with(&self, model: Arc<dyn Model>) -> tokio::task::JoinHandle<()> {
         let registry = Registry::default();
-        registry.replace(vec![spec(Arc::new(FakeModel(model)))]);
+        registry.replace(vec![spec(model)]);
         let worker = Worker {
             store: self.store.clone(),
             rooms: self.rooms.clone(),
@@ -360,6 +366,8 @@ fn spec(model: Arc<dyn Model>) -> AgentSpec {
         chat_options: std::collections::BTreeMap::new(),
         model,
         summary_model: None,
+        model_key: "test".to_owned(),
+        counter: &ClassEstimate,
         context_limit: None,
         answer_reserve: 100,
         run_deadline_ms: 60_000,
@@ -446,6 +454,116 @@ async fn a_turn_that_another_counter_counted_is_counted_again_when_it_is_read() 
     let counts: Vec<Option<TokenCount>> = turns.unwrap().into_iter().map(|t| t.tokens).collect();
     let count = |text| Some(content_count(text, &ClassEstimate));
     assert_eq!(counts, [count("hello?"), count("here")]);
+}
+
+/// A model whose provider counts half as many tokens again as we do, and fails the first time.
+struct Reporting {
+    store: Store,
+    asked: Mutex<Vec<Vec<PromptMessage>>>,
+}
+
+impl Reporting {
+    async fn answer(&self, messages: &[PromptMessage]) -> Result<Answer, ModelError> {
+        let is_first = {
+            let mut asked = self.asked.lock().unwrap();
+            asked.push(messages.to_vec());
+            asked.len() == 1
+        };
+        if !is_first {
+            let counted: usize = messages
+                .iter()
+                .map(|m| ClassEstimate.cost(&m.content))
+                .sum();
+            return Ok(Answer {
+                reported_prompt_tokens: Some(counted as u64 * 3 / 2),
+                ..says("here")
+            });
+        }
+        // Meanwhile other rooms teach that the model counts twice as many.
+        let report = PromptReport {
+            counted: 8_000,
+            reported: 16_000,
+        };
+        for _ in 0..50 {
+            let key = spec(Arc::new(Offline)).ratio_key();
+            self.store.learn_token_ratio(key, report, 0).await.unwrap();
+        }
+        Err(ModelError::Unavailable {
+            cause: "a test".to_owned(),
+        })
+    }
+}
+
+impl Model for Reporting {
+    fn name(&self) -> &'static str {
+        "reporting"
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: &'a Request<'a>,
+    ) -> BoxFuture<'a, Result<Answer, ModelError>> {
+        Box::pin(self.answer(request.messages))
+    }
+}
+
+#[tokio::test]
+async fn another_attempt_is_sent_the_same_bytes_whatever_was_learnt_meanwhile() {
+    let stage = Stage::new().await;
+    // Long enough to be cut to the trigger's limit, so that the ratio decides where.
+    let question = "what is it that we did here last time? ".repeat(400);
+    stage.ask(&question).await;
+    let model = Arc::new(Reporting {
+        store: stage.store.clone(),
+        asked: Mutex::default(),
+    });
+    let agents = stage.agents_with(Arc::clone(&model) as _);
+    let given_back = async {
+        while model.asked.lock().unwrap().is_empty()
+            || stage.store.status(0).await.unwrap().runs_queued == 0
+        {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(WAIT, given_back)
+        .await
+        .expect("given back");
+    stage.advance(2_000);
+    stage.until_posts_wait().await;
+    let before = stage
+        .store
+        .status(0)
+        .await
+        .unwrap()
+        .token_ratios
+        .remove(0)
+        .learnt;
+    assert_eq!(before.ratio.to_string(), "2.00");
+    assert_eq!(before.reports, 51, "the answer's own report is learnt from");
+
+    // A run that begins now is counted with what was learnt.
+    stage.advance(1_000);
+    stage.ask(&format!("Again: {question}")).await;
+    let asked_again = async {
+        while model.asked.lock().unwrap().len() < 3 {
+            tokio::task::yield_now().await;
+        }
+    };
+    stage.wake.runs.notify_one();
+    tokio::time::timeout(WAIT, asked_again)
+        .await
+        .expect("asked again");
+    stage.stop.cancel();
+    agents.await.unwrap();
+    let asked = model.asked.lock().unwrap();
+    assert_eq!(asked[0], asked[1]);
+    let length = |n: usize| asked[n].last().unwrap().content.len();
+    assert!(
+        length(2) < length(1) * 6 / 10,
+        "{} of {}",
+        length(2),
+        length(1)
+    );
 }
 
 #[tokio::test]

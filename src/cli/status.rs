@@ -76,6 +76,20 @@ fn report(view: &StatusView, now_ms: i64) -> String {
         "summaries {} in use, {} to be made again, {} void, {} failed since the start",
         summaries.current, summaries.stale, summaries.void, summaries.failed
     );
+    for learnt in &view.token_ratios {
+        let _ = writeln!(
+            out,
+            "tokens  {}: {:.2} for each by {}, from {} answers{}",
+            learnt.model,
+            learnt.ratio,
+            learnt.counter,
+            learnt.reports,
+            match learnt.ignored {
+                0 => String::new(),
+                ignored => format!(", {ignored} reports not believed"),
+            }
+        );
+    }
     for need in &view.needs_person {
         let _ = writeln!(out, "\nneeds a person: {need}");
     }
@@ -168,6 +182,31 @@ fn oldest(age_ms: Option<i64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::admin::view::TokenRatioView;
+
+    #[test]
+    fn what_was_learnt_about_tokens_is_shown() {
+        let learnt = |ignored| TokenRatioView {
+            model: "default (openai/gpt-5-mini)".to_owned(),
+            counter: "class_v2".to_owned(),
+            ratio: 1.078_125,
+            reports: 37,
+            ignored,
+        };
+        let view = StatusView {
+            token_ratios: vec![learnt(0), learnt(2)],
+            ..StatusView::default()
+        };
+        let shown = report(&view, 0);
+        let lines: Vec<&str> = shown
+            .lines()
+            .filter(|line| line.starts_with("tokens"))
+            .collect();
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        tokens  default (openai/gpt-5-mini): 1.08 for each by class_v2, from 37 answers
+        tokens  default (openai/gpt-5-mini): 1.08 for each by class_v2, from 37 answers, 2 reports not believed
+        ");
+    }
 
     #[test]
     fn the_exit_code_says_whether_anybody_must_act() {

@@ -43,9 +43,9 @@ pub use self::problem::{ConfigError, Problem, Warning};
 pub use self::schema::schema;
 pub use self::secret::{SecretRef, Secrets};
 pub use self::settings::{
-    Access, Agent, Capture, Channel, ChannelChoice, Config, Daemon, Delivery, Http, Limits,
-    LogFormat, Model, OnUnknown, PlatformSettings, Provider, ReplyPrefix, SlackSettings, Store,
-    TelegramSettings, ThreadPolicy, ToolName,
+    Access, Agent, Capture, Channel, ChannelChoice, Config, CounterName, Daemon, Delivery, Http,
+    Limits, LogFormat, Model, OnUnknown, PlatformSettings, Provider, ReplyPrefix, SlackSettings,
+    Store, TelegramSettings, ThreadPolicy, ToolName,
 };
 pub use self::template::{Template, TemplateValue};
 

@@ -11,7 +11,8 @@ use super::environment::Environment;
 use super::origin::Origins;
 use super::problem::{Problem, Warning};
 use super::settings::{
-    Agent, Capture, Channel, Daemon, Delivery, Http, Limits, Model, OnUnknown, Provider, Store,
+    Agent, Capture, Channel, CounterName, Daemon, Delivery, Http, Limits, Model, OnUnknown,
+    Provider, Store,
 };
 use super::shape::{DaemonShape, HttpShape, LimitsShape, ModelShape, Shape};
 use super::suggest::nearest;
@@ -345,6 +346,7 @@ fn resolve_model(name: &str, shape: ModelShape, review: &mut Review<'_>) -> Mode
             ),
         );
     }
+    check_counter(&key("counter"), shape.counter, provider, review);
     Model {
         name: name.to_owned(),
         provider,
@@ -356,5 +358,25 @@ fn resolve_model(name: &str, shape: ModelShape, review: &mut Review<'_>) -> Mode
         temperature: shape.temperature,
         context_limit: shape.context_limit,
         retries: shape.retries,
+        counter: shape.counter,
+    }
+}
+
+fn check_counter(key: &str, counter: CounterName, provider: Provider, review: &mut Review<'_>) {
+    let is_openai = matches!(provider, Provider::OpenAi | Provider::OpenAiResponses);
+    if !counter.is_built_in() {
+        review.advise(
+            key,
+            format!("{} is not in this build", counter.name()),
+            Some("build with `--features tiktoken`, or write \"class\"".to_owned()),
+        );
+    } else if counter == CounterName::O200k && !is_openai {
+        review.warn(
+            key,
+            format!(
+                "o200k counts as OpenAI's models do, not as those of {}; \"class\" learns how they count",
+                provider.name()
+            ),
+        );
     }
 }

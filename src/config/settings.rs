@@ -195,6 +195,38 @@ pub struct Model {
     pub context_limit: Option<u32>,
     /// Further attempts after a refusal that passes.
     pub retries: u32,
+    /// What counts its prompts.
+    pub counter: CounterName,
+}
+
+/// What counts the tokens of a model's prompts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CounterName {
+    /// An estimate by kinds of characters, times what was learnt about the model.
+    Class,
+    /// OpenAI's vocabulary from `gpt-4o` on; only in builds with the feature `tiktoken`.
+    O200k,
+}
+
+impl CounterName {
+    /// The name in the configuration.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Class => "class",
+            Self::O200k => "o200k",
+        }
+    }
+
+    /// Whether this build has it.
+    #[must_use]
+    pub fn is_built_in(self) -> bool {
+        match self {
+            Self::Class => true,
+            Self::O200k => cfg!(feature = "tiktoken"),
+        }
+    }
 }
 
 /// Who serves a model. The first three are tested; the others are the client library's.

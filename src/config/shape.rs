@@ -12,7 +12,8 @@ use serde::Deserialize;
 
 use super::secret::SecretRef;
 use super::settings::{
-    Capture, LogFormat, OnUnknown, PlatformId, Provider, ReplyPrefix, Store, ThreadPolicy, ToolName,
+    Capture, CounterName, LogFormat, OnUnknown, PlatformId, Provider, ReplyPrefix, Store,
+    ThreadPolicy, ToolName,
 };
 use crate::domain::place::Scope;
 
@@ -156,6 +157,8 @@ pub(super) struct ModelShape {
     /// Further attempts after a refusal that passes (429, 5xx, connection lost).
     #[schemars(range(min = 0, max = 20))]
     pub retries: u32,
+    /// What counts the tokens of its prompts.
+    pub counter: CounterName,
 }
 
 /// An agent.

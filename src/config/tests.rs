@@ -996,3 +996,36 @@ token_budget = 500
         "{said:?}"
     );
 }
+
+const EXACT_COUNTS: &str = r#"
+[models.default]
+provider = "anthropic"
+model = "claude-haiku-4-5"
+api_key = "env:KEY"
+counter = "o200k"
+[channels.telegram.home]
+token = "env:T"
+"#;
+
+#[cfg(not(feature = "tiktoken"))]
+#[test]
+fn a_counter_that_this_build_lacks_is_refused_with_what_to_do() {
+    insta::assert_snapshot!(refused(EXACT_COUNTS), @r#"
+    one problem in the configuration
+
+      vocative.toml:6  models.default.counter
+          o200k is not in this build
+          build with `--features tiktoken`, or write "class"
+
+    `vocative config example` prints every setting with what it means
+    "#);
+}
+
+#[cfg(feature = "tiktoken")]
+#[test]
+fn a_vocabulary_of_another_maker_is_warned_of() {
+    let (config, warnings) = load_with(EXACT_COUNTS, []).unwrap();
+    assert_eq!(config.models["default"].counter, CounterName::O200k);
+    let is_warned = |warning: &Warning| warning.to_string().contains("not as those of anthropic");
+    assert!(warnings.iter().any(is_warned), "{warnings:?}");
+}

@@ -22,6 +22,7 @@ use crate::domain::ids::{AccountId, AgentName};
 use crate::domain::options::AssemblerOptions;
 use crate::domain::place::ChatName;
 use crate::llm::{self, Model};
+use crate::prompt::{ClassEstimate, TokenCounter, counter_named};
 
 /// Why the configuration can't be put to work.
 #[derive(Debug, thiserror::Error)]
@@ -161,6 +162,8 @@ pub fn agents(config: &Config, secrets: Option<&Secrets>) -> Result<Vec<AgentSpe
             options: agent.prompt.clone(),
             chat_options: chat_options(config, agent),
             model: Arc::clone(&models[settings.name.as_str()]),
+            model_key: model_key(settings),
+            counter: counter(settings.counter),
             context_limit: settings.context_limit.map(|limit| limit as usize),
             answer_reserve: settings.max_output_tokens as usize,
             summary_model: config.summary_model_of(agent).map(|settings| SummaryModel {
@@ -195,6 +198,22 @@ fn chat_options(config: &Config, agent: &config::Agent) -> BTreeMap<ChatName, As
             })
         })
         .collect()
+}
+
+/// Whose reports of tokens belong together: what a name stands for may be changed, and two names may
+/// stand for one model at two servers.
+fn model_key(settings: &config::Model) -> String {
+    let (name, provider) = (&settings.name, settings.provider.name());
+    if settings.model.is_empty() {
+        format!("{name} ({provider})")
+    } else {
+        format!("{name} ({provider}/{})", settings.model)
+    }
+}
+
+/// The counter of that name; a configuration that names one this build lacks is refused before.
+fn counter(name: config::CounterName) -> &'static dyn TokenCounter {
+    counter_named(name.name()).unwrap_or(&ClassEstimate)
 }
 
 fn model(

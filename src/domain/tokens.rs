@@ -47,6 +47,12 @@ impl TokenRatio {
         self.0
     }
 
+    /// As a number.
+    #[must_use]
+    pub fn as_number(self) -> f64 {
+        as_float(self.0) / as_float(PARTS)
+    }
+
     /// Counted tokens as the model counts them, rounded up.
     #[must_use]
     pub fn scale(self, tokens: usize) -> usize {

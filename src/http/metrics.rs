@@ -24,6 +24,12 @@ struct ByState {
     state: &'static str,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByModel {
+    model: String,
+    counter: String,
+}
+
 type ChannelGauge = Family<ByChannel, Gauge>;
 
 /// Encodes a status. Ages that do not apply are left out.
@@ -32,6 +38,7 @@ pub(super) fn encode(view: &StatusView) -> Result<String, std::fmt::Error> {
     add_channels(&mut registry, view);
     add_work(&mut registry, view);
     add_summaries(&mut registry, view);
+    add_token_ratios(&mut registry, view);
     add_intake(&mut registry, view);
     let mut text = String::new();
     encode_text(&mut text, &registry)?;
@@ -198,6 +205,23 @@ fn add_summaries(registry: &mut Registry, view: &StatusView) {
     registry.register("summaries_failed", help, failed);
 }
 
+fn add_token_ratios(registry: &mut Registry, view: &StatusView) {
+    let ratios: Family<ByModel, Gauge<f64, AtomicU64>> = Family::default();
+    let help = "Reported over counted tokens";
+    registry.register("token_ratio", help, ratios.clone());
+    let ignored: Family<ByModel, Counter<u64, AtomicU64>> = Family::default();
+    let help = "Reports of prompt tokens that were too far off to be believed";
+    registry.register("token_reports_ignored", help, ignored.clone());
+    for learnt in &view.token_ratios {
+        let label = ByModel {
+            model: learnt.model.clone(),
+            counter: learnt.counter.clone(),
+        };
+        ratios.get_or_create(&label).set(learnt.ratio);
+        ignored.get_or_create(&label).inc_by(learnt.ignored);
+    }
+}
+
 fn add_intake(registry: &mut Registry, view: &StatusView) {
     let intake = &view.intake;
     let counts = [
@@ -233,7 +257,7 @@ fn signed(count: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admin::view::ChannelView;
+    use crate::admin::view::{ChannelView, TokenRatioView};
 
     #[test]
     fn the_status_becomes_openmetrics() {
@@ -245,11 +269,20 @@ mod tests {
             ..ChannelView::default()
         });
         view.runs.queued = 3;
+        view.token_ratios.push(TokenRatioView {
+            model: "default (offline)".to_owned(),
+            counter: "class_v2".to_owned(),
+            ratio: 1.25,
+            reports: 9,
+            ignored: 2,
+        });
         view.intake.captured = 12;
         let text = encode(&view).unwrap();
         for line in [
             "vocative_channel_connected{channel=\"acme\"} 1",
             "vocative_channel_last_heard_timestamp_ms{channel=\"acme\"} 7",
+            "vocative_token_ratio{model=\"default (offline)\",counter=\"class_v2\"} 1.25",
+            "vocative_token_reports_ignored_total{model=\"default (offline)\",counter=\"class_v2\"} 2",
             "vocative_runs{state=\"queued\"} 3",
             "vocative_intake_captured_total 12",
         ] {

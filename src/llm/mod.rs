@@ -71,6 +71,9 @@ pub struct Answer {
     pub tool_calls: Vec<ToolCall>,
     /// Tokens, by the provider's count; estimated where it gives none.
     pub usage: Usage,
+    /// Tokens of the prompt as the provider reports them; `None` where it does not, and for an
+    /// answer that was read back.
+    pub reported_prompt_tokens: Option<u64>,
     /// The provider's own message: versioned JSON, opaque to everything but this module.
     pub raw_message: String,
     /// Why it ended.

@@ -80,6 +80,7 @@ fn spoken(request: &Request<'_>, text: String, tool_calls: Vec<ToolCall>) -> Ans
             prompt_tokens: prompt_tokens as u64,
             completion_tokens: u64::from(ClassEstimate.count(&text)),
         },
+        reported_prompt_tokens: None,
         raw_message: json!({"version": 1, "provider": "offline", "message": text}).to_string(),
         text,
         tool_calls,

@@ -120,6 +120,7 @@ impl Remote {
         }
         Ok(Answer {
             usage: usage(said.usage, request, &text),
+            reported_prompt_tokens: said.usage.0,
             raw_message: self.raw_message(said.body.as_ref()),
             text,
             tool_calls,

@@ -130,6 +130,7 @@ mod tests {
             text: "yes".to_owned(),
             tool_calls: Vec::new(),
             usage: Usage::default(),
+            reported_prompt_tokens: None,
             raw_message: String::new(),
             finish: Finish::Stop,
         }

@@ -13,6 +13,7 @@ use crate::domain::place::Scope;
 use crate::domain::run::{Run, Usage};
 use crate::domain::search::SearchReach;
 use crate::domain::summary::{Summary, SummaryCounts};
+use crate::domain::tokens::RatioStatus;
 use crate::domain::turn::{Participant, ParticipantKind, Position, TokenCount, Turn, TurnKind};
 
 /// A configured channel and the account it turned out to be.
@@ -714,6 +715,8 @@ pub struct StoreStatus {
     pub raw_stubs: u64,
     /// Summaries.
     pub summaries: SummaryCounts,
+    /// What was learnt about counting tokens, by model.
+    pub token_ratios: Vec<RatioStatus>,
     /// Database bytes.
     pub database_bytes: u64,
     /// Per account.

@@ -52,6 +52,7 @@ mod summaries;
 #[cfg(test)]
 mod tests;
 mod token_counts;
+mod token_ratios;
 mod triggers;
 mod turns;
 mod writer;

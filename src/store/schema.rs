@@ -44,6 +44,10 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "conversations",
         sql: include_str!("migrations/0005_conversations.sql"),
     },
+    Migration {
+        name: "token_ratios",
+        sql: include_str!("migrations/0006_token_ratios.sql"),
+    },
 ];
 
 /// Brings the database to the newest of `migrations`; one sentence per step applied.

@@ -11,6 +11,7 @@ use super::reach::read_reach;
 use super::reply::platform;
 use super::rows::{count_from, day_start_ms};
 use super::summaries::count_summaries;
+use super::token_ratios::token_ratios;
 use super::{Store, StoreError};
 
 /// How long a run that was given up counts as recent, in milliseconds.
@@ -31,6 +32,7 @@ fn status(connection: &Connection, now_ms: i64) -> Result<StoreStatus, StoreErro
     let mut status = StoreStatus {
         accounts: accounts(connection, now_ms)?,
         summaries: count_summaries(connection)?,
+        token_ratios: token_ratios(connection)?,
         ..StoreStatus::default()
     };
     read_rooms(connection, &mut status)?;

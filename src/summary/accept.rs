@@ -89,6 +89,7 @@ mod tests {
         let answer = Answer {
             text: text.to_owned(),
             usage: Usage::default(),
+            reported_prompt_tokens: None,
             raw_message: String::new(),
             tool_calls: Vec::new(),
             finish,

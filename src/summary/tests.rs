@@ -22,9 +22,10 @@ use crate::domain::place::ChatName;
 use crate::domain::run::Usage;
 use crate::domain::search::SearchReach;
 use crate::domain::summary::{Summary, SummaryState};
+use crate::domain::tokens::TokenRatio;
 use crate::domain::turn::ParticipantKind;
 use crate::llm::{Answer, Finish, Model, ModelError, Offline, Request};
-use crate::prompt::{Prompt, RunView};
+use crate::prompt::{ClassEstimate, Prompt, RunView};
 use crate::store::contract::{AccountBinding, Captured, NewMessage};
 use crate::store::{Store, StoreOptions};
 
@@ -75,6 +76,7 @@ impl Model for Scripted {
         let answer = Answer {
             text,
             usage: Usage::default(),
+            reported_prompt_tokens: None,
             raw_message: String::new(),
             tool_calls: Vec::new(),
             finish: Finish::Stop,
@@ -124,6 +126,8 @@ impl Stage {
             options: AssemblerOptions::default(),
             chat_options: BTreeMap::new(),
             model: Arc::new(Offline),
+            model_key: "test".to_owned(),
+            counter: &ClassEstimate,
             context_limit: None,
             answer_reserve: 0,
             summary_model: asked.map(|model| SummaryModel {
@@ -228,6 +232,7 @@ impl Stage {
             conversation: self.conversation.unwrap(),
             run: RunView::default(),
             as_of_ms: NOW_MS,
+            ratio: TokenRatio::ONE,
         };
         let built = build_prompt(&self.store, &self.spec, None, request).await;
         built.unwrap().prompt

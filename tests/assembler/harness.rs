@@ -19,9 +19,10 @@ use vocative::domain::options::AssemblerOptions;
 use vocative::domain::place::Conversation;
 use vocative::domain::run::{ClaimedRun, Usage};
 use vocative::domain::search::SearchReach;
+use vocative::domain::tokens::TokenRatio;
 use vocative::domain::turn::{TokenCount, Turn, TurnKind};
 use vocative::llm::{Answer, Finish, Model, ModelError, Offline, Request};
-use vocative::prompt::{Prompt, RunView};
+use vocative::prompt::{ClassEstimate, Prompt, RunView};
 use vocative::store::contract::{
     AccountBinding, ClaimRequest, CommittedReply, ReplyCommit, RunEnding, TurnFilter,
 };
@@ -267,6 +268,7 @@ impl Room {
                 triggers: run.run.triggers.clone(),
             },
             as_of_ms: START_MS + 60_000,
+            ratio: TokenRatio::ONE,
         };
         let (spec, identity) = (self.spec(None), identity());
         let built = build_prompt(&self.store, &spec, Some(&identity), request);
@@ -301,6 +303,8 @@ impl Room {
             options: self.options.clone(),
             chat_options: BTreeMap::new(),
             model: Arc::new(Offline),
+            model_key: "test".to_owned(),
+            counter: &ClassEstimate,
             context_limit: None,
             answer_reserve: 0,
             summary_model: summary_model.map(|model| SummaryModel {
@@ -443,6 +447,7 @@ impl Model for Summariser {
         let answer = Answer {
             text: self.answer.clone(),
             usage: Usage::default(),
+            reported_prompt_tokens: None,
             raw_message: String::new(),
             tool_calls: Vec::new(),
             finish: Finish::Stop,

@@ -23,6 +23,7 @@ use vocative::domain::options::AssemblerOptions;
 use vocative::domain::search::SearchReach;
 use vocative::domain::turn::TokenCount;
 use vocative::llm::Offline;
+use vocative::prompt::ClassEstimate;
 use vocative::store::contract::AccountBinding;
 use vocative::store::{Store, StoreOptions};
 use vocative_channels::capability::{Capabilities, LengthUnit};
@@ -352,6 +353,8 @@ impl Daemon {
             options: AssemblerOptions::default(),
             chat_options: std::collections::BTreeMap::new(),
             model: Arc::new(Offline),
+            model_key: "test".to_owned(),
+            counter: &ClassEstimate,
             context_limit: None,
             answer_reserve: 100,
             summary_model: None,

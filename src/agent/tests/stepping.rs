@@ -16,9 +16,10 @@ use crate::agent::step::replay;
 use crate::domain::addressing::Verdict;
 use crate::domain::ids::{AccountId, AgentName, OwnerId};
 use crate::domain::search::SearchReach;
+use crate::domain::tokens::TokenRatio;
 use crate::domain::turn::{ParticipantKind, Turn, TurnKind, Visibility};
 use crate::llm::Finish;
-use crate::prompt::PromptRole;
+use crate::prompt::{ClassEstimate, PromptRole};
 use crate::store::StoreOptions;
 use crate::store::contract::{
     AccountBinding, Captured, CapturedTurn, ClaimRequest, NewMessage, TurnFilter,
@@ -148,6 +149,11 @@ impl House {
             toolbox,
             max_steps,
             results_max_tokens,
+            counting: Counting {
+                counter: &Scaled::new(&ClassEstimate, TokenRatio::ONE),
+                key: None,
+                prompt_tokens: 0,
+            },
         };
         let recorded = replay(&self.store.steps(run.run.id).await.unwrap());
         stepping.work(recorded).await.unwrap()
@@ -227,6 +233,7 @@ fn answer(text: &str, calls: &[(&str, &str, Value)]) -> Answer {
             prompt_tokens: 10,
             completion_tokens: 1,
         },
+        reported_prompt_tokens: None,
         raw_message: "{}".to_owned(),
         finish: Finish::Stop,
     }
