@@ -150,7 +150,7 @@ pub(super) fn add_message_txn(
     if let Some(seq) = entry.turn_seq {
         match entry.conversation {
             Some(conversation) => {
-                resolve_waiting_txn(connection, conversation, seq, entry.message_id)?
+                resolve_waiting_txn(connection, conversation, seq, entry.message_id)?;
             }
             None => {
                 let conversation = conversation_of_turn(connection, seq)?;
