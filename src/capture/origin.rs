@@ -11,7 +11,8 @@ pub enum CaptureOrigin {
     #[default]
     Live,
     /// It was missed and read back: it addresses as if it had been heard, while it is young enough.
-    /// What was captured before is not judged again.
+    /// What was captured before is not judged again, and what was said before a backup was restored
+    /// may have been answered since it was made: it is not answered again.
     CatchUp,
     /// It was said before anybody here was to listen: kept, and never answered.
     Backfill,
@@ -28,7 +29,12 @@ impl CaptureOrigin {
     ) -> Verdict {
         let asks = match self {
             Self::Live => true,
-            Self::CatchUp => !facts.is_known || message.edit_marker.is_some(),
+            Self::CatchUp => {
+                let may_have_been_answered = facts
+                    .restored_at_ms
+                    .is_some_and(|restored_at_ms| message.sent_at_ms <= restored_at_ms);
+                !may_have_been_answered && (!facts.is_known || message.edit_marker.is_some())
+            }
             Self::Backfill => false,
         };
         if asks {
@@ -84,6 +90,21 @@ mod tests {
             assert_eq!(bounded.notice.is_some(), asks, "{origin:?}");
             assert_eq!(bounded.runs == RunVerdict::Run, asks, "{origin:?}");
         }
+    }
+
+    #[test]
+    fn what_was_said_before_a_restore_may_have_been_answered() {
+        let message = message("kael, hi");
+        let asks = |restored_at_ms| {
+            let facts = MessageFacts {
+                restored_at_ms: Some(restored_at_ms),
+                ..MessageFacts::default()
+            };
+            let bounded = CaptureOrigin::CatchUp.bounded(verdict(), &facts, &message);
+            bounded.runs == RunVerdict::Run
+        };
+        assert!(!asks(message.sent_at_ms));
+        assert!(asks(message.sent_at_ms - 1));
     }
 
     #[test]

@@ -324,9 +324,6 @@ fn bind_with(shared: Arc<Shared>, channel: Arc<dyn Channel>, name: String) -> Bi
                 .store
                 .bind_account(binding.clone(), (shared.clock)())
                 .await?;
-            let own_ids = std::iter::once(&identity.user_id).chain(&identity.other_ids);
-            let own_ids = own_ids.cloned().collect();
-            shared.store.note_own_ids(account, own_ids).await?;
             shared.store.learn_bot(account, &identity).await?;
             let refused = Arc::new(Notify::new());
             let history = channel.history(&identity);

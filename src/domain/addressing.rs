@@ -24,6 +24,8 @@ pub struct MessageFacts {
     pub addressed_before: Vec<AgentName>,
     /// Agents that have a run for it, whatever its state.
     pub has_run_for: Vec<AgentName>,
+    /// When a backup was last put in place of the database, in milliseconds since the Unix epoch.
+    pub restored_at_ms: Option<i64>,
     /// Runs of this person in the last hour.
     pub runs_by_person_last_hour: u32,
     /// Runs in this chat in the last hour.

@@ -27,6 +27,7 @@ pub(super) fn read_facts(
         tokens_today: usage.tokens_today,
         runs_by_person_last_hour: usage.runs_by_person,
         runs_in_chat_last_hour: usage.runs_in_chat,
+        restored_at_ms: usage.restored_at_ms,
         ..MessageFacts::default()
     };
     if let Some(seq) = turn_seq {
@@ -152,11 +153,12 @@ fn agents_in(
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// What is compared with the limits of a channel.
+/// What is compared with the limits of a channel, and when it was restored.
 struct Usage {
     tokens_today: u64,
     runs_by_person: u32,
     runs_in_chat: u32,
+    restored_at_ms: Option<i64>,
 }
 
 /// Asked for every message, so it is one statement. In a chat that is not known nothing ran.
@@ -174,7 +176,8 @@ fn usage(
                      WHERE person_participant_id = (SELECT id FROM participants
                                WHERE account_id = ?1 AND kind = ?3 AND platform_id = ?4)
                        AND created_at_ms > ?5),
-                    (SELECT count(*) FROM runs WHERE chat_id = ?6 AND created_at_ms > ?5)",
+                    (SELECT count(*) FROM runs WHERE chat_id = ?6 AND created_at_ms > ?5),
+                    (SELECT max(at_ms) FROM restores)",
         )?
         .query_row(
             params![
@@ -190,6 +193,7 @@ fn usage(
                     tokens_today: count_from(row.get(0)?),
                     runs_by_person: row.get(1)?,
                     runs_in_chat: row.get(2)?,
+                    restored_at_ms: row.get(3)?,
                 })
             },
         )?;

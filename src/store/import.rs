@@ -19,6 +19,7 @@ use super::edits;
 use super::facts::addressed_agents;
 use super::learn::settle_kind_txn;
 use super::messages::{KnownMessage, MessageEntry, add_message_txn};
+use super::names::identity;
 use super::places::{ChatRow, Seat, ensure_chat_txn, find_chat, find_conversation};
 use super::reply::platform;
 use super::rows::chat_kind_name;
@@ -57,36 +58,11 @@ impl Store {
             let Some(mut found) = found else {
                 return Ok(None);
             };
-            let mut statement = connection.prepare_cached(
-                "SELECT platform_id FROM own_identities WHERE account_id = ?1 ORDER BY n",
-            )?;
-            let ids = statement.query_map([found.account], |row| row.get(0))?;
-            found.own_ids = ids.collect::<rusqlite::Result<_>>()?;
-            Ok(Some(found))
-        })
-        .await
-    }
-
-    /// Notes the user ids under which an account's bot posts, its user id first.
-    ///
-    /// # Errors
-    /// `Unavailable` if storage refuses.
-    pub async fn note_own_ids(
-        &self,
-        account: AccountId,
-        ids: Vec<String>,
-    ) -> Result<(), StoreError> {
-        self.write(move |connection| {
-            connection
-                .prepare_cached("DELETE FROM own_identities WHERE account_id = ?1")?
-                .execute([account])?;
-            let mut statement = connection.prepare_cached(
-                "INSERT INTO own_identities (account_id, n, platform_id) VALUES (?1, ?2, ?3)",
-            )?;
-            for (n, id) in (0_i64..).zip(&ids) {
-                statement.execute(params![account, n, id])?;
+            if let Some(own) = identity(connection, found.account)? {
+                found.own_ids.push(own.user_id);
+                found.own_ids.extend(own.other_ids);
             }
-            Ok(())
+            Ok(Some(found))
         })
         .await
     }

@@ -107,7 +107,11 @@ impl Store {
     }
 }
 
-fn identity(connection: &Connection, account: AccountId) -> Result<Option<Identity>, StoreError> {
+/// Who the bot is at an account, as last learnt.
+pub(super) fn identity(
+    connection: &Connection,
+    account: AccountId,
+) -> Result<Option<Identity>, StoreError> {
     let row: Option<(String, String, String, Option<String>)> = connection
         .prepare_cached("SELECT platform, platform_id, name, bot FROM accounts WHERE id = ?1")?
         .query_row([account], |row| {

@@ -124,6 +124,16 @@ fn hold_what_is_open(connection: &mut Connection, now_ms: i64) -> rusqlite::Resu
          WHERE state IN ('queued', 'leased', 'waiting')",
         [HELD],
     )?;
+    // What is read back from before now may have been answered from the database that is replaced.
+    transaction.execute_batch(
+        "CREATE TABLE IF NOT EXISTS restores (
+    at_ms        INTEGER PRIMARY KEY
+) STRICT;",
+    )?;
+    transaction.execute(
+        "INSERT OR IGNORE INTO restores (at_ms) VALUES (?1)",
+        [now_ms],
+    )?;
     transaction.commit()?;
     Ok(Held {
         posts: posts as u64,

@@ -93,7 +93,7 @@ async fn a_slack_export_is_imported_beside_the_running_daemon_once() {
     assert_eq!(
         contents(&turns),
         [
-            "@U0VOCATIVE who rotates the certificates?",
+            "@vocative who rotates the certificates?",
             "Kubernetes is down",
             "heard live"
         ]

@@ -7,11 +7,3 @@ CREATE TABLE imports (
     finished_at_ms INTEGER,                  -- the next one starts over
     PRIMARY KEY (account_id, fingerprint)
 ) STRICT, WITHOUT ROWID;
-
--- The user ids under which an account's bot posts, as its channel's last start learnt them.
-CREATE TABLE own_identities (
-    account_id   INTEGER NOT NULL REFERENCES accounts(id),
-    n            INTEGER NOT NULL,           -- 0 = the user id
-    platform_id  TEXT NOT NULL,
-    PRIMARY KEY (account_id, n)
-) STRICT, WITHOUT ROWID;

@@ -7,3 +7,9 @@ ALTER TABLE conversations ADD COLUMN own_title TEXT;
 
 -- Runs that were open in a backup that was restored: a person decides (state held).
 CREATE INDEX runs_held ON runs (id) WHERE state = 'held';
+
+-- When a backup was put in place of the database. A restore makes this table in a database of any
+-- schema, so it may be there already.
+CREATE TABLE IF NOT EXISTS restores (
+    at_ms        INTEGER PRIMARY KEY
+) STRICT;

@@ -178,6 +178,8 @@ async fn what_was_open_in_a_backup_is_held_and_goes_on_when_a_person_says_so() {
     let report = place.restore(&file).unwrap();
     assert_eq!((report.posts_held, report.runs_held), (2, 2));
     let scene = place.scene().await;
+    let restored: i64 = scene.value("SELECT max(at_ms) FROM restores").await;
+    assert_eq!(restored, NOW_MS);
     assert_eq!(scene.claim(9_000).await, None);
     let posts = scene.store.claim_posts(scene.request(9_000), 9).await;
     assert_eq!(posts.unwrap(), []);

@@ -1,5 +1,7 @@
 //! Importing: one message is one turn whichever way it comes first, and nothing is addressed.
 
+use vocative_channels::identity::Identity;
+
 use super::*;
 use crate::store::contract::{ImportBatch, ImportCounts, ImportMessage, ImportProgress};
 
@@ -430,13 +432,19 @@ async fn an_import_goes_on_where_it_was_until_it_is_finished() {
 async fn the_account_of_a_channel_is_known_with_its_own_ids() {
     let fixture = Fixture::new().await;
     assert_eq!(fixture.store.import_account("other").await.unwrap(), None);
-    for ids in [vec!["OLD", "X", "Y"], vec!["UBOT", "BBOT"]] {
-        let ids = ids.into_iter().map(str::to_owned).collect();
-        fixture
-            .store
-            .note_own_ids(fixture.account, ids)
-            .await
-            .unwrap();
+    for (user_id, other_ids) in [("OLD", vec!["X", "Y"]), ("UBOT", vec!["BBOT"])] {
+        let bot = Identity {
+            platform: Platform::Slack,
+            account: "T1".to_owned(),
+            account_name: "Acme".to_owned(),
+            user_id: user_id.to_owned(),
+            other_ids: other_ids.into_iter().map(str::to_owned).collect(),
+            username: None,
+            display_name: "Helper".to_owned(),
+            warnings: Vec::new(),
+        };
+        let learnt = fixture.store.learn_bot(fixture.account, &bot);
+        learnt.await.unwrap();
     }
     let account = fixture.store.import_account("acme").await.unwrap().unwrap();
     assert_eq!(account.account, fixture.account);
