@@ -1,6 +1,7 @@
 //! The operations themselves, with or without a running daemon.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use vocative_channels::channel::BoxFuture;
@@ -11,9 +12,9 @@ use crate::admin::health::Health;
 use crate::admin::import::{ImportBatchView, ImportBeginView, ImportCountsView};
 use crate::admin::status::status_view;
 use crate::admin::view::{
-    ConversationDetailView, ConversationView, ExportMessageView, ExportPageView, HeldRunView,
-    ParticipantsView, PostView, RebuildView, ReleasedView, RunView as RunShown, SearchView,
-    SummariesView, SummaryView, TurnView, timeline,
+    ConversationDetailView, ConversationView, ErasePlanView, EraseView, ExportMessageView,
+    ExportPageView, HeldRunView, ParticipantsView, PostView, RebuildView, ReleasedView,
+    RunView as RunShown, SearchView, SummariesView, SummaryView, TurnView, timeline,
 };
 use crate::agent::prompting::{PromptRequest, build_prompt};
 use crate::agent::registry::{AgentSpec, Registry};
@@ -22,7 +23,7 @@ use crate::capture::import::import;
 use crate::capture::inbound::{CaptureCounters, Counter, Wake};
 use crate::delivery::rooms::Rooms;
 use crate::delivery::worker::Clock;
-use crate::domain::ids::{AgentName, OutboxId, RunId, Seq};
+use crate::domain::ids::{AgentName, ErasureId, OutboxId, RunId, Seq};
 use crate::domain::place::Conversation;
 use crate::domain::run::{Run, RunState};
 use crate::domain::search::SearchReach;
@@ -33,6 +34,7 @@ use crate::store::contract::{
     ConversationFilter, ExportQuery, ExportTurn, ImportAccount, PageQuery, SearchOrder,
     SearchQuery, Speakers, TurnDetail, TurnFilter,
 };
+use crate::store::erasure::{ErasureCounts, ErasurePlan, ErasureTarget};
 use crate::store::{Store, StoreError};
 use crate::summary::worker::SummaryCounters;
 
@@ -138,6 +140,19 @@ pub enum Operation {
         /// Only of this agent.
         agent: Option<String>,
     },
+    /// What erasing would take away; changes nothing.
+    ErasePlan {
+        /// A person or a conversation.
+        target: EraseTarget,
+    },
+    /// Erases, to the end.
+    Erase {
+        /// A person or a conversation.
+        target: EraseTarget,
+        /// Whether the files are searched for what was erased.
+        #[serde(default)]
+        verify: bool,
+    },
     /// Posts that wait for a person or were refused for good.
     Held,
     /// Runs that wait for a person: they were open in a backup that was restored.
@@ -185,8 +200,29 @@ impl Operation {
                 | Self::Import { .. }
                 | Self::TitleConversation { .. }
                 | Self::ArchiveConversation { .. }
+                | Self::Erase { .. }
         )
     }
+
+    /// How long its answer may take: an erasure goes through the whole database, with live writes
+    /// between its steps.
+    #[must_use]
+    pub fn answer_wait(&self) -> Duration {
+        match self {
+            Self::Erase { .. } => Duration::from_secs(6 * 3_600),
+            _ => Duration::from_secs(60),
+        }
+    }
+}
+
+/// What is to be erased.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EraseTarget {
+    /// Everything of a person: id, `@username` or name, with `CHANNEL/` before it where needed.
+    Person(String),
+    /// A conversation with its threads: id prefix or name.
+    Conversation(String),
 }
 
 /// Why an operation failed, in words for its caller.
@@ -295,6 +331,8 @@ impl Operations {
             Operation::RebuildSummaries { name, agent } => {
                 self.rebuild_summaries(&name, agent).await
             }
+            Operation::ErasePlan { target } => self.erase_plan(target).await,
+            Operation::Erase { target, verify } => self.erase(target, verify).await,
             Operation::Held => self.held().await,
             Operation::HeldRuns => self.held_runs().await,
             Operation::Release { id, send } => self.release(&id, send).await,
@@ -583,6 +621,38 @@ impl Operations {
             set_aside,
             has_daemon: self.running.is_some(),
         }))
+    }
+
+    async fn plan_of(&self, target: EraseTarget) -> Result<ErasurePlan, OperationError> {
+        let target = match target {
+            EraseTarget::Person(name) => ErasureTarget::Person(name),
+            EraseTarget::Conversation(name) => ErasureTarget::Conversation(name),
+        };
+        Ok(self.store.plan_erasure(target, (self.clock)()).await?)
+    }
+
+    async fn erase_plan(&self, target: EraseTarget) -> Answer {
+        Ok(json(&ErasePlanView::of(&self.plan_of(target).await?)))
+    }
+
+    async fn erase(&self, target: EraseTarget, verify: bool) -> Answer {
+        let plan = self.plan_of(target).await?;
+        let ids: Vec<ErasureId> = plan.entries.iter().map(|entry| entry.id).collect();
+        self.store.begin_erasure(plan.entries).await?;
+        let (store, clock) = (self.store.clone(), Arc::clone(&self.clock));
+        // Goes on when the one who asked has gone away.
+        let erasing = tokio::spawn(async move {
+            let done = store.carry_out_all(&ids, verify, || (clock)()).await?;
+            let mut counts = ErasureCounts::default();
+            for id in ids {
+                counts.add(store.erasure(id).await?.counts);
+            }
+            Ok::<_, StoreError>((done, counts))
+        });
+        let (done, counts) = erasing.await.map_err(|_| {
+            OperationError::Wrong("the erasure broke off; the next start finishes it".to_owned())
+        })??;
+        Ok(json(&EraseView::of(&plan.label, &done, counts)))
     }
 
     async fn held(&self) -> Answer {

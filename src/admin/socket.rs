@@ -174,7 +174,7 @@ pub async fn ask(path: &Path, operation: &Operation) -> io::Result<Option<serde_
     write.write_all(text.as_bytes()).await?;
     let mut line = String::new();
     let mut read = BufReader::new(read);
-    let length = timeout(LINE_WAIT, read.read_line(&mut line))
+    let length = timeout(operation.answer_wait(), read.read_line(&mut line))
         .await
         .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "the daemon does not answer"))??;
     if length == 0 {

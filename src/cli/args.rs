@@ -77,6 +77,15 @@ Examples:
   vocative backup /var/backups/vocative/ --keep 7
   vocative backup before-upgrade.db";
 
+const ERASE_EXAMPLES: &str = "\
+Examples:
+  vocative erase --person acme/U0123ABCD --dry-run     say what would go
+  vocative erase --person @ada --verify                and search the files afterwards
+  vocative erase --conversation acme/#general --yes    without asking, for scripts
+
+A person is named by the platform's user id, @username or full name, with CHANNEL/ before it where
+several channels know one. Backups elsewhere are not reached: see docs/OPERATIONS.md.";
+
 const CONVERSATION_NAMES: &str = "\
 A conversation is named by the start of its id (see `vocative conversations list`), or by channel
 and chat: acme/#general, acme/C0123ABCD, home/-1001234567890.";
@@ -178,6 +187,14 @@ pub enum Command {
     /// Questions and posts that were open in the backup may have been answered since: they are held,
     /// see `vocative held list`. What was erased since the backup is erased again at the next start.
     Restore(RestoreArgs),
+    /// Erase everything that a person said, or a whole conversation, for good
+    ///
+    /// Blanks the turns and what was made from them: answers, quotes, summaries, tool results, posts,
+    /// raw events, earlier texts. Ids stay, so that nothing comes back from a platform, an import or
+    /// a backup that is put back. Says first what would go, and asks. Works with and without a
+    /// running daemon.
+    #[command(after_long_help = ERASE_EXAMPLES)]
+    Erase(EraseArgs),
     /// Show exactly what the model would be sent
     ///
     /// Assembles the prompt for the newest turn (or the one at --at) and prints it with what was left
@@ -396,6 +413,34 @@ pub struct SearchArgs {
     pub format: TableFormat,
 }
 
+/// What is to be erased.
+#[derive(Debug, Args)]
+pub struct EraseArgs {
+    /// Everything of this person: id, @username or full name, with CHANNEL/ before it where needed
+    #[arg(
+        long,
+        value_name = "PERSON",
+        required_unless_present = "conversation",
+        conflicts_with = "conversation"
+    )]
+    pub person: Option<String>,
+    /// This conversation with its threads: the start of its id, or CHANNEL/CHAT
+    #[arg(long, value_name = "CONVERSATION")]
+    pub conversation: Option<String>,
+    /// Afterwards search the files in the data directory for what was erased; exit 1 if it is there
+    #[arg(long)]
+    pub verify: bool,
+    /// Only say what would go
+    #[arg(long, conflicts_with_all = ["verify", "yes"])]
+    pub dry_run: bool,
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+    /// How to print what was done
+    #[arg(long, value_enum, default_value_t = TableFormat::Table, value_name = "FORMAT")]
+    pub format: TableFormat,
+}
+
 /// What `vocative summary` can do.
 #[derive(Debug, Subcommand)]
 pub enum SummaryCommand {
@@ -600,6 +645,7 @@ mod tests {
       import         Give a channel the memory of its rooms from before the bot came
       backup         Copy the database, whether or not the daemon runs, and verify the copy
       restore        Put a backup in the place of the database, while no daemon runs
+      erase          Erase everything that a person said, or a whole conversation, for good
       prompt         Show exactly what the model would be sent
       config         Show the configuration in force, its schema, or an example
       help           Print this message or the help of the given subcommand(s)

@@ -11,6 +11,7 @@ mod config;
 mod context;
 mod conversations;
 mod demo;
+mod erase;
 mod error;
 mod export;
 mod held;
@@ -122,6 +123,7 @@ async fn dispatch(command: &Command, context: &Context) -> Result<ExitCode, CliE
             conversations::archive(args, false, context).await
         }
         Command::Summary(command) => summary::run(command, context).await,
+        Command::Erase(args) => erase::run(args, context).await,
         Command::Held(command) => held::run(command, context).await,
         Command::Import(args) => import::run(args, context).await,
         Command::Backup(args) => backup::make(args, context).await,

@@ -261,6 +261,9 @@ fn open_store(config: &Config, clock: &Clock) -> Result<Store, StartError> {
     for sentence in &report.migrations {
         info!("{sentence}");
     }
+    for sentence in &report.erasures {
+        info!("{sentence}");
+    }
     if report.leases_taken_back > 0 {
         info!(
             count = report.leases_taken_back,

@@ -56,6 +56,10 @@ uuid_id!(
     OwnerId
 );
 uuid_id!(
+    /// An order to erase, the same in every copy of the ledger.
+    ErasureId
+);
+uuid_id!(
     /// A lease token: a write with a stale one writes nothing.
     LeaseToken
 );

@@ -8,6 +8,7 @@ use rusqlite::{Connection, params};
 use super::album;
 use super::contract::{Captured, CapturedTurn, NewMessage};
 use super::edits;
+use super::erasure;
 use super::facts::read_facts;
 use super::import::claim_twin_txn;
 use super::learn::settle_kind_txn;
@@ -106,6 +107,7 @@ fn capture_txn(connection: &Connection, mut message: NewMessage) -> Result<Captu
             None => return Ok(Captured::Tombstone),
             Some(seq) => Some(turn_at(connection, seq)?),
         },
+        None if is_from_before_erasure(connection, &message)? => return Ok(Captured::Tombstone),
         None => album::turn_of_album(connection, &message, chat.as_ref())?,
     };
     if let (Some(known), Some(turn)) = (&known, &turn)
@@ -132,6 +134,23 @@ fn capture_txn(connection: &Connection, mut message: NewMessage) -> Result<Captu
         (None, Some(turn)) => album::add_item_txn(connection, &arrival, turn),
         (_, None) => insert_txn(connection, &arrival),
     }
+}
+
+/// Whether its sender or its place was erased after it was sent: history does not bring it back.
+pub(super) fn is_from_before_erasure(
+    connection: &Connection,
+    message: &NewMessage,
+) -> Result<bool, StoreError> {
+    let place = &message.place;
+    let heard = erasure::Heard {
+        account: message.account,
+        sender: &message.sender.id,
+        chat: &place.chat,
+        thread: Seat::of(place, &message.message_id).key(),
+        is_topic: place.topic.is_some(),
+        sent_at_ms: sent_at_ms(message),
+    };
+    erasure::is_erased(connection, &heard)
 }
 
 /// The message as it was captured before, if it was.

@@ -6,6 +6,7 @@ use vocative_channels::outbound::Part;
 use super::album::joined_text;
 use super::contract::Deleted;
 use super::derived::forget_derived_txn;
+use super::erasure::note_deleted_txn;
 use super::messages::{
     KnownMessage, MessageEntry, MessageKey, add_message_txn, find_message_of_merged_chat,
 };
@@ -29,20 +30,27 @@ impl Store {
         now_ms: i64,
     ) -> Result<Deleted, StoreError> {
         let (chat, message_id) = (chat.to_owned(), message_id.to_owned());
+        let ledger = self.ledger_path();
         self.write_and_scrub(move |connection| {
-            delete_txn(connection, account, &chat, &message_id, now_ms)
+            let (deleted, is_news) = delete_txn(connection, account, &chat, &message_id, now_ms)?;
+            if is_news {
+                let named = (chat.as_str(), message_id.as_str());
+                note_deleted_txn(connection, ledger.as_deref(), account, named, now_ms)?;
+            }
+            Ok(deleted)
         })
         .await
     }
 }
 
-fn delete_txn(
+/// Deletes a message; returns also whether it was not deleted before.
+pub(super) fn delete_txn(
     connection: &Connection,
     account: AccountId,
     chat: &str,
     message_id: &str,
     now_ms: i64,
-) -> Result<Deleted, StoreError> {
+) -> Result<(Deleted, bool), StoreError> {
     let chat = ensure_chat_txn(connection, account, chat)?;
     let key = MessageKey {
         account,
@@ -64,26 +72,28 @@ fn delete_txn(
                 sent_at_ms: None,
             },
         )?;
-        return Ok(Deleted::Remembered);
+        return Ok((Deleted::Remembered, true));
     };
     let Some(seq) = known.turn_seq else {
-        return Ok(Deleted::Remembered);
+        return Ok((Deleted::Remembered, false));
     };
     let mut turn = turn_at(connection, seq)?;
     bury_txn(connection, key, &known, &turn)?;
     if has_live_messages(connection, seq)? {
         shrink_turn_txn(connection, &mut turn, now_ms)?;
-        return Ok(Deleted::Blanked {
+        let blanked = Deleted::Blanked {
             turn: turn.id,
             cancelled_runs: Vec::new(),
-        });
+        };
+        return Ok((blanked, true));
     }
     let cancelled_runs = cancel_runs_of_deleted_txn(connection, &turn, now_ms)?;
     blank_turn_txn(connection, &turn)?;
-    Ok(Deleted::Blanked {
+    let blanked = Deleted::Blanked {
         turn: turn.id,
         cancelled_runs,
-    })
+    };
+    Ok((blanked, true))
 }
 
 /// Makes a message a tombstone, and empties the post that it was.

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use rusqlite::{Connection, OptionalExtension, params};
 use vocative_channels::envelope::Sender;
 
-use super::capture::{Arrival, insert_txn, known_message, sent_at_ms};
+use super::capture::{Arrival, insert_txn, is_from_before_erasure, known_message, sent_at_ms};
 use super::contract::{
     Captured, ImportAccount, ImportBatch, ImportCounts, ImportMessage, ImportProgress, NewMessage,
 };
@@ -268,25 +268,25 @@ impl Books {
     }
 }
 
-/// Whether a person, chat or message was erased after it was sent: the one place where the ledger
-/// is asked about what is imported.
+/// Whether a person, conversation or message was erased after it was sent: the one place where the
+/// ledger is asked about what is imported.
 fn is_erased(connection: &Connection, message: &NewMessage) -> Result<bool, StoreError> {
+    if is_from_before_erasure(connection, message)? {
+        return Ok(true);
+    }
     let found = connection
         .prepare_cached(
             "SELECT EXISTS (
                  SELECT 1 FROM erased_identities
                  WHERE account_id = ?1 AND erased_at_ms >= ?2
-                   AND ((kind = 'person' AND platform_id = ?3)
-                     OR (kind = 'chat' AND platform_id = ?4)
-                     OR (kind = 'message' AND platform_id = ?5 AND chat = ?4)))",
+                   AND kind = 'message' AND platform_id = ?3 AND chat = ?4)",
         )?
         .query_row(
             params![
                 message.account,
                 sent_at_ms(message),
-                message.sender.id,
-                message.place.chat,
-                message.message_id
+                message.message_id,
+                message.place.chat
             ],
             |row| row.get(0),
         )?;

@@ -65,7 +65,11 @@ impl Store {
                 .prepare_cached(
                     "UPDATE participants SET display_name = coalesce(?3, display_name),
                             username = coalesce(?4, username)
-                     WHERE account_id = ?1 AND platform_id = ?2 AND kind IN ('user', 'system')",
+                     WHERE account_id = ?1 AND platform_id = ?2 AND kind IN ('user', 'system')
+                       AND NOT EXISTS (SELECT 1 FROM erased_identities e
+                                       WHERE e.account_id = ?1 AND e.kind = 'person'
+                                         AND e.platform_id = ?2 AND e.chat = ''
+                                         AND e.erased_at_ms >= participants.last_seen_ms)",
                 )?
                 .execute(params![
                     account,
@@ -94,6 +98,10 @@ impl Store {
                 connection,
                 "SELECT platform_id FROM participants
                  WHERE account_id = ?1 AND kind = 'user' AND display_name IS NULL
+                   AND NOT EXISTS (SELECT 1 FROM erased_identities e
+                                   WHERE e.account_id = ?1 AND e.kind = 'person'
+                                     AND e.platform_id = participants.platform_id AND e.chat = ''
+                                     AND e.erased_at_ms >= participants.last_seen_ms)
                  ORDER BY last_seen_ms DESC, id DESC LIMIT ?2",
                 account,
                 limit,

@@ -14,6 +14,7 @@ mod conversations;
 mod deletes;
 mod derived;
 mod edits;
+pub mod erasure;
 mod error;
 mod export;
 mod facts;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use super::erasure::settle_at_open;
 use super::lock::{self, WriteLock};
 use super::reader::Readers;
 use super::runs::take_back_leases_txn;
@@ -40,6 +41,8 @@ pub struct OpenReport {
     pub migrations: Vec<String>,
     /// Leases of a predecessor that were taken back.
     pub leases_taken_back: u64,
+    /// Sentences about erasures that were finished, and what a person should know of the ledger.
+    pub erasures: Vec<String>,
 }
 
 /// What all clones of a store share.
@@ -47,6 +50,8 @@ pub(super) struct Inner {
     readers: Readers,
     /// Dropped after the readers, so that its last checkpoint meets no reader.
     writer: Option<Writer>,
+    /// The database file; `None` for a private one.
+    database: Option<PathBuf>,
 }
 
 /// Dropped in this order once the last connection is closed.
@@ -91,13 +96,17 @@ impl Store {
         configure_writer(&connection, options.page_cache_kib, is_durable).map_err(said)?;
         let mut report = OpenReport {
             migrations: schema::migrate(&mut connection, &path, MIGRATIONS, now_ms)?,
-            leases_taken_back: 0,
+            ..OpenReport::default()
         };
         report.leases_taken_back = take_back_leases(&mut connection, now_ms)?;
+        if is_durable {
+            report.erasures = settle_at_open(&mut connection, &path, now_ms)?;
+        }
         let readers = open_readers(&path, options.readers.max(1), options.page_cache_kib)?;
         let writer = Writer::start(connection, is_durable, index_waiting_txn, held)
             .map_err(|error| cannot(error.to_string()))?;
-        Ok((Self::with(readers, Some(writer)), report))
+        let database = options.path.clone();
+        Ok((Self::with(readers, Some(writer), database), report))
     }
 
     /// Opens read-only, without the lock, beside a running daemon.
@@ -109,13 +118,22 @@ impl Store {
         const READERS: usize = 1;
         const PAGE_CACHE_KIB: u32 = 4_096;
         let readers = open_readers(path, READERS, PAGE_CACHE_KIB)?;
-        Ok(Self::with(readers, None))
+        Ok(Self::with(readers, None, Some(path.to_owned())))
     }
 
-    fn with(readers: Readers, writer: Option<Writer>) -> Self {
+    fn with(readers: Readers, writer: Option<Writer>, database: Option<PathBuf>) -> Self {
         Self {
-            inner: Arc::new(Inner { readers, writer }),
+            inner: Arc::new(Inner {
+                readers,
+                writer,
+                database,
+            }),
         }
+    }
+
+    /// The database file; `None` for a private one.
+    pub(super) fn database_path(&self) -> Option<&Path> {
+        self.inner.database.as_deref()
     }
 
     /// Commits what is pending, checkpoints, stops the writer, releases the lock.

@@ -8,8 +8,8 @@ use vocative_channels::envelope::{Attachment, ChatKind};
 
 use super::StoreError;
 use crate::domain::ids::{
-    AccountId, AgentName, ChatId, ConversationId, LeaseToken, OutboxId, OwnerId, ParticipantId,
-    RunId, Seq, SummaryId, TurnId,
+    AccountId, AgentName, ChatId, ConversationId, ErasureId, LeaseToken, OutboxId, OwnerId,
+    ParticipantId, RunId, Seq, SummaryId, TurnId,
 };
 use crate::domain::place::Scope;
 use crate::domain::summary::SummaryState;
@@ -33,7 +33,15 @@ macro_rules! uuid_column {
     )*};
 }
 
-uuid_column!(ConversationId, TurnId, RunId, OutboxId, OwnerId, LeaseToken);
+uuid_column!(
+    ConversationId,
+    TurnId,
+    RunId,
+    OutboxId,
+    OwnerId,
+    LeaseToken,
+    ErasureId
+);
 
 macro_rules! row_id_column {
     ($($id:ident),*) => {$(

@@ -48,6 +48,10 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "token_ratios",
         sql: include_str!("migrations/0006_token_ratios.sql"),
     },
+    Migration {
+        name: "erasure",
+        sql: include_str!("migrations/0007_erasure.sql"),
+    },
 ];
 
 /// Brings the database to the newest of `migrations`; one sentence per step applied.

@@ -156,7 +156,7 @@ async fn what_was_deleted_or_erased_does_not_come_back() {
     fixture
         .execute(
             "INSERT INTO erased_identities (account_id, kind, platform_id, chat, erased_at_ms) VALUES
-                 (1, 'person', 'U7', '', 1700000005000), (1, 'chat', 'C7', '', 1800000000000),
+                 (1, 'person', 'U7', '', 1700000005000), (1, 'conversation', '', 'C7', 1800000000000),
                  (1, 'message', '6', 'C1', 1800000000000)",
         )
         .await;

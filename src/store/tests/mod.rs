@@ -10,6 +10,7 @@ mod bounded;
 mod capturing;
 mod deletes;
 mod edits;
+mod erasing;
 mod exports;
 mod imports;
 mod learning;

@@ -1,0 +1,157 @@
+//! The files: old copies are removed, and all are searched for what was erased.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::needles::Needles;
+use crate::store::StoreError;
+
+/// Bytes read at once.
+const BLOCK_BYTES: usize = 1 << 20;
+/// Folders below the database's that are searched.
+const DEPTH_MAX: usize = 3;
+
+/// What a search of the files found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verification {
+    /// Texts looked for, each in all its escaped forms.
+    pub texts: u64,
+    /// Files searched.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Files that hold one.
+    pub hits: Vec<FileHit>,
+}
+
+/// A file that holds something erased.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileHit {
+    /// The file.
+    pub path: PathBuf,
+    /// How many.
+    pub count: u64,
+}
+
+/// Removes the copies that migrations of a database kept.
+pub(super) fn remove_old_copies(database: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let cannot = |path: &Path, error: &std::io::Error| StoreError::Unavailable {
+        what: format!("{} can't be removed: {error}", path.display()),
+    };
+    let (Some(folder), Some(name)) = (database.parent(), database.file_name()) else {
+        return Ok(Vec::new());
+    };
+    let start = format!("{}.before-", name.to_string_lossy());
+    let entries = std::fs::read_dir(folder).map_err(|error| cannot(folder, &error))?;
+    let mut removed = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|error| cannot(folder, &error))?;
+        if entry.file_name().to_string_lossy().starts_with(&start) {
+            std::fs::remove_file(entry.path()).map_err(|error| cannot(&entry.path(), &error))?;
+            removed.push(entry.path());
+        }
+    }
+    Ok(removed)
+}
+
+/// Searches every file in a folder and those below it.
+pub(super) fn search_files(
+    folder: &Path,
+    needles: &Needles,
+    texts: u64,
+) -> Result<Verification, StoreError> {
+    let mut found = Verification {
+        texts,
+        ..Verification::default()
+    };
+    for path in files_below(folder, DEPTH_MAX)? {
+        let searched = search_file(&path, needles);
+        let (bytes, count) = match searched {
+            // SQLite removes its own files at any time.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            other => other.map_err(|error| cannot_read(&path, &error))?,
+        };
+        found.files += 1;
+        found.bytes += bytes;
+        if count > 0 {
+            found.hits.push(FileHit { path, count });
+        }
+    }
+    Ok(found)
+}
+
+fn cannot_read(path: &Path, error: &std::io::Error) -> StoreError {
+    StoreError::Unavailable {
+        what: format!("{} can't be searched: {error}", path.display()),
+    }
+}
+
+fn files_below(folder: &Path, depth: usize) -> Result<Vec<PathBuf>, StoreError> {
+    let mut files = Vec::new();
+    let entries = std::fs::read_dir(folder).map_err(|error| cannot_read(folder, &error))?;
+    for entry in entries {
+        let entry = entry.map_err(|error| cannot_read(folder, &error))?;
+        let kind = entry
+            .file_type()
+            .map_err(|error| cannot_read(folder, &error))?;
+        if kind.is_file() {
+            files.push(entry.path());
+        } else if kind.is_dir() && depth > 0 {
+            files.extend(files_below(&entry.path(), depth - 1)?);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Searches a file in blocks that overlap by the longest needle.
+fn search_file(path: &Path, needles: &Needles) -> std::io::Result<(u64, u64)> {
+    let mut file = File::open(path)?;
+    let overlap = needles.longest();
+    let mut window: Vec<u8> = Vec::new();
+    let (mut bytes, mut count) = (0, 0);
+    loop {
+        let read = file
+            .by_ref()
+            .take(BLOCK_BYTES as u64)
+            .read_to_end(&mut window)?;
+        bytes += read as u64;
+        let is_last = read < BLOCK_BYTES;
+        let within = if is_last {
+            window.len()
+        } else {
+            window.len().saturating_sub(overlap)
+        };
+        count += needles.count(&window, within);
+        if is_last {
+            return Ok((bytes, count));
+        }
+        window.drain(..within);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_across_two_blocks_is_found_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let needles = Needles::new([("zebra-7f3a".to_owned(), None)]);
+        let mut bytes = vec![b'.'; BLOCK_BYTES - 4];
+        bytes.extend_from_slice(b"zebra-7f3a");
+        bytes.resize(2 * BLOCK_BYTES, b'.');
+        let path = folder.path().join("file");
+        std::fs::write(&path, &bytes).unwrap();
+        let found = search_files(folder.path(), &needles, 1).unwrap();
+        let expected = Verification {
+            texts: 1,
+            files: 1,
+            bytes: bytes.len() as u64,
+            hits: vec![FileHit { path, count: 1 }],
+        };
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,236 @@
+//! Finding many texts in one pass over bytes, whatever their case in ASCII.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+/// Every needle is at least so long.
+const KEY_BYTES: usize = 6;
+/// What stands where something was cut out.
+const CUT: &str = "[erased]";
+
+/// A text to find.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Needle {
+    /// Lower case in ASCII.
+    bytes: Vec<u8>,
+    /// Only in turns of ours, and only there.
+    pub(super) only: Option<OursAfter>,
+}
+
+/// A chat, and the capture order from which on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct OursAfter {
+    pub(super) chat: i64,
+    pub(super) seq: i64,
+}
+
+/// Many texts to find.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Needles {
+    needles: Vec<Needle>,
+    starts: HashMap<[u8; KEY_BYTES], Vec<usize>>,
+    /// One bit for each hash of a needle's first three bytes: most places are passed over here.
+    first: Vec<u64>,
+    longest: usize,
+}
+
+impl Needles {
+    /// Texts with the forms they take when they are stored escaped.
+    pub(super) fn new(texts: impl IntoIterator<Item = (String, Option<OursAfter>)>) -> Self {
+        let mut all = Self {
+            first: vec![0; 1 << 10],
+            ..Self::default()
+        };
+        let mut known = HashSet::new();
+        for (text, only) in texts {
+            for form in forms(&text) {
+                let bytes = form.to_ascii_lowercase().into_bytes();
+                if bytes.len() >= KEY_BYTES && known.insert(bytes.clone()) {
+                    all.add(Needle { bytes, only });
+                }
+            }
+        }
+        all
+    }
+
+    fn add(&mut self, needle: Needle) {
+        let key = needle.bytes[..KEY_BYTES]
+            .try_into()
+            .expect("a needle is longer than its key");
+        let hash = first_hash(&needle.bytes);
+        self.first[hash / 64] |= 1 << (hash % 64);
+        self.longest = self.longest.max(needle.bytes.len());
+        self.starts.entry(key).or_default().push(self.needles.len());
+        self.needles.push(needle);
+    }
+
+    /// The length of the longest one, in bytes.
+    pub(super) fn longest(&self) -> usize {
+        self.longest
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.needles.is_empty()
+    }
+
+    /// Whether a text holds one that is accepted.
+    pub(super) fn is_in(&self, text: &str, accept: impl Fn(&Needle) -> bool) -> bool {
+        let lower = text.to_ascii_lowercase();
+        self.next(lower.as_bytes(), 0, &accept).is_some()
+    }
+
+    /// How often bytes hold one; only what begins in the first `within` bytes counts.
+    pub(super) fn count(&self, bytes: &[u8], within: usize) -> u64 {
+        let lower = bytes.to_ascii_lowercase();
+        let (mut at, mut count) = (0, 0);
+        while let Some(found) = self.next(&lower, at, &|needle| needle.only.is_none()) {
+            if found.start >= within {
+                break;
+            }
+            count += 1;
+            at = found.end;
+        }
+        count
+    }
+
+    /// The text without those that are looked for anywhere; `None` if it holds none.
+    pub(super) fn cut(&self, text: &str) -> Option<String> {
+        let lower = text.to_ascii_lowercase();
+        let (mut at, mut out) = (0, String::new());
+        while let Some(found) = self.next(lower.as_bytes(), at, &|needle| needle.only.is_none()) {
+            out += &text[at..found.start];
+            out += CUT;
+            at = found.end;
+        }
+        (at > 0).then(|| out + &text[at..])
+    }
+
+    fn next(
+        &self,
+        lower: &[u8],
+        from: usize,
+        accept: &impl Fn(&Needle) -> bool,
+    ) -> Option<Range<usize>> {
+        if self.needles.is_empty() {
+            return None;
+        }
+        let last = lower.len().checked_sub(KEY_BYTES)?;
+        for at in from..=last {
+            let hash = first_hash(&lower[at..]);
+            if self.first[hash / 64] & (1 << (hash % 64)) == 0 {
+                continue;
+            }
+            let Some(here) = self.starts.get(&lower[at..at + KEY_BYTES]) else {
+                continue;
+            };
+            let longest = here
+                .iter()
+                .map(|index| &self.needles[*index])
+                .filter(|needle| is_at(needle, lower, at) && accept(needle))
+                .map(|needle| needle.bytes.len())
+                .max();
+            if let Some(length) = longest {
+                return Some(at..at + length);
+            }
+        }
+        None
+    }
+}
+
+/// A plain word counts only as a whole one.
+fn is_at(needle: &Needle, lower: &[u8], at: usize) -> bool {
+    let end = at + needle.bytes.len();
+    if !lower[at..].starts_with(&needle.bytes) {
+        return false;
+    }
+    let is_letter = |byte: Option<&u8>| byte.is_some_and(|b| b.is_ascii_alphanumeric());
+    needle.only.is_none()
+        || !(is_letter(at.checked_sub(1).and_then(|before| lower.get(before)))
+            || is_letter(lower.get(end)))
+}
+
+fn first_hash(bytes: &[u8]) -> usize {
+    let [a, b, c] = [bytes[0], bytes[1], bytes[2]].map(usize::from);
+    (a.wrapping_mul(0x9e37) ^ b.wrapping_mul(0x85eb) ^ c.wrapping_mul(0xc2b3)) & 0xffff
+}
+
+/// A text as it is, as JSON has it (with and without `\u` for what is not ASCII), as markup has it,
+/// and as JSON of markup.
+fn forms(text: &str) -> Vec<String> {
+    let json = |text: &str| {
+        let quoted = serde_json::to_string(text).expect("a string is always JSON");
+        quoted[1..quoted.len() - 1].to_owned()
+    };
+    let markup = text
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;");
+    let mut ascii = String::new();
+    for c in json(text).chars() {
+        if c.is_ascii() {
+            ascii.push(c);
+        } else {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                ascii += &format!("\\u{unit:04x}");
+            }
+        }
+    }
+    vec![text.to_owned(), json(text), ascii, json(&markup), markup]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn anywhere(texts: &[&str]) -> Needles {
+        Needles::new(texts.iter().map(|text| ((*text).to_owned(), None)))
+    }
+
+    #[test]
+    fn what_is_looked_for_is_cut_out_whatever_its_case() {
+        let needles = anywhere(&["zebra-7f3a", "the code is zebra-7f3a"]);
+        let cases = [
+            ("so ZEBRA-7F3A it is", Some("so [erased] it is")),
+            (
+                "The code is zebra-7f3a. zebra-7f3a?",
+                Some("[erased]. [erased]?"),
+            ),
+            ("zebra", None),
+            ("", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(needles.cut(text).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn escaped_forms_are_found_too() {
+        let needles = anywhere(&["\"größer\" <b>"]);
+        for form in [
+            r#"{"t":"\"größer\" <b>"}"#,
+            r#"{"t":"\"gr\u00f6\u00dfer\" <b>"}"#,
+            "a \"größer\" &lt;b&gt; z",
+            r#"{"t":"\"größer\" &lt;b&gt;"}"#,
+        ] {
+            assert!(needles.is_in(form, |_| true), "{form}");
+        }
+    }
+
+    #[test]
+    fn a_plain_word_counts_as_a_whole_word_and_where_it_is_accepted() {
+        let only = Some(OursAfter { chat: 1, seq: 5 });
+        let needles = Needles::new([("eraser".to_owned(), only)]);
+        assert!(needles.is_in("an Eraser, please", |_| true));
+        assert!(!needles.is_in("erasers", |_| true));
+        assert!(!needles.is_in("an eraser", |needle| needle.only.is_none()));
+        assert_eq!(needles.cut("an eraser"), None);
+    }
+
+    #[test]
+    fn what_begins_behind_the_window_is_left_to_the_next_one() {
+        let needles = anywhere(&["zebra-7f3a"]);
+        assert_eq!(needles.count(b"..zebra-7f3a..zebra-7f3a", 14), 1);
+        assert_eq!(needles.count(b"..zebra-7f3a..zebra-7f3a", 24), 2);
+    }
+}
