@@ -46,6 +46,11 @@ pub fn status_view(
             conversations: store.conversations,
             bytes: store.database_bytes,
             raw_stubs: store.raw_stubs,
+            expired_turns: store.expired.text,
+            expired_raw: store.expired.raw,
+            expired_runs: store.expired.runs,
+            expired_last_ms: store.expired_last_ms,
+            erasures_open: store.erasures_open,
         },
         summaries: SummaryCountsView {
             current: store.summaries.current,

@@ -164,6 +164,21 @@ pub struct StoreView {
     pub bytes: u64,
     /// Events that did not translate and are kept raw.
     pub raw_stubs: u64,
+    /// Turns that retention let go so far.
+    #[serde(default)]
+    pub expired_turns: u64,
+    /// Raw events that it let go.
+    #[serde(default)]
+    pub expired_raw: u64,
+    /// Runs whose details it let go.
+    #[serde(default)]
+    pub expired_runs: u64,
+    /// When it last let something go, in milliseconds since the Unix epoch.
+    #[serde(default)]
+    pub expired_last_ms: Option<i64>,
+    /// Erasures that are not finished.
+    #[serde(default)]
+    pub erasures_open: u64,
 }
 
 /// Counts of summaries.

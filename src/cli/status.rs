@@ -7,7 +7,7 @@ use super::args::{StatusArgs, TableFormat};
 use super::asking::ask;
 use super::context::Context;
 use super::error::{CliError, Exit};
-use super::table::{ago, span, table};
+use super::table::{ago, instant, span, table};
 use crate::admin::operations::Operation;
 use crate::admin::view::StatusView;
 use crate::daemon::start::wall_clock;
@@ -89,6 +89,19 @@ fn report(view: &StatusView, now_ms: i64) -> String {
                 ignored => format!(", {ignored} reports not believed"),
             }
         );
+    }
+    if store.expired_last_ms.is_some() {
+        let _ = writeln!(
+            out,
+            "retention {} turns, {} raw events, details of {} runs let go; last at {}",
+            store.expired_turns,
+            store.expired_raw,
+            store.expired_runs,
+            instant(store.expired_last_ms)
+        );
+    }
+    if store.erasures_open > 0 {
+        let _ = writeln!(out, "erasures {} not finished", store.erasures_open);
     }
     for need in &view.needs_person {
         let _ = writeln!(out, "\nneeds a person: {need}");

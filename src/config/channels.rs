@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::resolve::{Inherited, Review};
 use super::secret::SecretRef;
 use super::settings::{
-    Access, Agent, Channel, Limits, OnUnknown, PlatformId, PlatformSettings, SlackSettings,
-    TelegramSettings,
+    Access, Agent, Channel, Limits, OnUnknown, PlatformId, PlatformSettings, RetentionDays,
+    SlackSettings, TelegramSettings,
 };
 use super::shape::{ChannelsShape, ChatPromptShape, ChatShape, SlackShape, TelegramShape};
 use crate::domain::ids::AgentName;
@@ -90,6 +90,7 @@ struct Draft {
     max_runs_per_hour_chat: Option<u32>,
     tokens_per_day: Option<u64>,
     chats: BTreeMap<String, ChatShape>,
+    retention_days: RetentionDays,
     platform: PlatformDraft,
 }
 
@@ -138,6 +139,7 @@ impl Draft {
             max_runs_per_hour_chat: shape.max_runs_per_hour_chat,
             tokens_per_day: shape.tokens_per_day,
             chats: shape.chats,
+            retention_days: shape.retention_days,
             platform: PlatformDraft::Slack {
                 app_token: shape.app_token,
                 bot_token: shape.bot_token,
@@ -169,6 +171,7 @@ impl Draft {
             max_runs_per_hour_chat: shape.max_runs_per_hour_chat,
             tokens_per_day: shape.tokens_per_day,
             chats: shape.chats,
+            retention_days: shape.retention_days,
             platform: PlatformDraft::Telegram {
                 token: shape.token,
                 api_url: shape.api_url,
@@ -217,6 +220,7 @@ impl Draft {
                 .into_iter()
                 .map(|(chat, shape)| (chat, overrides(&shape.prompt)))
                 .collect(),
+            retention_days: self.retention_days,
             platform,
         })
     }

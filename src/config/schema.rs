@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::shape::{CHAT_PATTERN, Shape};
 
 /// Which part of `config/default.toml` holds the defaults of which definition of the schema.
-const DEFAULTS: [(&str, &str); 11] = [
+const DEFAULTS: [(&str, &str); 12] = [
     ("DaemonShape", "/daemon"),
     ("Store", "/store"),
     ("Capture", "/capture"),
@@ -20,6 +20,7 @@ const DEFAULTS: [(&str, &str); 11] = [
     ("PromptShape", "/defaults/agent/prompt"),
     ("SlackShape", "/defaults/slack"),
     ("TelegramShape", "/defaults/telegram"),
+    ("RetentionDays", "/defaults/slack/retention_days"),
 ];
 
 /// What the name of a model, agent or channel is made of. Capitals and dashes can't be written in

@@ -142,6 +142,21 @@ pub struct Limits {
     pub tokens_per_day: u64,
 }
 
+/// Days for which a channel's data is kept; 0 = until it is erased.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RetentionDays {
+    /// Turns: text, earlier texts, attachments' names, full text.
+    #[schemars(range(min = 0, max = 36_500))]
+    pub text: u32,
+    /// Raw events and commands.
+    #[schemars(range(min = 0, max = 36_500))]
+    pub raw: u32,
+    /// Details of runs: model calls, tool calls and results, texts and attempts of posts.
+    #[schemars(range(min = 0, max = 36_500))]
+    pub runs: u32,
+}
+
 /// Posting answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
@@ -408,6 +423,8 @@ pub struct Channel {
     pub limits: Limits,
     /// How prompts are assembled in single chats, by the platform's id of the chat.
     pub chats: BTreeMap<String, OptionOverrides>,
+    /// How long its data is kept.
+    pub retention_days: RetentionDays,
     /// What only its platform knows.
     pub platform: PlatformSettings,
 }

@@ -12,8 +12,8 @@ use serde::Deserialize;
 
 use super::secret::SecretRef;
 use super::settings::{
-    Capture, CounterName, LogFormat, OnUnknown, PlatformId, Provider, ReplyPrefix, Store,
-    ThreadPolicy, ToolName,
+    Capture, CounterName, LogFormat, OnUnknown, PlatformId, Provider, ReplyPrefix, RetentionDays,
+    Store, ThreadPolicy, ToolName,
 };
 use crate::domain::place::Scope;
 
@@ -375,6 +375,8 @@ pub(super) struct SlackShape {
     #[serde(default)]
     #[schemars(extend("propertyNames" = { "pattern": CHAT_PATTERN }))]
     pub chats: BTreeMap<String, ChatShape>,
+    /// Days for which its data is kept.
+    pub retention_days: RetentionDays,
 }
 
 /// A Telegram bot.
@@ -416,4 +418,6 @@ pub(super) struct TelegramShape {
     #[serde(default)]
     #[schemars(extend("propertyNames" = { "pattern": CHAT_PATTERN }))]
     pub chats: BTreeMap<String, ChatShape>,
+    /// Days for which its data is kept.
+    pub retention_days: RetentionDays,
 }

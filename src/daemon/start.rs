@@ -478,6 +478,7 @@ async fn keep_house(shared: Arc<Shared>, raw_kept_ms: i64, cancel: CancellationT
         for intake in intakes {
             intake.report_old_triggers();
         }
+        shared.let_old_data_go(&cancel).await;
         let older_than_ms = (shared.clock)() - raw_kept_ms;
         if let Err(cause) = shared.store.expire_raw(older_than_ms).await {
             warn!(error = %cause, "raw envelopes could not be expired; trying again");
@@ -494,6 +495,40 @@ impl Shared {
         &self,
     ) -> std::sync::MutexGuard<'_, BTreeMap<String, (Arc<ChannelIntake>, Identity)>> {
         self.intakes.lock().expect("no holder of this lock panics")
+    }
+
+    /// Lets go what is older than its channel keeps.
+    async fn let_old_data_go(&self, cancel: &CancellationToken) {
+        let config = self.config();
+        let accounts: Vec<(String, AccountId)> = self
+            .intakes()
+            .iter()
+            .map(|(name, (intake, _))| (name.clone(), intake.policy().account))
+            .collect();
+        for (name, account) in accounts {
+            let Some(settings) = config
+                .channels
+                .get(&name)
+                .filter(|_| !cancel.is_cancelled())
+            else {
+                continue;
+            };
+            let now_ms = (self.clock)();
+            let bounds = wiring::expiry(settings.retention_days, now_ms);
+            match self.store.expire(account, bounds, now_ms).await {
+                Ok(expired) if !expired.is_nothing() => info!(
+                    channel.id = %name,
+                    turns = expired.text,
+                    raw = expired.raw,
+                    runs = expired.runs,
+                    "old data was let go"
+                ),
+                Ok(_) => {}
+                Err(cause) => {
+                    warn!(channel.id = %name, error = %cause, "old data could not be let go; trying again");
+                }
+            }
+        }
     }
 
     /// Two channels with the same bot would take turns in hearing, each by its own rules.

@@ -23,6 +23,7 @@ use crate::domain::options::AssemblerOptions;
 use crate::domain::place::ChatName;
 use crate::llm::{self, Model};
 use crate::prompt::{ClassEstimate, TokenCounter, counter_named};
+use crate::store::ExpiryBounds;
 
 /// Why the configuration can't be put to work.
 #[derive(Debug, thiserror::Error)]
@@ -322,6 +323,18 @@ fn agent_policy(agent: &config::Agent, is_default: bool, identity: &Identity) ->
         name: agent.name.clone(),
         display_name: agent.display_name.clone(),
         aliases,
+    }
+}
+
+/// Up to when a channel's data is let go.
+#[must_use]
+pub fn expiry(days: config::RetentionDays, now_ms: i64) -> ExpiryBounds {
+    const DAY_MS: i64 = 86_400_000;
+    let before_ms = |days: u32| (days > 0).then(|| now_ms - i64::from(days) * DAY_MS);
+    ExpiryBounds {
+        text_before_ms: before_ms(days.text),
+        raw_before_ms: before_ms(days.raw),
+        runs_before_ms: before_ms(days.runs),
     }
 }
 

@@ -39,6 +39,7 @@ pub(super) fn encode(view: &StatusView) -> Result<String, std::fmt::Error> {
     add_work(&mut registry, view);
     add_summaries(&mut registry, view);
     add_token_ratios(&mut registry, view);
+    add_retention(&mut registry, view);
     add_intake(&mut registry, view);
     let mut text = String::new();
     encode_text(&mut text, &registry)?;
@@ -182,6 +183,16 @@ fn add_work(registry: &mut Registry, view: &StatusView) {
         Some(signed(view.store.raw_stubs)),
     );
     add(
+        "expired_last_timestamp_ms",
+        "When retention last let something go",
+        view.store.expired_last_ms,
+    );
+    add(
+        "erasures_open",
+        "Erasures that are not finished",
+        Some(signed(view.store.erasures_open)),
+    );
+    add(
         "needs_person",
         "Findings that need a person",
         i64::try_from(view.needs_person.len()).ok(),
@@ -219,6 +230,31 @@ fn add_token_ratios(registry: &mut Registry, view: &StatusView) {
         };
         ratios.get_or_create(&label).set(learnt.ratio);
         ignored.get_or_create(&label).inc_by(learnt.ignored);
+    }
+}
+
+fn add_retention(registry: &mut Registry, view: &StatusView) {
+    let store = &view.store;
+    for (name, help, count) in [
+        (
+            "expired_turns",
+            "Turns that retention let go",
+            store.expired_turns,
+        ),
+        (
+            "expired_raw",
+            "Raw events that retention let go",
+            store.expired_raw,
+        ),
+        (
+            "expired_runs",
+            "Runs whose details retention let go",
+            store.expired_runs,
+        ),
+    ] {
+        let counter: Counter<u64, AtomicU64> = Counter::default();
+        counter.inc_by(count);
+        registry.register(name, help, counter);
     }
 }
 

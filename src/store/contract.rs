@@ -4,6 +4,7 @@ use vocative_channels::envelope::{Attachment, ChatKind, Place, Sender};
 use vocative_channels::identity::Platform;
 use vocative_channels::outbound::{Delivered, Part, Target};
 
+use super::expiry::Expired;
 use crate::domain::addressing::Judge;
 use crate::domain::ids::{
     AccountId, AgentName, ChatId, ConversationId, LeaseToken, OutboxId, OwnerId, RunId, Seq, TurnId,
@@ -717,6 +718,12 @@ pub struct StoreStatus {
     pub summaries: SummaryCounts,
     /// What was learnt about counting tokens, by model.
     pub token_ratios: Vec<RatioStatus>,
+    /// What retention let go so far.
+    pub expired: Expired,
+    /// When it last let something go, in milliseconds since the Unix epoch.
+    pub expired_last_ms: Option<i64>,
+    /// Erasures that are not finished.
+    pub erasures_open: u64,
     /// Database bytes.
     pub database_bytes: u64,
     /// Per account.

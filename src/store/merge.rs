@@ -243,6 +243,7 @@ fn settle_target_txn(
              SET turn_count = conversations.turn_count + s.turn_count,
                  last_seq = coalesce((SELECT max(new) FROM moved), conversations.last_seq),
                  last_activity_ms = max(conversations.last_activity_ms, s.last_activity_ms),
+                 expired_through_ms = min(conversations.expired_through_ms, s.expired_through_ms),
                  title = coalesce(conversations.title, s.title),
                  root_turn_seq = coalesce(conversations.root_turn_seq, s.root_turn_seq)
              FROM conversations s WHERE s.id = ?1 AND conversations.id = ?2",

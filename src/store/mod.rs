@@ -16,6 +16,7 @@ mod derived;
 mod edits;
 pub mod erasure;
 mod error;
+mod expiry;
 mod export;
 mod facts;
 mod fold;
@@ -62,6 +63,7 @@ use std::sync::Arc;
 
 pub use backup::{BackupOptions, BackupReport, CopyProgress, backup};
 pub use error::StoreError;
+pub use expiry::{Expired, ExpiryBounds};
 pub use open::{OpenReport, StoreOptions};
 pub use restore::{RestoreReport, restore};
 pub use search::{MATCHES_MAX, THREADS_MAX};

@@ -300,7 +300,8 @@ pub(super) fn note_turn_txn(
     connection
         .prepare_cached(
             "UPDATE conversations SET turn_count = turn_count + 1, last_seq = ?2,
-                    last_activity_ms = max(last_activity_ms, ?3), archived_at_ms = NULL
+                    last_activity_ms = max(last_activity_ms, ?3), archived_at_ms = NULL,
+                    expired_through_ms = min(expired_through_ms, ?3)
              WHERE id = ?1",
         )?
         .execute([conversation_row, seq, at_ms])?;

@@ -38,6 +38,7 @@ fn status(connection: &Connection, now_ms: i64) -> Result<StoreStatus, StoreErro
     read_rooms(connection, &mut status)?;
     read_runs(connection, &mut status, now_ms)?;
     read_posts(connection, &mut status, now_ms)?;
+    read_retention(connection, &mut status)?;
     Ok(status)
 }
 
@@ -121,6 +122,28 @@ fn read_posts(
                AND coalesce(c.parked_until_ms, ?1) <= ?1",
         )?
         .query_row([now_ms], |row| row.get(0))?;
+    Ok(())
+}
+
+fn read_retention(connection: &Connection, status: &mut StoreStatus) -> Result<(), StoreError> {
+    let went = connection
+        .prepare_cached(
+            "SELECT coalesce(sum(expired) FILTER (WHERE class = 'text'), 0),
+                    coalesce(sum(expired) FILTER (WHERE class = 'raw'), 0),
+                    coalesce(sum(expired) FILTER (WHERE class = 'runs'), 0),
+                    (SELECT count(*) FROM erasures WHERE finished_at_ms IS NULL)
+             FROM retention",
+        )?
+        .query_row([], counts::<4>)?;
+    [
+        status.expired.text,
+        status.expired.raw,
+        status.expired.runs,
+        status.erasures_open,
+    ] = went;
+    status.expired_last_ms = connection
+        .prepare_cached("SELECT max(last_at_ms) FROM retention")?
+        .query_row([], |row| row.get(0))?;
     Ok(())
 }
 

@@ -29,3 +29,17 @@ CREATE TABLE erasure_traces (
 
 -- Replies to a turn: what they quote goes with it, and what was answered to them.
 CREATE INDEX turns_by_reply ON turns (reply_to_seq) WHERE reply_to_seq IS NOT NULL;
+
+-- Retention: up to when the turns of a conversation are gone (a turn that comes late sets it back),
+-- and how far the other classes are, per account.
+ALTER TABLE conversations ADD COLUMN expired_through_ms INTEGER NOT NULL DEFAULT -9223372036854775808;
+CREATE TABLE retention (
+    account_id   INTEGER NOT NULL REFERENCES accounts(id),
+    class        TEXT NOT NULL,              -- text, raw, runs
+    through_ms   INTEGER NOT NULL DEFAULT -9223372036854775808,
+    through_id   INTEGER NOT NULL DEFAULT 0,
+    expired      INTEGER NOT NULL DEFAULT 0, -- turns, raw events, runs so far
+    last_at_ms   INTEGER,                    -- when the last one went
+    PRIMARY KEY (account_id, class)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX runs_by_end ON runs (finished_at_ms, id) WHERE finished_at_ms IS NOT NULL;

@@ -11,6 +11,7 @@ mod capturing;
 mod deletes;
 mod edits;
 mod erasing;
+mod expiring;
 mod exports;
 mod imports;
 mod learning;
