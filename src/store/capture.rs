@@ -38,6 +38,12 @@ impl Store {
     /// `Unavailable` if storage refuses, and then nothing was written; never because of what the
     /// message says.
     pub async fn capture_message(&self, message: NewMessage) -> Result<Captured, StoreError> {
+        // The text that an edit replaces is to be nowhere, the write-ahead log included.
+        if message.is_edit && !message.keep_revisions {
+            return self
+                .write_and_scrub(move |connection| capture_txn(connection, message))
+                .await;
+        }
         self.write_shared(move |connection| capture_txn(connection, message))
             .await
     }

@@ -129,6 +129,23 @@ async fn an_edit_of_a_waiting_question_changes_what_is_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_edit_of_a_waiting_telegram_question_changes_what_is_answered() {
+    let flow = Flow::start_default().await;
+    flow.model.hold();
+    flow.telegram.say(ANN, ANN, "one?");
+    flow.wait_for_model(1).await;
+    let second = flow.telegram.say(ANN, ANN, "tow?");
+    flow.wait_until_heard().await;
+    flow.telegram.edit(ANN, second, "two?");
+    flow.wait_until_heard().await;
+    flow.model.release();
+    flow.telegram_reply(ANN, second).await;
+    flow.settle().await;
+    let texts = ["echo: Ann: one?", "echo: Ann: two?"];
+    assert_eq!(flow.telegram_posts(ANN), texts);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_question_edited_while_the_model_works_is_answered_once_and_kept_as_edited() {
     let flow = Flow::start_default().await;
     flow.model.hold();

@@ -297,3 +297,26 @@ async fn who_is_to_be_erased_must_be_clear_and_confirmed() {
         2
     );
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_revisions_the_text_before_an_edit_is_in_no_file() {
+    for (keeps, is_left) in [(true, true), (false, false)] {
+        let mut flow = FlowBuilder::default()
+            .config(&format!("[store]\nkeep_revisions = {keeps}"))
+            .start()
+            .await;
+        let message = flow.slack.say("#general", "ann", "my code is zebra-7f3a9c");
+        flow.wait_until_heard().await;
+        flow.slack.edit("#general", &message, "never mind");
+        flow.settle().await;
+        let data = flow.directory().join("data");
+        if !is_left {
+            flow.wait_until("the text is gone beside the running daemon", || {
+                files_with(&data, MARKER).is_empty()
+            })
+            .await;
+        }
+        assert_eq!(flow.stop().await, Some(0));
+        assert_eq!(!files_with(&data, MARKER).is_empty(), is_left, "{keeps}");
+    }
+}
