@@ -13,8 +13,8 @@ use crate::place::{self, open};
 use crate::sample::Sample;
 
 const TIMES: usize = 1_000;
-/// An agent that each second line concerns; one that the first three lines and the last concern; one
-/// that was added when the last twenty were said.
+/// An agent that each line concerns; one that the first three lines and the last concern; one that was
+/// added when the last twenty were said.
 const AGENTS: [&str; 3] = ["steady", "rare", "new"];
 
 pub(crate) async fn measure(turns: i64) -> Result<(), Fail> {
@@ -29,7 +29,7 @@ pub(crate) async fn measure(turns: i64) -> Result<(), Fail> {
     let mut rooms = Vec::new();
     for size in sizes {
         let room = bare.room(&format!("C{size}x{}", rooms.len()))?;
-        bare.fill(&[room], 0..size, 5_000, Concerns::Agents)?;
+        bare.fill(&[room], 0..size, 5_000, Concerns::Steady)?;
         for n in [0, 1, 2, size - 1] {
             bare.involve(room, bare.seq_of(room, n)?, n, AGENTS[1])?;
         }

@@ -6,17 +6,19 @@ use std::path::Path;
 use rusqlite::{Connection, params};
 use vocative::domain::ids::{AccountId, ConversationId, TurnId};
 
+use vocative::prompt::{ClassEstimate, content_count};
+
 use crate::Fail;
 use crate::place::PAGE_CACHE_KIB;
 use crate::texts::line;
 
-/// What a line of a room is worth to the agents of the measurement.
+/// Whom the lines of a room concern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Concerns {
     /// Nobody.
     Nobody,
-    /// As a room that talks with its agent: each second line is for it or its own.
-    Agents,
+    /// The agent `steady`, each of them.
+    Steady,
 }
 
 /// A database filled without the store.
@@ -108,12 +110,14 @@ impl Bare {
     fn insert(&self, room: BareRoom, n: i64, text: &str, concerns: Concerns) -> Result<(), Fail> {
         let db = &self.connection;
         let at_ms = n * 1_000;
+        let count = content_count(text, &ClassEstimate);
         db.prepare_cached(
             "INSERT INTO turns (uuid, conversation_id, sent_at_ms, ordinal, kind, scope, participant_id, content,
                                 tokens, counter, captured_at_ms, is_inbound)
-             VALUES (?1, ?2, ?3, 0, 'message', 'channel', ?4, ?5, ?6, 'class_v1', ?3, 1)",
+             VALUES (?1, ?2, ?3, 0, 'message', 'channel', ?4, ?5, ?6, ?7, ?3, 1)",
         )?
-        .execute(params![TurnId::generate(), room.row, at_ms, room.person, text, i64::try_from(text.len() / 4)?])?;
+        .execute(params![TurnId::generate(), room.row, at_ms, room.person, text, count.tokens,
+            count.counter])?;
         let seq = db.last_insert_rowid();
         db.prepare_cached(
             "INSERT INTO messages (account_id, chat_id, platform_id, turn_seq, sent_at_ms) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -127,7 +131,7 @@ impl Bare {
             )?
             .execute(params![seq, format!("c{}", room.row), text])?;
         }
-        if concerns == Concerns::Agents && n % 2 == 0 {
+        if concerns == Concerns::Steady {
             self.involve(room, seq, n, "steady")?;
         }
         Ok(())

@@ -1,5 +1,5 @@
 //! What the store and the assembler take, in this process and without any platform:
-//! `cargo bench --profile dist --bench store [-- NAME...] [--turns N]`.
+//! `cargo bench --bench store [-- NAME...] [--turns N]`.
 //!
 //! Names: `capture`, `growth`, `assemble`, `search`; all of them without a name. `--turns` is the size of
 //! the largest conversation (1,000,000). Prints what it measures and judges nothing: what the figures

@@ -14,7 +14,7 @@
 //!    left. One for which too little is left even so ends the walk.
 //! 6. The order is the room's, except that the triggers stand last.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 
@@ -42,9 +42,10 @@ pub(super) fn assemble(
     counter: &dyn TokenCounter,
 ) -> Prompt {
     let projector = Projector::new(history, agent);
-    let mut lines = lines(history, &projector, counter);
+    let mut lines = lines(history);
     leave_out_unreadable(&mut lines);
     leave_out_over_threshold(&mut lines, options);
+    write_out(&mut lines, &projector, counter);
     let summary = Walk::new(&mut lines, options, counter).spend(history.summary.as_ref());
     if let Some(found) = history.summary.as_ref().filter(|_| summary.is_some()) {
         name_summarized(&mut lines, found, agent, options);
@@ -130,11 +131,7 @@ impl Line<'_> {
 }
 
 /// Each turn once, by position, under the strongest reason it was read for.
-fn lines<'a>(
-    history: &'a History,
-    projector: &Projector<'_>,
-    counter: &dyn TokenCounter,
-) -> Vec<Line<'a>> {
+fn lines(history: &History) -> Vec<Line<'_>> {
     let mut roles: HashMap<TurnId, Role> = HashMap::new();
     for entry in &history.turns {
         let role = roles.entry(entry.turn.id).or_insert(entry.role);
@@ -155,19 +152,33 @@ fn lines<'a>(
         .into_iter()
         .filter_map(|turn| {
             let role = roles.remove(&turn.id)?;
-            let (prompt_role, content) = projector.project(turn, role, Quote::Shown);
             Some(Line {
                 turn,
                 role,
-                tokens: cost(turn, &projector.frame(turn, role, Quote::Shown), counter),
+                tokens: 0,
                 message: PromptMessage {
-                    role: prompt_role,
-                    content,
+                    role: PromptRole::User,
+                    content: String::new(),
                 },
                 state: State::Open,
             })
         })
         .collect()
+}
+
+/// Gives each line that may be in the prompt its message and its cost: the open ones, and what a line
+/// replies to, which comes back with it.
+fn write_out(lines: &mut [Line<'_>], projector: &Projector<'_>, counter: &dyn TokenCounter) {
+    let targets: HashSet<TurnId> = lines.iter().filter_map(|line| line.turn.reply_to).collect();
+    let wanted = lines
+        .iter_mut()
+        .filter(|line| line.state == State::Open || targets.contains(&line.turn.id));
+    for line in wanted {
+        let (role, content) = projector.project(line.turn, line.role, Quote::Shown);
+        let frame = projector.frame(line.turn, line.role, Quote::Shown);
+        line.tokens = cost(line.turn, &frame, counter);
+        line.message = PromptMessage { role, content };
+    }
 }
 
 /// What the message of a turn costs: what it says is counted already, the frame around it is short.
