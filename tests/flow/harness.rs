@@ -35,6 +35,7 @@ pub(crate) struct FlowBuilder {
     further: String,
     default_model: &'static str,
     verbosity: &'static str,
+    program: PathBuf,
 }
 
 impl Default for FlowBuilder {
@@ -46,6 +47,7 @@ impl Default for FlowBuilder {
             further: String::new(),
             default_model: "scripted",
             verbosity: "-v",
+            program: env!("CARGO_BIN_EXE_vocative").into(),
         }
     }
 }
@@ -81,6 +83,12 @@ impl FlowBuilder {
         self
     }
 
+    /// Runs another build of the program.
+    pub(crate) fn program(mut self, program: PathBuf) -> Self {
+        self.program = program;
+        self
+    }
+
     /// Logs as much as there is.
     pub(crate) fn trace(mut self) -> Self {
         self.verbosity = "-vv";
@@ -89,22 +97,29 @@ impl FlowBuilder {
 
     /// Starts platforms, model and daemon, and waits until the daemon hears both platforms.
     pub(crate) async fn start(self) -> Flow {
+        let mut flow = self.prepare().await;
+        flow.start().await;
+        flow
+    }
+
+    /// Starts platforms and model, and writes the configuration.
+    pub(crate) async fn prepare(self) -> Flow {
         let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let wire = WireLog::new();
         let slack = SlackServer::start(SlackWorld::acme(), anywhere, wire.clone());
         let telegram = TelegramServer::start(TelegramWorld::team(), anywhere, wire.clone());
         let model = ModelServer::start(anywhere, wire.clone());
-        let mut flow = Flow {
+        let flow = Flow {
             slack: slack.await.unwrap(),
             telegram: telegram.await.unwrap(),
             model: model.await.unwrap(),
             wire,
             directory: tempfile::tempdir().unwrap(),
             verbosity: self.verbosity,
+            program: self.program.clone(),
             daemon: None,
         };
         std::fs::write(flow.config_path(), self.config_text(&flow)).unwrap();
-        flow.start().await;
         flow
     }
 
@@ -177,6 +192,7 @@ pub(crate) struct Flow {
     pub(crate) wire: WireLog,
     directory: TempDir,
     verbosity: &'static str,
+    program: PathBuf,
     daemon: Option<Child>,
 }
 
@@ -326,7 +342,7 @@ impl Flow {
 
     /// Another command of the program against the same configuration.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_vocative"));
+        let mut command = Command::new(&self.program);
         command
             .args(args)
             .arg("--config")
