@@ -117,6 +117,7 @@ impl FlowBuilder {
             directory: tempfile::tempdir().unwrap(),
             verbosity: self.verbosity,
             program: self.program.clone(),
+            variables: Vec::new(),
             daemon: None,
         };
         std::fs::write(flow.config_path(), self.config_text(&flow)).unwrap();
@@ -193,6 +194,7 @@ pub(crate) struct Flow {
     directory: TempDir,
     verbosity: &'static str,
     program: PathBuf,
+    variables: Vec<(&'static str, PathBuf)>,
     daemon: Option<Child>,
 }
 
@@ -228,12 +230,18 @@ impl Flow {
             .unwrap();
         let daemon = self
             .command(&["run", self.verbosity])
+            .envs(self.variables.iter().cloned())
             .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())
             .stderr(log)
             .spawn()
             .unwrap();
         self.daemon = Some(daemon);
+    }
+
+    /// Sets a variable of the daemon's environment from its next start on.
+    pub(crate) fn set_variable(&mut self, name: &'static str, value: PathBuf) {
+        self.variables.push((name, value));
     }
 
     /// Waits until the daemon hears both platforms.

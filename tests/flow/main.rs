@@ -15,5 +15,8 @@ mod harness;
 mod imports;
 mod places;
 mod restart;
+#[cfg(target_os = "linux")]
+#[path = "../storage/shim.rs"]
+mod shim;
 mod storage;
 mod supervision;

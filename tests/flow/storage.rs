@@ -1,10 +1,12 @@
 //! Storage that refuses: nothing is acknowledged, the log says so, and all goes on when it clears.
 
+use std::path::PathBuf;
+
 use rusqlite::Connection;
 use vocative_sandbox::slack::SlackKnobs;
 use vocative_sandbox::telegram::{TelegramFault, TelegramWorld};
 
-use crate::harness::Flow;
+use crate::harness::{Flow, FlowBuilder};
 
 const PRIVATE: i64 = TelegramWorld::ANN;
 
@@ -89,4 +91,73 @@ async fn an_answer_that_comes_while_storage_refuses_is_given_after() {
     flow.telegram_reply(PRIVATE, question).await;
     flow.settle().await;
     assert_eq!(flow.telegram_posts(PRIVATE).len(), 1);
+}
+
+/// The errno of a full disk, of a broken one, and of one that the system made read-only.
+#[cfg(target_os = "linux")]
+const ERRORS: [(&str, u8, &str); 3] = [
+    ("a full disk", 28, "database or disk is full"),
+    ("an I/O error", 5, "disk I/O error"),
+    ("a disk that was made read-only", 30, "disk I/O error"),
+];
+
+/// A daemon whose writes fail with an errno while a file holds it.
+#[cfg(target_os = "linux")]
+async fn on_a_disk_that_can_fail() -> (Flow, PathBuf) {
+    let mut flow = FlowBuilder::default().prepare().await;
+    let folder = flow.directory().canonicalize().unwrap();
+    let fault = folder.join("fault");
+    flow.set_variable("LD_PRELOAD", crate::shim::build(&folder));
+    flow.set_variable("STORAGE_FOLDER", folder.join("data"));
+    flow.set_variable("STORAGE_FAULT", fault.clone());
+    flow.start().await;
+    let patient = |knobs: &mut SlackKnobs| knobs.retry.after_ms = vec![1_000; 60];
+    flow.slack.faults().set_knobs(patient);
+    (flow, fault)
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn promise_1_nothing_is_acknowledged_while_the_disk_fails_and_all_is_answered_once_after() {
+    let (flow, fault) = on_a_disk_that_can_fail().await;
+    for (round, (what, errno, told)) in ERRORS.into_iter().enumerate() {
+        eprintln!("{what}");
+        let (log_before, slack_before) = (flow.log().len(), flow.slack_posts("#general").len());
+        let refused_before = flow.status().await["intake"]["refused"].as_u64().unwrap();
+        std::fs::write(&fault, errno.to_string()).unwrap();
+        let question = flow.slack.say("#general", "ann", "@vocative when is it?");
+        let message = flow.telegram.say(PRIVATE, PRIVATE, "and where?");
+        flow.wait_until("the log tells of both", || {
+            let log = flow.log().split_off(log_before);
+            log.contains("Updates could not be stored")
+                && log.contains("an event could not be stored")
+                && log.contains(told)
+        })
+        .await;
+        assert!(flow.slack.unacked() > 0, "{what}");
+        assert!(flow.telegram.pending_updates() > 0, "{what}");
+        // Reading goes on: whoever asks is told.
+        let status = flow.status().await;
+        let refused = status["intake"]["refused"].as_u64().unwrap();
+        assert!(refused >= refused_before + 2, "{what}: {status}");
+
+        std::fs::remove_file(&fault).unwrap();
+        flow.slack_reply("#general", &question).await;
+        flow.telegram_reply(PRIVATE, message).await;
+        flow.settle().await;
+        assert_eq!(
+            flow.slack_posts("#general").len(),
+            slack_before + 1,
+            "{what}"
+        );
+        assert_eq!(flow.telegram_posts(PRIVATE).len(), round + 1, "{what}");
+        assert_eq!(
+            flow.status().await["intake"]["captured"],
+            2 * (round + 1),
+            "{what}"
+        );
+    }
+    let backup = flow.directory().join("backup.db");
+    let told = flow.cli(&["backup", backup.to_str().unwrap()]).await;
+    assert!(told.stdout.contains("verified"), "{told:?}");
 }
