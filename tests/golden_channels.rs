@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use vocative::capture::inbound::{CaptureCounters, ChannelIntake, Keeping, Wake};
 use vocative::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
 use vocative::config::ThreadPolicy;
+use vocative::domain::addressing::Overlap;
 use vocative::domain::ids::AgentName;
 use vocative::domain::run::RunState;
 use vocative::domain::turn::TokenCount;
@@ -75,6 +76,7 @@ impl Room {
             name: AgentName::new(name).unwrap(),
             display_name: name.to_owned(),
             aliases: aliases.iter().map(|alias| (*alias).to_owned()).collect(),
+            overlap: Overlap::Queue,
         };
         let policy = ChannelPolicy {
             channel: "golden".to_owned(),
@@ -93,6 +95,7 @@ impl Room {
             thread_policy: ThreadPolicy::Participating,
             answers_in_threads: platform == Platform::Slack,
             commands: vec!["ask".to_owned()],
+            chat_overlaps: BTreeMap::new(),
             limits: Limits::default(),
         };
         let keeping = Keeping {

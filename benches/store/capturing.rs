@@ -1,5 +1,6 @@
 //! Capture through the intake, beside the plain loop.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,6 +9,7 @@ use futures_util::stream::{self, TryStreamExt};
 use vocative::capture::inbound::{CaptureCounters, ChannelIntake, Keeping, Wake};
 use vocative::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
 use vocative::config::ThreadPolicy;
+use vocative::domain::addressing::Overlap;
 use vocative::domain::ids::{AccountId, AgentName};
 use vocative::domain::turn::TokenCount;
 use vocative::prompt::{ClassEstimate, TokenCounter as _};
@@ -164,6 +166,7 @@ fn policy(account: AccountId) -> ChannelPolicy {
             name: agent.clone(),
             display_name: "Steady".to_owned(),
             aliases: vec!["steady".to_owned()],
+            overlap: Overlap::Auto,
         }],
         default_agent: agent,
         allow_chats: AllowList::new(vec!["*".to_owned()]),
@@ -174,6 +177,7 @@ fn policy(account: AccountId) -> ChannelPolicy {
         thread_policy: ThreadPolicy::Participating,
         answers_in_threads: true,
         commands: Vec::new(),
+        chat_overlaps: BTreeMap::new(),
         limits: Limits::default(),
     }
 }

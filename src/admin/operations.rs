@@ -18,7 +18,6 @@ use crate::admin::view::{
 };
 use crate::agent::prompting::{PromptRequest, build_prompt};
 use crate::agent::registry::{AgentSpec, Registry};
-use crate::agent::worker::Cancels;
 use crate::capture::import::import;
 use crate::capture::inbound::{CaptureCounters, Counter, Wake};
 use crate::delivery::rooms::Rooms;
@@ -250,8 +249,6 @@ pub struct Running {
     pub summaries: Arc<SummaryCounters>,
     /// Since when it runs.
     pub started_at_ms: i64,
-    /// Runs to stop now.
-    pub cancels: Cancels,
     /// Wake hints.
     pub wake: Wake,
     /// Reads the configuration again.
@@ -733,7 +730,7 @@ impl Operations {
             .cancel_run(id, "cancelled by an operator", (self.clock)())
             .await?;
         if let Some(running) = &self.running {
-            running.cancels.ask(id);
+            running.wake.cancels.ask(id);
         }
         Ok(serde_json::Value::Bool(is_cancelled))
     }

@@ -269,7 +269,7 @@ async fn hold(
                     }
                 }
             }
-            () = worker.cancelled(claimed.run.id) => return Ok(Work::Cancelled),
+            () = worker.wake.cancels.asked(claimed.run.id) => return Ok(Work::Cancelled),
             () = &mut showing => {}
         }
     }

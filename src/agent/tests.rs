@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,13 +20,14 @@ use vocative_channels::outbound::{Delivered, Part, Post, ReadBack, Target};
 
 use super::registry::{AgentSpec, Registry};
 use super::step::{self, Step};
-use super::worker::{Cancels, Worker};
+use super::worker::Worker;
 use crate::capture::inbound::{ChannelIntake, Keeping, Wake};
 use crate::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
 use crate::config::{Template, ThreadPolicy, ToolName};
 use crate::delivery::after::DeliveryPolicy;
 use crate::delivery::rooms::{Room, Rooms};
 use crate::delivery::worker::{Clock, Worker as DeliveryWorker};
+use crate::domain::addressing::Overlap;
 use crate::domain::ids::{AccountId, AgentName, OwnerId};
 use crate::domain::options::AssemblerOptions;
 use crate::domain::run::{ClaimedRun, Usage};
@@ -243,7 +244,6 @@ impl Stage {
             clock: Arc::clone(&self.clock),
             learn_names: Arc::new(|_| Box::pin(async {})),
             max_parallel_runs: 2,
-            cancels: Cancels::default(),
         };
         tokio::spawn(worker.run(self.stop.clone(), self.drain_until.clone()))
     }
@@ -315,6 +315,7 @@ fn policy(account: AccountId) -> ChannelPolicy {
             name: AgentName::trusted("helper"),
             display_name: "Helper".to_owned(),
             aliases: Vec::new(),
+            overlap: Overlap::Auto,
         }],
         default_agent: AgentName::trusted("helper"),
         allow_chats: everybody(),
@@ -325,6 +326,7 @@ fn policy(account: AccountId) -> ChannelPolicy {
         thread_policy: ThreadPolicy::Mention,
         answers_in_threads: false,
         commands: Vec::new(),
+        chat_overlaps: BTreeMap::new(),
         limits: Limits::default(),
     }
 }
@@ -363,7 +365,7 @@ fn spec(model: Arc<dyn Model>) -> AgentSpec {
         display_name: "Helper".to_owned(),
         instructions: Template::parse("Be brief.").unwrap(),
         options: AssemblerOptions::default(),
-        chat_options: std::collections::BTreeMap::new(),
+        chat_options: BTreeMap::new(),
         model,
         summary_model: None,
         model_key: "test".to_owned(),

@@ -1,10 +1,9 @@
 //! Claims runs and works on them: one per conversation, many conversations at once.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex};
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Notify;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
@@ -44,40 +43,6 @@ pub struct Worker {
     pub learn_names: LearnNames,
     /// Runs at once, over all conversations.
     pub max_parallel_runs: usize,
-    /// Runs to stop now.
-    pub cancels: Cancels,
-}
-
-/// Runs that were asked to stop, so that a working one hears it at once. Cloning shares it.
-#[derive(Clone, Default)]
-pub struct Cancels {
-    runs: Arc<Mutex<HashSet<RunId>>>,
-    changed: Arc<Notify>,
-}
-
-impl Cancels {
-    /// Asks a run to stop.
-    pub fn ask(&self, run: RunId) {
-        self.runs
-            .lock()
-            .expect("no holder of this lock panics")
-            .insert(run);
-        self.changed.notify_waiters();
-    }
-
-    fn is_asked(&self, run: RunId) -> bool {
-        self.runs
-            .lock()
-            .expect("no holder of this lock panics")
-            .contains(&run)
-    }
-
-    fn forget(&self, run: RunId) {
-        self.runs
-            .lock()
-            .expect("no holder of this lock panics")
-            .remove(&run);
-    }
 }
 
 /// A run that is being worked on.
@@ -136,7 +101,7 @@ impl Worker {
 
     /// A run's work is over. One that panicked is given back as another failed attempt.
     async fn ended(&self, lease: Lease, failure: Option<JoinError>) {
-        self.cancels.forget(lease.run);
+        self.wake.cancels.forget(lease.run);
         if let Some(cause) = failure {
             error!(error = %cause, run.id = %lease.run, "a run panicked");
             self.give_back_failed(lease).await;
@@ -187,17 +152,6 @@ impl Worker {
             if let Err(cause) = given {
                 warn!(error = %cause, run.id = %run, "a run could not be given back; the next start takes it over");
             }
-        }
-    }
-
-    /// Ends when that run is asked to stop.
-    pub(super) async fn cancelled(&self, run: RunId) {
-        loop {
-            let changed = self.cancels.changed.notified();
-            if self.cancels.is_asked(run) {
-                return;
-            }
-            changed.await;
         }
     }
 }

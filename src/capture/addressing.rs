@@ -111,7 +111,8 @@ fn named_agents(speech: &str, policy: &ChannelPolicy) -> Vec<AgentName> {
         .collect()
 }
 
-fn names_bot(id: &str, policy: &ChannelPolicy) -> bool {
+/// Whether an id of a mention is the bot's.
+pub(super) fn names_bot(id: &str, policy: &ChannelPolicy) -> bool {
     let username = policy.identity.username.as_deref();
     policy.identity.is_self(id)
         || id

@@ -13,11 +13,13 @@ use vocative_channels::envelope::{
 use vocative_channels::markup::neutral_text;
 
 use crate::capture::access::{Access, access};
+use crate::capture::cancels::Cancels;
 use crate::capture::judge::judge;
 use crate::capture::origin::CaptureOrigin;
 use crate::capture::policy::ChannelPolicy;
+use crate::domain::ids::RunId;
 use crate::domain::turn::{ParticipantKind, TokenCount};
-use crate::store::contract::{Captured, NewMessage, NonMessage, RawStub};
+use crate::store::contract::{Captured, Deleted, NewMessage, NonMessage, RawStub};
 use crate::store::{Store, StoreError};
 
 /// A raw stub is cut at this length, in bytes. A platform's own limit is far below.
@@ -32,6 +34,8 @@ pub struct Wake {
     pub posts: Arc<Notify>,
     /// There may be turns to fold into a summary.
     pub summaries: Arc<Notify>,
+    /// Runs that were asked to stop.
+    pub cancels: Cancels,
 }
 
 /// Counters of what came in.
@@ -175,11 +179,8 @@ impl ChannelIntake {
                 self.take_message(message, arrived, &policy).await
             }
             Event::Deleted { place, message_id } => {
-                self.store
-                    .capture_delete(account, &place.chat, &message_id, now_ms)
-                    .await?;
-                self.wake.runs.notify_one();
-                Ok(())
+                self.take_delete(&place.chat, &message_id, now_ms, &policy)
+                    .await
             }
             Event::OwnPost {
                 place,
@@ -236,6 +237,25 @@ impl ChannelIntake {
                 self.store.keep_raw(stub).await
             }
         }
+    }
+
+    async fn take_delete(
+        &self,
+        chat: &str,
+        message_id: &str,
+        now_ms: i64,
+        policy: &ChannelPolicy,
+    ) -> Result<(), StoreError> {
+        let account = policy.account;
+        let deleted = self
+            .store
+            .capture_delete(account, chat, message_id, now_ms)
+            .await?;
+        if let Deleted::Blanked { cancelled_runs, .. } = deleted {
+            self.ask_to_stop(&cancelled_runs);
+        }
+        self.wake.runs.notify_one();
+        Ok(())
     }
 
     /// Something happened to a chat itself.
@@ -368,6 +388,7 @@ impl ChannelIntake {
                     .fetch_add(turn.new_runs.len() as u64, Ordering::Relaxed);
                 // A duplicate may end what a run waited for: the kind of its chat.
                 let may_run = noted.as_ref().is_some_and(|noted| noted.is_addressed);
+                self.ask_to_stop(&turn.cancelled_runs);
                 if may_run || !turn.new_runs.is_empty() || !turn.cancelled_runs.is_empty() {
                     self.wake.runs.notify_one();
                 }
@@ -376,6 +397,11 @@ impl ChannelIntake {
                 };
                 match noted.runs {
                     RunVerdict::Run => {}
+                    RunVerdict::Stop { .. } => {
+                        let count = turn.cancelled_runs.len();
+                        info!(channel.id = %policy.channel, chat.id = %chat, count, "a person said stop");
+                        self.wake.posts.notify_one();
+                    }
                     RunVerdict::TooOld => self.note_too_old(chat),
                     RunVerdict::LimitMet => {
                         counters.limited.fetch_add(1, Ordering::Relaxed);
@@ -395,6 +421,13 @@ impl ChannelIntake {
                     self.wake.posts.notify_one();
                 }
             }
+        }
+    }
+
+    /// Tells whoever works on these runs at once.
+    fn ask_to_stop(&self, runs: &[RunId]) {
+        for run in runs {
+            self.wake.cancels.ask(*run);
         }
     }
 

@@ -1,11 +1,15 @@
 //! The whole decision on one inbound message: access, addressing, age, limits. Pure.
 
+use std::collections::BTreeMap;
+
 use vocative_channels::envelope::{ChatKind, InboundMessage, SenderKind};
 
 use crate::capture::access::{Access, access};
 use crate::capture::addressing::addressed_agents;
 use crate::capture::policy::{ChannelPolicy, Limits};
-use crate::domain::addressing::{MessageFacts, Notice, NoticeKind, RunVerdict, Verdict};
+use crate::capture::stop::says_stop;
+use crate::domain::addressing::{MessageFacts, Notice, NoticeKind, Overlap, RunVerdict, Verdict};
+use crate::domain::ids::AgentName;
 
 /// A bot that may address our agents starts at most so many runs in an hour, whatever the limits
 /// say: two bots that answer each other must come to rest.
@@ -38,6 +42,10 @@ pub fn judge(
     let limit = limit_met(message, facts, &policy.limits);
     let runs = if now_ms.saturating_sub(said_at_ms) > policy.limits.max_trigger_age_ms {
         RunVerdict::TooOld
+    } else if !addressed_to.is_empty() && says_stop(message, policy) {
+        RunVerdict::Stop {
+            of_everybody: policy.admins.contains(&message.sender.id),
+        }
     } else if limit.is_some() {
         RunVerdict::LimitMet
     } else {
@@ -55,11 +63,39 @@ pub fn judge(
         } else {
             0
         },
-        notice: limit
-            .filter(|_| is_limited)
-            .and_then(|text| limit_notice(text, facts, now_ms)),
+        notice: match runs {
+            RunVerdict::Stop { of_everybody } => Some(stop_notice(of_everybody)),
+            _ => limit
+                .filter(|_| is_limited)
+                .and_then(|text| limit_notice(text, facts, now_ms)),
+        },
+        overlaps: overlaps(&addressed_to, message, policy),
         addressed_to,
         runs,
+    }
+}
+
+fn overlaps(
+    addressed_to: &[AgentName],
+    message: &InboundMessage,
+    policy: &ChannelPolicy,
+) -> BTreeMap<AgentName, Overlap> {
+    let overlap = |agent: &AgentName| policy.overlap(agent, &message.place.chat);
+    addressed_to
+        .iter()
+        .map(|agent| (agent.clone(), overlap(agent)))
+        .collect()
+}
+
+fn stop_notice(of_everybody: bool) -> Notice {
+    let text = if of_everybody {
+        "Stopped. Nothing waits for an answer here now."
+    } else {
+        "Stopped. Nothing of yours waits for an answer here now."
+    };
+    Notice {
+        kind: NoticeKind::Stopped,
+        text: text.to_owned(),
     }
 }
 
@@ -179,8 +215,47 @@ mod tests {
             opens_thread: true,
             not_before_ms: 0,
             notice: None,
+            overlaps: BTreeMap::from([(agent("kael"), Overlap::Auto)]),
         };
         assert_eq!(verdict, expected);
+    }
+
+    #[test]
+    fn a_stop_is_not_answered_and_reaches_as_far_as_the_person() {
+        let stop = |sender: &str, facts: &MessageFacts| {
+            let mut message = message(&format!("{} stop", mention_token("UBOT")));
+            message.sender.id = sender.into();
+            decide(&message, facts, &policy())
+        };
+        let limited = MessageFacts {
+            runs_by_person_last_hour: 99,
+            ..MessageFacts::default()
+        };
+        for (sender, of_everybody) in [("U1", false), ("UADMIN", true)] {
+            let verdict = stop(sender, &limited);
+            assert_eq!(verdict.runs, RunVerdict::Stop { of_everybody });
+            let told = verdict.notice.map(|notice| notice.kind);
+            assert_eq!(told, Some(NoticeKind::Stopped));
+        }
+        let mut nobody = message("stop");
+        nobody.mentions_bot = false;
+        let verdict = decide(&nobody, &MessageFacts::default(), &policy());
+        assert_eq!((verdict.runs, verdict.notice), (RunVerdict::Run, None));
+    }
+
+    #[test]
+    fn a_chat_says_before_its_agents_what_becomes_of_messages_meanwhile() {
+        let mut there = policy();
+        there.agents[0].overlap = Overlap::Queue;
+        let overlap = |policy: &ChannelPolicy| {
+            let verdict = decide(&mention(), &MessageFacts::default(), policy);
+            verdict.overlaps[&agent("kael")]
+        };
+        assert_eq!(overlap(&there), Overlap::Queue);
+        there
+            .chat_overlaps
+            .insert("C1".to_owned(), Overlap::Interrupt);
+        assert_eq!(overlap(&there), Overlap::Interrupt);
     }
 
     #[test]

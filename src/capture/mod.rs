@@ -4,10 +4,11 @@
 //! function of facts read in the same transaction. Reply: an answer becomes one store write. Import:
 //! messages of an export become turns that address nobody. Knows nothing of models, prompts or sending.
 //!
-//! Reading order: `policy`, `speech`, `addressing`, `access`, `judge`, `origin`, `inbound`, `reply`, `import`.
+//! Reading order: `policy`, `speech`, `addressing`, `stop`, `access`, `judge`, `origin`, `cancels`, `inbound`, `reply`, `import`.
 
 pub mod access;
 pub mod addressing;
+pub mod cancels;
 pub mod import;
 pub mod inbound;
 pub mod judge;
@@ -15,6 +16,7 @@ pub mod origin;
 pub mod policy;
 pub mod reply;
 pub mod speech;
+mod stop;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod testing;

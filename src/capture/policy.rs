@@ -1,9 +1,12 @@
 //! What a channel's configuration says about access, addressing and limits, with the identity that
 //! was learnt at start.
 
+use std::collections::BTreeMap;
+
 use vocative_channels::identity::Identity;
 
 use crate::config::ThreadPolicy;
+use crate::domain::addressing::Overlap;
 use crate::domain::ids::{AccountId, AgentName};
 
 /// The policy of one channel.
@@ -36,6 +39,9 @@ pub struct ChannelPolicy {
     pub answers_in_threads: bool,
     /// Commands that address the default agent without naming the bot (`ask`).
     pub commands: Vec<String>,
+    /// What becomes of a message while an earlier one waits, in chats that differ from their agents, by
+    /// platform id.
+    pub chat_overlaps: BTreeMap<String, Overlap>,
     /// Limits.
     pub limits: Limits,
 }
@@ -49,6 +55,8 @@ pub struct AgentPolicy {
     pub display_name: String,
     /// Names by which it is addressed, its name and display name included.
     pub aliases: Vec<String>,
+    /// What becomes of a message to it while an earlier one still waits for its answer.
+    pub overlap: Overlap,
 }
 
 /// Which ids are allowed.
@@ -110,5 +118,13 @@ impl ChannelPolicy {
     #[must_use]
     pub fn agent(&self, name: &AgentName) -> Option<&AgentPolicy> {
         self.agents.iter().find(|agent| agent.name == *name)
+    }
+
+    /// What becomes of a message to an agent in a chat while an earlier one waits.
+    #[must_use]
+    pub fn overlap(&self, agent: &AgentName, chat: &str) -> Overlap {
+        let there = self.chat_overlaps.get(chat).copied();
+        let own = || self.agent(agent).map(|agent| agent.overlap);
+        there.or_else(own).unwrap_or(Overlap::Auto)
     }
 }

@@ -119,7 +119,7 @@ pub fn calls_name(text: &str, name: &str) -> bool {
 }
 
 /// The rest of `text` behind `word`, compared without case, if the word ends there.
-fn strip_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
+pub(super) fn strip_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
     let mut rest = text.chars();
     for expected in word.chars() {
         let found = rest.next()?;

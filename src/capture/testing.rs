@@ -1,11 +1,14 @@
 //! Messages and policies for the tables of this room.
 
+use std::collections::BTreeMap;
+
 use vocative_channels::envelope::{ChatKind, InboundMessage, Place, Sender, SenderKind};
 use vocative_channels::identity::{Identity, Platform};
 use vocative_channels::markup::mentioned_ids;
 
 use crate::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
 use crate::config::ThreadPolicy;
+use crate::domain::addressing::Overlap;
 use crate::domain::ids::{AccountId, AgentName};
 
 pub(super) fn agent(name: &str) -> AgentName {
@@ -18,6 +21,7 @@ pub(super) fn policy() -> ChannelPolicy {
         name: agent(name),
         display_name: name.to_owned(),
         aliases: aliases.iter().map(|alias| (*alias).to_owned()).collect(),
+        overlap: Overlap::Auto,
     };
     ChannelPolicy {
         channel: "acme".into(),
@@ -45,6 +49,7 @@ pub(super) fn policy() -> ChannelPolicy {
         thread_policy: ThreadPolicy::Participating,
         answers_in_threads: true,
         commands: vec!["ask".into()],
+        chat_overlaps: BTreeMap::new(),
         limits: Limits::default(),
     }
 }

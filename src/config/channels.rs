@@ -215,6 +215,11 @@ impl Draft {
                     .tokens_per_day
                     .unwrap_or(inherited.limits.tokens_per_day),
             },
+            chat_overlaps: self
+                .chats
+                .iter()
+                .filter_map(|(chat, shape)| Some((chat.clone(), shape.overlap?.into())))
+                .collect(),
             chats: self
                 .chats
                 .into_iter()

@@ -24,7 +24,10 @@ const START: &str = r##"# Vocative: example configuration.
 #allow_chats = [-1001234567890]
 #allow_people = [1234567]
 
-# A single chat may differ: any setting of [agents.NAME.prompt] but profile, for every agent there.
+# A single chat may differ: overlap, and any setting of [agents.NAME.prompt] but profile, for every
+# agent there.
+#[channels.slack.acme.chats.C0123ABCD]
+#overlap = "collect"
 #[channels.slack.acme.chats.C0123ABCD.prompt]
 #ambient_turns = 20
 

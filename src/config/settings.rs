@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::origin::Origins;
 use super::secret::SecretRef;
 use super::template::Template;
+use crate::domain::addressing::Overlap;
 use crate::domain::ids::AgentName;
 use crate::domain::options::{AssemblerOptions, OptionOverrides};
 use crate::domain::search::SearchReach;
@@ -340,6 +341,8 @@ pub struct Agent {
     pub run_deadline_ms: u64,
     /// Attempts of one run.
     pub max_attempts: u32,
+    /// What becomes of a message to it while an earlier one still waits for its answer.
+    pub overlap: Overlap,
     /// What its model may use while it works on an answer; each once.
     pub tools: Vec<ToolName>,
     /// What `conversation_search` searches.
@@ -425,6 +428,9 @@ pub struct Channel {
     pub chats: BTreeMap<String, OptionOverrides>,
     /// How long its data is kept.
     pub retention_days: RetentionDays,
+    /// What becomes there of a message while an earlier one waits, in single chats that differ from
+    /// their agents.
+    pub chat_overlaps: BTreeMap<String, Overlap>,
     /// What only its platform knows.
     pub platform: PlatformSettings,
 }

@@ -15,6 +15,7 @@ use super::settings::{
     Capture, CounterName, LogFormat, OnUnknown, PlatformId, Provider, ReplyPrefix, RetentionDays,
     Store, ThreadPolicy, ToolName,
 };
+use crate::domain::addressing::Overlap;
 use crate::domain::place::Scope;
 
 /// What a platform's id of a chat is made of; which of them a platform has is checked later.
@@ -185,6 +186,8 @@ pub(super) struct AgentShape {
     /// Attempts of one run.
     #[schemars(range(min = 1, max = 100))]
     pub max_attempts: u32,
+    /// What becomes of a message to it while an earlier one still waits for its answer.
+    pub overlap: OverlapShape,
     /// What its model may use while it works on an answer.
     pub tools: Vec<ToolName>,
     /// What `conversation_search` searches.
@@ -209,6 +212,31 @@ pub(super) enum ReachShape {
     Parent,
     /// The room's other threads, too.
     Threads,
+}
+
+/// What becomes of a message to an agent while an earlier one still waits for its answer.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum OverlapShape {
+    /// What one person asks meanwhile is answered together; other people's apart.
+    Auto,
+    /// Each is answered by itself, in order.
+    Queue,
+    /// All that wait are answered together, whoever asked.
+    Collect,
+    /// What is being answered is given up, and all is answered together.
+    Interrupt,
+}
+
+impl From<OverlapShape> for Overlap {
+    fn from(shape: OverlapShape) -> Self {
+        match shape {
+            OverlapShape::Auto => Self::Auto,
+            OverlapShape::Queue => Self::Queue,
+            OverlapShape::Collect => Self::Collect,
+            OverlapShape::Interrupt => Self::Interrupt,
+        }
+    }
 }
 
 /// How prompts are assembled.
@@ -292,6 +320,9 @@ pub(super) struct ChannelsShape {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ChatShape {
+    /// What becomes of a message while an earlier one still waits there, for every agent; not set: as
+    /// the agent has it.
+    pub overlap: Option<OverlapShape>,
     /// How prompts are assembled there, for every agent: what is not set is as the agent has it.
     #[serde(default)]
     pub prompt: ChatPromptShape,

@@ -18,7 +18,7 @@ use crate::admin::health::Health;
 use crate::admin::operations::{Operations, Reload, Running};
 use crate::admin::socket;
 use crate::agent::registry::Registry;
-use crate::agent::worker::{Cancels, Worker as AgentWorker};
+use crate::agent::worker::Worker as AgentWorker;
 use crate::capture::inbound::{CaptureCounters, ChannelIntake, Counter, Keeping, Wake};
 use crate::catchup::keeper::Keeper;
 use crate::config::{Config, Secrets};
@@ -147,13 +147,11 @@ impl Daemon {
         let (stop, stop_posts) = (CancellationToken::new(), CancellationToken::new());
         let (drain_until, rest) = (CancellationToken::new(), CancellationToken::new());
         let health = Health::new(Arc::clone(&clock));
-        let cancels = Cancels::default();
         let owner = OwnerId::generate();
 
         let pulse = Pulse::default();
         let agents = tokio::spawn(
-            agent_worker(&shared, &config, owner, cancels.clone())
-                .run(stop.clone(), drain_until.clone()),
+            agent_worker(&shared, &config, owner).run(stop.clone(), drain_until.clone()),
         );
         let delivery = tokio::spawn(
             delivery_worker(&shared, owner).run(stop_posts.clone(), drain_until.clone()),
@@ -166,7 +164,6 @@ impl Daemon {
             summaries: summary_counters,
             counters: Arc::clone(&shared.counters),
             started_at_ms: (clock)(),
-            cancels,
             wake: shared.wake.clone(),
             reload: reload_with(Arc::clone(&shared), read_config),
         };
@@ -369,12 +366,7 @@ fn counter() -> Counter {
     Arc::new(|text| content_count(text, &ClassEstimate))
 }
 
-fn agent_worker(
-    shared: &Arc<Shared>,
-    config: &Config,
-    owner: OwnerId,
-    cancels: Cancels,
-) -> AgentWorker {
+fn agent_worker(shared: &Arc<Shared>, config: &Config, owner: OwnerId) -> AgentWorker {
     let names = shared.names.clone();
     AgentWorker {
         store: shared.store.clone(),
@@ -388,7 +380,6 @@ fn agent_worker(
             Box::pin(async move { names.learn(account).await })
         }),
         max_parallel_runs: config.daemon.max_parallel_runs,
-        cancels,
     }
 }
 

@@ -292,6 +292,7 @@ pub fn policy(
         thread_policy: channel.thread_policy,
         answers_in_threads: channel.answers_in_threads,
         commands: channel.commands.clone(),
+        chat_overlaps: channel.chat_overlaps.clone(),
         limits: Limits {
             runs_per_hour_person: channel.limits.max_runs_per_hour_person,
             runs_per_hour_chat: channel.limits.max_runs_per_hour_chat,
@@ -323,6 +324,7 @@ fn agent_policy(agent: &config::Agent, is_default: bool, identity: &Identity) ->
         name: agent.name.clone(),
         display_name: agent.display_name.clone(),
         aliases,
+        overlap: agent.overlap,
     }
 }
 

@@ -3,6 +3,8 @@
 //! The facts are read and the verdict is written in one transaction; the decision in between is a
 //! pure function handed in by capture.
 
+use std::collections::BTreeMap;
+
 use vocative_channels::envelope::ChatKind;
 
 use crate::domain::ids::AgentName;
@@ -56,6 +58,9 @@ pub struct Verdict {
     pub addressed_to: Vec<AgentName>,
     /// Whether addressed agents run; `false` where the trigger is too old or a limit is met.
     pub runs: RunVerdict,
+    /// What becomes of it where an earlier message to the agent still waits for its answer; an agent
+    /// that is not named: [`Overlap::Queue`].
+    pub overlaps: BTreeMap<AgentName, Overlap>,
     /// Whether the answer to a message in a channel opens a thread.
     pub opens_thread: bool,
     /// The run waits at least until then (an album being complete), in milliseconds since the Unix
@@ -75,6 +80,25 @@ pub enum RunVerdict {
     TooOld,
     /// A limit is met: captured, told, not answered.
     LimitMet,
+    /// It says stop: what was asked in its conversation before it, and is not answered yet, ends.
+    Stop {
+        /// Also what others asked.
+        of_everybody: bool,
+    },
+}
+
+/// What becomes of a message to an agent while an earlier one in the conversation still waits for its
+/// answer. A run that was claimed reads what it read then, so it never gets another trigger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overlap {
+    /// What one person asks while they wait is answered together; other people's apart.
+    Auto,
+    /// Each is answered by itself, in order.
+    Queue,
+    /// All that wait are answered together, whoever asked.
+    Collect,
+    /// What is being answered is given up, and all is answered together.
+    Interrupt,
 }
 
 /// A line the daemon posts into a chat.
@@ -93,6 +117,8 @@ pub enum NoticeKind {
     NotServed,
     /// A limit on runs or tokens is met.
     LimitMet,
+    /// A person said stop.
+    Stopped,
 }
 
 /// Decides for one message. Pure.

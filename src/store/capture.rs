@@ -17,6 +17,7 @@ use super::messages::{
     find_message_of_merged_chat,
 };
 use super::notices::{post_notice_turn_txn, refuse_txn};
+use super::overlap::stop_txn;
 use super::participants::{Heard, upsert_participant_txn};
 use super::places::{
     ChatRow, HEARD_EVERY_MS, Seat, ensure_chat_txn, ensure_conversation_txn, find_chat,
@@ -24,11 +25,11 @@ use super::places::{
 };
 use super::raw::keep_envelope_txn;
 use super::rows::stored_attachments;
-use super::triggers::address_txn;
+use super::triggers::{Addressed, address_txn};
 use super::turns::{NewTurn, TurnRow, insert_turn_txn, turn_at};
 use super::{Store, StoreError};
-use crate::domain::addressing::{MessageFacts, Verdict};
-use crate::domain::ids::{ParticipantId, RunId, Seq};
+use crate::domain::addressing::{MessageFacts, RunVerdict, Verdict};
+use crate::domain::ids::{ParticipantId, Seq};
 use crate::domain::turn::TurnKind;
 
 impl Store {
@@ -66,22 +67,27 @@ impl Arrival<'_> {
         addressed.iter().any(|agent| !before.contains(agent))
     }
 
-    /// Notes whom the turn addresses, queues what is missing, and tells the room what is to be
-    /// told.
+    /// Notes whom the turn addresses, queues what is missing, stops what is to be stopped, and tells
+    /// the room what is to be told.
     pub(super) fn address_txn(
         &self,
         connection: &Connection,
         turn: &TurnRow,
-    ) -> Result<Vec<RunId>, StoreError> {
+    ) -> Result<Addressed, StoreError> {
         let now_ms = self.message.received_at_ms;
         let id = &self.message.message_id;
-        let runs = address_txn(connection, turn, id, &self.verdict, self.person, now_ms)?;
-        if self.addresses_anew()
-            && let Some(notice) = &self.verdict.notice
-        {
+        let mut addressed = address_txn(connection, turn, id, &self.verdict, self.person, now_ms)?;
+        if !self.addresses_anew() {
+            return Ok(addressed);
+        }
+        if let RunVerdict::Stop { of_everybody } = self.verdict.runs {
+            let stopped = stop_txn(connection, turn, self.person, of_everybody, now_ms)?;
+            addressed.cancelled_runs.extend(stopped);
+        }
+        if let Some(notice) = &self.verdict.notice {
             post_notice_turn_txn(connection, self, turn, notice)?;
         }
-        Ok(runs)
+        Ok(addressed)
     }
 }
 
@@ -91,13 +97,13 @@ pub(super) fn sent_at_ms(message: &NewMessage) -> i64 {
 }
 
 /// A captured turn as it is reported.
-pub(super) fn captured(turn: &TurnRow, new_runs: Vec<RunId>) -> CapturedTurn {
+pub(super) fn captured(turn: &TurnRow, addressed: Addressed) -> CapturedTurn {
     CapturedTurn {
         turn: turn.id,
         conversation: turn.conversation.id,
         seq: Seq(turn.seq),
-        new_runs,
-        cancelled_runs: Vec::new(),
+        new_runs: addressed.new_runs,
+        cancelled_runs: addressed.cancelled_runs,
     }
 }
 
@@ -119,7 +125,7 @@ fn capture_txn(connection: &Connection, mut message: NewMessage) -> Result<Captu
     if let (Some(known), Some(turn)) = (&known, &turn)
         && edits::is_outdated(&message, known)
     {
-        return Ok(Captured::Duplicate(captured(turn, Vec::new())));
+        return Ok(Captured::Duplicate(captured(turn, Addressed::default())));
     }
     let seq = turn.as_ref().map(|turn| turn.seq);
     let mut facts = read_facts(connection, &message, chat.as_ref(), seq)?;

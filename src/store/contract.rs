@@ -107,7 +107,8 @@ pub struct CapturedTurn {
     pub seq: Seq,
     /// Runs queued by this call.
     pub new_runs: Vec<RunId>,
-    /// Queued runs cancelled by this call (an edit took the mention away).
+    /// Runs ended by this call, or asked to end: an edit took the mention away, it interrupts, or it
+    /// says stop.
     pub cancelled_runs: Vec<RunId>,
 }
 

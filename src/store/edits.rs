@@ -93,7 +93,7 @@ pub(super) fn edit_txn(
     if is_revised || !report.new_runs.is_empty() {
         refresh_triggers_txn(connection, &turn)?;
     }
-    report.cancelled_runs = cancelled_runs;
+    report.cancelled_runs.extend(cancelled_runs);
     Ok(if is_revised {
         Captured::Revised(report)
     } else {

@@ -31,6 +31,7 @@ mod notices;
 mod open;
 mod outbox;
 mod outcome;
+mod overlap;
 mod overview;
 mod pages;
 mod participants;

@@ -140,6 +140,8 @@ fn note_notice_txn(
     let sql = match kind {
         NoticeKind::NotServed => "UPDATE chats SET refused_notice_at_ms = ?2 WHERE id = ?1",
         NoticeKind::LimitMet => "UPDATE chats SET limit_notice_at_ms = ?2 WHERE id = ?1",
+        // Said as often as it is asked for.
+        NoticeKind::Stopped => return Ok(()),
     };
     connection
         .prepare_cached(sql)?

@@ -448,7 +448,11 @@ fn cancel_run_txn(
 }
 
 /// The first to ask is remembered.
-fn ask_to_stop_txn(connection: &Connection, row: i64, reason: &str) -> Result<(), StoreError> {
+pub(super) fn ask_to_stop_txn(
+    connection: &Connection,
+    row: i64,
+    reason: &str,
+) -> Result<(), StoreError> {
     connection
         .prepare_cached(
             "UPDATE runs SET cancel_requested_by = coalesce(cancel_requested_by, ?2) WHERE id = ?1",

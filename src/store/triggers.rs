@@ -3,19 +3,30 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::StoreError;
+use super::overlap::{
+    Line, add_trigger_txn, interrupt_txn, join_txn, joinable_run, leave_runs_txn, leave_txn,
+};
 use super::places::{ConversationRow, Seat, ensure_conversation_txn, set_root_txn};
 use super::summaries::stale_by_late_turn_txn;
 use super::turns::TurnRow;
-use crate::domain::addressing::{RunVerdict, Verdict};
+use crate::domain::addressing::{Overlap, RunVerdict, Verdict};
 use crate::domain::ids::{AgentName, ParticipantId, RunId, Seq};
 use crate::domain::turn::Position;
 
 /// Why an edit's cancelled runs were cancelled; another edit may bring them back.
 const EDITED: &str = "edited";
 
-/// Notes the agents a turn addresses and queues the runs that are missing; returns those.
+/// What addressing agents did to runs.
+#[derive(Default)]
+pub(super) struct Addressed {
+    pub(super) new_runs: Vec<RunId>,
+    /// Ended, or asked to.
+    pub(super) cancelled_runs: Vec<RunId>,
+}
+
+/// Notes the agents a turn addresses; what has no run yet joins one that waits, or gets one.
 ///
-/// An agent gets one run per turn, ever: the (turn, agent) pair of its trigger is unique.
+/// A turn is in one run per agent, ever: the (turn, agent) pair of its trigger is unique.
 pub(super) fn address_txn(
     connection: &Connection,
     turn: &TurnRow,
@@ -23,8 +34,8 @@ pub(super) fn address_txn(
     verdict: &Verdict,
     person: ParticipantId,
     now_ms: i64,
-) -> Result<Vec<RunId>, StoreError> {
-    let mut new_runs = Vec::new();
+) -> Result<Addressed, StoreError> {
+    let mut addressed = Addressed::default();
     for agent in &verdict.addressed_to {
         involve_txn(connection, turn, agent)?;
         if verdict.runs != RunVerdict::Run {
@@ -33,23 +44,52 @@ pub(super) fn address_txn(
         match run_of_trigger(connection, turn.seq, agent)? {
             None => {
                 let place = run_place_txn(connection, turn, message_id, verdict, now_ms)?;
-                new_runs.push(queue_run_txn(
-                    connection,
-                    turn,
-                    &place,
+                let asked = Asked {
+                    person,
+                    overlap: verdict.overlaps.get(agent).copied(),
+                    not_before_ms: verdict.not_before_ms,
+                    now_ms,
+                };
+                let line = Line {
+                    place: &place,
                     agent,
-                    &QueuedBy {
-                        person,
-                        not_before_ms: verdict.not_before_ms,
-                        now_ms,
-                    },
-                )?);
+                };
+                ask_txn(connection, turn, &line, &asked, &mut addressed)?;
             }
-            Some(run) if run.is_edited_away => new_runs.push(revive_run_txn(connection, &run)?),
+            Some(run) if run.is_edited_away => {
+                addressed.new_runs.push(revive_run_txn(connection, &run)?);
+            }
             Some(_) => {}
         }
     }
-    Ok(new_runs)
+    Ok(addressed)
+}
+
+/// Puts a turn into the line of what an agent has to answer.
+fn ask_txn(
+    connection: &Connection,
+    turn: &TurnRow,
+    line: &Line<'_>,
+    asked: &Asked,
+    addressed: &mut Addressed,
+) -> Result<(), StoreError> {
+    let overlap = asked.overlap.unwrap_or(Overlap::Queue);
+    let run = match joinable_run(connection, line, asked.person, overlap)? {
+        Some(run) => {
+            join_txn(connection, run, turn, line.agent, asked.not_before_ms)?;
+            run
+        }
+        None => {
+            let (run, id) = queue_run_txn(connection, turn, line, asked)?;
+            addressed.new_runs.push(id);
+            run
+        }
+    };
+    if overlap == Overlap::Interrupt {
+        let ended = interrupt_txn(connection, line, run, asked.now_ms)?;
+        addressed.cancelled_runs.extend(ended);
+    }
+    Ok(())
 }
 
 /// Notes that a turn addresses an agent, in the conversation it was posted into.
@@ -128,8 +168,9 @@ fn run_of_trigger(
     Ok(run)
 }
 
-struct QueuedBy {
+struct Asked {
     person: ParticipantId,
+    overlap: Option<Overlap>,
     not_before_ms: i64,
     now_ms: i64,
 }
@@ -137,10 +178,9 @@ struct QueuedBy {
 fn queue_run_txn(
     connection: &Connection,
     turn: &TurnRow,
-    place: &ConversationRow,
-    agent: &AgentName,
-    by: &QueuedBy,
-) -> Result<RunId, StoreError> {
+    line: &Line<'_>,
+    asked: &Asked,
+) -> Result<(i64, RunId), StoreError> {
     let id = RunId::generate();
     connection
         .prepare_cached(
@@ -150,24 +190,16 @@ fn queue_run_txn(
         )?
         .execute(params![
             id,
-            place.row,
-            place.chat,
-            agent,
-            by.not_before_ms,
-            by.person,
-            by.now_ms
+            line.place.row,
+            line.place.chat,
+            line.agent,
+            asked.not_before_ms,
+            asked.person,
+            asked.now_ms
         ])?;
-    connection
-        .prepare_cached(
-            "INSERT INTO run_triggers (run_id, turn_seq, agent, revision) VALUES (?1, ?2, ?3, ?4)",
-        )?
-        .execute(params![
-            connection.last_insert_rowid(),
-            turn.seq,
-            agent,
-            turn.revision
-        ])?;
-    Ok(id)
+    let run = connection.last_insert_rowid();
+    add_trigger_txn(connection, run, turn, line.agent)?;
+    Ok((run, id))
 }
 
 fn revive_run_txn(connection: &Connection, run: &TriggeredRun) -> Result<RunId, StoreError> {
@@ -180,7 +212,7 @@ fn revive_run_txn(connection: &Connection, run: &TriggeredRun) -> Result<RunId, 
 }
 
 /// Takes back the addressing of agents that an edit no longer addresses; returns the runs cancelled.
-/// What is being answered, or was, stays.
+/// A waiting run with other triggers goes on without this one. What is being answered, or was, stays.
 pub(super) fn unaddress_txn(
     connection: &Connection,
     turn: &TurnRow,
@@ -199,6 +231,11 @@ pub(super) fn unaddress_txn(
             )?
             .query_row(params![turn.seq, agent, EDITED, now_ms], |row| row.get(0))
             .optional()?;
+        if run.is_none()
+            && let Some(shared) = waiting_run_of(connection, turn.seq, agent)?
+        {
+            leave_txn(connection, shared, turn.seq)?;
+        }
         cancelled.extend(run);
         connection
             .prepare_cached(
@@ -207,6 +244,22 @@ pub(super) fn unaddress_txn(
             .execute(params![turn.seq, agent])?;
     }
     Ok(cancelled)
+}
+
+/// The run of a (turn, agent) pair, while it waits.
+fn waiting_run_of(
+    connection: &Connection,
+    seq: i64,
+    agent: &AgentName,
+) -> Result<Option<i64>, StoreError> {
+    let run = connection
+        .prepare_cached(
+            "SELECT r.id FROM run_triggers g JOIN runs r ON r.id = g.run_id
+             WHERE g.turn_seq = ?1 AND g.agent = ?2 AND r.state = 'queued'",
+        )?
+        .query_row(params![seq, agent], |row| row.get(0))
+        .optional()?;
+    Ok(run)
 }
 
 /// Points the waiting runs of a turn to its newest revision. What a model answered to an older one
@@ -250,20 +303,14 @@ pub(super) fn postpone_runs_txn(
     Ok(())
 }
 
-/// Ends the runs of a deleted turn: waiting ones at once, leased ones are asked to stop. A run with
-/// other triggers goes on without this one.
+/// Ends the runs of a deleted turn: waiting ones at once, leased ones are asked to stop. What else they
+/// were to answer is answered without it.
 pub(super) fn cancel_runs_of_deleted_txn(
     connection: &Connection,
     turn: &TurnRow,
     now_ms: i64,
 ) -> Result<Vec<RunId>, StoreError> {
-    connection
-        .prepare_cached(
-            "DELETE FROM run_triggers
-             WHERE turn_seq = ?1
-               AND (SELECT count(*) FROM run_triggers g WHERE g.run_id = run_triggers.run_id) > 1",
-        )?
-        .execute([turn.seq])?;
+    let mut ended = leave_runs_txn(connection, turn.seq, now_ms)?;
     let mut statement = connection.prepare_cached(
         "UPDATE runs
          SET cancel_requested_by = 'deleted',
@@ -274,6 +321,8 @@ pub(super) fn cancel_runs_of_deleted_txn(
            AND id IN (SELECT run_id FROM run_triggers WHERE turn_seq = ?1)
          RETURNING uuid",
     )?;
-    let runs = statement.query_map([turn.seq, now_ms], |row| row.get(0))?;
-    Ok(runs.collect::<Result<_, _>>()?)
+    for run in statement.query_map([turn.seq, now_ms], |row| row.get(0))? {
+        ended.push(run?);
+    }
+    Ok(ended)
 }

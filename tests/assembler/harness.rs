@@ -14,6 +14,7 @@ use vocative::capture::inbound::{CaptureCounters, ChannelIntake, Keeping, Wake};
 use vocative::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
 use vocative::config::{Template, ThreadPolicy};
 use vocative::delivery::rooms::Rooms;
+use vocative::domain::addressing::Overlap;
 use vocative::domain::ids::{AccountId, AgentName, OwnerId};
 use vocative::domain::options::AssemblerOptions;
 use vocative::domain::place::Conversation;
@@ -389,6 +390,7 @@ fn policy(account: AccountId, inbound_text_max_bytes: usize) -> ChannelPolicy {
         name: AgentName::new(name).unwrap(),
         display_name: name.to_uppercase(),
         aliases: vec![name.to_owned()],
+        overlap: Overlap::Queue,
     };
     ChannelPolicy {
         channel: "acme".to_owned(),
@@ -404,6 +406,7 @@ fn policy(account: AccountId, inbound_text_max_bytes: usize) -> ChannelPolicy {
         thread_policy: ThreadPolicy::Participating,
         answers_in_threads: false,
         commands: vec![],
+        chat_overlaps: BTreeMap::new(),
         limits: Limits {
             runs_per_hour_person: 0,
             runs_per_hour_chat: 0,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use vocative_sandbox::model::ModelReply;
 use vocative_sandbox::telegram::TelegramWorld;
 
-use crate::harness::Flow;
+use crate::harness::{Flow, FlowBuilder};
 
 const PRIVATE: i64 = TelegramWorld::ANN;
 
@@ -75,7 +75,10 @@ fn message(id: i64, fields: &Value) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn promise_1_telegram_updates_that_cannot_be_read_are_kept_confirmed_and_in_nobodys_way() {
-    let flow = Flow::start_default().await;
+    let flow = FlowBuilder::default()
+        .agent("vocative", "overlap = \"queue\"")
+        .start()
+        .await;
     let updates = [
         json!({}),
         json!({"message": null}),

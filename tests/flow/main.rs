@@ -13,6 +13,7 @@ mod erasure;
 mod faults;
 mod harness;
 mod imports;
+mod overlap;
 mod places;
 mod restart;
 #[cfg(target_os = "linux")]

@@ -186,7 +186,10 @@ async fn the_general_topic_is_answered_without_a_thread_id() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_platforms_are_answered_at_once() {
-    let flow = Flow::start_default().await;
+    let flow = FlowBuilder::default()
+        .agent("vocative", "overlap = \"queue\"")
+        .start()
+        .await;
     let mut asked = Vec::new();
     for n in 0..10 {
         let on_slack = format!("@vocative slack {n}?");

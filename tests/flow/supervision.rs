@@ -1,7 +1,7 @@
 //! Adapters that fail: the real supervisor, store and workers in this process, with adapters made up
 //! here. One that panics or gives up is started again, and takes nothing from the others.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use vocative::admin::health::Health;
 use vocative::agent::registry::{AgentSpec, Registry};
-use vocative::agent::worker::{Cancels, Worker as AgentWorker};
+use vocative::agent::worker::Worker as AgentWorker;
 use vocative::capture::inbound::{CaptureCounters, ChannelIntake, Keeping, Wake};
 use vocative::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
 use vocative::config::{Template, ThreadPolicy};
@@ -18,6 +18,7 @@ use vocative::daemon::supervise::{Bind, Bound, supervise};
 use vocative::delivery::after::DeliveryPolicy;
 use vocative::delivery::rooms::{Room, Rooms};
 use vocative::delivery::worker::{POSTS_IN_FLIGHT_MAX, Worker as DeliveryWorker};
+use vocative::domain::addressing::Overlap;
 use vocative::domain::ids::{AccountId, AgentName, OwnerId};
 use vocative::domain::options::AssemblerOptions;
 use vocative::domain::search::SearchReach;
@@ -351,7 +352,7 @@ impl Daemon {
             display_name: "Vocative".to_owned(),
             instructions: Template::parse("Be brief.").unwrap(),
             options: AssemblerOptions::default(),
-            chat_options: std::collections::BTreeMap::new(),
+            chat_options: BTreeMap::new(),
             model: Arc::new(Offline),
             model_key: "test".to_owned(),
             counter: &ClassEstimate,
@@ -375,7 +376,6 @@ impl Daemon {
             clock: wall_clock(),
             learn_names: Arc::new(|_| Box::pin(async {})),
             max_parallel_runs: 4,
-            cancels: Cancels::default(),
         }
     }
 
@@ -434,6 +434,7 @@ impl Daemon {
                 name: agent(),
                 display_name: "Vocative".to_owned(),
                 aliases: vec![],
+                overlap: Overlap::Queue,
             }],
             default_agent: agent(),
             allow_chats: everybody(),
@@ -444,6 +445,7 @@ impl Daemon {
             thread_policy: ThreadPolicy::Mention,
             answers_in_threads: false,
             commands: vec![],
+            chat_overlaps: BTreeMap::new(),
             limits: Limits {
                 runs_per_hour_person: 0,
                 runs_per_hour_chat: 0,

@@ -18,6 +18,7 @@ mod learning;
 mod merging;
 mod notices;
 mod opening;
+mod overlap;
 mod overviews;
 mod pages;
 mod posts;

@@ -1,0 +1,60 @@
+//! Runs that were asked to stop, so that one that is being worked on hears it at once.
+//!
+//! A hint only: what was asked is in the store, and whoever works on a run reads it with every
+//! heartbeat and at its end.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::Notify;
+
+use crate::domain::ids::RunId;
+
+/// So many are remembered; one that nobody works on is never asked for.
+const REMEMBERED_MAX: usize = 1_024;
+
+/// Runs that were asked to stop. Cloning shares it.
+#[derive(Clone, Debug, Default)]
+pub struct Cancels {
+    runs: Arc<Mutex<HashSet<RunId>>>,
+    changed: Arc<Notify>,
+}
+
+impl Cancels {
+    /// Asks a run to stop.
+    pub fn ask(&self, run: RunId) {
+        let mut runs = self.runs.lock().expect("no holder of this lock panics");
+        if runs.len() >= REMEMBERED_MAX {
+            runs.clear();
+        }
+        runs.insert(run);
+        drop(runs);
+        self.changed.notify_waiters();
+    }
+
+    /// Forgets a run that ended.
+    pub fn forget(&self, run: RunId) {
+        self.runs
+            .lock()
+            .expect("no holder of this lock panics")
+            .remove(&run);
+    }
+
+    /// Ends when that run is asked to stop.
+    pub async fn asked(&self, run: RunId) {
+        loop {
+            let changed = self.changed.notified();
+            if self.is_asked(run) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    fn is_asked(&self, run: RunId) -> bool {
+        self.runs
+            .lock()
+            .expect("no holder of this lock panics")
+            .contains(&run)
+    }
+}

@@ -1,0 +1,149 @@
+//! What comes while an answer is being made, and what people can do about it.
+
+use std::time::Duration;
+
+use vocative_sandbox::telegram::TelegramWorld;
+
+use crate::harness::{Flow, FlowBuilder, said};
+
+const ANN: i64 = TelegramWorld::ANN;
+const BOB: i64 = TelegramWorld::BOB;
+const GROUP: i64 = TelegramWorld::SUPERGROUP;
+
+/// The time between two questions of one person who types quickly.
+const TYPING: Duration = Duration::from_millis(10);
+
+/// Says these in the group, one after the other, while the model is held at the first.
+async fn ask_meanwhile(flow: &Flow, asked: &[(i64, &str)]) {
+    flow.model.hold();
+    for (n, (person, text)) in asked.iter().enumerate() {
+        flow.telegram
+            .say(GROUP, *person, &format!("@vocative_bot {text}"));
+        if n == 0 {
+            flow.wait_for_model(1).await;
+        }
+        tokio::time::sleep(TYPING).await;
+    }
+    flow.wait_until_heard().await;
+}
+
+/// What the model was asked last, in each request: the messages behind its last own word.
+fn asked_together(flow: &Flow, request: usize) -> Vec<String> {
+    let history = flow.model_history(request);
+    let behind = history.iter().rposition(|(role, _)| role == "assistant");
+    history[behind.map_or(0, |at| at + 1)..]
+        .iter()
+        .map(|(_, text)| text.clone())
+        .collect()
+}
+
+const THREE_AND_ONE: [(i64, &str); 4] = [
+    (ANN, "one?"),
+    (ANN, "two?"),
+    (BOB, "and mine?"),
+    (ANN, "three?"),
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_one_person_asks_meanwhile_is_answered_together_and_anothers_apart() {
+    let flow = Flow::start_default().await;
+    ask_meanwhile(&flow, &THREE_AND_ONE).await;
+    flow.model.release();
+    flow.settle().await;
+    assert_answered_together(&flow, 3);
+    assert_eq!(flow.telegram_posts(GROUP).len(), 3);
+}
+
+/// Three answers: the first question's, one for the other two of that person, and the other's.
+fn assert_answered_together(flow: &Flow, requests: usize) {
+    assert_eq!(flow.model.requests().len(), requests);
+    let mut asked: Vec<Vec<String>> = (0..requests).map(|n| asked_together(flow, n)).collect();
+    asked.dedup();
+    let expected = [
+        vec!["Ann: @Vocative one?"],
+        vec!["Ann: @Vocative two?\nAnn: @Vocative three?"],
+        vec!["Bob: @Vocative and mine?"],
+    ];
+    let lines: Vec<String> = asked.iter().map(|texts| texts.join("\n")).collect();
+    assert_eq!(lines, expected.map(|texts| texts.join("\n")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_waits_together_is_answered_together_also_after_a_kill() {
+    let mut flow = Flow::start_default().await;
+    ask_meanwhile(&flow, &THREE_AND_ONE).await;
+    flow.kill().await;
+    flow.model.release();
+    flow.start().await;
+    flow.settle().await;
+    // The first is asked again: its model call was cut off.
+    assert_answered_together(&flow, 4);
+    assert_eq!(flow.telegram_posts(GROUP).len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_direct_chat_collects_and_a_chat_of_its_own_setting_queues() {
+    let settings = "allow_chats = [\"*\"]\nallow_people = [\"*\"]\n";
+    let chat = format!("[channels.telegram.team.chats.{GROUP}]\noverlap = \"queue\"");
+    let flow = FlowBuilder::default()
+        .telegram(settings)
+        .config(&chat)
+        .start()
+        .await;
+    flow.model.hold();
+    for (n, text) in ["one?", "two?", "three?"].into_iter().enumerate() {
+        flow.slack.say("D0ANN", "ann", text);
+        flow.telegram
+            .say(GROUP, ANN, &format!("@vocative_bot {text}"));
+        if n == 0 {
+            flow.wait_for_model(2).await;
+        }
+        tokio::time::sleep(TYPING).await;
+    }
+    flow.wait_until_heard().await;
+    flow.model.release();
+    flow.settle().await;
+    assert_eq!(flow.slack_posts("D0ANN").len(), 2);
+    assert_eq!(flow.telegram_posts(GROUP).len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_is_interrupted_answers_everything_once() {
+    let flow = FlowBuilder::default()
+        .agent("vocative", "overlap = \"interrupt\"")
+        .start()
+        .await;
+    ask_meanwhile(&flow, &[(ANN, "one?"), (BOB, "two?")]).await;
+    flow.wait_for_model(2).await;
+    flow.model.release();
+    flow.settle().await;
+    let together = ["Ann: @Vocative one?", "Bob: @Vocative two?"];
+    assert_eq!(
+        flow.model_history(1),
+        together.map(|text| said("user", text))
+    );
+    assert_eq!(flow.telegram_posts(GROUP).len(), 1);
+    assert_eq!(flow.model.requests().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stop_ends_the_persons_own_questions_and_is_confirmed_at_once() {
+    let flow = Flow::start_default().await;
+    ask_meanwhile(&flow, &[(ANN, "one?"), (BOB, "mine?"), (ANN, "two?")]).await;
+    let stop = flow.telegram.say(GROUP, ANN, "@vocative_bot stop");
+    // While the model is still held: whoever worked on it has let go.
+    let told = flow.telegram_reply(GROUP, stop).await;
+    assert_eq!(
+        told.text,
+        "Stopped. Nothing of yours waits for an answer here now."
+    );
+    flow.wait_for_model(2).await;
+    flow.model.release();
+    flow.settle().await;
+    assert_eq!(
+        asked_together(&flow, 1).last().unwrap(),
+        "Bob: @Vocative mine?"
+    );
+    assert_eq!(flow.model.requests().len(), 2);
+    assert_eq!(flow.telegram_posts(GROUP).len(), 2);
+}
