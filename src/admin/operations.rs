@@ -12,9 +12,10 @@ use crate::admin::health::Health;
 use crate::admin::import::{ImportBatchView, ImportBeginView, ImportCountsView};
 use crate::admin::status::status_view;
 use crate::admin::view::{
-    ConversationDetailView, ConversationView, ErasePlanView, EraseView, ExportMessageView,
-    ExportPageView, HeldRunView, ParticipantsView, PostView, RebuildView, ReleasedView,
-    RunView as RunShown, SearchView, SummariesView, SummaryView, TurnView, timeline,
+    ConversationDetailView, ConversationView, DeadView, ErasePlanView, EraseView,
+    ExportMessageView, ExportPageView, HeldRunView, ParticipantsView, PostView, QueuedRunView,
+    RebuildView, ReleasedView, RunView as RunShown, SearchView, SummariesView, SummaryView,
+    TurnView, timeline,
 };
 use crate::agent::prompting::{PromptRequest, build_prompt};
 use crate::agent::registry::{AgentSpec, Registry};
@@ -23,6 +24,7 @@ use crate::capture::inbound::{CaptureCounters, Counter, Wake};
 use crate::delivery::rooms::Rooms;
 use crate::delivery::worker::Clock;
 use crate::domain::ids::{AgentName, ErasureId, OutboxId, RunId, Seq};
+use crate::domain::outbox::{OutboxEntry, OutboxState};
 use crate::domain::place::Conversation;
 use crate::domain::run::{Run, RunState};
 use crate::domain::search::SearchReach;
@@ -30,8 +32,8 @@ use crate::domain::turn::{ParticipantKind, Position, TokenCount, Turn};
 use crate::prompt::lines::ThreadLine;
 use crate::prompt::{ClassEstimate, RunView, TokenCounter as _};
 use crate::store::contract::{
-    ConversationFilter, ExportQuery, ExportTurn, ImportAccount, PageQuery, SearchOrder,
-    SearchQuery, Speakers, TurnDetail, TurnFilter,
+    ConversationFilter, ExportQuery, ExportTurn, ImportAccount, PageQuery, QueuedRun, SearchOrder,
+    SearchQuery, Speakers, TurnDetail, TurnFilter, WaitingFor,
 };
 use crate::store::erasure::{ErasureCounts, ErasurePlan, ErasureTarget};
 use crate::store::{Store, StoreError};
@@ -39,6 +41,9 @@ use crate::summary::worker::SummaryCounters;
 
 /// So many posts, and so many runs, that wait for a person are listed.
 const HELD_MAX: usize = 200;
+
+/// So many runs that wait for their answer are listed.
+const QUEUE_MAX: usize = 500;
 
 /// So many of those who speak in a conversation are named.
 const SPEAKERS_SHOWN: usize = 10;
@@ -152,6 +157,20 @@ pub enum Operation {
         #[serde(default)]
         verify: bool,
     },
+    /// Runs that are not at their end.
+    Queue,
+    /// Runs that were given up and posts that were refused for good.
+    Dead {
+        /// Only this one.
+        id: Option<String>,
+    },
+    /// A decision about such a run or post.
+    DecideDead {
+        /// Its id.
+        id: String,
+        /// Whether it is tried again; else it is dropped.
+        retry: bool,
+    },
     /// Posts that wait for a person or were refused for good.
     Held,
     /// Runs that wait for a person: they were open in a backup that was restored.
@@ -194,6 +213,7 @@ impl Operation {
             self,
             Self::Release { .. }
                 | Self::CancelRun { .. }
+                | Self::DecideDead { .. }
                 | Self::Reload
                 | Self::RebuildSummaries { .. }
                 | Self::Import { .. }
@@ -330,6 +350,9 @@ impl Operations {
             }
             Operation::ErasePlan { target } => self.erase_plan(target).await,
             Operation::Erase { target, verify } => self.erase(target, verify).await,
+            Operation::Queue => self.queue().await,
+            Operation::Dead { id } => self.dead(id).await,
+            Operation::DecideDead { id, retry } => self.decide_dead(&id, retry).await,
             Operation::Held => self.held().await,
             Operation::HeldRuns => self.held_runs().await,
             Operation::Release { id, send } => self.release(&id, send).await,
@@ -658,21 +681,8 @@ impl Operations {
     }
 
     async fn held_runs(&self) -> Answer {
-        let mut views = Vec::new();
-        for run in self.store.held_runs(HELD_MAX).await? {
-            let conversation = self.store.conversation(run.conversation).await?;
-            let text = match run.triggers.last() {
-                Some(trigger) => self.store.turn(*trigger).await?.content,
-                None => String::new(),
-            };
-            let named = self.store.named(conversation.account, vec![text]).await?;
-            views.push(HeldRunView {
-                run: RunShown::of(&run),
-                conversation: self.conversation_view(&conversation).await?.name,
-                text: named.concat(),
-            });
-        }
-        Ok(json(&views))
+        let runs = self.store.held_runs(HELD_MAX).await?;
+        Ok(json(&self.run_views(&runs).await?))
     }
 
     /// Ids of posts and runs are of one kind; a post is looked for first.
@@ -746,6 +756,123 @@ impl Operations {
             .map(serde_json::Value::String)
             .map_err(OperationError::Wrong)
     }
+}
+
+/// What waits for an answer, and what was given up.
+impl Operations {
+    async fn queue(&self) -> Answer {
+        let now_ms = (self.clock)();
+        let mut views = Vec::new();
+        for queued in self.store.queued_runs(QUEUE_MAX, now_ms).await? {
+            let (conversation, texts) = self.asked(&queued.run).await?;
+            views.push(QueuedRunView {
+                conversation,
+                texts,
+                person: queued.person.clone(),
+                age_ms: now_ms - queued.run.created_at_ms,
+                why: self.waits_for(&queued, now_ms),
+                run: RunShown::of(&queued.run),
+            });
+        }
+        Ok(json(&views))
+    }
+
+    fn waits_for(&self, queued: &QueuedRun, now_ms: i64) -> String {
+        let seconds = |at_ms: i64| (at_ms - now_ms).max(0) / 1_000;
+        match &queued.waiting_for {
+            WaitingFor::Answer { lease_until_ms } if *lease_until_ms <= now_ms => {
+                "its worker fell silent; it is taken over".to_owned()
+            }
+            WaitingFor::Answer { .. } => "its answer: it is at work".to_owned(),
+            WaitingFor::Stop => "its worker to let go: it was asked to stop".to_owned(),
+            WaitingFor::Earlier => "an earlier question of its conversation".to_owned(),
+            WaitingFor::Attempt { at_ms, reason } => {
+                format!("another attempt in {} s: {reason}", seconds(*at_ms))
+            }
+            WaitingFor::Time { at_ms } => {
+                format!("more of its message, for {} s", seconds(*at_ms))
+            }
+            WaitingFor::Channel { reason } => format!("its channel: {reason}"),
+            WaitingFor::Worker if self.running.is_none() => "a daemon: none runs".to_owned(),
+            WaitingFor::Worker if self.rooms.get(queued.account).is_none() => {
+                "its channel to be connected".to_owned()
+            }
+            WaitingFor::Worker => "a free worker".to_owned(),
+        }
+    }
+
+    /// The name of a run's conversation and what it is to answer, oldest first.
+    async fn asked(&self, run: &Run) -> Result<(String, Vec<String>), StoreError> {
+        let conversation = self.store.conversation(run.conversation).await?;
+        let mut texts = Vec::new();
+        for trigger in &run.triggers {
+            texts.push(self.store.turn(*trigger).await?.content);
+        }
+        let texts = self.store.named(conversation.account, texts).await?;
+        Ok((self.conversation_view(&conversation).await?.name, texts))
+    }
+
+    async fn run_views(&self, runs: &[Run]) -> Result<Vec<HeldRunView>, StoreError> {
+        let mut views = Vec::new();
+        for run in runs {
+            let (conversation, texts) = self.asked(run).await?;
+            views.push(HeldRunView {
+                run: RunShown::of(run),
+                conversation,
+                text: texts.join("\n"),
+            });
+        }
+        Ok(views)
+    }
+
+    async fn dead(&self, id: Option<String>) -> Answer {
+        let mut runs = self.store.dead_runs(HELD_MAX).await?;
+        let mut posts = self.store.stuck_posts(HELD_MAX).await?;
+        posts.retain(|post| matches!(post.state, OutboxState::Dead { .. }));
+        if let Some(id) = &id {
+            runs.retain(|run| run.id.to_string() == *id);
+            posts.retain(|post| post.id.to_string() == *id);
+            if runs.is_empty() && posts.is_empty() {
+                return Err(not_dead(id));
+            }
+        }
+        Ok(json(&DeadView {
+            runs: self.run_views(&runs).await?,
+            posts: posts.iter().map(PostView::of).collect(),
+        }))
+    }
+
+    async fn decide_dead(&self, id: &str, retry: bool) -> Answer {
+        let run: RunId = id.parse().map_err(|_| not_dead(id))?;
+        let now_ms = (self.clock)();
+        let is_run = match self.store.revive_run(run, retry, now_ms).await {
+            Ok(()) => true,
+            Err(StoreError::NotFound { .. }) => false,
+            Err(other) => return Err(other.into()),
+        };
+        if !is_run {
+            let post = OutboxId(run.0);
+            let posts = self.store.stuck_posts(HELD_MAX).await?;
+            let is_dead = |stuck: &OutboxEntry| {
+                stuck.id == post && matches!(stuck.state, OutboxState::Dead { .. })
+            };
+            if !posts.iter().any(is_dead) {
+                return Err(not_dead(id));
+            }
+            self.store.release_post(post, retry, now_ms).await?;
+        }
+        if let Some(running) = &self.running {
+            running.wake.runs.notify_one();
+            running.wake.posts.notify_one();
+        }
+        Ok(json(&ReleasedView { is_run }))
+    }
+}
+
+fn not_dead(id: &str) -> OperationError {
+    OperationError::Wrong(format!(
+        "no question and no post {id} was given up; `vocative dead list` shows those that were"
+    ))
 }
 
 /// Import.

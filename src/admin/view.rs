@@ -825,6 +825,32 @@ pub struct HeldRunView {
     pub text: String,
 }
 
+/// A run that waits for its answer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct QueuedRunView {
+    /// The run.
+    pub run: RunView,
+    /// The name of its conversation.
+    pub conversation: String,
+    /// Who asked first.
+    pub person: Option<String>,
+    /// What it is to answer, oldest first.
+    pub texts: Vec<String>,
+    /// How long ago it came to be.
+    pub age_ms: i64,
+    /// What it waits for, in words.
+    pub why: String,
+}
+
+/// What was given up.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DeadView {
+    /// Questions.
+    pub runs: Vec<HeldRunView>,
+    /// Posts.
+    pub posts: Vec<PostView>,
+}
+
 /// What was decided about.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct ReleasedView {

@@ -163,6 +163,11 @@ pub enum Command {
     /// Show the summaries of older turns, or have them made again
     #[command(subcommand)]
     Summary(SummaryCommand),
+    /// Show the questions that wait for an answer and why they wait; cancel one
+    Queue(QueueArgs),
+    /// List questions and posts that were given up; show one, retry it or drop it
+    #[command(subcommand)]
+    Dead(DeadCommand),
     /// List posts and questions that wait for a decision, let one go on, or drop it
     #[command(subcommand)]
     Held(HeldCommand),
@@ -561,6 +566,53 @@ pub enum TextFormat {
     Json,
 }
 
+/// `vocative queue`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct QueueArgs {
+    /// What to do; not given: list them.
+    #[command(subcommand)]
+    pub command: Option<QueueCommand>,
+    /// How the list looks.
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: TableFormat,
+}
+
+/// What to do about a question that waits.
+#[derive(Debug, Subcommand)]
+pub enum QueueCommand {
+    /// End one, waiting or at work, without a word in the room.
+    Cancel {
+        /// Its id, from the list.
+        id: String,
+    },
+}
+
+/// What to do about what was given up.
+#[derive(Debug, Subcommand)]
+pub enum DeadCommand {
+    /// List them: questions that were given up after their attempts, and posts that were refused for good.
+    List(HeldListArgs),
+    /// Show all of one.
+    Show {
+        /// Its id, from the list.
+        id: String,
+        /// How it looks.
+        #[command(flatten)]
+        args: HeldListArgs,
+    },
+    /// Have one tried again, with all its attempts.
+    Retry {
+        /// Its id, from the list.
+        id: String,
+    },
+    /// Forget one: it is not tried again and no longer listed.
+    Drop {
+        /// Its id, from the list.
+        id: String,
+    },
+}
+
 /// What to do about posts that wait for a decision.
 #[derive(Debug, Subcommand)]
 pub enum HeldCommand {
@@ -641,6 +693,8 @@ mod tests {
       sandbox        Run the loopback Slack, Telegram and model server for a bot of your own
       conversations  List conversations, show one, search in one, name it or put it away
       summary        Show the summaries of older turns, or have them made again
+      queue          Show the questions that wait for an answer and why they wait; cancel one
+      dead           List questions and posts that were given up; show one, retry it or drop it
       held           List posts and questions that wait for a decision, let one go on, or drop it
       import         Give a channel the memory of its rooms from before the bot came
       backup         Copy the database, whether or not the daemon runs, and verify the copy

@@ -20,6 +20,7 @@ mod live;
 mod logging;
 mod markdown;
 mod prompt;
+mod queue;
 mod run;
 mod sandbox;
 mod status;
@@ -124,6 +125,8 @@ async fn dispatch(command: &Command, context: &Context) -> Result<ExitCode, CliE
         }
         Command::Summary(command) => summary::run(command, context).await,
         Command::Erase(args) => erase::run(args, context).await,
+        Command::Queue(args) => queue::queue(args, context).await,
+        Command::Dead(command) => queue::dead(command, context).await,
         Command::Held(command) => held::run(command, context).await,
         Command::Import(args) => import::run(args, context).await,
         Command::Backup(args) => backup::make(args, context).await,

@@ -313,6 +313,52 @@ pub enum RunEnding {
     Cancelled,
 }
 
+/// A run that is not at its end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueuedRun {
+    /// The run.
+    pub run: Run,
+    /// Who asked first, by the best name there is.
+    pub person: Option<String>,
+    /// The account to answer through.
+    pub account: AccountId,
+    /// What it waits for.
+    pub waiting_for: WaitingFor,
+}
+
+/// What a run waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WaitingFor {
+    /// It is being worked on.
+    Answer {
+        /// Its lease lasts until then, in milliseconds since the Unix epoch; extended while it works.
+        lease_until_ms: i64,
+    },
+    /// It was asked to stop, and whoever works on it has not let go yet.
+    Stop,
+    /// An earlier run of its conversation.
+    Earlier,
+    /// Its next attempt.
+    Attempt {
+        /// When, in milliseconds since the Unix epoch.
+        at_ms: i64,
+        /// Why the one before failed.
+        reason: String,
+    },
+    /// A time: an album may get further items, or the kind of its chat is to be learnt.
+    Time {
+        /// When, in milliseconds since the Unix epoch.
+        at_ms: i64,
+    },
+    /// Its channel, which the platform refuses.
+    Channel {
+        /// Why.
+        reason: String,
+    },
+    /// A worker that is free, or a daemon that runs.
+    Worker,
+}
+
 /// What became of a write that needs a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseOutcome {

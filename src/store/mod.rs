@@ -36,6 +36,7 @@ mod overview;
 mod pages;
 mod participants;
 mod places;
+mod queue;
 mod raw;
 mod reach;
 mod reader;

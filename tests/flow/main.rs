@@ -15,6 +15,7 @@ mod harness;
 mod imports;
 mod overlap;
 mod places;
+mod queue;
 mod restart;
 #[cfg(target_os = "linux")]
 #[path = "../storage/shim.rs"]
