@@ -184,6 +184,17 @@ pub trait Outbound: Send + Sync + 'static {
     /// Replaces a refused part by smaller or plainer ones. Pure.
     fn render_fallback(&self, part: &Part, fallback: crate::error::Fallback) -> Vec<Part>;
 
+    /// How long to wait before a post may go to that place, within what the platform takes there and
+    /// altogether. Zero takes the place: the post is to be made now. Anything else takes none, and
+    /// the caller asks again then. Posts of one chat are also [`Capabilities::chat_interval_ms`]
+    /// apart; that is the caller's to keep.
+    ///
+    /// [`Capabilities::chat_interval_ms`]: crate::capability::Capabilities::chat_interval_ms
+    fn wait_before(&self, target: &Target) -> std::time::Duration {
+        let _ = target;
+        std::time::Duration::ZERO
+    }
+
     /// Makes one post with one request.
     ///
     /// # Errors

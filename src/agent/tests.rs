@@ -46,6 +46,8 @@ struct FakePlatform {
     answers: Mutex<VecDeque<ChannelError>>,
     posted: watch::Sender<Vec<String>>,
     signs: watch::Sender<usize>,
+    /// How long posts into a chat have to wait.
+    waits: Mutex<BTreeMap<String, Duration>>,
 }
 
 impl Outbound for FakePlatform {
@@ -55,6 +57,11 @@ impl Outbound for FakePlatform {
 
     fn render_fallback(&self, part: &Part, _fallback: Fallback) -> Vec<Part> {
         vec![part.clone()]
+    }
+
+    fn wait_before(&self, target: &Target) -> Duration {
+        let waits = self.waits.lock().unwrap();
+        waits.get(&target.chat).copied().unwrap_or_default()
     }
 
     fn deliver<'a>(&'a self, post: &'a Post) -> BoxFuture<'a, Result<Delivered, ChannelError>> {
@@ -157,6 +164,7 @@ impl Stage {
             answers: Mutex::default(),
             posted: watch::Sender::new(Vec::new()),
             signs: watch::Sender::new(0),
+            waits: Mutex::default(),
         });
         let rooms = Rooms::default();
         let room = Room {
@@ -195,6 +203,10 @@ impl Stage {
 
     /// Somebody writes to the bot directly.
     async fn ask(&self, text: &str) {
+        self.ask_in("7", text).await;
+    }
+
+    async fn ask_in(&self, chat: &str, text: &str) {
         let count = |_: &str| TokenCount {
             tokens: 1,
             counter: "one".to_owned(),
@@ -218,7 +230,7 @@ impl Stage {
             account: "1".to_owned(),
             delivery_id: "1".to_owned(),
             received_at_ms: now_ms,
-            event: Event::Posted(direct_message(text, now_ms)),
+            event: Event::Posted(direct_message(chat, text, now_ms)),
             raw: String::new(),
         };
         intake.accept(envelope).await.unwrap();
@@ -331,16 +343,16 @@ fn policy(account: AccountId) -> ChannelPolicy {
     }
 }
 
-fn direct_message(text: &str, sent_at_ms: i64) -> InboundMessage {
+fn direct_message(chat: &str, text: &str, sent_at_ms: i64) -> InboundMessage {
     InboundMessage {
         place: Place {
-            chat: "7".to_owned(),
+            chat: chat.to_owned(),
             kind: Some(ChatKind::Direct),
             ..Place::default()
         },
         message_id: text.to_owned(),
         sender: Sender {
-            id: "7".to_owned(),
+            id: chat.to_owned(),
             display_name: Some("Ann".to_owned()),
             username: None,
             kind: SenderKind::Person,
@@ -643,4 +655,48 @@ async fn people_are_shown_again_and_again_that_a_run_works() {
     stage.stop.cancel();
     agents.await.unwrap();
     assert_eq!(*stage.platform.signs.borrow(), 2);
+}
+
+#[tokio::test]
+async fn a_post_that_must_wait_for_the_platforms_rate_waits_on_disk_and_holds_up_no_other_room() {
+    let stage = Stage::new().await;
+    let wait = Duration::from_secs(30);
+    let waits = || stage.platform.waits.lock().unwrap();
+    waits().insert("7".to_owned(), wait);
+    let agents = stage.agents(|| Box::pin(async { Ok(says("here")) }));
+    stage.ask_in("7", "busy?").await;
+    stage.until_posts_wait().await;
+    stage.ask_in("8", "quiet?").await;
+    let (stop, drain_until) = (CancellationToken::new(), CancellationToken::new());
+    let delivery = tokio::spawn(
+        stage
+            .delivery(&stage.clock)
+            .run(stop.clone(), drain_until.clone()),
+    );
+    let posted = stage.platform.posted.subscribe();
+    let until = |count: usize| {
+        let mut posted = posted.clone();
+        async move {
+            let enough = posted.wait_for(|posted| posted.len() >= count);
+            tokio::time::timeout(WAIT, enough).await.unwrap().unwrap();
+        }
+    };
+    until(1).await;
+    let put_off = async {
+        let due_ms = (stage.clock)() + 30_000;
+        while stage.store.next_post_due_ms().await.unwrap() != Some(due_ms) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(WAIT, put_off).await.unwrap();
+    assert_eq!(posted.borrow().len(), 1);
+    waits().clear();
+    stage.advance(30_000);
+    stage.wake.posts.notify_one();
+    until(2).await;
+    for token in [&stage.stop, &stop] {
+        token.cancel();
+    }
+    agents.await.unwrap();
+    delivery.await.unwrap();
 }

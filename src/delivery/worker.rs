@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info, warn};
+use tracing::{debug, error, info, warn};
 use vocative_channels::outbound::Post;
 
 use crate::capture::inbound::Wake;
@@ -29,6 +29,9 @@ const POLL: Duration = Duration::from_millis(1_000);
 /// At a stop, a post that is due within so long is waited for; one due later goes out after the
 /// next start, so that a platform that is down doesn't hold up every stop.
 const DRAIN_WAIT_MS: i64 = 5_000;
+
+/// A post that must wait longer for the platform's rate is put off on disk.
+const MOMENT: Duration = Duration::from_millis(500);
 
 /// While storage refuses what became of a post, it is told again at this pace.
 const RECORD_AGAIN: Duration = Duration::from_millis(500);
@@ -130,12 +133,47 @@ impl Worker {
             pacer
                 .wait(claimed.entry.chat, room.capabilities.chat_interval_ms)
                 .await;
+            if let Some(until_ms) = self.wait_before(&claimed, &room).await {
+                self.put_off(&claimed, until_ms).await;
+                return;
+            }
             match self.send(&claimed, &room).await {
                 Some(update) => update,
                 None => return,
             }
         };
         self.record(&claimed, &room, update).await;
+    }
+
+    /// Waits until the platform takes another post there. A time it is to wait for that is longer than
+    /// a moment: then it is put off, on disk, and holds up no place in flight and no stop.
+    async fn wait_before(&self, claimed: &ClaimedEntry, room: &Room) -> Option<i64> {
+        loop {
+            let wait = room.outbound.wait_before(&claimed.entry.target);
+            if wait.is_zero() {
+                return None;
+            }
+            if wait > MOMENT {
+                let wait_ms = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX / 2);
+                return Some((self.clock)().saturating_add(wait_ms));
+            }
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    /// Gives a post back of which nothing was sent, to be claimed again then. Its chat waits with it.
+    async fn put_off(&self, claimed: &ClaimedEntry, until_ms: i64) {
+        let id = claimed.entry.id;
+        debug!(post.id = %id, until_ms, "a post waits for the platform's rate");
+        let update = OutboxUpdate::Retry {
+            not_before_ms: until_ms,
+            reason: "the platform takes only so many posts there in a minute".to_owned(),
+        };
+        let write = || {
+            self.store
+                .update_post(id, claimed.token, update.clone(), (self.clock)())
+        };
+        self.persist(claimed, write).await;
     }
 
     /// Sends once. `None` if the lease was lost meanwhile.

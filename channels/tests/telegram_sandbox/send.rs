@@ -1,5 +1,7 @@
 //! The outbound half.
 
+use std::time::Duration;
+
 use serde_json::json;
 use vocative_channels::channel::{Channel as _, CheckReach, Outbound};
 use vocative_channels::envelope::{ChatKind, Place};
@@ -285,4 +287,28 @@ async fn no_debug_output_shows_the_token() {
     assert!(!shown.contains("loopback-telegram-token"), "{shown}");
     let findings = format!("{:?}", channel.check(CheckReach::Connection).await);
     assert!(!findings.contains("loopback-telegram-token"), "{findings}");
+}
+
+#[tokio::test]
+async fn a_group_gets_posts_no_faster_than_the_platform_takes_and_a_429_is_kept_to() {
+    let server = telegram().await;
+    server.faults().limit_sends_per_minute(Some(20));
+    let outbound = outbound(&server).await;
+    let wait = |chat: i64| outbound.wait_before(&target(chat));
+    for _ in 0..5 {
+        assert_eq!(wait(SUPERGROUP), Duration::ZERO);
+        let text = post(target(SUPERGROUP), "again");
+        outbound.deliver(&text).await.unwrap();
+    }
+    let next = wait(SUPERGROUP);
+    assert!(next > Duration::from_secs(2), "{next:?}");
+    // A busy group holds up nobody else.
+    assert_eq!([wait(FORUM), wait(ANN)], [Duration::ZERO; 2]);
+
+    let flood = TelegramFault::RateLimited { retry_after_s: 30 };
+    server.faults().next("sendMessage", flood);
+    let refused = outbound.deliver(&post(target(FORUM), "too much")).await;
+    assert!(matches!(refused, Err(ChannelError::RetryAfter { .. })));
+    let next = wait(FORUM);
+    assert!(next > Duration::from_secs(28), "{next:?}");
 }
