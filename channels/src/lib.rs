@@ -10,6 +10,7 @@
 pub mod backoff;
 pub mod capability;
 pub mod channel;
+pub mod crash;
 pub mod envelope;
 pub mod error;
 pub mod export;

@@ -6,6 +6,7 @@
 
 use serde_json::Value;
 use tracing::{debug, warn};
+use vocative_channels::crash;
 
 use crate::agent::counting::Counting;
 use crate::agent::step::{Step, answer_of, record, usage_of};
@@ -104,7 +105,10 @@ impl Stepping<'_> {
                 ToolChoice::None
             },
         };
-        let answer = match self.model.complete(&request).await {
+        crash::point("model.called");
+        let answered = self.model.complete(&request).await;
+        crash::point("model.answered");
+        let answer = match answered {
             Ok(answer) if answer.text.trim().is_empty() && answer.tool_calls.is_empty() => {
                 return Ok(Err(Ended::Failed(ModelError::Empty)));
             }
@@ -128,6 +132,7 @@ impl Stepping<'_> {
                 (self.clock)(),
             )
             .await?;
+        crash::point("step.recorded");
         if recorded == LeaseOutcome::Stale {
             return Ok(Err(Ended::LeaseLost));
         }

@@ -8,6 +8,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 use vocative_channels::channel::BoxFuture;
+use vocative_channels::crash;
 
 use crate::agent::registry::Registry;
 use crate::agent::run::{LEASE_MS, retry_wait_ms, work_on};
@@ -69,6 +70,7 @@ impl Worker {
                 None
             };
             if let Some(claimed) = claimed {
+                crash::point("run.claimed");
                 let lease = Lease {
                     run: claimed.run.id,
                     token: claimed.token,
@@ -122,7 +124,7 @@ impl Worker {
         }
         let request = ClaimRequest {
             owner: self.owner,
-            lease_ms: LEASE_MS,
+            lease_ms: crash::lease_ms(LEASE_MS),
             now_ms,
             accounts,
         };

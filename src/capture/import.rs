@@ -5,6 +5,7 @@
 //! access lists that live messages are judged by. Whoever has the store hands batches of what is
 //! admitted to [`import`]. Knows nothing of files.
 
+use vocative_channels::crash;
 use vocative_channels::envelope::{ChatKind, InboundMessage, Sender};
 use vocative_channels::export::{ExportedChat, ExportedIdentity, ExportedMessage};
 
@@ -117,7 +118,10 @@ pub async fn import(
     if is_preview {
         store.preview_import(batch).await
     } else {
-        store.import(batch).await
+        crash::point("import.before-commit");
+        let imported = store.import(batch).await;
+        crash::point("import.after-commit");
+        imported
     }
 }
 

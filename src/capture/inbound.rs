@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use tokio::sync::Notify;
 use tracing::{error, info, warn};
 use vocative_channels::channel::{BoxFuture, Intake, IntakeError};
+use vocative_channels::crash;
 use vocative_channels::envelope::{
     ChatKind, Command, Envelope, Event, InboundMessage, Place, Sender, SenderKind,
 };
@@ -269,9 +270,13 @@ impl ChannelIntake {
         match event {
             Event::ChatMoved { from_chat, to_chat } => {
                 info!(channel.id = %policy.channel, from = %from_chat, to = %to_chat, "a chat has another id");
-                self.store
-                    .merge_chats(account, &from_chat, &to_chat, now_ms)
-                    .await
+                crash::point("merge.before-commit");
+                let merged = self
+                    .store
+                    .merge_chats(account, &from_chat, &to_chat, now_ms);
+                merged.await?;
+                crash::point("merge.after-commit");
+                Ok(())
             }
             Event::ChatChanged { place } => {
                 if !self.serves_chat(&place.chat, policy) {
@@ -307,8 +312,19 @@ impl ChannelIntake {
     ) -> Result<(), StoreError> {
         let chat = message.place.chat.clone();
         let noted = Arc::new(Mutex::new(None));
+        let is_edit = arrived.is_edit;
         let new = self.new_message(message, arrived, policy, Arc::clone(&noted));
+        crash::point(if is_edit {
+            "edit.before-commit"
+        } else {
+            "capture.before-commit"
+        });
         let captured = self.store.capture_message(new).await?;
+        crash::point(if is_edit {
+            "edit.after-commit"
+        } else {
+            "capture.after-commit"
+        });
         let noted = noted.lock().expect("no holder of this lock panics").take();
         self.note(&chat, &captured, noted, policy);
         Ok(())
@@ -519,6 +535,7 @@ impl ChannelIntake {
 impl Intake for ChannelIntake {
     fn accept(&self, envelope: Envelope) -> BoxFuture<'_, Result<(), IntakeError>> {
         Box::pin(async move {
+            crash::point("received");
             let taken = self.take_in(envelope, CaptureOrigin::Live).await;
             taken.map_err(|cause| {
                 self.counters.refused.fetch_add(1, Ordering::Relaxed);

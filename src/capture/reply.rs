@@ -3,6 +3,7 @@
 //! Nothing is posted before this is committed.
 
 use vocative_channels::channel::Outbound;
+use vocative_channels::crash;
 use vocative_channels::outbound::Part;
 
 use crate::domain::ids::LeaseToken;
@@ -51,7 +52,8 @@ pub async fn commit_reply(
 ) -> Result<CommittedReply, StoreError> {
     let mut parts = outbound.render(&format!("{}{}", reply.prefix, reply.text));
     limit_parts(&mut parts, max_parts);
-    store
+    crash::point("reply.before-commit");
+    let committed = store
         .commit_reply(ReplyCommit {
             run: run.id,
             token,
@@ -66,7 +68,9 @@ pub async fn commit_reply(
             usage: reply.usage,
             now_ms,
         })
-        .await
+        .await?;
+    crash::point("reply.after-commit");
+    Ok(committed)
 }
 
 /// Commits what a step's tools gave: turns that only the timeline shows, and the step to be replayed.

@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use vocative_channels::channel::{Channel, Intake};
+use vocative_channels::crash;
 use vocative_channels::identity::{Identity, Platform};
 
 use crate::admin::health::Health;
@@ -217,6 +218,7 @@ impl Daemon {
     /// Stops in order: intake first, then claimed runs end or are given back, then the outbox
     /// drains; all within the deadline. Nothing committed is lost whatever happens.
     pub async fn stop(self) {
+        crash::point("shutdown.begun");
         self.stop.cancel();
         let deadline = self.drain_until.clone();
         let limit = self.drain_deadline;
@@ -228,9 +230,11 @@ impl Daemon {
         if tokio::time::timeout(limit, channels).await.is_err() {
             warn!("a channel did not stop in time; what it held is sent again by the platform");
         }
+        crash::point("shutdown.intake-stopped");
         if let Err(cause) = self.agents.await {
             error!(error = %cause, "the agent worker ended badly");
         }
+        crash::point("shutdown.runs-ended");
         self.stop_posts.cancel();
         if let Err(cause) = self.delivery.await {
             error!(error = %cause, "the delivery worker ended badly");
@@ -238,6 +242,7 @@ impl Daemon {
         if let Err(cause) = self.summaries.await {
             error!(error = %cause, "the summary worker ended badly");
         }
+        crash::point("shutdown.posts-drained");
         timer.abort();
         self.rest.cancel();
         if let Err(cause) = self.shared.store.close().await {

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
-use vocative_channels::outbound::Post;
+use vocative_channels::crash::{self, Sabotage};
+use vocative_channels::outbound::{Post, ReadBack};
 
 use crate::capture::inbound::Wake;
 use crate::delivery::after::{after_look, after_send, after_unknown};
@@ -127,7 +128,9 @@ impl Worker {
         let Some(room) = self.rooms.get(claimed.entry.account) else {
             return;
         };
-        let update = if claimed.is_unknown {
+        crash::point("post.claimed");
+        let is_looked_for = claimed.is_unknown && !crash::is_sabotaged(Sabotage::ResendAlways);
+        let update = if is_looked_for {
             self.look(&claimed, &room).await
         } else {
             pacer
@@ -183,9 +186,11 @@ impl Worker {
             self.store
                 .mark_send_started(entry.id, claimed.token, (self.clock)())
         };
-        if self.persist(claimed, start).await? == LeaseOutcome::Stale {
+        let is_late = crash::is_sabotaged(Sabotage::CommitAfterSend);
+        if !is_late && self.persist(claimed, start).await? == LeaseOutcome::Stale {
             return None;
         }
+        crash::point("send.started");
         let mut attempted = entry.clone();
         attempted.attempts += 1;
         let post = post_of(claimed);
@@ -239,7 +244,12 @@ impl Worker {
             return after_unknown(entry, false, &room.delivery, reason, (self.clock)());
         }
         let since_ms = entry.first_attempt_ms.unwrap_or(entry.created_at_ms);
-        let found = room.outbound.read_back(&post_of(claimed), since_ms).await;
+        crash::point("look.before");
+        let found = match crash::is_sabotaged(Sabotage::NoReadback) {
+            true => Ok(ReadBack::NotFound),
+            false => room.outbound.read_back(&post_of(claimed), since_ms).await,
+        };
+        crash::point("look.after");
         after_look(entry, found, &room.delivery, (self.clock)())
     }
 
@@ -252,7 +262,10 @@ impl Worker {
             self.store
                 .update_post(id, claimed.token, update.clone(), (self.clock)())
         };
-        match self.persist(claimed, write).await {
+        crash::point("delivery.before-commit");
+        let recorded = self.persist(claimed, write).await;
+        crash::point("delivery.after-commit");
+        match recorded {
             // The next part of the same chat may go now. Without the lease it was recorded already:
             // the platform's echo of the post came before the answer to the request.
             Some(_) if is_sent => self.wake.posts.notify_one(),

@@ -4,6 +4,7 @@
 //! is in `edits`, `album` and `notices`; whom a turn addresses in `triggers`.
 
 use rusqlite::{Connection, params};
+use vocative_channels::crash::{self, Sabotage};
 
 use super::album;
 use super::contract::{Captured, CapturedTurn, NewMessage};
@@ -110,6 +111,12 @@ pub(super) fn captured(turn: &TurnRow, addressed: Addressed) -> CapturedTurn {
 fn capture_txn(connection: &Connection, mut message: NewMessage) -> Result<Captured, StoreError> {
     let judge = std::mem::replace(&mut message.judge, Box::new(|_| Verdict::default()));
     let chat = find_chat(connection, message.account, &message.place.chat)?;
+    if let Some(chat) = chat
+        .as_ref()
+        .filter(|_| crash::is_sabotaged(Sabotage::NoDedupe))
+    {
+        forget_message_txn(connection, chat, &message)?;
+    }
     let known = match known_message(connection, &message, chat.as_ref())? {
         None => claim_twin_txn(connection, &message, chat.as_ref())?,
         known => known,
@@ -163,6 +170,20 @@ pub(super) fn is_from_before_erasure(
         sent_at_ms: sent_at_ms(message),
     };
     erasure::is_erased(connection, &heard)
+}
+
+/// Makes a message new that was captured before: the promise of one turn is broken on purpose.
+fn forget_message_txn(
+    connection: &Connection,
+    chat: &ChatRow,
+    message: &NewMessage,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "DELETE FROM messages WHERE account_id = ?1 AND chat_id = ?2 AND platform_id = ?3",
+        )?
+        .execute(params![message.account, chat.identity, message.message_id])?;
+    Ok(())
 }
 
 /// The message as it was captured before, if it was.

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
+use vocative_channels::crash::{self, Sabotage};
 
 use super::StoreError;
 use super::open::BUSY_TIMEOUT_MS;
@@ -408,6 +409,7 @@ fn run_batch(
 ) -> Result<(), String> {
     let said = |error: rusqlite::Error| error.to_string();
     let mut state = begun.map_err(said);
+    let is_capture = jobs.iter().any(|(terms, _)| *terms == Terms::Shared);
     for (terms, job) in jobs {
         let is_shared = terms == Terms::Shared;
         if state.is_ok() && !is_shared {
@@ -422,6 +424,10 @@ fn run_batch(
     }
     state?;
     finish(connection).map_err(|error| error.to_string())?;
+    if is_capture && crash::is_sabotaged(Sabotage::AckBeforeCommit) {
+        replies.drain(..).for_each(|reply| reply(Ok(())));
+        std::thread::park_timeout(Duration::from_millis(500));
+    }
     execute(connection, "COMMIT").map_err(said)
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
+use vocative_channels::crash;
 
 use crate::agent::prompting::{agent_view, options_in};
 use crate::agent::registry::{AgentSpec, Registry};
@@ -289,7 +290,10 @@ impl Worker {
             }
             let turns = &history.turns[done..step.turns_done];
             let summary = self.summary(source, spec, coverage.clone(), previous, turns, made);
-            match self.store.add_summary(summary).await? {
+            crash::point("summary.before-commit");
+            let added = self.store.add_summary(summary).await?;
+            crash::point("summary.after-commit");
+            match added {
                 SummaryOutcome::Written(id) => {
                     previous = Some(id);
                     done = step.turns_done;

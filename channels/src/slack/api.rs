@@ -6,6 +6,7 @@
 use http::{HeaderMap, StatusCode};
 use secrecy::{ExposeSecret as _, SecretString};
 
+use crate::crash;
 use crate::error::{ChannelError, Fallback};
 use crate::http as transport;
 
@@ -92,6 +93,7 @@ impl Api {
             .send()
             .await
             .map_err(|error| transport::failed(method, error))?;
+        crash::bytes_sent(method);
         let (status, headers) = (response.status(), response.headers().clone());
         let body = transport::body(method, response).await?;
         let answer = judge(method, status, &headers, &body)?;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::channel::{BoxFuture, Outbound};
+use crate::crash;
 use crate::envelope::{ChatKind, Place};
 use crate::error::{ChannelError, Fallback};
 use crate::identity::Identity;
@@ -72,6 +73,7 @@ impl SlackOutbound {
     async fn post_message(&self, post: &Post) -> Result<Delivered, ChannelError> {
         let method = "chat.postMessage";
         let granted = self.api.call(method, Token::Bot, &arguments(post)).await?;
+        crash::point("send.response-read");
         let unknown = |cause: &'static str| ChannelError::OutcomeUnknown {
             operation: method,
             cause: cause.into(),

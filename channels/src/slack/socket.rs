@@ -22,6 +22,7 @@ use tokio_tungstenite::{
 use tokio_util::sync::CancellationToken;
 
 use crate::channel::BoxFuture;
+use crate::crash;
 use crate::envelope::Event;
 use crate::error::ChannelError;
 use crate::http::tls;
@@ -635,8 +636,10 @@ impl Reader {
                 shared.not_stored(&error);
                 return;
             }
+            crash::point("ack.before");
             let wait = Duration::from_millis(shared.timings.ack_wait_ms);
             if shared.acks.send(socket, &envelope_id, wait).await {
+                crash::point("ack.after");
                 shared.acknowledged(
                     u64::try_from(received.elapsed().as_millis()).unwrap_or(u64::MAX),
                 );

@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use crate::crash;
 use crate::error::{ChannelError, Fallback};
 use crate::http::{self, HttpTimeouts};
 
@@ -120,6 +121,7 @@ impl Api {
             .send()
             .await
             .map_err(|error| Failure::Unanswered(http::failed(operation, error)))?;
+        crash::bytes_sent(operation);
         let status = response.status().as_u16();
         let header_wait_ms = http::retry_after_ms(response.headers());
         let is_json = response

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::channel::{BoxFuture, Outbound};
+use crate::crash;
 use crate::envelope::Place;
 use crate::error::{ChannelError, Fallback};
 use crate::outbound::{Delivered, Part, Post, ReadBack, Target};
@@ -94,6 +95,7 @@ impl Outbound for TelegramOutbound {
                 .await
                 .map_err(|failure| failure.into_error("sendMessage"))
                 .inspect_err(|error| self.learn(&post.target.chat, error))?;
+            crash::point("send.response-read");
             Ok(Delivered {
                 chat: sent.chat.id.to_string(),
                 message_id: sent.message_id.to_string(),

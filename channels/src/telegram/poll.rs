@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backoff::Backoff;
 use crate::channel::{BoxFuture, ConnectionState, Inbound, Intake, Reporter};
+use crate::crash;
 use crate::envelope::Envelope;
 use crate::error::ChannelError;
 use crate::http::HttpTimeouts;
@@ -189,7 +190,13 @@ impl Poller {
         }
         self.doubt(reporter).await?;
         let started = Instant::now();
+        if !self.is_confirmed {
+            crash::point("ack.before");
+        }
         let result = self.watched(&self.poll_parameters()).await?;
+        if !self.is_confirmed {
+            crash::point("ack.after");
+        }
         reporter.heard();
         self.is_confirmed = true;
         self.has_sent_kinds = true;

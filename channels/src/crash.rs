@@ -1,0 +1,194 @@
+//! Named places at which a process can be made to end, to prove that ending there costs nothing.
+//!
+//! Without the feature `crash-points` all of this is nothing: no check, no variable is read. With it,
+//! `VOCATIVE_CRASH_AT=name:n` makes the process kill itself (SIGKILL) when it comes to that point for
+//! the n-th time, and `VOCATIVE_SABOTAGE=name` breaks one promise on purpose, to show that
+//! `vocative selftest crash` notices. Never in a build that serves people.
+
+/// Every point, in the order in which a message passes them.
+pub const POINTS: [&str; 31] = [
+    "received",
+    "capture.before-commit",
+    "capture.after-commit",
+    "edit.before-commit",
+    "edit.after-commit",
+    "merge.before-commit",
+    "merge.after-commit",
+    "import.before-commit",
+    "import.after-commit",
+    "ack.before",
+    "ack.after",
+    "run.claimed",
+    "model.called",
+    "model.answered",
+    "step.recorded",
+    "reply.before-commit",
+    "reply.after-commit",
+    "post.claimed",
+    "send.started",
+    "send.bytes-sent",
+    "send.response-read",
+    "delivery.before-commit",
+    "delivery.after-commit",
+    "look.before",
+    "look.after",
+    "summary.before-commit",
+    "summary.after-commit",
+    "shutdown.begun",
+    "shutdown.intake-stopped",
+    "shutdown.runs-ended",
+    "shutdown.posts-drained",
+];
+
+/// A promise that can be broken on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sabotage {
+    /// An event is acknowledged before it is on disk.
+    AckBeforeCommit,
+    /// A message that is known is taken for a new one.
+    NoDedupe,
+    /// A post of unknown outcome is looked for and never found.
+    NoReadback,
+    /// A run's lease is not compared before its answer is written.
+    NoLeaseToken,
+    /// A post of unknown outcome is sent again without a look or a limit.
+    ResendAlways,
+    /// That bytes are about to leave is written down only afterwards.
+    CommitAfterSend,
+}
+
+impl Sabotage {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::AckBeforeCommit,
+        Self::NoDedupe,
+        Self::NoReadback,
+        Self::NoLeaseToken,
+        Self::ResendAlways,
+        Self::CommitAfterSend,
+    ];
+
+    /// Its name, as on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AckBeforeCommit => "ack-before-commit",
+            Self::NoDedupe => "no-dedupe",
+            Self::NoReadback => "no-readback",
+            Self::NoLeaseToken => "no-lease-token",
+            Self::ResendAlways => "resend-always",
+            Self::CommitAfterSend => "commit-after-send",
+        }
+    }
+}
+
+/// The variable that names where to end: `name:n`.
+pub const CRASH_AT: &str = "VOCATIVE_CRASH_AT";
+/// The variable that names the promise to break.
+pub const SABOTAGE: &str = "VOCATIVE_SABOTAGE";
+/// The variable that shortens the lease of a run, in milliseconds.
+pub const LEASE_MS: &str = "VOCATIVE_CRASH_LEASE_MS";
+
+/// Whether this build has crash points.
+#[must_use]
+pub const fn is_built_in() -> bool {
+    cfg!(feature = "crash-points")
+}
+
+#[cfg(not(feature = "crash-points"))]
+mod points {
+    use super::Sabotage;
+
+    /// Nothing: this build has no crash points.
+    #[inline(always)]
+    pub fn point(_name: &'static str) {}
+
+    /// Nothing: this build has no crash points.
+    #[inline(always)]
+    pub fn bytes_sent(_method: &'static str) {}
+
+    /// `false`: this build keeps every promise.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_sabotaged(_promise: Sabotage) -> bool {
+        false
+    }
+
+    /// The lease as it is.
+    #[must_use]
+    #[inline(always)]
+    pub const fn lease_ms(lease_ms: i64) -> i64 {
+        lease_ms
+    }
+}
+
+#[cfg(feature = "crash-points")]
+mod points {
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::{CRASH_AT, LEASE_MS, POINTS, SABOTAGE, Sabotage};
+
+    /// Where to end, and how often it is passed before.
+    struct Target {
+        name: String,
+        left: AtomicU64,
+    }
+
+    fn target() -> Option<&'static Target> {
+        static TARGET: OnceLock<Option<Target>> = OnceLock::new();
+        let read = || {
+            let text = std::env::var(CRASH_AT).ok()?;
+            let (name, count) = text.split_once(':').unwrap_or((&text, "1"));
+            let left = AtomicU64::new(count.parse().unwrap_or(1));
+            let name = name.to_owned();
+            Some(Target { name, left })
+        };
+        TARGET.get_or_init(read).as_ref()
+    }
+
+    /// Ends the process here if it was asked to.
+    pub fn point(name: &'static str) {
+        debug_assert!(POINTS.contains(&name), "{name} is in the list of points");
+        let Some(target) = target().filter(|target| target.name == name) else {
+            return;
+        };
+        if target.left.fetch_sub(1, Ordering::SeqCst) == 1 {
+            die();
+        }
+    }
+
+    /// The point "send.bytes-sent", for methods that post.
+    pub fn bytes_sent(method: &'static str) {
+        if matches!(method, "chat.postMessage" | "sendMessage") {
+            point("send.bytes-sent");
+        }
+    }
+
+    /// As a power switch would: no destructor runs, nothing is flushed.
+    fn die() -> ! {
+        let _ =
+            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+        loop {
+            std::thread::park();
+        }
+    }
+
+    /// Whether that promise is to be broken.
+    #[must_use]
+    pub fn is_sabotaged(promise: Sabotage) -> bool {
+        static BROKEN: OnceLock<Option<String>> = OnceLock::new();
+        let broken = BROKEN.get_or_init(|| std::env::var(SABOTAGE).ok());
+        broken.as_deref() == Some(promise.name())
+    }
+
+    /// The lease, or a shorter one, so that it can be seen to run out.
+    #[must_use]
+    pub fn lease_ms(lease_ms: i64) -> i64 {
+        static SHORT: OnceLock<Option<i64>> = OnceLock::new();
+        let short = SHORT.get_or_init(|| std::env::var(LEASE_MS).ok()?.parse().ok());
+        short.unwrap_or(lease_ms)
+    }
+}
+
+pub use points::{bytes_sent, is_sabotaged, lease_ms, point};
