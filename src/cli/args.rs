@@ -157,6 +157,9 @@ pub enum Command {
     /// demand.
     #[command(after_long_help = SANDBOX_EXAMPLES)]
     Sandbox(SandboxArgs),
+    /// Show that the promises hold: the daemon is killed, and nothing is lost or said twice
+    #[command(subcommand)]
+    Selftest(SelftestCommand),
     /// List conversations, show one, search in one, name it or put it away
     #[command(subcommand)]
     Conversations(ConversationsCommand),
@@ -276,6 +279,54 @@ pub struct SandboxArgs {
     /// Show what is refused, with the exact error of each, and end
     #[arg(long)]
     pub self_check: bool,
+}
+
+/// What `vocative selftest` can do.
+#[derive(Debug, Subcommand)]
+pub enum SelftestCommand {
+    /// Kill the daemon at every point of a message's way, and under load, and count what is lost or
+    /// doubled
+    ///
+    /// Runs a Slack and a Telegram of its own and starts this program as a daemon against them. Kills
+    /// it with SIGKILL, starts it again, lets it finish, and looks into the rooms: every question has
+    /// exactly one answer, its parts in order. Exit code 1 if not. A build with the feature
+    /// crash-points stops it at named points; any other one kills at random.
+    Crash(CrashArgs),
+}
+
+/// What `vocative selftest crash` takes.
+#[derive(Debug, Args)]
+pub struct CrashArgs {
+    /// Kills, over all platforms; each point is met at least once, which may be more
+    #[arg(long, value_name = "N", default_value_t = 150)]
+    pub rounds: u32,
+    /// What chance begins with
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub seed: u64,
+    /// Only this platform
+    #[arg(long, value_name = "PLATFORM")]
+    pub platform: Option<CrashPlatform>,
+    /// Only this point, by its name in the table
+    #[arg(long, value_name = "POINT")]
+    pub point: Option<String>,
+    /// Let the platforms fail, too: refusals, resets, late answers and late history
+    #[arg(long)]
+    pub faults: bool,
+    /// Break a promise on purpose, to see that it is noticed (needs the feature crash-points)
+    #[arg(long, value_name = "PROMISE")]
+    pub sabotage: Option<String>,
+    /// Say on stderr what each row gave as soon as it is played
+    #[arg(long)]
+    pub progress: bool,
+}
+
+/// A platform that the daemon is killed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CrashPlatform {
+    /// Slack
+    Slack,
+    /// Telegram, with on_unknown = "resend" and "hold"
+    Telegram,
 }
 
 /// What `vocative conversations` can do.

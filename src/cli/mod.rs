@@ -23,6 +23,7 @@ mod prompt;
 mod queue;
 mod run;
 mod sandbox;
+mod selftest;
 mod status;
 mod summary;
 mod table;
@@ -102,6 +103,7 @@ async fn dispatch(command: &Command, context: &Context) -> Result<ExitCode, CliE
         Command::Check(args) => check::run(args, context).await,
         Command::Status(args) => status::run(args, context).await,
         Command::Sandbox(args) => sandbox::run(args, context).await,
+        Command::Selftest(command) => selftest::run(command, context).await,
         Command::Conversations(ConversationsCommand::List(args)) => {
             conversations::list(args, context).await
         }

@@ -1,0 +1,98 @@
+//! `vocative selftest crash`: the daemon is killed at every point, and nothing is lost or doubled.
+//!
+//! The loopback platforms and a scripted model run in this process; the daemon is another process of
+//! the same program, killed with SIGKILL and started again. Reading order: `plan` (which kills),
+//! `scene` (what people say, and what must come back), `stage` (platforms and model), `process` (the
+//! daemon), `play` (one row of kills), `tally` (what came of it, and whether that is allowed).
+
+mod plan;
+mod play;
+mod process;
+mod scene;
+mod stage;
+mod tally;
+
+use std::process::ExitCode;
+
+use futures_util::future::try_join_all;
+use vocative_channels::crash::{self, Sabotage};
+
+use self::plan::{Mode, Row};
+use self::tally::{Tally, report};
+use super::args::{CrashArgs, SelftestCommand};
+use super::context::Context;
+use super::error::{CliError, Exit};
+
+/// Runs a self-test.
+///
+/// # Errors
+/// If platforms or daemon can't be started, or this build lacks what was asked for.
+pub(super) async fn run(
+    command: &SelftestCommand,
+    context: &Context,
+) -> Result<ExitCode, CliError> {
+    match command {
+        SelftestCommand::Crash(args) => crash(args, context).await,
+    }
+}
+
+async fn crash(args: &CrashArgs, context: &Context) -> Result<ExitCode, CliError> {
+    context.start_log_at("error")?;
+    let sabotage = args.sabotage.as_deref().map(sabotage_of).transpose()?;
+    if !crash::is_built_in() {
+        if sabotage.is_some() || args.point.is_some() {
+            return Err(CliError::Usage(
+                "this build has no crash points, so it can't be stopped at one nor sabotaged; build with \
+                 --features crash-points"
+                    .to_owned(),
+            ));
+        }
+        context.print("This build has no crash points: random kills only. All of them: cargo run --release --features crash-points -- selftest crash\n\n")?;
+    }
+    let rows = plan::rows(args, sabotage);
+    if rows.is_empty() {
+        return Err(CliError::Usage(
+            "no row has that point on that platform".to_owned(),
+        ));
+    }
+    let started = std::time::Instant::now();
+    // The platforms don't wait for each other: most of the time of a row is waiting.
+    let modes = Mode::ALL.map(|mode| {
+        let rows = rows
+            .iter()
+            .filter(|row| row.mode == mode)
+            .cloned()
+            .collect();
+        play_rows(rows, args, sabotage)
+    });
+    let played: Vec<(Row, Tally)> = try_join_all(modes).await?.into_iter().flatten().collect();
+    let (text, is_fine) = report(&played, args, sabotage, started.elapsed());
+    context.print(&text)?;
+    Ok(if is_fine { Exit::Ok } else { Exit::Failed }.into())
+}
+
+async fn play_rows(
+    rows: Vec<Row>,
+    args: &CrashArgs,
+    sabotage: Option<Sabotage>,
+) -> Result<Vec<(Row, Tally)>, CliError> {
+    let mut played = Vec::new();
+    for row in rows {
+        let tally = play::row(&row, args, sabotage).await?;
+        if args.progress {
+            eprintln!("{} {}: {tally:?}", row.mode.name(), row.name());
+        }
+        played.push((row, tally));
+    }
+    Ok(played)
+}
+
+fn sabotage_of(name: &str) -> Result<Sabotage, CliError> {
+    let found = Sabotage::ALL
+        .into_iter()
+        .find(|promise| promise.name() == name);
+    found.ok_or_else(|| {
+        let names = Sabotage::ALL.map(Sabotage::name).join(", ");
+        CliError::Usage(format!("there is no sabotage {name}; there are: {names}"))
+    })
+}

@@ -1,0 +1,186 @@
+//! Which kills, on which platform, in which order. Pure.
+
+use vocative_channels::crash::{self, POINTS, Sabotage};
+
+use crate::cli::args::{CrashArgs, CrashPlatform};
+
+/// Kills of one scene at most: then everything is brought to its end and counted.
+const KILLS_OF_SCENE_MAX: usize = 4;
+/// The same for random kills, under load.
+const RANDOM_KILLS_OF_SCENE_MAX: usize = 8;
+
+/// A platform, and what its channel does about a post that may have arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Slack, which can be asked.
+    Slack,
+    /// Telegram, `on_unknown = "resend"`.
+    TelegramResend,
+    /// Telegram, `on_unknown = "hold"`.
+    TelegramHold,
+}
+
+impl Mode {
+    /// All of them.
+    pub(super) const ALL: [Self; 3] = [Self::Slack, Self::TelegramResend, Self::TelegramHold];
+
+    /// As in the table.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Slack => "slack",
+            Self::TelegramResend => "telegram, resend",
+            Self::TelegramHold => "telegram, hold",
+        }
+    }
+
+    fn is_of(self, platform: Option<CrashPlatform>) -> bool {
+        match platform {
+            None => true,
+            Some(CrashPlatform::Slack) => self == Self::Slack,
+            Some(CrashPlatform::Telegram) => self != Self::Slack,
+        }
+    }
+
+    fn has(self, point: &str) -> bool {
+        match self {
+            // An import has no part in the scene.
+            _ if point.starts_with("import.") => false,
+            // Its chats are found to be one in too many steps for a short scene.
+            Self::Slack => !point.starts_with("merge."),
+            // Nothing can be looked for.
+            _ => !point.starts_with("look."),
+        }
+    }
+}
+
+/// How the daemon is made to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// It kills itself at this point.
+    Point(&'static str),
+    /// It is killed once a post is in its room whose request is never answered.
+    Unanswered,
+    /// It is killed at any time.
+    Random,
+    /// It lives on, and the lease of a run ends while its model still works.
+    LeaseEnds,
+}
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) mode: Mode,
+    pub(super) way: Way,
+    /// How often.
+    pub(super) kills: usize,
+}
+
+impl Row {
+    /// Its name in the table.
+    pub(super) fn name(&self) -> &'static str {
+        match self.way {
+            Way::Point(point) => point,
+            Way::Unanswered => "send.unanswered",
+            Way::Random => "random",
+            Way::LeaseEnds => "lease ends",
+        }
+    }
+
+    /// How many kills a scene of it has.
+    pub(super) fn kills_of_scene_max(&self) -> usize {
+        match self.way {
+            Way::Random => RANDOM_KILLS_OF_SCENE_MAX,
+            _ => KILLS_OF_SCENE_MAX,
+        }
+    }
+
+    /// Whether the kill may come when bytes have left and what became of them is not on disk.
+    pub(super) fn is_in_window(&self) -> bool {
+        match self.way {
+            Way::Point(point) => matches!(
+                point,
+                "send.started"
+                    | "send.bytes-sent"
+                    | "send.response-read"
+                    | "delivery.before-commit"
+            ),
+            Way::Unanswered | Way::Random => true,
+            Way::LeaseEnds => false,
+        }
+    }
+
+    /// Whether Slack tells of the bot's own posts: where that is the point, only a look can tell.
+    pub(super) fn is_echoed(&self) -> bool {
+        !(self.is_in_window() || self.name().starts_with("look."))
+    }
+}
+
+/// The rows of a run: every point once or more, then random kills with what is left of the rounds.
+pub(super) fn rows(args: &CrashArgs, sabotage: Option<Sabotage>) -> Vec<Row> {
+    let modes: Vec<Mode> = Mode::ALL
+        .into_iter()
+        .filter(|mode| mode.is_of(args.platform))
+        .collect();
+    let rounds_each = (args.rounds as usize).div_ceil(modes.len().max(1));
+    let mut rows = Vec::new();
+    for mode in modes {
+        let ways: Vec<Way> = ways(mode)
+            .into_iter()
+            .filter(|way| sabotage.is_none_or(|promise| shows(promise, mode, *way)))
+            .collect();
+        let is_wanted = |row: &Row| {
+            args.point
+                .as_deref()
+                .is_none_or(|point| row.name() == point)
+        };
+        // Half of the kills come at any time, but for a broken promise: that shows at its points.
+        let at_points = if sabotage.is_some() {
+            rounds_each
+        } else {
+            rounds_each / 2
+        };
+        let kills = (at_points / ways.len().max(1)).max(1);
+        let at_points = ways.into_iter().map(|way| Row { mode, way, kills });
+        rows.extend(at_points.filter(is_wanted));
+        let so_far: usize = rows
+            .iter()
+            .filter(|row| row.mode == mode)
+            .map(|row| row.kills)
+            .sum();
+        let random = Row {
+            mode,
+            way: Way::Random,
+            kills: rounds_each.saturating_sub(so_far),
+        };
+        if sabotage.is_none() && random.kills > 0 && is_wanted(&random) {
+            rows.push(random);
+        }
+    }
+    rows
+}
+
+fn ways(mode: Mode) -> Vec<Way> {
+    if !crash::is_built_in() {
+        return vec![Way::Unanswered];
+    }
+    let points = POINTS.into_iter().filter(|point| mode.has(point));
+    let mut ways: Vec<Way> = points.map(Way::Point).collect();
+    ways.extend([Way::Unanswered, Way::LeaseEnds]);
+    ways
+}
+
+/// The rows in which a broken promise shows.
+fn shows(promise: Sabotage, mode: Mode, way: Way) -> bool {
+    match promise {
+        Sabotage::AckBeforeCommit => way == Way::Point("ack.after") && mode != Mode::TelegramHold,
+        Sabotage::NoDedupe => way == Way::Point("capture.after-commit"),
+        Sabotage::NoReadback => mode == Mode::Slack && way == Way::Point("send.response-read"),
+        Sabotage::NoLeaseToken => way == Way::LeaseEnds,
+        Sabotage::ResendAlways => {
+            mode != Mode::TelegramResend && way == Way::Point("send.response-read")
+        }
+        Sabotage::CommitAfterSend => {
+            mode != Mode::TelegramResend && way == Way::Point("send.bytes-sent")
+        }
+    }
+}

@@ -1,0 +1,416 @@
+//! The loopback platform and the scripted model of one scene, and the daemon's configuration.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use vocative_channels::crash::Sabotage;
+use vocative_sandbox::model::ModelServer;
+use vocative_sandbox::slack::{
+    ChannelKind, Fault, RetryPlan, SlackChannel, SlackKnobs, SlackPost, SlackServer, SlackWorld,
+};
+use vocative_sandbox::telegram::{
+    BotStatus, ChatKind, TelegramChat, TelegramFault, TelegramServer, TelegramUser, TelegramWorld,
+};
+use vocative_sandbox::wire::{WireKind, WireLog};
+
+use super::plan::{Mode, Row};
+use super::scene::Place;
+use crate::cli::CliError;
+
+/// Who asks in Slack's rooms.
+pub(super) const SLACK_PERSON: &str = "ann";
+/// The topic in which something is asked.
+pub(super) const FORUM_TOPIC: i64 = TelegramWorld::TOPIC_INCIDENT;
+
+/// Steps of a scene at most, each in rooms of its own: chats wait for their pace, not for others.
+const STEPS_MAX: usize = 10;
+const SLACK_ROOMS_OF_STEP: usize = 4;
+const TELEGRAM_PRIVATE_OF_STEP: usize = 3;
+const TELEGRAM_GROUPS_OF_STEP: usize = 3;
+
+/// A room of a step.
+pub(super) fn slack_room(step: usize, n: usize) -> String {
+    format!("C0R{step:02}N{n}")
+}
+
+/// The direct chat of a step.
+pub(super) fn slack_dm(step: usize) -> String {
+    format!("D0P{step:02}")
+}
+
+/// A basic group of a step.
+pub(super) fn telegram_group(step: usize, n: usize) -> i64 {
+    let number = step * TELEGRAM_GROUPS_OF_STEP + n;
+    -4_600_000_000 - i64::try_from(number).unwrap_or(0)
+}
+
+/// The platform, the model and the daemon's folder.
+pub(super) struct Stage {
+    pub(super) mode: Mode,
+    pub(super) slack: SlackServer,
+    pub(super) telegram: TelegramServer,
+    pub(super) model: ModelServer,
+    pub(super) sabotage: Option<Sabotage>,
+    wire: WireLog,
+    directory: PathBuf,
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        if std::env::var_os("VOCATIVE_SELFTEST_KEEP").is_none() {
+            let _ = std::fs::remove_dir_all(&self.directory);
+        }
+    }
+}
+
+impl Stage {
+    /// Starts the servers and writes the configuration.
+    pub(super) async fn build(
+        row: &Row,
+        has_faults: bool,
+        sabotage: Option<Sabotage>,
+    ) -> Result<Self, CliError> {
+        let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let wire = WireLog::new();
+        let stage = Self {
+            mode: row.mode,
+            slack: SlackServer::start(slack_world(), anywhere, wire.clone()).await?,
+            telegram: TelegramServer::start(telegram_world(), anywhere, wire.clone()).await?,
+            model: ModelServer::start(anywhere, wire.clone()).await?,
+            sabotage,
+            wire,
+            directory: private_directory()?,
+        };
+        stage
+            .slack
+            .faults()
+            .set_knobs(|knobs| set_knobs(knobs, row, has_faults));
+        std::fs::write(stage.config_path(), stage.config_text())?;
+        Ok(stage)
+    }
+
+    /// Stops the servers.
+    pub(super) async fn strike(self) {
+        // The servers end with their handles; the folder goes with the stage.
+        drop(self);
+    }
+
+    /// The folder of the daemon.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The daemon's configuration.
+    pub(super) fn config_path(&self) -> PathBuf {
+        self.directory.join("vocative.toml")
+    }
+
+    /// A person of a step; also the private chat with that person.
+    #[allow(clippy::unused_self, reason = "reads as the stage's people")]
+    pub(super) fn private(&self, step: usize, n: usize) -> i64 {
+        telegram_person(step, n)
+    }
+
+    /// Whether the daemon hears its platform.
+    pub(super) fn is_heard(&self) -> bool {
+        match self.mode {
+            Mode::Slack => self.slack.open_sockets() > 0,
+            _ => self.telegram.polls_waiting() > 0,
+        }
+    }
+
+    /// Whether everything said was acknowledged.
+    pub(super) fn is_acknowledged(&self) -> bool {
+        match self.mode {
+            Mode::Slack => self.slack.unacked() == 0,
+            _ => self.telegram.pending_updates() == 0,
+        }
+    }
+
+    /// What people say to each other, so that something goes on arriving.
+    pub(super) fn chatter(&self, n: usize) {
+        match self.mode {
+            Mode::Slack => {
+                self.slack
+                    .say("C0GENERAL", "bob", &format!("by the way, {n}"));
+            }
+            _ => {
+                let group = TelegramWorld::SUPERGROUP;
+                self.telegram
+                    .say(group, TelegramWorld::BOB, &format!("by the way, {n}"));
+            }
+        }
+    }
+
+    /// The next post arrives and is never answered.
+    pub(super) fn lose_next_answer(&self) {
+        match self.mode {
+            Mode::Slack => self
+                .slack
+                .faults()
+                .next("chat.postMessage", Fault::LoseResponse),
+            _ => self
+                .telegram
+                .faults()
+                .next("sendMessage", TelegramFault::StallAfter),
+        }
+    }
+
+    /// What goes wrong on the way while `--faults`: refusals, resets, late and lost answers. None of
+    /// them may leave Telegram in doubt: that is the window, which has rows of its own.
+    pub(super) fn queue_faults(&self, random: &mut impl FnMut(u64) -> u64) {
+        match self.mode {
+            Mode::Slack => {
+                let fault = match random(6) {
+                    0 => Fault::StatusAfterApply(500),
+                    1 => Fault::ResetAfter,
+                    2 => Fault::ResetBefore,
+                    3 => Fault::ErrorAfterApply("internal_error".to_owned()),
+                    4 => Fault::RateLimited(1),
+                    _ => Fault::Latency(200),
+                };
+                self.slack.faults().next("chat.postMessage", fault);
+            }
+            _ => {
+                let fault = match random(3) {
+                    0 => TelegramFault::RateLimited { retry_after_s: 1 },
+                    1 => TelegramFault::LateAnswer { ms: 200 },
+                    _ => TelegramFault::Latency { ms: 200 },
+                };
+                self.telegram.faults().next("sendMessage", fault);
+                self.telegram
+                    .faults()
+                    .next("getUpdates", TelegramFault::IgnoreOffset);
+            }
+        }
+    }
+
+    /// When posts with that word arrived, in milliseconds since the Unix epoch, oldest first.
+    pub(super) fn arrivals_ms(&self, word: &str) -> Vec<i64> {
+        let posts = self.wire.records().into_iter().filter(|record| {
+            let is_post = matches!(record.name.as_str(), "chat.postMessage" | "sendMessage");
+            is_post && record.kind == WireKind::Request && record.body.to_string().contains(word)
+        });
+        posts.map(|record| record.at_ms).collect()
+    }
+
+    /// How many posts of the bot there are.
+    pub(super) fn posts_count(&self) -> usize {
+        match self.mode {
+            Mode::Slack => {
+                let channels = self.slack.world().channels;
+                channels
+                    .iter()
+                    .map(|channel| self.slack_posts(&channel.id).len())
+                    .sum()
+            }
+            _ => {
+                let chats = telegram_world().chats;
+                chats
+                    .iter()
+                    .map(|chat| self.telegram.bot_posts(chat.id).len())
+                    .sum()
+            }
+        }
+    }
+
+    fn slack_posts(&self, chat: &str) -> Vec<SlackPost> {
+        let mut posts = self.slack.posts(chat);
+        posts.retain(|post| post.user.as_deref() == Some("U0VOCATIVE"));
+        posts
+    }
+
+    /// The texts of the bot's posts at a place, oldest first.
+    pub(super) fn texts_at(&self, place: &Place) -> Vec<String> {
+        match place {
+            Place::Slack { chat, thread } => {
+                let posts = self.slack_posts(chat).into_iter();
+                let posts = posts.filter(|post| post.thread_ts == *thread);
+                posts.map(|post| post.text).collect()
+            }
+            Place::Telegram(chat) => {
+                let posts = self.telegram.bot_posts(*chat).into_iter();
+                posts.map(|post| post.text).collect()
+            }
+        }
+    }
+
+    /// The texts of the bot's posts in a chat by the platform's id.
+    pub(super) fn texts_in(&self, chat: &str) -> Vec<String> {
+        match chat.parse() {
+            Ok(chat) => self.texts_at(&Place::Telegram(chat)),
+            Err(_) => self
+                .slack_posts(chat)
+                .into_iter()
+                .map(|post| post.text)
+                .collect(),
+        }
+    }
+
+    /// The secrets that the daemon is given.
+    pub(super) fn secrets(&self) -> [(&'static str, String); 4] {
+        let world = self.slack.world();
+        [
+            ("SELFTEST_SLACK_APP_TOKEN", world.app_token),
+            ("SELFTEST_SLACK_BOT_TOKEN", world.bot_token),
+            ("SELFTEST_TELEGRAM_TOKEN", self.telegram.token()),
+            ("SELFTEST_MODEL_KEY", "sk-selftest".to_owned()),
+        ]
+    }
+
+    fn config_text(&self) -> String {
+        // A second net: what is read back at a start brings again what an early acknowledgement lost,
+        // and confirms posts that a look did not find.
+        let catch_up_days = match self.sabotage {
+            Some(Sabotage::AckBeforeCommit | Sabotage::NoReadback) => 0,
+            _ => 7,
+        };
+        format!(
+            "\
+[daemon]
+data_dir = \"{data}\"
+runtime_dir = \"{data}\"
+drain_deadline_s = 5
+max_parallel_runs = 32
+
+[capture]
+catch_up_days = {catch_up_days}
+backfill_days = 0
+
+[limits]
+max_runs_per_hour_person = 0
+max_runs_per_hour_chat = 0
+
+[delivery]
+first_look_s = 1
+visibility_delay_s = 2
+
+[models.scripted]
+provider = \"openai\"
+model = \"loopback-small\"
+base_url = \"{model}\"
+api_key = \"env:SELFTEST_MODEL_KEY\"
+
+[models.offline]
+provider = \"offline\"
+
+[agents.vocative]
+model = \"scripted\"
+summary_model = \"offline\"
+max_attempts = 100
+
+[agents.vocative.prompt]
+rolling_summary_threshold = 3
+preserve_recent_turns = 1
+token_budget = 20000
+trigger_max_tokens = 20000
+
+{channel}",
+            data = self.directory.display(),
+            model = self.model.openai_url(),
+            channel = self.channel_text(),
+        )
+    }
+
+    fn channel_text(&self) -> String {
+        let on_unknown = match self.mode {
+            Mode::TelegramHold => "hold",
+            Mode::Slack | Mode::TelegramResend => "resend",
+        };
+        match self.mode {
+            Mode::Slack => format!(
+                "[channels.slack.acme]\napp_token = \"env:SELFTEST_SLACK_APP_TOKEN\"\n\
+                 bot_token = \"env:SELFTEST_SLACK_BOT_TOKEN\"\napi_url = \"{}\"\n",
+                self.slack.api_url()
+            ),
+            _ => format!(
+                "[channels.telegram.team]\ntoken = \"env:SELFTEST_TELEGRAM_TOKEN\"\napi_url = \"{}\"\n\
+                 allow_chats = [\"*\"]\nallow_people = [\"*\"]\non_unknown = \"{on_unknown}\"\n",
+                self.telegram.api_url()
+            ),
+        }
+    }
+}
+
+fn set_knobs(knobs: &mut SlackKnobs, row: &Row, has_faults: bool) {
+    knobs.echo_own_posts = row.is_echoed();
+    knobs.echo_before_response = has_faults;
+    knobs.visibility_delay_ms = if has_faults { 1_000 } else { 0 };
+    knobs.retry = RetryPlan {
+        after_ms: vec![300; 1_000],
+        ..RetryPlan::default()
+    };
+}
+
+fn slack_world() -> SlackWorld {
+    let mut world = SlackWorld::acme();
+    let people = ["U0ANN", "U0BOB"];
+    for step in 0..STEPS_MAX {
+        for n in 0..SLACK_ROOMS_OF_STEP {
+            let name = format!("room-{step}-{n}");
+            let room = SlackChannel::new(&slack_room(step, n), &name, ChannelKind::Public, &people);
+            world.channels.push(room);
+        }
+        let user = "U0ANN".to_owned();
+        let dm = SlackChannel::new(&slack_dm(step), "", ChannelKind::Im { user }, &["U0ANN"]);
+        world.channels.push(dm);
+    }
+    world
+}
+
+fn telegram_person(step: usize, n: usize) -> i64 {
+    let number = step * TELEGRAM_PRIVATE_OF_STEP + n;
+    6_000 + i64::try_from(number).unwrap_or(0)
+}
+
+fn telegram_world() -> TelegramWorld {
+    let mut world = TelegramWorld::team();
+    let chat = |id, kind, members: Vec<i64>| TelegramChat {
+        id,
+        kind,
+        title: format!("Room {id}"),
+        username: None,
+        is_forum: false,
+        topics: Vec::new(),
+        members,
+        bot_status: BotStatus::Member,
+    };
+    let mut everyone = vec![TelegramWorld::BOB];
+    for step in 0..STEPS_MAX {
+        for n in 0..TELEGRAM_PRIVATE_OF_STEP {
+            let id = telegram_person(step, n);
+            everyone.push(id);
+            world.chats.push(chat(id, ChatKind::Private, vec![id]));
+            world.users.push(TelegramUser {
+                id,
+                first_name: format!("Person {id}"),
+                username: None,
+                is_bot: false,
+            });
+        }
+    }
+    for step in 0..STEPS_MAX {
+        for n in 0..TELEGRAM_GROUPS_OF_STEP {
+            world.chats.push(chat(
+                telegram_group(step, n),
+                ChatKind::Group,
+                everyone.clone(),
+            ));
+        }
+    }
+    for chat in &mut world.chats {
+        if chat.id == TelegramWorld::FORUM {
+            chat.members.clone_from(&everyone);
+        }
+    }
+    world
+}
+
+/// A directory of this scene only.
+fn private_directory() -> std::io::Result<PathBuf> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    let name = format!("vocative-crash-{}", uuid::Uuid::new_v4().simple());
+    let path = std::env::temp_dir().join(name);
+    std::fs::DirBuilder::new().mode(0o700).create(&path)?;
+    Ok(path)
+}
