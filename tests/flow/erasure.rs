@@ -204,10 +204,10 @@ async fn promise_15_an_erased_person_is_in_no_file_no_later_backup_and_no_restor
         .map(|turn| turn["text"].as_str().unwrap())
         .collect();
     let expected = [
-        "@U0VOCATIVE what is the door code?",
+        "@vocative what is the door code?",
         "> [erased]\nthanks!",
         "so [erased] works",
-        "@U0VOCATIVE hello again",
+        "@vocative hello again",
     ];
     assert_eq!(texts, expected);
     assert_eq!(flow.stop().await, Some(0));

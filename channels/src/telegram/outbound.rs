@@ -230,7 +230,8 @@ mod tests {
             let within = |at: &&Instant| **at >= *from && **at < *from + minute;
             went.iter().filter(within).count()
         });
-        assert_eq!(busiest.max(), Some(20));
+        let busiest = busiest.max();
+        assert!(matches!(busiest, Some(15..=20)), "{busiest:?}");
         assert!(went.len() >= 75, "{} in five minutes", went.len());
     }
 
