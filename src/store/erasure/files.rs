@@ -4,7 +4,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use rusqlite::{Connection, OpenFlags};
+
 use super::needles::Needles;
+use crate::domain::ids::ErasureId;
 use crate::store::StoreError;
 
 /// Bytes read at once.
@@ -34,8 +37,13 @@ pub struct FileHit {
     pub count: u64,
 }
 
-/// Removes the copies that migrations of a database kept.
-pub(super) fn remove_old_copies(database: &Path) -> Result<Vec<PathBuf>, StoreError> {
+/// Removes the copies that migrations and restores of a database kept, but for those that have
+/// carried out these erasures themselves: a database that a restore replaced may be newer than the
+/// backup in its place, and the only copy of what was said since.
+pub(super) fn remove_old_copies(
+    database: &Path,
+    ids: &[ErasureId],
+) -> Result<Vec<PathBuf>, StoreError> {
     let cannot = |path: &Path, error: &std::io::Error| StoreError::Unavailable {
         what: format!("{} can't be removed: {error}", path.display()),
     };
@@ -47,12 +55,46 @@ pub(super) fn remove_old_copies(database: &Path) -> Result<Vec<PathBuf>, StoreEr
     let mut removed = Vec::new();
     for entry in entries {
         let entry = entry.map_err(|error| cannot(folder, &error))?;
-        if entry.file_name().to_string_lossy().starts_with(&start) {
+        let is_copy = entry.file_name().to_string_lossy().starts_with(&start);
+        if is_copy && !has_carried_out(&entry.path(), ids) {
             std::fs::remove_file(entry.path()).map_err(|error| cannot(&entry.path(), &error))?;
             removed.push(entry.path());
         }
     }
     Ok(removed)
+}
+
+/// Whether a copy is a database that has finished all these erasures. One that can't be read, or has
+/// a log of its own, counts as not: it may hold what was erased.
+fn has_carried_out(copy: &Path, ids: &[ErasureId]) -> bool {
+    let mut log = copy.as_os_str().to_owned();
+    log.push("-wal");
+    if Path::new(&log).exists() {
+        return false;
+    }
+    let Some(path) = copy.to_str() else {
+        return false;
+    };
+    // Nobody writes to a copy, and no file may appear beside it.
+    let path = path
+        .replace('%', "%25")
+        .replace('?', "%3f")
+        .replace('#', "%23");
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    let finished = || -> rusqlite::Result<bool> {
+        let connection = Connection::open_with_flags(format!("file:{path}?immutable=1"), flags)?;
+        let mut statement = connection
+            .prepare("SELECT 1 FROM erasures WHERE uuid = ?1 AND finished_at_ms IS NOT NULL")?;
+        for id in ids {
+            if !statement.exists([id])? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    };
+    finished().unwrap_or(false)
 }
 
 /// Searches every file in a folder and those below it.

@@ -73,7 +73,7 @@ impl Store {
         } else {
             Vec::new()
         };
-        let removed_copies = self.remove_copies()?;
+        let removed_copies = self.remove_copies(ids)?;
         for id in ids {
             self.finish(*id, now_ms()).await?;
         }
@@ -147,9 +147,9 @@ impl Store {
         .await
     }
 
-    fn remove_copies(&self) -> Result<Vec<PathBuf>, StoreError> {
+    fn remove_copies(&self, ids: &[ErasureId]) -> Result<Vec<PathBuf>, StoreError> {
         self.database_path()
-            .map_or(Ok(Vec::new()), remove_old_copies)
+            .map_or(Ok(Vec::new()), |database| remove_old_copies(database, ids))
     }
 
     /// Waits until nothing that was erased is left in the write-ahead log.
@@ -358,7 +358,7 @@ pub(in crate::store) fn settle_at_open(
             && let Some(order) = open_order(&transaction, None)?
         {
             if order.entry.kind != LedgerKind::Message {
-                removed.extend(remove_old_copies(database)?);
+                removed.extend(remove_old_copies(database, &[order.entry.id])?);
             }
             finish_txn(&transaction, order.entry.id, now_ms)?;
             finished += 1;

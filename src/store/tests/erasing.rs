@@ -198,9 +198,13 @@ async fn what_an_erased_person_said_is_in_no_file_and_in_no_later_or_older_copy(
     copy(&path, &later);
     assert!(!String::from_utf8_lossy(&std::fs::read(&later).unwrap()).contains(MARKER));
 
-    // The older copy is put back by hand; the ledger lies beside it.
+    // The older copy is put back; the ledger and what was there before lie beside it.
     fixture.store.close().await.unwrap();
     drop(fixture);
+    let replaced = folder.path().join("vocative.db.before-restore-2");
+    std::fs::rename(&path, &replaced).unwrap();
+    let open_still = folder.path().join("vocative.db.before-restore-1");
+    std::fs::copy(&older, &open_still).unwrap();
     std::fs::copy(&older, &path).unwrap();
     assert!(holds(folder.path(), MARKER));
     let (fixture, report) = open(&path).await;
@@ -208,6 +212,8 @@ async fn what_an_erased_person_said_is_in_no_file_and_in_no_later_or_older_copy(
         report.erasures[0].contains("1 of them known only to the ledger"),
         "{report:?}"
     );
+    // What was replaced had carried out the erasure itself: it is the only copy of the time since.
+    assert!(replaced.exists() && !open_still.exists(), "{report:?}");
     assert_eq!(fixture.found("content : (erased works)").await, [6]);
     for word in [MARKER, "sesame", "I will remember it"] {
         assert!(!holds(folder.path(), word), "{word}");
