@@ -20,8 +20,8 @@ const TOOL_TEXT_CHARS: usize = 400;
 /// Characters of a title that a list shows.
 const TITLE_CHARS: usize = 40;
 
-/// Characters of an id that are shown: enough to name a conversation.
-const ID_CHARS: usize = 18;
+/// Characters of an id that are shown at least; more where several begin with the same.
+const ID_CHARS_MIN: usize = 18;
 
 /// Lists conversations, the most recently active first.
 pub(super) async fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, CliError> {
@@ -35,7 +35,9 @@ pub(super) async fn list(args: &ListArgs, context: &Context) -> Result<ExitCode,
         TableFormat::Json => super::json_text(&views)?,
         TableFormat::Table if views.is_empty() => "There are no conversations yet.\n".to_owned(),
         TableFormat::Table => {
-            let rows: Vec<Vec<String>> = views.iter().map(row).collect();
+            let ids: Vec<&str> = views.iter().map(|view| view.id.as_str()).collect();
+            let id_chars = telling_chars(&ids);
+            let rows: Vec<Vec<String>> = views.iter().map(|view| row(view, id_chars)).collect();
             table(
                 &[
                     "id",
@@ -54,9 +56,21 @@ pub(super) async fn list(args: &ListArgs, context: &Context) -> Result<ExitCode,
     Ok(Exit::Ok.into())
 }
 
-fn row(view: &ConversationView) -> Vec<String> {
+/// How many characters tell all these ids apart: those made by one import begin alike.
+fn telling_chars(ids: &[&str]) -> usize {
+    let mut sorted = ids.to_vec();
+    sorted.sort_unstable();
+    let shared = |pair: &[&str]| {
+        let both = pair[0].chars().zip(pair[1].chars());
+        both.take_while(|(one, other)| one == other).count()
+    };
+    let longest = sorted.windows(2).map(shared).max().unwrap_or(0);
+    ID_CHARS_MIN.max(longest + 1)
+}
+
+fn row(view: &ConversationView, id_chars: usize) -> Vec<String> {
     vec![
-        view.id.chars().take(ID_CHARS).collect(),
+        view.id.chars().take(id_chars).collect(),
         view.name.clone(),
         one_line(&view.title, TITLE_CHARS),
         view.scope.clone(),
@@ -320,5 +334,23 @@ fn shortened(text: &str) -> String {
     match text.char_indices().nth(TOOL_TEXT_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listed_ids_tell_their_conversations_apart() {
+        let (first, second) = (
+            "01a20164-517f-7708-b1db-e7c8cc154f1b",
+            "01a20164-517f-7708-b1db-e7ca19e594d8",
+        );
+        assert_eq!(telling_chars(&[]), 18);
+        assert_eq!(telling_chars(&[first]), 18);
+        let shown = telling_chars(&[second, "01a20165", first]);
+        assert_ne!(first[..shown], second[..shown]);
+        assert_eq!(first[..shown - 1], second[..shown - 1]);
     }
 }
