@@ -208,7 +208,7 @@ pub enum Command {
     /// Assembles the prompt for the newest turn (or the one at --at) and prints it with what was left
     /// out and why. Nothing is sent and nothing is stored. With --transcript it does the same over a
     /// JSON transcript, without a store or a configuration, or over what `conversations export` wrote,
-    /// with the options that a configuration at hand has for the agent.
+    /// with the options that a configuration at hand has for the agent; that is always printed as JSON.
     #[command(after_long_help = PROMPT_EXAMPLES)]
     Prompt(PromptArgs),
     /// Show the configuration in force, its schema, or an example
@@ -910,7 +910,7 @@ mod tests {
     Assembles the prompt for the newest turn (or the one at --at) and prints it with what was left out
     and why. Nothing is sent and nothing is stored. With --transcript it does the same over a JSON
     transcript, without a store or a configuration, or over what `conversations export` wrote, with the
-    options that a configuration at hand has for the agent.
+    options that a configuration at hand has for the agent; that is always printed as JSON.
 
     Usage: vocative prompt [OPTIONS] [CONVERSATION]
 
