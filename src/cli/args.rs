@@ -157,7 +157,7 @@ pub enum Command {
     /// demand.
     #[command(after_long_help = SANDBOX_EXAMPLES)]
     Sandbox(SandboxArgs),
-    /// Show that the promises hold: the daemon is killed, and nothing is lost or said twice
+    /// Kill a daemon again and again, and count what is lost or said twice
     #[command(subcommand)]
     Selftest(SelftestCommand),
     /// List conversations, show one, search in one, name it or put it away
@@ -742,6 +742,7 @@ mod tests {
       check          Say whether the configuration will work, and what to fix
       status         Say how the running daemon is doing
       sandbox        Run the loopback Slack, Telegram and model server for a bot of your own
+      selftest       Kill a daemon again and again, and count what is lost or said twice
       conversations  List conversations, show one, search in one, name it or put it away
       summary        Show the summaries of older turns, or have them made again
       queue          Show the questions that wait for an answer and why they wait; cancel one
