@@ -94,7 +94,7 @@ pub(in crate::store) struct Heard<'a> {
 
 impl Store {
     /// Writes the orders of a plan into the ledger: from here on they are carried out, whatever
-    /// happens. [`Store::carry_out`] does it.
+    /// happens. [`Store::carry_out_all`] does it.
     ///
     /// # Errors
     /// Storage refuses; a line that the ledger file took is carried out at the next start.
