@@ -1,7 +1,5 @@
 //! What comes while an answer is being made, and what people can do about it.
 
-use std::time::Duration;
-
 use vocative_sandbox::telegram::TelegramWorld;
 
 use crate::harness::{Flow, FlowBuilder, said};
@@ -9,9 +7,6 @@ use crate::harness::{Flow, FlowBuilder, said};
 const ANN: i64 = TelegramWorld::ANN;
 const BOB: i64 = TelegramWorld::BOB;
 const GROUP: i64 = TelegramWorld::SUPERGROUP;
-
-/// The time between two questions of one person who types quickly.
-const TYPING: Duration = Duration::from_millis(10);
 
 /// Says these in the group, one after the other, while the model is held at the first.
 async fn ask_meanwhile(flow: &Flow, asked: &[(i64, &str)]) {
@@ -22,9 +17,8 @@ async fn ask_meanwhile(flow: &Flow, asked: &[(i64, &str)]) {
         if n == 0 {
             flow.wait_for_model(1).await;
         }
-        tokio::time::sleep(TYPING).await;
+        flow.wait_until_heard().await;
     }
-    flow.wait_until_heard().await;
 }
 
 /// What the model was asked last, in each request: the messages behind its last own word.
@@ -98,9 +92,8 @@ async fn a_direct_chat_collects_and_a_chat_of_its_own_setting_queues() {
         if n == 0 {
             flow.wait_for_model(2).await;
         }
-        tokio::time::sleep(TYPING).await;
+        flow.wait_until_heard().await;
     }
-    flow.wait_until_heard().await;
     flow.model.release();
     flow.settle().await;
     assert_eq!(flow.slack_posts("D0ANN").len(), 2);
