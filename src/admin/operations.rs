@@ -28,9 +28,9 @@ use crate::domain::outbox::{OutboxEntry, OutboxState};
 use crate::domain::place::Conversation;
 use crate::domain::run::{Run, RunState};
 use crate::domain::search::SearchReach;
-use crate::domain::turn::{ParticipantKind, Position, TokenCount, Turn};
+use crate::domain::turn::{ParticipantKind, Position, Turn};
 use crate::prompt::lines::ThreadLine;
-use crate::prompt::{ClassEstimate, RunView, TokenCounter as _};
+use crate::prompt::{ClassEstimate, RunView, content_count};
 use crate::store::contract::{
     ConversationFilter, ExportQuery, ExportTurn, ImportAccount, PageQuery, QueuedRun, SearchOrder,
     SearchQuery, Speakers, TurnDetail, TurnFilter, WaitingFor,
@@ -898,10 +898,7 @@ impl Operations {
     async fn import(&self, channel: &str, batch: ImportBatchView) -> Answer {
         let account = self.import_account(channel).await?.account;
         let keeps_revisions = batch.keeps_revisions;
-        let counter: Counter = Arc::new(|text| TokenCount {
-            tokens: ClassEstimate.count(text),
-            counter: ClassEstimate.name().to_owned(),
-        });
+        let counter: Counter = Arc::new(|text| content_count(text, &ClassEstimate));
         let batch = batch.batch(account);
         let now_ms = (self.clock)();
         let counts = import(&self.store, batch, &counter, keeps_revisions, now_ms).await?;

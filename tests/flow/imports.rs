@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
+use vocative::prompt::{ClassEstimate, content_count};
 use vocative_sandbox::telegram::TelegramWorld;
 
 use crate::harness::{Flow, FlowBuilder, WAIT};
@@ -59,6 +60,17 @@ fn contents(turns: &[Value]) -> Vec<&str> {
         .collect()
 }
 
+/// What each turn says, with the count that is stored for it.
+fn stored_counts(flow: &Flow) -> Vec<(String, u32, String)> {
+    let path = flow.directory().join("data").join("vocative.db");
+    let database = rusqlite::Connection::open(path).unwrap();
+    let mut statement = database
+        .prepare("SELECT content, tokens, counter FROM turns WHERE content <> ''")
+        .unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+    rows.unwrap().collect::<Result<_, _>>().unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slack_export_is_imported_beside_the_running_daemon_once() {
     let flow = Flow::start_default().await;
@@ -98,6 +110,10 @@ async fn a_slack_export_is_imported_beside_the_running_daemon_once() {
             "heard live"
         ]
     );
+    for (said, tokens, counter) in stored_counts(&flow) {
+        let count = content_count(&said, &ClassEstimate);
+        assert_eq!((tokens, counter), (count.tokens, count.counter), "{said}");
+    }
     assert!(
         turns
             .iter()
