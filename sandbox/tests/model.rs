@@ -94,6 +94,24 @@ fn streaming(mut body: Value) -> Value {
 }
 
 #[tokio::test]
+async fn asked_to_the_echo_holds_all_that_was_said_since_the_last_answer() {
+    let client = Client::start().await;
+    client.server.echo_all();
+    let said = json!([
+        {"role": "user", "content": "an old question"},
+        {"role": "assistant", "content": "its answer"},
+        {"role": "user", "content": "the first"},
+        {"role": "user", "content": "the second"},
+    ]);
+    let mut body = openai_body("");
+    body["messages"] = said;
+    let (status, answer) = client.openai(body).await;
+    assert_eq!(status, 200);
+    let text = &answer["choices"][0]["message"]["content"];
+    assert_eq!(text, "echo: the first\nthe second");
+}
+
+#[tokio::test]
 async fn without_a_script_both_shapes_echo_the_last_user_message() {
     let client = Client::start().await;
     let (status, answer) = client.openai(openai_body("hello there")).await;

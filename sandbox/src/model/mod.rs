@@ -3,7 +3,8 @@
 //! [`ModelServer`] answers `POST /v1/chat/completions` and `GET /v1/models` as OpenAI does and
 //! `POST /v1/messages` as Anthropic does. It refuses what they refuse, with the body that each of them
 //! sends; any API key that is not empty will do. Answers come from a script, [`ModelReply`] by
-//! [`ModelReply`]; without one the answer is `echo: <last user message>`.
+//! [`ModelReply`]; without one the answer is `echo: <last user message>`, or all that was said since
+//! the last answer where that is asked for ([`ModelServer::echo_all`]).
 //!
 //! Reading order: `reply` (what can be scripted), `server`, then per provider `openai` and
 //! `anthropic`: checks and wire form, both pure.

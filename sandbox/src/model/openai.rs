@@ -337,6 +337,19 @@ pub(super) fn last_user_text(body: &Value) -> String {
     last.map_or_else(String::new, |message| text_of(&message["content"]))
 }
 
+/// What people said since the last answer, a message a line.
+pub(super) fn unanswered_text(body: &Value) -> String {
+    let messages = body["messages"].as_array();
+    let newest_first = messages.into_iter().flatten().rev();
+    let mut texts: Vec<String> = newest_first
+        .take_while(|message| message["role"] != "assistant")
+        .filter(|message| message["role"] == "user")
+        .map(|message| text_of(&message["content"]))
+        .collect();
+    texts.reverse();
+    texts.join("\n")
+}
+
 /// A content as text: itself, or its text parts joined.
 pub(super) fn text_of(content: &Value) -> String {
     match content {

@@ -20,7 +20,7 @@ use futures_util::stream;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::openai::{Answer, Refused, last_user_text};
+use super::openai::{Answer, Refused, last_user_text, unanswered_text};
 use super::reply::{ModelAct, ModelReply, ModelToolCall, ModelUsage, counted};
 use super::{anthropic, openai};
 use crate::socket::{Connection, Serving};
@@ -49,6 +49,7 @@ struct Script {
     next: VecDeque<ModelReply>,
     requests: Vec<ModelRequest>,
     answered: u64,
+    echoes_all: bool,
 }
 
 #[derive(Debug)]
@@ -119,6 +120,12 @@ impl ModelServer {
     /// Adds a reply to the end of the script.
     pub fn enqueue(&self, reply: ModelReply) {
         self.shared.script(|script| script.next.push_back(reply));
+    }
+
+    /// From now on an answer without a script repeats all that was said since the last answer, not
+    /// only the last message: what several questions that are answered together get.
+    pub fn echo_all(&self) {
+        self.shared.script(|script| script.echoes_all = true);
     }
 
     /// How many replies of the script are left.
@@ -282,11 +289,15 @@ async fn answer(
     pass(shared).await;
     let (reply, serial) = shared.script(|script| {
         script.answered += 1;
-        let echo = || ModelReply::text(&format!("echo: {}", last_user_text(&body)));
-        (
-            script.next.pop_front().unwrap_or_else(echo),
-            script.answered,
-        )
+        let reply = script.next.pop_front().unwrap_or_else(|| {
+            let heard = if script.echoes_all {
+                unanswered_text(&body)
+            } else {
+                last_user_text(&body)
+            };
+            ModelReply::text(&format!("echo: {heard}"))
+        });
+        (reply, script.answered)
     });
     tokio::time::sleep(reply.latency).await;
     let played = play(provider, &body, &reply, serial);

@@ -85,6 +85,8 @@ impl Stage {
             .slack
             .faults()
             .set_knobs(|knobs| set_knobs(knobs, row, has_faults));
+        // Questions of one person that wait are answered together.
+        stage.model.echo_all();
         std::fs::write(stage.config_path(), stage.config_text())?;
         Ok(stage)
     }
