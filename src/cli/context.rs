@@ -1,5 +1,7 @@
 //! What every command has at hand: the options of every command, the environment, stdout.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::io::{ErrorKind, Write as _};
 
 use super::args::GlobalArgs;
@@ -50,14 +52,15 @@ impl Context {
         logging::start(LogFormat::Auto, level, &self.global, &self.environment)
     }
 
-    /// Writes a result to stdout. A reader that has closed it has seen enough: no failure.
+    /// Writes a result to stdout, without what could steer a terminal. A reader that has closed it has
+    /// seen enough: no failure.
     ///
     /// # Errors
     /// If stdout can't be written.
     pub(super) fn print(&self, text: &str) -> Result<(), CliError> {
         let mut stdout = std::io::stdout().lock();
         match stdout
-            .write_all(text.as_bytes())
+            .write_all(harmless(text).as_bytes())
             .and_then(|()| stdout.flush())
         {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -65,5 +68,44 @@ impl Context {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// The text with what people may have typed to steer a terminal, control characters and changes of
+/// the writing direction, as `\u` escapes: visible in a text, the same string in JSON.
+fn harmless(text: &str) -> Cow<'_, str> {
+    let steers = |c: char| {
+        (c.is_control() && !matches!(c, '\n' | '\t'))
+            || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        if steers(c) {
+            let _ = write!(safe, "\\u{:04x}", u32::from(c));
+        } else {
+            safe.push(c);
+        }
+    }
+    Cow::Owned(safe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::harmless;
+
+    #[test]
+    fn what_steers_a_terminal_is_shown_and_not_obeyed() {
+        let typed = "a\tb\n\u{1b}]0;title\u{7}\u{202e}live\u{2066}\u{9b}2J é漢";
+        let shown = harmless(typed);
+        assert_eq!(
+            shown,
+            "a\tb\n\\u001b]0;title\\u0007\\u202elive\\u2066\\u009b2J é漢"
+        );
+        let json = harmless("\"live\u{202e}\"").into_owned();
+        let read: String = serde_json::from_str(&json).unwrap();
+        assert_eq!(read, "live\u{202e}");
     }
 }

@@ -59,7 +59,7 @@ impl Store {
     /// behind it for one of the chat's threads or topics.
     ///
     /// # Errors
-    /// `NotFound` says what is near, or what the name could all mean.
+    /// `NotFound` says what is near, `Ambiguous` what the name could all mean.
     pub async fn find_conversation(&self, name: &str) -> Result<Conversation, StoreError> {
         let name = name.trim().to_owned();
         self.read(move |connection| match name.split_once('/') {
@@ -217,18 +217,14 @@ fn only_one(
     match found.len() {
         1 => Ok(found.remove(0)),
         0 => Err(StoreError::NotFound { what: what() }),
-        _ => {
-            let ids: Vec<String> = found
+        _ => Err(StoreError::Ambiguous {
+            what: what(),
+            meanings: found
                 .iter()
                 .map(|one| format!("{} ({})", one.id, one.title))
-                .collect();
-            Err(StoreError::NotFound {
-                what: format!(
-                    "exactly one such conversation (it is ambiguous: {}; name one by its id)",
-                    ids.join(", ")
-                ),
-            })
-        }
+                .collect(),
+            advice: "name one by its id",
+        }),
     }
 }
 
@@ -245,14 +241,15 @@ fn find_by_place(
         let known = names(connection, "SELECT name FROM channels ORDER BY name")?;
         return Err(not_near(format!("a channel named {channel:?}"), &known));
     };
+    let named = || format!("a conversation {channel}/{place}");
     let whole = in_chat(connection, account, place, "")?;
     if !whole.is_empty() {
-        return only_one(whole, String::new);
+        return only_one(whole, named);
     }
     if let Some((chat, part)) = place.rsplit_once('/') {
         let part = in_chat(connection, account, chat, part)?;
         if !part.is_empty() {
-            return only_one(part, String::new);
+            return only_one(part, named);
         }
     }
     let near = near_titles(connection, account, place)?;
@@ -423,7 +420,10 @@ mod tests {
         let cases = [
             ("acme/#genral", "near: #general"),
             ("other/#general", "near: acme"),
-            ("acme/#twin", "ambiguous"),
+            (
+                "acme/#twin",
+                "a conversation acme/#twin could be any of these: ",
+            ),
             ("acme/#twin", &twin.id.to_string()),
             ("abc", "at least 4"),
             ("zzzz", "at least 4"),
@@ -431,7 +431,8 @@ mod tests {
         ];
         for (name, expected) in cases {
             let error = scene.store.find_conversation(name).await.unwrap_err();
-            assert!(matches!(error, StoreError::NotFound { .. }));
+            let is_ambiguous = matches!(error, StoreError::Ambiguous { .. });
+            assert_eq!(is_ambiguous, name == "acme/#twin", "{error}");
             assert!(error.to_string().contains(expected), "{name}: {error}");
         }
     }

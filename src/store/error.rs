@@ -47,6 +47,16 @@ pub enum StoreError {
         /// What.
         what: String,
     },
+    /// Several things have that name.
+    #[error("{what} could be any of these: {meanings}; {advice}", meanings = meanings.join(", "))]
+    Ambiguous {
+        /// What was asked for.
+        what: String,
+        /// What it could mean.
+        meanings: Vec<String>,
+        /// How to name one.
+        advice: &'static str,
+    },
     /// The writer has stopped.
     #[error("the store is closed")]
     Closed,

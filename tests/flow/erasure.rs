@@ -275,7 +275,11 @@ async fn who_is_to_be_erased_must_be_clear_and_confirmed() {
     })
     .await;
     let cases = [
-        (&["erase", "--person", "ann", "--yes"][..], 1, "ambiguous"),
+        (
+            &["erase", "--person", "ann", "--yes"][..],
+            1,
+            "could be any of these",
+        ),
         (
             &["erase", "--person", "nobody", "--yes"],
             1,

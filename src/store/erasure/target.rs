@@ -62,7 +62,7 @@ impl Store {
     /// What erasing would take away; changes nothing.
     ///
     /// # Errors
-    /// `NotFound` if nothing or more than one thing has that name; it says what there is.
+    /// `NotFound` if nothing has that name, `Ambiguous` if several things have: it names them.
     pub async fn plan_erasure(
         &self,
         target: ErasureTarget,
@@ -100,12 +100,10 @@ fn plan_person(
         });
     };
     if found.len() > 1 {
-        let labels: Vec<String> = found.iter().map(Person::label).collect();
-        return Err(StoreError::NotFound {
-            what: format!(
-                "exactly one person {name:?} (it is ambiguous: {}; name one as CHANNEL/ID)",
-                labels.join(", ")
-            ),
+        return Err(StoreError::Ambiguous {
+            what: format!("a person {name:?}"),
+            meanings: found.iter().map(Person::label).collect(),
+            advice: "name one as CHANNEL/ID",
         });
     }
     let entry = |person: &Person| LedgerEntry {
