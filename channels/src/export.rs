@@ -141,6 +141,35 @@ pub fn open_export(path: &Path, identity: &Identity) -> Result<Box<dyn Export>, 
 }
 
 /// When a file was changed, in milliseconds since the Unix epoch; 0 where that is unknown.
+/// Why an entry is none, without names of ours and without a place inside the entry.
+pub(crate) fn mismatch(cause: &serde_json::Error) -> String {
+    let told = cause.to_string();
+    let told = told
+        .rsplit_once(" at line ")
+        .map_or(told.as_str(), |(what, _)| what);
+    let words: Vec<&str> = told.split(' ').collect();
+    let is_number = |word: &str| {
+        matches!(
+            word.trim_end_matches(','),
+            "i8" | "i16" | "i32" | "i64" | "u8" | "u16" | "u32" | "u64" | "usize"
+        )
+    };
+    let mut plain = Vec::new();
+    let mut at = 0;
+    while let Some(&word) = words.get(at) {
+        if matches!(word, "struct" | "enum") && words.len() > at + 1 {
+            plain.push("an object");
+            at += 1;
+        } else if is_number(word) {
+            plain.push("a whole number");
+        } else {
+            plain.push(word);
+        }
+        at += 1;
+    }
+    format!("it is no message: {}", plain.join(" "))
+}
+
 pub(crate) fn modified_ms(metadata: &std::fs::Metadata) -> i64 {
     let since = metadata
         .modified()

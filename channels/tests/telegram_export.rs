@@ -391,7 +391,7 @@ fn who_writes_as_a_chat_is_that_chat() {
 #[test]
 fn a_cut_file_gives_what_is_before_the_cut() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("result.json");
+    let path = folder.path().join("team chat.json");
     for cut in 0..SINGLE.len() {
         std::fs::write(&path, &SINGLE.as_bytes()[..cut]).unwrap();
         let Ok(mut export) = open_export(&path, &identity()) else {
@@ -409,7 +409,7 @@ fn a_cut_file_gives_what_is_before_the_cut() {
         assert!(
             rest.last()
                 .unwrap()
-                .starts_with(&format!("result.json line {}", whole + 1)),
+                .starts_with(&format!("team chat.json line {}", whole + 1)),
             "{cut}: {rest:?}"
         );
     }
@@ -449,8 +449,12 @@ fn what_can_not_be_read_is_told_and_the_rest_is_read() {
     assert_eq!(rest.len(), 5, "{rest:#?}");
     assert!(rest[0].starts_with("result.json line 3: a message without date_unixtime"));
     assert_eq!(rest[1], "messages that Telegram Desktop can't export");
-    assert!(
-        rest[2].starts_with("result.json line 4: ") && rest[3].starts_with("result.json line 4: ")
+    assert_eq!(
+        rest[2..4],
+        [
+            "result.json line 4: it is no message: invalid type: integer `7`, expected an object",
+            "result.json line 4: it is no message: invalid type: string \"x\", expected a whole number",
+        ]
     );
     assert!(rest[4].starts_with("result.json line 5: a message without date_unixtime"));
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 use crate::envelope::{ChatKind, InboundMessage, Sender, SenderKind};
 use crate::export::{
     Export, ExportError, ExportFile, ExportSink, Exported, ExportedChat, ExportedIdentity,
-    ExportedMessage, MESSAGE_MAX_BYTES,
+    ExportedMessage, MESSAGE_MAX_BYTES, mismatch,
 };
 use crate::identity::Identity;
 use crate::json_stream::{JsonStream, Lifted, ScanError, mend};
@@ -310,7 +310,7 @@ fn broken(name: &str, line: u64, cause: &ScanError) -> Exported {
 
 fn message_of(raw: &[u8], chat: &ExportedChat, identity: &Identity) -> Result<Exported, String> {
     let mut event: SlackEvent =
-        serde_json::from_str(&mend(raw)).map_err(|cause| cause.to_string())?;
+        serde_json::from_str(&mend(raw)).map_err(|cause| mismatch(&cause))?;
     event.channel = Maybe(Some(IdOr::Id(chat.chat.clone())));
     event.channel_type = Maybe(None);
     match recorded(&event, identity) {

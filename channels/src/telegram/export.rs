@@ -19,7 +19,7 @@ use serde_json::Value;
 use crate::envelope::ChatKind;
 use crate::export::{
     Export, ExportError, ExportFile, ExportSink, Exported, ExportedChat, ExportedIdentity,
-    ExportedMessage, MESSAGE_MAX_BYTES, modified_ms,
+    ExportedMessage, MESSAGE_MAX_BYTES, mismatch, modified_ms,
 };
 use crate::identity::Identity;
 use crate::json_stream::{JsonStream, Lifted, ScanError, mend};
@@ -63,7 +63,10 @@ pub fn open_export(path: &Path, identity: &Identity) -> Result<Box<dyn Export>, 
     })?;
     let export = TelegramExport {
         file: ExportFile {
-            name: RESULT.to_owned(),
+            name: path.file_name().map_or_else(
+                || RESULT.to_owned(),
+                |name| name.to_string_lossy().into_owned(),
+            ),
             bytes: metadata.len(),
             modified_ms: modified_ms(&metadata),
         },
@@ -93,6 +96,7 @@ impl Export for TelegramExport {
         // What is broken is told by the second reading.
         let _ = self.walk(&mut survey);
         let mut reading = Reading {
+            file: &self.file.name,
             bot: &self.identity,
             surveyed: survey.chats.into_iter(),
             sink,
@@ -102,7 +106,7 @@ impl Export for TelegramExport {
         if let Err((line, cause)) = self.walk(&mut reading) {
             let _ = reading.sink.take(
                 Exported::Unreadable {
-                    place: format!("{RESULT} line {line}"),
+                    place: format!("{} line {line}", self.file.name),
                     what: format!("{cause}; nothing after it was read: export the chat again, what is imported stays"),
                 },
                 self.file.bytes,
@@ -347,6 +351,7 @@ fn fnv(bytes: &[u8]) -> u64 {
 }
 
 struct Reading<'a> {
+    file: &'a str,
     bot: &'a Identity,
     surveyed: std::vec::IntoIter<Surveyed>,
     sink: &'a mut dyn ExportSink,
@@ -393,11 +398,11 @@ impl Visitor for Reading<'_> {
         chat.read += 1;
         let read = raw.and_then(|raw| {
             let text = mend(raw);
-            serde_json::from_str::<ExportMessage>(&text).map_err(|cause| cause.to_string())
+            serde_json::from_str::<ExportMessage>(&text).map_err(|cause| mismatch(&cause))
         });
         let thing = read.and_then(|message| chat.exported(message, index, self.bot));
         let thing = thing.unwrap_or_else(|what| Exported::Unreadable {
-            place: format!("{RESULT} line {}", at.line),
+            place: format!("{} line {}", self.file, at.line),
             what,
         });
         self.sink.take(thing, at.read_bytes)
