@@ -41,6 +41,8 @@ pub const DATABASE_NAME: &str = "vocative.db";
 
 /// How often old triggers are reported and raw envelopes expired.
 const HOUSEKEEPING: Duration = Duration::from_secs(30);
+/// The same for the first time: what expired while no daemon ran goes soon, but not before it hears.
+const FIRST_HOUSEKEEPING: Duration = Duration::from_secs(2);
 
 /// Why the daemon could not start.
 #[derive(Debug, thiserror::Error)]
@@ -461,11 +463,13 @@ async fn beat(pulse: Pulse, clock: Clock, cancel: CancellationToken) {
 }
 
 async fn keep_house(shared: Arc<Shared>, raw_kept_ms: i64, cancel: CancellationToken) {
+    let mut wait = FIRST_HOUSEKEEPING;
     loop {
         tokio::select! {
-            () = tokio::time::sleep(HOUSEKEEPING) => {}
+            () = tokio::time::sleep(wait) => {}
             () = cancel.cancelled() => return,
         }
+        wait = HOUSEKEEPING;
         let intakes: Vec<_> = shared
             .intakes()
             .values()

@@ -324,3 +324,44 @@ async fn without_revisions_the_text_before_an_edit_is_in_no_file() {
         assert_eq!(!files_with(&data, MARKER).is_empty(), is_left, "{keeps}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_erased_conversation_is_in_no_file_and_the_others_stay() {
+    let mut flow = Flow::start_default().await;
+    let data = flow.directory().join("data");
+    let answered = async |room: &str, text: &str| {
+        let root = flow.slack.say(room, "ann", text);
+        flow.slack_reply(room, &root).await;
+        flow.settle().await;
+    };
+    answered("#general", "@vocative what is zebra-7f3a9c?").await;
+    flow.slack.say("#general", "bob", "zebra-7f3a9c is a code");
+    answered("#ops", "@vocative and the okapi?").await;
+    let older = back_up(&flow, "older.db");
+    assert!(!files_with(&data, MARKER).is_empty());
+
+    let args = [
+        "erase",
+        "--conversation",
+        "acme/#general",
+        "--verify",
+        "--yes",
+    ];
+    let done = flow.cli_json(&args).await;
+    let hits = &done["verification"]["hits"];
+    assert_eq!(*hits, serde_json::json!([]), "{done}");
+    assert_eq!(files_with(&data, MARKER), Vec::<PathBuf>::new());
+    assert!(!files_with(&data, "okapi").is_empty());
+
+    // A copy from before does not bring it back, and the room goes on.
+    assert_eq!(flow.stop().await, Some(0));
+    check_store(&database(&flow));
+    put_back(&flow, &older);
+    flow.start().await;
+    assert_eq!(files_with(&data, MARKER), Vec::<PathBuf>::new());
+    let root = flow.slack.say("#general", "ann", "@vocative still here?");
+    flow.slack_reply("#general", &root).await;
+    flow.settle().await;
+    let turns = flow.turns("acme/#general").await;
+    assert_eq!(turns.len(), 1, "{turns:?}");
+}

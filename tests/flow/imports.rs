@@ -403,3 +403,31 @@ async fn an_import_that_can_not_be_says_what_to_do() {
         "{told:?}"
     );
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_older_than_its_channel_keeps_goes_and_the_rest_stays() {
+    let mut flow = FlowBuilder::default()
+        .slack("[channels.slack.acme.retention_days]\ntext = 30")
+        .start()
+        .await;
+    let root = flow.slack.say("#general", "ann", "@vocative hello");
+    flow.slack_reply("#general", &root).await;
+    flow.settle().await;
+    assert_eq!(flow.stop().await, Some(0));
+    let export = slack_export(&flow, &root);
+    let export = export.display().to_string();
+    let told = flow.cli(&["import", "--channel", "acme", &export]).await;
+    assert_eq!(told.status, Some(0), "{told:?}");
+    let search = ["conversations", "search", "acme/#general"];
+    let before = flow.cli(&[&search[..], &["Kubernetes"]].concat()).await;
+    assert!(before.stdout.contains("Kubernetes is down"), "{before:?}");
+
+    flow.start().await;
+    let log = "old data was let go";
+    flow.wait_until("old turns go", || flow.log().contains(log))
+        .await;
+    let after = flow.cli(&[&search[..], &["Kubernetes"]].concat()).await;
+    assert!(!after.stdout.contains("Kubernetes is down"), "{after:?}");
+    let turns = flow.turns("acme/#general").await;
+    assert_eq!(contents(&turns), ["@vocative hello"]);
+}
