@@ -18,6 +18,8 @@ pub(super) struct Explained<'a> {
     pub(super) summarized: u64,
     /// The read bound that was asked for.
     pub(super) at: Option<i64>,
+    /// The newest message to the agent, if the agent has spoken since.
+    pub(super) answered: Option<i64>,
     pub(super) has_identity: bool,
 }
 
@@ -32,6 +34,7 @@ impl Explained<'_> {
         let turns_not_read = self.not_read();
         PromptView {
             agent: self.agent.to_string(),
+            answered_seq: self.answered,
             messages: prompt
                 .messages
                 .iter()

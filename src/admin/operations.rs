@@ -519,9 +519,10 @@ impl Operations {
 
     async fn prompt(&self, name: &str, agent: Option<String>, at: Option<i64>) -> Answer {
         let conversation = self.store.find_conversation(name).await?;
-        let agent = match agent {
+        let newest = self.newest_turns(&conversation, at).await?;
+        let agent = match agent.or_else(|| newest.iter().rev().find_map(concerned_by)) {
             Some(agent) => Some(agent),
-            None => self.concerned_agent(&conversation, at).await?,
+            None => self.agent_of_newest_run(&conversation).await?,
         };
         let spec = self.agent(agent)?;
         let identity = match self.rooms.get(conversation.account) {
@@ -557,30 +558,31 @@ impl Operations {
             built: &built,
             summarized,
             at,
+            answered: answered_already(&newest, &spec.name),
             has_identity: identity.is_some(),
         };
         Ok(json(&explained.view()))
     }
 
-    /// Whom the newest turn that concerns an agent concerns; else whose run is the newest.
-    async fn concerned_agent(
+    /// The newest turns up to a capture order, in the order of the room.
+    async fn newest_turns(
         &self,
         conversation: &Conversation,
         at: Option<i64>,
-    ) -> Result<Option<String>, StoreError> {
+    ) -> Result<Vec<Turn>, StoreError> {
         let newest = TurnFilter {
             limit: Some(CONCERNED_TURNS),
             ..TurnFilter::default()
         };
-        let turns = self.store.turns(conversation.id, newest).await?;
-        let concerned = turns
-            .iter()
-            .rev()
-            .filter(|turn| at.is_none_or(|at| turn.seq().0 <= at))
-            .find_map(concerned_by);
-        if concerned.is_some() {
-            return Ok(concerned);
-        }
+        let mut turns = self.store.turns(conversation.id, newest).await?;
+        turns.retain(|turn| at.is_none_or(|at| turn.seq().0 <= at));
+        Ok(turns)
+    }
+
+    async fn agent_of_newest_run(
+        &self,
+        conversation: &Conversation,
+    ) -> Result<Option<String>, StoreError> {
         let runs = self.store.runs(conversation.id, 1).await?;
         Ok(runs.first().map(|run| run.agent.to_string()))
     }
@@ -935,6 +937,20 @@ fn concerned_by(turn: &Turn) -> Option<String> {
         .first()
         .map(ToString::to_string)
         .or(author)
+}
+
+/// The newest message to an agent, if the agent has spoken since.
+fn answered_already(newest: &[Turn], agent: &AgentName) -> Option<i64> {
+    let is_own = |turn: &&Turn| {
+        turn.participant.kind == ParticipantKind::Agent
+            && turn.participant.platform_id == agent.as_str()
+    };
+    let concerns = |turn: &&Turn| is_own(turn) || turn.addressed_to.contains(agent);
+    let mut concerning = newest.iter().rev().filter(concerns);
+    concerning.next().filter(is_own)?;
+    concerning
+        .find(|turn| !is_own(turn))
+        .map(|turn| turn.seq().0)
 }
 
 fn json(view: &impl Serialize) -> serde_json::Value {

@@ -912,6 +912,9 @@ pub struct PromptView {
     pub conversation: String,
     /// The agent.
     pub agent: String,
+    /// The newest message to the agent, by its capture order, if the agent has spoken since.
+    #[serde(default)]
+    pub answered_seq: Option<i64>,
     /// The messages.
     pub messages: Vec<PromptMessageView>,
     /// Tokens of summary, history and trigger.

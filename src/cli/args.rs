@@ -587,9 +587,10 @@ pub struct PromptArgs {
     #[arg(long, value_name = "SEQ", conflicts_with = "transcript")]
     pub at: Option<i64>,
     /// Say how many rows were read, and what each part of the prompt costs
-    #[arg(long)]
+    #[arg(long, conflicts_with = "transcript")]
     pub stats: bool,
-    /// Read the conversation from this JSON file, or from an export; `-` is stdin
+    /// Read the conversation from this JSON file, or from an export; `-` is stdin. The prompt is
+    /// printed as JSON
     #[arg(long, value_name = "FILE")]
     pub transcript: Option<PathBuf>,
     /// How to print it
@@ -930,7 +931,8 @@ mod tests {
               Say how many rows were read, and what each part of the prompt costs
 
           --transcript <FILE>
-              Read the conversation from this JSON file, or from an export; `-` is stdin
+              Read the conversation from this JSON file, or from an export; `-` is stdin. The prompt is
+              printed as JSON
 
           --format <FORMAT>
               How to print it

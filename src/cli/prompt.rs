@@ -107,6 +107,13 @@ fn report(view: &PromptView, with_stats: bool) -> String {
         view.tokens_left,
         view.token_budget
     );
+    if let Some(seq) = view.answered_seq {
+        let _ = writeln!(
+            out,
+            "{} has spoken last here; what it was sent for the message before: --at {seq}",
+            view.agent
+        );
+    }
     if view.has_chat_options {
         out.push_str(
             "this chat has prompt options of its own; `vocative config show` lists them\n",
@@ -219,6 +226,7 @@ mod tests {
         PromptView {
             conversation: "acme/#general".to_owned(),
             agent: "kael".to_owned(),
+            answered_seq: Some(99),
             messages: vec![
                 message("system", "Summary of earlier turns: pears."),
                 message("user", "Ann: and … [cut: 70 tokens left out]"),
@@ -279,6 +287,7 @@ mod tests {
         Bob: yes?
 
         acme/#general for kael: 90 tokens and 0 of instructions (by class_v1); 10 of 100 left
+        kael has spoken last here; what it was sent for the message before: --at 99
         this chat has prompt options of its own; `vocative config show` lists them
         loaded: 3 turns, of them 1 whole in the prompt, 1 cut, 1 left out
         left out: seq 97 by Ann: over_budget (newer turns used token_budget)

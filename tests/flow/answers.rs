@@ -183,6 +183,8 @@ async fn the_prompt_command_shows_what_the_model_is_sent() {
     let turns = flow.turns(&conversation).await;
     let seq = turns[2]["seq"].to_string();
     assert_eq!(flow.prompt(&[&conversation, "--at", &seq]).await, sent);
+    let told = flow.cli(&["prompt", &conversation]).await;
+    assert!(told.stdout.contains(&format!("--at {seq}\n")), "{told:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
