@@ -24,7 +24,9 @@ Exit codes:
   0   all is well
   1   it failed, or something needs a person
   2   the command line is wrong
+  65  the database or a backup is damaged
   69  the daemon, a platform or a model can't be reached
+  74  the database can't be used: rights, room, a failing disk
   77  a platform or a model refused the credentials
   78  the configuration is wrong
 
@@ -40,7 +42,8 @@ const CHECK_EXAMPLES: &str = "\
 Examples:
   vocative check
   vocative check --live
-  vocative check --live --probe acme/C0123ABCD";
+  vocative check --live --probe acme/C0123ABCD
+  vocative check --database                    exit 65 if it is damaged";
 
 const SANDBOX_EXAMPLES: &str = "\
 Examples:
@@ -142,7 +145,7 @@ pub enum Command {
     ///
     /// Checks the configuration and that every secret is there, without touching the network. With
     /// --live it also asks each platform: who the bot is, its scopes, that a socket opens, privacy
-    /// mode.
+    /// mode. With --database it reads every page of the database, also beside a running daemon.
     #[command(after_long_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
     /// Say how the running daemon is doing
@@ -251,6 +254,9 @@ pub struct CheckArgs {
     /// Ask the platforms, too
     #[arg(long)]
     pub live: bool,
+    /// Read the whole database and say whether it is damaged, and nothing else
+    #[arg(long, conflicts_with = "live")]
+    pub database: bool,
     /// Post one line into this chat and wait to hear it, which proves that events are subscribed
     #[arg(long, value_name = "CHANNEL/CHAT", requires = "live")]
     pub probe: Option<String>,
@@ -797,7 +803,9 @@ mod tests {
       0   all is well
       1   it failed, or something needs a person
       2   the command line is wrong
+      65  the database or a backup is damaged
       69  the daemon, a platform or a model can't be reached
+      74  the database can't be used: rights, room, a failing disk
       77  a platform or a model refused the credentials
       78  the configuration is wrong
 
@@ -865,13 +873,17 @@ mod tests {
     Say whether the configuration will work, and what to fix
 
     Checks the configuration and that every secret is there, without touching the network. With --live
-    it also asks each platform: who the bot is, its scopes, that a socket opens, privacy mode.
+    it also asks each platform: who the bot is, its scopes, that a socket opens, privacy mode. With
+    --database it reads every page of the database, also beside a running daemon.
 
     Usage: vocative check [OPTIONS]
 
     Options:
           --live
               Ask the platforms, too
+
+          --database
+              Read the whole database and say whether it is damaged, and nothing else
 
           --probe <CHANNEL/CHAT>
               Post one line into this chat and wait to hear it, which proves that events are subscribed
@@ -901,6 +913,7 @@ mod tests {
       vocative check
       vocative check --live
       vocative check --live --probe acme/C0123ABCD
+      vocative check --database                    exit 65 if it is damaged
     "##);
     }
 

@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::daemon::start::{DATABASE_NAME, wall_clock};
 use crate::daemon::wiring;
 use crate::delivery::rooms::Rooms;
-use crate::store::{Store, StoreError, StoreOptions};
+use crate::store::{self, Store, StoreError, StoreOptions};
 
 /// The daemon's answer, or this process's own on the store.
 ///
@@ -202,9 +202,35 @@ fn open(config: &Config, is_write: bool) -> Result<Store, CliError> {
     Ok(store)
 }
 
+/// What to do with a damaged database.
+const DAMAGED: &str = "\
+Nothing is written onto it any more, and nothing is acknowledged that was not stored. Stop the daemon if it \
+runs, keep the whole data folder (`cp -a`), and look into `dmesg` for the disk. Then put the newest backup in \
+its place: `vocative restore FILE`; the damaged database is kept beside it. `vocative check --database` \
+lists what is damaged; docs/OPERATIONS.md, \"The database is damaged\", says what to do without a backup.";
+/// What to do with a backup that can't be restored.
+const BAD_BACKUP: &str = "\
+Nothing was restored, and the database that is there has not changed. Restore another backup; \
+`vocative restore` verifies each before it takes the database's place.";
+
 impl From<StoreError> for CliError {
     fn from(cause: StoreError) -> Self {
+        let cause = store::diagnose(cause);
+        let what = cause.to_string();
         let advice = match &cause {
+            StoreError::Damaged { .. } => {
+                return Self::Damaged {
+                    what,
+                    advice: DAMAGED,
+                };
+            }
+            StoreError::BadBackup { .. } => {
+                return Self::Damaged {
+                    what,
+                    advice: BAD_BACKUP,
+                };
+            }
+            StoreError::Unusable { advice, .. } => return Self::Storage { what, advice },
             StoreError::Locked { .. } => Some("stop the other daemon, or use its configuration"),
             StoreError::NotFound { .. } => {
                 Some("`vocative conversations list` names what there is")
@@ -212,7 +238,7 @@ impl From<StoreError> for CliError {
             _ => None,
         };
         Self::Failed {
-            what: cause.to_string(),
+            what,
             advice: advice.map(str::to_owned),
             cause: None,
         }

@@ -1,6 +1,7 @@
 //! `vocative check`: whether the configuration will work, and what to fix.
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 use super::args::CheckArgs;
@@ -8,10 +9,15 @@ use super::context::Context;
 use super::error::{CliError, Exit};
 use super::live;
 use crate::config::{Agent, Channel, Config, PlatformSettings, Warning};
+use crate::daemon::start::DATABASE_NAME;
+use crate::store::{self, CheckReport, StoreError};
 
 /// Checks the configuration and its secrets; with `--live` the platforms, too.
 pub(super) async fn run(args: &CheckArgs, context: &Context) -> Result<ExitCode, CliError> {
     let (config, mut warnings) = context.load_config()?;
+    if args.database {
+        return database(&config, context).await;
+    }
     let (secrets, about_secrets) = config.resolve_secrets(&context.environment)?;
     warnings.extend(about_secrets);
     context.print(&report(&config, &warnings))?;
@@ -24,6 +30,50 @@ pub(super) async fn run(args: &CheckArgs, context: &Context) -> Result<ExitCode,
         Exit::Ok
     };
     Ok(exit.into())
+}
+
+/// Looks through the whole database.
+async fn database(config: &Config, context: &Context) -> Result<ExitCode, CliError> {
+    let path = config.daemon.data_dir.join(DATABASE_NAME);
+    if !path.exists() {
+        return Err(CliError::Unavailable {
+            what: format!("there is no database at {}", path.display()),
+            advice: "point --config at the daemon's configuration".to_owned(),
+            cause: None,
+        });
+    }
+    let looked = path.clone();
+    let looking = tokio::task::spawn_blocking(move || store::check_database(&looked));
+    let report = looking
+        .await
+        .map_err(|cause| CliError::failed("the check ended badly", cause))??;
+    context.print(&about_database(&path, &report))?;
+    match report.findings.is_empty() {
+        true => Ok(Exit::Ok.into()),
+        false => Err(StoreError::Damaged {
+            database: Some(path),
+            what: "see above".to_owned(),
+        }
+        .into()),
+    }
+}
+
+fn about_database(path: &Path, report: &CheckReport) -> String {
+    let mut out = format!(
+        "{}: {} turns, {} KiB, ",
+        path.display(),
+        report.turns,
+        report.bytes.div_ceil(1_024)
+    );
+    if report.findings.is_empty() {
+        out.push_str("every page, index, reference and the full text are whole.\n");
+        return out;
+    }
+    out.push_str("damaged:\n");
+    for finding in &report.findings {
+        let _ = writeln!(out, "  {finding}");
+    }
+    out
 }
 
 fn report(config: &Config, warnings: &[Warning]) -> String {

@@ -18,8 +18,12 @@ pub enum Exit {
     Failed = 1,
     /// The command line is wrong.
     Usage = 2,
+    /// The database or a backup is damaged.
+    Damaged = 65,
     /// The daemon, a platform or a model can't be reached.
     Unavailable = 69,
+    /// The database can't be used: rights, room, a failing disk.
+    Storage = 74,
     /// A platform or a model refused the credentials.
     Refused = 77,
     /// The configuration is wrong.
@@ -49,6 +53,22 @@ pub enum CliError {
     /// The command line is wrong in a way that only the command can see.
     #[error("{0}")]
     Usage(String),
+    /// The database or a backup is damaged.
+    #[error("{what}")]
+    Damaged {
+        /// Which file, and what is damaged.
+        what: String,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// The database, its folder or the socket's can't be used.
+    #[error("{what}")]
+    Storage {
+        /// Which file, and why.
+        what: String,
+        /// What to do.
+        advice: &'static str,
+    },
     /// The daemon, a platform or a model can't be reached.
     #[error("{what}")]
     Unavailable {
@@ -100,6 +120,8 @@ impl CliError {
         match self {
             Self::Config(_) | Self::Unconfigured { .. } => Exit::Config,
             Self::Usage(_) => Exit::Usage,
+            Self::Damaged { .. } => Exit::Damaged,
+            Self::Storage { .. } => Exit::Storage,
             Self::Unavailable { .. } => Exit::Unavailable,
             Self::Refused { .. } => Exit::Refused,
             Self::Failed { .. } => Exit::Failed,
@@ -110,7 +132,9 @@ impl CliError {
         match self {
             Self::Unavailable { advice, .. } | Self::Refused { advice, .. } => Some(advice),
             Self::Failed { advice, .. } => advice.as_deref(),
-            Self::Unconfigured { advice, .. } => Some(advice),
+            Self::Unconfigured { advice, .. }
+            | Self::Damaged { advice, .. }
+            | Self::Storage { advice, .. } => Some(advice),
             Self::Usage(_) => Some("`vocative --help` explains the commands"),
             Self::Config(_) => None,
         }

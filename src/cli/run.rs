@@ -10,7 +10,7 @@ use crate::config::{Config, Environment};
 use crate::daemon::start::{Daemon, ReadConfig, StartError};
 use crate::daemon::system::{Asked, Signals, tell_ready, tell_reloading, tell_stopping};
 use crate::daemon::wiring::WiringError;
-use crate::store::StoreError;
+use crate::store::{self, StoreError};
 
 /// Serves until a signal says stop; a second one ends at once.
 pub(super) async fn run(_args: &RunArgs, context: &Context) -> Result<ExitCode, CliError> {
@@ -30,10 +30,20 @@ pub(super) async fn run(_args: &RunArgs, context: &Context) -> Result<ExitCode, 
     let daemon = Daemon::start(config, &secrets, read_config).await?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "vocative serves");
     tell_ready();
-    while signals.next().await == Asked::Reload {
-        reload(&daemon).await;
-    }
+    let damage = loop {
+        tokio::select! {
+            asked = signals.next() => match asked {
+                Asked::Reload => reload(&daemon).await,
+                Asked::Stop => break None,
+            },
+            damage = daemon.damaged() => break Some(damage),
+        }
+    };
     tell_stopping();
+    if let Some(damage) = damage {
+        // What a kill leaves is enough: to drain would be to write.
+        return Err(damage.into());
+    }
     tracing::info!("stopping: intake first, then answers in progress, then posts");
     tokio::select! {
         () = daemon.stop() => {
@@ -98,7 +108,11 @@ impl From<StartError> for CliError {
                 cause: std::error::Error::source(&cause).map(|cause| cause.to_string().into()),
             },
             StartError::Wiring(cause) => cause.into(),
-            cause => Self::failed("the daemon can't start", cause),
+            StartError::Path { what, path, cause } => Self::Storage {
+                what: format!("{what} {}: {cause}", path.display()),
+                advice: store::advice_on(&cause),
+            },
+            StartError::Store(cause) => cause.into(),
         }
     }
 }

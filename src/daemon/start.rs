@@ -217,6 +217,15 @@ impl Daemon {
         }
     }
 
+    /// Waits for a sign that the database is damaged, and says what it turned out to be. From the sign
+    /// on nothing is stored or acknowledged.
+    pub async fn damaged(&self) -> StoreError {
+        let store = &self.shared.store;
+        let sign = store.damaged().await;
+        error!(error = %sign, "nothing more is stored or acknowledged; everything is read again to see what it is");
+        store.examine(sign).await
+    }
+
     /// Stops in order: intake first, then claimed runs end or are given back, then the outbox
     /// drains; all within the deadline. Nothing committed is lost whatever happens.
     pub async fn stop(self) {

@@ -13,6 +13,7 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 
 use super::StoreError;
+use super::damage::{find_damage, in_words, is_damage, refuse_emptied};
 use super::lock;
 use super::open::{BUSY_TIMEOUT_MS, make_private};
 use super::schema::{self, MIGRATIONS, sync_folder};
@@ -121,9 +122,10 @@ fn write_backup(
     options: &BackupOptions,
     tell: &dyn Fn(CopyProgress),
 ) -> Result<BackupReport, StoreError> {
-    let counts = copy_database(database, partial, options.bytes_per_s, tell)?;
+    refuse_emptied(database)?;
+    let counts = copy_database(database, partial, options.bytes_per_s, damaged, tell)?;
     tell(CopyProgress::Verifying);
-    let found = verify(partial, database)?;
+    let found = verify(partial, database, damaged)?;
     if found != counts {
         return Err(cannot(format!(
             "the copy does not hold what the database held: {}",
@@ -145,6 +147,16 @@ fn write_backup(
         conversations: count_of(&found, "conversations"),
         removed: Vec::new(),
     })
+}
+
+/// Says that a file that is copied is not whole.
+pub(super) type Unfit = fn(&Path, String) -> StoreError;
+
+fn damaged(database: &Path, what: String) -> StoreError {
+    StoreError::Damaged {
+        database: Some(database.to_owned()),
+        what,
+    }
 }
 
 pub(super) fn cannot(what: impl Into<String>) -> StoreError {
@@ -199,9 +211,13 @@ pub(super) fn copy_database(
     from: &Path,
     to: &Path,
     bytes_per_s: Option<u64>,
+    unfit: Unfit,
     tell: &dyn Fn(CopyProgress),
 ) -> Result<Counts, StoreError> {
-    let unreadable = |error: rusqlite::Error| cannot(format!("{}: {error}", from.display()));
+    let unreadable = |error: rusqlite::Error| match is_damage(&error) {
+        true => unfit(from, error.to_string()),
+        false => cannot(format!("{}: {error}", from.display())),
+    };
     let unwritable = |error: rusqlite::Error| cannot(format!("{}: {error}", to.display()));
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let source = Connection::open_with_flags(from, flags).map_err(unreadable)?;
@@ -219,8 +235,7 @@ pub(super) fn copy_database(
     // It has no name yet and is synced before it gets one.
     copy.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
         .map_err(unwritable)?;
-    copy_pages(&source, &mut copy, bytes_per_s, tell)
-        .map_err(|error| cannot(format!("{} could not be copied: {error}", from.display())))?;
+    copy_pages(&source, &mut copy, bytes_per_s, tell).map_err(unreadable)?;
     copy.close().map_err(|(_, error)| unwritable(error))?;
     stand_alone(to).map_err(unwritable)?;
     Ok(counts)
@@ -292,35 +307,23 @@ fn stand_alone(path: &Path) -> rusqlite::Result<()> {
 
 /// Checks a copy through and through: whose it is, every page and index, references, full text.
 /// `shown` is the file that errors name. Returns what it holds.
-pub(super) fn verify(copy: &Path, shown: &Path) -> Result<Counts, StoreError> {
-    let bad = |what: String| cannot(format!("{}: {what}", shown.display()));
-    let said = |error: rusqlite::Error| bad(error.to_string());
+pub(super) fn verify(copy: &Path, shown: &Path, unfit: Unfit) -> Result<Counts, StoreError> {
+    let bad = |what: &str| unfit(shown, what.to_owned());
+    let said = |error: rusqlite::Error| bad(&error.to_string());
     let connection = Connection::open(copy).map_err(said)?;
     let schema = schema::check(&connection, shown, MIGRATIONS).map_err(|error| match error {
-        StoreError::Open { what, .. } => bad(what),
+        StoreError::Open { what, .. }
+        | StoreError::Unusable { what, .. }
+        | StoreError::Damaged { what, .. } => bad(&what),
         other => other,
     })?;
     if schema == 0 {
-        return Err(bad("it is empty".to_owned()));
+        return Err(bad("it is empty"));
     }
-    let verdict: String = connection
-        .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
-        .map_err(said)?;
-    if verdict != "ok" {
-        return Err(bad(format!("it is damaged: {verdict}")));
+    let findings = find_damage(&connection).map_err(said)?;
+    if !findings.is_empty() {
+        return Err(bad(&in_words(&findings)));
     }
-    let dangling = connection
-        .prepare("PRAGMA foreign_key_check")
-        .and_then(|mut statement| statement.exists([]))
-        .map_err(said)?;
-    if dangling {
-        return Err(bad("it is damaged: a row refers to nothing".to_owned()));
-    }
-    connection
-        .execute_batch(
-            "BEGIN; INSERT INTO turn_text (turn_text) VALUES ('integrity-check'); ROLLBACK",
-        )
-        .map_err(|error| bad(format!("its full text is damaged: {error}")))?;
     let found = counts(&connection).map_err(said)?;
     connection.close().map_err(|(_, error)| said(error))?;
     Ok(found)

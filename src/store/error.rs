@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use super::damage::{is_damage, named};
+use super::faults::while_open;
+
 /// Why the store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -27,6 +30,32 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
         /// What failed.
+        what: String,
+    },
+    /// The database can't be used as it lies there: rights, room, a failing disk.
+    #[error("can't use the database {path}: {what}", path = path.display())]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// What failed.
+        what: String,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// The database holds what it can't hold: nothing more is written onto it.
+    #[error("the database{} is damaged: {what}", named(database.as_ref()))]
+    Damaged {
+        /// The file, where it is known.
+        database: Option<PathBuf>,
+        /// What is damaged.
+        what: String,
+    },
+    /// What is to be restored is no whole backup: nothing has changed.
+    #[error("the backup {path} can't be restored: {what}", path = path.display())]
+    BadBackup {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
         what: String,
     },
     /// Storage refuses for now (disk full, locked, I/O): nothing was written; try again.
@@ -68,8 +97,12 @@ impl From<rusqlite::Error> for StoreError {
             rusqlite::Error::QueryReturnedNoRows => Self::NotFound {
                 what: "the row".to_owned(),
             },
+            error if is_damage(&error) => Self::Damaged {
+                database: None,
+                what: error.to_string(),
+            },
             other => Self::Unavailable {
-                what: other.to_string(),
+                what: while_open(&other),
             },
         }
     }

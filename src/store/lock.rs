@@ -2,26 +2,35 @@
 //! ends, however it ends.
 
 use std::fs::{File, OpenOptions, TryLockError};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::StoreError;
+use super::faults::unusable;
 
 /// Held while the database is open for writing.
 #[derive(Debug)]
 pub(super) struct WriteLock {
-    _file: File,
+    file: File,
+}
+
+impl WriteLock {
+    /// Notes that there is a database: found empty later, it was not always so.
+    pub(super) fn note_used(&self) -> std::io::Result<()> {
+        if self.file.metadata()?.len() == 0 {
+            (&self.file).write_all(b"used\n")?;
+        }
+        Ok(())
+    }
 }
 
 /// Takes the lock of a database.
 ///
 /// # Errors
-/// `Locked` if another process holds it; `Open` if the lock file can't be made.
+/// `Locked` if another process holds it; `Unusable` if the lock file can't be made.
 pub(super) fn take(database: &Path) -> Result<WriteLock, StoreError> {
     let path = lock_path(database);
-    let cannot = |error: std::io::Error| StoreError::Open {
-        path: path.clone(),
-        what: error.to_string(),
-    };
+    let cannot = |error: std::io::Error| unusable(&path, &error);
     let file = OpenOptions::new()
         .create(true)
         .truncate(false)
@@ -29,10 +38,15 @@ pub(super) fn take(database: &Path) -> Result<WriteLock, StoreError> {
         .open(&path)
         .map_err(cannot)?;
     match file.try_lock() {
-        Ok(()) => Ok(WriteLock { _file: file }),
+        Ok(()) => Ok(WriteLock { file }),
         Err(TryLockError::WouldBlock) => Err(StoreError::Locked { path }),
         Err(TryLockError::Error(error)) => Err(cannot(error)),
     }
+}
+
+/// Whether there ever was a database behind this lock.
+pub(super) fn was_used(database: &Path) -> bool {
+    std::fs::metadata(lock_path(database)).is_ok_and(|lock| lock.len() > 0)
 }
 
 /// The lock file of a database.

@@ -7,7 +7,9 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use super::damage::{DamageSign, look_again, look_through, refuse_emptied};
 use super::erasure::settle_at_open;
+use super::faults::{not_opened, unusable, while_opening};
 use super::lock::{self, WriteLock};
 use super::reader::Readers;
 use super::runs::take_back_leases_txn;
@@ -52,11 +54,12 @@ pub(super) struct Inner {
     writer: Option<Writer>,
     /// The database file; `None` for a private one.
     database: Option<PathBuf>,
+    damage: DamageSign,
 }
 
 /// Dropped in this order once the last connection is closed.
 struct Held {
-    _lock: WriteLock,
+    lock: WriteLock,
     _private: Option<PrivateFolder>,
 }
 
@@ -70,63 +73,69 @@ impl Drop for PrivateFolder {
 }
 
 impl Store {
-    /// Opens for writing: takes the lock, migrates, takes back a predecessor's leases (runs go back
-    /// to queued; outbox entries whose send had started become unknown).
+    /// Opens for writing: takes the lock, looks whether the database is whole, migrates, takes back a
+    /// predecessor's leases (runs go back to queued; outbox entries whose send had started become
+    /// unknown).
     ///
     /// # Errors
-    /// `Locked` if another process has it open, `Newer` if a newer version wrote it, `Open` if the
-    /// file can't be opened or migrated.
+    /// `Locked` if another process has it open, `Newer` if a newer version wrote it, `Damaged` if it
+    /// is damaged, in which case nothing was written; `Unusable` says what is in the way, and `Open`
+    /// that it is not ours or can't be migrated.
     pub fn open(options: &StoreOptions, now_ms: i64) -> Result<(Self, OpenReport), StoreError> {
         let (path, private) = place_of(options)?;
-        let cannot = |what: String| StoreError::Open {
-            path: path.clone(),
-            what,
-        };
-        let said = |error: rusqlite::Error| cannot(error.to_string());
         let held = Held {
-            _lock: lock::take(&path)?,
+            lock: lock::take(&path)?,
             _private: private,
         };
-        make_private(&path).map_err(|error| cannot(error.to_string()))?;
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-            | OpenFlags::SQLITE_OPEN_CREATE
-            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let mut connection = Connection::open_with_flags(&path, flags).map_err(said)?;
         let is_durable = options.path.is_some();
-        configure_writer(&connection, options.page_cache_kib, is_durable).map_err(said)?;
+        let mut connection = open_whole(&path, options.page_cache_kib, is_durable)?;
         let mut report = OpenReport {
             migrations: schema::migrate(&mut connection, &path, MIGRATIONS, now_ms)?,
             ..OpenReport::default()
         };
-        report.leases_taken_back = take_back_leases(&mut connection, now_ms)?;
+        let failed = |error| while_opening(&path, error);
+        report.leases_taken_back = take_back_leases(&mut connection, now_ms).map_err(failed)?;
         if is_durable {
-            report.erasures = settle_at_open(&mut connection, &path, now_ms)?;
+            report.erasures = settle_at_open(&mut connection, &path, now_ms).map_err(failed)?;
         }
         let readers = open_readers(&path, options.readers.max(1), options.page_cache_kib)?;
-        let writer = Writer::start(connection, is_durable, index_waiting_txn, held)
-            .map_err(|error| cannot(error.to_string()))?;
+        held.lock
+            .note_used()
+            .map_err(|error| unusable(&path, &error))?;
+        checkpoint_at_close(&connection, true).map_err(|error| not_opened(&path, "", &error))?;
+        let damage = DamageSign::new();
+        let sign = damage.clone();
+        let writer = Writer::start(connection, is_durable, index_waiting_txn, sign, held)
+            .map_err(|error| unusable(&path, &error))?;
         let database = options.path.clone();
-        Ok((Self::with(readers, Some(writer), database), report))
+        Ok((Self::with(readers, Some(writer), database, damage), report))
     }
 
     /// Opens read-only, without the lock, beside a running daemon.
     ///
     /// # Errors
-    /// `Newer` if a newer version wrote it; `Open` if it does not exist, is not ours, or has an
-    /// older schema.
+    /// `Newer` if a newer version wrote it; `Damaged`, `Unusable`, or `Open` if it is not ours or has
+    /// an older schema.
     pub fn open_read_only(path: &Path) -> Result<Self, StoreError> {
         const READERS: usize = 1;
         const PAGE_CACHE_KIB: u32 = 4_096;
         let readers = open_readers(path, READERS, PAGE_CACHE_KIB)?;
-        Ok(Self::with(readers, None, Some(path.to_owned())))
+        let database = Some(path.to_owned());
+        Ok(Self::with(readers, None, database, DamageSign::new()))
     }
 
-    fn with(readers: Readers, writer: Option<Writer>, database: Option<PathBuf>) -> Self {
+    fn with(
+        readers: Readers,
+        writer: Option<Writer>,
+        database: Option<PathBuf>,
+        damage: DamageSign,
+    ) -> Self {
         Self {
             inner: Arc::new(Inner {
                 readers,
                 writer,
                 database,
+                damage,
             }),
         }
     }
@@ -149,6 +158,45 @@ impl Store {
         }
     }
 
+    /// Waits for a sign of damage, and gives it. From then on nothing is written: what was not
+    /// committed is to be had from the platforms again.
+    pub async fn damaged(&self) -> StoreError {
+        let what = self.inner.damage.wait().await;
+        StoreError::Damaged {
+            database: self.inner.database.clone(),
+            what,
+        }
+    }
+
+    /// Reads everything again after a sign of damage, and says what it was: `Damaged`, or `Unusable`
+    /// if it is the disk that fails or nothing is found.
+    pub async fn examine(&self, sign: StoreError) -> StoreError {
+        let StoreError::Damaged {
+            database: Some(path),
+            what,
+        } = &sign
+        else {
+            return sign;
+        };
+        let (path, what) = (path.clone(), what.clone());
+        let looking = tokio::task::spawn_blocking(move || look_again(&path, &what));
+        looking.await.unwrap_or(sign)
+    }
+
+    /// Notes a sign of damage, and says which file it is about.
+    fn noted<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+        result.map_err(|error| match error {
+            StoreError::Damaged { what, .. } => {
+                self.inner.damage.note(&what);
+                StoreError::Damaged {
+                    database: self.inner.database.clone(),
+                    what,
+                }
+            }
+            other => other,
+        })
+    }
+
     /// The age of the oldest write in work, in milliseconds: the watchdog's sign of life.
     #[must_use]
     pub fn writer_lag_ms(&self) -> u64 {
@@ -161,7 +209,7 @@ impl Store {
         &self,
         job: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.writer()?.write(job).await
+        self.noted(self.writer()?.write(job).await)
     }
 
     /// Runs a job in the next write transaction; answers once it is committed and seen by all, which
@@ -171,7 +219,7 @@ impl Store {
         &self,
         job: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.writer()?.write_riding(job).await
+        self.noted(self.writer()?.write_riding(job).await)
     }
 
     /// Like [`Self::write`], for a job that fails only where storage does, and that comes in floods:
@@ -180,7 +228,7 @@ impl Store {
         &self,
         job: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.writer()?.write_shared(job).await
+        self.noted(self.writer()?.write_shared(job).await)
     }
 
     /// Like [`Self::write`], for a job that deletes what a person said: it goes from the
@@ -189,7 +237,7 @@ impl Store {
         &self,
         job: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.writer()?.write_and_scrub(job).await
+        self.noted(self.writer()?.write_and_scrub(job).await)
     }
 
     fn writer(&self) -> Result<&Writer, StoreError> {
@@ -204,7 +252,7 @@ impl Store {
         &self,
         job: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.inner.readers.read(job).await
+        self.noted(self.inner.readers.read(job).await)
     }
 
     /// Commits so far.
@@ -232,10 +280,7 @@ fn place_of(options: &StoreOptions) -> Result<(PathBuf, Option<PrivateFolder>), 
         }
     };
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(|error| StoreError::Open {
-            path: path.clone(),
-            what: error.to_string(),
-        })?;
+        std::fs::create_dir_all(folder).map_err(|error| unusable(&path, &error))?;
     }
     Ok((path, private))
 }
@@ -249,12 +294,34 @@ pub(super) fn make_private(path: &Path) -> std::io::Result<()> {
     options.open(path).map(drop)
 }
 
-fn configure_writer(
-    connection: &Connection,
+/// Opens the writer's connection, unless the database is damaged: then nothing is written onto it.
+fn open_whole(
+    path: &Path,
     page_cache_kib: u32,
     is_durable: bool,
-) -> rusqlite::Result<()> {
-    configure(connection, page_cache_kib)?;
+) -> Result<Connection, StoreError> {
+    let said = |error: rusqlite::Error| not_opened(path, "", &error);
+    refuse_emptied(path)?;
+    make_private(path).map_err(|error| unusable(path, &error))?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(said)?;
+    checkpoint_at_close(&connection, false).map_err(said)?;
+    configure(&connection, page_cache_kib).map_err(said)?;
+    look_through(&connection, path)?;
+    configure_writer(&connection, is_durable).map_err(said)?;
+    Ok(connection)
+}
+
+/// Whether the log is brought into the database when the connection is closed.
+pub(super) fn checkpoint_at_close(connection: &Connection, is_on: bool) -> rusqlite::Result<()> {
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !is_on)
+        .map(drop)
+}
+
+fn configure_writer(connection: &Connection, is_durable: bool) -> rusqlite::Result<()> {
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     // FULL syncs the log at every commit: what is acknowledged survives a power cut.
     let synchronous = if is_durable { "FULL" } else { "OFF" };
@@ -275,10 +342,7 @@ fn configure(connection: &Connection, page_cache_kib: u32) -> rusqlite::Result<(
 }
 
 fn open_readers(path: &Path, count: usize, page_cache_kib: u32) -> Result<Readers, StoreError> {
-    let cannot = |what: String| StoreError::Open {
-        path: path.to_owned(),
-        what,
-    };
+    refuse_emptied(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let open = || {
         let connection = Connection::open_with_flags(path, flags)?;
@@ -286,13 +350,17 @@ fn open_readers(path: &Path, count: usize, page_cache_kib: u32) -> Result<Reader
         Ok(connection)
     };
     let connections: rusqlite::Result<Vec<_>> = (0..count).map(|_| open()).collect();
-    let connections = connections.map_err(|error| cannot(error.to_string()))?;
+    let connections = connections.map_err(|error| not_opened(path, "", &error))?;
     if let Some(connection) = connections.first() {
         let found = schema::check(connection, path, MIGRATIONS)?;
         if (found as usize) < MIGRATIONS.len() {
-            return Err(cannot(format!(
-                "it has schema {found}, older than this build's; start the daemon once to migrate it"
-            )));
+            return Err(StoreError::Open {
+                path: path.to_owned(),
+                what: format!(
+                    "it has schema {found}, older than this build's; start the daemon once to \
+                     migrate it"
+                ),
+            });
         }
     }
     Ok(Readers::new(connections))

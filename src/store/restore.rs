@@ -14,6 +14,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::backup::{
     CopyProgress, beside, cannot, copy_database, count_of, remove_database, time_name, verify,
 };
+use super::damage::refuse_emptied;
 use super::schema::sync_folder;
 use super::{StoreError, lock};
 
@@ -39,8 +40,8 @@ pub struct RestoreReport {
 /// the next start.
 ///
 /// # Errors
-/// `Locked` while a daemon runs; `Newer` if a newer version made the backup; `Backup` says what else
-/// is wrong. Nothing has changed then.
+/// `Locked` while a daemon runs; `Newer` if a newer version made the backup; `BadBackup` if it is not
+/// whole; `Backup` says what else is wrong. Nothing has changed then.
 pub fn restore(
     backup: &Path,
     database: &Path,
@@ -81,9 +82,9 @@ fn make_ready(
     now_ms: i64,
     tell: &dyn Fn(CopyProgress),
 ) -> Result<RestoreReport, StoreError> {
-    copy_database(backup, ready, None, tell)?;
+    copy_database(backup, ready, None, bad_backup, tell)?;
     tell(CopyProgress::Verifying);
-    let found = verify(ready, backup)?;
+    let found = verify(ready, backup, bad_backup)?;
     let said = |error: rusqlite::Error| cannot(format!("{}: {error}", ready.display()));
     let mut connection = Connection::open(ready).map_err(said)?;
     let held = hold_what_is_open(&mut connection, now_ms).map_err(said)?;
@@ -98,6 +99,13 @@ fn make_ready(
         posts_held: held.posts,
         runs_held: held.runs,
     })
+}
+
+fn bad_backup(backup: &Path, what: String) -> StoreError {
+    StoreError::BadBackup {
+        path: backup.to_owned(),
+        what,
+    }
 }
 
 struct Held {
@@ -167,6 +175,10 @@ fn swap(ready: &Path, database: &Path, now_ms: i64) -> Result<Option<PathBuf>, S
 /// Brings what is committed in the write-ahead log into the database, so that the file alone is
 /// whole. A database that is damaged is kept with its log, as it is.
 fn settle_log(database: &Path) -> Result<(), StoreError> {
+    // SQLite would remove the log of a database that was emptied.
+    if refuse_emptied(database).is_err() {
+        return Ok(());
+    }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let settled = Connection::open_with_flags(database, flags).and_then(|connection| {
         let is_busy: bool =

@@ -10,6 +10,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest, Sha256};
 
 use super::StoreError;
+use super::faults::{not_opened, unusable};
 use super::open::make_private;
 
 /// Marks a file as ours (`PRAGMA application_id`): "Voca".
@@ -57,18 +58,14 @@ pub(super) const MIGRATIONS: &[Migration] = &[
 /// Brings the database to the newest of `migrations`; one sentence per step applied.
 ///
 /// # Errors
-/// `Newer` for a newer database; `Open` if it is not ours, was migrated by another text, or a step
-/// fails, in which case that step changed nothing.
+/// `Newer` for a newer database; `Open` if it is not ours or was migrated by another text;
+/// `Unusable` or `Damaged` if a step fails, in which case that step changed nothing.
 pub(super) fn migrate(
     connection: &mut Connection,
     path: &Path,
     migrations: &[Migration],
     now_ms: i64,
 ) -> Result<Vec<String>, StoreError> {
-    let cannot = |what: String| StoreError::Open {
-        path: path.to_owned(),
-        what,
-    };
     let applied = check(connection, path, migrations)?;
     // A database that is made here holds nothing that a copy could keep.
     let is_new = applied == 0;
@@ -76,13 +73,11 @@ pub(super) fn migrate(
     for (number, migration) in (1_u32..).zip(migrations).skip(applied as usize) {
         let copy = (!is_new)
             .then(|| keep_copy(connection, path, number))
-            .transpose()
-            .map_err(|error| cannot(format!("no copy before migration {number}: {error}")))?;
+            .transpose()?;
         apply(connection, number, migration, now_ms).map_err(|error| {
-            cannot(format!(
-                "migration {number} ({}) failed and changed nothing: {error}",
-                migration.name
-            ))
+            let name = migration.name;
+            let doing = format!("migration {number} ({name}) failed and changed nothing: ");
+            not_opened(path, &doing, &error)
         })?;
         report.push(sentence(number, migration, copy.as_deref()));
     }
@@ -99,7 +94,7 @@ pub(super) fn check(
         path: path.to_owned(),
         what,
     };
-    let read = |error: rusqlite::Error| cannot(error.to_string());
+    let read = |error: rusqlite::Error| not_opened(path, "", &error);
     let found: u32 = pragma(connection, "user_version").map_err(read)?;
     let known = u32::try_from(migrations.len()).unwrap_or(u32::MAX);
     let id: i32 = pragma(connection, "application_id").map_err(read)?;
@@ -173,27 +168,32 @@ fn apply(
 }
 
 /// Writes a copy beside the database. It gets its name only when it is complete and on disk.
-fn keep_copy(connection: &Connection, path: &Path, number: u32) -> Result<PathBuf, String> {
+fn keep_copy(connection: &Connection, path: &Path, number: u32) -> Result<PathBuf, StoreError> {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".before-{number:04}"));
     let copy = PathBuf::from(name);
     let partial = copy.with_extension(format!("before-{number:04}-partial"));
+    let cannot = |error: std::io::Error| unusable(&partial, &error);
     if partial.exists() {
-        std::fs::remove_file(&partial).map_err(|error| error.to_string())?;
+        std::fs::remove_file(&partial).map_err(cannot)?;
     }
     // SQLite writes into an empty file as it is, and would make a new one readable by all.
-    make_private(&partial).map_err(|error| error.to_string())?;
-    let text = partial
-        .to_str()
-        .ok_or("the path is not UTF-8, so no copy can be made")?;
+    make_private(&partial).map_err(cannot)?;
+    let text = partial.to_str().ok_or_else(|| StoreError::Open {
+        path: path.to_owned(),
+        what: "the path is not UTF-8, so no copy can be made".to_owned(),
+    })?;
     connection
         .execute("VACUUM INTO ?1", [text])
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| {
+            let doing = format!("no copy before migration {number}: ");
+            not_opened(path, &doing, &error)
+        })?;
     File::open(&partial)
         .and_then(|file| file.sync_all())
         .and_then(|()| std::fs::rename(&partial, &copy))
         .and_then(|()| sync_folder(&copy))
-        .map_err(|error| error.to_string())?;
+        .map_err(cannot)?;
     Ok(copy)
 }
 

@@ -5,8 +5,9 @@
 //! batch of nothing but [`Writer::write_riding`] jobs is committed without a sync: the death of the
 //! process does not undo it, a power cut does until the next sync. A job that fails or panics is
 //! rolled back alone; a [`Writer::write_shared`] one takes its batch with it. If the commit fails,
-//! every job of the batch is told so and nothing of it was applied. Knows nothing of what the jobs
-//! write.
+//! every job of the batch is told so and nothing of it was applied. Once anything says that the
+//! database is damaged, every job is refused and nothing is written any more. Knows nothing of what
+//! the jobs write.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,7 +21,9 @@ use tokio::sync::{mpsc, oneshot};
 use vocative_channels::crash::{self, Sabotage};
 
 use super::StoreError;
-use super::open::BUSY_TIMEOUT_MS;
+use super::damage::{DamageSign, is_damage};
+use super::faults::while_open;
+use super::open::{BUSY_TIMEOUT_MS, checkpoint_at_close};
 
 /// At most so many jobs share a commit.
 const BATCH_JOBS_MAX: usize = 512;
@@ -31,14 +34,71 @@ const CAREFUL_BATCHES: u32 = 64;
 const QUEUE_JOBS_MAX: usize = 4_096;
 
 /// A job is called with the connection, or with why it can't run.
-type Job = Box<dyn FnOnce(Result<&Connection, &str>) -> Done + Send>;
+type Job = Box<dyn FnOnce(Result<&Connection, &Refusal>) -> Done + Send>;
 /// What is done once for all jobs of a batch, before it is committed.
 type Finish = fn(&Connection) -> Result<(), StoreError>;
-type Reply = Box<dyn FnOnce(Result<(), &str>) + Send>;
+type Reply = Box<dyn FnOnce(Result<(), &Refusal>) + Send>;
+
+/// Why a batch can't be run or committed.
+#[derive(Clone, Debug)]
+struct Refusal {
+    what: String,
+    is_damage: bool,
+}
+
+impl Refusal {
+    fn passing(what: impl Into<String>) -> Self {
+        Self {
+            what: what.into(),
+            is_damage: false,
+        }
+    }
+
+    fn damage(what: impl Into<String>) -> Self {
+        Self {
+            what: what.into(),
+            is_damage: true,
+        }
+    }
+}
+
+impl From<rusqlite::Error> for Refusal {
+    fn from(error: rusqlite::Error) -> Self {
+        Self {
+            is_damage: is_damage(&error),
+            what: while_open(&error),
+        }
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Damaged { what, .. } => Self::damage(what),
+            StoreError::Unavailable { what } => Self::passing(what),
+            other => Self::passing(other.to_string()),
+        }
+    }
+}
+
+impl From<&Refusal> for StoreError {
+    fn from(refusal: &Refusal) -> Self {
+        let what = refusal.what.clone();
+        match refusal.is_damage {
+            true => Self::Damaged {
+                database: None,
+                what,
+            },
+            false => Self::Unavailable { what },
+        }
+    }
+}
 
 /// What is left of a job that ran: whether its writes stay, and whom to tell.
 struct Done {
     is_ok: bool,
+    /// What the job found to be damaged.
+    damage: Option<String>,
     reply: Reply,
 }
 
@@ -101,12 +161,14 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Starts the thread. Unless `is_durable`, nothing is ever synced. `finish` runs at the end of
-    /// every transaction, outside any savepoint. `keep` is dropped after the connection is closed:
+    /// every transaction, outside any savepoint. After a sign of damage nothing is written. `keep` is
+    /// dropped after the connection is closed:
     /// the lock goes last.
     pub(super) fn start(
         connection: Connection,
         is_durable: bool,
         finish: Finish,
+        sign: DamageSign,
         keep: impl Any + Send,
     ) -> Result<Self, std::io::Error> {
         let (queue, inbox) = mpsc::channel(QUEUE_JOBS_MAX);
@@ -115,8 +177,17 @@ impl Writer {
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || {
-                let end = work(&connection, is_durable, finish, inbox, &shared);
-                let closed = close(connection);
+                let desk = Desk {
+                    connection: &connection,
+                    finish,
+                    sign: &sign,
+                    gauges: &shared,
+                };
+                let end = desk.work(is_durable, inbox);
+                let closed = match sign.seen() {
+                    Some(what) => Err(leave(connection, &what)),
+                    None => close(connection),
+                };
                 drop(keep);
                 if let Some(reply) = end {
                     let _ = reply.send(closed);
@@ -241,16 +312,21 @@ fn erase<T: Send + 'static>(
     tx: oneshot::Sender<Result<T, StoreError>>,
 ) -> Job {
     Box::new(move |connection| {
-        let result = connection.map_err(unavailable).and_then(|connection| {
+        let result = connection.map_err(StoreError::from).and_then(|connection| {
             catch_unwind(AssertUnwindSafe(|| job(connection)))
                 .unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
         });
+        let damage = match &result {
+            Err(StoreError::Damaged { what, .. }) => Some(what.clone()),
+            _ => None,
+        };
         Done {
             is_ok: result.is_ok(),
+            damage,
             reply: Box::new(move |committed| {
                 let answer = match committed {
                     Ok(()) => result,
-                    Err(what) => result.and_then(|_| Err(unavailable(what))),
+                    Err(refusal) => result.and_then(|_| Err(refusal.into())),
                 };
                 // A caller that went away does not undo its write.
                 let _ = tx.send(answer);
@@ -265,66 +341,119 @@ pub(super) fn panicked(panic: &(dyn Any + Send)) -> StoreError {
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no message");
-    unavailable(&format!("a query panicked, which is a bug: {what}"))
-}
-
-fn unavailable(what: &str) -> StoreError {
     StoreError::Unavailable {
-        what: what.to_owned(),
+        what: format!("a query panicked, which is a bug: {what}"),
     }
 }
 
-/// Works until it is told to close or every handle is gone.
-fn work(
-    connection: &Connection,
-    is_durable: bool,
+/// What the thread works with.
+struct Desk<'a> {
+    connection: &'a Connection,
     finish: Finish,
-    mut inbox: mpsc::Receiver<Message>,
-    gauges: &Gauges,
-) -> Option<oneshot::Sender<Result<(), StoreError>>> {
-    let mut end = None;
-    let mut batch = Batch::default();
-    let mut sync = SyncLevel::new(is_durable);
-    let mut careful_batches = 0_u32;
-    while let Some(message) = inbox.blocking_recv() {
-        let mut next = Some(message);
-        while let Some(message) = next {
-            match message {
-                Message::Job {
-                    queued_at,
-                    terms,
-                    job,
-                } => {
-                    if batch.jobs.is_empty() {
-                        set_oldest(gauges, Some(queued_at));
+    sign: &'a DamageSign,
+    gauges: &'a Gauges,
+}
+
+impl Desk<'_> {
+    /// Works until it is told to close or every handle is gone.
+    fn work(
+        &self,
+        is_durable: bool,
+        mut inbox: mpsc::Receiver<Message>,
+    ) -> Option<oneshot::Sender<Result<(), StoreError>>> {
+        let mut end = None;
+        let mut batch = Batch::default();
+        let mut sync = SyncLevel::new(is_durable);
+        let mut careful_batches = 0_u32;
+        while let Some(message) = inbox.blocking_recv() {
+            let mut next = Some(message);
+            while let Some(message) = next {
+                match message {
+                    Message::Job {
+                        queued_at,
+                        terms,
+                        job,
+                    } => {
+                        if batch.jobs.is_empty() {
+                            set_oldest(self.gauges, Some(queued_at));
+                        }
+                        batch.jobs.push((terms, job));
+                        batch.must_sync |= terms != Terms::Rides;
                     }
-                    batch.jobs.push((terms, job));
-                    batch.must_sync |= terms != Terms::Rides;
+                    Message::Close(reply) => {
+                        inbox.close();
+                        end = Some(reply);
+                    }
                 }
-                Message::Close(reply) => {
-                    inbox.close();
-                    end = Some(reply);
+                next = (batch.jobs.len() < BATCH_JOBS_MAX)
+                    .then(|| inbox.try_recv().ok())
+                    .flatten();
+            }
+            let mut batch = std::mem::take(&mut batch);
+            if careful_batches > 0 {
+                careful_batches -= 1;
+                batch.undo_each_alone();
+            }
+            if !self.commit_batch(batch, &mut sync) {
+                careful_batches = CAREFUL_BATCHES;
+            }
+            set_oldest(self.gauges, None);
+            self.scrub_if_due();
+        }
+        end
+    }
+
+    /// Runs and commits a batch and answers its callers; whether it was committed.
+    fn commit_batch(&self, batch: Batch, sync: &mut SyncLevel) -> bool {
+        let Batch { jobs, must_sync } = batch;
+        if jobs.is_empty() {
+            return true;
+        }
+        let mut replies = Vec::with_capacity(jobs.len());
+        let committed = run_batch(
+            self.connection,
+            self.begin(must_sync, sync),
+            jobs,
+            self.finish,
+            &mut replies,
+        );
+        match &committed {
+            Ok(()) => {
+                let gauges = self.gauges;
+                gauges.commits.fetch_add(1, Ordering::Relaxed);
+                let syncs = u64::from(must_sync);
+                gauges.syncs.fetch_add(syncs, Ordering::Relaxed);
+            }
+            Err(refusal) => {
+                if refusal.is_damage {
+                    self.sign.note(&refusal.what);
+                }
+                if !self.connection.is_autocommit() {
+                    let _ = self.connection.execute_batch("ROLLBACK");
                 }
             }
-            next = (batch.jobs.len() < BATCH_JOBS_MAX)
-                .then(|| inbox.try_recv().ok())
-                .flatten();
         }
-        let mut batch = std::mem::take(&mut batch);
-        if careful_batches > 0 {
-            careful_batches -= 1;
-            batch.undo_each_alone();
+        for reply in replies {
+            reply(committed.as_ref().copied());
         }
-        if !commit_batch(connection, batch, finish, &mut sync, gauges) {
-            careful_batches = CAREFUL_BATCHES;
+        committed.is_ok()
+    }
+
+    fn begin(&self, must_sync: bool, sync: &mut SyncLevel) -> Result<(), Refusal> {
+        if let Some(what) = self.sign.seen() {
+            return Err(Refusal::damage(what));
         }
-        set_oldest(gauges, None);
-        if gauges.must_scrub.load(Ordering::Relaxed) {
-            let is_scrubbed = scrub(connection).unwrap_or(false);
-            gauges.must_scrub.store(!is_scrubbed, Ordering::Relaxed);
+        sync.set(self.connection, must_sync)?;
+        Ok(execute(self.connection, "BEGIN IMMEDIATE")?)
+    }
+
+    fn scrub_if_due(&self) {
+        let must_scrub = &self.gauges.must_scrub;
+        if must_scrub.load(Ordering::Relaxed) && self.sign.seen().is_none() {
+            let is_scrubbed = scrub(self.connection).unwrap_or(false);
+            must_scrub.store(!is_scrubbed, Ordering::Relaxed);
         }
     }
-    end
 }
 
 /// Empties the write-ahead log into the database; `false` while a reader still needs it, and then
@@ -369,85 +498,65 @@ impl SyncLevel {
     }
 }
 
-/// Runs and commits a batch and answers its callers; whether it was committed.
-fn commit_batch(
-    connection: &Connection,
-    batch: Batch,
-    finish: Finish,
-    sync: &mut SyncLevel,
-    gauges: &Gauges,
-) -> bool {
-    let Batch { jobs, must_sync } = batch;
-    if jobs.is_empty() {
-        return true;
-    }
-    let mut replies = Vec::with_capacity(jobs.len());
-    let synced = sync.set(connection, must_sync);
-    let begun = synced.and_then(|()| execute(connection, "BEGIN IMMEDIATE"));
-    let committed = run_batch(connection, begun, jobs, finish, &mut replies);
-    if committed.is_ok() {
-        gauges.commits.fetch_add(1, Ordering::Relaxed);
-        gauges
-            .syncs
-            .fetch_add(u64::from(must_sync), Ordering::Relaxed);
-    } else if !connection.is_autocommit() {
-        let _ = connection.execute_batch("ROLLBACK");
-    }
-    for reply in replies {
-        reply(committed.as_ref().copied().map_err(String::as_str));
-    }
-    committed.is_ok()
-}
-
 /// Runs the jobs in the transaction that `begun` says is open, and commits it.
 fn run_batch(
     connection: &Connection,
-    begun: rusqlite::Result<()>,
+    begun: Result<(), Refusal>,
     jobs: Vec<(Terms, Job)>,
     finish: Finish,
     replies: &mut Vec<Reply>,
-) -> Result<(), String> {
-    let said = |error: rusqlite::Error| error.to_string();
-    let mut state = begun.map_err(said);
+) -> Result<(), Refusal> {
+    let mut state = begun;
     let is_capture = jobs.iter().any(|(terms, _)| *terms == Terms::Shared);
     for (terms, job) in jobs {
         let is_shared = terms == Terms::Shared;
         if state.is_ok() && !is_shared {
-            state = execute(connection, "SAVEPOINT job").map_err(said);
+            state = execute(connection, "SAVEPOINT job").map_err(Refusal::from);
         }
-        let Done { is_ok, reply } =
-            job(state.as_ref().map(|()| connection).map_err(String::as_str));
-        replies.push(reply);
+        let done = job(state.as_ref().map(|()| connection));
+        replies.push(done.reply);
         if state.is_ok() {
-            state = settle(connection, is_ok, is_shared);
+            state = match done.damage {
+                Some(what) => Err(Refusal::damage(what)),
+                None => settle(connection, done.is_ok, is_shared),
+            };
         }
     }
     state?;
-    finish(connection).map_err(|error| error.to_string())?;
+    finish(connection)?;
     if is_capture && crash::is_sabotaged(Sabotage::AckBeforeCommit) {
         replies.drain(..).for_each(|reply| reply(Ok(())));
         std::thread::park_timeout(Duration::from_millis(500));
     }
-    execute(connection, "COMMIT").map_err(said)
+    Ok(execute(connection, "COMMIT")?)
 }
 
 /// Keeps or undoes one job. A full disk may have ended the whole transaction under it.
-fn settle(connection: &Connection, is_ok: bool, is_shared: bool) -> Result<(), String> {
+fn settle(connection: &Connection, is_ok: bool, is_shared: bool) -> Result<(), Refusal> {
     if connection.is_autocommit() {
-        return Err("the database ended the transaction (disk full or an I/O error)".to_owned());
+        let ended = "the database ended the transaction (disk full or an I/O error)";
+        return Err(Refusal::passing(ended));
     }
     if is_shared {
-        let failed = "a write that shared its commit failed, and this one with it".to_owned();
-        return is_ok.then_some(()).ok_or(failed);
+        let failed = "a write that shared its commit failed, and this one with it";
+        return is_ok.then_some(()).ok_or_else(|| Refusal::passing(failed));
     }
     if !is_ok {
-        execute(connection, "ROLLBACK TO job").map_err(|error| error.to_string())?;
+        execute(connection, "ROLLBACK TO job")?;
     }
-    execute(connection, "RELEASE job").map_err(|error| error.to_string())
+    Ok(execute(connection, "RELEASE job")?)
 }
 
 fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
     connection.prepare_cached(sql)?.execute([]).map(|_| ())
+}
+
+/// Closes the connection to a damaged database without a checkpoint: its files stay as they are.
+fn leave(connection: Connection, what: &str) -> StoreError {
+    // It could fail only for a connection that is not open.
+    let _ = checkpoint_at_close(&connection, false);
+    let _ = connection.close();
+    StoreError::from(&Refusal::damage(what))
 }
 
 fn close(connection: Connection) -> Result<(), StoreError> {

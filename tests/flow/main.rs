@@ -8,6 +8,7 @@ mod backups;
 mod bad_input;
 mod catchup;
 mod conversations;
+mod damage;
 mod databases;
 mod erasure;
 mod faults;

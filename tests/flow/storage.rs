@@ -1,6 +1,6 @@
 //! Storage that refuses: nothing is acknowledged, the log says so, and all goes on when it clears.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 use vocative_sandbox::slack::SlackKnobs;
@@ -101,7 +101,8 @@ const ERRORS: [(&str, u8, &str); 3] = [
     ("a disk that was made read-only", 30, "disk I/O error"),
 ];
 
-/// A daemon whose writes fail with an errno while a file holds it.
+/// A daemon whose writes fail with an errno while a file holds it; whose reads, and opening of files,
+/// do while the files `reads` and `opens` beside it hold one.
 #[cfg(target_os = "linux")]
 async fn on_a_disk_that_can_fail() -> (Flow, PathBuf) {
     let mut flow = FlowBuilder::default().prepare().await;
@@ -110,6 +111,8 @@ async fn on_a_disk_that_can_fail() -> (Flow, PathBuf) {
     flow.set_variable("LD_PRELOAD", crate::shim::build(&folder));
     flow.set_variable("STORAGE_FOLDER", folder.join("data"));
     flow.set_variable("STORAGE_FAULT", fault.clone());
+    flow.set_variable("STORAGE_READS", folder.join("reads"));
+    flow.set_variable("STORAGE_OPENS", folder.join("opens"));
     flow.start().await;
     let patient = |knobs: &mut SlackKnobs| knobs.retry.after_ms = vec![1_000; 60];
     flow.slack.faults().set_knobs(patient);
@@ -160,4 +163,115 @@ async fn promise_1_nothing_is_acknowledged_while_the_disk_fails_and_all_is_answe
     let backup = flow.directory().join("backup.db");
     let told = flow.cli(&["backup", backup.to_str().unwrap()]).await;
     assert!(told.stdout.contains("verified"), "{told:?}");
+}
+
+/// SQLite calls a page that can't be read damaged; the exit code is that of a disk that fails, so a
+/// supervisor starts the daemon again.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_disk_that_cannot_be_read_ends_the_daemon_and_nothing_is_lost_or_doubled() {
+    let (mut flow, _) = on_a_disk_that_can_fail().await;
+    let reads = flow.directory().join("reads");
+    let first = flow.slack.say("#general", "ann", "@vocative when is it?");
+    flow.slack_reply("#general", &first).await;
+    flow.settle().await;
+    std::fs::write(&reads, "5").unwrap();
+    let question = flow.slack.say("#general", "ann", "@vocative and where?");
+    let message = flow.telegram.say(PRIVATE, PRIVATE, "and why?");
+    assert_eq!(flow.ended().await, Some(74));
+    let log = flow.log();
+    for part in ["vocative.db: a part of it can't be read", "dmesg"] {
+        assert!(log.contains(part), "it does not say {part:?}: {log}");
+    }
+    std::fs::remove_file(&reads).unwrap();
+    flow.start().await;
+    flow.slack_reply("#general", &question).await;
+    flow.telegram_reply(PRIVATE, message).await;
+    flow.settle().await;
+    assert_eq!(flow.slack_posts("#general").len(), 2);
+    assert_eq!(flow.telegram_posts(PRIVATE).len(), 1);
+}
+
+/// What is in the way of a start, how it is put there, and what a person is told to do.
+#[cfg(target_os = "linux")]
+type Obstacle = (&'static str, fn(&Path), &'static str);
+
+#[cfg(target_os = "linux")]
+const OBSTACLES: [Obstacle; 7] = [
+    (
+        "files of somebody else",
+        |folder| std::fs::write(folder.join("opens"), "13").unwrap(),
+        "must belong to the user",
+    ),
+    (
+        "a file system that is read-only",
+        |folder| std::fs::write(folder.join("opens"), "30").unwrap(),
+        "mount it read-write",
+    ),
+    (
+        "a full disk, without a database yet",
+        |folder| {
+            std::fs::remove_dir_all(folder.join("data")).unwrap();
+            std::fs::write(folder.join("fault"), "28").unwrap();
+        },
+        "make room",
+    ),
+    (
+        "a disk that can't be read",
+        |folder| std::fs::write(folder.join("reads"), "5").unwrap(),
+        "the disk or its file system fails",
+    ),
+    (
+        "a file in the folder's place",
+        |folder| {
+            std::fs::remove_dir_all(folder.join("data")).unwrap();
+            std::fs::write(folder.join("data"), "").unwrap();
+        },
+        "daemon.data_dir must name a folder",
+    ),
+    (
+        "a folder in the database's place",
+        |folder| {
+            let database = folder.join("data").join("vocative.db");
+            std::fs::remove_dir_all(folder.join("data")).unwrap();
+            std::fs::create_dir_all(database).unwrap();
+        },
+        "move it away",
+    ),
+    (
+        "a folder in the place of the log",
+        |folder| {
+            let log = folder.join("data").join("vocative.db-wal");
+            let _ = std::fs::remove_file(&log);
+            std::fs::create_dir_all(log.join("inner")).unwrap();
+        },
+        "must belong to the user",
+    ),
+];
+
+/// Exit code 74, the file, and what to do; once that is done, it starts.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_without_usable_storage_ends_with_what_to_do() {
+    let (mut flow, _) = on_a_disk_that_can_fail().await;
+    assert_eq!(flow.stop().await, Some(0));
+    let folder = flow.directory().to_owned();
+    for (what, put, advice) in OBSTACLES {
+        put(&folder);
+        let log_before = flow.log().len();
+        flow.spawn();
+        assert_eq!(flow.ended().await, Some(74), "{what}");
+        let said = flow.log().split_off(log_before);
+        for part in [folder.join("data").to_str().unwrap(), advice] {
+            assert!(said.contains(part), "{what} does not say {part:?}: {said}");
+        }
+        for control in ["opens", "fault", "reads"] {
+            let _ = std::fs::remove_file(folder.join(control));
+        }
+        let _ = std::fs::remove_file(folder.join("data"));
+        let _ = std::fs::remove_dir(folder.join("data/vocative.db"));
+        let _ = std::fs::remove_dir_all(folder.join("data/vocative.db-wal"));
+        flow.start().await;
+        assert_eq!(flow.stop().await, Some(0), "{what}");
+    }
 }

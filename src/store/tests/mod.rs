@@ -8,6 +8,7 @@ mod answering;
 mod backups;
 mod bounded;
 mod capturing;
+mod damage;
 mod deletes;
 mod edits;
 mod erasing;
