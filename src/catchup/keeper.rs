@@ -3,6 +3,11 @@
 //!
 //! It stands between adapter and intake. What is heard after a loss is captured only after the hole
 //! was written down: a newer turn must never make an older hole look closed.
+//!
+//! What storage refused counts like a loss, because the platform stops sending it again (Slack after
+//! about six minutes), however long the disk is full. It can't be written down while nothing can, so it
+//! is kept in mind until the first write that works; until then nothing counts as heard, and a restart
+//! reads from there.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -10,7 +15,7 @@ use std::time::Duration;
 
 use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tracing::{debug, warn};
 use vocative_channels::channel::{BoxFuture, ConnectionState, Intake, IntakeError};
 use vocative_channels::envelope::{Envelope, Event};
 use vocative_channels::history::History;
@@ -32,6 +37,8 @@ pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
 const LEAD_MS: i64 = 600_000;
 /// How often it is noted what was heard.
 const NOTE_EVERY_MS: i64 = 30_000;
+/// How often it is tried to write a loss down that could not be.
+const WRITE_AGAIN_MS: i64 = 2_000;
 /// How long a platform may take to tell of a message, and how far its clock may be from ours.
 const TELLING_MS: i64 = 2_000;
 /// How many chats are looked into before a quiet connection is believed.
@@ -47,7 +54,8 @@ pub struct Keeper {
     bounds: Bounds,
     clock: Clock,
     is_connected: AtomicBool,
-    /// How often the connection was lost, the start counted, and how many of that are written down.
+    /// How often the connection was lost or storage refused what it told, the start counted, and how
+    /// many of that are written down.
     losses: AtomicU64,
     written: AtomicU64,
     /// When the platform last told of anything, in milliseconds since the Unix epoch.
@@ -61,6 +69,8 @@ pub struct Keeper {
     /// There is something to read.
     is_behind: AtomicBool,
     opening: Mutex<Option<AccountReach>>,
+    /// How often writing a loss down failed.
+    failures: AtomicU64,
     wake: Notify,
 }
 
@@ -93,6 +103,7 @@ impl Keeper {
             deaf: Notify::new(),
             is_behind: AtomicBool::new(true),
             opening: Mutex::default(),
+            failures: AtomicU64::new(0),
             wake: Notify::new(),
         }
     }
@@ -136,6 +147,7 @@ impl Keeper {
         };
         // Whatever was under way when this was started last may not have ended.
         self.is_behind.store(true, Ordering::SeqCst);
+        let mut is_failing = false;
         loop {
             tokio::select! {
                 () = self.wake.notified() => {}
@@ -147,16 +159,21 @@ impl Keeper {
             }
             match self.look(&reader).await {
                 Err(Look::Stopped) => return,
+                Err(Look::Store(cause)) if is_failing => {
+                    debug!(channel.id = %self.channel, error = %cause, "it still could not be noted");
+                }
                 Err(Look::Store(cause)) => {
+                    is_failing = true;
                     warn!(channel.id = %self.channel, error = %cause, "it could not be noted how far history is known; trying again");
                 }
-                Ok(()) => {}
+                Ok(()) => is_failing = false,
             }
         }
     }
 
     fn note_every(&self) -> Duration {
         let every_ms = match self.bounds.deaf_after_ms {
+            _ if self.is_lost() => WRITE_AGAIN_MS,
             0 => NOTE_EVERY_MS,
             deaf_after_ms => deaf_after_ms.clamp(1_000, NOTE_EVERY_MS),
         };
@@ -171,6 +188,7 @@ impl Keeper {
         let pass = Pass {
             reader,
             bounds: &self.bounds,
+            is_lost: &|| self.is_lost(),
         };
         let Some(reach) = reach else { return Ok(()) };
         let began_ms = (self.clock)();
@@ -238,13 +256,23 @@ impl Keeper {
 
     /// Writes a loss down, once.
     async fn open(&self) -> Result<Option<AccountReach>, StoreError> {
+        let failures = self.failures.load(Ordering::SeqCst);
         let mut reach = self.opening.lock().await;
         let losses = self.losses.load(Ordering::SeqCst);
         if losses != self.written.load(Ordering::SeqCst) {
+            // Whoever waited while it failed does not wait again for the same.
+            if self.failures.load(Ordering::SeqCst) != failures {
+                return Err(StoreError::Unavailable {
+                    what: "a loss could not be written down".to_owned(),
+                });
+            }
             let opened = self.store.open_reach(self.account, LEAD_MS, (self.clock)());
-            *reach = Some(opened.await?);
+            *reach = Some(opened.await.inspect_err(|_| {
+                self.failures.fetch_add(1, Ordering::SeqCst);
+            })?);
             // Lost again meanwhile, it is written down again.
             self.written.store(losses, Ordering::SeqCst);
+            self.is_behind.store(true, Ordering::SeqCst);
         }
         Ok(*reach)
     }
@@ -297,14 +325,21 @@ impl Intake for Keeper {
                 // A loss between this look and the capture concerns what comes after it.
                 if self.is_lost() {
                     self.open().await?;
+                    self.wake.notify_one();
                 }
                 self.note_joining(&envelope).await
             };
             self.told_at_ms
                 .fetch_max(envelope.received_at_ms, Ordering::SeqCst);
             let refused = |cause: StoreError| IntakeError(Box::new(cause));
-            prepared.await.map_err(refused)?;
-            self.intake.accept(envelope).await
+            let stored = match prepared.await {
+                Ok(()) => self.intake.accept(envelope).await,
+                Err(cause) => Err(refused(cause)),
+            };
+            if stored.is_err() {
+                self.note_loss();
+            }
+            stored
         })
     }
 }

@@ -31,6 +31,8 @@ enum Outcome {
 pub(super) struct Pass<'a> {
     pub(super) reader: &'a Reader,
     pub(super) bounds: &'a Bounds,
+    /// Whether there was a loss since that is not written down.
+    pub(super) is_lost: &'a (dyn Fn() -> bool + Send + Sync),
 }
 
 impl Pass<'_> {
@@ -59,9 +61,12 @@ impl Pass<'_> {
                 }
             }
         }
-        let now_ms = (reader.clock)();
-        self.kept(|| store.close_reach(reader.account, reach.epoch, now_ms))
-            .await?;
+        // A loss in the middle concerns chats that were read before it: the hole stays for another pass.
+        if !(self.is_lost)() {
+            let now_ms = (reader.clock)();
+            self.kept(|| store.close_reach(reader.account, reach.epoch, now_ms))
+                .await?;
+        }
         reader.intake.report_old_triggers();
         if self.bounds.backfills() {
             for (chat, place) in &chats {

@@ -165,6 +165,48 @@ async fn promise_1_nothing_is_acknowledged_while_the_disk_fails_and_all_is_answe
     assert!(told.stdout.contains("verified"), "{told:?}");
 }
 
+/// Waits until nothing that was said in a Slack channel is still to be read back.
+#[cfg(target_os = "linux")]
+async fn wait_until_read(flow: &Flow) {
+    flow.wait_for_status("all is read back", |status| {
+        let channels = status["channels"].as_array().unwrap();
+        channels
+            .iter()
+            .all(|channel| channel["unread_from_ms"].is_null())
+    })
+    .await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_storage_refused_until_the_platform_gave_up_is_read_back_and_answered_once() {
+    let (mut flow, fault) = on_a_disk_that_can_fail().await;
+    let impatient = |knobs: &mut SlackKnobs| knobs.retry.after_ms = vec![200];
+    flow.slack.faults().set_knobs(impatient);
+    wait_until_read(&flow).await;
+    for (round, is_killed) in [false, true].into_iter().enumerate() {
+        std::fs::write(&fault, "28").unwrap();
+        let question = flow.slack.say("#general", "ann", "@vocative when is it?");
+        let lost = || flow.slack.lost_payloads().len();
+        flow.wait_until("the platform gives it up", || {
+            lost() > 0 && flow.slack.unacked() == 0
+        })
+        .await;
+        assert_eq!(flow.slack_posts("#general").len(), round);
+        if is_killed {
+            flow.kill().await;
+        }
+        std::fs::remove_file(&fault).unwrap();
+        if is_killed {
+            flow.start().await;
+        }
+        flow.slack_reply("#general", &question).await;
+        wait_until_read(&flow).await;
+        flow.settle().await;
+        assert_eq!(flow.slack_posts("#general").len(), round + 1);
+    }
+}
+
 /// SQLite calls a page that can't be read damaged; the exit code is that of a disk that fails, so a
 /// supervisor starts the daemon again.
 #[cfg(target_os = "linux")]
