@@ -1,28 +1,60 @@
-//! Keeping within a platform's rate: a bucket of calls that fills again with time.
+//! Keeping within a platform's rate: a bucket of calls that fills again with time, and goes slower where
+//! the platform says that it was too fast.
+//!
+//! Nothing here outlives the process: what must wait long is put off on disk by whoever asks, with the
+//! time that it was told. Reading order: [`Pace`] (one place), [`Paces`] (many), [`Everywhere`] (all of
+//! them together), [`Rests`] (methods that are asked rarely).
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-/// Lets calls through at a steady rate, a few of them at once.
+/// After a refusal calls go this much further apart: half as much again.
+const SLOWER: (u32, u32) = (3, 2);
+/// After [`FASTER_AFTER`] without a refusal they go this much closer.
+const FASTER: (u32, u32) = (9, 10);
+/// Long against the minutes that platforms count by: a limit that was learnt is tried again rarely.
+const FASTER_AFTER: Duration = Duration::from_secs(600);
+/// Calls never go further apart than this, in milliseconds, unless they did from the start.
+const EVERY_MAX_MS: u64 = 120_000;
+
+/// Lets calls through at a steady rate, a few of them at once. Where the platform refuses one it goes
+/// slower, one by one, and takes a long time to get back to the rate it began with.
 #[derive(Debug)]
 pub struct Pace {
     burst: u32,
     every: Duration,
+    bucket: Mutex<Bucket>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    /// Between two calls; longer than at first where that was learnt.
+    every: Duration,
     /// When the bucket is full again; a call moves it on by `every`.
-    full_at: Mutex<Option<Instant>>,
+    full_at: Option<Instant>,
+    /// Until when the platform wants no calls.
+    rests_until: Option<Instant>,
+    /// When `every` last changed; after a refusal, when its rest ends.
+    learnt_at: Option<Instant>,
 }
 
 impl Pace {
     /// One call every `every_ms` milliseconds, and `burst` at once after a rest.
     #[must_use]
     pub fn new(burst: u32, every_ms: u64) -> Self {
+        let every = Duration::from_millis(every_ms);
         Self {
             burst: burst.max(1),
-            every: Duration::from_millis(every_ms),
-            full_at: Mutex::default(),
+            every,
+            bucket: Mutex::new(Bucket {
+                every,
+                full_at: None,
+                rests_until: None,
+                learnt_at: None,
+            }),
         }
     }
 
@@ -39,35 +71,96 @@ impl Pace {
     /// # Errors
     /// How long until a call may go.
     pub fn try_turn(&self, now: Instant) -> Result<(), Duration> {
-        let mut full_at = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
-        let full = full_at.map_or(now, |at| at.max(now)) + self.every;
-        let wait = (full - now).saturating_sub(self.every * self.burst);
+        let mut bucket = self.bucket(now);
+        let (wait, full) = self.next(&bucket, now);
         if wait.is_zero() {
-            *full_at = Some(full);
+            bucket.full_at = Some(full);
             return Ok(());
         }
         Err(wait)
     }
 
-    /// The platform said to wait so long: until then no call goes, and then one by one.
+    /// How long until a call may go. Takes nothing.
+    #[must_use]
+    pub fn wait(&self, now: Instant) -> Duration {
+        self.next(&self.bucket(now), now).0
+    }
+
+    /// The platform refused a call and said to wait so long: until then no call goes, and then they go
+    /// further apart than before.
+    pub fn refuse(&self, now: Instant, wait: Duration) {
+        let mut bucket = self.bucket(now);
+        let most = self.every.max(Duration::from_millis(EVERY_MAX_MS));
+        bucket.every = (bucket.every * SLOWER.0 / SLOWER.1).min(most);
+        bucket.learnt_at = Some(now + wait);
+        bucket.rest(now, wait);
+    }
+
+    /// Until then no call goes; nothing is learnt from it.
     pub fn rest(&self, now: Instant, wait: Duration) {
-        let mut full_at = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
-        let rested = now + wait + self.every * self.burst.saturating_sub(1);
-        *full_at = Some(full_at.map_or(rested, |at| at.max(rested)));
+        self.bucket(now).rest(now, wait);
+    }
+
+    /// Whether the platform wants no calls now.
+    #[must_use]
+    pub fn is_resting(&self, now: Instant) -> bool {
+        self.bucket(now).rests_until.is_some_and(|at| at > now)
     }
 
     /// Whether it is as if no call had ever gone.
-    fn is_full(&self, now: Instant) -> bool {
-        let full_at = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
-        full_at.is_none_or(|at| at <= now)
+    fn is_new(&self, now: Instant) -> bool {
+        let bucket = self.bucket(now);
+        bucket.every == self.every && bucket.free_at(now) <= now
     }
 
     /// Takes a place and says how long it is away.
     fn take(&self, now: Instant) -> Duration {
-        let mut full_at = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
-        let full = full_at.map_or(now, |at| at.max(now)) + self.every;
-        *full_at = Some(full);
-        (full - now).saturating_sub(self.every * self.burst)
+        let mut bucket = self.bucket(now);
+        let (wait, full) = self.next(&bucket, now);
+        bucket.full_at = Some(full);
+        wait
+    }
+
+    /// How far the next place is away, and when the bucket is full again if it is taken. What was
+    /// refused before gets nothing at once.
+    fn next(&self, bucket: &Bucket, now: Instant) -> (Duration, Instant) {
+        let burst = if bucket.every > self.every {
+            1
+        } else {
+            self.burst
+        };
+        let full = bucket.free_at(now).max(now) + bucket.every;
+        let from_calls = (full - now).saturating_sub(bucket.every * burst);
+        let rest = bucket
+            .rests_until
+            .map_or(Duration::ZERO, |at| at.saturating_duration_since(now));
+        (from_calls.max(rest), full)
+    }
+
+    /// The bucket, after what time has made of it.
+    fn bucket(&self, now: Instant) -> MutexGuard<'_, Bucket> {
+        let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(learnt_at) = bucket.learnt_at
+            && now.saturating_duration_since(learnt_at) >= FASTER_AFTER
+        {
+            bucket.every = (bucket.every * FASTER.0 / FASTER.1).max(self.every);
+            let is_slow = bucket.every > self.every;
+            bucket.learnt_at = is_slow.then(|| learnt_at + FASTER_AFTER);
+        }
+        bucket
+    }
+}
+
+impl Bucket {
+    fn rest(&mut self, now: Instant, wait: Duration) {
+        let until = now + wait;
+        self.rests_until = Some(self.rests_until.map_or(until, |at| at.max(until)));
+    }
+
+    /// From when on it is as if no call had gone, but for what was learnt.
+    fn free_at(&self, now: Instant) -> Instant {
+        let at = self.full_at.unwrap_or(now);
+        self.rests_until.map_or(at, |until| at.max(until))
     }
 }
 
@@ -80,7 +173,8 @@ pub struct Paces {
 }
 
 impl Paces {
-    /// Full buckets are forgotten once so many are remembered.
+    /// So many are remembered: then those that nothing was learnt of are forgotten and, if that is not
+    /// enough, the one that has been left alone longest.
     const PLACES_MAX: usize = 4_096;
 
     /// Buckets like [`Pace::new`].
@@ -97,17 +191,118 @@ impl Paces {
     #[must_use]
     pub fn of(&self, place: &str) -> Arc<Pace> {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pace) = places.get(place) {
+            return Arc::clone(pace);
+        }
         if places.len() >= Self::PLACES_MAX {
             let now = Instant::now();
-            places.retain(|_, pace| !pace.is_full(now));
+            places.retain(|_, pace| !pace.is_new(now));
+            if places.len() >= Self::PLACES_MAX {
+                let free_at = |pace: &Arc<Pace>| pace.bucket(now).free_at(now);
+                let least = places.iter().min_by_key(|(_, pace)| free_at(pace));
+                let least = least.map(|(place, _)| place.clone());
+                least.and_then(|least| places.remove(&least));
+            }
         }
-        let made = || Arc::new(Pace::new(self.burst, self.every_ms));
-        Arc::clone(places.entry(place.to_owned()).or_insert_with(made))
+        let pace = Arc::new(Pace::new(self.burst, self.every_ms));
+        places.insert(place.to_owned(), Arc::clone(&pace));
+        pace
+    }
+}
+
+/// So many places that are refused at a time are no accident: it is the account that is too fast.
+const REFUSED_AT_ONCE: usize = 3;
+/// A guess does not silence an account for longer than this.
+const GUESSED_REST_MAX: Duration = Duration::from_secs(30);
+
+/// The pace of an account over all its places.
+#[derive(Debug)]
+pub struct Everywhere {
+    all: Pace,
+    /// Places that were refused, and until when; no more than [`REFUSED_AT_ONCE`].
+    refused: Mutex<Vec<(String, Instant)>>,
+}
+
+impl Everywhere {
+    /// A pace over all places, of which each has one of its own.
+    #[must_use]
+    pub fn new(all: Pace) -> Self {
+        Self {
+            all,
+            refused: Mutex::default(),
+        }
+    }
+
+    /// How long a call to a place has to wait. Zero takes its turn, there and altogether; anything else
+    /// takes none.
+    #[must_use]
+    pub fn take_or_wait(&self, place: &Pace, now: Instant) -> Duration {
+        let wait = self.wait(place, now);
+        if !wait.is_zero() {
+            return wait;
+        }
+        let taken = place.try_turn(now).and_then(|()| self.all.try_turn(now));
+        taken.err().unwrap_or_default()
+    }
+
+    /// The same, and takes nothing.
+    #[must_use]
+    pub fn wait(&self, place: &Pace, now: Instant) -> Duration {
+        place.wait(now).max(self.all.wait(now))
+    }
+
+    /// A call to a place was refused. It rests; if others rest as well, so does the account.
+    pub fn refuse(&self, name: &str, place: &Pace, now: Instant, wait: Duration) {
+        place.refuse(now, wait);
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.retain(|(it, until)| *until > now && it != name);
+        refused.push((name.to_owned(), now + wait));
+        if refused.len() >= REFUSED_AT_ONCE {
+            refused.clear();
+            self.all.rest(now, wait.min(GUESSED_REST_MAX));
+        }
+    }
+}
+
+/// Until when a platform wants no more calls of a method; asking it all the same would only prolong that.
+#[derive(Debug, Default)]
+pub struct Rests(Mutex<HashMap<String, Instant>>);
+
+impl Rests {
+    /// Beyond so many the one that ends first is forgotten.
+    const CALLS_MAX: usize = 1_024;
+
+    /// How long calls of that name rest still.
+    #[must_use]
+    pub fn left(&self, call: &str, now: Instant) -> Option<Duration> {
+        let until = *self.lock().get(call)?;
+        (until > now).then(|| until - now)
+    }
+
+    /// Calls of that name rest so long.
+    pub fn note(&self, call: &str, now: Instant, wait: Duration) {
+        let mut rests = self.lock();
+        rests.retain(|_, until| *until > now);
+        if rests.len() >= Self::CALLS_MAX
+            && let Some(first) = rests.iter().min_by_key(|(_, until)| **until)
+        {
+            let first = first.0.clone();
+            rests.remove(&first);
+        }
+        rests.insert(call.to_owned(), now + wait);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::collections::VecDeque;
+
     use super::*;
 
     #[test]
@@ -121,10 +316,109 @@ mod tests {
         let then = start + Duration::from_secs(1);
         assert_eq!(pace.try_turn(then), Ok(()));
         pace.rest(then, Duration::from_secs(30));
+        assert!(pace.is_resting(then));
         assert_eq!(pace.try_turn(then), Err(Duration::from_secs(30)));
         let rested = then + Duration::from_secs(30);
-        assert_eq!(pace.try_turn(rested), Ok(()));
+        assert!(!pace.is_resting(rested));
+        assert_eq!([pace.try_turn(rested), pace.try_turn(rested)], [Ok(()); 2]);
         assert_eq!(pace.try_turn(rested), Err(Duration::from_secs(1)));
+    }
+
+    /// How many calls a limit of so many a minute refuses in each ten minutes, with calls that always
+    /// want to go.
+    fn refusals(pace: &Pace, per_minute_max: usize, ten_minutes: usize) -> Vec<usize> {
+        const MINUTE: Duration = Duration::from_secs(60);
+        let start = Instant::now();
+        let (mut now, mut went) = (start, VecDeque::new());
+        let mut refused = vec![0; ten_minutes];
+        while let Some(count) = refused.get_mut((now - start).as_secs() as usize / 600) {
+            match pace.try_turn(now) {
+                Err(wait) => now += wait,
+                Ok(()) => {
+                    while went.front().is_some_and(|at| now - *at >= MINUTE) {
+                        went.pop_front();
+                    }
+                    if went.len() < per_minute_max {
+                        went.push_back(now);
+                    } else {
+                        *count += 1;
+                        let oldest: Instant = went[0];
+                        pace.refuse(now, oldest + MINUTE - now);
+                    }
+                }
+            }
+        }
+        refused
+    }
+
+    #[test]
+    fn a_pace_that_is_refused_learns_and_is_refused_rarely() {
+        for per_minute_max in [12, 8, 3, 1] {
+            let pace = Pace::new(5, 4_000);
+            let refused = refusals(&pace, per_minute_max, 36);
+            let first: usize = refused[..1].iter().sum();
+            let later: usize = refused[1..].iter().sum();
+            // Six hours: each refusal is followed by more than half an hour without one.
+            assert!(first <= 8, "{per_minute_max}: {refused:?}");
+            assert!(later <= 12, "{per_minute_max}: {refused:?}");
+        }
+        let pace = Pace::new(5, 4_000);
+        assert_eq!(refusals(&pace, 20, 6), [0; 6]);
+    }
+
+    #[test]
+    fn what_was_learnt_is_forgotten_in_the_end() {
+        let pace = Pace::new(5, 4_000);
+        let start = Instant::now();
+        pace.refuse(start, Duration::from_secs(30));
+        pace.refuse(start, Duration::from_secs(30));
+        assert!(!pace.is_new(start + Duration::from_secs(600)));
+        let later = start + Duration::from_secs(7_200);
+        assert!(pace.is_new(later));
+        let at_once = (0..10).filter(|_| pace.try_turn(later).is_ok()).count();
+        assert_eq!(at_once, 5);
+    }
+
+    #[test]
+    fn one_place_that_is_refused_rests_alone_and_three_are_the_account() {
+        let places = Paces::new(1, 1_000);
+        let everywhere = Everywhere::new(Pace::new(10, 50));
+        let now = Instant::now();
+        let wait = |place: &str, now| everywhere.take_or_wait(&places.of(place), now);
+        let refuse = |place: &str, seconds| {
+            let rest = Duration::from_secs(seconds);
+            everywhere.refuse(place, &places.of(place), now, rest);
+        };
+        for _ in 0..5 {
+            refuse("a", 300);
+        }
+        refuse("b", 300);
+        assert_eq!(wait("c", now), Duration::ZERO);
+        assert_eq!(wait("a", now), Duration::from_secs(300));
+        refuse("c", 300);
+        assert_eq!(wait("d", now), GUESSED_REST_MAX);
+        assert_eq!(wait("d", now + GUESSED_REST_MAX), Duration::ZERO);
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_and_what_rests_is_kept() {
+        let paces = Paces::new(1, 1_000);
+        let now = Instant::now();
+        paces.of("slow").refuse(now, Duration::from_secs(300));
+        for n in 0..Paces::PLACES_MAX + 10 {
+            let _ = paces.of(&n.to_string()).try_turn(now);
+        }
+        assert_eq!(paces.places.lock().unwrap().len(), Paces::PLACES_MAX);
+        assert!(paces.of("slow").is_resting(now));
+
+        let rests = Rests::default();
+        rests.note("slow", now, Duration::from_secs(300));
+        for n in 0..Rests::CALLS_MAX + 10 {
+            rests.note(&n.to_string(), now, Duration::from_secs(1));
+        }
+        assert_eq!(rests.lock().len(), Rests::CALLS_MAX);
+        assert_eq!(rests.left("slow", now), Some(Duration::from_secs(300)));
+        assert_eq!(rests.left("slow", now + Duration::from_secs(300)), None);
     }
 
     #[test]

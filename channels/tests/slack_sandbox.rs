@@ -21,7 +21,7 @@ use vocative_channels::identity::Identity;
 use vocative_channels::outbound::{Part, Post, ReadBack, Target};
 use vocative_channels::slack::{IN_FLIGHT_MAX, SlackChannel, SlackSettings, SocketTimings};
 use vocative_sandbox::slack::{EventFault, Fault, RetryPlan, SlackServer, SlackWorld, UserPost};
-use vocative_sandbox::wire::WireLog;
+use vocative_sandbox::wire::{WireKind, WireLog, WireRecord};
 
 /// Nothing on loopback takes longer.
 const WAIT: Duration = Duration::from_secs(20);
@@ -171,13 +171,17 @@ struct Stage {
 }
 
 async fn slack_server() -> SlackServer {
+    slack_server_with(WireLog::new()).await
+}
+
+async fn slack_server_with(wire: WireLog) -> SlackServer {
     static CRYPTO: Once = Once::new();
     CRYPTO.call_once(|| {
         let provider = rustls::crypto::ring::default_provider();
         provider.install_default().unwrap();
     });
     let any_port = ([127, 0, 0, 1], 0).into();
-    SlackServer::start(SlackWorld::acme(), any_port, WireLog::new())
+    SlackServer::start(SlackWorld::acme(), any_port, wire)
         .await
         .unwrap()
 }
@@ -876,6 +880,77 @@ async fn refusals_say_what_to_do_next() {
         "{error:?}"
     );
     stage.cancel.cancel();
+}
+
+#[tokio::test]
+async fn a_room_that_was_refused_rests_alone_and_several_are_the_workspace() {
+    let slack = slack_server().await;
+    let channel = SlackChannel::new(settings(&slack)).unwrap();
+    let identity = channel.identify().await.unwrap();
+    let outbound = channel.outbound(&identity);
+    let target = |chat: &str| post("o-1", chat, None, "hello").target;
+    let refuse = async |chat: &str| {
+        slack
+            .faults()
+            .next("chat.postMessage", Fault::RateLimited(600));
+        let refused = outbound.deliver(&post("o-1", chat, None, "hello")).await;
+        let wait_ms = match refused {
+            Err(ChannelError::RetryAfter { wait_ms, .. }) => wait_ms,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(wait_ms, 600_000);
+    };
+    refuse("C0GENERAL").await;
+    let wait = outbound.wait_before(&target("C0GENERAL"));
+    assert!(wait > Duration::from_secs(590), "{wait:?}");
+    assert_eq!(outbound.wait_before(&target("C0OPS")), Duration::ZERO);
+    refuse("C0OPS").await;
+    assert_eq!(outbound.wait_before(&target("D0ANN")), Duration::ZERO);
+    refuse("D0ANN").await;
+    let wait = outbound.wait_before(&target("C0SECRET"));
+    assert!((20..=30).contains(&wait.as_secs()), "{wait:?}");
+}
+
+#[tokio::test]
+async fn a_method_that_was_refused_is_not_called_before_its_time() {
+    let wire = WireLog::new();
+    let slack = slack_server_with(wire.clone()).await;
+    let channel = SlackChannel::new(settings(&slack)).unwrap();
+    let identity = channel.identify().await.unwrap();
+    let outbound = channel.outbound(&identity);
+    let calls = |method: &str| {
+        let is_call =
+            |record: &&WireRecord| record.kind == WireKind::Request && record.name == method;
+        wire.records().iter().filter(is_call).count()
+    };
+    for method in ["users.info", "conversations.history"] {
+        slack.faults().next(method, Fault::RateLimited(600));
+    }
+    for _ in 0..20 {
+        let refused = [
+            outbound.person_name("U0ANN").await.map(|_| ()),
+            outbound
+                .read_back(&post("o-1", "C0GENERAL", None, "hello"), 0)
+                .await
+                .map(|_| ()),
+        ];
+        for refused in refused {
+            let Err(ChannelError::RetryAfter { wait_ms, .. }) = refused else {
+                panic!("{refused:?}");
+            };
+            assert!(wait_ms > 590_000, "{wait_ms}");
+        }
+    }
+    assert_eq!(
+        [calls("users.info"), calls("conversations.history")],
+        [1, 1]
+    );
+    // Other methods go on.
+    outbound.chat_facts("C0GENERAL").await.unwrap();
+    outbound
+        .deliver(&post("o-2", "C0GENERAL", None, "hello"))
+        .await
+        .unwrap();
 }
 
 #[tokio::test]

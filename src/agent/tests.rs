@@ -48,6 +48,8 @@ struct FakePlatform {
     signs: watch::Sender<usize>,
     /// How long posts into a chat have to wait.
     waits: Mutex<BTreeMap<String, Duration>>,
+    /// How often it was asked whether one may go that had to wait.
+    asked_in_vain: AtomicUsize,
 }
 
 impl Outbound for FakePlatform {
@@ -61,7 +63,10 @@ impl Outbound for FakePlatform {
 
     fn wait_before(&self, target: &Target) -> Duration {
         let waits = self.waits.lock().unwrap();
-        waits.get(&target.chat).copied().unwrap_or_default()
+        let wait = waits.get(&target.chat).copied();
+        let in_vain = usize::from(wait.is_some());
+        self.asked_in_vain.fetch_add(in_vain, Ordering::Relaxed);
+        wait.unwrap_or_default()
     }
 
     fn deliver<'a>(&'a self, post: &'a Post) -> BoxFuture<'a, Result<Delivered, ChannelError>> {
@@ -165,6 +170,7 @@ impl Stage {
             posted: watch::Sender::new(Vec::new()),
             signs: watch::Sender::new(0),
             waits: Mutex::default(),
+            asked_in_vain: AtomicUsize::new(0),
         });
         let rooms = Rooms::default();
         let room = Room {
@@ -694,6 +700,75 @@ async fn a_post_that_must_wait_for_the_platforms_rate_waits_on_disk_and_holds_up
     stage.advance(30_000);
     stage.wake.posts.notify_one();
     until(2).await;
+    for token in [&stage.stop, &stop] {
+        token.cancel();
+    }
+    agents.await.unwrap();
+    delivery.await.unwrap();
+}
+
+#[tokio::test]
+async fn fifty_posts_that_wait_in_one_room_hold_up_no_other_and_go_in_order() {
+    const LINES: usize = 17;
+    const OTHERS: usize = 20;
+    let stage = Stage::new().await;
+    let busy = |n: usize| format!("busy {n}");
+    let answers = AtomicUsize::new(0);
+    let agents = stage.agents(move || {
+        let n = answers.fetch_add(1, Ordering::Relaxed);
+        let lines: Vec<String> = (n * LINES..(n + 1) * LINES).map(busy).collect();
+        let text = if n < 3 {
+            lines.join("\n")
+        } else {
+            "here".to_owned()
+        };
+        Box::pin(async move { Ok(says(&text)) })
+    });
+    let wanted = async |count: usize| {
+        let waiting = async {
+            let pending = async || stage.store.status(0).await.unwrap().posts_pending;
+            while pending().await != count as u64 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(WAIT, waiting).await.unwrap();
+    };
+    for n in 1..=3 {
+        stage.ask_in("7", &format!("question {n}")).await;
+        wanted(n * LINES).await;
+    }
+    for n in 0..OTHERS {
+        stage.ask_in(&(100 + n).to_string(), "and here?").await;
+    }
+    wanted(3 * LINES + OTHERS).await;
+
+    let hour = Duration::from_secs(3_600);
+    stage
+        .platform
+        .waits
+        .lock()
+        .unwrap()
+        .insert("7".to_owned(), hour);
+    let (stop, drain_until) = (CancellationToken::new(), CancellationToken::new());
+    let delivery = stage.delivery(&stage.clock);
+    let delivery = tokio::spawn(delivery.run(stop.clone(), drain_until.clone()));
+    let until = async |count: usize| {
+        let mut posted = stage.platform.posted.subscribe();
+        let enough = posted.wait_for(|posted| posted.len() >= count);
+        tokio::time::timeout(WAIT, enough).await.unwrap().unwrap();
+    };
+    until(OTHERS).await;
+    wanted(3 * LINES).await;
+    assert!(stage.platform.posted.borrow().iter().all(|it| it == "here"));
+    // Once it was put off nobody asks again before its time.
+    assert_eq!(stage.platform.asked_in_vain.load(Ordering::Relaxed), 1);
+
+    stage.platform.waits.lock().unwrap().clear();
+    stage.advance(3_600_000);
+    stage.wake.posts.notify_one();
+    until(OTHERS + 3 * LINES).await;
+    let posted = stage.platform.posted.borrow()[OTHERS..].to_vec();
+    assert_eq!(posted, (0..3 * LINES).map(busy).collect::<Vec<_>>());
     for token in [&stage.stop, &stop] {
         token.cancel();
     }

@@ -15,6 +15,7 @@ mod faults;
 mod harness;
 mod imports;
 mod overlap;
+mod pacing;
 mod places;
 mod queue;
 mod restart;

@@ -1,19 +1,28 @@
 //! Web API calls, and what their answers mean.
 //!
 //! Every call is form-encoded with the token in a header, is made once, and is judged by what the
-//! caller should do next. Source of the error names: `chat.postMessage` and the Web API pages.
+//! caller should do next. A method that Slack refused for its rate is not called again before its time:
+//! whoever asks is told at once how long that is. Posts have a pace of their own, because their limit is
+//! the room's. Source of the error names: `chat.postMessage` and the Web API pages.
+
+use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
 use secrecy::{ExposeSecret as _, SecretString};
+use tokio::time::Instant;
 
 use crate::crash;
 use crate::error::{ChannelError, Fallback};
 use crate::http as transport;
+use crate::rate::Rests;
 
 use super::wire::{Answer, HistoryAnswer};
 
 /// The longest platform word that is kept in an error, in characters.
 const REASON_MAX_CHARS: usize = 120;
+
+/// Makes posts. Source: Slack's rate limit page counts it by channel, every other method by workspace.
+pub(super) const POST_MESSAGE: &str = "chat.postMessage";
 
 /// Calls the Web API.
 #[derive(Debug)]
@@ -22,6 +31,7 @@ pub(super) struct Api {
     base: String,
     app_token: SecretString,
     bot_token: SecretString,
+    rests: Rests,
 }
 
 /// Which token a method wants.
@@ -47,6 +57,7 @@ impl Api {
             base: settings.api_url.trim_end_matches('/').to_owned(),
             app_token: settings.app_token.clone(),
             bot_token: settings.bot_token.clone(),
+            rests: Rests::default(),
         })
     }
 
@@ -75,7 +86,35 @@ impl Api {
         })
     }
 
+    /// How long a method is not called for, by Slack's own word.
+    pub(super) fn rest_left(&self, method: &'static str) -> Result<(), ChannelError> {
+        match self.rests.left(method, Instant::now()) {
+            None => Ok(()),
+            Some(left) => Err(ChannelError::RetryAfter {
+                operation: method,
+                wait_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1),
+            }),
+        }
+    }
+
     async fn exchange(
+        &self,
+        method: &'static str,
+        token: Token,
+        arguments: &[(&str, String)],
+    ) -> Result<(Granted, Vec<u8>), ChannelError> {
+        self.rest_left(method)?;
+        let answer = self.ask(method, token, arguments).await;
+        if let Err(ChannelError::RetryAfter { wait_ms, .. }) = &answer
+            && method != POST_MESSAGE
+        {
+            let wait = Duration::from_millis(*wait_ms);
+            self.rests.note(method, Instant::now(), wait);
+        }
+        answer
+    }
+
+    async fn ask(
         &self,
         method: &'static str,
         token: Token,

@@ -102,11 +102,8 @@ impl Channel for SlackChannel {
     }
 
     fn outbound(&self, identity: &Identity) -> Arc<dyn Outbound> {
-        Arc::new(SlackOutbound {
-            api: Arc::clone(&self.api),
-            names: Arc::clone(&self.names),
-            identity: identity.clone(),
-        })
+        let (api, names) = (Arc::clone(&self.api), Arc::clone(&self.names));
+        Arc::new(SlackOutbound::new(api, names, identity.clone()))
     }
 
     fn history(&self, identity: &Identity) -> Option<Arc<dyn History>> {

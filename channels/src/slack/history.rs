@@ -5,8 +5,10 @@
 //! into the event that it lacks, and goes through the same translation.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 
 use crate::channel::BoxFuture;
 use crate::envelope::{ChatKind, Envelope, Event, Place};
@@ -84,8 +86,9 @@ impl SlackHistory {
                 ("limit", LIST_PAGE.to_string()),
             ];
             arguments.extend(cursor.take().map(|cursor| ("cursor", cursor)));
-            self.list.wait_turn().await;
-            let answer = self.read("conversations.list", &arguments).await?;
+            let answer = self
+                .read("conversations.list", &arguments, &self.list)
+                .await?;
             let is = |flag: Option<bool>| flag == Some(true);
             let joined = answer.channels.iter().filter(|channel| {
                 is(*channel.is_member) || is(*channel.is_im) || is(*channel.is_mpim)
@@ -103,11 +106,11 @@ impl SlackHistory {
     async fn read_page(&self, request: &HistoryRequest) -> Result<HistoryPage, ChannelError> {
         let arguments = arguments(request);
         let answer = if request.thread.is_some() {
-            self.replies.wait_turn().await;
-            self.read("conversations.replies", &arguments).await
+            self.read("conversations.replies", &arguments, &self.replies)
+                .await
         } else {
-            self.history.wait_turn().await;
-            self.read("conversations.history", &arguments).await
+            self.read("conversations.history", &arguments, &self.history)
+                .await
         };
         let answer = match answer {
             // Its root and all replies are gone.
@@ -133,13 +136,21 @@ impl SlackHistory {
         })
     }
 
-    /// One call. A scope is wanting for one kind of chat, so it is that chat that refuses.
+    /// One call, in its turn. A scope is wanting for one kind of chat, so it is that chat that refuses.
     async fn read(
         &self,
         method: &'static str,
         arguments: &[(&str, String)],
+        pace: &Pace,
     ) -> Result<HistoryAnswer, ChannelError> {
-        match self.api.read(method, Token::Bot, arguments).await {
+        pace.wait_turn().await;
+        // Others call it too; what they were told is no news.
+        self.api.rest_left(method)?;
+        let answer = self.api.read(method, Token::Bot, arguments).await;
+        if let Err(ChannelError::RetryAfter { wait_ms, .. }) = &answer {
+            pace.refuse(Instant::now(), Duration::from_millis(*wait_ms));
+        }
+        match answer {
             Err(ChannelError::Unauthorized { operation, reason })
                 if reason.starts_with("missing_scope") =>
             {

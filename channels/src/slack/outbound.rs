@@ -1,6 +1,9 @@
 //! Posts to Slack, looks for posts of unknown outcome, and looks up names.
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::channel::{BoxFuture, Outbound};
 use crate::crash;
@@ -8,8 +11,9 @@ use crate::envelope::{ChatKind, Place};
 use crate::error::{ChannelError, Fallback};
 use crate::identity::Identity;
 use crate::outbound::{Delivered, Part, Post, ReadBack, Target};
+use crate::rate::{Everywhere, Pace, Paces};
 
-use super::api::{Api, Token};
+use super::api::{Api, POST_MESSAGE, Token};
 use super::names::Names;
 use super::translate::time_of;
 use super::wire::{Answer, ChannelObject, IdOr, SlackEvent, UserObject};
@@ -22,12 +26,21 @@ const READ_BACK_PAGE: usize = 200;
 /// How many pages are read before the look gives up for this time.
 const READ_BACK_PAGES_MAX: usize = 20;
 
+/// In a channel about one post a second. Source: Slack's rate limit page.
+const CHANNEL_BURST: u32 = 2;
+const CHANNEL_EVERY_MS: u64 = 1_000;
+/// "Several hundred" posts a minute in all: 300, and 20 at once after a rest. Source: the same page.
+const ALL_BURST: u32 = 20;
+const ALL_EVERY_MS: u64 = 200;
+
 /// The outbound half.
 #[derive(Debug)]
 pub(super) struct SlackOutbound {
-    pub(super) api: Arc<Api>,
-    pub(super) names: Arc<Names>,
-    pub(super) identity: Identity,
+    api: Arc<Api>,
+    names: Arc<Names>,
+    identity: Identity,
+    channels: Paces,
+    everywhere: Everywhere,
 }
 
 impl Outbound for SlackOutbound {
@@ -39,8 +52,16 @@ impl Outbound for SlackOutbound {
         render::render_fallback(part, fallback)
     }
 
+    fn wait_before(&self, target: &Target) -> Duration {
+        let channel = self.channels.of(&target.chat);
+        self.everywhere.take_or_wait(&channel, Instant::now())
+    }
+
     fn deliver<'a>(&'a self, post: &'a Post) -> BoxFuture<'a, Result<Delivered, ChannelError>> {
-        Box::pin(self.post_message(post))
+        Box::pin(async move {
+            let posted = self.post_message(post).await;
+            posted.inspect_err(|error| self.learn(&post.target.chat, error))
+        })
     }
 
     fn read_back<'a>(
@@ -70,8 +91,27 @@ impl Outbound for SlackOutbound {
 }
 
 impl SlackOutbound {
+    pub(super) fn new(api: Arc<Api>, names: Arc<Names>, identity: Identity) -> Self {
+        Self {
+            api,
+            names,
+            identity,
+            channels: Paces::new(CHANNEL_BURST, CHANNEL_EVERY_MS),
+            everywhere: Everywhere::new(Pace::new(ALL_BURST, ALL_EVERY_MS)),
+        }
+    }
+
+    /// What Slack says about its rate is kept to by the next posts there.
+    fn learn(&self, chat: &str, error: &ChannelError) {
+        if let ChannelError::RetryAfter { wait_ms, .. } = error {
+            let (now, wait) = (Instant::now(), Duration::from_millis(*wait_ms));
+            self.everywhere
+                .refuse(chat, &self.channels.of(chat), now, wait);
+        }
+    }
+
     async fn post_message(&self, post: &Post) -> Result<Delivered, ChannelError> {
-        let method = "chat.postMessage";
+        let method = POST_MESSAGE;
         let granted = self.api.call(method, Token::Bot, &arguments(post)).await?;
         crash::point("send.response-read");
         let unknown = |cause: &'static str| ChannelError::OutcomeUnknown {

@@ -11,7 +11,7 @@ use crate::crash;
 use crate::envelope::Place;
 use crate::error::{ChannelError, Fallback};
 use crate::outbound::{Delivered, Part, Post, ReadBack, Target};
-use crate::rate::{Pace, Paces};
+use crate::rate::{Everywhere, Pace, Paces, Rests};
 
 use super::api::{Api, Parameters};
 use super::content::chat_title;
@@ -26,6 +26,9 @@ const GENERAL_TOPIC_ID: i64 = 1;
 /// that follows never pass that. Source: the Bot FAQ.
 const GROUP_BURST: u32 = 5;
 const GROUP_EVERY_MS: u64 = 4_000;
+/// In a private chat about one a second. Source: the Bot FAQ.
+const PRIVATE_BURST: u32 = 2;
+const PRIVATE_EVERY_MS: u64 = 1_000;
 /// 30 posts a second in all, over whatever second. Source: the Bot FAQ.
 const ALL_BURST: u32 = 10;
 const ALL_EVERY_MS: u64 = 50;
@@ -35,7 +38,10 @@ const ALL_EVERY_MS: u64 = 50;
 pub(super) struct TelegramOutbound {
     api: Arc<Api>,
     groups: Paces,
-    all: Pace,
+    privates: Paces,
+    everywhere: Everywhere,
+    /// Look-ups and signs that the platform refused.
+    rests: Rests,
 }
 
 impl TelegramOutbound {
@@ -43,27 +49,70 @@ impl TelegramOutbound {
         Self {
             api,
             groups: Paces::new(GROUP_BURST, GROUP_EVERY_MS),
-            all: Pace::new(ALL_BURST, ALL_EVERY_MS),
+            privates: Paces::new(PRIVATE_BURST, PRIVATE_EVERY_MS),
+            everywhere: Everywhere::new(Pace::new(ALL_BURST, ALL_EVERY_MS)),
+            rests: Rests::default(),
         }
+    }
+
+    fn pace_of(&self, chat: &str) -> Arc<Pace> {
+        match is_group(chat) {
+            true => self.groups.of(chat),
+            false => self.privates.of(chat),
+        }
+    }
+
+    fn take_or_wait(&self, chat: &str, now: Instant) -> Duration {
+        self.everywhere.take_or_wait(&self.pace_of(chat), now)
     }
 
     /// What the platform says about its rate is kept to by the next posts there.
-    fn learn(&self, chat: &str, error: &ChannelError) {
-        if let ChannelError::RetryAfter { wait_ms, .. } = error
-            && is_group(chat)
-        {
+    fn learn(&self, chat: &str, error: &ChannelError, now: Instant) {
+        if let ChannelError::RetryAfter { wait_ms, .. } = error {
             let wait = Duration::from_millis(*wait_ms);
-            self.groups.of(chat).rest(Instant::now(), wait);
+            self.everywhere.refuse(chat, &self.pace_of(chat), now, wait);
         }
     }
 
+    async fn send(&self, post: &Post) -> Result<Delivered, ChannelError> {
+        let sent: SentMessage = self
+            .api
+            .call("sendMessage", &message_parameters(post))
+            .await
+            .map_err(|failure| failure.into_error("sendMessage"))?;
+        crash::point("send.response-read");
+        Ok(Delivered {
+            chat: sent.chat.id.to_string(),
+            message_id: sent.message_id.to_string(),
+            sent_at_ms: sent.date.unwrap_or_default().saturating_mul(1_000),
+        })
+    }
+
+    /// A sign takes from the same rate as an answer, so it is left out where a post would wait.
+    fn may_show_working(&self, chat: &str, now: Instant) -> bool {
+        let is_free = self.everywhere.wait(&self.pace_of(chat), now).is_zero();
+        is_free && self.rests.left(&sign_of(chat), now).is_none()
+    }
+
     async fn chat(&self, id: &str) -> Result<Chat, ChannelError> {
+        let operation = "getChat";
+        if let Some(left) = self.rests.left(operation, Instant::now()) {
+            let wait_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
+            return Err(ChannelError::RetryAfter { operation, wait_ms });
+        }
         let mut parameters = Parameters::new();
         parameters.insert("chat_id".to_owned(), chat_id(id));
-        self.api
-            .call("getChat", &parameters)
-            .await
-            .map_err(|failure| failure.into_error("getChat"))
+        let answer = self.api.call(operation, &parameters).await;
+        answer
+            .map_err(|failure| failure.into_error(operation))
+            .inspect_err(|error| self.note_rest(operation, error))
+    }
+
+    fn note_rest(&self, call: &str, error: &ChannelError) {
+        if let ChannelError::RetryAfter { wait_ms, .. } = error {
+            let wait = Duration::from_millis(*wait_ms);
+            self.rests.note(call, Instant::now(), wait);
+        }
     }
 }
 
@@ -77,30 +126,13 @@ impl Outbound for TelegramOutbound {
     }
 
     fn wait_before(&self, target: &Target) -> Duration {
-        let now = Instant::now();
-        // The group's first: a post that waits for it takes nothing from the others.
-        let group = is_group(&target.chat).then(|| self.groups.of(&target.chat));
-        let in_group = group.map_or(Ok(()), |group| group.try_turn(now));
-        in_group
-            .and_then(|()| self.all.try_turn(now))
-            .err()
-            .unwrap_or_default()
+        self.take_or_wait(&target.chat, Instant::now())
     }
 
     fn deliver<'a>(&'a self, post: &'a Post) -> BoxFuture<'a, Result<Delivered, ChannelError>> {
         Box::pin(async move {
-            let sent: SentMessage = self
-                .api
-                .call("sendMessage", &message_parameters(post))
-                .await
-                .map_err(|failure| failure.into_error("sendMessage"))
-                .inspect_err(|error| self.learn(&post.target.chat, error))?;
-            crash::point("send.response-read");
-            Ok(Delivered {
-                chat: sent.chat.id.to_string(),
-                message_id: sent.message_id.to_string(),
-                sent_at_ms: sent.date.unwrap_or_default().saturating_mul(1_000),
-            })
+            let sent = self.send(post).await;
+            sent.inspect_err(|error| self.learn(&post.target.chat, error, Instant::now()))
         })
     }
 
@@ -115,10 +147,15 @@ impl Outbound for TelegramOutbound {
 
     fn show_working<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, ()> {
         Box::pin(async move {
+            if !self.may_show_working(&target.chat, Instant::now()) {
+                return;
+            }
             let mut parameters = target_parameters(target);
             parameters.insert("action".to_owned(), json!("typing"));
             if let Err(failure) = self.api.call_raw("sendChatAction", &parameters).await {
-                let reason = failure.into_error("sendChatAction").reason();
+                let error = failure.into_error("sendChatAction");
+                self.note_rest(&sign_of(&target.chat), &error);
+                let reason = error.reason();
                 tracing::debug!(reason, "The typing sign was not shown");
             }
         })
@@ -178,6 +215,11 @@ fn target_parameters(target: &Target) -> Parameters {
     parameters
 }
 
+/// What signs in a chat are called among the calls that rest.
+fn sign_of(chat: &str) -> String {
+    format!("sendChatAction {chat}")
+}
+
 /// Whether an id is a group's or a channel's: those are below zero.
 fn is_group(chat: &str) -> bool {
     chat.starts_with('-')
@@ -194,7 +236,13 @@ fn number(id: Option<&str>) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use vocative_sandbox::telegram::{TelegramServer, TelegramWorld};
+    use vocative_sandbox::wire::WireLog;
+
     use super::*;
+    use crate::http::HttpTimeouts;
 
     fn post(target: Target, part: Part) -> Post {
         Post {
@@ -233,6 +281,86 @@ mod tests {
         let busiest = busiest.max();
         assert!(matches!(busiest, Some(15..=20)), "{busiest:?}");
         assert!(went.len() >= 75, "{} in five minutes", went.len());
+    }
+
+    /// Somebody who always has something to say in a group, for so many minutes of a clock that is
+    /// moved by hand; the platform takes so many posts a minute. When posts went, and when some were
+    /// refused, in seconds.
+    async fn talk(per_minute_max: usize, minutes: u64) -> (Vec<u64>, Vec<u64>) {
+        // Another test may have installed it.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let world = TelegramWorld::team();
+        let server = TelegramServer::start(world, ([127, 0, 0, 1], 0).into(), WireLog::new())
+            .await
+            .unwrap();
+        server.faults().limit_sends_per_minute(Some(per_minute_max));
+        let token = server.token().into();
+        let api = Api::new(&server.api_url(), token, HttpTimeouts::default());
+        let outbound = TelegramOutbound::new(Arc::new(api));
+        let group = Target {
+            chat: TelegramWorld::SUPERGROUP.to_string(),
+            ..target(None, None)
+        };
+        let post = post(group.clone(), Part::plain("hi"));
+        let (start, mut seconds) = (Instant::now(), 0);
+        let (mut went, mut refused) = (Vec::new(), Vec::new());
+        while seconds < minutes * 60 {
+            let now = start + Duration::from_secs(seconds);
+            let wait = outbound.take_or_wait(&group.chat, now);
+            if !wait.is_zero() {
+                // The loopback platform's clock counts whole seconds.
+                let step = wait.as_millis().div_ceil(1_000) as u64;
+                server.advance_clock(i64::try_from(step).unwrap());
+                seconds += step;
+                continue;
+            }
+            match outbound.send(&post).await {
+                Ok(_) => went.push(seconds),
+                Err(error) => {
+                    outbound.learn(&group.chat, &error, now);
+                    refused.push(seconds);
+                }
+            }
+        }
+        (went, refused)
+    }
+
+    #[tokio::test]
+    async fn the_usual_limit_is_never_met_and_a_lower_one_is_learnt() {
+        let (went, refused) = talk(20, 60).await;
+        assert_eq!(refused, [0; 0]);
+        assert!(went.len() >= 900, "{} in an hour", went.len());
+
+        let (went, refused) = talk(8, 120).await;
+        let later = refused.iter().filter(|at| **at >= 600).count();
+        assert!(
+            !refused.is_empty() && refused.len() - later <= 5,
+            "{refused:?}"
+        );
+        assert!(later <= 6, "{refused:?}");
+        // Of the 960 that the platform would have taken.
+        assert!(went.len() >= 600, "{} in two hours", went.len());
+    }
+
+    #[tokio::test]
+    async fn a_sign_gives_way_to_answers() {
+        let outbound = TelegramOutbound::new(Arc::new(Api::new(
+            "http://127.0.0.1:9",
+            "1:x".to_owned().into(),
+            HttpTimeouts::default(),
+        )));
+        let now = Instant::now();
+        assert!(outbound.may_show_working("-1", now));
+        let refused = ChannelError::RetryAfter {
+            operation: "sendMessage",
+            wait_ms: 30_000,
+        };
+        outbound.learn("-1", &refused, now);
+        assert!(!outbound.may_show_working("-1", now));
+        assert!(outbound.may_show_working("-2", now));
+        assert!(outbound.may_show_working("-1", now + Duration::from_secs(31)));
+        while outbound.take_or_wait("-2", now).is_zero() {}
+        assert!(!outbound.may_show_working("-2", now));
     }
 
     #[test]

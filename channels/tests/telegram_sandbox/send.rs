@@ -232,11 +232,24 @@ async fn what_render_makes_is_taken_and_kept_unchanged() {
 async fn typing_is_shown_and_its_failure_does_not_matter() {
     let server = telegram().await;
     let outbound = outbound(&server).await;
-    let refused = TelegramFault::RateLimited { retry_after_s: 1 };
-    server.faults().next("sendChatAction", refused);
+    let failed = TelegramFault::Gateway { code: 502 };
+    server.faults().next("sendChatAction", failed);
     outbound.show_working(&target(SUPERGROUP)).await;
     outbound.show_working(&target(SUPERGROUP)).await;
     assert!(server.wait_for_action(SUPERGROUP, "typing", BOUND).await);
+    // Once it is too much for the platform it is not asked again, in that chat.
+    let refused = TelegramFault::RateLimited { retry_after_s: 30 };
+    server.faults().next("sendChatAction", refused);
+    for _ in 0..3 {
+        outbound.show_working(&target(SUPERGROUP)).await;
+    }
+    assert_eq!(server.faults().applied(), 2);
+    let bad = TelegramFault::Gateway { code: 502 };
+    server.faults().next("sendChatAction", bad);
+    outbound.show_working(&target(SUPERGROUP)).await;
+    assert_eq!(server.faults().applied(), 2, "it was asked again");
+    outbound.show_working(&target(FORUM)).await;
+    assert_eq!(server.faults().applied(), 3);
 }
 
 #[tokio::test]
