@@ -77,6 +77,25 @@ fn layer_of(file: &str) -> Option<usize> {
     LAYERS.iter().position(|layer| *layer == room)
 }
 
+/// Back-pressure ends where a queue does.
+#[test]
+fn no_queue_is_without_a_bound() {
+    for folder in ["src", "channels/src"] {
+        for (file, code) in sources(folder) {
+            for word in [
+                "unbounded_channel",
+                "UnboundedSender",
+                "sync::mpsc::channel()",
+            ] {
+                assert!(
+                    !code.contains(word),
+                    "{file} uses {word}: give the queue a bound"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn a_room_uses_only_rooms_before_it() {
     let mut wrong = Vec::new();

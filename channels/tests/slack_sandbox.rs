@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
 use secrecy::SecretString;
+use serde_json::json;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -19,7 +20,9 @@ use vocative_channels::error::ChannelError;
 use vocative_channels::http::HttpTimeouts;
 use vocative_channels::identity::Identity;
 use vocative_channels::outbound::{Part, Post, ReadBack, Target};
-use vocative_channels::slack::{IN_FLIGHT_MAX, SlackChannel, SlackSettings, SocketTimings};
+use vocative_channels::slack::{
+    IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, SlackChannel, SlackSettings, SocketTimings,
+};
 use vocative_sandbox::slack::{EventFault, Fault, RetryPlan, SlackServer, SlackWorld, UserPost};
 use vocative_sandbox::wire::{WireKind, WireLog, WireRecord};
 
@@ -466,6 +469,34 @@ async fn many_envelopes_are_in_flight_and_a_full_hand_stops_the_reading() {
     let expected: Vec<_> = (0..count).map(|n| format!("line {n}")).collect();
     assert_eq!(texts, expected, "one socket keeps the order");
     assert_eq!(storing(&stage.seen), (0, IN_FLIGHT_MAX));
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn a_few_large_envelopes_are_a_full_hand_too() {
+    const LARGE: usize = 4 << 20;
+    let stage = Stage::with(|_| {}, 0).await;
+    let count = IN_FLIGHT_BYTES_MAX / LARGE + 2;
+    for n in 0..count {
+        let blocks = "x".repeat(LARGE);
+        stage.slack.raw_event(
+            json!({"type": "message", "user": "U0ANN", "text": "hi", "blocks": blocks,
+            "channel": "C0GENERAL", "channel_type": "channel", "ts": format!("1763712000.{n:06}")}),
+        );
+    }
+    let full = IN_FLIGHT_BYTES_MAX / LARGE;
+    let storing = |seen: &Seen| *seen.storing.lock().unwrap();
+    stage
+        .seen
+        .until("a full hand", |seen| storing(seen).0 == full)
+        .await;
+    for _ in 0..20 {
+        stage.channel.identify().await.unwrap();
+    }
+    stage.seen.gate.add_permits(1);
+    stage.seen.until_heard(count).await;
+    stage.until_all_acked().await;
+    assert_eq!(storing(&stage.seen), (0, full));
     stage.end().await;
 }
 

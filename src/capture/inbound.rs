@@ -92,8 +92,8 @@ struct Seen {
     too_old: HashMap<String, u64>,
 }
 
-/// At most so many refused chats are remembered for logging once.
-const REFUSED_CHATS_MAX: usize = 10_000;
+/// At most so many chats are remembered for a log line; what happens in more of them is only counted.
+const CHATS_NOTED_MAX: usize = 10_000;
 
 impl ChannelIntake {
     /// The intake of a channel with that policy.
@@ -450,14 +450,16 @@ impl ChannelIntake {
     fn note_too_old(&self, chat: &str) {
         self.counters.too_old.fetch_add(1, Ordering::Relaxed);
         let mut seen = self.seen.lock().expect("no holder of this lock panics");
-        *seen.too_old.entry(chat.to_owned()).or_default() += 1;
+        if seen.too_old.len() < CHATS_NOTED_MAX || seen.too_old.contains_key(chat) {
+            *seen.too_old.entry(chat.to_owned()).or_default() += 1;
+        }
     }
 
     /// One log line per unknown chat names its id and the setting that admits it.
     fn note_refused(&self, chat: &str, access: Access, policy: &ChannelPolicy) {
         let is_first = {
             let mut seen = self.seen.lock().expect("no holder of this lock panics");
-            seen.refused_chats.len() < REFUSED_CHATS_MAX
+            seen.refused_chats.len() < CHATS_NOTED_MAX
                 && seen.refused_chats.insert(chat.to_owned(), ()).is_none()
         };
         if is_first {

@@ -290,6 +290,19 @@ impl Flow {
         signal(self.daemon.as_ref().expect("the daemon runs"), name).await;
     }
 
+    /// A line of the daemon's `/proc/PID/status` in KiB, for example `VmRSS`.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn memory_kib(&self, field: &str) -> u64 {
+        let daemon = self.daemon.as_ref().expect("the daemon runs");
+        let path = format!("/proc/{}/status", daemon.id().expect("the daemon runs"));
+        let text = std::fs::read_to_string(path).unwrap();
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+        let number = line.and_then(|line| line.split_whitespace().next());
+        number.unwrap().parse().unwrap()
+    }
+
     async fn wait_until_disconnected(&self) {
         self.wait_until("the platforms notice that the daemon is gone", || {
             self.slack.open_sockets() == 0 && self.telegram.polls_waiting() == 0

@@ -12,6 +12,8 @@ mod damage;
 mod databases;
 mod erasure;
 mod faults;
+#[cfg(target_os = "linux")]
+mod flood;
 mod harness;
 mod imports;
 mod overlap;

@@ -25,7 +25,7 @@ mod wire;
 pub use channel::{SlackChannel, SlackSettings};
 pub use export::open_export;
 pub use render::TEXT_MAX_CHARS;
-pub use socket::{FRAME_MAX_BYTES, IN_FLIGHT_MAX, SocketTimings};
+pub use socket::{FRAME_MAX_BYTES, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, SocketTimings};
 pub use translate::{Delivery, translate};
 
 /// Where the Web API is unless a setting says otherwise.

@@ -34,6 +34,8 @@ use super::wire::Frame;
 
 /// How many envelopes of one socket may be on their way to the disk; more stop the reading.
 pub const IN_FLIGHT_MAX: usize = 256;
+/// How many bytes of envelopes may be; beyond that one more is read only when all are stored.
+pub const IN_FLIGHT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The largest frame that is read, in bytes.
 pub const FRAME_MAX_BYTES: usize = 16 * 1024 * 1024;
 /// How many frames before `hello` are kept.
@@ -338,6 +340,7 @@ pub(super) async fn run_session(
         writer_gone,
         events,
         in_flight: FuturesUnordered::new(),
+        in_flight_bytes: 0,
         heard_at: now,
         pong_at: now,
         refresh_at: opened
@@ -453,7 +456,9 @@ struct Reader {
     controls: Controls,
     writer_gone: CancellationToken,
     events: mpsc::Sender<SessionEvent>,
-    in_flight: FuturesUnordered<BoxFuture<'static, ()>>,
+    /// Each ends with the bytes of its envelope.
+    in_flight: FuturesUnordered<BoxFuture<'static, usize>>,
+    in_flight_bytes: usize,
     heard_at: Instant,
     pong_at: Instant,
     refresh_at: Option<Instant>,
@@ -469,7 +474,8 @@ impl Reader {
             }
         }
         loop {
-            let has_room = self.in_flight.len() < IN_FLIGHT_MAX;
+            let has_room =
+                self.in_flight.len() < IN_FLIGHT_MAX && self.in_flight_bytes < IN_FLIGHT_BYTES_MAX;
             let deadline = self.deadline(has_room);
             tokio::select! {
                 biased;
@@ -479,7 +485,8 @@ impl Reader {
                     self.linger_until = Some(Instant::now() + linger);
                 }
                 () = self.writer_gone.cancelled() => return self.broken("the socket cannot be written"),
-                Some(()) = self.in_flight.next() => {
+                Some(bytes) = self.in_flight.next() => {
+                    self.in_flight_bytes = self.in_flight_bytes.saturating_sub(bytes);
                     if !has_room {
                         self.restart_watch();
                     }
@@ -631,10 +638,12 @@ impl Reader {
         shared.notice(&envelope.event);
         let (socket, envelope_id) = (self.socket, envelope_id.to_owned());
         let received = Instant::now();
+        let bytes = payload.len();
+        self.in_flight_bytes += bytes;
         self.in_flight.push(Box::pin(async move {
             if let Err(error) = shared.intake.accept(envelope).await {
                 shared.not_stored(&error);
-                return;
+                return bytes;
             }
             crash::point("ack.before");
             let wait = Duration::from_millis(shared.timings.ack_wait_ms);
@@ -644,6 +653,7 @@ impl Reader {
                     u64::try_from(received.elapsed().as_millis()).unwrap_or(u64::MAX),
                 );
             }
+            bytes
         }));
     }
 }
