@@ -561,6 +561,35 @@ async fn a_refresh_leaves_no_gap() {
 }
 
 #[tokio::test]
+async fn in_refresh_after_refresh_there_is_never_a_moment_without_a_socket() {
+    let quick_refresh = |settings: &mut SlackSettings| {
+        settings.timings.linger_ms = 100;
+        settings.timings.healthy_ms = 0;
+    };
+    let stage = Stage::with(quick_refresh, Semaphore::MAX_PERMITS / 2).await;
+    let mut said = 0;
+    for reason in ["warning", "refresh_requested"].into_iter().cycle().take(6) {
+        stage.slack.disconnect(reason);
+        // People talk while sockets change.
+        let is_replaced = || stage.slack.open_sockets() > 1;
+        while !is_replaced() {
+            stage.slack.say("#general", "ann", &format!("line {said}"));
+            said += 1;
+            tokio::task::yield_now().await;
+        }
+        stage.until_connected(1).await;
+        assert!(stage.slack.wait_for_socket_count(1, WAIT).await);
+    }
+    stage.seen.until_heard(said).await;
+    stage.until_all_acked().await;
+    assert_eq!(stage.slack.silent(), Duration::ZERO);
+    let acked = stage.slack.acked_envelopes();
+    assert!(acked.iter().all(|acked| acked.attempts == 1));
+    assert_eq!(stage.seen.losses(), 0);
+    stage.end().await;
+}
+
+#[tokio::test]
 async fn an_acknowledgement_is_written_on_the_new_socket_when_its_own_is_gone() {
     let stage = Stage::with(|_| {}, 0).await;
     stage.slack.faults().set_retry_plan(RetryPlan {

@@ -94,6 +94,9 @@ struct Socket {
 pub(super) struct Deliveries {
     sockets: BTreeMap<u64, Socket>,
     last_socket: u64,
+    /// Since when there is no socket, after there was one, and how long there was none before.
+    silent_since: Option<Instant>,
+    silent: Duration,
     last_delivery: u64,
     pending: BTreeMap<u64, Delivery>,
     due: BTreeSet<(Instant, u64)>,
@@ -116,6 +119,9 @@ impl Deliveries {
         if self.sockets.len() >= SOCKETS_MAX {
             return Err(self.sockets.len() + 1);
         }
+        if let Some(since) = self.silent_since.take() {
+            self.silent += since.elapsed();
+        }
         self.last_socket += 1;
         let socket = Socket {
             commands,
@@ -126,7 +132,18 @@ impl Deliveries {
     }
 
     pub(super) fn remove_socket(&mut self, id: u64) {
-        self.sockets.remove(&id);
+        let was_open = self.sockets.remove(&id).is_some();
+        if was_open && self.sockets.is_empty() {
+            self.silent_since = Some(Instant::now());
+        }
+    }
+
+    /// How long there was no socket since the first one.
+    pub(super) fn silent(&self) -> Duration {
+        let now = self
+            .silent_since
+            .map_or(Duration::ZERO, |since| since.elapsed());
+        self.silent + now
     }
 
     pub(super) fn open_sockets(&self) -> usize {

@@ -372,6 +372,12 @@ impl SlackServer {
         self.shared.read(|core| core.deliveries.open_sockets())
     }
 
+    /// How long there was no socket since the first one was opened, all times together.
+    #[must_use]
+    pub fn silent(&self) -> Duration {
+        self.shared.read(|core| core.deliveries.silent())
+    }
+
     /// Envelopes that are neither acknowledged nor lost.
     #[must_use]
     pub fn unacked(&self) -> usize {
