@@ -882,7 +882,9 @@ async fn a_copied_marker_is_not_our_post() {
 
 #[tokio::test]
 async fn many_pages_are_read_back() {
-    let stage = Stage::new().await;
+    // Large pages of a loopback platform on a busy machine take their time.
+    let patient = |settings: &mut SlackSettings| settings.http.read_ms = 20_000;
+    let stage = Stage::with(patient, Semaphore::MAX_PERMITS / 2).await;
     let first = post("o-first", "C0GENERAL", None, "answer");
     let delivered = stage.outbound().deliver(&first).await.unwrap();
     for n in 0..450 {
