@@ -1,14 +1,17 @@
 //! The figures of README.md, each measured on the daemon as a separate process against the loopback
 //! platforms: `cargo bench --profile dist --bench figures [-- NAME...] [--rounds N]`.
 //!
-//! Names: `size`, `idle`, `start`, `answers`, `floods`; all of them without a name. `imports` is taken
-//! only by name: it takes a while. Prints what it
-//! measures and judges nothing: what the figures mean is in benches/README.md.
+//! Names: `size`, `idle`, `start`, `answers`, `floods`; all of them without a name. `gaps`, `flood`
+//! (`--messages N`), `soak` (`--minutes N`) and `imports` are taken only by name: they take a while.
+//! Prints what it measures and judges nothing: what the figures mean is in benches/README.md.
 
 mod answers;
 mod disk;
+mod flood;
 mod floods;
+mod gaps;
 mod imports;
+mod soak;
 mod stage;
 mod starts;
 mod stats;
@@ -18,8 +21,14 @@ use std::process::ExitCode;
 /// Why a figure could not be taken.
 pub(crate) type Fail = Box<dyn std::error::Error + Send + Sync>;
 
-const NAMES: [&str; 6] = ["size", "idle", "start", "answers", "floods", "imports"];
+const NAMES: [&str; 9] = [
+    "size", "idle", "start", "answers", "floods", "gaps", "flood", "soak", "imports",
+];
 const ROUNDS: usize = 3;
+/// Of a flood, on each platform.
+const MESSAGES: usize = 100_000;
+/// Of a soak.
+const MINUTES: u64 = 60;
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -34,11 +43,14 @@ async fn main() -> ExitCode {
 
 async fn run(mut args: impl Iterator<Item = String>) -> Result<(), Fail> {
     let (mut names, mut rounds) = (Vec::new(), ROUNDS);
+    let (mut messages, mut minutes) = (MESSAGES, MINUTES);
     while let Some(arg) = args.next() {
         match arg.as_str() {
             // cargo adds it.
             "--bench" => {}
             "--rounds" => rounds = args.next().unwrap_or_default().parse()?,
+            "--messages" => messages = args.next().unwrap_or_default().parse()?,
+            "--minutes" => minutes = args.next().unwrap_or_default().parse()?,
             name if NAMES.contains(&name) => names.push(arg),
             other => return Err(format!("no figure {other}; there are: {NAMES:?}").into()),
         }
@@ -60,7 +72,17 @@ async fn run(mut args: impl Iterator<Item = String>) -> Result<(), Fail> {
     if is_wanted("floods") {
         floods::measure(rounds).await?;
     }
-    if names.iter().any(|name| name == "imports") {
+    let is_named = |wanted: &str| names.iter().any(|name| name == wanted);
+    if is_named("gaps") {
+        gaps::measure().await?;
+    }
+    if is_named("flood") {
+        flood::measure(messages).await?;
+    }
+    if is_named("soak") {
+        soak::measure(minutes).await?;
+    }
+    if is_named("imports") {
         imports::measure().await?;
     }
     Ok(())

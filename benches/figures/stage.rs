@@ -67,6 +67,14 @@ impl Stage {
         self.folder.path()
     }
 
+    /// How many turns of people are in the daemon's database.
+    pub(crate) fn people_turns(&self) -> Result<i64, Fail> {
+        let path = self.folder.path().join("data/vocative.db");
+        let connection = rusqlite::Connection::open(path)?;
+        let sql = "SELECT count(*) FROM turns WHERE kind = 'message' AND is_inbound = 1";
+        Ok(connection.query_row(sql, [], |row| row.get(0))?)
+    }
+
     /// Removes the database, so that the next start makes a new one.
     pub(crate) fn forget(&self) -> Result<(), Fail> {
         std::fs::remove_dir_all(self.folder.path().join("data"))?;
@@ -202,7 +210,8 @@ fn is(record: &WireRecord, peer: WirePeer, kind: WireKind, name: &str) -> bool {
     record.peer == peer && record.kind == kind && record.name == name
 }
 
-async fn next(wire: &mut Wire) -> Result<(WireRecord, Instant), Fail> {
+/// Waits for the next thing that happens on the wire.
+pub(crate) async fn next(wire: &mut Wire) -> Result<(WireRecord, Instant), Fail> {
     let received = tokio::time::timeout(PATIENCE, wire.recv()).await;
     match received {
         Ok(Ok(record)) => Ok((record, Instant::now())),
@@ -231,6 +240,16 @@ impl Daemon {
             .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
         let number = line.and_then(|line| line.split_whitespace().next());
         Ok(number.ok_or("no such line in /proc/PID/status")?.parse()?)
+    }
+
+    /// How many files, sockets and the like it has open.
+    pub(crate) fn open_files(&self) -> Result<usize, Fail> {
+        Ok(std::fs::read_dir(self.proc_path("fd")?)?.count())
+    }
+
+    /// Kills it (SIGKILL).
+    pub(crate) async fn kill(mut self) -> Result<(), Fail> {
+        Ok(self.child.kill().await?)
     }
 
     /// Processor time so far, user and kernel.
