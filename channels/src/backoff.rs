@@ -1,6 +1,6 @@
 //! Exponential back-off with full jitter.
 
-use rand::RngExt as _;
+use crate::chance;
 
 /// Counts failures and says how long to wait. Units are milliseconds.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ impl Backoff {
     pub fn next_ms(&mut self) -> u64 {
         let ceiling = ceiling_ms(self.first_ms, self.max_ms, self.failures);
         self.failures = self.failures.saturating_add(1);
-        rand::rng().random_range(ceiling / 2..=ceiling)
+        chance::within(ceiling / 2..=ceiling)
     }
 
     /// Forgets the failures: the connection has been healthy.

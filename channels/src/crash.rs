@@ -114,6 +114,10 @@ mod points {
         false
     }
 
+    /// Nothing: this build keeps every promise.
+    #[inline(always)]
+    pub fn sabotage_thread(_promise: Option<Sabotage>) {}
+
     /// The lease as it is.
     #[must_use]
     #[inline(always)]
@@ -124,10 +128,20 @@ mod points {
 
 #[cfg(feature = "crash-points")]
 mod points {
+    use std::cell::Cell;
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::{CRASH_AT, LEASE_MS, POINTS, SABOTAGE, Sabotage};
+
+    thread_local! {
+        static BROKEN_HERE: Cell<Option<Sabotage>> = const { Cell::new(None) };
+    }
+
+    /// Breaks that promise in what this thread does, and no other one.
+    pub fn sabotage_thread(promise: Option<Sabotage>) {
+        BROKEN_HERE.set(promise);
+    }
 
     /// Where to end, and how often it is passed before.
     struct Target {
@@ -177,6 +191,9 @@ mod points {
     /// Whether that promise is to be broken.
     #[must_use]
     pub fn is_sabotaged(promise: Sabotage) -> bool {
+        if BROKEN_HERE.get() == Some(promise) {
+            return true;
+        }
         static BROKEN: OnceLock<Option<String>> = OnceLock::new();
         let broken = BROKEN.get_or_init(|| std::env::var(SABOTAGE).ok());
         broken.as_deref() == Some(promise.name())
@@ -191,4 +208,4 @@ mod points {
     }
 }
 
-pub use points::{bytes_sent, is_sabotaged, lease_ms, point};
+pub use points::{bytes_sent, is_sabotaged, lease_ms, point, sabotage_thread};

@@ -9,6 +9,7 @@
 
 pub mod backoff;
 pub mod capability;
+pub mod chance;
 pub mod channel;
 pub mod crash;
 pub mod envelope;

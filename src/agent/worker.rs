@@ -85,20 +85,24 @@ impl Worker {
             }
             let due_ms = worker.next_due_ms(now_ms).await;
             tokio::select! {
-                () = notified => {}
+                // In this order, so that a simulation can be repeated; whichever it is, all is looked at.
+                biased;
                 Some(ended) = working.join_next_with_id(), if !working.is_empty() => {
                     let task = ended.as_ref().map_or_else(JoinError::id, |(task, ())| *task);
                     if let Some(lease) = held.remove(&task) {
                         worker.ended(lease, ended.err()).await;
                     }
                 }
+                () = notified => {}
                 () = tokio::time::sleep(pause_until(due_ms, now_ms, POLL)) => {}
                 () = stop.cancelled(), if !stop.is_cancelled() => {}
                 () = drain_until.cancelled() => break,
             }
         }
         working.shutdown().await;
-        worker.give_back(held.into_values()).await;
+        let mut held: Vec<Lease> = held.into_values().collect();
+        held.sort_unstable_by_key(|lease| lease.run);
+        worker.give_back(held).await;
     }
 
     /// A run's work is over. One that panicked is given back as another failed attempt.

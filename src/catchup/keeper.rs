@@ -150,9 +150,10 @@ impl Keeper {
         let mut is_failing = false;
         loop {
             tokio::select! {
+                biased;
+                () = cancel.cancelled() => return,
                 () = self.wake.notified() => {}
                 () = tokio::time::sleep(self.note_every()) => {}
-                () = cancel.cancelled() => return,
             }
             if !self.is_connected.load(Ordering::SeqCst) {
                 continue;

@@ -1,6 +1,6 @@
 //! One pass over the chats of an account: what was missed, then what was said before the bot came.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use tracing::{info, warn};
 use vocative_channels::envelope::Place;
@@ -80,7 +80,7 @@ impl Pass<'_> {
     }
 
     /// The chats the bot is in. Where they can't be listed, those that were heard before are read.
-    async fn list(&self, reach: AccountReach) -> Result<HashMap<String, Place>, Unread> {
+    async fn list(&self, reach: AccountReach) -> Result<BTreeMap<String, Place>, Unread> {
         let reader = self.reader;
         let listed = ask(&reader.channel, &reader.cancel, || reader.history.chats()).await;
         let listed = match listed {
@@ -94,7 +94,7 @@ impl Pass<'_> {
         let served = listed
             .into_iter()
             .filter(|place| reader.intake.serves(place));
-        let places: HashMap<String, Place> =
+        let places: BTreeMap<String, Place> =
             served.map(|place| (place.chat.clone(), place)).collect();
         let until_ms = reach.unread_from_ms.unwrap_or_else(|| (reader.clock)());
         let until_ms = Some(until_ms).filter(|_| self.bounds.backfills());

@@ -160,7 +160,7 @@ pub enum Command {
     /// demand.
     #[command(after_long_help = SANDBOX_EXAMPLES)]
     Sandbox(SandboxArgs),
-    /// Kill a daemon again and again, and count what is lost or said twice
+    /// Kill a daemon again and again, or simulate it, and count what is lost or doubled
     #[command(subcommand)]
     Selftest(SelftestCommand),
     /// List conversations, show one, search in one, name it or put it away
@@ -298,6 +298,36 @@ pub enum SelftestCommand {
     /// exactly one answer, its parts in order. Exit code 1 if not. A build with the feature
     /// crash-points stops it at named points; any other one kills at random.
     Crash(CrashArgs),
+    /// Run the daemon in simulated worlds on a clock of their own, and count what is lost or doubled
+    ///
+    /// Each seed is a story of its own: people write, the network delays, drops, repeats and reorders,
+    /// the platform refuses and forgets to answer, the daemon is killed and started again. Then the
+    /// rooms are searched as in `selftest crash`, and what was captured is compared with what was said.
+    /// Exit code 1 if something is wrong; then the seed and its story are shown.
+    Sim(SimArgs),
+}
+
+/// What `vocative selftest sim` takes.
+#[derive(Debug, Args)]
+pub struct SimArgs {
+    /// How many worlds
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub seeds: u64,
+    /// The first one's seed; the others follow
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub seed: u64,
+    /// Only this platform
+    #[arg(long, value_name = "PLATFORM")]
+    pub platform: Option<CrashPlatform>,
+    /// Things that people do, or that happen to the network, in each world
+    #[arg(long, value_name = "N", default_value_t = 24)]
+    pub steps: usize,
+    /// Break a promise on purpose, to see that it is noticed (most need the feature crash-points)
+    #[arg(long, value_name = "PROMISE")]
+    pub sabotage: Option<String>,
+    /// Tell the whole story of one seed instead
+    #[arg(long)]
+    pub trace: bool,
 }
 
 /// What `vocative selftest crash` takes.
@@ -326,7 +356,7 @@ pub struct CrashArgs {
     pub progress: bool,
 }
 
-/// A platform that the daemon is killed on.
+/// A platform that the daemon is tested on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CrashPlatform {
     /// Slack
@@ -749,7 +779,7 @@ mod tests {
       check          Say whether the configuration will work, and what to fix
       status         Say how the running daemon is doing
       sandbox        Run the loopback Slack, Telegram and model server for a bot of your own
-      selftest       Kill a daemon again and again, and count what is lost or said twice
+      selftest       Kill a daemon again and again, or simulate it, and count what is lost or doubled
       conversations  List conversations, show one, search in one, name it or put it away
       summary        Show the summaries of older turns, or have them made again
       queue          Show the questions that wait for an answer and why they wait; cancel one

@@ -18,11 +18,11 @@ use vocative_channels::identity::{Identity, Platform};
 use crate::admin::health::Health;
 use crate::admin::operations::{Operations, Reload, Running};
 use crate::admin::socket;
-use crate::agent::registry::Registry;
+use crate::agent::registry::{AgentSpec, Registry};
 use crate::agent::worker::Worker as AgentWorker;
 use crate::capture::inbound::{CaptureCounters, ChannelIntake, Counter, Keeping, Wake};
 use crate::catchup::keeper::Keeper;
-use crate::config::{Config, Secrets};
+use crate::config::{self, Config, Secrets};
 use crate::daemon::names::Names;
 use crate::daemon::supervise::{Bind, BindError, Bound, Lift, supervise};
 use crate::daemon::system::{self, Pulse};
@@ -78,23 +78,42 @@ pub enum StartError {
 /// Reads the configuration again; errors in words.
 pub type ReadConfig = Arc<dyn Fn() -> Result<(Config, Secrets), String> + Send + Sync>;
 
-/// A running daemon.
-pub struct Daemon {
-    operations: Operations,
+/// A channel's adapter under its configured name.
+pub type NamedChannel = (String, Arc<dyn Channel>);
+
+/// What a daemon stands on, besides its configuration and its platforms. A simulation has its own.
+pub struct Ground {
+    /// Where everything is kept.
+    pub store: Store,
+    /// The time.
+    pub clock: Clock,
+    /// The agents with their models.
+    pub agents: Vec<AgentSpec>,
+}
+
+/// What works in a daemon: workers and channels, without anything that faces its host.
+pub struct Core {
     shared: Arc<Shared>,
+    summary_counters: Arc<SummaryCounters>,
     /// Stops intake and the claiming of runs.
     stop: CancellationToken,
     /// Ends delivery once nothing is due; after the runs, whose answers it still posts.
     stop_posts: CancellationToken,
     /// Ends draining.
     drain_until: CancellationToken,
-    /// Stops everything else.
-    rest: CancellationToken,
     channels: Vec<JoinHandle<()>>,
     agents: JoinHandle<()>,
     delivery: JoinHandle<()>,
     summaries: JoinHandle<()>,
     drain_deadline: Duration,
+}
+
+/// A running daemon.
+pub struct Daemon {
+    core: Core,
+    operations: Operations,
+    /// Stops everything but the core.
+    rest: CancellationToken,
     socket_path: PathBuf,
 }
 
@@ -119,25 +138,21 @@ pub fn wall_clock() -> Clock {
     Arc::new(|| chrono::Utc::now().timestamp_millis())
 }
 
-impl Daemon {
-    /// Starts. Does not wait for any platform.
-    ///
-    /// # Errors
-    /// [`StartError`] if the store, a directory, the socket or a client can't be set up.
-    pub async fn start(
-        config: Config,
-        secrets: &Secrets,
-        read_config: ReadConfig,
-    ) -> Result<Self, StartError> {
-        let clock = wall_clock();
-        let store = open_store(&config, &clock)?;
-        let listener = open_listener(&config).await?;
+impl Core {
+    /// Starts the workers. Nothing is heard before [`Self::listen`].
+    #[must_use]
+    pub fn start(config: &Config, ground: Ground) -> Self {
+        let Ground {
+            store,
+            clock,
+            agents,
+        } = ground;
         let registry = Registry::default();
-        registry.replace(wiring::agents(&config, Some(secrets))?);
+        registry.replace(agents);
         let rooms = Rooms::default();
         let shared = Arc::new(Shared {
             store: store.clone(),
-            names: Names::new(store.clone(), rooms.clone()),
+            names: Names::new(store, rooms.clone()),
             rooms,
             registry,
             wake: Wake::default(),
@@ -145,16 +160,13 @@ impl Daemon {
             config: RwLock::new(Arc::new(config.clone())),
             intakes: Mutex::default(),
             served_by: Mutex::default(),
-            clock: Arc::clone(&clock),
+            clock,
         });
         let (stop, stop_posts) = (CancellationToken::new(), CancellationToken::new());
-        let (drain_until, rest) = (CancellationToken::new(), CancellationToken::new());
-        let health = Health::new(Arc::clone(&clock));
+        let drain_until = CancellationToken::new();
         let owner = OwnerId::generate();
-
-        let pulse = Pulse::default();
         let agents = tokio::spawn(
-            agent_worker(&shared, &config, owner).run(stop.clone(), drain_until.clone()),
+            agent_worker(&shared, config, owner).run(stop.clone(), drain_until.clone()),
         );
         let delivery = tokio::spawn(
             delivery_worker(&shared, owner).run(stop_posts.clone(), drain_until.clone()),
@@ -162,68 +174,28 @@ impl Daemon {
         let summary_counters: Arc<SummaryCounters> = Arc::default();
         let summaries =
             tokio::spawn(summary_worker(&shared, Arc::clone(&summary_counters)).run(stop.clone()));
-        let running = Running {
-            health: health.clone(),
-            summaries: summary_counters,
-            counters: Arc::clone(&shared.counters),
-            started_at_ms: (clock)(),
-            wake: shared.wake.clone(),
-            reload: reload_with(Arc::clone(&shared), read_config),
-        };
-        let operations = Operations {
-            store: store.clone(),
-            registry: shared.registry.clone(),
-            rooms: shared.rooms.clone(),
-            clock: Arc::clone(&clock),
-            running: Some(running),
-        };
-        let socket_path = open_socket(&config, &operations, &rest).await?;
-        if let Some(listener) = listener {
-            tokio::spawn(http::serve(listener, operations.clone(), rest.clone()));
-        }
-        // Last: nothing is heard by a daemon that then can't start.
-        let channels = start_channels(&config, secrets, &shared, &health, &stop)?;
-        start_rest(&shared, &config, pulse, &rest);
-        Ok(Self {
-            operations,
+        Self {
             shared,
+            summary_counters,
             stop,
             stop_posts,
             drain_until,
-            rest,
-            channels,
+            channels: Vec::new(),
             agents,
             delivery,
             summaries,
             drain_deadline: Duration::from_millis(config.daemon.drain_deadline_ms),
-            socket_path,
-        })
-    }
-
-    /// What operators can ask.
-    #[must_use]
-    pub fn operations(&self) -> &Operations {
-        &self.operations
-    }
-
-    /// Reads agents, aliases and access again.
-    ///
-    /// # Errors
-    /// What is wrong, in words; nothing has changed then.
-    pub async fn reload(&self) -> Result<String, String> {
-        match &self.operations.running {
-            Some(running) => (running.reload)().await,
-            None => Err("the daemon is not running".to_owned()),
         }
     }
 
-    /// Waits for a sign that the database is damaged, and says what it turned out to be. From the sign
-    /// on nothing is stored or acknowledged.
-    pub async fn damaged(&self) -> StoreError {
-        let store = &self.shared.store;
-        let sign = store.damaged().await;
-        error!(error = %sign, "nothing more is stored or acknowledged; everything is read again to see what it is");
-        store.examine(sign).await
+    /// Lets channels hear, each under its configured name.
+    pub fn listen(&mut self, channels: Vec<NamedChannel>, health: &Health) {
+        for (name, channel) in channels {
+            let bind = bind_with(Arc::clone(&self.shared), Arc::clone(&channel), name.clone());
+            let health = health.of(&name);
+            let supervised = supervise(name, channel, bind, health, self.stop.clone());
+            self.channels.push(tokio::spawn(supervised));
+        }
     }
 
     /// Stops in order: intake first, then claimed runs end or are given back, then the outbox
@@ -255,8 +227,94 @@ impl Daemon {
         }
         crash::point("shutdown.posts-drained");
         timer.abort();
+    }
+}
+
+impl Daemon {
+    /// Starts. Does not wait for any platform.
+    ///
+    /// # Errors
+    /// [`StartError`] if the store, a directory, the socket or a client can't be set up.
+    pub async fn start(
+        config: Config,
+        secrets: &Secrets,
+        read_config: ReadConfig,
+    ) -> Result<Self, StartError> {
+        let clock = wall_clock();
+        let store = open_store(&config, &clock)?;
+        let listener = open_listener(&config).await?;
+        let ground = Ground {
+            store: store.clone(),
+            clock: Arc::clone(&clock),
+            agents: wiring::agents(&config, Some(secrets))?,
+        };
+        let mut core = Core::start(&config, ground);
+        let rest = CancellationToken::new();
+        let health = Health::new(Arc::clone(&clock));
+        let pulse = Pulse::default();
+        let shared = &core.shared;
+        let running = Running {
+            health: health.clone(),
+            summaries: Arc::clone(&core.summary_counters),
+            counters: Arc::clone(&shared.counters),
+            started_at_ms: (clock)(),
+            wake: shared.wake.clone(),
+            reload: reload_with(Arc::clone(shared), read_config),
+        };
+        let operations = Operations {
+            store,
+            registry: shared.registry.clone(),
+            rooms: shared.rooms.clone(),
+            clock,
+            running: Some(running),
+        };
+        let socket_path = open_socket(&config, &operations, &rest).await?;
+        if let Some(listener) = listener {
+            tokio::spawn(http::serve(listener, operations.clone(), rest.clone()));
+        }
+        // Last: nothing is heard by a daemon that then can't start.
+        core.listen(channels(&config, secrets)?, &health);
+        start_rest(&core.shared, &config, pulse, &rest);
+        Ok(Self {
+            core,
+            operations,
+            rest,
+            socket_path,
+        })
+    }
+
+    /// What operators can ask.
+    #[must_use]
+    pub fn operations(&self) -> &Operations {
+        &self.operations
+    }
+
+    /// Waits for a sign that the database is damaged, and says what it turned out to be. From the sign
+    /// on nothing is stored or acknowledged.
+    pub async fn damaged(&self) -> StoreError {
+        let store = &self.core.shared.store;
+        let sign = store.damaged().await;
+        error!(error = %sign, "nothing more is stored or acknowledged; everything is read again to see what it is");
+        store.examine(sign).await
+    }
+
+    /// Reads agents, aliases and access again.
+    ///
+    /// # Errors
+    /// What is wrong, in words; nothing has changed then.
+    pub async fn reload(&self) -> Result<String, String> {
+        match &self.operations.running {
+            Some(running) => (running.reload)().await,
+            None => Err("the daemon is not running".to_owned()),
+        }
+    }
+
+    /// Stops in order; see [`Core::stop`].
+    pub async fn stop(self) {
+        let store = self.core.shared.store.clone();
+        self.core.stop().await;
         self.rest.cancel();
-        if let Err(cause) = self.shared.store.close().await {
+        if let Err(cause) = store.close().await {
             error!(error = %cause, "the store did not close cleanly; the next start recovers it");
         }
         let _ = std::fs::remove_file(&self.socket_path);
@@ -297,31 +355,13 @@ fn make_directory(path: &std::path::Path) -> Result<(), StartError> {
     })
 }
 
-fn start_channels(
-    config: &Config,
-    secrets: &Secrets,
-    shared: &Arc<Shared>,
-    health: &Health,
-    stop: &CancellationToken,
-) -> Result<Vec<JoinHandle<()>>, StartError> {
-    let mut tasks = Vec::new();
-    for settings in config.channels.values() {
+/// The adapters of all configured channels.
+fn channels(config: &Config, secrets: &Secrets) -> Result<Vec<NamedChannel>, WiringError> {
+    let channel = |settings: &config::Channel| {
         let channel = wiring::channel(settings, secrets)?;
-        let bind = bind_with(
-            Arc::clone(shared),
-            Arc::clone(&channel),
-            settings.name.clone(),
-        );
-        let health = health.of(&settings.name);
-        tasks.push(tokio::spawn(supervise(
-            settings.name.clone(),
-            channel,
-            bind,
-            health,
-            stop.clone(),
-        )));
-    }
-    Ok(tasks)
+        Ok((settings.name.clone(), channel))
+    };
+    config.channels.values().map(channel).collect()
 }
 
 /// What happens once a channel knows who it is: bind the account, open its room, make its intake.

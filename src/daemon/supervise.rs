@@ -3,9 +3,10 @@
 //! down: all that an adapter does runs in tasks of its own.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{error, info, warn};
@@ -160,6 +161,7 @@ async fn keep_hearing(
             std::future::pending::<()>().await;
         };
         let ended = tokio::select! {
+            biased;
             ended = hearing => ended,
             () = doubted => None,
         };
@@ -208,6 +210,7 @@ async fn identify(
     let mut refused_backoff = Backoff::new(REFUSED_FIRST_MS, REFUSED_MAX_MS);
     loop {
         let answer = tokio::select! {
+            biased;
             answer = ask_identity(channel) => answer,
             () = cancel.cancelled() => return None,
         };
@@ -268,6 +271,7 @@ async fn keep_account(
     let mut lifted_at = Instant::now();
     loop {
         tokio::select! {
+            biased;
             () = bound.refused.notified() => {}
             () = cancel.cancelled() => return,
         }
@@ -277,6 +281,7 @@ async fn keep_account(
         loop {
             pause(backoff.next_ms(), cancel).await;
             let answer = tokio::select! {
+                biased;
                 answer = ask_identity(channel) => answer,
                 () = cancel.cancelled() => return,
             };
@@ -314,6 +319,7 @@ fn announce(name: &str, identity: &Identity, health: &ChannelHealth) {
 
 async fn pause(wait_ms: u64, cancel: &CancellationToken) {
     tokio::select! {
+        biased;
         () = tokio::time::sleep(Duration::from_millis(wait_ms)) => {}
         () = cancel.cancelled() => {}
     }

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 use vocative_channels::crash::{self, Sabotage};
@@ -85,8 +86,10 @@ impl Worker {
                 return;
             }
             tokio::select! {
-                () = notified => {}
+                // In this order, so that a simulation can be repeated; whichever it is, all is looked at.
+                biased;
                 Some(ended) = in_flight.join_next(), if !in_flight.is_empty() => note_panic(ended),
+                () = notified => {}
                 () = tokio::time::sleep(pause_until(due_ms, now_ms, POLL)) => {}
                 () = stop.cancelled(), if !stop.is_cancelled() => {}
                 () = drain_until.cancelled() => return,
@@ -381,7 +384,7 @@ impl Pacer {
             last.insert(chat, due);
             due
         };
-        tokio::time::sleep_until(due.into()).await;
+        tokio::time::sleep_until(due).await;
     }
 }
 

@@ -73,6 +73,7 @@ pub use faults::advice_on;
 pub use open::{OpenReport, StoreOptions};
 pub use restore::{RestoreReport, restore};
 pub use search::{MATCHES_MAX, THREADS_MAX};
+pub use writer::inline::{Gate, Moment};
 
 /// The store. Cloning shares it.
 #[derive(Clone)]

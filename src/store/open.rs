@@ -16,6 +16,7 @@ use super::runs::take_back_leases_txn;
 use super::schema::{self, MIGRATIONS};
 use super::search_text::{index_waiting_txn, prepare_indexing};
 use super::writer::Writer;
+use super::writer::inline::Gate;
 use super::{Store, StoreError};
 
 /// Prepared statements kept per connection: more than all the store's statements.
@@ -82,12 +83,34 @@ impl Store {
     /// is damaged, in which case nothing was written; `Unusable` says what is in the way, and `Open`
     /// that it is not ours or can't be migrated.
     pub fn open(options: &StoreOptions, now_ms: i64) -> Result<(Self, OpenReport), StoreError> {
+        Self::open_for(options, now_ms, None)
+    }
+
+    /// Like [`Self::open`], for a simulation: without threads of its own, every write a transaction
+    /// of its own that is made where it is called, every access after passing the gate. Nothing is
+    /// synced to disk.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_inline(
+        options: &StoreOptions,
+        now_ms: i64,
+        gate: Gate,
+    ) -> Result<(Self, OpenReport), StoreError> {
+        Self::open_for(options, now_ms, Some(gate))
+    }
+
+    fn open_for(
+        options: &StoreOptions,
+        now_ms: i64,
+        inline: Option<Gate>,
+    ) -> Result<(Self, OpenReport), StoreError> {
         let (path, private) = place_of(options)?;
         let held = Held {
             lock: lock::take(&path)?,
             _private: private,
         };
-        let is_durable = options.path.is_some();
+        let is_durable = options.path.is_some() && inline.is_none();
         let mut connection = open_whole(&path, options.page_cache_kib, is_durable)?;
         let mut report = OpenReport {
             migrations: schema::migrate(&mut connection, &path, MIGRATIONS, now_ms)?,
@@ -98,15 +121,19 @@ impl Store {
         if is_durable {
             report.erasures = settle_at_open(&mut connection, &path, now_ms).map_err(failed)?;
         }
-        let readers = open_readers(&path, options.readers.max(1), options.page_cache_kib)?;
+        let connections = open_readers(&path, options.readers.max(1), options.page_cache_kib)?;
+        let readers = Readers::new(connections, inline.clone());
         held.lock
             .note_used()
             .map_err(|error| unusable(&path, &error))?;
         checkpoint_at_close(&connection, true).map_err(|error| not_opened(&path, "", &error))?;
         let damage = DamageSign::new();
         let sign = damage.clone();
-        let writer = Writer::start(connection, is_durable, index_waiting_txn, sign, held)
-            .map_err(|error| unusable(&path, &error))?;
+        let writer = match inline {
+            Some(gate) => Writer::without_thread(connection, index_waiting_txn, sign, held, gate),
+            None => Writer::start(connection, is_durable, index_waiting_txn, sign, held)
+                .map_err(|error| unusable(&path, &error))?,
+        };
         let database = options.path.clone();
         Ok((Self::with(readers, Some(writer), database, damage), report))
     }
@@ -119,7 +146,8 @@ impl Store {
     pub fn open_read_only(path: &Path) -> Result<Self, StoreError> {
         const READERS: usize = 1;
         const PAGE_CACHE_KIB: u32 = 4_096;
-        let readers = open_readers(path, READERS, PAGE_CACHE_KIB)?;
+        let connections = open_readers(path, READERS, PAGE_CACHE_KIB)?;
+        let readers = Readers::new(connections, None);
         let database = Some(path.to_owned());
         Ok(Self::with(readers, None, database, DamageSign::new()))
     }
@@ -341,7 +369,11 @@ fn configure(connection: &Connection, page_cache_kib: u32) -> rusqlite::Result<(
     connection.pragma_update(None, "temp_store", "MEMORY")
 }
 
-fn open_readers(path: &Path, count: usize, page_cache_kib: u32) -> Result<Readers, StoreError> {
+fn open_readers(
+    path: &Path,
+    count: usize,
+    page_cache_kib: u32,
+) -> Result<Vec<Connection>, StoreError> {
     refuse_emptied(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let open = || {
@@ -363,7 +395,7 @@ fn open_readers(path: &Path, count: usize, page_cache_kib: u32) -> Result<Reader
             });
         }
     }
-    Ok(Readers::new(connections))
+    Ok(connections)
 }
 
 /// The lock says that every lease is of a process that is gone.

@@ -8,6 +8,7 @@ use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
 use super::StoreError;
+use super::writer::inline::{Gate, Moment};
 use super::writer::panicked;
 
 /// A pool of read-only connections. Cloning shares it.
@@ -15,13 +16,17 @@ use super::writer::panicked;
 pub(super) struct Readers {
     permits: Arc<Semaphore>,
     idle: Arc<Mutex<Vec<Connection>>>,
+    /// Reads are made where they are asked for, after passing it.
+    inline: Option<Gate>,
 }
 
 impl Readers {
-    pub(super) fn new(connections: Vec<Connection>) -> Self {
+    /// `inline`: without other threads, for simulations.
+    pub(super) fn new(connections: Vec<Connection>, inline: Option<Gate>) -> Self {
         Self {
             permits: Arc::new(Semaphore::new(connections.len())),
             idle: Arc::new(Mutex::new(connections)),
+            inline,
         }
     }
 
@@ -30,20 +35,32 @@ impl Readers {
         &self,
         job: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
+        if let Some(gate) = &self.inline {
+            gate(Moment::Read).await?;
+            return self.read_now(job);
+        }
         let permit = Arc::clone(&self.permits)
             .acquire_owned()
             .await
             .map_err(|_| StoreError::Closed)?;
         let readers = self.clone();
         let reading = tokio::task::spawn_blocking(move || {
-            let connection = readers.take()?;
-            let result = catch_unwind(AssertUnwindSafe(|| snapshot(&connection, job)))
-                .unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
-            readers.lock().push(connection);
+            let result = readers.read_now(job);
             drop(permit);
             result
         });
         reading.await.map_err(|_| StoreError::Closed)?
+    }
+
+    fn read_now<T>(
+        &self,
+        job: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let connection = self.take()?;
+        let result = catch_unwind(AssertUnwindSafe(|| snapshot(&connection, job)))
+            .unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
+        self.lock().push(connection);
+        result
     }
 
     /// Closes the connections; later reads are refused.

@@ -7,7 +7,9 @@
 //! rolled back alone; a [`Writer::write_shared`] one takes its batch with it. If the commit fails,
 //! every job of the batch is told so and nothing of it was applied. Once anything says that the
 //! database is damaged, every job is refused and nothing is written any more. Knows nothing of what
-//! the jobs write.
+//! the jobs write. `inline` is a writer without a thread, for simulations.
+
+pub(super) mod inline;
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,6 +26,7 @@ use super::StoreError;
 use super::damage::{DamageSign, is_damage};
 use super::faults::while_open;
 use super::open::{BUSY_TIMEOUT_MS, checkpoint_at_close};
+use inline::{Gate, Inline};
 
 /// At most so many jobs share a commit.
 const BATCH_JOBS_MAX: usize = 512;
@@ -155,6 +158,8 @@ struct Gauges {
 /// The handle of the writer thread. Dropping it commits what is pending and ends the thread.
 pub(super) struct Writer {
     queue: Option<mpsc::Sender<Message>>,
+    /// In the thread's place.
+    inline: Option<Inline>,
     gauges: Arc<Gauges>,
     thread: Option<JoinHandle<()>>,
 }
@@ -162,8 +167,7 @@ pub(super) struct Writer {
 impl Writer {
     /// Starts the thread. Unless `is_durable`, nothing is ever synced. `finish` runs at the end of
     /// every transaction, outside any savepoint. After a sign of damage nothing is written. `keep` is
-    /// dropped after the connection is closed:
-    /// the lock goes last.
+    /// dropped after the connection is closed: the lock goes last.
     pub(super) fn start(
         connection: Connection,
         is_durable: bool,
@@ -195,9 +199,26 @@ impl Writer {
             })?;
         Ok(Self {
             queue: Some(queue),
+            inline: None,
             gauges,
             thread: Some(thread),
         })
+    }
+
+    /// A writer without a thread: see [`Inline`]. Nothing is ever synced.
+    pub(super) fn without_thread(
+        connection: Connection,
+        finish: Finish,
+        sign: DamageSign,
+        keep: impl Any + Send,
+        gate: Gate,
+    ) -> Self {
+        Self {
+            queue: None,
+            inline: Some(Inline::new(connection, finish, sign, keep, gate)),
+            gauges: Arc::default(),
+            thread: None,
+        }
     }
 
     /// Runs a job in the next transaction and answers once it is on disk.
@@ -232,6 +253,9 @@ impl Writer {
         terms: Terms,
         job: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
+        if let Some(inline) = &self.inline {
+            return inline.write(terms, job, &self.gauges).await;
+        }
         let queue = self.queue.as_ref().ok_or(StoreError::Closed)?;
         let (tx, rx) = oneshot::channel();
         let message = Message::Job {
@@ -259,6 +283,9 @@ impl Writer {
 
     /// Commits what is pending, checkpoints, and ends the thread.
     pub(super) async fn close(&self) -> Result<(), StoreError> {
+        if let Some(inline) = &self.inline {
+            return inline.close();
+        }
         let queue = self.queue.as_ref().ok_or(StoreError::Closed)?;
         let (tx, rx) = oneshot::channel();
         queue

@@ -151,15 +151,17 @@ impl Worker {
         let mut waits = Waits::default();
         loop {
             let mut newest = tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
                 () = self.wake.summaries.notified() => NEWEST_ON_WAKE,
                 () = tokio::time::sleep(POLL) => NEWEST_ON_POLL,
-                () = stop.cancelled() => return,
             };
             // A long past is folded a part at a time, each conversation in its turn.
             loop {
                 let made = tokio::select! {
-                    made = self.pass(newest, &mut waits) => made,
+                    biased;
                     () = stop.cancelled() => return,
+                    made = self.pass(newest, &mut waits) => made,
                 };
                 if made == 0 {
                     break;

@@ -1,4 +1,5 @@
 //! `vocative selftest crash`: the daemon is killed at every point, and nothing is lost or doubled.
+//! `vocative selftest sim`, in `sim`, does it in a simulated world, thousands of times.
 //!
 //! The loopback platforms and a scripted model run in this process; the daemon is another process of
 //! the same program, killed with SIGKILL and started again. Reading order: `plan` (which kills),
@@ -9,6 +10,7 @@ mod plan;
 mod play;
 mod process;
 mod scene;
+mod sim;
 mod stage;
 mod tally;
 
@@ -33,6 +35,7 @@ pub(super) async fn run(
 ) -> Result<ExitCode, CliError> {
     match command {
         SelftestCommand::Crash(args) => crash(args, context).await,
+        SelftestCommand::Sim(args) => sim::run(args, context),
     }
 }
 

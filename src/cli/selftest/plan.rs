@@ -33,7 +33,8 @@ impl Mode {
         }
     }
 
-    fn is_of(self, platform: Option<CrashPlatform>) -> bool {
+    /// Whether it is of the platform that was asked for.
+    pub(super) fn is_of(self, platform: Option<CrashPlatform>) -> bool {
         match platform {
             None => true,
             Some(CrashPlatform::Slack) => self == Self::Slack,

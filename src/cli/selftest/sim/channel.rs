@@ -1,0 +1,323 @@
+//! The scripted network: a channel whose platform is the simulated world. What both halves of a real
+//! adapter promise is promised here, too: one request a post, no retries, errors by what to do next.
+
+use std::sync::Arc;
+
+use vocative_channels::capability::{Capabilities, LengthUnit};
+use vocative_channels::channel::{BoxFuture, Channel, CheckReach, Finding, Inbound, Outbound};
+use vocative_channels::envelope::{ChatKind, Place};
+use vocative_channels::error::{ChannelError, Fallback};
+use vocative_channels::history::History;
+use vocative_channels::identity::{Identity, Platform};
+use vocative_channels::outbound::{Delivered, Part, Post, ReadBack, Target};
+use vocative_channels::split::split_text;
+
+use super::hearing::Hearing;
+use super::life::Life;
+use super::past::Past;
+use super::script::DIRECT_ROOM;
+use super::world::{BOT, World};
+
+/// The channel's configured name.
+pub(super) const NAME: &str = "sim";
+/// Short, so that long answers have parts.
+const TEXT_MAX_CHARS: usize = 170;
+/// The client gives up on an answer after this.
+const PATIENCE_MS: i64 = 30_000;
+/// A post whose request is over arrives within this, or never.
+const LATE_MAX_MS: i64 = 5_000;
+const METHOD: &str = "post";
+
+/// The channel.
+pub(super) struct SimChannel(pub(super) Arc<Life>);
+
+/// A room's chat id.
+pub(super) fn chat_of(room: usize) -> String {
+    format!("C{room}")
+}
+
+/// A room as it is told of.
+pub(super) fn place_of(room: usize) -> Place {
+    let kind = if room == DIRECT_ROOM {
+        ChatKind::Direct
+    } else {
+        ChatKind::Public
+    };
+    Place {
+        chat: chat_of(room),
+        kind: Some(kind),
+        ..Place::default()
+    }
+}
+
+pub(super) fn not_sent(operation: &'static str) -> ChannelError {
+    let cause = "connection refused".into();
+    ChannelError::NotSent { operation, cause }
+}
+
+pub(super) fn unknown(operation: &'static str) -> ChannelError {
+    let cause = "connection reset".into();
+    ChannelError::OutcomeUnknown { operation, cause }
+}
+
+fn platform(world: &World) -> Platform {
+    if world.is_slack() {
+        Platform::Slack
+    } else {
+        Platform::Telegram
+    }
+}
+
+impl Channel for SimChannel {
+    fn identify(&self) -> BoxFuture<'_, Result<Identity, ChannelError>> {
+        Box::pin(async {
+            self.0.step("asking who we are").await;
+            self.0.linger(10, 200).await;
+            if self.0.world(|world| world.is_out() || world.fails(100)) {
+                return Err(not_sent("identify"));
+            }
+            Ok(Identity {
+                platform: self.0.world(|world| platform(world)),
+                account: "T1".to_owned(),
+                account_name: "Simulated".to_owned(),
+                user_id: BOT.to_owned(),
+                other_ids: Vec::new(),
+                username: Some("vocative_bot".to_owned()),
+                display_name: "Vocative".to_owned(),
+                warnings: Vec::new(),
+            })
+        })
+    }
+
+    fn inbound(&self, identity: &Identity) -> Box<dyn Inbound> {
+        Box::new(Hearing::new(Arc::clone(&self.0), identity.clone()))
+    }
+
+    fn outbound(&self, _identity: &Identity) -> Arc<dyn Outbound> {
+        Arc::new(Posting(Arc::clone(&self.0)))
+    }
+
+    fn history(&self, identity: &Identity) -> Option<Arc<dyn History>> {
+        let has_history = self.0.world(|world| world.is_slack());
+        has_history.then(|| Arc::new(Past::new(Arc::clone(&self.0), identity.clone())) as _)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let is_slack = self.0.world(|world| world.is_slack());
+        Capabilities {
+            text_max: TEXT_MAX_CHARS,
+            text_unit: LengthUnit::Chars,
+            has_threads: is_slack,
+            has_replies: !is_slack,
+            can_read_back: is_slack,
+            can_read_history: is_slack,
+            echoes_posts: is_slack,
+            working_sign_ms: 0,
+            chat_interval_ms: 1_000,
+        }
+    }
+
+    fn check(&self, _reach: CheckReach) -> BoxFuture<'_, Vec<Finding>> {
+        Box::pin(std::future::ready(Vec::new()))
+    }
+}
+
+/// The outbound half.
+struct Posting(Arc<Life>);
+
+/// What becomes of a request to post.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Answered,
+    Refused,
+    Limited {
+        wait_ms: u64,
+    },
+    TooLong,
+    /// It arrives; its answer does not.
+    Unanswered {
+        patience_ms: i64,
+    },
+    /// It never arrives.
+    Dropped {
+        patience_ms: i64,
+    },
+    /// It arrives when nobody waits any more.
+    Late {
+        wait_ms: i64,
+    },
+}
+
+fn fate(world: &mut World, post: &Post) -> Fate {
+    if world.is_out() {
+        return if world.dice.hits(700) {
+            Fate::Refused
+        } else {
+            Fate::Dropped {
+                patience_ms: PATIENCE_MS,
+            }
+        };
+    }
+    if world.script.refuses(&post.part.text) {
+        return Fate::TooLong;
+    }
+    if !world.fails(300) {
+        return Fate::Answered;
+    }
+    let patience_ms = if world.dice.hits(200) { PATIENCE_MS } else { 0 };
+    match world.dice.below(7) {
+        0 => Fate::Refused,
+        1 => Fate::Limited {
+            wait_ms: 1_000 * (1 + world.dice.below(20)),
+        },
+        2 => Fate::Late {
+            wait_ms: world.dice.ms(0, LATE_MAX_MS),
+        },
+        3 | 4 => Fate::Dropped { patience_ms },
+        _ => Fate::Unanswered { patience_ms },
+    }
+}
+
+impl Posting {
+    async fn post(&self, post: &Post) -> Result<Delivered, ChannelError> {
+        let life = &self.0;
+        life.step("before bytes leave").await;
+        let fate = life.world(|world| fate(world, post));
+        life.linger(10, 300).await;
+        life.world(|world| {
+            if fate != Fate::Answered {
+                world.note(format_args!("a post fails: {fate:?}"));
+            }
+        });
+        match fate {
+            Fate::Answered => self.arrive(post).await,
+            Fate::Refused => Err(not_sent(METHOD)),
+            Fate::Limited { wait_ms } => Err(ChannelError::RetryAfter {
+                operation: METHOD,
+                wait_ms,
+            }),
+            Fate::TooLong => Err(ChannelError::Rejected {
+                operation: METHOD,
+                reason: "too_long".to_owned(),
+                fallback: Fallback::Resplit,
+            }),
+            Fate::Unanswered { patience_ms } => {
+                life.world(|world| world.arrive(post));
+                life.step("after bytes arrived").await;
+                life.sleep(patience_ms).await;
+                Err(unknown(METHOD))
+            }
+            Fate::Dropped { patience_ms } => {
+                life.sleep(patience_ms).await;
+                Err(unknown(METHOD))
+            }
+            Fate::Late { wait_ms } => {
+                life.world(|world| world.arrive_late(post.clone(), wait_ms));
+                Err(unknown(METHOD))
+            }
+        }
+    }
+
+    async fn arrive(&self, post: &Post) -> Result<Delivered, ChannelError> {
+        let life = &self.0;
+        let Some((delivered, arrival)) = life.world(|world| world.arrive(post)) else {
+            return Err(ChannelError::ChatRefused {
+                operation: METHOD,
+                reason: "there is no such room".to_owned(),
+            });
+        };
+        life.step("after bytes arrived").await;
+        life.linger(10, 300).await;
+        life.world(|world| world.arrivals[arrival].told_at_ms = Some(world.now_ms));
+        Ok(delivered)
+    }
+}
+
+/// Texts are posted as they are.
+fn render(text: &str, max_chars: usize) -> Vec<Part> {
+    let pieces = split_text(text, max_chars, LengthUnit::Chars);
+    pieces.into_iter().map(Part::plain).collect()
+}
+
+impl Outbound for Posting {
+    fn render(&self, text: &str) -> Vec<Part> {
+        render(text, TEXT_MAX_CHARS)
+    }
+
+    fn render_fallback(&self, part: &Part, fallback: Fallback) -> Vec<Part> {
+        match fallback {
+            Fallback::Resplit => render(&part.text, part.text.chars().count() * 2 / 3),
+            _ => vec![part.clone()],
+        }
+    }
+
+    fn deliver<'a>(&'a self, post: &'a Post) -> BoxFuture<'a, Result<Delivered, ChannelError>> {
+        Box::pin(self.post(post))
+    }
+
+    fn read_back<'a>(
+        &'a self,
+        post: &'a Post,
+        _since_ms: i64,
+    ) -> BoxFuture<'a, Result<ReadBack, ChannelError>> {
+        Box::pin(async move {
+            let life = &self.0;
+            life.step("before a look").await;
+            life.linger(10, 300).await;
+            if life.world(|world| world.is_out() || world.fails(100)) {
+                return Err(unknown("look"));
+            }
+            if life.world(|world| world.fails(50)) {
+                let wait_ms = 5_000;
+                let operation = "look";
+                return Err(ChannelError::RetryAfter { operation, wait_ms });
+            }
+            Ok(life.world(|world| look(world, post)))
+        })
+    }
+
+    fn show_working<'a>(&'a self, _target: &'a Target) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn person_name<'a>(
+        &'a self,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<String>, ChannelError>> {
+        Box::pin(async move {
+            self.0.step("asking for a name").await;
+            self.0.linger(10, 500).await;
+            if self.0.world(|world| world.is_out() || world.fails(100)) {
+                return Err(not_sent("name"));
+            }
+            Ok(Some(format!("Person {id}")))
+        })
+    }
+
+    fn chat_facts<'a>(&'a self, chat: &'a str) -> BoxFuture<'a, Result<Place, ChannelError>> {
+        Box::pin(async move {
+            self.0.step("asking for a chat").await;
+            self.0.linger(10, 500).await;
+            if self.0.world(|world| world.is_out() || world.fails(100)) {
+                return Err(not_sent("chat"));
+            }
+            let room = chat.trim_start_matches('C').parse().unwrap_or(0);
+            Ok(place_of(room))
+        })
+    }
+}
+
+fn look(world: &mut World, post: &Post) -> ReadBack {
+    let messages = world.rooms.iter().flatten();
+    let found = messages
+        .filter(|message| message.visible_at_ms <= world.now_ms)
+        .find(|message| message.marker.as_ref() == Some(&post.marker))
+        .map(|message| Delivered {
+            chat: post.target.chat.clone(),
+            message_id: message.id.clone(),
+            sent_at_ms: message.at_ms,
+        });
+    let is_found = found.is_some();
+    world.note(format_args!("a look finds it: {is_found}"));
+    found.map_or(ReadBack::NotFound, ReadBack::Found)
+}

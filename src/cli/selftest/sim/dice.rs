@@ -1,0 +1,44 @@
+//! Chance from a seed (splitmix64), the same on every machine and with every version of a library.
+
+/// Numbers that follow from a seed.
+#[derive(Clone, Debug)]
+pub(super) struct Dice(u64);
+
+impl Dice {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below a bound; 0 below 0 and 1.
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound.max(1)
+    }
+
+    /// A place in a list of that length.
+    pub(super) fn place(&mut self, length: usize) -> usize {
+        usize::try_from(self.below(length as u64)).unwrap_or(0)
+    }
+
+    /// Milliseconds between two bounds, the upper one not included.
+    pub(super) fn ms(&mut self, from: i64, to: i64) -> i64 {
+        from + i64::try_from(self.below(to.abs_diff(from))).unwrap_or(0)
+    }
+
+    /// Whether something happens that happens so often in a thousand times.
+    pub(super) fn hits(&mut self, per_mille: u64) -> bool {
+        self.below(1_000) < per_mille
+    }
+
+    /// Dice of its own, which draw from these only once.
+    pub(super) fn fork(&mut self) -> Self {
+        Self(self.next())
+    }
+}

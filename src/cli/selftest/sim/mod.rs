@@ -1,0 +1,162 @@
+//! `vocative selftest sim`: the daemon on a clock of its own, in a world of its own, thousands of times.
+//!
+//! What runs is the daemon's own core (`daemon::start::Core`): its workers, its capture, its store. What
+//! it stands on is simulated: the platform (`world`, `wire`), the network (`channel`, `hearing`, `past`),
+//! the model (`model`), time and death (`life`). Everything that chance decides follows from the seed, so
+//! a seed that fails fails again. No promise is read from the store alone: the rooms are searched first.
+//!
+//! Reading order: `script` (what happens), `world`, `wire`, `life`, `channel`, `play` (one seed),
+//! `verdict` (whether it is as promised), `report`.
+
+mod channel;
+mod dice;
+mod hearing;
+mod life;
+mod model;
+mod past;
+mod play;
+mod report;
+mod script;
+#[cfg(test)]
+mod tests;
+mod verdict;
+mod wire;
+mod words;
+mod world;
+
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use vocative_channels::crash::{self, Sabotage};
+
+use self::play::{Outcome, Setting, play};
+use self::report::{failure, report};
+use self::verdict::Tally;
+use super::plan::Mode;
+use crate::cli::args::SimArgs;
+use crate::cli::context::Context;
+use crate::cli::error::{CliError, Exit};
+
+/// Failing seeds that are shown.
+const SHOWN_MAX: usize = 3;
+
+/// Runs the simulation.
+///
+/// # Errors
+/// If a database can't be made, or this build lacks what was asked for.
+pub(super) fn run(args: &SimArgs, context: &Context) -> Result<ExitCode, CliError> {
+    context.start_log_at("error")?;
+    let sabotage = args.sabotage.as_deref().map(super::sabotage_of);
+    let sabotage = sabotage.transpose()?;
+    if sabotage.is_some_and(|promise| !is_offered(promise)) {
+        return Err(CliError::Usage(
+            "this promise can only be broken in a build with --features crash-points".to_owned(),
+        ));
+    }
+    if args.trace {
+        let outcome = trace(args, sabotage, args.seed)?;
+        context.print(&outcome.trace)?;
+        let is_fine = outcome.tally.wrong.is_empty();
+        return Ok(if is_fine { Exit::Ok } else { Exit::Failed }.into());
+    }
+    let started = std::time::Instant::now();
+    let played = play_many(args, sabotage)?;
+    let elapsed = started.elapsed();
+    let failed: Vec<u64> = played
+        .iter()
+        .filter(|(_, tally)| !tally.wrong.is_empty())
+        .map(|(seed, _)| *seed)
+        .collect();
+    for seed in failed.iter().take(SHOWN_MAX) {
+        let outcome = trace(args, sabotage, *seed)?;
+        context.print(&failure(*seed, &outcome, args))?;
+    }
+    let by_mode = sum(args, &played);
+    context.print(&report(&by_mode, &failed, args, elapsed))?;
+    let is_fine = failed.is_empty();
+    Ok(if is_fine { Exit::Ok } else { Exit::Failed }.into())
+}
+
+/// Plays a seed with its story told: on a thread of its own, since this one has a runtime.
+fn trace(args: &SimArgs, sabotage: Option<Sabotage>, seed: u64) -> Result<Outcome, CliError> {
+    let setting = setting(args, sabotage, seed);
+    std::thread::scope(|scope| {
+        let played = scope.spawn(|| play(seed, setting, true)).join();
+        played.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Whether a promise can be broken in this build: most are kept in the daemon itself.
+fn is_offered(promise: Sabotage) -> bool {
+    let is_of_the_adapter = matches!(promise, Sabotage::AckBeforeCommit | Sabotage::NoDedupe);
+    crash::is_built_in() || is_of_the_adapter
+}
+
+fn setting(args: &SimArgs, sabotage: Option<Sabotage>, seed: u64) -> Setting {
+    let modes: Vec<Mode> = Mode::ALL
+        .into_iter()
+        .filter(|mode| mode.is_of(args.platform))
+        .collect();
+    let place = usize::try_from(seed % modes.len().max(1) as u64).unwrap_or(0);
+    Setting {
+        mode: modes[place],
+        steps: args.steps,
+        sabotage,
+    }
+}
+
+/// Plays all seeds, as many at a time as the machine has processors; each on one thread from its
+/// beginning to its end.
+fn play_many(args: &SimArgs, sabotage: Option<Sabotage>) -> Result<Vec<(u64, Tally)>, CliError> {
+    let next = AtomicU64::new(0);
+    let played = Mutex::new(Vec::new());
+    let failure = Mutex::new(None);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let n = next.fetch_add(1, Ordering::SeqCst);
+                    if n >= args.seeds {
+                        return;
+                    }
+                    let seed = args.seed.wrapping_add(n);
+                    match play(seed, setting(args, sabotage, seed), false) {
+                        Ok(Outcome { tally, .. }) => {
+                            let mut played = played.lock().expect("no holder of this lock panics");
+                            played.push((seed, tally));
+                        }
+                        Err(cause) => {
+                            let mut failure =
+                                failure.lock().expect("no holder of this lock panics");
+                            *failure = Some(cause);
+                            return;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    if let Some(cause) = failure.into_inner().expect("no holder of this lock panics") {
+        return Err(cause);
+    }
+    let mut played = played.into_inner().expect("no holder of this lock panics");
+    played.sort_unstable_by_key(|(seed, _)| *seed);
+    Ok(played)
+}
+
+fn sum(args: &SimArgs, played: &[(u64, Tally)]) -> Vec<(Mode, Tally)> {
+    let modes = Mode::ALL
+        .into_iter()
+        .filter(|mode| mode.is_of(args.platform));
+    let of_mode = |mode: Mode| {
+        let mut sum = Tally::default();
+        let is_of = |seed: u64| setting(args, None, seed).mode == mode;
+        for (_, tally) in played.iter().filter(|(seed, _)| is_of(*seed)) {
+            sum.add(tally);
+        }
+        (mode, sum)
+    };
+    modes.map(of_mode).collect()
+}

@@ -1,0 +1,173 @@
+//! The simulated model: answers what its run was made for, late, wrongly or after a look into the past.
+//! A prompt does not say which of its questions are the run's own, so the store is asked; and the prompt
+//! is read for what is missing and for what does not belong there.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use serde_json::json;
+
+use super::life::Life;
+use super::words::{Word, answer, words};
+use super::world::World;
+use crate::domain::run::Usage;
+use crate::llm::{Answer, Finish, Model, ModelError, Request, ToolCall, ToolChoice};
+use crate::prompt::PromptRole;
+use crate::store::Store;
+use crate::store::contract::WaitingFor;
+
+/// More runs than any simulation has at once.
+const RUNS_MAX: usize = 1_000;
+
+/// The model.
+pub(super) struct SimModel {
+    pub(super) life: Arc<Life>,
+    pub(super) store: Store,
+}
+
+impl Model for SimModel {
+    fn name(&self) -> &'static str {
+        "simulated"
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: &'a Request<'a>,
+    ) -> BoxFuture<'a, Result<Answer, ModelError>> {
+        Box::pin(async move {
+            let life = &self.life;
+            let own = self.own_questions(request).await;
+            life.step("before the model is asked").await;
+            let think_ms = life.world(|world| match world.dice.below(20) {
+                0 if world.has_faults() => world.dice.ms(8_000, 90_000),
+                _ => world.dice.ms(100, 3_000),
+            });
+            life.sleep(think_ms).await;
+            life.step("after the model answered").await;
+            life.world(|world| respond(world, request, own))
+        })
+    }
+}
+
+impl SimModel {
+    /// What the run asks whose trigger is last in the prompt; `None` where no run at work does.
+    async fn own_questions(&self, request: &Request<'_>) -> Option<Vec<Word>> {
+        let last = request.messages.last()?;
+        let last = words(&last.content).last()?;
+        let now_ms = self.life.now_ms();
+        for queued in self.store.queued_runs(RUNS_MAX, now_ms).await.ok()? {
+            let mut asked = Vec::new();
+            for trigger in &queued.run.triggers {
+                let turn = self.store.turn(*trigger).await.ok()?;
+                asked.extend(words(&turn.content).filter(|word| word.is_question));
+            }
+            let is_at_work = matches!(queued.waiting_for, WaitingFor::Answer { .. });
+            if is_at_work && asked.contains(&last) {
+                return Some(asked);
+            }
+        }
+        None
+    }
+}
+
+fn respond(
+    world: &mut World,
+    request: &Request<'_>,
+    own: Option<Vec<Word>>,
+) -> Result<Answer, ModelError> {
+    note_strangers(world, request);
+    if world.fails(120) {
+        world.note(format_args!("the model fails"));
+        return Err(match world.dice.below(3) {
+            0 => ModelError::RetryAfter { wait_ms: None },
+            1 => ModelError::Empty,
+            _ => ModelError::Unavailable {
+                cause: "503".to_owned(),
+            },
+        });
+    }
+    let may_call = request.tool_choice == ToolChoice::Auto && !request.tools.is_empty();
+    if may_call && request.exchanges.is_empty() && world.dice.hits(150) {
+        world.note(format_args!("the model wants to search"));
+        let call = ToolCall {
+            id: "call_1".to_owned(),
+            name: "conversation_search".to_owned(),
+            arguments: json!({"query": ""}),
+        };
+        return Ok(said(String::new(), vec![call]));
+    }
+    // The run is another's by now: what is answered is not to be written.
+    let asked = own.unwrap_or_else(|| last_questions(request));
+    let prompt: Vec<Word> = asked_in(request).collect();
+    if let Some(missing) = asked.iter().find(|word| !prompt.contains(word)) {
+        complain(world, format!("{missing} is not in the prompt of its run"));
+    }
+    if asked.is_empty() {
+        complain(world, "the model was asked nothing".to_owned());
+    }
+    let answers: String = asked
+        .iter()
+        .map(|word| answer(*word, lines(world, *word)))
+        .collect();
+    let names: Vec<String> = asked.iter().map(ToString::to_string).collect();
+    world.note(format_args!("the model answers {}", names.join(" ")));
+    Ok(said(answers, Vec::new()))
+}
+
+fn said(text: String, tool_calls: Vec<ToolCall>) -> Answer {
+    let finish = if tool_calls.is_empty() {
+        Finish::Stop
+    } else {
+        Finish::Other
+    };
+    Answer {
+        raw_message: json!({"text": text, "version": 1}).to_string(),
+        text,
+        tool_calls,
+        usage: Usage::default(),
+        reported_prompt_tokens: None,
+        finish,
+    }
+}
+
+fn lines(world: &World, word: Word) -> usize {
+    let question = world.questions.iter().find(|asked| asked.word == word);
+    question.map_or(1, |question| question.lines)
+}
+
+fn complain(world: &mut World, what: String) {
+    world.note(format_args!("WRONG  {what}"));
+    world.wrong.push(what);
+}
+
+/// The questions that people ask in the prompt.
+fn asked_in(request: &Request<'_>) -> impl Iterator<Item = Word> {
+    let messages = request.messages.iter();
+    let said = messages.filter(|message| message.role == PromptRole::User);
+    let asked = said.flat_map(|message| words(&message.content));
+    asked.filter(|word| word.is_question)
+}
+
+fn last_questions(request: &Request<'_>) -> Vec<Word> {
+    asked_in(request).last().into_iter().collect()
+}
+
+/// What was said in one room must not come up in another.
+fn note_strangers(world: &mut World, request: &Request<'_>) {
+    let said = request.messages.iter().map(|message| &message.content);
+    let results = request
+        .exchanges
+        .iter()
+        .flat_map(|exchange| &exchange.results);
+    let found = results.map(|result| &result.content);
+    let all: Vec<Word> = said.chain(found).flat_map(|text| words(text)).collect();
+    let last = request.messages.last();
+    let own = last.and_then(|message| words(&message.content).last());
+    let Some(own) = own else { return };
+    if let Some(stranger) = all.iter().find(|word| word.room != own.room) {
+        complain(
+            world,
+            format!("{stranger} was in a prompt of room {}", own.room),
+        );
+    }
+}

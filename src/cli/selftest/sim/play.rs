@@ -1,0 +1,381 @@
+//! One seed: the daemon lives, ends and lives again while the script goes on; its last life may finish.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use vocative_channels::chance;
+use vocative_channels::crash::{self, Sabotage};
+
+use super::super::plan::Mode;
+use super::channel::{NAME, SimChannel};
+use super::dice::Dice;
+use super::life::{Life, locked};
+use super::model::SimModel;
+use super::script::{BEGINNING_MS, End, Script};
+use super::verdict::{Stored, Tally, judge};
+use super::world::World;
+use crate::admin::health::Health;
+use crate::agent::registry::AgentSpec;
+use crate::cli::CliError;
+use crate::config::{Config, Environment};
+use crate::daemon::start::{Core, Ground};
+use crate::daemon::wiring;
+use crate::domain::outbox::OutboxState;
+use crate::store::contract::{ConversationFilter, StoreStatus, TurnFilter};
+use crate::store::{Store, StoreError, StoreOptions};
+
+/// Once nothing goes wrong any more, all must be done within this.
+const FINISH_MS: i64 = 7_200_000;
+/// How often it is looked whether all is done.
+const LOOK_MS: i64 = 2_000;
+/// A person decides about a held post so long after the last fault.
+const DECIDE_MS: i64 = 8_000;
+/// More than any simulation has.
+const LISTED_MAX: usize = 10_000;
+
+/// What a seed is played with, besides itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Setting {
+    pub(super) mode: Mode,
+    pub(super) steps: usize,
+    pub(super) sabotage: Option<Sabotage>,
+}
+
+/// What came of a seed.
+pub(super) struct Outcome {
+    pub(super) tally: Tally,
+    pub(super) trace: String,
+}
+
+/// Plays a seed; the same seed and setting give the same outcome.
+///
+/// # Errors
+/// If the database can't be made, or a life can't begin.
+pub(super) fn play(seed: u64, setting: Setting, is_traced: bool) -> Result<Outcome, CliError> {
+    chance::fix(Some(seed));
+    let is_simulated = setting.sabotage == Some(Sabotage::AckBeforeCommit);
+    crash::sabotage_thread(setting.sabotage.filter(|_| !is_simulated));
+    let played = play_lives(seed, setting, is_traced);
+    crash::sabotage_thread(None);
+    chance::fix(None);
+    played
+}
+
+fn play_lives(seed: u64, setting: Setting, is_traced: bool) -> Result<Outcome, CliError> {
+    let mut dice = Dice::new(seed);
+    let script = Script::new(setting.mode, setting.steps, &mut dice.fork());
+    let ends = script.ends.clone();
+    let world = World::new(script, dice, setting.sabotage, is_traced);
+    let world = Arc::new(Mutex::new(world));
+    let folder = Folder::make()?;
+    for (end, down_ms) in ends {
+        live(&world, &folder, setting, Some(end))?;
+        let mut world = locked(&world);
+        world.wire.close_socket();
+        let up_ms = world.now_ms + down_ms;
+        world.advance(up_ms);
+        world.note(format_args!("a new life begins"));
+    }
+    let stored = live(&world, &folder, setting, None)?;
+    let mut world = locked(&world);
+    let tally = match stored {
+        Some(stored) => judge(&mut world, &stored),
+        None => Tally::default(),
+    };
+    Ok(Outcome {
+        tally,
+        trace: world.take_trace(),
+    })
+}
+
+/// One life. The last one, which has no end, gives what is stored when all is done.
+fn live(
+    world: &Arc<Mutex<World>>,
+    folder: &Folder,
+    setting: Setting,
+    end: Option<End>,
+) -> Result<Option<Stored>, CliError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()?;
+    runtime.block_on(async {
+        let kill_at = match end {
+            Some(End::Kill { step }) => Some(step),
+            _ => None,
+        };
+        let life = Life::begin(Arc::clone(world), kill_at);
+        let lived = tokio::select! {
+            biased;
+            () = life.died.notified() => Ok(None),
+            () = drive(&life) => Ok(None),
+            lived = work(&life, folder, setting, end) => lived,
+        };
+        // What is not in the world's time is not in the next life's.
+        life.world(|_| ());
+        Ok(lived?)
+    })
+}
+
+/// Lets the world go on.
+async fn drive(life: &Life) {
+    loop {
+        let next_ms = life.world(|world| {
+            world.advance(world.now_ms);
+            world.due_ms()
+        });
+        life.heard.notify_one();
+        let Some(next_ms) = next_ms else {
+            life.changed.notified().await;
+            continue;
+        };
+        let wait_ms = (next_ms - life.now_ms()).max(1).unsigned_abs();
+        let due = Instant::now() + Duration::from_millis(wait_ms);
+        tokio::select! {
+            biased;
+            () = life.changed.notified() => {}
+            () = tokio::time::sleep_until(due) => {}
+        }
+    }
+}
+
+/// The daemon works: until its end, or until all is done.
+async fn work(
+    life: &Arc<Life>,
+    folder: &Folder,
+    setting: Setting,
+    end: Option<End>,
+) -> Result<Option<Stored>, StoreError> {
+    let (store, _) = Store::open_inline(&folder.options(), life.now_ms(), life.gate())?;
+    let config = config_of(setting.mode);
+    let agents = agents_of(config, life, &store);
+    let ground = Ground {
+        store: store.clone(),
+        clock: life.clock(),
+        agents,
+    };
+    let mut core = Core::start(config, ground);
+    let health = Health::new(life.clock());
+    let channel = Arc::new(SimChannel(Arc::clone(life)));
+    core.listen(vec![(NAME.to_owned(), channel)], &health);
+    match end {
+        Some(End::Kill { .. }) => std::future::pending().await,
+        Some(End::Stop { after_ms }) => {
+            life.sleep(after_ms).await;
+            life.world(|world| {
+                world.stops += 1;
+                world.note(format_args!("it is told to stop"));
+            });
+            core.stop().await;
+            life.world(|world| world.note(format_args!("it has stopped")));
+            Ok(None)
+        }
+        None => settle(life, &store).await.map(Some),
+    }
+}
+
+/// Waits until nothing is left to do, deciding about held posts as a person would who looks into the
+/// room.
+async fn settle(life: &Life, store: &Store) -> Result<Stored, StoreError> {
+    let faults_until_ms = life.world(|world| world.script.faults_until_ms);
+    life.sleep(faults_until_ms - life.now_ms()).await;
+    life.world(|world| {
+        if !world.script.is_patient {
+            world.wire.hurry(world.now_ms);
+        }
+    });
+    let mut quiet = 0;
+    // Two looks: between the first one's acknowledgement and its status something may have come.
+    while quiet < 2 && life.now_ms() < faults_until_ms + FINISH_MS {
+        life.sleep(LOOK_MS).await;
+        let status = store.status(life.now_ms()).await?;
+        if status.posts_held > 0 && life.now_ms() > faults_until_ms + DECIDE_MS {
+            decide(life, store).await?;
+        }
+        let is_quiet = life.world(|world| world.is_quiet());
+        quiet = if is_quiet && is_idle(&status) {
+            quiet + 1
+        } else {
+            0
+        };
+    }
+    let mut conversations = Vec::new();
+    let filter = ConversationFilter {
+        limit: LISTED_MAX,
+        ..ConversationFilter::default()
+    };
+    for conversation in store.conversations(filter).await? {
+        let turns = store.turns(conversation.id, TurnFilter::default()).await?;
+        conversations.push(turns);
+    }
+    Ok(Stored {
+        status: store.status(life.now_ms()).await?,
+        conversations,
+    })
+}
+
+fn is_idle(status: &StoreStatus) -> bool {
+    let runs = status.runs_queued + status.runs_leased;
+    let posts = status.posts_pending + status.posts_unknown + status.posts_held;
+    let unread = status.accounts.iter().any(|it| it.unread_from_ms.is_some());
+    runs + posts == 0 && !unread
+}
+
+/// `vocative held drop` what is in its room, `vocative held release` what is not.
+async fn decide(life: &Life, store: &Store) -> Result<(), StoreError> {
+    for post in store.stuck_posts(LISTED_MAX).await? {
+        if !matches!(post.state, OutboxState::Held { .. }) {
+            continue;
+        }
+        let is_there = life.world(|world| {
+            let mut messages = world.rooms.iter().flatten();
+            let is_there =
+                messages.any(|said| said.person.is_none() && said.text == post.part.text);
+            world.held += 1;
+            world.note(format_args!("a held post is in its room: {is_there}"));
+            if !is_there {
+                world.released.push(post.part.text.clone());
+            }
+            is_there
+        });
+        store
+            .release_post(post.id, !is_there, life.now_ms())
+            .await?;
+    }
+    Ok(())
+}
+
+/// The configuration of a mode, read as a file's is.
+fn config_of(mode: Mode) -> &'static Config {
+    static CONFIGS: OnceLock<Vec<Config>> = OnceLock::new();
+    let read = |mode: Mode| {
+        let environment = Environment::from_pairs([("ONE", "one-token"), ("TWO", "another-token")]);
+        let text = config_text(mode);
+        let path = Path::new("simulated.toml");
+        let (config, _) = Config::from_text(Some((path, &text)), &environment)
+            .expect("the simulation's configuration is right");
+        config
+    };
+    let configs = CONFIGS.get_or_init(|| Mode::ALL.map(read).into());
+    let place = Mode::ALL.iter().position(|it| *it == mode).unwrap_or(0);
+    &configs[place]
+}
+
+fn config_text(mode: Mode) -> String {
+    let channel = match mode {
+        Mode::Slack => {
+            format!("[channels.slack.{NAME}]\napp_token = \"env:ONE\"\nbot_token = \"env:TWO\"\n")
+        }
+        Mode::TelegramResend | Mode::TelegramHold => format!(
+            "[channels.telegram.{NAME}]\ntoken = \"env:ONE\"\nallow_chats = [\"*\"]\n\
+             allow_people = [\"*\"]\non_unknown = \"{}\"\n",
+            if mode == Mode::TelegramHold {
+                "hold"
+            } else {
+                "resend"
+            }
+        ),
+    };
+    format!(
+        "\
+[daemon]
+data_dir = \"/simulated\"
+runtime_dir = \"/simulated\"
+
+[capture]
+backfill_days = 0
+
+[limits]
+max_runs_per_hour_person = 0
+max_runs_per_hour_chat = 0
+
+[models.simulated]
+provider = \"offline\"
+
+[agents.vocative]
+model = \"simulated\"
+max_attempts = 100
+
+[agents.vocative.prompt]
+rolling_summary_threshold = 12
+preserve_recent_turns = 4
+
+{channel}"
+    )
+}
+
+/// The configured agents, asking the simulated model.
+fn agents_of(config: &Config, life: &Arc<Life>, store: &Store) -> Vec<AgentSpec> {
+    static AGENTS: OnceLock<Vec<AgentSpec>> = OnceLock::new();
+    let make = || wiring::agents(config, None).expect("models that are not asked can be made");
+    let agents = AGENTS.get_or_init(make).iter().cloned();
+    let simulated = agents.map(|agent| AgentSpec {
+        model: Arc::new(SimModel {
+            life: Arc::clone(life),
+            store: store.clone(),
+        }),
+        ..agent
+    });
+    simulated.collect()
+}
+
+/// The database of a seed, in memory where the system has such a folder.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Folder {
+    fn make() -> Result<Self, CliError> {
+        let folder = Self::new()?;
+        let empty = empty_database()?;
+        std::fs::write(folder.database(), empty)?;
+        Ok(folder)
+    }
+
+    fn new() -> std::io::Result<Self> {
+        use std::os::unix::fs::DirBuilderExt as _;
+        let memory = Path::new("/dev/shm");
+        let base = if memory.is_dir() {
+            memory.to_owned()
+        } else {
+            std::env::temp_dir()
+        };
+        let name = format!("vocative-sim-{}", uuid::Uuid::new_v4().simple());
+        let path = base.join(name);
+        std::fs::DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Self(path))
+    }
+
+    fn database(&self) -> PathBuf {
+        self.0.join("store.sqlite")
+    }
+
+    fn options(&self) -> StoreOptions {
+        StoreOptions {
+            path: Some(self.database()),
+            readers: 1,
+            page_cache_kib: 2_048,
+        }
+    }
+}
+
+/// A database in which nothing is, made once.
+fn empty_database() -> Result<&'static [u8], CliError> {
+    static EMPTY: OnceLock<Vec<u8>> = OnceLock::new();
+    if let Some(empty) = EMPTY.get() {
+        return Ok(empty);
+    }
+    let folder = Folder::new()?;
+    let open_gate = Arc::new(|_| Box::pin(std::future::ready(Ok(()))) as _);
+    let (store, _) = Store::open_inline(&folder.options(), BEGINNING_MS, open_gate)?;
+    futures_util::future::FutureExt::now_or_never(store.close())
+        .expect("a store without threads is closed at once")?;
+    let bytes = std::fs::read(folder.database())?;
+    Ok(EMPTY.get_or_init(|| bytes))
+}

@@ -1,0 +1,153 @@
+//! What happens in a seed, decided before it begins: what people do and when, and how each life of the
+//! daemon ends.
+
+use super::super::plan::Mode;
+use super::dice::Dice;
+
+/// When every simulation begins, in milliseconds since the Unix epoch.
+pub(super) const BEGINNING_MS: i64 = 1_763_712_000_000;
+
+/// Lives before the last one, which is not ended.
+const ENDS_MAX: u64 = 5;
+
+/// What happens on the platform.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Act {
+    /// Somebody asks the agent something.
+    Ask {
+        room: usize,
+        person: usize,
+        is_long: bool,
+        /// In the thread of an earlier question, where the platform has threads.
+        in_thread: bool,
+    },
+    /// Somebody says something to the others.
+    Say { room: usize, person: usize },
+    /// The newest thing said to the others is edited.
+    Edit { room: usize },
+    /// It is deleted.
+    Delete { room: usize },
+    /// The connection breaks.
+    Break,
+    /// Nothing gets through for so long.
+    Outage { lasts_ms: i64 },
+}
+
+/// How a life ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// It is killed at that step: at any access to the store, the network or the model.
+    Kill { step: u64 },
+    /// It is stopped in order, so long after its start.
+    Stop { after_ms: i64 },
+}
+
+/// A seed's story.
+#[derive(Clone, Debug)]
+pub(super) struct Script {
+    pub(super) mode: Mode,
+    /// What happens when, in milliseconds since the Unix epoch.
+    pub(super) acts: Vec<(i64, Act)>,
+    /// How each life ends, and how long nothing runs then.
+    pub(super) ends: Vec<(End, i64)>,
+    /// Faults happen until then.
+    pub(super) faults_until_ms: i64,
+    /// Whether the platform tells of the bot's own posts, where it does at all.
+    pub(super) echoes: bool,
+    /// Whether storage refuses now and then.
+    pub(super) disk_fails: bool,
+    /// Whether the platform tells again when nobody waits for it any more, minutes later.
+    pub(super) is_patient: bool,
+    /// Which long texts the platform refuses.
+    refused: u64,
+}
+
+/// Rooms of the platform: two of many people, one of a person alone.
+pub(super) const ROOMS: usize = 3;
+/// The room of one person alone.
+pub(super) const DIRECT_ROOM: usize = 2;
+/// People in the other rooms.
+pub(super) const PEOPLE: usize = 3;
+
+impl Script {
+    pub(super) fn new(mode: Mode, steps: usize, dice: &mut Dice) -> Self {
+        let mut acts = Vec::new();
+        let mut at_ms = BEGINNING_MS + dice.ms(0, 4_000);
+        for _ in 0..steps {
+            acts.push((at_ms, act(dice)));
+            // People speak in bursts.
+            at_ms += match dice.below(4) {
+                0 => dice.ms(0, 50),
+                1 | 2 => dice.ms(50, 2_500),
+                _ => dice.ms(2_500, 9_000),
+            };
+        }
+        let ends = (0..dice.below(ENDS_MAX)).map(|_| end(dice)).collect();
+        Self {
+            mode,
+            acts,
+            ends,
+            faults_until_ms: at_ms + 10_000,
+            echoes: dice.hits(500),
+            disk_fails: dice.hits(250),
+            is_patient: dice.hits(50),
+            refused: dice.below(REFUSED_OF),
+        }
+    }
+}
+
+/// The platform takes all but one of so many long texts.
+const REFUSED_OF: u64 = 12;
+
+impl Script {
+    /// Whether the platform finds a text too long, whenever it is posted.
+    pub(super) fn refuses(&self, text: &str) -> bool {
+        let sum: u64 = text.bytes().map(u64::from).sum();
+        text.trim().contains('\n') && sum % REFUSED_OF == self.refused
+    }
+}
+
+fn act(dice: &mut Dice) -> Act {
+    let room = dice.place(ROOMS);
+    let is_direct = room == DIRECT_ROOM;
+    let person = if is_direct { 0 } else { dice.place(PEOPLE) };
+    match dice.below(100) {
+        // Whatever is said to the bot alone asks it something.
+        n if n < 45 || is_direct && n < 85 => Act::Ask {
+            room,
+            person,
+            is_long: dice.hits(300),
+            in_thread: dice.hits(300),
+        },
+        45..70 => Act::Say { room, person },
+        70..80 => Act::Edit { room },
+        80..85 => Act::Delete { room },
+        85..95 => Act::Break,
+        _ => Act::Outage {
+            lasts_ms: match dice.below(10) {
+                0 => dice.ms(60_000, 400_000),
+                _ => dice.ms(500, 20_000),
+            },
+        },
+    }
+}
+
+fn end(dice: &mut Dice) -> (End, i64) {
+    let end = match dice.below(5) {
+        0 => End::Stop {
+            after_ms: dice.ms(0, 20_000),
+        },
+        // Each order of magnitude as often: some die while they start, some at work.
+        _ => {
+            let order = 2 + dice.below(8);
+            End::Kill {
+                step: 1 + dice.below(1 << order),
+            }
+        }
+    };
+    let down_ms = match dice.below(10) {
+        0 => dice.ms(60_000, 1_800_000),
+        _ => dice.ms(0, 5_000),
+    };
+    (end, down_ms)
+}

@@ -1,0 +1,90 @@
+#![allow(clippy::unwrap_used)]
+
+use super::play::{Setting, play};
+use super::*;
+
+fn args(first: u64, seeds: u64) -> SimArgs {
+    SimArgs {
+        seeds,
+        seed: first,
+        platform: None,
+        steps: 24,
+        sabotage: None,
+        trace: false,
+    }
+}
+
+#[test]
+fn nothing_is_lost_or_doubled_in_many_worlds() {
+    let played = play_many(&args(1, 200), None).unwrap();
+    let failed: Vec<_> = played
+        .iter()
+        .filter(|(_, tally)| !tally.wrong.is_empty())
+        .collect();
+    assert!(failed.is_empty(), "{failed:#?}");
+    let mut all = Tally::default();
+    for (_, tally) in &played {
+        all.add(tally);
+    }
+    assert_eq!((all.seeds, all.lost, all.doubled_outside), (200, 0, 0));
+    assert_eq!(all.answered, all.questions);
+    // The worlds are rough enough.
+    assert!(
+        all.kills > 120 && all.stops > 20 && all.held > 10,
+        "{all:?}"
+    );
+}
+
+#[test]
+fn a_seed_gives_the_same_trace_each_time() {
+    for seed in 1..=6 {
+        let setting = setting(&args(1, 1), None, seed);
+        let trace = || play(seed, setting, true).unwrap().trace;
+        let (first, second) = (trace(), trace());
+        assert!(first.lines().count() > 20, "{first}");
+        assert_eq!(first, second, "seed {seed}");
+    }
+}
+
+/// Whether a broken promise shows in one of the first worlds.
+fn is_noticed(sabotage: Sabotage, mode: Mode, shows: impl Fn(&Tally) -> bool) -> bool {
+    (1..=200).any(|seed| {
+        let setting = Setting {
+            mode,
+            steps: 24,
+            sabotage: Some(sabotage),
+        };
+        shows(&play(seed, setting, false).unwrap().tally)
+    })
+}
+
+#[test]
+fn an_acknowledgement_before_the_commit_is_noticed() {
+    let shows = |tally: &Tally| tally.lost > 0;
+    assert!(is_noticed(
+        Sabotage::AckBeforeCommit,
+        Mode::TelegramHold,
+        shows
+    ));
+}
+
+#[test]
+fn a_delivery_taken_for_a_message_is_noticed() {
+    let shows = |tally: &Tally| !tally.wrong.is_empty();
+    assert!(is_noticed(Sabotage::NoDedupe, Mode::Slack, shows));
+}
+
+/// Without the lease's token, which in these worlds matters too seldom.
+#[cfg(feature = "crash-points")]
+#[test]
+fn promises_that_are_broken_in_the_daemon_are_noticed() {
+    let table = [
+        (Sabotage::NoReadback, Mode::Slack),
+        (Sabotage::ResendAlways, Mode::TelegramHold),
+        (Sabotage::CommitAfterSend, Mode::TelegramHold),
+    ];
+    for (sabotage, mode) in table {
+        let shows = |tally: &Tally| tally.doubled_outside > 0;
+        assert!(is_noticed(sabotage, mode, shows), "{}", sabotage.name());
+    }
+}

@@ -1,0 +1,257 @@
+//! Whether what the rooms show, and what is stored, is what is promised. Pure.
+
+use std::collections::BTreeMap;
+
+use super::super::plan::Mode;
+use super::script::BEGINNING_MS;
+use super::words::{Word, answered_lines, words};
+use super::world::{Arrival, Message, Question, World};
+use crate::domain::turn::{ParticipantKind, Turn, TurnKind, Visibility};
+use crate::store::contract::StoreStatus;
+
+/// The longest time from the answer of a post to the end of the process that counts as "on its way": one
+/// commit.
+const WINDOW_MAX_MS: i64 = 1_000;
+
+/// What is in the store at the end.
+pub(super) struct Stored {
+    pub(super) status: StoreStatus,
+    /// The turns of each conversation, in the room's order.
+    pub(super) conversations: Vec<Vec<Turn>>,
+}
+
+/// What came of one or many seeds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub(super) seeds: usize,
+    pub(super) messages: usize,
+    pub(super) questions: usize,
+    pub(super) answered: usize,
+    pub(super) lost: usize,
+    pub(super) doubled: usize,
+    /// Doubled although nothing excuses it.
+    pub(super) doubled_outside: usize,
+    pub(super) held: usize,
+    pub(super) kills: usize,
+    pub(super) stops: usize,
+    pub(super) faults: usize,
+    pub(super) virtual_ms: i64,
+    /// What is wrong, in words.
+    pub(super) wrong: Vec<String>,
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.seeds += other.seeds;
+        self.messages += other.messages;
+        self.questions += other.questions;
+        self.answered += other.answered;
+        self.lost += other.lost;
+        self.doubled += other.doubled;
+        self.doubled_outside += other.doubled_outside;
+        self.held += other.held;
+        self.kills += other.kills;
+        self.stops += other.stops;
+        self.faults += other.faults;
+        self.virtual_ms += other.virtual_ms;
+        self.wrong.extend(other.wrong.iter().cloned());
+    }
+}
+
+/// Judges a seed.
+pub(super) fn judge(world: &mut World, stored: &Stored) -> Tally {
+    let mut tally = Tally {
+        seeds: 1,
+        questions: world.questions.len(),
+        held: world.held,
+        kills: world.kills_ms.len(),
+        stops: world.stops,
+        faults: world.faults,
+        virtual_ms: world.now_ms - BEGINNING_MS,
+        wrong: std::mem::take(&mut world.wrong),
+        ..Tally::default()
+    };
+    for question in &world.questions {
+        judge_answer(world, question, &mut tally);
+    }
+    for (room, messages) in world.rooms.iter().enumerate() {
+        judge_posts(room, messages, &mut tally);
+    }
+    judge_capture(world, stored, &mut tally);
+    judge_replies(world, stored, &mut tally);
+    judge_rest(&stored.status, &mut tally);
+    for wrong in tally.wrong.clone() {
+        world.note(format_args!("WRONG  {wrong}"));
+    }
+    tally
+}
+
+/// Every line once, in order, in its place.
+fn judge_answer(world: &World, question: &Question, tally: &mut Tally) {
+    let word = question.word;
+    let room = &world.rooms[word.room];
+    let mut places = Vec::new();
+    let mut is_doubled = false;
+    for line in 1..=question.lines {
+        let has_line = |message: &Message| {
+            message.person.is_none()
+                && answered_lines(&message.text).any(|found| found == (word, line))
+        };
+        let posts: Vec<&Message> = room.iter().filter(|message| has_line(message)).collect();
+        let Some(first) = room.iter().position(has_line) else {
+            tally.lost += 1;
+            tally.wrong.push(format!("{word}.{line} is not answered"));
+            return;
+        };
+        places.push(first);
+        if posts.iter().any(|post| post.thread != question.thread) {
+            tally
+                .wrong
+                .push(format!("{word}.{line} is answered in another thread"));
+        }
+        if posts.len() > 1 {
+            is_doubled = true;
+            if !is_excused(world, &posts) {
+                tally.doubled_outside += 1;
+                tally
+                    .wrong
+                    .push(format!("{word}.{line} is answered {} times", posts.len()));
+            }
+        }
+    }
+    tally.answered += 1;
+    tally.doubled += usize::from(is_doubled);
+    let mut released = world.released.iter();
+    let is_released = released.any(|text| words(text).any(|found| found == word));
+    if !places.is_sorted() && !is_released {
+        tally
+            .wrong
+            .push(format!("the parts of {word} are out of order"));
+    }
+}
+
+/// Telegram may say once more what had arrived and was not known to have arrived when it was to be
+/// written down.
+fn is_excused(world: &World, posts: &[&Message]) -> bool {
+    let [first, second] = posts else { return false };
+    let arrivals = world.arrivals.iter();
+    let of_post = arrivals.filter(|arrival| Some(&arrival.marker) == first.marker.as_ref());
+    let is_same_post = first.marker == second.marker;
+    let on_their_way = of_post.filter(|arrival| was_on_its_way(arrival, &world.kills_ms));
+    world.mode == Mode::TelegramResend && is_same_post && on_their_way.count() > 0
+}
+
+fn was_on_its_way(arrival: &Arrival, kills_ms: &[i64]) -> bool {
+    let Some(told_at_ms) = arrival.told_at_ms else {
+        return true;
+    };
+    let mut ages_ms = kills_ms.iter().map(|kill_ms| kill_ms - told_at_ms);
+    ages_ms.any(|age_ms| (0..=WINDOW_MAX_MS).contains(&age_ms))
+}
+
+/// The bot says nothing but answers, and of no other room.
+fn judge_posts(room: usize, messages: &[Message], tally: &mut Tally) {
+    for post in messages.iter().filter(|message| message.person.is_none()) {
+        if let Some(stranger) = words(&post.text).find(|word| word.room != room) {
+            tally
+                .wrong
+                .push(format!("{stranger} was said in room {room}"));
+        }
+        if answered_lines(&post.text).next().is_none() {
+            tally
+                .wrong
+                .push(format!("room {room} was told: {}", post.text));
+        }
+    }
+    tally.messages += messages.iter().filter(|it| it.person.is_some()).count();
+}
+
+/// Everything that people said is one turn with its newest text, in the platform's order.
+fn judge_capture(world: &World, stored: &Stored, tally: &mut Tally) {
+    let mut turns: BTreeMap<Word, Vec<&Turn>> = BTreeMap::new();
+    let mut positions: BTreeMap<Word, (i64, i64)> = BTreeMap::new();
+    for message in world.rooms.iter().flatten() {
+        positions.extend(
+            message
+                .word
+                .map(|word| (word, (message.at_ms, message.ordinal))),
+        );
+    }
+    for conversation in &stored.conversations {
+        let mut before = None;
+        for turn in conversation.iter().filter(|turn| is_said(turn)) {
+            let Some(word) = words(&turn.content).next() else {
+                continue;
+            };
+            turns.entry(word).or_default().push(turn);
+            let position = positions.get(&word).copied();
+            if position < before {
+                tally.wrong.push(format!("{word} is captured out of order"));
+            }
+            before = position;
+        }
+    }
+    for message in world.rooms.iter().flatten() {
+        let Some(word) = message.word else { continue };
+        let captured = turns.get(&word).map_or(0, Vec::len);
+        let expected = usize::from(!message.is_deleted);
+        if captured != expected {
+            tally.lost += usize::from(captured < expected);
+            tally
+                .wrong
+                .push(format!("{word} is captured {captured} times"));
+        }
+        let is_newest = |turn: &&Turn| turn.content == message.text;
+        if !turns.get(&word).into_iter().flatten().all(is_newest) {
+            tally
+                .wrong
+                .push(format!("{word} is not captured as it was edited"));
+        }
+    }
+}
+
+fn is_said(turn: &Turn) -> bool {
+    turn.kind == TurnKind::Message
+        && turn.participant.kind == ParticipantKind::User
+        && turn.visibility == Visibility::Room
+}
+
+/// Each question is in one reply.
+fn judge_replies(world: &World, stored: &Stored, tally: &mut Tally) {
+    let mut replies: BTreeMap<Word, usize> = BTreeMap::new();
+    let turns = stored.conversations.iter().flatten();
+    for turn in turns.filter(|turn| turn.participant.kind == ParticipantKind::Agent) {
+        for (word, _) in answered_lines(&turn.content).filter(|(_, line)| *line == 1) {
+            *replies.entry(word).or_default() += usize::from(turn.kind == TurnKind::Message);
+        }
+    }
+    for question in &world.questions {
+        let word = question.word;
+        let count = replies.get(&word).copied().unwrap_or(0);
+        if count != 1 {
+            tally.wrong.push(format!("{word} has {count} replies"));
+        }
+    }
+}
+
+/// Nothing is left half done.
+fn judge_rest(status: &StoreStatus, tally: &mut Tally) {
+    let left = [
+        ("runs queued", status.runs_queued),
+        ("runs leased", status.runs_leased),
+        ("runs dead", status.runs_dead),
+        ("runs held", status.runs_held),
+        ("posts pending", status.posts_pending),
+        ("posts unknown", status.posts_unknown),
+        ("posts held", status.posts_held),
+        ("events untranslated", status.raw_stubs),
+    ];
+    for (what, count) in left.into_iter().filter(|(_, count)| *count > 0) {
+        tally.wrong.push(format!("{count} {what} are left"));
+    }
+    for account in &status.accounts {
+        if account.unread_from_ms.is_some() {
+            tally.wrong.push("something is still unread".to_owned());
+        }
+    }
+}

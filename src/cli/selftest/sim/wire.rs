@@ -1,0 +1,257 @@
+//! The platform's way of telling: events that come late, twice, out of order or not at all. Pure but for
+//! its dice.
+//!
+//! Slack tells over a socket and tells again until it is acknowledged; without a socket it gives up
+//! after three times, and only its history knows. Telegram keeps updates in a row until a later offset
+//! confirms them.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::dice::Dice;
+
+/// Slack's waits before it tells again of what nobody took, in milliseconds. Source: Events API.
+const RETRY_MS: [i64; 3] = [1_000, 60_000, 300_000];
+/// It tells again of what was taken and not acknowledged.
+const UNACKNOWLEDGED_MS: i64 = 60_000;
+
+/// Something to tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Event {
+    pub(super) room: usize,
+    /// Which message of the room.
+    pub(super) message: usize,
+    pub(super) what: What,
+}
+
+/// What happened to a message. Texts are those of that moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    Posted {
+        text: String,
+        /// Whether the kind of room is told with it.
+        has_kind: bool,
+    },
+    Edited {
+        text: String,
+        marker: String,
+    },
+    Deleted,
+    Own,
+}
+
+/// An event that was handed over; its number is what is acknowledged.
+pub(super) type EventNumber = usize;
+
+#[derive(Debug)]
+struct Attempt {
+    event: EventNumber,
+    tries: usize,
+}
+
+/// What is on its way to the daemon.
+#[derive(Debug, Default)]
+pub(super) struct Wire {
+    events: Vec<Event>,
+    acknowledged: BTreeSet<EventNumber>,
+    /// Given up; only the history knows.
+    gone: BTreeSet<EventNumber>,
+    attempts: BTreeMap<(i64, u64), Attempt>,
+    attempts_made: u64,
+    socket: Option<VecDeque<EventNumber>>,
+    /// Counts sockets: what was taken from one can't be acknowledged on the next.
+    pub(super) socket_number: u64,
+    /// Telegram's row; ids are given on arrival.
+    updates: VecDeque<(i64, EventNumber)>,
+    next_update: i64,
+    is_polled: bool,
+}
+
+/// What became of an attempt to tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    Offered,
+    Known,
+    Missed,
+    GivenUp,
+}
+
+impl Wire {
+    pub(super) fn new(is_polled: bool) -> Self {
+        Self {
+            is_polled,
+            next_update: 1_000,
+            ..Self::default()
+        }
+    }
+
+    /// Tells of an event: at once, late, or twice.
+    pub(super) fn tell(&mut self, event: Event, now_ms: i64, has_faults: bool, dice: &mut Dice) {
+        let number = self.events.len();
+        self.events.push(event);
+        let is_late = has_faults && dice.hits(100);
+        let wait_ms = if is_late {
+            dice.ms(1_000, 30_000)
+        } else {
+            dice.ms(5, 200)
+        };
+        self.plan(number, now_ms + wait_ms, 0);
+        if has_faults && dice.hits(80) {
+            self.plan(number, now_ms + dice.ms(5, 20_000), 0);
+        }
+    }
+
+    fn plan(&mut self, event: EventNumber, at_ms: i64, tries: usize) {
+        self.attempts_made += 1;
+        let attempt = Attempt { event, tries };
+        self.attempts.insert((at_ms, self.attempts_made), attempt);
+    }
+
+    /// Everything that is on its way comes soon.
+    pub(super) fn hurry(&mut self, now_ms: i64) {
+        let attempts = std::mem::take(&mut self.attempts);
+        for ((at_ms, n), attempt) in attempts {
+            self.attempts
+                .insert((at_ms.min(now_ms + 1_000), n), attempt);
+        }
+    }
+
+    /// When the next attempt is due.
+    pub(super) fn due_ms(&self) -> Option<i64> {
+        self.attempts.keys().next().map(|(at_ms, _)| *at_ms)
+    }
+
+    /// Makes the attempt that is due at that time.
+    pub(super) fn attempt(&mut self, now_ms: i64) -> Option<(EventNumber, Told)> {
+        let (_, attempt) = self.attempts.pop_first()?;
+        let Attempt { event, tries } = attempt;
+        let told = if self.is_polled {
+            self.updates.push_back((self.next_update, event));
+            self.next_update += 1;
+            Told::Offered
+        } else if self.acknowledged.contains(&event) && tries > 0 {
+            Told::Known
+        } else if let Some(inbox) = &mut self.socket {
+            inbox.push_back(event);
+            self.plan(event, now_ms + UNACKNOWLEDGED_MS, tries.max(1));
+            Told::Offered
+        } else if tries == RETRY_MS.len() && self.may_be_lost(event) {
+            self.gone.insert(event);
+            Told::GivenUp
+        } else {
+            let wait_ms = RETRY_MS[tries.min(RETRY_MS.len() - 1)];
+            let tries = (tries + 1).min(RETRY_MS.len());
+            self.plan(event, now_ms + wait_ms, tries);
+            Told::Missed
+        };
+        Some((event, told))
+    }
+
+    /// History says nothing of what was deleted.
+    fn may_be_lost(&self, event: EventNumber) -> bool {
+        self.events[event].what != What::Deleted
+    }
+
+    pub(super) fn event(&self, event: EventNumber) -> &Event {
+        &self.events[event]
+    }
+
+    /// Opens a socket, in the place of another one.
+    pub(super) fn open_socket(&mut self) -> u64 {
+        self.socket = Some(VecDeque::new());
+        self.socket_number += 1;
+        self.socket_number
+    }
+
+    /// The socket is gone, with what it held.
+    pub(super) fn close_socket(&mut self) {
+        self.socket = None;
+    }
+
+    pub(super) fn has_socket(&self, number: u64) -> bool {
+        self.socket.is_some() && self.socket_number == number
+    }
+
+    /// The next event of that socket.
+    pub(super) fn take(&mut self) -> Option<EventNumber> {
+        self.socket.as_mut()?.pop_front()
+    }
+
+    pub(super) fn acknowledge(&mut self, event: EventNumber) {
+        self.acknowledged.insert(event);
+    }
+
+    /// Updates from that offset on; what is before it is confirmed and gone.
+    pub(super) fn updates(&mut self, offset: i64) -> Vec<(i64, EventNumber)> {
+        self.confirm(offset);
+        self.updates.iter().copied().take(100).collect()
+    }
+
+    pub(super) fn confirm(&mut self, offset: i64) {
+        while self.updates.front().is_some_and(|(id, _)| *id < offset) {
+            if let Some((_, event)) = self.updates.pop_front() {
+                self.acknowledged.insert(event);
+            }
+        }
+    }
+
+    /// Whether nothing is on its way and nothing waits to be confirmed.
+    pub(super) fn is_quiet(&self) -> bool {
+        let is_open =
+            |event: &EventNumber| !self.acknowledged.contains(event) && !self.gone.contains(event);
+        let is_waiting = self
+            .attempts
+            .values()
+            .any(|attempt| is_open(&attempt.event));
+        !is_waiting
+            && self.updates.is_empty()
+            && self.socket.as_ref().is_none_or(VecDeque::is_empty)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own() -> Event {
+        Event {
+            room: 0,
+            message: 0,
+            what: What::Own,
+        }
+    }
+
+    #[test]
+    fn slack_tells_again_until_it_is_acknowledged_and_gives_up_without_a_socket() {
+        let mut wire = Wire::new(false);
+        let mut dice = Dice::new(1);
+        wire.tell(own(), 0, false, &mut dice);
+        let mut told = Vec::new();
+        while let Some(due_ms) = wire.due_ms() {
+            told.extend(wire.attempt(due_ms).map(|(_, told)| told));
+        }
+        assert_eq!(
+            told,
+            [Told::Missed, Told::Missed, Told::Missed, Told::GivenUp]
+        );
+        wire.tell(own(), 1_000_000, false, &mut dice);
+        wire.open_socket();
+        for _ in 0..2 {
+            let due_ms = wire.due_ms().unwrap_or_default();
+            assert_eq!(wire.attempt(due_ms), Some((1, Told::Offered)));
+            assert_eq!(wire.take(), Some(1));
+        }
+        wire.acknowledge(1);
+        assert!(wire.is_quiet());
+    }
+
+    #[test]
+    fn telegram_keeps_updates_until_an_offset_confirms_them() {
+        let mut wire = Wire::new(true);
+        wire.tell(own(), 0, false, &mut Dice::new(1));
+        wire.attempt(1_000);
+        assert_eq!(wire.updates(0), [(1_000, 0)]);
+        assert_eq!(wire.updates(0), [(1_000, 0)]);
+        assert_eq!(wire.updates(1_001), []);
+        assert!(wire.is_quiet());
+    }
+}

@@ -1,0 +1,444 @@
+//! The platform as it is: rooms, what was said in them, what is on its way. One model for both
+//! platforms; where they differ, `Mode` says which. It knows nothing of the daemon, and no runtime.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Write as _;
+
+use vocative_channels::crash::Sabotage;
+use vocative_channels::markup::mention_token;
+use vocative_channels::outbound::{Delivered, Post};
+
+use super::super::plan::Mode;
+use super::dice::Dice;
+use super::script::{Act, BEGINNING_MS, DIRECT_ROOM, ROOMS, Script};
+use super::wire::{Event, Told, What, Wire};
+use super::words::{LONG_LINES, Word};
+
+/// The bot's user id.
+pub(super) const BOT: &str = "9000";
+
+/// Something that stands in a room.
+#[derive(Clone, Debug)]
+pub(super) struct Message {
+    pub(super) id: String,
+    pub(super) at_ms: i64,
+    pub(super) ordinal: i64,
+    /// Who wrote it; `None` = the bot.
+    pub(super) person: Option<usize>,
+    pub(super) text: String,
+    pub(super) word: Option<Word>,
+    /// The first message of its thread, if it hangs on one.
+    pub(super) thread: Option<String>,
+    /// The marker of its last edit, and when that was.
+    pub(super) edited: Option<(String, i64)>,
+    pub(super) is_deleted: bool,
+    /// Of the bot's: the outbox id it carries.
+    pub(super) marker: Option<String>,
+    /// When history shows it.
+    pub(super) visible_at_ms: i64,
+}
+
+/// A question and where its answer belongs.
+#[derive(Clone, Debug)]
+pub(super) struct Question {
+    pub(super) word: Word,
+    pub(super) thread: Option<String>,
+    pub(super) lines: usize,
+}
+
+/// A post of the bot that arrived.
+#[derive(Clone, Debug)]
+pub(super) struct Arrival {
+    pub(super) marker: String,
+    /// When the daemon read that it arrived, if it did.
+    pub(super) told_at_ms: Option<i64>,
+}
+
+/// The platform.
+pub(super) struct World {
+    pub(super) mode: Mode,
+    pub(super) script: Script,
+    pub(super) now_ms: i64,
+    pub(super) dice: Dice,
+    pub(super) rooms: Vec<Vec<Message>>,
+    pub(super) questions: Vec<Question>,
+    pub(super) arrivals: Vec<Arrival>,
+    pub(super) wire: Wire,
+    acts: VecDeque<(i64, Act)>,
+    /// Posts whose request is over and that arrive all the same.
+    late: BTreeMap<(i64, usize), Post>,
+    late_count: usize,
+    outage_until_ms: i64,
+    /// The newest id that was given: microseconds on Slack, a number on Telegram.
+    newest_id: i64,
+    pub(super) kills_ms: Vec<i64>,
+    pub(super) stops: usize,
+    pub(super) faults: usize,
+    /// Posts that a person decided about.
+    pub(super) held: usize,
+    /// What they let go on, which then came behind what follows it.
+    pub(super) released: Vec<String>,
+    /// When a step last stalled.
+    pub(super) stalled_at_ms: i64,
+    pub(super) sabotage: Option<Sabotage>,
+    /// What is wrong, in words.
+    pub(super) wrong: Vec<String>,
+    trace: Option<String>,
+}
+
+impl World {
+    pub(super) fn new(
+        script: Script,
+        dice: Dice,
+        sabotage: Option<Sabotage>,
+        is_traced: bool,
+    ) -> Self {
+        Self {
+            mode: script.mode,
+            now_ms: BEGINNING_MS,
+            dice,
+            rooms: vec![Vec::new(); ROOMS],
+            questions: Vec::new(),
+            arrivals: Vec::new(),
+            wire: Wire::new(script.mode != Mode::Slack),
+            acts: script.acts.iter().copied().collect(),
+            script,
+            late: BTreeMap::new(),
+            late_count: 0,
+            outage_until_ms: 0,
+            newest_id: 0,
+            kills_ms: Vec::new(),
+            stops: 0,
+            faults: 0,
+            held: 0,
+            released: Vec::new(),
+            stalled_at_ms: 0,
+            sabotage,
+            wrong: Vec::new(),
+            trace: is_traced.then(String::new),
+        }
+    }
+
+    /// Notes what happens, if somebody wants to read it.
+    pub(super) fn note(&mut self, what: std::fmt::Arguments<'_>) {
+        let since_ms = self.now_ms - BEGINNING_MS;
+        if let Some(trace) = &mut self.trace {
+            let (seconds, ms) = (since_ms / 1_000, since_ms % 1_000);
+            let _ = writeln!(trace, "{seconds:>5}.{ms:03}  {what}");
+        }
+    }
+
+    pub(super) fn take_trace(&mut self) -> String {
+        self.trace.take().unwrap_or_default()
+    }
+
+    pub(super) fn is_slack(&self) -> bool {
+        self.mode == Mode::Slack
+    }
+
+    /// Whether that goes wrong now. Nothing does once faults are over.
+    pub(super) fn fails(&mut self, per_mille: u64) -> bool {
+        let fails = self.has_faults() && self.dice.hits(per_mille);
+        self.faults += usize::from(fails);
+        fails
+    }
+
+    pub(super) fn has_faults(&self) -> bool {
+        self.now_ms < self.script.faults_until_ms
+    }
+
+    /// Whether nothing gets through now.
+    pub(super) fn is_out(&self) -> bool {
+        self.now_ms < self.outage_until_ms
+    }
+
+    /// Lets everything happen that is due by then.
+    pub(super) fn advance(&mut self, until_ms: i64) {
+        while let Some(due_ms) = self.due_ms().filter(|due_ms| *due_ms <= until_ms) {
+            self.now_ms = self.now_ms.max(due_ms);
+            if self.acts.front().is_some_and(|(at_ms, _)| *at_ms == due_ms) {
+                if let Some((_, act)) = self.acts.pop_front() {
+                    self.act(act);
+                }
+            } else if self.wire.due_ms() == Some(due_ms) {
+                self.tell_next();
+            } else if let Some((_, post)) = self.late.pop_first() {
+                self.arrive(&post);
+            }
+        }
+        self.now_ms = self.now_ms.max(until_ms);
+    }
+
+    /// When something happens next.
+    pub(super) fn due_ms(&self) -> Option<i64> {
+        let act = self.acts.front().map(|(at_ms, _)| *at_ms);
+        let late = self.late.keys().next().map(|(at_ms, _)| *at_ms);
+        act.into_iter().chain(late).chain(self.wire.due_ms()).min()
+    }
+
+    /// Whether nothing is left that happens by itself.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.acts.is_empty() && self.late.is_empty() && self.wire.is_quiet()
+    }
+
+    fn act(&mut self, act: Act) {
+        match act {
+            Act::Ask {
+                room,
+                person,
+                is_long,
+                in_thread,
+            } => self.ask(room, person, is_long, in_thread),
+            Act::Say { room, person } => self.say(room, person),
+            Act::Edit { room } => self.edit(room),
+            Act::Delete { room } if self.is_slack() => self.delete(room),
+            // Telegram tells bots of no deletes.
+            Act::Delete { .. } => {}
+            Act::Break => {
+                self.note(format_args!("the connection breaks"));
+                self.faults += 1;
+                self.wire.close_socket();
+            }
+            Act::Outage { lasts_ms } => {
+                self.note(format_args!("nothing gets through for {lasts_ms} ms"));
+                self.faults += 1;
+                self.outage_until_ms = self.now_ms + lasts_ms;
+                self.wire.close_socket();
+            }
+        }
+    }
+
+    fn ask(&mut self, room: usize, person: usize, is_long: bool, in_thread: bool) {
+        let word = self.word(room, true);
+        let length = if is_long { "long" } else { "short" };
+        let mention = mention_token(BOT);
+        let text = if room == DIRECT_ROOM {
+            format!("{word} please, the {length} answer")
+        } else {
+            format!("{mention} {word} please, the {length} answer")
+        };
+        let is_threaded = self.is_slack() && room != DIRECT_ROOM;
+        let thread = (is_threaded && in_thread).then(|| self.open_thread(room));
+        let message = self.write(room, person, text, word, thread.flatten());
+        let written = &self.rooms[room][message];
+        let answered_in = written.thread.clone().unwrap_or_else(|| written.id.clone());
+        self.questions.push(Question {
+            word,
+            thread: is_threaded.then_some(answered_in),
+            lines: if is_long { LONG_LINES } else { 1 },
+        });
+        if is_threaded && self.dice.hits(300) {
+            // Slack tells of a mention once more, without the kind of room.
+            self.tell_of_post(room, message, false);
+        }
+    }
+
+    /// A question that a thread hangs on.
+    fn open_thread(&mut self, room: usize) -> Option<String> {
+        let is_root = |message: &&Message| {
+            message.thread.is_none() && message.word.is_some_and(|word| word.is_question)
+        };
+        let roots: Vec<&Message> = self.rooms[room].iter().filter(is_root).collect();
+        let place = self.dice.place(roots.len());
+        roots.get(place).map(|root| root.id.clone())
+    }
+
+    fn say(&mut self, room: usize, person: usize) {
+        let word = self.word(room, false);
+        self.write(room, person, format!("{word} by the way"), word, None);
+    }
+
+    fn word(&self, room: usize, is_question: bool) -> Word {
+        Word {
+            is_question,
+            number: self.rooms[room].len(),
+            room,
+        }
+    }
+
+    fn write(
+        &mut self,
+        room: usize,
+        person: usize,
+        text: String,
+        word: Word,
+        thread: Option<String>,
+    ) -> usize {
+        let place = thread.as_deref().map_or("", |_| " in a thread");
+        self.note(format_args!(
+            "person {person} says {word} in room {room}{place}"
+        ));
+        let message = Message {
+            person: Some(person),
+            word: Some(word),
+            thread,
+            ..self.blank(text)
+        };
+        self.rooms[room].push(message);
+        let message = self.rooms[room].len() - 1;
+        self.tell_of_post(room, message, true);
+        message
+    }
+
+    fn tell_of_post(&mut self, room: usize, message: usize, has_kind: bool) {
+        let text = self.rooms[room][message].text.clone();
+        self.tell(room, message, What::Posted { text, has_kind });
+    }
+
+    fn tell(&mut self, room: usize, message: usize, what: What) {
+        let event = Event {
+            room,
+            message,
+            what,
+        };
+        let has_faults = self.has_faults();
+        self.wire
+            .tell(event, self.now_ms, has_faults, &mut self.dice);
+    }
+
+    /// A message with an id and time of its own.
+    fn blank(&mut self, text: String) -> Message {
+        let (id, at_ms, ordinal) = if self.is_slack() {
+            self.newest_id = (self.now_ms * 1_000).max(self.newest_id + 1);
+            let micros = self.newest_id;
+            let (seconds, fraction) = (micros / 1_000_000, micros % 1_000_000);
+            (format!("{seconds}.{fraction:06}"), micros / 1_000, fraction)
+        } else {
+            self.newest_id += 1;
+            // Telegram tells whole seconds.
+            let at_ms = self.now_ms / 1_000 * 1_000;
+            (self.newest_id.to_string(), at_ms, self.newest_id)
+        };
+        Message {
+            id,
+            at_ms,
+            ordinal,
+            person: None,
+            text,
+            word: None,
+            thread: None,
+            edited: None,
+            is_deleted: false,
+            marker: None,
+            visible_at_ms: self.now_ms,
+        }
+    }
+
+    /// The newest thing that somebody said to the others.
+    fn newest_said(&self, room: usize) -> Option<usize> {
+        let is_said = |message: &Message| {
+            !message.is_deleted && message.word.is_some_and(|word| !word.is_question)
+        };
+        self.rooms[room].iter().rposition(is_said)
+    }
+
+    fn edit(&mut self, room: usize) {
+        let Some(message) = self.newest_said(room) else {
+            return;
+        };
+        let now_ms = self.now_ms;
+        let edited = &mut self.rooms[room][message];
+        let last_ms = edited.edited.as_ref().map_or(edited.at_ms, |(_, at)| *at);
+        // An edit is known by its second.
+        if now_ms / 1_000 <= last_ms / 1_000 {
+            return;
+        }
+        let marker = match self.mode {
+            Mode::Slack => format!("{}.{:06}", now_ms / 1_000, now_ms % 1_000 * 1_000),
+            _ => (now_ms / 1_000).to_string(),
+        };
+        edited.text.push_str(" rather");
+        edited.edited = Some((marker.clone(), now_ms));
+        let text = edited.text.clone();
+        let word = edited.word;
+        self.note(format_args!("{} is edited", shown(word)));
+        self.tell(room, message, What::Edited { text, marker });
+    }
+
+    fn delete(&mut self, room: usize) {
+        let Some(message) = self.newest_said(room) else {
+            return;
+        };
+        self.rooms[room][message].is_deleted = true;
+        let word = self.rooms[room][message].word;
+        self.note(format_args!("{} is deleted", shown(word)));
+        self.tell(room, message, What::Deleted);
+    }
+
+    fn tell_next(&mut self) {
+        let Some((event, told)) = self.wire.attempt(self.now_ms) else {
+            return;
+        };
+        let name = self.name_of(event);
+        match told {
+            Told::Offered => self.note(format_args!("{name} is told")),
+            Told::Known => {}
+            Told::Missed => self.note(format_args!("{name} is told to nobody")),
+            Told::GivenUp => self.note(format_args!("{name} is told to nobody, for the last time")),
+        }
+    }
+
+    /// What to call an event in a trace.
+    pub(super) fn name_of(&self, event: usize) -> String {
+        let Event {
+            room,
+            message,
+            what,
+        } = self.wire.event(event);
+        let kind = match what {
+            What::Posted { .. } => "post",
+            What::Edited { .. } => "edit",
+            What::Deleted => "delete",
+            What::Own => "own post",
+        };
+        let word = self.rooms[*room][*message].word;
+        format!("event {event}, {kind} {}", shown(word))
+    }
+
+    /// A post of the bot arrives; how the platform calls it, and which arrival it is.
+    pub(super) fn arrive(&mut self, post: &Post) -> Option<(Delivered, usize)> {
+        let room: usize = post.target.chat.strip_prefix('C')?.parse().ok()?;
+        let late_in_history_ms = match (self.is_slack() && self.has_faults(), self.dice.below(3)) {
+            (true, 1) => 3_000,
+            (true, 2) => 20_000,
+            _ => 0,
+        };
+        let message = Message {
+            marker: Some(post.marker.clone()),
+            thread: post.target.thread.clone(),
+            visible_at_ms: self.now_ms + late_in_history_ms,
+            ..self.blank(post.part.text.clone())
+        };
+        let delivered = Delivered {
+            chat: post.target.chat.clone(),
+            message_id: message.id.clone(),
+            sent_at_ms: message.at_ms,
+        };
+        let first: Vec<&str> = message.text.split_whitespace().take(1).collect();
+        self.note(format_args!(
+            "post {} arrives in room {room}",
+            first.concat()
+        ));
+        self.rooms[room].push(message);
+        let message = self.rooms[room].len() - 1;
+        if self.is_slack() && self.script.echoes {
+            self.tell(room, message, What::Own);
+        }
+        self.arrivals.push(Arrival {
+            marker: post.marker.clone(),
+            told_at_ms: None,
+        });
+        Some((delivered, self.arrivals.len() - 1))
+    }
+
+    /// A post arrives later, although nobody waits for an answer any more.
+    pub(super) fn arrive_late(&mut self, post: Post, wait_ms: i64) {
+        self.late_count += 1;
+        let at = (self.now_ms + wait_ms, self.late_count);
+        self.late.insert(at, post);
+    }
+}
+
+fn shown(word: Option<Word>) -> String {
+    word.map_or_else(String::new, |word| word.to_string())
+}
