@@ -112,6 +112,28 @@ async fn asked_to_the_echo_holds_all_that_was_said_since_the_last_answer() {
 }
 
 #[tokio::test]
+async fn asked_to_look_something_up_it_calls_the_tool_once_and_then_answers() {
+    let client = Client::start().await;
+    client.server.echo_all();
+    let query = json!({"query": "three"});
+    client.server.look_up("look it up", "search", query);
+    let mut body = openai_body("please look it up");
+    let (_, answer) = client.openai(body.clone()).await;
+    let asked = answer["choices"][0]["message"].clone();
+    assert_eq!(asked["tool_calls"][0]["function"]["name"], "search");
+    let messages = body["messages"].as_array_mut().unwrap();
+    let id = asked["tool_calls"][0]["id"].clone();
+    messages.push(asked);
+    messages.push(json!({"role": "tool", "tool_call_id": id, "content": "at three"}));
+    let (_, answer) = client.openai(body).await;
+    let text = &answer["choices"][0]["message"]["content"];
+    assert_eq!(text, "echo: please look it up");
+    let (_, answer) = client.openai(openai_body("no need to")).await;
+    let text = &answer["choices"][0]["message"]["content"];
+    assert_eq!(text, "echo: no need to");
+}
+
+#[tokio::test]
 async fn without_a_script_both_shapes_echo_the_last_user_message() {
     let client = Client::start().await;
     let (status, answer) = client.openai(openai_body("hello there")).await;

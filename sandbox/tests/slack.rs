@@ -792,6 +792,36 @@ async fn a_response_url_works_five_times() {
 }
 
 #[tokio::test]
+async fn a_channel_takes_its_messages_along_when_its_id_changes() {
+    let stage = Stage::new().await;
+    let mut socket = stage.socket().await;
+    stage.slack.say("#ops", "ann", "before");
+    assert_eq!(socket.event().await["channel"], "C0OPS");
+    stage.slack.change_channel_id("C0OPS", "C0SHARED");
+    let changed = socket.event().await;
+    assert_eq!(
+        [
+            &changed["type"],
+            &changed["old_channel_id"],
+            &changed["new_channel_id"]
+        ],
+        ["channel_id_changed", "C0OPS", "C0SHARED"]
+    );
+    let post = |channel| json!({"channel": channel, "text": "after"});
+    let refused = stage.call("chat.postMessage", post("C0OPS")).await;
+    assert_eq!(refused["error"], "channel_not_found");
+    let taken = stage.call("chat.postMessage", post("C0SHARED")).await;
+    assert_eq!(taken["channel"], "C0SHARED");
+    let texts: Vec<String> = stage
+        .slack
+        .posts("#ops")
+        .into_iter()
+        .map(|it| it.text)
+        .collect();
+    assert_eq!(texts, ["before", "after"]);
+}
+
+#[tokio::test]
 async fn membership_names_and_strangers() {
     let stage = Stage::new().await;
     let mut socket = stage.socket().await;

@@ -342,12 +342,24 @@ pub(super) fn unanswered_text(body: &Value) -> String {
     let messages = body["messages"].as_array();
     let newest_first = messages.into_iter().flatten().rev();
     let mut texts: Vec<String> = newest_first
-        .take_while(|message| message["role"] != "assistant")
+        .take_while(|message| message["role"] != "assistant" || calls_tools(message))
         .filter(|message| message["role"] == "user")
         .map(|message| text_of(&message["content"]))
         .collect();
     texts.reverse();
     texts.join("\n")
+}
+
+/// Whether the results of tools are the last thing in it.
+pub(super) fn has_looked_up(body: &Value) -> bool {
+    let last = body["messages"].as_array().and_then(|all| all.last());
+    last.is_some_and(|message| message["role"] == "tool")
+}
+
+/// Whether a message of the model's asks for tools instead of answering.
+fn calls_tools(message: &Value) -> bool {
+    let calls = message["tool_calls"].as_array();
+    calls.is_some_and(|calls| !calls.is_empty())
 }
 
 /// A content as text: itself, or its text parts joined.

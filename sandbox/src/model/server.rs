@@ -20,7 +20,7 @@ use futures_util::stream;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::openai::{Answer, Refused, last_user_text, unanswered_text};
+use super::openai::{Answer, Refused, has_looked_up, last_user_text, unanswered_text};
 use super::reply::{ModelAct, ModelReply, ModelToolCall, ModelUsage, counted};
 use super::{anthropic, openai};
 use crate::socket::{Connection, Serving};
@@ -50,6 +50,8 @@ struct Script {
     requests: Vec<ModelRequest>,
     answered: u64,
     echoes_all: bool,
+    /// A word, and the tool that an answer without a script calls before it answers who said it.
+    looks_up: Option<(String, ModelToolCall)>,
 }
 
 #[derive(Debug)]
@@ -126,6 +128,17 @@ impl ModelServer {
     /// only the last message: what several questions that are answered together get.
     pub fn echo_all(&self) {
         self.shared.script(|script| script.echoes_all = true);
+    }
+
+    /// From now on an answer without a script to somebody who says `word` calls this tool first, once.
+    pub fn look_up(&self, word: &str, name: &str, arguments: Value) {
+        let call = ModelToolCall {
+            id: String::new(),
+            name: name.to_owned(),
+            arguments,
+        };
+        self.shared
+            .script(|script| script.looks_up = Some((word.to_owned(), call)));
     }
 
     /// How many replies of the script are left.
@@ -289,15 +302,11 @@ async fn answer(
     pass(shared).await;
     let (reply, serial) = shared.script(|script| {
         script.answered += 1;
-        let reply = script.next.pop_front().unwrap_or_else(|| {
-            let heard = if script.echoes_all {
-                unanswered_text(&body)
-            } else {
-                last_user_text(&body)
-            };
-            ModelReply::text(&format!("echo: {heard}"))
-        });
-        (reply, script.answered)
+        let reply = script.next.pop_front();
+        (
+            reply.unwrap_or_else(|| unscripted(script, &body)),
+            script.answered,
+        )
     });
     tokio::time::sleep(reply.latency).await;
     let played = play(provider, &body, &reply, serial);
@@ -320,6 +329,22 @@ async fn answer(
             connection.cut();
             StatusCode::OK.into_response()
         }
+    }
+}
+
+/// What is answered without a script.
+fn unscripted(script: &Script, body: &Value) -> ModelReply {
+    let heard = if script.echoes_all {
+        unanswered_text(body)
+    } else {
+        last_user_text(body)
+    };
+    match &script.looks_up {
+        Some((word, call)) if heard.contains(word.as_str()) && !has_looked_up(body) => {
+            let id = format!("call_{}", script.answered);
+            ModelReply::tool_call(&id, &call.name, call.arguments.clone())
+        }
+        _ => ModelReply::text(&format!("echo: {heard}")),
     }
 }
 

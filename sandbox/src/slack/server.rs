@@ -196,6 +196,11 @@ impl SlackServer {
         self.act(|core| core.rename(channel, name));
     }
 
+    /// Gives a channel another id, as when it comes to be shared; the old one is no channel any more.
+    pub fn change_channel_id(&self, channel: &str, new_id: &str) {
+        self.act(|core| core.change_id(channel, new_id));
+    }
+
     /// Invites the bot into a channel.
     pub fn invite_bot(&self, channel: &str, by: &str) {
         self.act(|core| core.set_bot_membership(channel, by, true));

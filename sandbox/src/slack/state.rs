@@ -424,6 +424,23 @@ impl Core {
         Ok(self.heard(&channel, vec![events::plain(&self.world, inner)]))
     }
 
+    /// Gives a channel another id; its messages go with it.
+    pub(super) fn change_id(&mut self, channel: &str, new_id: &str) -> Result<Vec<Event>, String> {
+        let old_id = self.channel(channel)?.id;
+        let event_ts = self.next_ts();
+        let stored = self.channel_mut(&old_id);
+        new_id.clone_into(&mut stored.id);
+        let channel = stored.clone();
+        if let Some(posts) = self.posts.remove(&old_id) {
+            self.posts.insert(new_id.to_owned(), posts);
+        }
+        let inner = json!({
+            "type": "channel_id_changed", "old_channel_id": old_id, "new_channel_id": new_id,
+            "event_ts": event_ts,
+        });
+        Ok(self.heard(&channel, vec![events::plain(&self.world, inner)]))
+    }
+
     /// The direct chat with a person, made when there is none.
     pub(super) fn direct_chat(&mut self, user: &str) -> SlackChannel {
         let kind = ChannelKind::Im {
