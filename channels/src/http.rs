@@ -213,4 +213,53 @@ mod tests {
         assert!(matches!(error, ChannelError::NotSent { .. }), "{error:?}");
         assert!(!format!("{error:?} {}", error.reason()).contains("SECRET"));
     }
+
+    /// Answers the first request and reads the second one, on which the connection ends; counts both,
+    /// and connections.
+    async fn answers_once(
+        listener: TcpListener,
+        heard: std::sync::Arc<[std::sync::atomic::AtomicUsize; 2]>,
+    ) {
+        use std::sync::atomic::Ordering;
+        use tokio::io::AsyncWriteExt as _;
+        const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            heard[0].fetch_add(1, Ordering::SeqCst);
+            let mut request = Vec::new();
+            while stream.read_buf(&mut request).await.unwrap_or(0) > 0 {
+                if !request.ends_with(b"\r\n\r\nbody") {
+                    continue;
+                }
+                request.clear();
+                if heard[1].fetch_add(1, Ordering::SeqCst) > 0 {
+                    break;
+                }
+                stream.write_all(ANSWER).await.unwrap();
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_on_a_kept_connection_that_breaks_is_made_once() {
+        use std::sync::atomic::Ordering;
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = client(HttpTimeouts::default()).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/chat.postMessage", listener.local_addr().unwrap());
+        let heard = std::sync::Arc::default();
+        let server = tokio::spawn(answers_once(listener, std::sync::Arc::clone(&heard)));
+
+        let first = client.post(&url).body("body").send().await.unwrap();
+        body("chat.postMessage", first).await.unwrap();
+        let broken = client.post(&url).body("body").send().await.unwrap_err();
+        let error = failed("chat.postMessage", broken);
+        assert!(
+            matches!(error, ChannelError::OutcomeUnknown { .. }),
+            "{error:?}"
+        );
+        let counts = heard.each_ref().map(|count| count.load(Ordering::SeqCst));
+        assert_eq!(counts, [1, 2], "connections, requests");
+        server.abort();
+    }
 }

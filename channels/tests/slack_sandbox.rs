@@ -900,6 +900,33 @@ async fn many_pages_are_read_back() {
 }
 
 #[tokio::test]
+async fn a_delivery_that_fails_is_one_request() {
+    let stage = Stage::new().await;
+    let outbound = stage.outbound();
+    let hello = post("o-1", "C0GENERAL", None, "hello");
+    // A connection that is kept for what follows.
+    outbound.deliver(&hello).await.unwrap();
+    // The fault, and whether the post is there all the same. Only one request meets it: a second one,
+    // made underneath, would be answered and be there, too.
+    for (fault, posts) in [
+        (Fault::ResetBefore, 0),
+        (Fault::ResetAfter, 1),
+        (Fault::Status(503), 0),
+        (Fault::StatusAfterApply(500), 1),
+        (Fault::ErrorAfterApply("internal_error".to_owned()), 1),
+        (Fault::RateLimited(7), 0),
+        (Fault::Html, 0),
+    ] {
+        let before = stage.slack.posts("#general").len();
+        stage.slack.faults().next("chat.postMessage", fault.clone());
+        outbound.deliver(&hello).await.unwrap_err();
+        let after = stage.slack.posts("#general").len();
+        assert_eq!(after - before, posts, "{fault:?}");
+    }
+    stage.end().await;
+}
+
+#[tokio::test]
 async fn refusals_say_what_to_do_next() {
     let stage = Stage::new().await;
     let outbound = stage.outbound();
