@@ -14,7 +14,7 @@ use super::settings::{
     Agent, Capture, Channel, CounterName, Daemon, Delivery, Http, Limits, Model, OnUnknown,
     Provider, Store,
 };
-use super::shape::{DaemonShape, HttpShape, LimitsShape, ModelShape, Shape};
+use super::shape::{DaemonShape, DeliveryShape, HttpShape, LimitsShape, ModelShape, Shape};
 use super::suggest::nearest;
 use crate::domain::ids::AgentName;
 
@@ -154,15 +154,27 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
         daemon: resolve_daemon(shape.daemon, review),
         store: shape.store,
         capture: shape.capture,
-        delivery: Delivery {
-            max_parts: shape.delivery.max_parts,
-            first_look_ms: shape.delivery.first_look_s * 1_000,
-            visibility_delay_ms: shape.delivery.visibility_delay_s * 1_000,
-        },
+        delivery: resolve_delivery(&shape.delivery, review),
         http: resolve_http(&shape.http, review),
         models,
         agents,
         channels,
+    }
+}
+
+fn resolve_delivery(shape: &DeliveryShape, review: &mut Review<'_>) -> Delivery {
+    let delay_s = shape.visibility_delay_s;
+    let look_back_s = shape.look_back_s.unwrap_or((delay_s * 3).div_ceil(2));
+    if look_back_s <= delay_s {
+        review.problem(
+            "delivery.look_back_s",
+            format!("must be longer than visibility_delay_s ({delay_s}), is {look_back_s}"),
+        );
+    }
+    Delivery {
+        max_parts: shape.max_parts,
+        first_look_ms: shape.first_look_s * 1_000,
+        look_back_ms: look_back_s * 1_000,
     }
 }
 

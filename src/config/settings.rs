@@ -165,8 +165,8 @@ pub struct Delivery {
     pub max_parts: usize,
     /// When a post of unknown outcome is first looked for, after its attempt.
     pub first_look_ms: u64,
-    /// How long a platform may take to show a post in its history.
-    pub visibility_delay_ms: u64,
+    /// How long a post of unknown outcome is looked for; longer than a platform may take to show it.
+    pub look_back_ms: u64,
 }
 
 /// What happens to a post that may or may not have arrived and can't be looked for.

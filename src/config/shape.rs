@@ -100,6 +100,9 @@ pub(super) struct DeliveryShape {
     /// Seconds that a platform may take to show a post in its history.
     #[schemars(range(min = 1, max = 86_400))]
     pub visibility_delay_s: u64,
+    /// Seconds that a post of unknown outcome is looked for.
+    #[schemars(range(min = 2, max = 172_800))]
+    pub look_back_s: Option<u64>,
 }
 
 /// Health and metrics over HTTP.

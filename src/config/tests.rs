@@ -474,6 +474,27 @@ default_agent = "Support-Bot"
 }
 
 #[test]
+fn a_post_is_looked_for_longer_than_the_platform_takes_to_show_it() {
+    let look_back_ms = |delivery: &str| {
+        load(&format!("{MINIMAL}\n[delivery]\n{delivery}"))
+            .delivery
+            .look_back_ms
+    };
+    assert_eq!(look_back_ms(""), 45_000);
+    assert_eq!(look_back_ms("visibility_delay_s = 1"), 2_000);
+    assert_eq!(look_back_ms("visibility_delay_s = 60"), 90_000);
+    assert_eq!(look_back_ms("look_back_s = 600"), 600_000);
+    insta::assert_snapshot!(refused("[delivery]\nlook_back_s = 30"), @r"
+    one problem in the configuration
+
+      vocative.toml:2  delivery.look_back_s
+          must be longer than visibility_delay_s (30), is 30
+
+    `vocative config example` prints every setting with what it means
+    ");
+}
+
+#[test]
 fn values_that_make_no_sense_are_refused() {
     insta::assert_snapshot!(refused(r##"
 [daemon]

@@ -346,7 +346,7 @@ pub fn delivery(config: &Config, channel: &config::Channel) -> DeliveryPolicy {
     DeliveryPolicy {
         on_unknown: channel.on_unknown,
         look_first_ms: millis(config.delivery.first_look_ms),
-        visibility_delay_ms: millis(config.delivery.visibility_delay_ms),
+        look_back_ms: millis(config.delivery.look_back_ms),
         max_parts: config.delivery.max_parts,
         ..DeliveryPolicy::default()
     }

@@ -19,8 +19,11 @@ pub struct DeliveryPolicy {
     pub retry_max_ms: i64,
     /// When to look for a post of unknown outcome, after the attempt: grows with each look.
     pub look_first_ms: i64,
-    /// How long a platform may take to show a post in its history; looks go on until then.
-    pub visibility_delay_ms: i64,
+    /// How long after its last attempt a post is looked for, before it counts as not there. Longer
+    /// than the platform takes to show a post in its history.
+    pub look_back_ms: i64,
+    /// A post that can't be looked for until so long after its last attempt is held.
+    pub look_give_up_ms: i64,
     /// A parked chat is tried again after this.
     pub park_ms: i64,
     /// Posts that one answer may be split into.
@@ -34,7 +37,8 @@ impl Default for DeliveryPolicy {
             retry_first_ms: 1_000,
             retry_max_ms: 60_000,
             look_first_ms: 2_000,
-            visibility_delay_ms: 30_000,
+            look_back_ms: 45_000,
+            look_give_up_ms: 3_600_000,
             park_ms: 3_600_000,
             max_parts: 20,
         }
@@ -166,6 +170,9 @@ fn resend_or_hold(entry: &OutboxEntry, policy: &DeliveryPolicy, reason: String) 
 }
 
 /// Decides after a look for a post of unknown outcome.
+///
+/// What counts is the time since the last attempt ended, which may be long after the first one began:
+/// until then the platform may have taken it.
 #[must_use]
 pub fn after_look(
     entry: &OutboxEntry,
@@ -173,6 +180,11 @@ pub fn after_look(
     policy: &DeliveryPolicy,
     now_ms: i64,
 ) -> OutboxUpdate {
+    let tried_ms = entry.last_attempt_ms.unwrap_or(entry.created_at_ms);
+    let look_again = |reason: String| OutboxUpdate::Look {
+        not_before_ms: now_ms.saturating_add(look_wait_ms(entry, policy)),
+        reason,
+    };
     match found {
         Ok(ReadBack::Found(delivered)) => OutboxUpdate::Sent(delivered),
         Ok(ReadBack::Unsupported) => resend_or_hold(
@@ -181,37 +193,30 @@ pub fn after_look(
             "the platform can't say whether it arrived".to_owned(),
         ),
         Ok(ReadBack::NotFound) => {
-            let tried_ms = entry.first_attempt_ms.unwrap_or(entry.created_at_ms);
-            let is_past_delay = now_ms - tried_ms >= policy.visibility_delay_ms;
+            let is_past = now_ms - tried_ms >= policy.look_back_ms;
             // Two looks at least: the first may have come before the platform showed the post.
-            if is_past_delay && entry.looks >= 2 {
+            if is_past && entry.looks >= 2 {
                 after_not_found(entry)
             } else {
-                let not_before_ms = now_ms + look_wait_ms(entry, policy);
-                OutboxUpdate::Look {
-                    not_before_ms,
-                    reason: "not found yet".to_owned(),
-                }
+                look_again("not found yet".to_owned())
             }
         }
         Err(ChannelError::Unauthorized { reason, .. }) => OutboxUpdate::HoldAccount { reason },
-        Err(error) => {
-            let wait_ms = match &error {
-                ChannelError::RetryAfter { wait_ms, .. } => {
-                    i64::try_from(*wait_ms).unwrap_or(i64::MAX / 2)
-                }
-                _ => retry_wait_ms(entry, policy),
-            };
-            let not_before_ms = now_ms.saturating_add(wait_ms);
-            OutboxUpdate::Look {
-                not_before_ms,
-                reason: error.reason(),
-            }
-        }
+        Err(error) if now_ms - tried_ms >= policy.look_give_up_ms => OutboxUpdate::Hold {
+            reason: format!(
+                "it may have arrived and can't be looked for: {}",
+                error.reason()
+            ),
+        },
+        Err(ref error @ ChannelError::RetryAfter { wait_ms, .. }) => OutboxUpdate::Look {
+            not_before_ms: now_ms.saturating_add(i64::try_from(wait_ms).unwrap_or(i64::MAX / 2)),
+            reason: error.reason(),
+        },
+        Err(error) => look_again(error.reason()),
     }
 }
 
-/// It was looked for beyond the visibility delay and is not there: safe to send, once.
+/// It was looked for as long as it takes and is not there: safe to send, once.
 fn after_not_found(entry: &OutboxEntry) -> OutboxUpdate {
     if entry.resends == 0 {
         OutboxUpdate::Resend {
@@ -231,7 +236,7 @@ fn retry_wait_ms(entry: &OutboxEntry, policy: &DeliveryPolicy) -> i64 {
 
 fn look_wait_ms(entry: &OutboxEntry, policy: &DeliveryPolicy) -> i64 {
     let doublings = entry.looks.min(4);
-    (policy.look_first_ms << doublings).min(policy.visibility_delay_ms)
+    (policy.look_first_ms << doublings).min(policy.look_back_ms)
 }
 
 #[cfg(test)]
@@ -257,6 +262,7 @@ mod tests {
             state: OutboxState::Leased { until_ms: 0 },
             attempts: 1,
             first_attempt_ms: Some(1_000),
+            last_attempt_ms: Some(1_000),
             looks: 0,
             resends: 0,
             created_at_ms: 1_000,
@@ -347,24 +353,71 @@ mod tests {
         assert!(matches!(update, OutboxUpdate::Hold { .. }));
     }
 
+    fn look(entry: &OutboxEntry, found: Result<ReadBack, ChannelError>, now_ms: i64) -> String {
+        match after_look(entry, found, &DeliveryPolicy::default(), now_ms) {
+            OutboxUpdate::Look { not_before_ms, .. } => {
+                format!("look in {}", not_before_ms - now_ms)
+            }
+            OutboxUpdate::Resend { .. } => "resend".to_owned(),
+            OutboxUpdate::Hold { reason } => format!("hold: {reason}"),
+            other => format!("{other:?}"),
+        }
+    }
+
     #[test]
-    fn a_post_is_sent_again_only_when_looks_outlast_the_visibility_delay() {
-        let policy = DeliveryPolicy::default();
-        let look = |looks, now_ms| {
+    fn a_post_is_sent_again_only_when_looks_outlast_the_look_back() {
+        let not_found = |looks, now_ms| {
             let entry = OutboxEntry { looks, ..entry() };
-            after_look(&entry, Ok(ReadBack::NotFound), &policy, now_ms)
+            look(&entry, Ok(ReadBack::NotFound), now_ms)
         };
-        assert!(matches!(look(1, 3_000), OutboxUpdate::Look { .. }));
-        assert!(matches!(look(5, 30_999), OutboxUpdate::Look { .. }));
-        assert!(matches!(look(1, 40_000), OutboxUpdate::Look { .. }));
-        assert!(matches!(look(2, 31_000), OutboxUpdate::Resend { .. }));
+        assert_eq!(not_found(1, 3_000), "look in 4000");
+        assert_eq!(not_found(5, 45_999), "look in 32000");
+        assert_eq!(not_found(1, 60_000), "look in 4000");
+        assert_eq!(not_found(2, 46_000), "resend");
         let resent = OutboxEntry {
             looks: 4,
             resends: 1,
             ..entry()
         };
-        let update = after_look(&resent, Ok(ReadBack::NotFound), &policy, 90_000);
-        assert!(matches!(update, OutboxUpdate::Hold { .. }));
+        let update = look(&resent, Ok(ReadBack::NotFound), 90_000);
+        assert_eq!(update, "hold: not there after one resend");
+    }
+
+    #[test]
+    fn the_look_back_begins_when_the_last_attempt_ended() {
+        // Refused for minutes, then sent into a silence of a minute.
+        let late = OutboxEntry {
+            attempts: 4,
+            looks: 2,
+            last_attempt_ms: Some(300_000),
+            ..entry()
+        };
+        assert_eq!(look(&late, Ok(ReadBack::NotFound), 344_999), "look in 8000");
+        assert_eq!(look(&late, Ok(ReadBack::NotFound), 345_000), "resend");
+    }
+
+    #[test]
+    fn looks_that_fail_go_on_more_and_more_rarely_and_are_given_up_visibly() {
+        let failed = |looks, now_ms| {
+            let entry = OutboxEntry { looks, ..entry() };
+            let error = ChannelError::ChatRefused {
+                operation: "read back",
+                reason: "not_in_channel".into(),
+            };
+            look(&entry, Err(error), now_ms)
+        };
+        assert_eq!(failed(1, 2_000), "look in 4000");
+        assert_eq!(failed(9, 3_600_999), "look in 32000");
+        let given_up = failed(9, 3_601_000);
+        assert!(
+            given_up.starts_with("hold: it may have arrived"),
+            "{given_up}"
+        );
+        let limited = ChannelError::RetryAfter {
+            operation: "read back",
+            wait_ms: 61_000,
+        };
+        assert_eq!(look(&entry(), Err(limited), 2_000), "look in 61000");
     }
 
     #[test]

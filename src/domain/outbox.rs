@@ -77,6 +77,8 @@ pub struct OutboxEntry {
     pub attempts: u32,
     /// When the first attempt began, in milliseconds since the Unix epoch.
     pub first_attempt_ms: Option<i64>,
+    /// When the last attempt ended, or began if it has not, in milliseconds since the Unix epoch.
+    pub last_attempt_ms: Option<i64>,
     /// Looks for it on the platform after an unknown outcome.
     pub looks: u32,
     /// How often it was sent again after an unknown outcome.

@@ -75,7 +75,9 @@ macro_rules! select_posts {
         concat!(
             "SELECT o.uuid, t.uuid, o.account_id, o.chat_id, o.part, o.target, o.payload, o.state,
                     o.reason, o.not_before_ms, o.lease_until_ms, o.message_id, o.attempts,
-                    o.first_attempt_ms, o.looks, o.resends, o.created_at_ms, o.send_started
+                    o.first_attempt_ms, o.looks, o.resends, o.created_at_ms, o.send_started,
+                    (SELECT max(coalesce(a.ended_at_ms, a.started_at_ms))
+                     FROM outbox_attempts a WHERE a.outbox_id = o.id)
              FROM outbox o LEFT JOIN turns t ON t.seq = o.turn_seq ",
             $tail
         )
@@ -386,6 +388,7 @@ fn entry_from_row(row: &Row<'_>) -> rusqlite::Result<OutboxEntry> {
         state: entry_state(row)?,
         attempts: row.get(12)?,
         first_attempt_ms: row.get(13)?,
+        last_attempt_ms: row.get(18)?,
         looks: row.get(14)?,
         resends: row.get(15)?,
         created_at_ms: row.get(16)?,

@@ -59,6 +59,65 @@ async fn a_slack_post_that_was_not_applied_before_the_connection_broke_is_there_
     assert_eq!(posts_after(Fault::ResetBefore).await, 1);
 }
 
+/// What Slack may answer to a post that it has taken.
+fn failures() -> [Fault; 3] {
+    [
+        Fault::StatusAfterApply(500),
+        Fault::ResetAfter,
+        Fault::ErrorAfterApply("fatal_error".to_owned()),
+    ]
+}
+
+/// Answers in Slack that arrive while the daemon hears of a failure, history showing them so much
+/// later; how often each is there in the end.
+async fn posts_shown_after(flow: &Flow, delay_ms: u64, failures: &[Fault]) -> Vec<usize> {
+    let faults = flow.slack.faults();
+    faults.set_visibility_delay_ms(delay_ms);
+    let mut questions = Vec::new();
+    for failure in failures {
+        // Looks are limited, too.
+        faults.next("conversations.replies", Fault::RateLimited(1));
+        faults.next("chat.postMessage", failure.clone());
+        let question = flow.slack.say("#general", "ann", "@vocative when is it?");
+        flow.slack_reply("#general", &question).await;
+        questions.push(question);
+    }
+    flow.settle().await;
+    let posts = flow.slack_posts("#general");
+    let count = |question: &String| {
+        let in_thread = posts
+            .iter()
+            .filter(|(thread, _)| thread.as_ref() == Some(question));
+        in_thread.count()
+    };
+    questions.iter().map(count).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slack_post_is_there_once_however_late_history_shows_it_within_the_visibility_delay() {
+    let flow = quick_looks().await;
+    // What 0, 3 and 20 seconds are to the default of 30; a post is looked for half as long again.
+    for delay_ms in [0, 200, 1_400] {
+        let posts = posts_shown_after(&flow, delay_ms, &failures()).await;
+        assert_eq!(posts, [1, 1, 1], "{delay_ms}");
+    }
+    // What the setting is for: a platform that is slower than it says.
+    let posts = posts_shown_after(&flow, 3_600_000, &failures()[..1]).await;
+    assert_eq!(posts, [2]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slack_post_that_is_heard_before_its_call_fails_is_there_once() {
+    let flow = quick_looks().await;
+    flow.slack.faults().set_knobs(|knobs| {
+        knobs.echo_own_posts = true;
+        knobs.echo_before_response = true;
+    });
+    // History never shows it: the echo alone says that it is there.
+    let posts = posts_shown_after(&flow, 3_600_000, &failures()).await;
+    assert_eq!(posts, [1, 1, 1]);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slack_post_that_must_wait_holds_back_what_follows_in_its_chat() {
     let flow = quick_looks().await;
