@@ -370,8 +370,10 @@ pub(in crate::store) fn settle_at_open(
             break;
         }
     }
+    // Also where nothing is left to finish: a kill may have come after the last commit and before what
+    // it took away had left the files.
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
     if finished > 0 {
-        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
         report.push(format!(
             "{finished} erasures were finished ({added} of them known only to the ledger: the database is an older copy)."
         ));
