@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use vocative_channels::channel::BoxFuture;
+use vocative_channels::crash;
 use vocative_channels::markup::one_line;
 
 use crate::admin::explain::Explained;
@@ -737,10 +738,12 @@ impl Operations {
         let id: RunId = id
             .parse()
             .map_err(|_| OperationError::Wrong(format!("{id:?} is no id of a run")))?;
+        crash::point("cancel.before-commit");
         let is_cancelled = self
             .store
             .cancel_run(id, "cancelled by an operator", (self.clock)())
             .await?;
+        crash::point("cancel.after-commit");
         if let Some(running) = &self.running {
             running.wake.cancels.ask(id);
         }

@@ -195,6 +195,7 @@ impl Stepping<'_> {
                 "a restart cut this call off; it may have acted or not, and is not made again",
             );
         }
+        crash::point("tool.called");
         self.toolbox.call(call).await
     }
 }

@@ -189,9 +189,11 @@ impl ChannelIntake {
                 marker,
             } => {
                 let marker = marker.as_deref();
+                crash::point("echo.before-commit");
                 self.store
                     .confirm_own_post(account, &place.chat, &message_id, marker, now_ms)
                     .await?;
+                crash::point("echo.after-commit");
                 // The next part of the same chat may go now.
                 self.wake.posts.notify_one();
                 Ok(())
@@ -248,10 +250,12 @@ impl ChannelIntake {
         policy: &ChannelPolicy,
     ) -> Result<(), StoreError> {
         let account = policy.account;
+        crash::point("delete.before-commit");
         let deleted = self
             .store
             .capture_delete(account, chat, message_id, now_ms)
             .await?;
+        crash::point("delete.after-commit");
         if let Deleted::Blanked { cancelled_runs, .. } = deleted {
             self.ask_to_stop(&cancelled_runs);
         }

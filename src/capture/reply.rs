@@ -78,7 +78,10 @@ pub async fn commit_reply(
 /// # Errors
 /// [`StoreError`] if nothing was written; the run is still leased.
 pub async fn commit_tools(store: &Store, step: StepTools) -> Result<StepOutcome, StoreError> {
-    store.record_step_tools(step).await
+    crash::point("tools.before-commit");
+    let recorded = store.record_step_tools(step).await?;
+    crash::point("tools.after-commit");
+    Ok(recorded)
 }
 
 /// A longer answer ends with a line that says how much is missing; the whole text is captured.

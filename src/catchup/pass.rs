@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use tracing::{info, warn};
+use vocative_channels::crash;
 use vocative_channels::envelope::Place;
 
 use super::asking::{Unread, ask, pause};
@@ -126,11 +127,13 @@ impl Pass<'_> {
         match missed.await {
             Ok(read) => {
                 let reader = self.reader;
+                crash::point("catch-up.before-commit");
                 self.kept(|| {
                     let chat = place.chat.clone();
                     reader.store.note_read(reader.account, chat, now_ms)
                 })
                 .await?;
+                crash::point("catch-up.after-commit");
                 self.tell_cut(place, missed_from_ms, now_ms, read).await?;
                 Ok(Outcome::Read)
             }

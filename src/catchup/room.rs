@@ -11,6 +11,7 @@ use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use vocative_channels::backoff::Backoff;
+use vocative_channels::crash;
 use vocative_channels::envelope::{Event, Place};
 use vocative_channels::history::{History, HistoryPage, HistoryRequest, PastMessage};
 
@@ -203,7 +204,9 @@ impl Reader {
     }
 
     async fn page(&self, request: &HistoryRequest) -> Result<HistoryPage, Unread> {
-        ask(&self.channel, &self.cancel, || self.history.page(request)).await
+        let page = ask(&self.channel, &self.cancel, || self.history.page(request)).await;
+        crash::point("catch-up.page-read");
+        page
     }
 
     /// Hands messages to the intake in their order, many at once.

@@ -4,8 +4,9 @@
 //! The loopback platforms and a scripted model run in this process; the daemon is another process of
 //! the same program, killed with SIGKILL and started again. Reading order: `plan` (which kills),
 //! `scene` (what people say, and what must come back), `stage` (platforms and model), `process` (the
-//! daemon), `play` (one row of kills), `tally` (what came of it, and whether that is allowed).
+//! daemon), `play` (one row of kills), `memory` (the rows that import and erase), `tally` (what came of it, and whether that is allowed).
 
+mod memory;
 mod plan;
 mod play;
 mod process;

@@ -9,6 +9,9 @@ const KILLS_OF_SCENE_MAX: usize = 4;
 /// The same for random kills, under load.
 const RANDOM_KILLS_OF_SCENE_MAX: usize = 8;
 
+/// However few rounds there are, one of so many comes at any time.
+const RANDOM_SHARE_MIN: usize = 4;
+
 /// A platform, and what its channel does about a post that may have arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
@@ -43,13 +46,13 @@ impl Mode {
     }
 
     fn has(self, point: &str) -> bool {
+        let is_of = |groups: &[&str]| groups.iter().any(|group| point.starts_with(group));
         match self {
-            // An import has no part in the scene.
-            _ if point.starts_with("import.") => false,
-            // Its chats are found to be one in too many steps for a short scene.
-            Self::Slack => !point.starts_with("merge."),
-            // Nothing can be looked for.
-            _ => !point.starts_with("look."),
+            Self::Slack => true,
+            // Nothing can be looked for or read back, nobody tells of the bot's own posts or of deletions.
+            Self::TelegramResend => !is_of(&["look.", "catch-up.", "echo.", "delete."]),
+            // Neither of the two posts anything.
+            Self::TelegramHold => Self::TelegramResend.has(point) && !is_of(&["import.", "erase."]),
         }
     }
 }
@@ -65,6 +68,17 @@ pub(super) enum Way {
     Random,
     /// It lives on, and the lease of a run ends while its model still works.
     LeaseEnds,
+}
+
+/// What happens while the daemon is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Play {
+    /// People ask in rooms.
+    Rooms,
+    /// An export is imported.
+    Import,
+    /// A person is erased.
+    Erasure,
 }
 
 /// One row of the table.
@@ -91,7 +105,18 @@ impl Row {
     pub(super) fn kills_of_scene_max(&self) -> usize {
         match self.way {
             Way::Random => RANDOM_KILLS_OF_SCENE_MAX,
+            _ if self.play() != Play::Rooms => 1,
             _ => KILLS_OF_SCENE_MAX,
+        }
+    }
+
+    /// What is played.
+    pub(super) fn play(&self) -> Play {
+        let name = self.name();
+        match name.split_once('.') {
+            Some(("import", _)) => Play::Import,
+            Some(("erase", _)) => Play::Erasure,
+            _ => Play::Rooms,
         }
     }
 
@@ -151,7 +176,9 @@ pub(super) fn rows(args: &CrashArgs, sabotage: Option<Sabotage>) -> Vec<Row> {
         let random = Row {
             mode,
             way: Way::Random,
-            kills: rounds_each.saturating_sub(so_far),
+            kills: rounds_each
+                .saturating_sub(so_far)
+                .max(rounds_each / RANDOM_SHARE_MIN),
         };
         if sabotage.is_none() && random.kills > 0 && is_wanted(&random) {
             rows.push(random);

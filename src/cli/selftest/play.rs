@@ -6,18 +6,19 @@ use std::time::Duration;
 use tokio::time::Instant;
 use vocative_channels::crash::Sabotage;
 
-use super::plan::{Mode, Row, Way};
+use super::memory;
+use super::plan::{Mode, Play, Row, Way};
 use super::process::{LOOK, Process, WAIT, late};
 use super::scene::Scene;
 use super::stage::Stage;
-use super::tally::Tally;
+use super::tally::{End, Tally};
 use crate::admin::operations::Operation;
-use crate::admin::view::{PostView, ReleasedView, StatusView};
+use crate::admin::view::{PostView, QueuedRunView, ReleasedView, StatusView};
 use crate::cli::CliError;
 use crate::cli::args::CrashArgs;
 
 /// How long a point may take to be reached.
-const REACH_WAIT: Duration = Duration::from_secs(15);
+const REACH_WAIT: Duration = Duration::from_secs(30);
 /// Something is said so often while a point is waited for.
 const CHATTER: Duration = Duration::from_millis(40);
 /// A random kill comes within so many milliseconds.
@@ -39,13 +40,32 @@ pub(super) async fn row(
     let mut left = row.kills;
     while left > 0 {
         let kills = left.min(row.kills_of_scene_max());
-        let stage = Stage::build(row, args.faults, sabotage).await?;
-        let played = scene(row, &stage, kills, args.faults, &mut random).await?;
+        let delay_ms = visibility_delay_ms(row, args.faults, left == row.kills, &mut random);
+        let stage = Stage::build(row, args.faults, delay_ms, sabotage).await?;
+        let played = match row.play() {
+            Play::Rooms => scene(row, &stage, kills, args.faults, &mut random).await?,
+            Play::Import => memory::import(row, &stage, &mut random).await?,
+            Play::Erasure => memory::erasure(row, &stage, &mut random).await?,
+        };
         stage.strike().await;
         tally.add(played);
         left -= kills;
     }
     Ok(tally)
+}
+
+/// How long Slack takes to show a post. With faults once as long as it ever does, where that counts.
+fn visibility_delay_ms(
+    row: &Row,
+    has_faults: bool,
+    is_first: bool,
+    random: &mut impl FnMut(u64) -> u64,
+) -> u64 {
+    match (has_faults, row.mode) {
+        (true, Mode::Slack) if is_first && row.name() == "send.response-read" => 20_000,
+        (true, Mode::Slack) => [0, 1_000, 3_000][usize::try_from(random(3)).unwrap_or(0)],
+        _ => 0,
+    }
 }
 
 async fn scene(
@@ -57,7 +77,15 @@ async fn scene(
 ) -> Result<Tally, CliError> {
     let mut scene = Scene::default();
     let mut tally = Tally::default();
-    let mut kills_ms = Vec::new();
+    let mut ends: Vec<End> = Vec::new();
+    if row.name().starts_with("catch-up.") {
+        // Only what was heard before is caught up on.
+        let mut process = Process::start(stage, None, 0)?;
+        process.listens(stage).await?;
+        stage.chatter(0);
+        wait_until(WAIT, || stage.is_acknowledged()).await;
+        process.kill(stage).await?;
+    }
     for step in 0..kills {
         scene.say_early(stage, step);
         if has_faults {
@@ -65,8 +93,10 @@ async fn scene(
         }
         prepare(row, stage);
         let posts_before = stage.posts_count();
+        note_start(&mut ends);
         let mut process = Process::start(stage, Some(row.way), passes(row, random))?;
         let is_killed = if process.listens(stage).await? {
+            tally.note_gap(ends.last());
             scene.say(stage, step);
             end(row, stage, &mut scene, &mut process, posts_before, random).await?
         } else {
@@ -74,12 +104,18 @@ async fn scene(
         };
         tally.kills += usize::from(is_killed);
         tally.unreached += usize::from(!is_killed && row.way != Way::LeaseEnds);
-        kills_ms.push(process.kill(stage).await?);
+        let at_ms = process.kill(stage).await?;
+        ends.push(End {
+            at_ms,
+            next_ms: at_ms,
+        });
     }
     let before = stage.posts_count();
     let started = Instant::now();
+    note_start(&mut ends);
     let mut process = Process::start(stage, None, 0)?;
     process.listens(stage).await?;
+    tally.note_gap(ends.last());
     let held = settle(stage, &mut process, |posts| {
         if posts > before && tally.resumed_ms.is_empty() {
             let elapsed = started.elapsed().as_millis();
@@ -91,15 +127,30 @@ async fn scene(
     .await?;
     process.kill(stage).await?;
     tally.held += held.len();
-    tally.count(stage, &scene, &kills_ms);
+    tally.count(stage, &scene, &ends);
     Ok(tally)
+}
+
+fn note_start(ends: &mut [End]) {
+    if let Some(end) = ends.last_mut() {
+        end.next_ms = chrono::Utc::now().timestamp_millis();
+    }
 }
 
 /// Which pass of the point ends it. What happens once in a scene ends at its first.
 fn passes(row: &Row, random: &mut impl FnMut(u64) -> u64) -> u64 {
-    let is_rare = ["edit.", "merge.", "look.", "summary.", "shutdown."]
-        .iter()
-        .any(|prefix| row.name().starts_with(prefix));
+    let rare = [
+        "edit.",
+        "delete.",
+        "merge.",
+        "look.",
+        "summary.",
+        "cancel.",
+        "tool.",
+        "tools.",
+        "shutdown.",
+    ];
+    let is_rare = rare.iter().any(|prefix| row.name().starts_with(prefix));
     if is_rare { 1 } else { 1 + random(PASSES) }
 }
 
@@ -107,6 +158,7 @@ fn prepare(row: &Row, stage: &Stage) {
     match row.way {
         Way::Unanswered => stage.lose_next_answer(),
         Way::LeaseEnds => stage.model.hold(),
+        Way::Point(point) if point.starts_with("cancel.") => stage.model.hold(),
         Way::Point(point) if point.starts_with("look.") => {
             let reset = vocative_sandbox::slack::Fault::ResetAfter;
             stage.slack.faults().next("chat.postMessage", reset);
@@ -142,6 +194,10 @@ async fn end(
             if point.starts_with("shutdown.") {
                 process.ask_to_stop().await?;
             }
+            if point.starts_with("cancel.") {
+                cancel_one(scene, process, point == "cancel.after-commit").await;
+                stage.model.release();
+            }
             let deadline = Instant::now() + REACH_WAIT;
             while !process.has_ended() && Instant::now() < deadline {
                 if point.starts_with("summary.") && scene.is_last_answered(stage) {
@@ -155,6 +211,29 @@ async fn end(
     }
 }
 
+/// Cancels a question on which the model works, as `vocative queue cancel` does. One that nobody asks
+/// after in the same place: the next answer there would repeat it.
+async fn cancel_one(scene: &mut Scene, process: &mut Process, is_committed: bool) {
+    let deadline = Instant::now() + REACH_WAIT;
+    while Instant::now() < deadline {
+        let queue: Option<Vec<QueuedRunView>> = process.ask(&Operation::Queue).await;
+        let mut at_work = queue.unwrap_or_default().into_iter();
+        let found = at_work.find(|it| it.run.state == "leased" && scene.is_alone(&it.texts));
+        let Some(queued) = found else {
+            tokio::time::sleep(LOOK).await;
+            continue;
+        };
+        let id = queued.run.id.clone();
+        // It is killed before it answers.
+        let _: Option<bool> = process.ask(&Operation::CancelRun { id }).await;
+        process.ended_within(REACH_WAIT).await;
+        if is_committed && process.was_killed() {
+            scene.cancel(&queued.texts);
+        }
+        return;
+    }
+}
+
 async fn chatter_until(stage: &Stage, is_over: impl Fn() -> bool) {
     let mut n = 0;
     while !is_over() {
@@ -165,7 +244,7 @@ async fn chatter_until(stage: &Stage, is_over: impl Fn() -> bool) {
 }
 
 /// Waits until it is so; false when the time is over.
-async fn wait_until(wait: Duration, is_so: impl Fn() -> bool) -> bool {
+pub(super) async fn wait_until(wait: Duration, is_so: impl Fn() -> bool) -> bool {
     let deadline = Instant::now() + wait;
     while !is_so() {
         if Instant::now() >= deadline {
@@ -179,14 +258,14 @@ async fn wait_until(wait: Duration, is_so: impl Fn() -> bool) -> bool {
 /// Waits until nothing is left to do, deciding about held posts as a person would who looks into the
 /// room: `vocative held drop` where it is there, `vocative held release` where it is not. Gives what
 /// was held.
-async fn settle(
+pub(super) async fn settle(
     stage: &Stage,
     process: &mut Process,
     mut seen: impl FnMut(usize),
 ) -> Result<Vec<PostView>, CliError> {
     let mut held = Vec::new();
     let mut quiet = 0;
-    let deadline = Instant::now() + WAIT;
+    let deadline = Instant::now() + WAIT + stage.look_back();
     // Two looks: between the first one's acknowledgement and its status something may have come.
     while quiet < 2 {
         seen(stage.posts_count());

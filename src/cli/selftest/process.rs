@@ -30,25 +30,7 @@ pub(super) struct Process {
 impl Process {
     /// Starts the daemon on the stage's configuration, to end in that way at the n-th pass.
     pub(super) fn start(stage: &Stage, way: Option<Way>, pass: u64) -> Result<Self, CliError> {
-        let log = std::fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(stage.directory().join("daemon.log"))?;
-        let mut command = Command::new(std::env::current_exe()?);
-        command
-            .arg("run")
-            .arg("--config")
-            .arg(stage.config_path())
-            .env_clear()
-            .env("HOME", stage.directory())
-            .envs(stage.secrets())
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
-            .kill_on_drop(true);
-        if let Some(promise) = stage.sabotage {
-            command.env(crash::SABOTAGE, promise.name());
-        }
+        let mut command = command(stage, &["run"])?;
         let variable = match way {
             Some(Way::Point(point)) => Some((crash::CRASH_AT, format!("{point}:{pass}"))),
             Some(Way::LeaseEnds) => Some((crash::LEASE_MS, SHORT_LEASE_MS.to_owned())),
@@ -59,6 +41,26 @@ impl Process {
             child: command.spawn()?,
             socket: stage.directory().join(SOCKET_NAME),
         })
+    }
+
+    /// Starts another command of the program, to end at that pass of a point.
+    pub(super) fn start_command(
+        stage: &Stage,
+        args: &[&str],
+        at: Option<(&str, u64)>,
+    ) -> Result<Self, CliError> {
+        let mut command = command(stage, args)?;
+        command.envs(at.map(|(point, pass)| (crash::CRASH_AT, format!("{point}:{pass}"))));
+        Ok(Self {
+            child: command.spawn()?,
+            socket: stage.directory().join(SOCKET_NAME),
+        })
+    }
+
+    /// Waits for its end; its exit code, if it was not killed.
+    pub(super) async fn code(&mut self) -> Option<i32> {
+        let ended = tokio::time::timeout(WAIT, self.child.wait()).await;
+        ended.ok()?.ok()?.code()
     }
 
     /// Whether it has ended.
@@ -131,6 +133,30 @@ impl Process {
         let answer = socket::ask(&self.socket, operation).await.ok()??;
         serde_json::from_value(answer).ok()
     }
+}
+
+/// A command of this program on the stage's configuration.
+fn command(stage: &Stage, args: &[&str]) -> Result<Command, CliError> {
+    let log = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(stage.directory().join("daemon.log"))?;
+    let mut command = Command::new(std::env::current_exe()?);
+    command
+        .args(args)
+        .arg("--config")
+        .arg(stage.config_path())
+        .env_clear()
+        .env("HOME", stage.directory())
+        .envs(stage.secrets())
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        .kill_on_drop(true);
+    if let Some(promise) = stage.sabotage {
+        command.env(crash::SABOTAGE, promise.name());
+    }
+    Ok(command)
 }
 
 /// What did not come in time, with the end of the daemon's log.

@@ -1,8 +1,13 @@
 //! What people say, and what must come back: every question carries words of its own, which the
 //! scripted model repeats.
 
+use vocative_sandbox::telegram::TelegramWorld;
+
 use super::plan::Mode;
-use super::stage::{FORUM_TOPIC, SLACK_PERSON, Stage, slack_dm, slack_room, telegram_group};
+use super::stage::{
+    FORUM_TOPIC, LOOK_UP, SLACK_PERSON, Stage, slack_dm, slack_interrupted_dm, slack_moved_room,
+    slack_room, telegram_group,
+};
 
 /// Lines of a question whose answer needs two posts.
 const LONG_LINES: usize = 214;
@@ -19,12 +24,35 @@ pub(super) enum Place {
     Telegram(i64),
 }
 
-/// A question that must be answered exactly once.
+/// What a question is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    /// One answer.
+    Once,
+    /// One answer, or none: it was stopped or deleted, and may have been answered before.
+    AtMostOnce,
+    /// None: it was cancelled before its answer was there.
+    Never,
+}
+
+/// A question, and what must come back.
 #[derive(Clone, Debug)]
 pub(super) struct Question {
     /// The words that no other question has, in the order in which they must come back.
     pub(super) words: Vec<String>,
     pub(super) place: Place,
+    pub(super) due: Due,
+}
+
+/// What a question asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// An answer in one post.
+    Short,
+    /// One in two posts.
+    Long,
+    /// One for which the model calls a tool first.
+    LookUp,
 }
 
 /// What was asked so far.
@@ -38,7 +66,7 @@ pub(super) struct Scene {
 impl Scene {
     /// Whether the last question has its answer.
     pub(super) fn is_last_answered(&self, stage: &Stage) -> bool {
-        let Some(Question { words, place }) = self.questions.last() else {
+        let Some(Question { words, place, .. }) = self.questions.last() else {
             return true;
         };
         let texts = stage.texts_at(place);
@@ -50,10 +78,12 @@ impl Scene {
     }
 
     /// The text of a question, and the words of it that must come back.
-    fn text(&self, is_long: bool) -> (String, Vec<String>) {
+    fn text(&self, kind: Kind) -> (String, Vec<String>) {
         let begin = self.next_word("begin");
-        if !is_long {
-            return (format!("{begin} when is it?"), vec![begin]);
+        match kind {
+            Kind::Short => return (format!("{begin} when is it?"), vec![begin]),
+            Kind::LookUp => return (format!("{begin} {LOOK_UP}: when is it?"), vec![begin]),
+            Kind::Long => {}
         }
         let end = self.next_word("end");
         let lines = "and something more\n".repeat(LONG_LINES);
@@ -61,14 +91,51 @@ impl Scene {
     }
 
     fn keep(&mut self, words: Vec<String>, place: Place) {
-        self.questions.push(Question { words, place });
+        self.questions.push(Question {
+            words,
+            place,
+            due: Due::Once,
+        });
+    }
+
+    /// The last question may stay without an answer.
+    fn let_go(&mut self) {
+        if let Some(question) = self.questions.last_mut() {
+            question.due = Due::AtMostOnce;
+        }
+    }
+
+    /// Whether these texts are one question, in a place where nothing else is ever asked.
+    pub(super) fn is_alone(&self, texts: &[String]) -> bool {
+        let [text] = texts else {
+            return false;
+        };
+        let is_it = |it: &&Question| text.contains(it.words[0].as_str());
+        let Some(question) = self.questions.iter().find(is_it) else {
+            return false;
+        };
+        let here = self
+            .questions
+            .iter()
+            .filter(|it| it.place == question.place);
+        question.place != Place::Telegram(TelegramWorld::FORUM) && here.count() == 1
+    }
+
+    /// The questions with one of these texts were cancelled, and never answered.
+    pub(super) fn cancel(&mut self, texts: &[String]) {
+        for question in &mut self.questions {
+            let is_it = |text: &String| text.contains(question.words[0].as_str());
+            if texts.iter().any(is_it) {
+                question.due = Due::Never;
+            }
+        }
     }
 
     /// What is said before the daemon listens.
     pub(super) fn say_early(&mut self, stage: &Stage, step: usize) {
         match stage.mode {
-            Mode::Slack => self.ask_slack_room(stage, &slack_room(step, 0), false),
-            _ => self.ask_telegram_private(stage, stage.private(step, 0), false),
+            Mode::Slack => self.ask_slack_room(stage, &slack_room(step, 0), Kind::LookUp),
+            _ => self.ask_telegram_private(stage, stage.private(step, 0), Kind::LookUp),
         }
     }
 
@@ -80,8 +147,8 @@ impl Scene {
         }
     }
 
-    fn ask_slack_room(&mut self, stage: &Stage, chat: &str, is_long: bool) {
-        let (text, words) = self.text(is_long);
+    fn ask_slack_room(&mut self, stage: &Stage, chat: &str, kind: Kind) {
+        let (text, words) = self.text(kind);
         let ts = stage
             .slack
             .say(chat, SLACK_PERSON, &format!("@vocative {text}"));
@@ -99,17 +166,14 @@ impl Scene {
         slack
             .faults()
             .next_event(vocative_sandbox::slack::EventFault::DuplicateEvent(1));
-        self.ask_slack_room(stage, &slack_room(step, 1), false);
-        slack.say(&slack_room(step, 1), "bob", "I think it is at three.");
-        self.ask_slack_room(stage, &slack_room(step, 2), true);
-        let (text, words) = self.text(false);
-        let dm = slack_dm(step);
-        slack.say(&dm, SLACK_PERSON, &text);
-        let place = Place::Slack {
-            chat: dm,
-            thread: None,
-        };
-        self.keep(words, place);
+        self.ask_slack_room(stage, &slack_room(step, 1), Kind::Short);
+        let said = slack.say(&slack_room(step, 1), "bob", "I think it is at three.");
+        slack.delete(&slack_room(step, 1), &said);
+        self.ask_slack_room(stage, &slack_room(step, 2), Kind::Long);
+        for dm in [slack_dm(step), slack_interrupted_dm(step)] {
+            self.ask_slack_directly(stage, &dm);
+            self.ask_slack_directly(stage, &dm);
+        }
         let is_answered = |(chat, root): &(String, String)| {
             let place = Place::Slack {
                 chat: chat.clone(),
@@ -120,7 +184,7 @@ impl Scene {
         // A person goes on with what was answered.
         if let Some(n) = self.threads.iter().position(is_answered) {
             let (chat, root) = self.threads.remove(n);
-            let (text, words) = self.text(false);
+            let (text, words) = self.text(Kind::Short);
             slack.say_in(&chat, "bob", &root, &text);
             let place = Place::Slack {
                 chat,
@@ -129,12 +193,47 @@ impl Scene {
             self.keep(words, place);
         }
         self.edit_in_slack(stage, &slack_room(step, 3));
+        self.withdraw_in_slack(stage, step);
+        self.move_slack_room(stage, step);
+    }
+
+    fn ask_slack_directly(&mut self, stage: &Stage, dm: &str) {
+        let (text, words) = self.text(Kind::Short);
+        stage.slack.say(dm, SLACK_PERSON, &text);
+        let place = Place::Slack {
+            chat: dm.to_owned(),
+            thread: None,
+        };
+        self.keep(words, place);
+    }
+
+    /// One question is stopped, another deleted.
+    fn withdraw_in_slack(&mut self, stage: &Stage, step: usize) {
+        let (stopped, deleted) = (slack_room(step, 4), slack_room(step, 5));
+        self.ask_slack_room(stage, &stopped, Kind::Short);
+        self.let_go();
+        // Nobody goes on with what was withdrawn.
+        self.threads.pop();
+        stage.slack.say(&stopped, SLACK_PERSON, "@vocative stop");
+        self.ask_slack_room(stage, &deleted, Kind::Short);
+        self.let_go();
+        if let Some((chat, ts)) = self.threads.pop() {
+            stage.slack.delete(&chat, &ts);
+        }
+    }
+
+    /// A room that gets another id: two chats that are one.
+    fn move_slack_room(&mut self, stage: &Stage, step: usize) {
+        let (old, new) = (slack_room(step, 6), slack_moved_room(step));
+        stage.slack.say(&old, "bob", "we share this room now");
+        stage.slack.change_channel_id(&old, &new);
+        self.ask_slack_room(stage, &new, Kind::Short);
     }
 
     /// A message that is no question until it is edited.
     fn edit_in_slack(&mut self, stage: &Stage, chat: &str) {
         let slack = &stage.slack;
-        let (text, words) = self.text(false);
+        let (text, words) = self.text(Kind::Short);
         let ts = slack.say(chat, SLACK_PERSON, "let me think");
         slack.edit(chat, &ts, &slack.typed(&format!("@vocative {text}")));
         let place = Place::Slack {
@@ -144,14 +243,14 @@ impl Scene {
         self.keep(words, place);
     }
 
-    fn ask_telegram_private(&mut self, stage: &Stage, person: i64, is_long: bool) {
-        let (text, words) = self.text(is_long);
+    fn ask_telegram_private(&mut self, stage: &Stage, person: i64, kind: Kind) {
+        let (text, words) = self.text(kind);
         stage.telegram.say(person, person, &text);
         self.keep(words, Place::Telegram(person));
     }
 
     fn ask_telegram_group(&mut self, stage: &Stage, group: i64) {
-        let (text, words) = self.text(false);
+        let (text, words) = self.text(Kind::Short);
         let person = stage.private(0, 0);
         stage
             .telegram
@@ -161,20 +260,27 @@ impl Scene {
 
     fn say_in_telegram(&mut self, stage: &Stage, step: usize) {
         let telegram = &stage.telegram;
-        self.ask_telegram_private(stage, stage.private(step, 1), false);
-        telegram.duplicate_update();
-        self.ask_telegram_private(stage, stage.private(step, 2), true);
+        for n in [1, 3] {
+            self.ask_telegram_private(stage, stage.private(step, n), Kind::Short);
+            telegram.duplicate_update();
+            self.ask_telegram_private(stage, stage.private(step, n), Kind::Short);
+        }
+        self.ask_telegram_private(stage, stage.private(step, 2), Kind::Long);
         let (group, person) = (telegram_group(step, 0), stage.private(0, 1));
         telegram.say(group, person, "I think it is at three.");
         self.ask_telegram_group(stage, group);
         let edited = telegram_group(step, 1);
-        let (text, words) = self.text(false);
+        let (text, words) = self.text(Kind::Short);
         let message = telegram.say(edited, person, "let me think");
         telegram.edit(edited, message, &format!("@vocative_bot {text}"));
         self.keep(words, Place::Telegram(edited));
         self.move_telegram_group(stage, step);
-        let (text, words) = self.text(false);
-        let forum = vocative_sandbox::telegram::TelegramWorld::FORUM;
+        let stopped = telegram_group(step, 3);
+        self.ask_telegram_group(stage, stopped);
+        self.let_go();
+        telegram.say(stopped, stage.private(0, 0), "@vocative_bot stop");
+        let (text, words) = self.text(Kind::Short);
+        let forum = TelegramWorld::FORUM;
         telegram.say_in_topic(forum, FORUM_TOPIC, person, &format!("@vocative_bot {text}"));
         self.keep(words, Place::Telegram(forum));
     }
@@ -192,17 +298,8 @@ impl Scene {
     /// One more question in the same direct chat, so that there is something to fold.
     pub(super) fn ask_directly(&mut self, stage: &Stage) {
         match stage.mode {
-            Mode::Slack => {
-                let (text, words) = self.text(false);
-                let dm = slack_dm(0);
-                stage.slack.say(&dm, SLACK_PERSON, &text);
-                let place = Place::Slack {
-                    chat: dm,
-                    thread: None,
-                };
-                self.keep(words, place);
-            }
-            _ => self.ask_telegram_private(stage, stage.private(0, 0), false),
+            Mode::Slack => self.ask_slack_directly(stage, &slack_dm(0)),
+            _ => self.ask_telegram_private(stage, stage.private(0, 0), Kind::Short),
         }
     }
 }

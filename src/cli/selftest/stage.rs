@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use vocative_channels::crash::Sabotage;
 use vocative_sandbox::model::ModelServer;
@@ -24,9 +25,14 @@ pub(super) const FORUM_TOPIC: i64 = TelegramWorld::TOPIC_INCIDENT;
 
 /// Steps of a scene at most, each in rooms of its own: chats wait for their pace, not for others.
 const STEPS_MAX: usize = 10;
-const SLACK_ROOMS_OF_STEP: usize = 4;
-const TELEGRAM_PRIVATE_OF_STEP: usize = 3;
-const TELEGRAM_GROUPS_OF_STEP: usize = 3;
+const SLACK_ROOMS_OF_STEP: usize = 7;
+const TELEGRAM_PRIVATE_OF_STEP: usize = 4;
+const TELEGRAM_GROUPS_OF_STEP: usize = 4;
+/// The private chat of a step in which what comes meanwhile interrupts.
+const TELEGRAM_INTERRUPTED: usize = 3;
+
+/// Who says it gets an answer for which the model looks something up.
+pub(super) const LOOK_UP: &str = "look it up";
 
 /// A room of a step.
 pub(super) fn slack_room(step: usize, n: usize) -> String {
@@ -36,6 +42,16 @@ pub(super) fn slack_room(step: usize, n: usize) -> String {
 /// The direct chat of a step.
 pub(super) fn slack_dm(step: usize) -> String {
     format!("D0P{step:02}")
+}
+
+/// The direct chat of a step in which what comes meanwhile interrupts.
+pub(super) fn slack_interrupted_dm(step: usize) -> String {
+    format!("D0Q{step:02}")
+}
+
+/// The other id that a room of a step gets.
+pub(super) fn slack_moved_room(step: usize) -> String {
+    format!("C0M{step:02}")
 }
 
 /// A basic group of a step.
@@ -51,6 +67,8 @@ pub(super) struct Stage {
     pub(super) telegram: TelegramServer,
     pub(super) model: ModelServer,
     pub(super) sabotage: Option<Sabotage>,
+    /// How long Slack takes to show a post in its history.
+    visibility_delay_ms: u64,
     wire: WireLog,
     directory: PathBuf,
 }
@@ -68,6 +86,7 @@ impl Stage {
     pub(super) async fn build(
         row: &Row,
         has_faults: bool,
+        visibility_delay_ms: u64,
         sabotage: Option<Sabotage>,
     ) -> Result<Self, CliError> {
         let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -78,17 +97,25 @@ impl Stage {
             telegram: TelegramServer::start(telegram_world(), anywhere, wire.clone()).await?,
             model: ModelServer::start(anywhere, wire.clone()).await?,
             sabotage,
+            visibility_delay_ms,
             wire,
             directory: private_directory()?,
         };
         stage
             .slack
             .faults()
-            .set_knobs(|knobs| set_knobs(knobs, row, has_faults));
+            .set_knobs(|knobs| set_knobs(knobs, row, has_faults, visibility_delay_ms));
         // Questions of one person that wait are answered together.
         stage.model.echo_all();
+        let query = serde_json::json!({"query": "three"});
+        stage.model.look_up(LOOK_UP, "conversation_search", query);
         std::fs::write(stage.config_path(), stage.config_text())?;
         Ok(stage)
+    }
+
+    /// How long a post of unknown outcome may be looked for.
+    pub(super) fn look_back(&self) -> Duration {
+        Duration::from_millis(2 * self.visibility_delay_ms)
     }
 
     /// Stops the servers.
@@ -111,6 +138,14 @@ impl Stage {
     #[allow(clippy::unused_self, reason = "reads as the stage's people")]
     pub(super) fn private(&self, step: usize, n: usize) -> i64 {
         telegram_person(step, n)
+    }
+
+    /// The configured channel.
+    pub(super) fn channel(&self) -> &'static str {
+        match self.mode {
+            Mode::Slack => "acme",
+            _ => "team",
+        }
     }
 
     /// Whether the daemon hears its platform.
@@ -285,7 +320,7 @@ max_runs_per_hour_chat = 0
 
 [delivery]
 first_look_s = 1
-visibility_delay_s = 2
+visibility_delay_s = {visibility_delay_s}
 
 [models.scripted]
 provider = \"openai\"
@@ -311,6 +346,7 @@ trigger_max_tokens = 20000
             data = self.directory.display(),
             model = self.model.openai_url(),
             channel = self.channel_text(),
+            visibility_delay_s = self.visibility_delay_ms.div_ceil(1_000) + 1,
         )
     }
 
@@ -320,24 +356,39 @@ trigger_max_tokens = 20000
             Mode::Slack | Mode::TelegramResend => "resend",
         };
         match self.mode {
-            Mode::Slack => format!(
-                "[channels.slack.acme]\napp_token = \"env:SELFTEST_SLACK_APP_TOKEN\"\n\
+            Mode::Slack => {
+                format!(
+                    "[channels.slack.acme]\napp_token = \"env:SELFTEST_SLACK_APP_TOKEN\"\n\
                  bot_token = \"env:SELFTEST_SLACK_BOT_TOKEN\"\napi_url = \"{}\"\n",
-                self.slack.api_url()
-            ),
-            _ => format!(
-                "[channels.telegram.team]\ntoken = \"env:SELFTEST_TELEGRAM_TOKEN\"\napi_url = \"{}\"\n\
+                    self.slack.api_url()
+                ) + &interruptions("slack.acme", slack_interrupted_dm)
+            }
+            _ => {
+                format!(
+                    "[channels.telegram.team]\ntoken = \"env:SELFTEST_TELEGRAM_TOKEN\"\napi_url = \"{}\"\n\
                  allow_chats = [\"*\"]\nallow_people = [\"*\"]\non_unknown = \"{on_unknown}\"\n",
-                self.telegram.api_url()
-            ),
+                    self.telegram.api_url()
+                ) + &interruptions("telegram.team", |step| {
+                    telegram_person(step, TELEGRAM_INTERRUPTED).to_string()
+                })
+            }
         }
     }
 }
 
-fn set_knobs(knobs: &mut SlackKnobs, row: &Row, has_faults: bool) {
+/// The settings of the chats in which what comes meanwhile interrupts.
+fn interruptions(channel: &str, chat_of: impl Fn(usize) -> String) -> String {
+    let chat = |step| {
+        let chat = chat_of(step);
+        format!("[channels.{channel}.chats.{chat}]\noverlap = \"interrupt\"\n")
+    };
+    (0..STEPS_MAX).map(chat).collect()
+}
+
+fn set_knobs(knobs: &mut SlackKnobs, row: &Row, has_faults: bool, visibility_delay_ms: u64) {
     knobs.echo_own_posts = row.is_echoed();
     knobs.echo_before_response = has_faults;
-    knobs.visibility_delay_ms = if has_faults { 1_000 } else { 0 };
+    knobs.visibility_delay_ms = visibility_delay_ms;
     knobs.retry = RetryPlan {
         after_ms: vec![300; 1_000],
         ..RetryPlan::default()
@@ -353,9 +404,11 @@ fn slack_world() -> SlackWorld {
             let room = SlackChannel::new(&slack_room(step, n), &name, ChannelKind::Public, &people);
             world.channels.push(room);
         }
-        let user = "U0ANN".to_owned();
-        let dm = SlackChannel::new(&slack_dm(step), "", ChannelKind::Im { user }, &["U0ANN"]);
-        world.channels.push(dm);
+        for dm in [slack_dm(step), slack_interrupted_dm(step)] {
+            let user = "U0ANN".to_owned();
+            let dm = SlackChannel::new(&dm, "", ChannelKind::Im { user }, &["U0ANN"]);
+            world.channels.push(dm);
+        }
     }
     world
 }

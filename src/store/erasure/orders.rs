@@ -1,6 +1,7 @@
 //! Orders: their rows, whom they name here, and whether a message that comes is meant by one.
 
 use rusqlite::{Connection, OptionalExtension, params};
+use vocative_channels::crash;
 
 use super::ledger::{LedgerEntry, LedgerKind, append, path_beside};
 use crate::domain::ids::{AccountId, ChatId};
@@ -102,12 +103,15 @@ impl Store {
         let file = self.ledger_path();
         self.write(move |connection| {
             append(file.as_deref(), &entries, true)?;
+            crash::point("erase.ledger-written");
             for entry in &entries {
                 add_order_txn(connection, entry)?;
             }
             Ok(())
         })
-        .await
+        .await?;
+        crash::point("erase.begun");
+        Ok(())
     }
 
     /// How far an order is.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rusqlite::{Connection, params};
+use vocative_channels::crash;
 
 use super::blank::{blank_batch_txn, is_blank, unname_txn};
 use super::files::{Verification, remove_old_copies, search_files};
@@ -74,10 +75,13 @@ impl Store {
             Vec::new()
         };
         let removed_copies = self.remove_copies(ids)?;
+        crash::point("erase.copies-removed");
         for id in ids {
             self.finish(*id, now_ms()).await?;
         }
+        crash::point("erase.finished");
         self.scrub().await?;
+        crash::point("erase.scrubbed");
         let verification = if verify {
             self.search_files(texts).await?
         } else {
@@ -115,6 +119,7 @@ impl Store {
                     advance_txn(connection, Some(id), &mut sweeper, at_ms)
                 })
                 .await?;
+            crash::point("erase.batch-committed");
             match left {
                 Left::More => tokio::task::yield_now().await,
                 Left::Runs => tokio::time::sleep(SETTLE_LOOK).await,
@@ -366,6 +371,7 @@ pub(in crate::store) fn settle_at_open(
         // What the writer does at the end of its own transactions.
         index_waiting_txn(&transaction)?;
         transaction.commit()?;
+        crash::point("erase.open-batch");
         if left == Left::Nothing {
             break;
         }
