@@ -8,6 +8,12 @@ use serde_json::Value;
 const BLOCKS_MAX: usize = 50;
 /// Most characters over all `markdown` blocks of one message.
 const MARKDOWN_CHARS_MAX: usize = 12_000;
+/// Most rows of a table.
+const TABLE_ROWS_MAX: usize = 100;
+/// Most columns of a table.
+const TABLE_COLUMNS_MAX: usize = 20;
+/// Most characters over all cells of the tables of one message.
+const TABLE_CHARS_MAX: usize = 10_000;
 /// Most attachments in one message.
 const ATTACHMENTS_MAX: usize = 100;
 /// Most bytes of metadata. The real limit is not documented; this one is ours.
@@ -33,10 +39,13 @@ const BLOCK_TYPES: [&str; 15] = [
 ];
 
 /// An error name with the sentence that goes into `response_metadata.messages`.
-pub(super) type Complaint = (&'static str, String);
+pub type Complaint = (&'static str, String);
 
-/// Checks the blocks of a message.
-pub(super) fn check_blocks(blocks: &Value) -> Result<(), Complaint> {
+/// Checks the blocks of a message as `chat.postMessage` does.
+///
+/// # Errors
+/// The platform's name of the error, and the sentence that explains it.
+pub fn check_blocks(blocks: &Value) -> Result<(), Complaint> {
     let list = blocks.as_array().ok_or_else(|| {
         (
             "invalid_blocks_format",
@@ -49,11 +58,27 @@ pub(super) fn check_blocks(blocks: &Value) -> Result<(), Complaint> {
         )));
     }
     let mut markdown_chars = 0;
+    let mut table_chars = 0;
+    let mut tables = 0;
     for (n, block) in list.iter().enumerate() {
         check_block(block, n)?;
-        if block["type"] == "markdown" {
-            markdown_chars += chars(&block["text"]);
+        match block["type"].as_str() {
+            Some("markdown") => markdown_chars += chars(&block["text"]),
+            Some("table") => {
+                tables += 1;
+                table_chars += table_cells(block).map(cell_chars).sum::<usize>();
+            }
+            _ => {}
         }
+    }
+    if tables > 1 {
+        let detail = "only one table block is allowed in a message".to_owned();
+        return Err(("only_one_table_allowed", detail));
+    }
+    if table_chars > TABLE_CHARS_MAX {
+        return Err(invalid(format!(
+            "table cells hold more than {TABLE_CHARS_MAX} characters"
+        )));
     }
     if markdown_chars > MARKDOWN_CHARS_MAX {
         let detail = format!("markdown blocks hold more than {MARKDOWN_CHARS_MAX} characters");
@@ -79,13 +104,96 @@ fn check_block(block: &Value, n: usize) -> Result<(), Complaint> {
     match kind {
         "section" => check_section(block, n),
         "header" => check_text(&block["text"], n, 150),
-        "markdown" if !block["text"].is_string() => Err(missing(n, "text")),
+        "markdown" if chars(&block["text"]) == 0 => Err(missing(n, "text")),
+        "table" => check_table(block, n),
         "context" => check_count(&block["elements"], n, 10),
         "actions" => check_actions(&block["elements"], n),
         "image" if chars(&block["alt_text"]) > 2_000 => Err(too_long(n, "alt_text", 2_000)),
         "image" if !block["alt_text"].is_string() => Err(missing(n, "alt_text")),
         _ => Ok(()),
     }
+}
+
+/// Rows of cells that are not empty, and how its columns are set.
+fn check_table(block: &Value, n: usize) -> Result<(), Complaint> {
+    let rows = block["rows"].as_array().ok_or_else(|| missing(n, "rows"))?;
+    let too_many = |count: usize, max: usize| !(1..=max).contains(&count);
+    let widest = rows.iter().map(|row| row.as_array().map_or(0, Vec::len));
+    if too_many(rows.len(), TABLE_ROWS_MAX)
+        || widest
+            .clone()
+            .any(|columns| too_many(columns, TABLE_COLUMNS_MAX))
+        || widest.clone().min() != widest.max()
+    {
+        return Err(invalid(format!(
+            "must have 1 to {TABLE_ROWS_MAX} rows of the same 1 to {TABLE_COLUMNS_MAX} cells [json-pointer:/blocks/{n}/rows]"
+        )));
+    }
+    if table_cells(block).any(|cell| !is_cell(cell)) {
+        return Err(invalid(format!(
+            "failed to match any allowed schemas [json-pointer:/blocks/{n}/rows]"
+        )));
+    }
+    let settings = &block["column_settings"];
+    let is_setting = |setting: &Value| {
+        let align = setting["align"].as_str().unwrap_or("left");
+        ["left", "center", "right"].contains(&align)
+    };
+    match settings.as_array() {
+        None if settings.is_null() => Ok(()),
+        Some(list) if list.len() <= TABLE_COLUMNS_MAX && list.iter().all(is_setting) => Ok(()),
+        _ => Err(invalid(format!(
+            "invalid value [json-pointer:/blocks/{n}/column_settings]"
+        ))),
+    }
+}
+
+fn table_cells(block: &Value) -> impl Iterator<Item = &Value> {
+    let rows = block["rows"].as_array().into_iter().flatten();
+    rows.flat_map(|row| row.as_array().into_iter().flatten())
+}
+
+/// Raw text that is not empty, or rich text of elements that Slack knows.
+fn is_cell(cell: &Value) -> bool {
+    match cell["type"].as_str() {
+        Some("raw_text") => chars(&cell["text"]) > 0,
+        Some("rich_text") => {
+            let sections = cell["elements"].as_array();
+            sections.is_some_and(|list| !list.is_empty() && list.iter().all(is_rich_section))
+        }
+        _ => false,
+    }
+}
+
+fn is_rich_section(section: &Value) -> bool {
+    let elements = section["elements"].as_array();
+    section["type"] == "rich_text_section"
+        && elements.is_some_and(|list| !list.is_empty() && list.iter().all(is_rich_element))
+}
+
+fn is_rich_element(element: &Value) -> bool {
+    let styles = element["style"].as_object();
+    let is_style = |name: &String| ["bold", "italic", "strike", "code"].contains(&name.as_str());
+    let has_styles = styles.is_none_or(|styles| styles.keys().all(is_style));
+    let is_whole = match element["type"].as_str() {
+        Some("text") => chars(&element["text"]) > 0,
+        Some("link") => chars(&element["url"]) > 0,
+        Some("user") => chars(&element["user_id"]) > 0,
+        Some("emoji") => chars(&element["name"]) > 0,
+        Some("channel" | "usergroup" | "broadcast" | "date" | "color" | "team") => true,
+        _ => false,
+    };
+    is_whole && has_styles
+}
+
+fn cell_chars(cell: &Value) -> usize {
+    let sections = cell["elements"].as_array().into_iter().flatten();
+    let elements =
+        sections.flat_map(|section| section["elements"].as_array().into_iter().flatten());
+    let rich: usize = elements
+        .map(|it| chars(&it["text"]).max(chars(&it["url"])))
+        .sum();
+    chars(&cell["text"]) + rich
 }
 
 fn check_section(block: &Value, n: usize) -> Result<(), Complaint> {
@@ -243,6 +351,46 @@ mod tests {
         for (blocks, expected) in cases {
             let got = check_blocks(&blocks).err().map(|(code, _)| code);
             assert_eq!(got, expected);
+        }
+    }
+
+    #[test]
+    fn tables_are_judged_by_the_sheet() {
+        let raw = |text: &str| json!({"type": "raw_text", "text": text});
+        let table = |rows: usize, columns: usize, text: &str| {
+            let row = Value::Array(vec![raw(text); columns]);
+            json!({"type": "table", "rows": vec![row; rows]})
+        };
+        let rich = json!({"type": "rich_text", "elements": [{"type": "rich_text_section",
+            "elements": [{"type": "link", "url": "https://e.org", "text": "x", "style": {"bold": true}}]}]});
+        let uneven = json!({"type": "table", "rows": [[raw("a")], [raw("a"), raw("b")]]});
+        let set = |align: &str| json!({"type": "table", "rows": [[rich]], "column_settings": [{"align": align}]});
+        let cases = [
+            (json!([table(100, 20, "x")]), None),
+            (json!([table(101, 1, "x")]), Some("invalid_blocks")),
+            (json!([table(1, 21, "x")]), Some("invalid_blocks")),
+            (json!([table(0, 0, "x")]), Some("invalid_blocks")),
+            (json!([table(1, 1, "")]), Some("invalid_blocks")),
+            (json!([table(1, 1, &"x".repeat(10_000))]), None),
+            (
+                json!([table(2, 1, &"x".repeat(5_001))]),
+                Some("invalid_blocks"),
+            ),
+            (
+                json!([table(1, 1, "x"), table(1, 1, "x")]),
+                Some("only_one_table_allowed"),
+            ),
+            (json!([uneven]), Some("invalid_blocks")),
+            (json!([set("right")]), None),
+            (json!([set("middle")]), Some("invalid_blocks")),
+            (
+                json!([{"type": "markdown", "text": ""}]),
+                Some("invalid_blocks"),
+            ),
+        ];
+        for (blocks, expected) in cases {
+            let got = check_blocks(&blocks).err().map(|(code, _)| code);
+            assert_eq!(got, expected, "{blocks}");
         }
     }
 

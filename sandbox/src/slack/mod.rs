@@ -65,6 +65,7 @@ mod text;
 mod web;
 mod world;
 
+pub use blocks::{Complaint, check_blocks};
 pub use deliveries::{AckedEnvelope, EnvelopeKind};
 pub use faults::{EventFault, Fault, RetryPlan, SlackFaults, SlackKnobs};
 pub use post::{SlackEphemeral, SlackPost, UserPost};

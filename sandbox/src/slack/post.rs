@@ -49,6 +49,24 @@ pub struct SlackPost {
 }
 
 impl SlackPost {
+    /// The words that people see: those of its blocks, else its text. Marks of Markdown stay; its
+    /// escapes and Slack's are undone.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        let unescaped = |text: &str| {
+            let text = text.replace("&lt;", "<").replace("&gt;", ">");
+            text.replace("&amp;", "&")
+        };
+        let Some(blocks) = self.blocks.as_ref().and_then(Value::as_array) else {
+            return unescaped(&self.text);
+        };
+        let words = blocks.iter().map(|block| match block["text"].as_str() {
+            Some(markdown) => without_escapes(markdown),
+            None => table_words(block),
+        });
+        words.collect::<Vec<_>>().join("\n")
+    }
+
     /// Whether it shows at the top level of its channel.
     #[must_use]
     pub fn is_top_level(&self) -> bool {
@@ -118,6 +136,42 @@ impl SlackPost {
             .collect();
         Value::Array(list)
     }
+}
+
+/// Markdown without its backslashes, and without what shows nothing.
+fn without_escapes(markdown: &str) -> String {
+    let mut out = String::new();
+    let mut chars = markdown.chars().peekable();
+    while let Some(c) = chars.next() {
+        let is_escape = c == '\\' && chars.peek().is_some_and(char::is_ascii_punctuation);
+        match is_escape {
+            true => out.extend(chars.next()),
+            false if c == '\u{2060}' => {}
+            false => out.push(c),
+        }
+    }
+    let lines: Vec<&str> = out.lines().map(str::trim_end).collect();
+    lines.join("\n")
+}
+
+/// The cells of a table, a row a line.
+fn table_words(block: &Value) -> String {
+    let cell = |cell: &Value| match cell["text"].as_str() {
+        Some(text) => text.to_owned(),
+        None => {
+            let elements = cell["elements"][0]["elements"].as_array();
+            let words = elements.into_iter().flatten();
+            words
+                .filter_map(|it| it["text"].as_str().or(it["url"].as_str()))
+                .collect()
+        }
+    };
+    let rows = block["rows"].as_array().into_iter().flatten();
+    let lines = rows.map(|row| {
+        let cells = row.as_array().into_iter().flatten().map(cell);
+        cells.collect::<Vec<_>>().join(" | ")
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// A message that only one person sees.

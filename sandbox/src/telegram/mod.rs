@@ -49,6 +49,7 @@ pub use faults::{TelegramFault, TelegramFaults};
 pub use message::{MigrationOrder, TelegramForward, TelegramMedia, UserMessage};
 pub use selfcheck::telegram_refusals;
 pub use server::{TelegramPost, TelegramServer};
+pub use text::stored_text;
 pub use world::{
     ANONYMOUS_ADMIN_ID, BotStatus, CHANNEL_SENDER_ID, ChatKind, SERVICE_ACCOUNT_ID, TelegramBot,
     TelegramChat, TelegramUser, TelegramWorld, Topic,

@@ -48,6 +48,18 @@ pub(super) enum TextKind {
     Caption,
 }
 
+/// What the platform stores for a text sent with these entities: the text, and all entities of it.
+///
+/// # Errors
+/// The platform's description of why it refuses them.
+pub fn stored_text(text: &str, entities: Option<&Value>) -> Result<(String, Value), String> {
+    let array = entities.map(Value::to_string);
+    formatted(text, None, array.as_deref(), TextKind::Message)
+        .map(|stored| (stored.entities_json(), stored.text))
+        .map(|(entities, text)| (text, entities))
+        .map_err(|failure| failure.description)
+}
+
 /// Turns the parameters of a call into the text that will be stored.
 pub(super) fn formatted(
     raw: &str,
@@ -137,6 +149,13 @@ fn parse_one(item: &Value, text: &str) -> Result<Option<Entity>, ApiFailure> {
         "code" | "blockquote" | "expandable_blockquote" => Map::new(),
         "pre" => kept(object, &["language"]),
         "text_link" => link(object)?,
+        "text_mention"
+            if object
+                .get("user")
+                .is_none_or(|user| user["id"].as_i64().unwrap_or(0) <= 0) =>
+        {
+            return Err(bad("Can't find field \"user\""));
+        }
         "text_mention" => kept(object, &["user"]),
         "custom_emoji" => kept(object, &["custom_emoji_id"]),
         "date_time" => kept(object, &["unix_time", "date_time_format"]),
