@@ -13,6 +13,7 @@ use crate::error::ChannelError;
 use crate::history::History;
 use crate::identity::Identity;
 use crate::outbound::{Delivered, Part, Post, ReadBack, Target};
+use crate::render::People;
 
 /// A boxed future, so that the traits stay object-safe.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -177,9 +178,10 @@ pub trait Inbound: Send {
 
 /// The outbound half: renders and sends. It never decides what to say and never retries.
 pub trait Outbound: Send + Sync + 'static {
-    /// Renders a text into parts within the platform's limits. Pure; never fails; never empty for a
-    /// text that is not blank.
-    fn render(&self, text: &str) -> Vec<Part>;
+    /// Renders a text (CommonMark) into parts within the platform's limits. `@Name` of one of `people`
+    /// mentions them for real; every other mention is text that tells nobody. Pure; never fails; never
+    /// empty for a text that is not blank.
+    fn render(&self, text: &str, people: &People) -> Vec<Part>;
 
     /// Replaces a refused part by smaller or plainer ones. Pure.
     fn render_fallback(&self, part: &Part, fallback: crate::error::Fallback) -> Vec<Part>;

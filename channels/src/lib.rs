@@ -4,7 +4,8 @@
 //! [`envelope::Envelope`]s and platform-neutral parts into posts. It knows no store, no model and no
 //! agent: whoever uses it hands in an [`channel::Intake`] and asks an [`channel::Outbound`] to send.
 //!
-//! Reading order: `channel` (the contract), `envelope`, `outbound`, `history`, `capability`, `error`,
+//! Reading order: `channel` (the contract), `envelope`, `outbound`, `render`, `history`, `capability`,
+//! `error`,
 //! then one platform: `wire` -> `translate` -> transport -> `api` -> `render` -> `outbound`.
 
 pub mod backoff;
@@ -23,6 +24,7 @@ mod json_stream;
 pub mod markup;
 pub mod outbound;
 pub mod rate;
+pub mod render;
 pub mod split;
 
 #[cfg(feature = "slack")]

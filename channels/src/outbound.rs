@@ -19,6 +19,9 @@ pub struct Target {
 }
 
 /// One rendered post: the wire text and what belongs to it. Stored in the outbox as JSON.
+///
+/// Version 1 is text, and entities where the platform has them; version 2 may hold blocks, too. Both
+/// are read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     /// The version of this form.
@@ -28,19 +31,45 @@ pub struct Part {
     /// Formatting entities as the platform takes them, or `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entities: Option<serde_json::Value>,
+    /// Blocks as the platform takes them: what people see, `text` being what notifications say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<serde_json::Value>,
 }
 
 impl Part {
-    /// The version this build writes.
-    pub const VERSION: u32 = 1;
+    /// The newest version that this build writes and reads.
+    pub const VERSION: u32 = 2;
+    /// The version of a part that is text alone: older builds can send it, too.
+    const TEXT_VERSION: u32 = 1;
 
-    /// A part without entities.
+    /// A part of text alone.
     #[must_use]
     pub fn plain(text: impl Into<String>) -> Self {
         Self {
-            version: Self::VERSION,
+            version: Self::TEXT_VERSION,
             text: text.into(),
             entities: None,
+            blocks: None,
+        }
+    }
+
+    /// A part with what belongs to its text.
+    #[must_use]
+    pub fn rendered(
+        text: impl Into<String>,
+        entities: Option<serde_json::Value>,
+        blocks: Option<serde_json::Value>,
+    ) -> Self {
+        let has_more = entities.is_some() || blocks.is_some();
+        Self {
+            version: if has_more {
+                Self::VERSION
+            } else {
+                Self::TEXT_VERSION
+            },
+            text: text.into(),
+            entities,
+            blocks,
         }
     }
 }

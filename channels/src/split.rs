@@ -65,7 +65,11 @@ fn cut_position(text: &str, window: usize) -> usize {
 }
 
 fn last_grapheme_end(text: &str, window: usize) -> Option<usize> {
-    text.grapheme_indices(true)
+    // One character beyond the window is enough to see what reaches across its end, and a grapheme may
+    // be as long as the text.
+    let next = text[window..].chars().next().map_or(0, char::len_utf8);
+    text[..window + next]
+        .grapheme_indices(true)
         .map(|(at, _)| at)
         .take_while(|at| *at <= window)
         .last()

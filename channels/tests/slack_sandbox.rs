@@ -20,6 +20,7 @@ use vocative_channels::error::ChannelError;
 use vocative_channels::http::HttpTimeouts;
 use vocative_channels::identity::Identity;
 use vocative_channels::outbound::{Part, Post, ReadBack, Target};
+use vocative_channels::render::People;
 use vocative_channels::slack::{
     IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, SlackChannel, SlackSettings, SocketTimings,
 };
@@ -798,7 +799,9 @@ async fn a_post_arrives_as_literal_text_and_comes_back_as_our_own() {
     let stage = Stage::new().await;
     let root = stage.slack.say("#general", "ann", "root");
     let outbound = stage.outbound();
-    let part = outbound.render("<!channel> <@U0BOB> & done").remove(0);
+    let part = outbound
+        .render("<!channel> <@U0BOB> & done", &People::nobody())
+        .remove(0);
     let post = Post {
         part,
         ..post("o-1", "C0GENERAL", Some(&root), "")

@@ -17,6 +17,7 @@ use vocative_channels::envelope::{
 use vocative_channels::error::{ChannelError, Fallback};
 use vocative_channels::identity::{Identity, Platform};
 use vocative_channels::outbound::{Delivered, Part, Post, ReadBack, Target};
+use vocative_channels::render::People;
 
 use super::registry::{AgentSpec, Registry};
 use super::step::{self, Step};
@@ -53,7 +54,7 @@ struct FakePlatform {
 }
 
 impl Outbound for FakePlatform {
-    fn render(&self, text: &str) -> Vec<Part> {
+    fn render(&self, text: &str, _people: &People) -> Vec<Part> {
         text.lines().map(Part::plain).collect()
     }
 

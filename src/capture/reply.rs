@@ -5,6 +5,7 @@
 use vocative_channels::channel::Outbound;
 use vocative_channels::crash;
 use vocative_channels::outbound::Part;
+use vocative_channels::render::People;
 
 use crate::domain::ids::LeaseToken;
 use crate::domain::run::{Run, Usage};
@@ -50,7 +51,10 @@ pub async fn commit_reply(
     max_parts: usize,
     now_ms: i64,
 ) -> Result<CommittedReply, StoreError> {
-    let mut parts = outbound.render(&format!("{}{}", reply.prefix, reply.text));
+    let mut parts = outbound.render(
+        &format!("{}{}", reply.prefix, reply.text),
+        &People::nobody(),
+    );
     limit_parts(&mut parts, max_parts);
     crash::point("reply.before-commit");
     let committed = store

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde_json::json;
 use vocative_sandbox::model::{ModelAct, ModelReply};
 use vocative_sandbox::slack::Fault;
 use vocative_sandbox::telegram::{TelegramFault, TelegramWorld};
@@ -62,14 +63,14 @@ async fn the_second_of_two_quick_questions_sees_the_first_and_its_answer_once() 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_answer_is_posted_in_parts_and_in_order() {
     let flow = Flow::start_default().await;
-    let lines: Vec<String> = (0..500)
+    let lines: Vec<String> = (0..600)
         .map(|n| format!("line {n} of the answer"))
         .collect();
     let long = lines.join("\n");
     flow.model.enqueue(ModelReply::text(&long));
     let root = flow.slack.say("#general", "ann", "@vocative tell me all");
     flow.slack_post("#general", |post| {
-        post.text.ends_with("line 499 of the answer")
+        post.shown().ends_with("line 599 of the answer")
     })
     .await;
     flow.model.enqueue(ModelReply::text(&long));
@@ -78,7 +79,7 @@ async fn a_long_answer_is_posted_in_parts_and_in_order() {
         let posts = flow.telegram_posts(GROUP);
         posts
             .last()
-            .is_some_and(|text| text.ends_with("line 499 of the answer"))
+            .is_some_and(|text| text.ends_with("line 599 of the answer"))
     })
     .await;
     flow.settle().await;
@@ -94,6 +95,48 @@ async fn a_long_answer_is_posted_in_parts_and_in_order() {
     let texts = flow.telegram_posts(GROUP);
     assert!(texts.len() > 1);
     assert_eq!(texts.join("\n"), long);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_formatted_answer_is_formatted_in_both_rooms_and_stored_as_it_was_said() {
+    let flow = Flow::start_default().await;
+    let said_text = "## Result\n\n**Two** of `three`:\n\n| a | b |\n|---|---|\n| 1 | 2 |\n";
+    flow.model.enqueue(ModelReply::text(said_text));
+    let root = flow.slack.say("#general", "ann", "@vocative how?");
+    let answer = flow.slack_reply("#general", &root).await;
+    let blocks = answer.blocks.clone().unwrap();
+    assert_eq!(
+        blocks[0],
+        json!({"type": "markdown", "text": "## Result\n\n**Two** of `three`:"})
+    );
+    assert_eq!(blocks[1]["type"], "table");
+    assert_eq!(answer.text, "Result\nTwo of three:\na | b\n1 | 2");
+    flow.model.enqueue(ModelReply::text(said_text));
+    let question = flow.telegram.say(GROUP, ANN, "@vocative_bot how?");
+    let answer = flow.telegram_reply(GROUP, question).await;
+    assert_eq!(
+        answer.text,
+        "Result\n\nTwo of three:\n\na | b\n--|--\n1 | 2"
+    );
+    let kinds: Vec<_> = answer
+        .entities
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["type"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["bold", "bold", "code", "pre"]);
+    // What the model is shown of its own answer is what it said.
+    flow.settle().await;
+    flow.telegram.say(GROUP, ANN, "@vocative_bot and then?");
+    flow.wait_for_model(3).await;
+    assert!(
+        flow.model_history(2)
+            .contains(&said("assistant", said_text.trim_end()))
+            || flow
+                .model_history(2)
+                .contains(&said("assistant", said_text))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -569,23 +569,26 @@ impl Flow {
     /// The posts of the bot in a Slack channel: thread and text.
     pub(crate) fn slack_posts(&self, channel: &str) -> Vec<(Option<String>, String)> {
         let posts = self.slack.posts(channel).into_iter().filter(is_ours);
-        posts.map(|post| (post.thread_ts, post.text)).collect()
+        let shown = |post: SlackPost| (post.thread_ts.clone(), post.shown());
+        posts.map(shown).collect()
     }
 
     /// Waits for the bot's reply to a Telegram message.
     pub(crate) async fn telegram_reply(&self, chat: i64, message: i64) -> TelegramPost {
         let is_wanted = |post: &TelegramPost| post.by_bot && post.reply_to == Some(message);
         let found = self.telegram.wait_for_post(chat, is_wanted, WAIT);
-        found.await.unwrap_or_else(|| {
+        let mut found = found.await.unwrap_or_else(|| {
             let posts = self.telegram.bot_posts(chat);
             panic!("no reply to {message} in {chat}: {posts:#?}")
-        })
+        });
+        found.text = as_read(&found.text);
+        found
     }
 
     /// The texts of the bot's posts in a Telegram chat.
     pub(crate) fn telegram_posts(&self, chat: i64) -> Vec<String> {
         let posts = self.telegram.bot_posts(chat).into_iter();
-        posts.map(|post| post.text).collect()
+        posts.map(|post| as_read(&post.text)).collect()
     }
 
     /// Waits until the model had so many requests.
@@ -593,6 +596,11 @@ impl Flow {
         let is_asked = self.model.wait_for_requests(count, WAIT).await;
         assert!(is_asked, "the model was not asked {count} times in time");
     }
+}
+
+/// A text as people read it: what keeps a name from being a mention shows nothing.
+fn as_read(text: &str) -> String {
+    text.replace('\u{2060}', "")
 }
 
 /// A message of a prompt: role and text.

@@ -37,6 +37,7 @@ use vocative_channels::envelope::{
 use vocative_channels::error::{ChannelError, Fallback};
 use vocative_channels::identity::{Identity, Platform};
 use vocative_channels::outbound::{Delivered, Part, Post, ReadBack, Target};
+use vocative_channels::render::People;
 
 use crate::harness::WAIT;
 
@@ -227,7 +228,7 @@ impl Inbound for Adapter {
 }
 
 impl Outbound for Adapter {
-    fn render(&self, text: &str) -> Vec<Part> {
+    fn render(&self, text: &str, _people: &People) -> Vec<Part> {
         vec![Part::plain(text)]
     }
 

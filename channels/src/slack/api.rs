@@ -282,6 +282,7 @@ fn fallback(error: &str) -> Fallback {
         "msg_too_long" | "msg_blocks_too_long" => Fallback::Resplit,
         "invalid_blocks"
         | "invalid_blocks_format"
+        | "only_one_table_allowed"
         | "markdown_text_conflict"
         | "too_many_attachments"
         | "attachment_payload_limit_exceeded" => Fallback::Plain,

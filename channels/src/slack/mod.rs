@@ -1,8 +1,8 @@
 //! The Slack adapter: Socket Mode in, Web API out.
 //!
 //! Reading order: `wire` (what Slack sends) -> `mrkdwn`, `text` and `translate` (pure) -> `socket` (one
-//! connection) -> `socket_pool` (several, replaced without a gap) -> `api` -> `render` (pure) ->
-//! `outbound`, `names`, `history`; `check` looks at a configuration live; `export_files` and `export`
+//! connection) -> `socket_pool` (several, replaced without a gap) -> `api` -> `markdown`, `table`
+//! and `render` (pure) -> `outbound`, `names`, `history`; `check` looks at a configuration live; `export_files` and `export`
 //! read an export. It knows no store, no model and no
 //! agent.
 
@@ -12,19 +12,21 @@ mod check;
 mod export;
 mod export_files;
 mod history;
+mod markdown;
 mod mrkdwn;
 mod names;
 mod outbound;
 mod render;
 mod socket;
 mod socket_pool;
+mod table;
 mod text;
 mod translate;
 mod wire;
 
 pub use channel::{SlackChannel, SlackSettings};
 pub use export::open_export;
-pub use render::TEXT_MAX_CHARS;
+pub use render::{TEXT_MAX_CHARS, render};
 pub use socket::{FRAME_MAX_BYTES, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, SocketTimings};
 pub use translate::{Delivery, translate};
 

@@ -12,6 +12,7 @@ use crate::error::{ChannelError, Fallback};
 use crate::identity::Identity;
 use crate::outbound::{Delivered, Part, Post, ReadBack, Target};
 use crate::rate::{Everywhere, Pace, Paces};
+use crate::render::People;
 
 use super::api::{Api, POST_MESSAGE, Token};
 use super::names::Names;
@@ -44,8 +45,8 @@ pub(super) struct SlackOutbound {
 }
 
 impl Outbound for SlackOutbound {
-    fn render(&self, text: &str) -> Vec<Part> {
-        render::render(text)
+    fn render(&self, text: &str, people: &People) -> Vec<Part> {
+        render(text, people)
     }
 
     fn render_fallback(&self, part: &Part, fallback: Fallback) -> Vec<Part> {
@@ -247,6 +248,8 @@ fn arguments(post: &Post) -> Vec<(&'static str, String)> {
         ("unfurl_links", "false".to_owned()),
         ("unfurl_media", "false".to_owned()),
     ];
+    let blocks = post.part.blocks.as_ref();
+    arguments.extend(blocks.map(|blocks| ("blocks", blocks.to_string())));
     arguments.extend(
         post.target
             .thread

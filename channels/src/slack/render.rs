@@ -1,45 +1,230 @@
-//! A neutral text as Slack posts: pure.
+//! Renders an answer into posts: Markdown blocks, native tables, and a text beside them. Pure; never
+//! fails.
 //!
-//! Texts go out plain: `&`, `<` and `>` are escaped, so that nothing in them can mention anybody,
-//! ping a channel or make a link that shows another address.
+//! What is only text goes out as text: `&`, `<` and `>` are escaped, so that nothing in it can mention
+//! anybody, ping a channel or make a link that shows another address. What has marks goes out as blocks;
+//! the text beside them is what notifications and screen readers say. Each part is read back as
+//! Markdown: if the words are not the same, it goes out without styles, then as text.
+
+use serde_json::{Value, json};
 
 use crate::capability::LengthUnit;
 use crate::error::Fallback;
 use crate::markup::neutral_text;
 use crate::outbound::Part;
+use crate::render::{Block, People, parsed, parts_of, plain_text};
 use crate::split::split_text;
 
+use super::markdown::{MARKDOWN_MAX_CHARS, Marks, SlackForm, harmless, is_person, markdown};
+use super::table;
 use super::text::unescaped;
 
 /// The longest text of one post, in characters as they go over the wire.
 ///
-/// Slack takes 40,000 and cuts longer ones silently, but recommends this. Source: `chat.postMessage`.
+/// Slack takes 40,000 and cuts longer ones silently, but recommends this; an update takes no more.
+/// Source: `chat.postMessage`, `chat.update`.
 pub const TEXT_MAX_CHARS: usize = 4_000;
 
 /// What is posted for a text of which nothing can be shown.
 const NOTHING_TO_SHOW: &str = "(nothing to show)";
+/// What may begin a mark in Slack's text.
+const MARKS: [char; 4] = ['*', '_', '~', '`'];
 
-/// Renders a text into posts within the limit.
+/// Renders a text into posts within the limits.
 #[must_use]
-pub(super) fn render(text: &str) -> Vec<Part> {
-    let neutral = neutral_text(text);
-    let parts = parts_within(&neutral, TEXT_MAX_CHARS);
+pub fn render(text: &str, people: &People) -> Vec<Part> {
+    render_within(text, people, MARKDOWN_MAX_CHARS)
+}
+
+fn render_within(text: &str, people: &People, max: usize) -> Vec<Part> {
+    let blocks = parsed(text, people);
+    let mut parts = Vec::new();
+    if is_only_text(&blocks) {
+        parts = text_parts(&plain_paragraphs(&blocks), max.min(TEXT_MAX_CHARS));
+    } else {
+        for blocks in parts_of(&SlackForm { max }, blocks) {
+            push_part(&mut parts, &blocks, max);
+        }
+    }
     if parts.is_empty() && !text.trim().is_empty() {
         return vec![Part::plain(NOTHING_TO_SHOW)];
     }
     parts
 }
 
+/// Whether it is paragraphs of text in which Slack reads no mark.
+fn is_only_text(blocks: &[Block]) -> bool {
+    blocks.iter().all(|block| match block {
+        Block::Paragraph(runs) => runs.iter().all(|run| {
+            let is_bare = run.count_marks() == 0 && !run.is_code && run.mention.is_none();
+            let starts_quote = run
+                .text
+                .split('\n')
+                .any(|line| line.trim_start().starts_with('>'));
+            is_bare && !starts_quote && !run.text.contains(MARKS) && harmless(&run.text) == run.text
+        }),
+        _ => false,
+    })
+}
+
+fn plain_paragraphs(blocks: &[Block]) -> String {
+    let paragraphs: Vec<String> = blocks.iter().map(|block| plain_text([block])).collect();
+    paragraphs.join("\n\n")
+}
+
+/// A part as blocks; as text if Slack would not take or not show it as it is meant.
+fn push_part(parts: &mut Vec<Part>, blocks: &[Block], max: usize) {
+    for marks in [Marks::All, Marks::NoStyles] {
+        let posted = posted_blocks(blocks, marks);
+        if markdown_chars(&posted) > max || posted.is_empty() {
+            continue;
+        }
+        if posted.iter().all(reads_back)
+            && squeezed(&shown(&posted)) == squeezed(&plain_shown(blocks))
+        {
+            let text = beside(&plain_text(blocks));
+            parts.push(Part::rendered(text, None, Some(Value::Array(posted))));
+            return;
+        }
+    }
+    parts.extend(text_parts(&plain_text(blocks), max.min(TEXT_MAX_CHARS)));
+}
+
+/// Markdown blocks, and the first table that Slack takes as a block of its own. It takes one.
+fn posted_blocks(blocks: &[Block], marks: Marks) -> Vec<Value> {
+    let mut posted = Vec::new();
+    let mut since = 0;
+    let native = blocks
+        .iter()
+        .enumerate()
+        .find_map(|(n, block)| match block {
+            Block::Table(table) => Some((n, table::block(table)?)),
+            _ => None,
+        });
+    if let Some((n, table)) = native {
+        posted.extend(markdown_block(&blocks[..n], marks));
+        posted.push(table);
+        since = n + 1;
+    }
+    posted.extend(markdown_block(&blocks[since..], marks));
+    posted
+}
+
+fn markdown_block(blocks: &[Block], marks: Marks) -> Option<Value> {
+    let text = markdown(blocks, marks);
+    (!text.trim().is_empty()).then(|| json!({"type": "markdown", "text": text}))
+}
+
+fn markdown_chars(posted: &[Value]) -> usize {
+    let texts = posted.iter().filter_map(|block| block["text"].as_str());
+    texts.map(|text| text.chars().count()).sum()
+}
+
+/// Whether a block shows something; an empty one is refused.
+fn reads_back(block: &Value) -> bool {
+    block["type"] != "markdown"
+        || block["text"]
+            .as_str()
+            .is_some_and(|text| !text.trim().is_empty())
+}
+
+/// The words that posted blocks show.
+fn shown(posted: &[Value]) -> String {
+    let mut out = String::new();
+    for block in posted {
+        match block["text"].as_str() {
+            Some(text) => out.push_str(&plain_text(&parsed(text, &People::nobody()))),
+            None => push_table_words(&mut out, block),
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn push_table_words(out: &mut String, block: &Value) {
+    for cell in block["rows"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .flat_map(|row| row.as_array().into_iter().flatten())
+    {
+        out.push_str(cell["text"].as_str().unwrap_or_default());
+        let elements = cell["elements"][0]["elements"].as_array();
+        for element in elements.into_iter().flatten() {
+            match element["user_id"].as_str() {
+                Some(id) => out.push_str(&format!("<@{id}>")),
+                None => out.push_str(
+                    element["text"]
+                        .as_str()
+                        .or(element["url"].as_str())
+                        .unwrap_or_default(),
+                ),
+            }
+        }
+        out.push('\n');
+    }
+}
+
+/// The words that blocks should show, mentions as they are posted.
+fn plain_shown(blocks: &[Block]) -> String {
+    let mut blocks = blocks.to_vec();
+    for block in &mut blocks {
+        block.each_run(&mut |run| {
+            if let Some(id) = run.mention.as_deref().filter(|id| is_person(id)) {
+                run.text = format!("<@{id}>");
+            }
+        });
+    }
+    plain_text(&blocks)
+}
+
+/// The letters of a text that people see: no white space, no joiners, no lines of tables.
+fn squeezed(text: &str) -> String {
+    text.chars()
+        .filter(|c| !c.is_whitespace() && !matches!(c, '\u{2060}' | '|' | '-' | '\u{0}'))
+        .collect()
+}
+
+/// What stands beside blocks: their words as far as the limit goes.
+fn beside(text: &str) -> String {
+    let wire = text_parts(text, TEXT_MAX_CHARS - 1);
+    let first = wire
+        .first()
+        .map(|part| part.text.clone())
+        .unwrap_or_default();
+    if wire.len() > 1 {
+        format!("{first}…")
+    } else {
+        first
+    }
+}
+
 /// Replaces a refused part by smaller or plainer ones.
 #[must_use]
 pub(super) fn render_fallback(part: &Part, fallback: Fallback) -> Vec<Part> {
+    let words = || match part.blocks.as_ref().and_then(Value::as_array) {
+        Some(blocks) => shown(blocks),
+        None => unescaped(&part.text),
+    };
     match fallback {
         Fallback::Resplit => {
-            let text = unescaped(&part.text);
-            let half = part.text.chars().count().div_ceil(2);
-            let parts = parts_within(&text, half);
+            let text = words();
+            let half = escaped(&text)
+                .chars()
+                .count()
+                .div_ceil(2)
+                .min(TEXT_MAX_CHARS);
+            let parts = text_parts(&text, half);
             if parts.is_empty() {
                 vec![part.clone()]
+            } else {
+                parts
+            }
+        }
+        Fallback::Plain if part.blocks.is_some() => {
+            let parts = text_parts(&words(), TEXT_MAX_CHARS);
+            if parts.is_empty() {
+                vec![Part::plain(part.text.clone())]
             } else {
                 parts
             }
@@ -56,10 +241,12 @@ pub(super) fn escaped(text: &str) -> String {
         .replace('>', "&gt;")
 }
 
-/// Parts of at most `max` characters each after escaping, where a single character allows it.
-fn parts_within(text: &str, max: usize) -> Vec<Part> {
+/// Parts of text alone, of at most `max` characters each after escaping, where a single character
+/// allows it.
+fn text_parts(text: &str, max: usize) -> Vec<Part> {
+    let text = neutral_text(text);
     let mut parts = Vec::new();
-    for piece in split_text(text, max, LengthUnit::Chars) {
+    for piece in split_text(&text, max, LengthUnit::Chars) {
         push_within(&mut parts, &piece, max, max);
     }
     parts
@@ -80,22 +267,178 @@ fn push_within(parts: &mut Vec<Part>, piece: &str, max: usize, split_max: usize)
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use proptest::prelude::*;
+    use vocative_sandbox::slack::check_blocks;
 
     use super::*;
+    use crate::render::Person;
+    use crate::render::samples::{generated, pathological, seeds};
+
+    fn parts(text: &str) -> Vec<Part> {
+        render(text, &People::nobody())
+    }
 
     fn texts(text: &str) -> Vec<String> {
-        render(text).into_iter().map(|part| part.text).collect()
+        parts(text).into_iter().map(|part| part.text).collect()
+    }
+
+    /// The blocks of a text's parts: Markdown as it is, others as JSON.
+    fn posted(text: &str) -> String {
+        let blocks = parts(text).into_iter().flat_map(|part| match part.blocks {
+            Some(Value::Array(blocks)) => blocks,
+            _ => vec![json!({"text": format!("TEXT {}", part.text)})],
+        });
+        let shown = blocks.map(|block| match block["text"].as_str() {
+            Some(text) => text.to_owned(),
+            None => block.to_string(),
+        });
+        shown.collect::<Vec<_>>().join("\n=====\n")
+    }
+
+    /// Whether a text tells nobody: no reference of Slack's stands in it.
+    fn is_harmless(text: &str) -> bool {
+        !["<!", "<@U", "<@W", "<#C", "@channel", "@here", "@everyone"]
+            .iter()
+            .any(|it| {
+                text.match_indices(it).any(|(at, _)| {
+                    let after = &text[at + it.len()..];
+                    match *it {
+                        "<!" => ["channel", "here", "everyone", "subteam"]
+                            .iter()
+                            .any(|it| after.starts_with(it)),
+                        word if word.starts_with('@') => {
+                            !after.starts_with(|c: char| c.is_alphanumeric())
+                        }
+                        _ => after
+                            .starts_with(|c: char| c.is_ascii_digit() || c.is_ascii_uppercase()),
+                    }
+                })
+            })
+    }
+
+    fn check(text: &str, max: usize) {
+        for part in render_within(text, &People::nobody(), max) {
+            assert!(part.text.chars().count() <= TEXT_MAX_CHARS, "{text}");
+            assert!(!part.text.contains(['<', '>']), "{text}");
+            let Some(blocks) = &part.blocks else {
+                assert!(!part.text.trim().is_empty(), "{text}");
+                continue;
+            };
+            assert_eq!(check_blocks(blocks), Ok(()), "{text}");
+            for block in blocks.as_array().unwrap() {
+                let text = block["text"].as_str().unwrap_or_default();
+                assert!(text.chars().count() <= max && is_harmless(text), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn generated_texts_are_taken() {
+        for seed in 0..seeds() {
+            check(&generated(seed), MARKDOWN_MAX_CHARS);
+        }
+    }
+
+    #[test]
+    fn almost_all_generated_texts_keep_their_styles() {
+        let (mut all, mut styled) = (0, 0);
+        for seed in 0..500 {
+            for part in parts(&generated(seed)) {
+                all += 1;
+                styled += usize::from(part.blocks.is_some());
+            }
+        }
+        assert!(styled * 20 > all * 19, "{styled} of {all}");
+    }
+
+    #[test]
+    fn pathological_texts_are_taken() {
+        for (name, text) in pathological(1 << 14) {
+            check(&text, MARKDOWN_MAX_CHARS);
+            let size: usize = parts(&text)
+                .iter()
+                .map(|part| {
+                    part.text.len() + part.blocks.as_ref().map_or(0, |it| it.to_string().len())
+                })
+                .sum();
+            assert!(size <= 16 * text.len() + 100, "{name}: {size}");
+        }
+    }
+
+    #[test]
+    fn marks_become_markdown_and_tables_native_ones() {
+        insta::assert_snapshot!(posted("# Title\n\n👍 **bold _both_** in*side* and `co``de`, [docs](https://e.org/a(b)) ~~gone~~ https://e.org/a_b"), @r###"
+        # Title
+
+        👍 **bold _both_** in*side* and ```co``de```, [docs](https://e.org/a%28b%29) ~~gone~~ <https://e.org/a_b>
+        "###);
+        insta::assert_snapshot!(posted("```rust\nlet x = 1;\n```\n> quoted **text**\n> > deeper\n\n- one\n  - two\n- [x] done\n1. first\n\n   more"), @r###"
+        ```rust
+        let x = 1;
+        ```
+
+        > quoted **text**
+        >
+        > > deeper
+
+        - one
+          - two
+        - [x] done
+
+        1. first
+
+           more
+        "###);
+        insta::assert_snapshot!(posted("Before\n\n| a | **b** |\n|---|--:|\n| 1 | [x](https://e.org) |\n| | |\n\nAfter\n\n|c|\n|-|\n|2|"), @r###"
+        Before
+        =====
+        {"column_settings":[{"align":"left","is_wrapped":true},{"align":"right","is_wrapped":true}],"rows":[[{"text":"a","type":"raw_text"},{"elements":[{"elements":[{"style":{"bold":true},"text":"b","type":"text"}],"type":"rich_text_section"}],"type":"rich_text"}],[{"text":"1","type":"raw_text"},{"elements":[{"elements":[{"text":"x","type":"link","url":"https://e.org"}],"type":"rich_text_section"}],"type":"rich_text"}],[{"text":" ","type":"raw_text"},{"text":" ","type":"raw_text"}]],"type":"table"}
+        =====
+        After
+
+        ```
+        c
+        -
+        2
+        ```
+        "###);
+        insta::assert_snapshot!(posted("1\\. no item\n\\# no head *but* this & a < b, snake_case 2 * 3 \\*x\\* &amp;amp; :tada:"), @r###"
+        1\. no item  
+        \# no head _but_ this & a \< b, snake_case 2 * 3 \*x\* \&amp; :tada:
+        "###);
     }
 
     #[test]
     fn a_model_cannot_mention_or_ping_anybody() {
         assert_eq!(
-            texts("<!channel> <@U1> <https://evil|bank> \u{FFF9}U1\u{FFFB} a & b &lt;"),
-            ["&lt;!channel&gt; &lt;@U1&gt; &lt;https://evil|bank&gt; U1 a &amp; b &amp;lt;"]
+            texts("hi <!channel> <https://evil|bank> & a < b &amp;amp;lt;"),
+            ["hi &lt;!channel&gt; https://evil|bank &amp; a &lt; b &amp;amp;lt;"]
         );
+        insta::assert_snapshot!(posted("hi <!channel> <@U1> @channel `<!here>`\n\n```html\n<!DOCTYPE html> <!here|x>\n```").replace('\u{2060}', "{joiner}"), @r"
+        hi \<{joiner}!channel> \<{joiner}@U1> @{joiner}channel `<{joiner}!here>`
+
+        ```html
+        <!DOCTYPE html> <{joiner}!here|x>
+        ```
+        ");
         assert_eq!(texts(" \n "), Vec::<String>::new());
         assert_eq!(texts("\u{FFF9}"), [NOTHING_TO_SHOW]);
+    }
+
+    #[test]
+    fn only_known_people_are_mentioned() {
+        let people = People::known([Person {
+            name: "Ann".to_owned(),
+            id: "U0ANN".to_owned(),
+        }]);
+        let part = render("hi @Ann and @Bob", &people).remove(0);
+        assert_eq!(
+            part.blocks,
+            Some(json!([{"type": "markdown", "text": "hi <@U0ANN> and @Bob"}]))
+        );
+        assert_eq!(part.text, "hi @Ann and @Bob");
     }
 
     #[test]
@@ -106,8 +449,9 @@ mod tests {
                 .iter()
                 .all(|part| part.chars().count() <= TEXT_MAX_CHARS)
         );
-        assert_eq!(parts.concat().matches("&lt;").count(), 8_000);
-        assert_eq!(texts(&"word ".repeat(1_000)).len(), 2);
+        assert_eq!(texts(&"word ".repeat(700)).len(), 1);
+        assert_eq!(texts(&"word ".repeat(3_000)).len(), 4);
+        assert_eq!(texts(&"**a** word ".repeat(1_500)).len(), 2);
     }
 
     #[test]
@@ -118,18 +462,18 @@ mod tests {
         assert_eq!(render_fallback(&part, Fallback::WithoutThread), vec![part]);
         let tiny = Part::plain("x");
         assert_eq!(render_fallback(&tiny, Fallback::Resplit), vec![tiny]);
+        let marked = parts("**one** <two>\n\n- three").remove(0);
+        assert_eq!(
+            render_fallback(&marked, Fallback::Plain),
+            [Part::plain("one &lt;two&gt;\nthree")]
+        );
     }
 
     proptest! {
         #[test]
-        fn every_part_fits_and_no_text_is_lost(text in "[<>&a \n]{0,3000}") {
-            let parts = texts(&text);
-            for part in &parts {
-                prop_assert!(part.chars().count() <= TEXT_MAX_CHARS);
-                prop_assert!(!part.contains(['<', '>']));
-            }
-            let squeeze = |text: &str| text.split_whitespace().collect::<String>();
-            prop_assert_eq!(squeeze(&unescaped(&parts.concat())), squeeze(&text));
+        fn any_text_is_taken(text in "(\\PC|[\n\t\r *_`~>|#<@!&👍-]){0,600}", max in 200_usize..1_000) {
+            prop_assert_eq!(parts(&text).is_empty(), text.trim().is_empty());
+            check(&text, max);
         }
     }
 }

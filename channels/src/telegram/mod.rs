@@ -1,8 +1,8 @@
 //! The Telegram adapter: long polling in, Bot API out.
 //!
 //! Reading order: `wire` (what Telegram sends), `entities`, `text`, `content`, `rich`, `sender`,
-//! `translate` (an update becomes an envelope), `poll` (the inbound half), `api`, `render`,
-//! `outbound`, `channel` (who we are, live check). `export_wire` and `export` read what Telegram
+//! `translate` (an update becomes an envelope), `poll` (the inbound half), `api`, `layout`,
+//! `render`, `outbound`, `channel` (who we are, live check). `export_wire` and `export` read what Telegram
 //! Desktop exports.
 //!
 //! Bots are not told of deletes, can't read history and don't hear their own posts, so nothing here
@@ -14,6 +14,7 @@ mod content;
 mod entities;
 mod export;
 mod export_wire;
+mod layout;
 mod outbound;
 mod poll;
 mod render;
@@ -28,5 +29,5 @@ mod wire;
 pub use channel::{DEFAULT_API_URL, TelegramChannel, TelegramSettings};
 pub use export::open_export;
 pub use poll::PollTimings;
-pub use render::TEXT_MAX_UTF16;
+pub use render::{TEXT_MAX_UTF16, render};
 pub use translate::translate;

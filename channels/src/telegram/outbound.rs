@@ -12,6 +12,7 @@ use crate::envelope::Place;
 use crate::error::{ChannelError, Fallback};
 use crate::outbound::{Delivered, Part, Post, ReadBack, Target};
 use crate::rate::{Everywhere, Pace, Paces, Rests};
+use crate::render::People;
 
 use super::api::{Api, Parameters};
 use super::content::chat_title;
@@ -117,8 +118,8 @@ impl TelegramOutbound {
 }
 
 impl Outbound for TelegramOutbound {
-    fn render(&self, text: &str) -> Vec<Part> {
-        render::render(text)
+    fn render(&self, text: &str, people: &People) -> Vec<Part> {
+        render(text, people)
     }
 
     fn render_fallback(&self, part: &Part, fallback: Fallback) -> Vec<Part> {

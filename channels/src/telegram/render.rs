@@ -1,13 +1,17 @@
-//! Renders an answer into posts. Pure.
+//! Renders an answer into posts: text with entities. Pure; never fails.
 //!
-//! Until formatting is rendered, a post is plain text. It is normalised here as the server would do
-//! it, so that what is stored is what people see.
+//! The text is normalised here as the server would do it, so that what is stored is what people see. A
+//! part that would not be taken, whatever the reason, goes out as plain text.
+
+use serde_json::{Value, json};
 
 use crate::capability::LengthUnit;
 use crate::error::Fallback;
-use crate::markup::replace_mentions;
 use crate::outbound::Part;
+use crate::render::{Block, People, Run, parsed, parts_of, plain_text};
 use crate::split::split_text;
+
+use super::layout::{ENTITIES_MAX, Laid, TelegramForm, laid};
 
 /// The longest text of one post, in UTF-16 units.
 ///
@@ -18,14 +22,43 @@ pub const TEXT_MAX_UTF16: usize = 4_000;
 const NOTHING_VISIBLE: &str = "…";
 
 /// Renders a text into parts.
-pub(super) fn render(text: &str) -> Vec<Part> {
+#[must_use]
+pub fn render(text: &str, people: &People) -> Vec<Part> {
+    render_within(text, people, TEXT_MAX_UTF16)
+}
+
+fn render_within(text: &str, people: &People, max: usize) -> Vec<Part> {
     if text.trim().is_empty() {
         return Vec::new();
     }
-    let mut pieces = split(&normalised(text), TEXT_MAX_UTF16);
-    if pieces.is_empty() {
-        pieces.push(NOTHING_VISIBLE.to_owned());
+    let form = TelegramForm { max };
+    let mut parts = Vec::new();
+    for blocks in parts_of(&form, parsed(text, people)) {
+        let laid = laid(&blocks);
+        if !has_visible(&laid.text) {
+            continue;
+        }
+        if LengthUnit::Utf16.len(&laid.text) <= max && laid.entities.len() <= ENTITIES_MAX {
+            parts.push(part(&laid));
+        } else {
+            parts.extend(plain_parts(&plain_text(&blocks), max));
+        }
     }
+    if parts.is_empty() {
+        parts.push(Part::plain(NOTHING_VISIBLE));
+    }
+    parts
+}
+
+fn part(laid: &Laid) -> Part {
+    let entities = laid.entities_json();
+    Part::rendered(laid.text.clone(), entities, None)
+}
+
+/// Parts without formatting.
+fn plain_parts(text: &str, max: usize) -> Vec<Part> {
+    let text = laid(&[Block::Paragraph(vec![Run::plain(text)])]).text;
+    let pieces = split(&text, max);
     pieces.into_iter().map(Part::plain).collect()
 }
 
@@ -37,45 +70,275 @@ pub(super) fn render_fallback(part: &Part, fallback: Fallback) -> Vec<Part> {
         Fallback::Resplit => {
             let half = LengthUnit::Utf16.len(&part.text) / 2;
             if half < 2 {
-                return Vec::new();
+                Vec::new()
+            } else {
+                halves(part, half)
             }
-            split(&part.text, half)
-                .into_iter()
-                .map(Part::plain)
-                .collect()
         }
         Fallback::WithoutThread | Fallback::WithoutReply => vec![part.clone()],
     }
+}
+
+/// Smaller parts, each with its share of the entities.
+fn halves(part: &Part, max: usize) -> Vec<Part> {
+    let none = Vec::new();
+    let entities = part
+        .entities
+        .as_ref()
+        .and_then(Value::as_array)
+        .unwrap_or(&none);
+    let mut done = 0;
+    let mut parts = Vec::new();
+    for piece in split(&part.text, max) {
+        let at = part.text[done..].find(&piece).unwrap_or(0) + done;
+        let start = LengthUnit::Utf16.len(&part.text[..at]);
+        let end = start + LengthUnit::Utf16.len(&piece);
+        done = at + piece.len();
+        let own: Vec<Value> = entities
+            .iter()
+            .filter_map(|entity| within(entity, start, end))
+            .collect();
+        let own = (!own.is_empty()).then_some(Value::Array(own));
+        parts.push(Part::rendered(piece, own, None));
+    }
+    parts
+}
+
+/// What of an entity lies between two places, counted from the first.
+fn within(entity: &Value, start: usize, end: usize) -> Option<Value> {
+    let number = |name: &str| usize::try_from(entity[name].as_u64()?).ok();
+    let offset = number("offset")?;
+    let until = offset.saturating_add(number("length")?).min(end);
+    let from = offset.max(start);
+    (from < until).then(|| {
+        let mut own = entity.clone();
+        own["offset"] = json!(from - start);
+        own["length"] = json!(until - from);
+        own
+    })
 }
 
 fn split(text: &str, max: usize) -> Vec<String> {
     split_text(text, max, LengthUnit::Utf16)
         .into_iter()
         .map(|piece| piece.trim_matches([' ', '\n']).to_owned())
+        .filter(|piece| has_visible(piece))
         .collect()
 }
 
-/// The text as the server keeps it: control characters and tabs become spaces, carriage returns
-/// and direction marks vanish, both ends are trimmed. Source: tdlib, `clean_input_string`.
-fn normalised(text: &str) -> String {
-    let text = replace_mentions(text, str::to_owned);
-    let kept: String = text
-        .chars()
-        .filter(|c| !matches!(*c, '\r' | '\u{2028}'..='\u{202E}'))
-        .map(|c| if c.is_control() && c != '\n' { ' ' } else { c })
-        .collect();
-    kept.trim_matches([' ', '\n']).to_owned()
+/// Whether people see anything of a text.
+fn has_visible(text: &str) -> bool {
+    text.chars().any(|c| {
+        !c.is_whitespace()
+            && !c.is_control()
+            && !matches!(c,
+                '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}'
+                | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}'
+                | '\u{2060}'..='\u{206F}' | '\u{2800}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}'
+                | '\u{FEFF}' | '\u{FFA0}' | '\u{E0000}'..='\u{E0FFF}')
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    #![allow(clippy::unwrap_used)]
 
+    use proptest::prelude::*;
+    use vocative_sandbox::telegram::stored_text;
+
+    use super::super::layout::kept;
     use super::*;
     use crate::markup::mention_token;
+    use crate::render::Person;
+    use crate::render::samples::{generated, pathological, seeds};
+
+    fn parts(text: &str) -> Vec<Part> {
+        render(text, &People::nobody())
+    }
 
     fn texts(text: &str) -> Vec<String> {
-        render(text).into_iter().map(|part| part.text).collect()
+        parts(text).into_iter().map(|part| part.text).collect()
+    }
+
+    /// What styles, code, links and quotations hold for each unit of a text; `url` and such, which the
+    /// server finds by itself, left out.
+    fn coverage(text: &str, entities: &Value) -> Vec<Vec<String>> {
+        let mut units = vec![Vec::new(); LengthUnit::Utf16.len(text)];
+        for entity in entities.as_array().into_iter().flatten() {
+            let kind = entity["type"].as_str().unwrap();
+            if [
+                "url",
+                "mention",
+                "hashtag",
+                "cashtag",
+                "bot_command",
+                "email",
+            ]
+            .contains(&kind)
+            {
+                continue;
+            }
+            let at = |name: &str| usize::try_from(entity[name].as_u64().unwrap()).unwrap();
+            let url = entity["url"]
+                .as_str()
+                .unwrap_or_default()
+                .trim_end_matches('/')
+                .to_ascii_lowercase();
+            for unit in &mut units[at("offset")..at("offset") + at("length")] {
+                unit.push(format!("{kind} {url}"));
+                unit.sort();
+            }
+        }
+        units
+    }
+
+    /// Whether entities nest and none is inside code or a quotation in a quotation.
+    fn nests(entities: &[Value]) -> bool {
+        let range = |entity: &Value| {
+            let at = |name: &str| entity[name].as_u64().unwrap();
+            (
+                at("offset"),
+                at("offset") + at("length"),
+                entity["type"].as_str().unwrap().to_owned(),
+            )
+        };
+        let ranges: Vec<_> = entities.iter().map(range).collect();
+        ranges.iter().enumerate().all(|(n, (from, to, kind))| {
+            ranges[n + 1..].iter().all(|(start, end, inner)| {
+                let is_apart = start >= to || end <= from;
+                let is_around = start <= from && end >= to;
+                let is_inside = start >= from && end <= to;
+                let is_code = |kind: &str| kind == "code" || kind == "pre";
+                let is_same = kind == inner
+                    || (is_code(kind) && inner != "blockquote")
+                    || (is_code(inner) && kind != "blockquote");
+                is_apart || ((is_around || is_inside) && !is_same)
+            })
+        })
+    }
+
+    fn check(text: &str, max: usize) {
+        for part in render_within(text, &People::nobody(), max) {
+            assert!(LengthUnit::Utf16.len(&part.text) <= max, "{text}");
+            assert!(has_visible(&part.text), "{text}");
+            let none = Vec::new();
+            let entities = part
+                .entities
+                .as_ref()
+                .and_then(Value::as_array)
+                .unwrap_or(&none);
+            assert!(
+                entities.len() <= ENTITIES_MAX && nests(entities),
+                "{entities:?} of {text}"
+            );
+            let (stored, found) = stored_text(&part.text, part.entities.as_ref()).unwrap();
+            assert_eq!(stored, part.text, "{text}");
+            let sent = part.entities.clone().unwrap_or_default();
+            assert_eq!(
+                coverage(&stored, &found),
+                coverage(&part.text, &sent),
+                "{text}"
+            );
+            let is_mention = |entity: &&Value| entity["type"] == "mention";
+            let mentions = found.as_array().unwrap().iter().filter(is_mention).count();
+            assert_eq!(mentions, 0, "{text}");
+        }
+    }
+
+    #[test]
+    fn generated_texts_are_taken_as_they_are() {
+        for seed in 0..seeds() {
+            check(&generated(seed), TEXT_MAX_UTF16);
+        }
+    }
+
+    #[test]
+    fn pathological_texts_are_taken_as_they_are() {
+        for (name, text) in pathological(1 << 14) {
+            check(&text, TEXT_MAX_UTF16);
+            let size: usize = parts(&text).iter().map(|part| part.text.len()).sum();
+            assert!(size <= 4 * text.len() + 100, "{name}: {size}");
+        }
+    }
+
+    #[test]
+    fn formatting_becomes_entities() {
+        let shown = |text: &str| {
+            let part = parts(text).remove(0);
+            let entities = part.entities.unwrap_or_default();
+            let list: Vec<String> = entities
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|it| {
+                    let more = it["url"]
+                        .as_str()
+                        .or(it["language"].as_str())
+                        .unwrap_or_default();
+                    format!(
+                        "{} {}+{} {more}",
+                        it["type"].as_str().unwrap(),
+                        it["offset"],
+                        it["length"]
+                    )
+                })
+                .collect();
+            format!("{}\n[{}]", part.text, list.join("; "))
+        };
+        insta::assert_snapshot!(shown("# Title\n\n👍 **bold _both_** and `code`, [docs](https://e.org) ~~gone~~"), @r###"
+        Title
+
+        👍 bold both and code, docs gone
+        [bold 0+5 ; bold 10+9 ; italic 15+4 ; code 24+4 ; text_link 30+4 https://e.org; strikethrough 35+4 ]
+        "###);
+        insta::assert_snapshot!(shown("```rust\nlet x = 1;\n```\n> quoted **text**\n> > deeper\n\n- one\n  - two\n- [x] done\n1. first\n\n   more"), @r###"
+        let x = 1;
+
+        quoted text
+
+        > deeper
+
+        • one
+          • two
+        ☑ done
+
+        1. first
+          more
+        [pre 0+10 rust; blockquote 12+21 ; bold 19+4 ]
+        "###);
+        insta::assert_snapshot!(shown("| a | b |\n|---|--:|\n| 1 | 2 |\n\n[bank.org](https://e.org) [m](mailto:a@b.org) ![pic](https://e.org/x.png)"), @r###"
+        a | b
+        --|--
+        1 | 2
+
+        bank.org (https://e.org) m (a@b.org) pic
+        [pre 0+17 ; text_link 56+3 https://e.org/x.png]
+        "###);
+    }
+
+    #[test]
+    fn only_known_people_are_mentioned() {
+        let people = People::known([
+            Person {
+                name: "Ann Lee".to_owned(),
+                id: "42".to_owned(),
+            },
+            Person {
+                name: "Bob".to_owned(),
+                id: "@bob_b".to_owned(),
+            },
+        ]);
+        let part = render("hi @Ann Lee, @Bob, @carla_c", &people).remove(0);
+        assert_eq!(part.text, "hi @Ann Lee, @bob_b, @\u{2060}carla_c");
+        let user = json!({"id": 42, "is_bot": false, "first_name": ""});
+        assert_eq!(
+            part.entities,
+            Some(json!([{"type": "text_mention", "offset": 3, "length": 8, "user": user}]))
+        );
+        assert_eq!(
+            texts(&format!("hi {}", mention_token("@bob_b"))),
+            ["hi @\u{2060}bob_b"]
+        );
     }
 
     #[test]
@@ -83,8 +346,11 @@ mod tests {
         assert_eq!(texts("\n hello\tworld\r\n\n"), ["hello world"]);
         assert_eq!(texts(" \n "), Vec::<String>::new());
         assert_eq!(texts("\u{202A}\u{202C}"), ["…"]);
-        assert_eq!(texts("*a* _b_ <c> & d"), ["*a* _b_ <c> & d"]);
-        assert_eq!(texts(&format!("hi {}", mention_token("@bob"))), ["hi @bob"]);
+        assert_eq!(
+            texts("2 * 3 snake_case <c> & d"),
+            ["2 * 3 snake_case <c> & d"]
+        );
+        assert_eq!(texts("#"), ["#"]);
     }
 
     #[test]
@@ -98,18 +364,33 @@ mod tests {
     }
 
     #[test]
+    fn more_than_a_hundred_entities_make_two_parts() {
+        let parts = parts(&"`a` ".repeat(150));
+        let counts: Vec<usize> = parts
+            .iter()
+            .map(|part| part.entities.as_ref().unwrap().as_array().unwrap().len())
+            .collect();
+        assert_eq!(counts.iter().sum::<usize>(), 150);
+        assert_eq!(counts.len(), 2);
+    }
+
+    #[test]
     fn fallbacks_are_smaller_or_plainer() {
-        let part = Part {
-            entities: Some(serde_json::json!([{"type": "bold", "offset": 0, "length": 3}])),
-            ..Part::plain("one two")
+        let bold = |text: &str, offset: usize, length: usize| {
+            Part::rendered(
+                text,
+                Some(json!([{"type": "bold", "offset": offset, "length": length}])),
+                None,
+            )
         };
+        let part = bold("one two", 2, 4);
         assert_eq!(
             render_fallback(&part, Fallback::Plain),
             [Part::plain("one two")]
         );
         assert_eq!(
             render_fallback(&part, Fallback::Resplit),
-            [Part::plain("one"), Part::plain("two")]
+            [bold("one", 2, 1), bold("two", 0, 2)]
         );
         assert_eq!(
             render_fallback(&part, Fallback::WithoutReply),
@@ -121,14 +402,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_part_fits_and_is_what_the_server_keeps(text in "(\\PC|[\n\t\r 👍a]){0,6000}") {
-            let parts = texts(&text);
-            prop_assert_eq!(parts.is_empty(), text.trim().is_empty());
-            for part in parts {
-                prop_assert!(LengthUnit::Utf16.len(&part) <= TEXT_MAX_UTF16);
-                prop_assert!(!part.trim().is_empty());
-                prop_assert_eq!(normalised(&part), part.clone());
-            }
+        fn any_text_is_taken_as_it_is(text in "(\\PC|[\n\t\r *_`~>|#<@👍-]){0,600}", max in 200_usize..1_000) {
+            prop_assert_eq!(parts(&text).is_empty(), text.trim().is_empty());
+            check(&text, max);
+            prop_assert!(parts(&text).iter().all(|part| part.text.chars().all(|c| kept(c) == Some(c))));
         }
     }
 }

@@ -139,11 +139,7 @@ impl Driver for SlackDriver {
         let bot = self.0.world().bot_user_id;
         let posts = self.0.posts(Self::CHAT).into_iter();
         let own = posts.filter(|post| post.user.as_deref() == Some(bot.as_str()));
-        own.map(|post| {
-            let text = post.text.replace("&lt;", "<").replace("&gt;", ">");
-            text.replace("&amp;", "&")
-        })
-        .collect()
+        own.map(|post| post.shown()).collect()
     }
 
     fn secret(&self) -> String {

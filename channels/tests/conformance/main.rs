@@ -20,6 +20,7 @@ use vocative_channels::channel::{
 use vocative_channels::envelope::{Envelope, Event};
 use vocative_channels::error::ChannelError;
 use vocative_channels::outbound::{Post, Target};
+use vocative_channels::render::People;
 
 const WAIT: Duration = Duration::from_secs(20);
 
@@ -139,7 +140,11 @@ impl<D: Driver> Stage<D> {
             topic: None,
             reply_to: None,
         };
-        let parts = self.outbound.render(text).into_iter().enumerate();
+        let parts = self
+            .outbound
+            .render(text, &People::nobody())
+            .into_iter()
+            .enumerate();
         let posts = parts.map(|(n, part)| Post {
             marker: format!("{marker}{n}"),
             target: target.clone(),
@@ -243,7 +248,7 @@ async fn own_posts_are_delivered_and_never_heard_as_messages<D: Driver>() {
 
 async fn a_long_text_goes_out_whole_in_parts<D: Driver>() {
     let stage = Stage::<D>::new().await;
-    let text = "word & <tag> 👍 ".repeat(700);
+    let text = "word & <tag> 👍 ".repeat(1_500);
     let posts = stage.post("o", &text);
     assert!(posts.len() > 1);
     for post in &posts {
@@ -251,7 +256,7 @@ async fn a_long_text_goes_out_whole_in_parts<D: Driver>() {
     }
     let squeezed = |text: &str| text.split_whitespace().collect::<String>();
     assert_eq!(squeezed(&stage.platform.posts().concat()), squeezed(&text));
-    assert_eq!(stage.outbound.render(" \n "), []);
+    assert_eq!(stage.outbound.render(" \n ", &People::nobody()), []);
     stage.end().await;
 }
 

@@ -7,6 +7,7 @@ use vocative_channels::channel::{Channel as _, CheckReach, Outbound};
 use vocative_channels::envelope::{ChatKind, Place};
 use vocative_channels::error::{ChannelError, Fallback};
 use vocative_channels::outbound::{Delivered, Part, Post, ReadBack, Target};
+use vocative_channels::render::People;
 use vocative_channels::telegram::TelegramChannel;
 use vocative_sandbox::telegram::{TelegramFault, TelegramServer, TelegramWorld};
 
@@ -216,7 +217,7 @@ async fn what_render_makes_is_taken_and_kept_unchanged() {
     let server = telegram().await;
     let outbound = outbound(&server).await;
     let line = "👍 *not bold*, <b>no tag</b> & a\ttab, see main.rs\r\n";
-    let parts = outbound.render(&line.repeat(120));
+    let parts = outbound.render(&line.repeat(120), &People::nobody());
     assert!(parts.len() > 1);
     for part in parts {
         let post = Post {

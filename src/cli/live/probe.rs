@@ -14,6 +14,7 @@ use vocative_channels::envelope::{Envelope, Event};
 use vocative_channels::error::ChannelError;
 use vocative_channels::identity::Identity;
 use vocative_channels::outbound::{Delivered, Post, Target};
+use vocative_channels::render::People;
 
 use super::fine;
 use crate::cli::CliError;
@@ -141,7 +142,7 @@ impl Probe {
         marker: &str,
     ) -> Result<Delivered, ChannelError> {
         let outbound = channel.outbound(identity);
-        let part = outbound.render(LINE).swap_remove(0);
+        let part = outbound.render(LINE, &People::nobody()).swap_remove(0);
         let post = Post {
             marker: marker.to_owned(),
             target: Target {

@@ -263,11 +263,14 @@ impl Stage {
             Place::Slack { chat, thread } => {
                 let posts = self.slack_posts(chat).into_iter();
                 let posts = posts.filter(|post| post.thread_ts == *thread);
-                posts.map(|post| post.text).collect()
+                posts.map(|post| post.shown()).collect()
             }
             Place::Telegram(chat) => {
                 let posts = self.telegram.bot_posts(*chat).into_iter();
-                posts.map(|post| post.text).collect()
+                // What keeps a name from being a mention shows nothing.
+                posts
+                    .map(|post| post.text.replace('\u{2060}', ""))
+                    .collect()
             }
         }
     }
@@ -279,7 +282,7 @@ impl Stage {
             Err(_) => self
                 .slack_posts(chat)
                 .into_iter()
-                .map(|post| post.text)
+                .map(|post| post.shown())
                 .collect(),
         }
     }

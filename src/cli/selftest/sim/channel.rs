@@ -10,6 +10,7 @@ use vocative_channels::error::{ChannelError, Fallback};
 use vocative_channels::history::History;
 use vocative_channels::identity::{Identity, Platform};
 use vocative_channels::outbound::{Delivered, Part, Post, ReadBack, Target};
+use vocative_channels::render::People;
 use vocative_channels::split::split_text;
 
 use super::hearing::Hearing;
@@ -240,7 +241,7 @@ fn render(text: &str, max_chars: usize) -> Vec<Part> {
 }
 
 impl Outbound for Posting {
-    fn render(&self, text: &str) -> Vec<Part> {
+    fn render(&self, text: &str, _people: &People) -> Vec<Part> {
         render(text, TEXT_MAX_CHARS)
     }
 

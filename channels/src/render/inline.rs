@@ -1,0 +1,268 @@
+//! Cuts a paragraph's runs into pieces: at a line end, a sentence end or a space; never inside a
+//! grapheme, a mention, a link or a short piece of code, unless that alone is longer than a post.
+
+use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation as _};
+
+use super::parse::trimmed;
+use super::split::{Cost, Form, Place};
+use super::tree::Run;
+
+/// How good it is to cut behind an atom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    /// It would cut a grapheme.
+    Never,
+    /// Inside a word.
+    Word,
+    /// Between words.
+    Space,
+    /// Between sentences.
+    Sentence,
+    /// Between lines.
+    Line,
+}
+
+/// What is not cut.
+struct Atom {
+    from: (usize, usize),
+    to: (usize, usize),
+    length: usize,
+    rank: Rank,
+}
+
+/// The pieces of a paragraph: the first within `first`, the others within `full`. The first one is
+/// empty if nothing of the paragraph fits.
+pub(super) fn cut_runs(
+    form: &dyn Form,
+    place: &Place,
+    runs: &[Run],
+    first: Cost,
+    full: Cost,
+) -> Vec<Vec<Run>> {
+    let atoms = atoms(form, place, runs, full);
+    let mut pieces = Vec::new();
+    let mut at = 0;
+    let mut room = first;
+    while at < atoms.len() {
+        let is_first = pieces.is_empty();
+        let end = piece_end(form, place, runs, &atoms[at..], room) + at;
+        if end == at && is_first {
+            pieces.push(Vec::new());
+            room = full;
+            continue;
+        }
+        // Not even one atom fits a whole post: it goes out all the same, and the form's last resort
+        // takes it.
+        let end = end.max(at + 1);
+        pieces.push(trimmed(piece(runs, atoms[at].from, atoms[end - 1].to)));
+        at = end;
+        room = full;
+    }
+    let mut kept = Vec::with_capacity(pieces.len());
+    for (n, piece) in pieces.into_iter().enumerate() {
+        if n == 0 || !piece.is_empty() {
+            kept.push(piece);
+        }
+    }
+    kept
+}
+
+/// How many atoms the next piece takes.
+fn piece_end(form: &dyn Form, place: &Place, runs: &[Run], atoms: &[Atom], room: Cost) -> usize {
+    let mut spent = Cost::default();
+    let mut best: Option<((usize, Rank), usize)> = None;
+    for (n, atom) in atoms.iter().enumerate() {
+        let mut cost = Cost {
+            length: atom.length,
+            count: 0,
+        };
+        for (run, run_of) in runs
+            .iter()
+            .enumerate()
+            .take(atom.to.0 + 1)
+            .skip(atom.from.0)
+        {
+            let is_opened = n == 0 || run > atom.from.0 || atom.from.1 == 0;
+            if is_opened {
+                cost = cost.plus(form.run_cost(run_of, place));
+            }
+        }
+        spent = spent.plus(cost);
+        if !spent.is_within(room) {
+            return best.map_or(0, |(_, end)| end);
+        }
+        // A cut in the first half would make many small pieces, one in the first quarter more so.
+        let share =
+            (4 * spent.length / room.length.max(1)).max(4 * spent.count / room.count.max(1));
+        let worth = match (atom.rank, share) {
+            (Rank::Never, _) => continue,
+            (Rank::Word, _) | (_, 0) => (0, Rank::Word),
+            (rank, 1) => (1, rank),
+            (rank, _) => (2, rank),
+        };
+        if best.is_none_or(|(of_best, _)| worth >= of_best) {
+            best = Some((worth, n + 1));
+        }
+    }
+    atoms.len()
+}
+
+fn piece(runs: &[Run], from: (usize, usize), to: (usize, usize)) -> Vec<Run> {
+    let mut piece = Vec::new();
+    for (n, run) in runs.iter().enumerate().take(to.0 + 1).skip(from.0) {
+        let start = if n == from.0 { from.1 } else { 0 };
+        let end = if n == to.0 { to.1 } else { run.text.len() };
+        if start < end {
+            piece.push(run.with_text(&run.text[start..end]));
+        }
+    }
+    piece
+}
+
+fn atoms(form: &dyn Form, place: &Place, runs: &[Run], full: Cost) -> Vec<Atom> {
+    let mut atoms = Vec::new();
+    let mut n = 0;
+    while n < runs.len() {
+        let group = group_len(&runs[n..]);
+        let grouped = &runs[n..n + group];
+        let is_whole = runs[n].link.is_some() || runs[n].is_code || runs[n].mention.is_some();
+        if is_whole && group_cost(form, place, grouped, full).is_within(full) {
+            let length = grouped
+                .iter()
+                .map(|run| text_length(form, place, &run.text))
+                .sum();
+            atoms.push(Atom {
+                from: (n, 0),
+                to: (n + group - 1, runs[n + group - 1].text.len()),
+                length,
+                rank: Rank::Word,
+            });
+        } else {
+            for (offset, run) in grouped.iter().enumerate() {
+                let overhead = form.run_cost(run, place).length;
+                let longest = full.length.saturating_sub(overhead).max(1);
+                push_words(&mut atoms, form, place, n + offset, &run.text, longest);
+            }
+        }
+        n += group;
+    }
+    forbid_cuts_in_graphemes(&mut atoms, runs);
+    atoms
+}
+
+/// How many runs are one link; 1 for anything else.
+fn group_len(runs: &[Run]) -> usize {
+    match &runs[0].link {
+        Some(link) => runs
+            .iter()
+            .take_while(|run| run.link.as_ref() == Some(link))
+            .count(),
+        None => 1,
+    }
+}
+
+/// What a group costs, counted only until it is too much.
+fn group_cost(form: &dyn Form, place: &Place, group: &[Run], room: Cost) -> Cost {
+    let mut cost = Cost::default();
+    for run in group {
+        let length = text_length(form, place, &run.text);
+        cost = cost
+            .plus(form.run_cost(run, place))
+            .plus(Cost { length, count: 0 });
+        if !cost.is_within(room) {
+            break;
+        }
+    }
+    cost
+}
+
+fn text_length(form: &dyn Form, place: &Place, text: &str) -> usize {
+    text.chars().map(|c| form.char_length(c, place)).sum()
+}
+
+/// The words of a text with the white space behind them; what is longer than `longest` in pieces of
+/// whole graphemes, or of characters where a grapheme is longer.
+fn push_words(
+    atoms: &mut Vec<Atom>,
+    form: &dyn Form,
+    place: &Place,
+    run: usize,
+    text: &str,
+    longest: usize,
+) {
+    let mut start = 0;
+    let mut length = 0;
+    let mut has_space = false;
+    let mut push = |start: usize, end: usize, length: usize| {
+        if start < end {
+            let rank = rank(&text[start..end]);
+            atoms.push(Atom {
+                from: (run, start),
+                to: (run, end),
+                length,
+                rank,
+            });
+        }
+    };
+    for (at, grapheme) in text.grapheme_indices(true) {
+        let is_space = grapheme.chars().all(char::is_whitespace);
+        let cost = text_length(form, place, grapheme);
+        if length + cost > longest || (has_space && !is_space) {
+            push(start, at, length);
+            (start, length, has_space) = (at, 0, false);
+        }
+        if cost > longest {
+            for (offset, c) in grapheme.char_indices() {
+                let c_length = form.char_length(c, place);
+                if length + c_length > longest {
+                    push(start, at + offset, length);
+                    (start, length) = (at + offset, 0);
+                }
+                length += c_length;
+            }
+            continue;
+        }
+        length += cost;
+        has_space = is_space;
+    }
+    push(start, text.len(), length);
+}
+
+fn rank(word: &str) -> Rank {
+    let bare = word.trim_end();
+    match () {
+        () if bare.len() == word.len() => Rank::Word,
+        () if word[bare.len()..].contains('\n') => Rank::Line,
+        () if bare.ends_with(['.', '!', '?', '…', '。', '！', '？']) => Rank::Sentence,
+        () => Rank::Space,
+    }
+}
+
+/// Runs may meet inside a grapheme.
+fn forbid_cuts_in_graphemes(atoms: &mut [Atom], runs: &[Run]) {
+    for n in 1..atoms.len() {
+        let (before, after) = (atoms[n - 1].to, atoms[n].from);
+        if before.0 == after.0 {
+            continue;
+        }
+        let left = tail(&runs[before.0].text[..before.1]);
+        let right = head(&runs[after.0].text[after.1..]);
+        let joined = format!("{left}{right}");
+        let mut cursor = GraphemeCursor::new(left.len(), joined.len(), true);
+        if cursor.is_boundary(&joined, 0) == Ok(false) {
+            atoms[n - 1].rank = Rank::Never;
+        }
+    }
+}
+
+/// The last few characters of a text.
+fn tail(text: &str) -> &str {
+    let start = text.char_indices().rev().nth(7).map_or(0, |(at, _)| at);
+    &text[start..]
+}
+
+/// The first few characters of a text.
+fn head(text: &str) -> &str {
+    let end = text.char_indices().nth(4).map_or(text.len(), |(at, _)| at);
+    &text[..end]
+}

@@ -1,0 +1,213 @@
+//! Which addresses become links, and bare addresses in text.
+//!
+//! Strict: an address that one platform refuses would cost the whole post its formatting.
+
+use std::rc::Rc;
+
+use super::tree::{Run, push_run};
+
+/// A longer address is shown as text.
+const URL_MAX_BYTES: usize = 2_000;
+/// The schemes that are linked.
+const SCHEMES: [&str; 2] = ["https://", "http://"];
+
+/// The host of a web address that every platform takes; `None` for any other.
+pub(super) fn web_host(url: &str) -> Option<&str> {
+    let scheme = SCHEMES
+        .iter()
+        .find(|scheme| starts_with_ignore_case(url, scheme))?;
+    let rest = &url[scheme.len()..];
+    let host_len = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (name, port) = rest[..host_len]
+        .split_once(':')
+        .unwrap_or((&rest[..host_len], "0"));
+    let is_label = |label: &str| {
+        !label.is_empty()
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+    };
+    let is_port = !port.is_empty() && port.len() <= 5 && port.chars().all(|c| c.is_ascii_digit());
+    let is_host = name.contains('.') && name.len() <= 253 && name.split('.').all(is_label);
+    let is_clean = |c: char| {
+        !c.is_whitespace()
+            && !c.is_control()
+            && !matches!(c, '<' | '>' | '"' | '\u{2028}'..='\u{202E}')
+    };
+    (url.len() <= URL_MAX_BYTES && is_host && is_port && url.chars().all(is_clean)).then_some(name)
+}
+
+fn starts_with_ignore_case(text: &str, prefix: &str) -> bool {
+    text.get(..prefix.len())
+        .is_some_and(|head| head.eq_ignore_ascii_case(prefix))
+}
+
+/// Whether a label may stand for a web address: one that itself names another host may not. A file
+/// name (`main.rs`) looks like a host, too; it may stand for an address that ends in it.
+pub(super) fn is_honest(label: &str, url: &str) -> bool {
+    let label = label.trim();
+    let Some(host) = web_host(url) else {
+        return false;
+    };
+    let path = url.split(['?', '#']).next().unwrap_or_default();
+    if path.rsplit('/').next() == Some(label) {
+        return true;
+    }
+    let named = match web_host(label) {
+        Some(named) => named,
+        None => {
+            let name = label.split(['/', '?', '#', ':']).next().unwrap_or_default();
+            let last = name.rsplit('.').next().unwrap_or_default();
+            let is_domain = name.contains('.')
+                && !name.contains(char::is_whitespace)
+                && last.len() >= 2
+                && last.chars().all(|c| c.is_ascii_alphabetic());
+            if !is_domain {
+                return !label.contains("://");
+            }
+            name
+        }
+    };
+    let bare = |host: &str| host.trim_start_matches("www.").to_ascii_lowercase();
+    bare(named) == bare(host)
+}
+
+/// Whether a run's text is the address that it leads to.
+pub(crate) fn has_own_address(run: &Run) -> bool {
+    run.link.as_deref() == Some(run.text.as_str())
+}
+
+/// Appends a run; the web addresses in its text become links.
+pub(super) fn push_linked(runs: &mut Vec<Run>, run: &Run) {
+    let text = run.text.as_str();
+    let mut done = 0;
+    let mut at = 0;
+    while let Some(found) = text[at..].find("http") {
+        let start = at + found;
+        at = start + "http".len();
+        let before = text[..start].chars().next_back();
+        // Letters of other scripts need no space before an address.
+        let is_inside = |c: char| c.is_ascii_alphanumeric() || "_/:.@-=&?%#".contains(c);
+        let is_word_start = !before.is_some_and(is_inside);
+        let Some(len) = is_word_start.then(|| bare_len(&text[start..])).flatten() else {
+            continue;
+        };
+        push_run(runs, run.with_text(&text[done..start]));
+        let url = &text[start..start + len];
+        push_run(
+            runs,
+            Run {
+                link: Some(Rc::from(url)),
+                ..run.with_text(url)
+            },
+        );
+        done = start + len;
+        at = done;
+    }
+    push_run(runs, run.with_text(&text[done..]));
+}
+
+/// The length of the web address that a text starts with.
+fn bare_len(text: &str) -> Option<usize> {
+    if !SCHEMES.iter().any(|scheme| text.starts_with(scheme)) {
+        return None;
+    }
+    let is_end = |c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"' | '`' | '|' | '\\');
+    let within = text.char_indices();
+    let end = within
+        .take_while(|(at, c)| *at <= URL_MAX_BYTES && !is_end(*c))
+        .map(|(at, c)| at + c.len_utf8())
+        .last()?;
+    let mut url = &text[..end];
+    let (mut opened, mut closed) = (url.matches('(').count(), url.matches(')').count());
+    while let Some(last) = url.chars().next_back() {
+        let is_closing = last == ')' && opened < closed;
+        if !is_closing && !".,;:!?'*_~]}…".contains(last) {
+            break;
+        }
+        opened -= usize::from(last == '(');
+        closed -= usize::from(last == ')');
+        url = &url[..url.len() - last.len_utf8()];
+    }
+    web_host(url).map(|_| url.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_web_addresses_are_links() {
+        for url in [
+            "https://e.org",
+            "http://a.b.org:8080/x?y=1#z",
+            "HTTPS://E.org/ü(1)",
+        ] {
+            assert!(web_host(url).is_some(), "{url}");
+        }
+        for url in [
+            "mailto:a@b.org",
+            "javascript:x",
+            "https://localhost/",
+            "https://a b.org",
+            "https://u@e.org",
+            "https://e.org:x/",
+            "//e.org",
+            "./a.md",
+            "",
+            "https://-e.org",
+            "https://e..org",
+        ] {
+            assert_eq!(web_host(url), None, "{url}");
+        }
+        assert_eq!(
+            web_host(&format!("https://e.org/{}", "x".repeat(2_000))),
+            None
+        );
+    }
+
+    #[test]
+    fn a_label_that_names_another_host_is_not_honest() {
+        for label in [
+            "docs",
+            "https://e.org/other",
+            "www.e.org",
+            "e.org",
+            "see this. Now",
+            "v1.2",
+            "main.rs",
+        ] {
+            assert!(is_honest(label, "https://e.org/src/main.rs#L1"), "{label}");
+        }
+        for label in [
+            "https://bank.org",
+            "bank.org",
+            "www.bank.org/login",
+            "ftp://x",
+            "lib.rs",
+        ] {
+            assert!(!is_honest(label, "https://e.org/src/main.rs#L1"), "{label}");
+        }
+    }
+
+    #[test]
+    fn bare_addresses_are_found() {
+        let found = |text: &str| -> Vec<String> {
+            let mut runs = Vec::new();
+            push_linked(&mut runs, &Run::plain(text));
+            assert_eq!(
+                runs.iter().map(|run| run.text.as_str()).collect::<String>(),
+                text
+            );
+            let links = runs.into_iter().filter(|run| run.link.is_some());
+            links.map(|run| run.text).collect()
+        };
+        assert_eq!(
+            found("see https://e.org/a_(b)_c. And (https://x.y/z), xhttps://no.org http://"),
+            ["https://e.org/a_(b)_c", "https://x.y/z"]
+        );
+        assert_eq!(found(&"http".repeat(1_000)), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,34 @@
+//! From what an agent says (CommonMark) to posts: one parse, then per platform.
+//!
+//! Owns the tree, how it is cut into parts, and what both platforms share (tables as aligned text, which
+//! addresses are links, who is mentioned). Pure, total and bounded: no input makes it fail, and its work
+//! grows with the input's length. It must not know a platform: those give a [`Form`] that says what a
+//! block costs, and write the parts (`telegram::layout`, `slack::markdown`).
+//!
+//! Reading order: `tree`, `parse` (with `link` and `people`), `split`, `inline`, `table`.
+
+mod document;
+mod inline;
+mod link;
+mod parse;
+mod people;
+mod split;
+mod table;
+mod tree;
+
+pub use document::{Document, as_document};
+pub use people::{People, Person};
+
+#[cfg(test)]
+pub(crate) mod samples;
+#[cfg(test)]
+mod tests;
+
+#[cfg(any(feature = "slack", feature = "telegram"))]
+pub(crate) use {
+    link::has_own_address,
+    parse::parsed,
+    split::{Container, Cost, Form, Place, parts_of},
+    table::aligned,
+    tree::{Align, Block, Item, Run, Styles, Table, plain_text},
+};

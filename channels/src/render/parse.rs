@@ -1,0 +1,538 @@
+//! CommonMark with tables, task lists and strike-through, as a tree. The only parse there is.
+//!
+//! What is no text here (HTML) is shown as it was written. Containers nest to [`DEPTH_MAX`]; what lies
+//! deeper stands in the deepest one. A text that would cost the parser more than its length is not
+//! parsed but shown as it was written.
+
+use std::rc::Rc;
+
+use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+
+use crate::markup::neutral_text;
+
+use super::link::{is_honest, push_linked};
+use super::people::People;
+use super::tree::{Align, Block, Item, Run, Styles, Table, push_run};
+
+/// How many quotes, lists and items contain each other at most.
+const DEPTH_MAX: usize = 12;
+/// A line that opens more containers makes the parser look at all of them for every line to come.
+const OPENED_MAX: usize = 64;
+/// Columns of a table beyond these are left to the last one.
+const COLUMNS_MAX: usize = 50;
+/// A longer name of a language is none.
+const LANGUAGE_MAX_CHARS: usize = 32;
+
+/// The tree of a text.
+pub(crate) fn parsed(text: &str, people: &People) -> Vec<Block> {
+    let text = neutral_text(text);
+    if !is_parsable(&text) {
+        return as_written(&text);
+    }
+    let options =
+        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let mut builder = Builder::new(people);
+    for event in Parser::new_ext(&text, options) {
+        builder.take(event);
+    }
+    let blocks = builder.finish();
+    if blocks.is_empty() && !text.trim().is_empty() {
+        // Only marks, for one `#`: they are what was said.
+        return as_written(&text);
+    }
+    blocks
+}
+
+/// One paragraph per run of lines, marks and all.
+fn as_written(text: &str) -> Vec<Block> {
+    let paragraphs = text.split("\n\n").map(str::trim);
+    let paragraphs = paragraphs.filter(|paragraph| !paragraph.is_empty());
+    paragraphs
+        .map(|paragraph| Block::Paragraph(vec![Run::plain(paragraph)]))
+        .collect()
+}
+
+/// Whether the parser's work grows with the length of the text: it walks all open containers for each
+/// line.
+fn is_parsable(text: &str) -> bool {
+    text.lines().all(|line| opened(line) <= OPENED_MAX)
+}
+
+/// How many containers a line may open: its marks, and two columns of indent each before the last.
+fn opened(line: &str) -> usize {
+    let (mut marks, mut indent) = (0, 0);
+    let mut rest = line;
+    while let Some(first) = rest.chars().next() {
+        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let mark_len = match first {
+            ' ' | '\t' => {
+                indent += if first == '\t' { 4 } else { 1 };
+                rest = &rest[1..];
+                continue;
+            }
+            '>' | '-' | '+' | '*' => 1,
+            '0'..='9' if digits <= 9 && rest[digits..].starts_with(['.', ')']) => digits + 1,
+            _ => break,
+        };
+        marks += 1;
+        if marks > OPENED_MAX {
+            break;
+        }
+        rest = &rest[mark_len..];
+        let is_item = first != '>';
+        if is_item && !rest.is_empty() && !rest.starts_with([' ', '\t']) {
+            break;
+        }
+    }
+    if marks == 0 { 0 } else { marks + indent / 2 }
+}
+
+/// A container that is open.
+enum Open {
+    Quote(Vec<Block>),
+    List {
+        start: Option<u64>,
+        items: Vec<Item>,
+    },
+    Item {
+        task: Option<bool>,
+        blocks: Vec<Block>,
+    },
+    /// One that is not kept: too deep. A number is what stands before its item.
+    Flat,
+}
+
+struct Builder<'a> {
+    people: &'a People,
+    blocks: Vec<Block>,
+    open: Vec<Open>,
+    depth: usize,
+    /// The numbers of lists that are not kept.
+    flat_numbers: Vec<Option<u64>>,
+    runs: Vec<Run>,
+    bold: usize,
+    italic: usize,
+    strike: usize,
+    /// Where the label of the open link or image starts, and where it leads; only the outermost.
+    link: Option<(usize, String)>,
+    link_depth: usize,
+    heading: Option<u8>,
+    code: Option<(String, String)>,
+    table: Option<Table>,
+    row: Vec<Vec<Run>>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(people: &'a People) -> Self {
+        Self {
+            people,
+            blocks: Vec::new(),
+            open: Vec::new(),
+            depth: 0,
+            flat_numbers: Vec::new(),
+            runs: Vec::new(),
+            bold: 0,
+            italic: 0,
+            strike: 0,
+            link: None,
+            link_depth: 0,
+            heading: None,
+            code: None,
+            table: None,
+            row: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Start(tag) => self.start(tag),
+            Event::End(tag) => self.end(tag),
+            Event::Text(text) => match &mut self.code {
+                Some((_, code)) => code.push_str(&text),
+                None => self.push_text(&text),
+            },
+            Event::Code(code) => self.push_code(&code),
+            Event::Html(html) => self.push_text(&html),
+            Event::InlineHtml(html) if is_line_break(&html) => self.push_text("\n"),
+            Event::InlineHtml(html) => self.push_text(&html),
+            Event::SoftBreak | Event::HardBreak => self.push_text("\n"),
+            Event::Rule => {
+                self.flush_paragraph();
+                self.push_block(Block::Rule);
+            }
+            Event::TaskListMarker(is_done) => self.mark_task(is_done),
+            // Not enabled, so not sent.
+            Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => {
+                self.push_text(&text);
+            }
+        }
+    }
+
+    fn start(&mut self, tag: Tag<'_>) {
+        match tag {
+            Tag::Emphasis => self.italic += 1,
+            Tag::Strong => self.bold += 1,
+            Tag::Strikethrough => self.strike += 1,
+            Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
+                self.link_depth += 1;
+                if self.link.is_none() {
+                    self.link = Some((self.runs.len(), dest_url.trim().to_owned()));
+                }
+            }
+            Tag::TableHead | Tag::TableRow => self.row.clear(),
+            Tag::TableCell => {}
+            block => {
+                self.flush_paragraph();
+                self.start_block(block);
+            }
+        }
+    }
+
+    fn start_block(&mut self, tag: Tag<'_>) {
+        match tag {
+            Tag::Heading { level, .. } => self.heading = Some(level_of(level)),
+            Tag::CodeBlock(kind) => self.code = Some((language(&kind), String::new())),
+            Tag::Table(aligns) => {
+                self.table = Some(Table {
+                    aligns: aligns.iter().take(COLUMNS_MAX).map(align).collect(),
+                    ..Table::default()
+                });
+            }
+            Tag::BlockQuote(_) => self.open(Open::Quote(Vec::new())),
+            Tag::List(start) => {
+                self.flat_numbers.push(start);
+                self.open(Open::List {
+                    start,
+                    items: Vec::new(),
+                });
+            }
+            Tag::Item => {
+                self.open(Open::Item {
+                    task: None,
+                    blocks: Vec::new(),
+                });
+                if matches!(self.open.last(), Some(Open::Flat)) {
+                    self.push_flat_mark();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Opens a container, if it is not too deep. An item stands only in a list that is kept.
+    fn open(&mut self, container: Open) {
+        let is_orphan = matches!(container, Open::Item { .. })
+            && !matches!(self.open.last(), Some(Open::List { .. }));
+        // A list is kept only where its items can be, too.
+        let needs = if matches!(container, Open::List { .. }) {
+            2
+        } else {
+            1
+        };
+        if is_orphan || (self.depth + needs > DEPTH_MAX && !matches!(container, Open::Item { .. }))
+        {
+            self.open.push(Open::Flat);
+        } else {
+            self.depth += 1;
+            self.open.push(container);
+        }
+    }
+
+    fn push_flat_mark(&mut self) {
+        let mark = match self.flat_numbers.last_mut() {
+            Some(Some(number)) => {
+                let mark = format!("{number}. ");
+                *number = number.saturating_add(1);
+                mark
+            }
+            _ => "• ".to_owned(),
+        };
+        self.push_text(&mark);
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Emphasis => self.italic = self.italic.saturating_sub(1),
+            TagEnd::Strong => self.bold = self.bold.saturating_sub(1),
+            TagEnd::Strikethrough => self.strike = self.strike.saturating_sub(1),
+            TagEnd::Link | TagEnd::Image => {
+                self.link_depth = self.link_depth.saturating_sub(1);
+                if self.link_depth == 0 {
+                    self.end_link();
+                }
+            }
+            TagEnd::TableCell => {
+                let cell = self.inline();
+                let is_full = self.row.len() >= COLUMNS_MAX;
+                match self.row.last_mut() {
+                    Some(last) if is_full => {
+                        push_run(last, Run::plain(" "));
+                        last.extend(cell);
+                    }
+                    _ => self.row.push(cell),
+                }
+            }
+            TagEnd::TableHead => {
+                if let Some(table) = &mut self.table {
+                    table.head = std::mem::take(&mut self.row);
+                }
+            }
+            TagEnd::TableRow => {
+                while self.row.last().is_some_and(Vec::is_empty) {
+                    self.row.pop();
+                }
+                if let Some(table) = &mut self.table {
+                    table.rows.push_back(std::mem::take(&mut self.row));
+                }
+            }
+            block => self.end_block(block),
+        }
+    }
+
+    fn end_block(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Heading(_) => {
+                let level = self.heading.take().unwrap_or(1);
+                let mut content = self.inline();
+                for run in &mut content {
+                    run.text = run.text.replace('\n', " ");
+                }
+                if !content.is_empty() {
+                    self.push_block(Block::Heading { level, content });
+                }
+            }
+            TagEnd::CodeBlock => {
+                let (language, text) = self.code.take().unwrap_or_default();
+                let text = text.strip_suffix('\n').unwrap_or(&text).to_owned();
+                if !text.trim().is_empty() {
+                    self.push_block(Block::Code { language, text });
+                }
+            }
+            TagEnd::Table => {
+                let table = self.table.take().unwrap_or_default();
+                if !table.head.is_empty() || !table.rows.is_empty() {
+                    self.push_block(Block::Table(table));
+                }
+            }
+            TagEnd::List(_) => {
+                self.flush_paragraph();
+                self.flat_numbers.pop();
+                self.close();
+            }
+            TagEnd::BlockQuote(_) | TagEnd::Item => {
+                self.flush_paragraph();
+                self.close();
+            }
+            _ => self.flush_paragraph(),
+        }
+    }
+
+    fn close(&mut self) {
+        let Some(closed) = self.open.pop() else {
+            return;
+        };
+        if !matches!(closed, Open::Flat) {
+            self.depth = self.depth.saturating_sub(1);
+        }
+        match closed {
+            Open::Quote(blocks) if !blocks.is_empty() => {
+                self.push_block(Block::Quote(blocks.into()));
+            }
+            Open::List { start, items } if !items.is_empty() => {
+                self.push_block(Block::List {
+                    start,
+                    items: items.into(),
+                });
+            }
+            Open::Item { task, blocks } => {
+                let item = Item {
+                    task,
+                    blocks: blocks.into(),
+                };
+                if let Some(Open::List { items, .. }) = self.open.last_mut() {
+                    items.push(item);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn push_block(&mut self, block: Block) {
+        let innermost = self.open.iter_mut().rev().find_map(|open| match open {
+            Open::Quote(blocks) | Open::Item { blocks, .. } => Some(blocks),
+            Open::List { .. } | Open::Flat => None,
+        });
+        innermost.unwrap_or(&mut self.blocks).push(block);
+    }
+
+    fn mark_task(&mut self, is_done: bool) {
+        match self.open.last_mut() {
+            Some(Open::Item { task, .. }) => *task = Some(is_done),
+            _ => self.push_text(if is_done { "☑ " } else { "☐ " }),
+        }
+    }
+
+    fn style(&self) -> Styles {
+        Styles {
+            bold: self.bold > 0,
+            italic: self.italic > 0,
+            strike: self.strike > 0,
+        }
+    }
+
+    fn push_text(&mut self, text: &str) {
+        let styles = self.style();
+        let run = Run {
+            styles,
+            ..Run::plain(text)
+        };
+        self.push(run);
+    }
+
+    fn push_code(&mut self, code: &str) {
+        let run = Run {
+            is_code: true,
+            ..Run::plain(code.replace('\n', " "))
+        };
+        self.push(run);
+    }
+
+    /// A label's runs are not joined with what stands before it.
+    fn push(&mut self, run: Run) {
+        match &self.link {
+            Some((start, _)) if self.runs.len() == *start => self.runs.push(run),
+            _ => push_run(&mut self.runs, run),
+        }
+    }
+
+    /// A label becomes a link, or text with the address behind it.
+    fn end_link(&mut self) {
+        let Some((start, url)) = self.link.take() else {
+            return;
+        };
+        let start = start.min(self.runs.len());
+        let label: String = self.runs[start..]
+            .iter()
+            .map(|run| run.text.as_str())
+            .collect();
+        let shown = if label.trim().is_empty() {
+            &url
+        } else {
+            &label
+        };
+        let is_link = is_honest(shown, &url);
+        if is_link {
+            if label.trim().is_empty() {
+                self.runs.truncate(start);
+                let styles = self.style();
+                self.runs.push(Run {
+                    styles,
+                    ..Run::plain(url.as_str())
+                });
+            }
+            let url: Rc<str> = Rc::from(url.as_str());
+            for run in &mut self.runs[start..] {
+                run.link = Some(Rc::clone(&url));
+            }
+        } else if !url.is_empty() {
+            let address = url.strip_prefix("mailto:").unwrap_or(&url);
+            let tail = match () {
+                () if label.contains(address) => String::new(),
+                () if label.trim().is_empty() => address.to_owned(),
+                () => format!(" ({address})"),
+            };
+            self.runs.push(Run::plain(tail));
+        }
+    }
+
+    /// The open runs as the content of a block.
+    fn inline(&mut self) -> Vec<Run> {
+        if let Some((start, _)) = &mut self.link {
+            *start = 0;
+        }
+        let mut runs = Vec::new();
+        for run in std::mem::take(&mut self.runs) {
+            if run.is_code || run.link.is_some() {
+                push_run(&mut runs, run);
+            } else {
+                push_linked(&mut runs, &run);
+            }
+        }
+        let mut named = Vec::with_capacity(runs.len());
+        for run in runs {
+            self.people.push_mentioned(&mut named, &run);
+        }
+        trimmed(named)
+    }
+
+    fn flush_paragraph(&mut self) {
+        let runs = self.inline();
+        if !runs.is_empty() {
+            self.push_block(Block::Paragraph(runs));
+        }
+    }
+
+    fn finish(mut self) -> Vec<Block> {
+        self.flush_paragraph();
+        while !self.open.is_empty() {
+            self.close();
+        }
+        self.blocks
+    }
+}
+
+/// Runs without white space at both ends; none if nothing is left.
+pub(super) fn trimmed(mut runs: Vec<Run>) -> Vec<Run> {
+    while let Some(last) = runs.last_mut() {
+        last.text.truncate(last.text.trim_end().len());
+        if !last.text.is_empty() {
+            break;
+        }
+        runs.pop();
+    }
+    let blank = runs.iter().take_while(|run| run.text.trim().is_empty());
+    let blank = blank.count();
+    runs.drain(..blank);
+    if let Some(first) = runs.first_mut() {
+        first.text = first.text.trim_start().to_owned();
+    }
+    runs
+}
+
+fn is_line_break(html: &str) -> bool {
+    let name = html.trim_matches(['<', '>', '/', ' ']);
+    name.eq_ignore_ascii_case("br")
+}
+
+fn language(kind: &CodeBlockKind<'_>) -> String {
+    let CodeBlockKind::Fenced(info) = kind else {
+        return String::new();
+    };
+    let word = info.split([' ', '\t', ',', '{']).next().unwrap_or_default();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "+-#._".contains(c);
+    let is_fit = word.len() <= LANGUAGE_MAX_CHARS && word.chars().all(is_name);
+    if is_fit {
+        word.to_owned()
+    } else {
+        String::new()
+    }
+}
+
+fn level_of(level: HeadingLevel) -> u8 {
+    match level {
+        HeadingLevel::H1 => 1,
+        HeadingLevel::H2 => 2,
+        HeadingLevel::H3 => 3,
+        HeadingLevel::H4 => 4,
+        HeadingLevel::H5 => 5,
+        HeadingLevel::H6 => 6,
+    }
+}
+
+fn align(alignment: &Alignment) -> Align {
+    match alignment {
+        Alignment::None | Alignment::Left => Align::Left,
+        Alignment::Center => Align::Center,
+        Alignment::Right => Align::Right,
+    }
+}

@@ -1,0 +1,528 @@
+//! Cuts a tree into parts that fit a post: between blocks and list items first; a long block into
+//! blocks of its kind, so that each part is a whole tree again (code with its language, table rows
+//! under their header).
+//!
+//! Greedy, front to back. What a block costs is asked of the platform's [`Form`] and only as far as the
+//! room goes, so that the work grows with the length of the text.
+
+use std::collections::VecDeque;
+
+use super::inline::cut_runs;
+use super::table::{row_length, widths_add};
+use super::tree::{Block, Item, Run, Table, push_run};
+
+/// Less room than this is not worth a piece of a block.
+const PIECE_MIN: usize = 64;
+/// What is around a table as text, at most: fences.
+const TABLE_MARKS: usize = 16;
+/// So often one block is replaced by others before it goes out as it is. Containers nest less deep.
+const REPLACED_MAX: usize = 40;
+
+/// What something takes of a post: its length in the platform's unit, and how many of what it counts
+/// besides (entities, blocks).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cost {
+    /// In the platform's unit of length.
+    pub(crate) length: usize,
+    /// How many.
+    pub(crate) count: usize,
+}
+
+impl Cost {
+    /// Both together.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            length: self.length.saturating_add(other.length),
+            count: self.count.saturating_add(other.count),
+        }
+    }
+
+    /// What is left of this after that; nothing if it does not fit.
+    fn minus(self, other: Self) -> Self {
+        Self {
+            length: self.length.saturating_sub(other.length),
+            count: self.count.saturating_sub(other.count),
+        }
+    }
+
+    /// Whether it fits.
+    pub(crate) fn is_within(self, room: Self) -> bool {
+        self.length <= room.length && self.count <= room.count
+    }
+}
+
+/// Where a block stands: what is written before each of its lines, and what contains it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The length of what stands before each line.
+    pub(crate) prefix_length: usize,
+    /// Whether it is in a quotation.
+    pub(crate) is_quoted: bool,
+    /// Whether it is in a list.
+    pub(crate) is_listed: bool,
+}
+
+/// How a platform counts. Every answer may be too high, never too low.
+pub(crate) trait Form {
+    /// What fits one post.
+    fn room(&self) -> Cost;
+    /// What a block costs; anything beyond `room` once that is passed, without looking further.
+    fn block_cost(&self, block: &Block, place: &Place, room: Cost) -> Cost;
+    /// What a run costs besides its characters.
+    fn run_cost(&self, run: &Run, place: &Place) -> Cost;
+    /// The length of a character of text or code, however it must be written.
+    fn char_length(&self, c: char, place: &Place) -> usize;
+    /// What stands before each line of a quotation or a list's item, in length.
+    fn prefix_length(&self, container: Container) -> usize;
+    /// What stands between two blocks, in length.
+    fn separator_length(&self, place: &Place) -> usize;
+}
+
+/// What contains blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Container {
+    /// A quotation.
+    Quote,
+    /// An item of a list.
+    Item,
+}
+
+/// The parts of a tree, none of them empty.
+pub(crate) fn parts_of(form: &dyn Form, blocks: Vec<Block>) -> Vec<Vec<Block>> {
+    let splitter = Splitter { form };
+    let mut queue = VecDeque::from(blocks);
+    let mut parts = Vec::new();
+    let place = Place::default();
+    while !queue.is_empty() {
+        let full = form.room();
+        let mut part = splitter.take(&mut queue, &place, full, full, true);
+        // A heading stays with what it heads.
+        if part.len() > 1
+            && !queue.is_empty()
+            && let Some(heading) = part.pop_if(|last| matches!(last, Block::Heading { .. }))
+        {
+            queue.push_front(heading);
+        }
+        if !part.is_empty() {
+            parts.push(part);
+        }
+    }
+    parts
+}
+
+struct Splitter<'a> {
+    form: &'a dyn Form,
+}
+
+/// The pieces of a block: what fits now, and what comes later.
+struct Halves {
+    head: Option<Block>,
+    rest: VecDeque<Block>,
+}
+
+impl Halves {
+    fn none(block: Block) -> Self {
+        Self {
+            head: None,
+            rest: VecDeque::from([block]),
+        }
+    }
+
+    /// Pieces of which the first is for now.
+    fn of(pieces: impl IntoIterator<Item = Option<Block>>) -> Self {
+        let mut pieces = pieces.into_iter();
+        Self {
+            head: pieces.next().flatten(),
+            rest: pieces.flatten().collect(),
+        }
+    }
+}
+
+impl Splitter<'_> {
+    /// Takes from the front what fits `room`. If `is_fresh`, the room is a whole post's (`full`, less
+    /// what the containers take) and something is taken.
+    fn take(
+        &self,
+        queue: &mut VecDeque<Block>,
+        place: &Place,
+        room: Cost,
+        full: Cost,
+        is_fresh: bool,
+    ) -> Vec<Block> {
+        let mut taken: Vec<Block> = Vec::new();
+        let mut left = room;
+        let mut replaced = 0;
+        while let Some(block) = queue.pop_front() {
+            let separator = Cost {
+                length: if taken.is_empty() {
+                    0
+                } else {
+                    self.form.separator_length(place)
+                },
+                count: 0,
+            };
+            let space = left.minus(separator);
+            let cost = self.form.block_cost(&block, place, space);
+            if separator.length <= left.length && cost.is_within(space) {
+                left = space.minus(cost);
+                taken.push(block);
+                continue;
+            }
+            let must = is_fresh && taken.is_empty();
+            let is_half_full = left.length * 2 <= full.length || left.count * 2 <= full.count;
+            if !must && (is_half_full || space.length < PIECE_MIN) {
+                queue.push_front(block);
+                break;
+            }
+            let Halves { head, rest } = self.split(block, place, space, full, must);
+            // Something else to try in its place.
+            let is_replaced = head.is_none() && must;
+            put_before(queue, rest);
+            taken.extend(head);
+            replaced += 1;
+            if is_replaced && replaced > REPLACED_MAX {
+                // The form's last resort takes it.
+                taken.extend(queue.pop_front());
+            } else if is_replaced {
+                continue;
+            }
+            break;
+        }
+        taken
+    }
+
+    fn split(&self, block: Block, place: &Place, space: Cost, full: Cost, must: bool) -> Halves {
+        match block {
+            Block::Paragraph(runs) => {
+                let pieces = cut_runs(self.form, place, &runs, space, full);
+                Halves::of(
+                    pieces
+                        .into_iter()
+                        .map(|runs| filled(runs, Block::Paragraph)),
+                )
+            }
+            Block::Heading { level, content } => {
+                // Room for the marks that make it a heading.
+                let marks = self.form.block_cost(
+                    &Block::Heading {
+                        level,
+                        content: vec![Run::plain("x")],
+                    },
+                    place,
+                    full,
+                );
+                // It may set each of its runs apart.
+                let half = |room: Cost| Cost {
+                    count: room.count / 2,
+                    ..room.minus(marks)
+                };
+                let pieces = cut_runs(self.form, place, &content, half(space), half(full));
+                let heading = |content| Block::Heading { level, content };
+                Halves::of(pieces.into_iter().map(|runs| filled(runs, heading)))
+            }
+            Block::Code { language, text } => self.split_code(&language, &text, place, space, full),
+            Block::Quote(blocks) => self.split_quote(blocks, place, space, full, must),
+            Block::List { start, items } => self.split_list(start, items, place, space, full, must),
+            Block::Table(table) => self.split_table(table, place, space, must),
+            Block::Rule => Halves::none(Block::Rule),
+        }
+    }
+
+    /// Pieces of whole lines, where those fit.
+    fn split_code(
+        &self,
+        language: &str,
+        text: &str,
+        place: &Place,
+        space: Cost,
+        full: Cost,
+    ) -> Halves {
+        let code = |text: &str| Block::Code {
+            language: language.to_owned(),
+            text: text.to_owned(),
+        };
+        let longest_ticks = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+        // The fences, which must be longer than any in the text.
+        let marks = self.form.block_cost(&code("x"), place, full);
+        let fences = Cost {
+            length: marks.length + 2 * longest_ticks.min(full.length / 8),
+            count: marks.count,
+        };
+        let (first, others) = (space.minus(fences), full.minus(fences));
+        let mut pieces = Vec::new();
+        let mut room = first.length;
+        if first.count < 1 || room < PIECE_MIN.min(others.length) {
+            pieces.push(None);
+            room = others.length;
+        }
+        let mut start = 0;
+        while start < text.len() {
+            let end = start + self.code_cut(&text[start..], place, room.max(1));
+            let piece = text[start..end].trim_end_matches('\n');
+            if !piece.trim().is_empty() {
+                pieces.push(Some(code(piece)));
+            }
+            start = end;
+            room = others.length;
+        }
+        Halves::of(pieces)
+    }
+
+    /// Where to cut code so that the first piece is within `room`: behind a line, else a grapheme.
+    fn code_cut(&self, text: &str, place: &Place, room: usize) -> usize {
+        use unicode_segmentation::UnicodeSegmentation as _;
+        let mut length = 0;
+        let mut window = text.len();
+        let mut line_end = 0;
+        for (at, c) in text.char_indices() {
+            length += self.form.char_length(c, place);
+            if length > room {
+                window = at;
+                break;
+            }
+            if c == '\n' {
+                line_end = at + 1;
+            }
+        }
+        if window == text.len() || line_end * 4 > window {
+            return if window == text.len() {
+                window
+            } else {
+                line_end
+            };
+        }
+        // One character further, so that what reaches across the window is seen to; not to the end of
+        // a grapheme that may be the whole text.
+        let next = text[window..].chars().next().map_or(0, char::len_utf8);
+        let boundaries = text[..window + next]
+            .grapheme_indices(true)
+            .map(|(at, _)| at);
+        let whole = boundaries
+            .take_while(|at| *at <= window)
+            .last()
+            .unwrap_or(0);
+        let first = text.chars().next().map_or(text.len(), char::len_utf8);
+        if whole > 0 { whole } else { window.max(first) }
+    }
+
+    /// What containers leave of a room, and the place inside.
+    fn inside(&self, container: Container, place: &Place, lines: usize) -> (Place, Cost) {
+        let prefix = self.form.prefix_length(container);
+        let inner = Place {
+            prefix_length: place.prefix_length + prefix,
+            is_quoted: place.is_quoted || container == Container::Quote,
+            is_listed: place.is_listed || container == Container::Item,
+        };
+        let overhead = Cost {
+            length: prefix * lines + self.form.separator_length(place),
+            count: usize::from(container == Container::Quote),
+        };
+        (inner, overhead)
+    }
+
+    fn split_quote(
+        &self,
+        mut blocks: VecDeque<Block>,
+        place: &Place,
+        space: Cost,
+        full: Cost,
+        must: bool,
+    ) -> Halves {
+        let (inner, overhead) = self.inside(Container::Quote, place, 2);
+        let inner_full = full.minus(overhead);
+        if inner_full.length < PIECE_MIN || inner_full.count == 0 {
+            // Too narrow for a quotation: its words come without.
+            return Halves {
+                head: None,
+                rest: blocks,
+            };
+        }
+        let head = self.take(&mut blocks, &inner, space.minus(overhead), inner_full, must);
+        let rest = (!blocks.is_empty()).then_some(Block::Quote(blocks));
+        let head = (!head.is_empty()).then(|| Block::Quote(head.into()));
+        Halves {
+            head,
+            rest: rest.into_iter().collect(),
+        }
+    }
+
+    fn split_list(
+        &self,
+        start: Option<u64>,
+        mut items: VecDeque<Item>,
+        place: &Place,
+        space: Cost,
+        full: Cost,
+        must: bool,
+    ) -> Halves {
+        let mut head: VecDeque<Item> = VecDeque::new();
+        let mut left = space;
+        let mut hoisted = VecDeque::new();
+        while let Some(item) = items.pop_front() {
+            let number = start.map(|start| start.saturating_add(head.len() as u64));
+            let alone = Block::List {
+                start: number,
+                items: VecDeque::from([item]),
+            };
+            let separator = Cost {
+                length: self.form.separator_length(place),
+                count: 0,
+            };
+            let room = left.minus(separator);
+            let cost = self.form.block_cost(&alone, place, room);
+            let Block::List { items: mut one, .. } = alone else {
+                break;
+            };
+            let Some(item) = one.pop_front() else { break };
+            if cost.is_within(room) && separator.length <= left.length {
+                left = room.minus(cost);
+                head.push_back(item);
+                continue;
+            }
+            let is_good_end = left.length * 2 <= full.length || left.count * 2 <= full.count;
+            if !head.is_empty() && (is_good_end || room.length < PIECE_MIN) {
+                items.push_front(item);
+                break;
+            }
+            let must = must && head.is_empty();
+            match self.split_item(item, place, room, full, must) {
+                Ok((first, rest)) => {
+                    head.push_back(first);
+                    hoisted = rest;
+                }
+                Err(item) if must => {
+                    // Too narrow for a list: its words come without.
+                    hoisted = item.blocks;
+                }
+                Err(item) => items.push_front(item),
+            }
+            break;
+        }
+        let next = start.map(|start| start.saturating_add(head.len() as u64));
+        let mut rest = hoisted;
+        if !items.is_empty() {
+            rest.push_back(Block::List { start: next, items });
+        }
+        let head = (!head.is_empty()).then_some(Block::List { start, items: head });
+        Halves { head, rest }
+    }
+
+    /// The beginning of an item that fits, and its blocks that don't; the item if nothing fits.
+    fn split_item(
+        &self,
+        item: Item,
+        place: &Place,
+        room: Cost,
+        full: Cost,
+        must: bool,
+    ) -> Result<(Item, VecDeque<Block>), Item> {
+        let (inner, overhead) = self.inside(Container::Item, place, 3);
+        let inner_full = full.minus(overhead);
+        if inner_full.length < PIECE_MIN {
+            return Err(item);
+        }
+        let Item { task, mut blocks } = item;
+        let head = self.take(&mut blocks, &inner, room.minus(overhead), inner_full, must);
+        if head.is_empty() {
+            return Err(Item { task, blocks });
+        }
+        let first = Item {
+            task,
+            blocks: head.into(),
+        };
+        Ok((first, blocks))
+    }
+
+    /// The table, and whether it fits.
+    fn fitting(&self, table: Table, place: &Place, space: Cost) -> (Table, bool) {
+        let block = Block::Table(table);
+        let fits = self.form.block_cost(&block, place, space).is_within(space);
+        match block {
+            Block::Table(table) => (table, fits),
+            _ => (Table::default(), false),
+        }
+    }
+
+    fn split_table(&self, mut table: Table, place: &Place, space: Cost, must: bool) -> Halves {
+        let head = Table {
+            aligns: table.aligns.clone(),
+            head: table.head.clone(),
+            rows: VecDeque::new(),
+        };
+        let (mut now, head_fits) = self.fitting(head, place, space);
+        let mut widths = Vec::new();
+        widths_add(&mut widths, &now.head);
+        while head_fits && let Some(row) = table.rows.pop_front() {
+            let mut wider = widths.clone();
+            widths_add(&mut wider, &row);
+            // The head, the line under it, the row itself, and what is around it all.
+            let bound = row_length(&wider) * (now.rows.len() + 3) + TABLE_MARKS;
+            if bound > space.length && !now.rows.is_empty() {
+                table.rows.push_front(row);
+                break;
+            }
+            now.rows.push_back(row);
+            if bound > space.length {
+                // The only row: the bound may be too high for it.
+                let fits;
+                (now, fits) = self.fitting(now, place, space);
+                if !fits {
+                    table.rows.extend(now.rows.pop_back());
+                    table.rows.rotate_right(1);
+                }
+                break;
+            }
+            widths = wider;
+        }
+        if now.rows.is_empty() {
+            if !must {
+                return Halves::none(Block::Table(table));
+            }
+            return Halves {
+                head: None,
+                rest: rows_as_text(table),
+            };
+        }
+        let rest = (!table.rows.is_empty()).then_some(Block::Table(table));
+        Halves {
+            head: Some(Block::Table(now)),
+            rest: rest.into_iter().collect(),
+        }
+    }
+}
+
+/// Puts blocks before those of a queue, moving the fewer of the two.
+fn put_before(queue: &mut VecDeque<Block>, mut blocks: VecDeque<Block>) {
+    if blocks.len() > queue.len() {
+        blocks.append(queue);
+        *queue = blocks;
+    } else {
+        while let Some(block) = blocks.pop_back() {
+            queue.push_front(block);
+        }
+    }
+}
+
+fn filled(runs: Vec<Run>, block: impl Fn(Vec<Run>) -> Block) -> Option<Block> {
+    (!runs.is_empty()).then(|| block(runs))
+}
+
+/// A table of which not even one row fits a post, as lines: the head and one row, then the table of the
+/// other rows again.
+fn rows_as_text(mut table: Table) -> VecDeque<Block> {
+    let mut rest = VecDeque::new();
+    let first = table.rows.pop_front();
+    for row in std::iter::once(table.head.clone()).chain(first) {
+        let mut line = Vec::new();
+        for (n, cell) in row.into_iter().enumerate() {
+            push_run(&mut line, Run::plain(if n == 0 { "" } else { " | " }));
+            line.extend(cell);
+        }
+        let line = super::parse::trimmed(line);
+        rest.extend(filled(line, Block::Paragraph));
+    }
+    if !table.rows.is_empty() {
+        rest.push_back(Block::Table(table));
+    }
+    rest
+}

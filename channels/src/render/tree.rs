@@ -1,0 +1,218 @@
+//! What was said, as a small tree: blocks of runs.
+//!
+//! Runs are flat: each carries all that holds for its text. So a paragraph can be cut anywhere and both
+//! halves are whole. Containers nest to a bounded depth ([`super::parse`]).
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// A block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Block {
+    /// Text.
+    Paragraph(Vec<Run>),
+    /// A heading; 1 is the highest level.
+    Heading {
+        /// 1 to 6.
+        level: u8,
+        /// One line.
+        content: Vec<Run>,
+    },
+    /// Preformatted text.
+    Code {
+        /// What it is written in; empty if unsaid.
+        language: String,
+        /// Without a line end at its end.
+        text: String,
+    },
+    /// A quotation.
+    Quote(VecDeque<Block>),
+    /// A list.
+    List {
+        /// The first number; `None` for bullets.
+        start: Option<u64>,
+        /// At least one.
+        items: VecDeque<Item>,
+    },
+    /// A table.
+    Table(Table),
+    /// A line across.
+    Rule,
+}
+
+impl Block {
+    /// Calls `change` with every run.
+    #[cfg(any(feature = "slack", test))]
+    pub(crate) fn each_run(&mut self, change: &mut dyn FnMut(&mut Run)) {
+        match self {
+            Self::Paragraph(runs) | Self::Heading { content: runs, .. } => {
+                runs.iter_mut().for_each(change);
+            }
+            Self::Quote(blocks) => blocks.iter_mut().for_each(|block| block.each_run(change)),
+            Self::List { items, .. } => {
+                let blocks = items.iter_mut().flat_map(|item| &mut item.blocks);
+                blocks.for_each(|block| block.each_run(change));
+            }
+            Self::Table(table) => {
+                let rows = std::iter::once(&mut table.head).chain(&mut table.rows);
+                rows.flatten().flatten().for_each(change);
+            }
+            Self::Code { .. } | Self::Rule => {}
+        }
+    }
+}
+
+/// An item of a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Item {
+    /// Whether it is done, where it is a task.
+    pub(crate) task: Option<bool>,
+    /// What it holds.
+    pub(crate) blocks: VecDeque<Block>,
+}
+
+/// A table. Rows may hold fewer cells than the head.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Table {
+    /// How each column is set.
+    pub(crate) aligns: Vec<Align>,
+    /// The head's cells.
+    pub(crate) head: Vec<Vec<Run>>,
+    /// The rows' cells.
+    pub(crate) rows: VecDeque<Vec<Vec<Run>>>,
+}
+
+/// How a column is set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Align {
+    /// From the left.
+    #[default]
+    Left,
+    /// In the middle.
+    Center,
+    /// From the right.
+    Right,
+}
+
+/// A piece of text with all that holds for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// The text; a line break is `\n`.
+    pub(crate) text: String,
+    /// How it is set.
+    pub(crate) styles: Styles,
+    /// Whether it is code: then no style counts.
+    pub(crate) is_code: bool,
+    /// Where it leads; neighbours that lead to the same address are one link.
+    pub(crate) link: Option<Rc<str>>,
+    /// The platform id of the person it mentions.
+    pub(crate) mention: Option<Rc<str>>,
+}
+
+impl Run {
+    /// A run of text and nothing else.
+    pub(crate) fn plain(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Whether all but the text is the same.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        self.styles == other.styles
+            && self.is_code == other.is_code
+            && self.link == other.link
+            && self.mention == other.mention
+    }
+
+    /// The run with another text.
+    pub(crate) fn with_text(&self, text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            ..self.clone()
+        }
+    }
+
+    /// How many marks hold for it besides code: styles and a link whose address its text does not tell.
+    pub(crate) fn count_marks(&self) -> usize {
+        let is_hidden = self.link.as_deref().is_some_and(|url| url != self.text);
+        self.shown_styles().count() + usize::from(is_hidden)
+    }
+
+    /// The styles that count: none in code or on white space.
+    pub(crate) fn shown_styles(&self) -> Styles {
+        if self.is_code || self.text.trim().is_empty() {
+            Styles::default()
+        } else {
+            self.styles
+        }
+    }
+}
+
+/// How text is set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Styles {
+    /// Strong.
+    pub(crate) bold: bool,
+    /// Emphasised.
+    pub(crate) italic: bool,
+    /// Struck through.
+    pub(crate) strike: bool,
+}
+
+impl Styles {
+    /// How many of them hold.
+    pub(crate) fn count(self) -> usize {
+        usize::from(self.bold) + usize::from(self.italic) + usize::from(self.strike)
+    }
+}
+
+/// Appends a run, or its text to the last one if it is alike.
+pub(crate) fn push_run(runs: &mut Vec<Run>, run: Run) {
+    match runs.last_mut() {
+        Some(last) if last.is_like(&run) && run.mention.is_none() => last.text.push_str(&run.text),
+        _ if run.text.is_empty() => {}
+        _ => runs.push(run),
+    }
+}
+
+/// The words of blocks, without marks, one block a line.
+pub(crate) fn plain_text<'a>(blocks: impl IntoIterator<Item = &'a Block>) -> String {
+    let mut out = String::new();
+    for block in blocks {
+        push_plain(&mut out, block);
+    }
+    out.truncate(out.trim_end_matches('\n').len());
+    out
+}
+
+fn push_plain(out: &mut String, block: &Block) {
+    match block {
+        Block::Paragraph(runs) | Block::Heading { content: runs, .. } => push_line(out, runs),
+        Block::Code { text, .. } => {
+            out.push_str(text);
+            out.push('\n');
+        }
+        Block::Quote(blocks) => blocks.iter().for_each(|block| push_plain(out, block)),
+        Block::List { items, .. } => {
+            let blocks = items.iter().flat_map(|item| &item.blocks);
+            blocks.for_each(|block| push_plain(out, block));
+        }
+        Block::Table(table) => {
+            for row in std::iter::once(&table.head).chain(&table.rows) {
+                for (n, cell) in row.iter().enumerate() {
+                    out.push_str(if n == 0 { "" } else { " | " });
+                    cell.iter().for_each(|run| out.push_str(&run.text));
+                }
+                out.push('\n');
+            }
+        }
+        Block::Rule => {}
+    }
+}
+
+fn push_line(out: &mut String, runs: &[Run]) {
+    runs.iter().for_each(|run| out.push_str(&run.text));
+    out.push('\n');
+}

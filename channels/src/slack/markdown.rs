@@ -1,0 +1,538 @@
+//! A tree as the Markdown of Slack's `markdown` blocks. Pure.
+//!
+//! Text is escaped so that it stays text: marks by a backslash, Slack's own references (`<!channel>`,
+//! `<@U1>`) and `@channel` besides by a joiner that shows nothing, which holds in code, too, and
+//! whatever order Slack reads things in.
+
+use crate::render::{
+    Block, Container, Cost, Form, Item, Place, Run, Styles, aligned, has_own_address,
+};
+
+use super::table;
+
+/// Slack's limit is 12,000 characters over all `markdown` blocks of a post. The margin covers what they
+/// count differently.
+pub(super) const MARKDOWN_MAX_CHARS: usize = 11_400;
+/// Slack's limit of blocks in one post.
+pub(super) const BLOCKS_MAX: usize = 50;
+/// Breaks what would tell somebody; it shows nothing.
+const JOINER: char = '\u{2060}';
+/// The words after `@` or `<!` that tell everybody.
+const BROADCASTS: [&str; 3] = ["channel", "here", "everyone"];
+
+/// How Slack counts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SlackForm {
+    /// The most characters of one post.
+    pub(super) max: usize,
+}
+
+impl Form for SlackForm {
+    fn room(&self) -> Cost {
+        // A native table is a block, and so is what stands before and after it.
+        Cost {
+            length: self.max,
+            count: BLOCKS_MAX / 2 - 1,
+        }
+    }
+
+    fn block_cost(&self, block: &Block, place: &Place, room: Cost) -> Cost {
+        let mut out = Out {
+            chars_max: room.length,
+            prefix: " ".repeat(place.prefix_length),
+            ..Out::new(Marks::All)
+        };
+        out.push_block(block);
+        let mut cost = Cost {
+            length: out.chars,
+            count: 0,
+        };
+        if let Block::Table(table) = block {
+            cost.count = 1;
+            cost.length = cost.length.max(table::cells_length(table));
+        }
+        cost
+    }
+
+    fn run_cost(&self, run: &Run, _place: &Place) -> Cost {
+        let ticks = if run.is_code {
+            2 * longest_ticks(&run.text) + 6
+        } else {
+            0
+        };
+        let link = run.link.as_ref().map_or(0, |url| 4 + address(url).len());
+        let mention = run.mention.as_ref().map_or(0, |id| id.len() + 3);
+        let styles = if run.styles == Styles::default() {
+            0
+        } else {
+            10
+        };
+        Cost {
+            // Two for what the line's first character may need.
+            length: ticks + link + mention + styles + 2,
+            count: 0,
+        }
+    }
+
+    fn char_length(&self, c: char, place: &Place) -> usize {
+        match c {
+            '\n' => 5 + place.prefix_length,
+            '<' => 3,
+            '@' => 2,
+            c if c.is_ascii_punctuation()
+                && !matches!(c, '.' | ',' | ';' | '?' | '/' | '\'' | '"') =>
+            {
+                2
+            }
+            _ => 1,
+        }
+    }
+
+    fn prefix_length(&self, container: Container) -> usize {
+        match container {
+            Container::Quote => QUOTE_MARK.len(),
+            // As deep as a number of six digits; most are less.
+            Container::Item => 8,
+        }
+    }
+
+    fn separator_length(&self, place: &Place) -> usize {
+        2 + 2 * place.prefix_length
+    }
+}
+
+const QUOTE_MARK: &str = "> ";
+const RULE: &str = "***";
+/// A line end that is one whoever reads it.
+const LINE_END: &str = "  \n";
+
+/// Which marks are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Marks {
+    /// All of them.
+    All,
+    /// None for styles: text that no reading can get wrong.
+    NoStyles,
+}
+
+/// The blocks as Markdown.
+pub(super) fn markdown(blocks: &[Block], marks: Marks) -> String {
+    let mut out = Out::new(marks);
+    out.push_blocks(blocks.iter());
+    out.text
+}
+
+/// A text in which no reference of Slack's tells anybody; for code and plain text, which have no escapes.
+pub(super) fn harmless(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['<', '@']) {
+        let after = at + 1;
+        out.push_str(&rest[..after]);
+        let is_loud = match &rest[at..after] {
+            "<" => is_reference(&rest[after..]),
+            _ => is_broadcast(&rest[after..]),
+        };
+        if is_loud {
+            out.push(JOINER);
+        }
+        rest = &rest[after..];
+    }
+    out + rest
+}
+
+/// Whether what follows a `<` makes it a reference of Slack's.
+fn is_reference(after: &str) -> bool {
+    let id = |sigil: char| {
+        let id = after.strip_prefix(sigil);
+        id.is_some_and(|id| id.starts_with(|c: char| c.is_ascii_uppercase() || c.is_ascii_digit()))
+    };
+    let special = after.strip_prefix('!').is_some_and(|word| {
+        is_broadcast(word)
+            || word.starts_with("subteam")
+            || word.starts_with("date")
+            || word.starts_with("group")
+    });
+    id('@') || id('#') || special
+}
+
+fn is_broadcast(word: &str) -> bool {
+    BROADCASTS.iter().any(|it| {
+        let rest = word
+            .get(..it.len())
+            .filter(|head| head.eq_ignore_ascii_case(it));
+        rest.is_some() && !word[it.len()..].starts_with(|c: char| c.is_alphanumeric())
+    })
+}
+
+/// An address that can stand in `(…)`.
+fn address(url: &str) -> String {
+    let mut out = String::with_capacity(url.len());
+    for (at, c) in url.char_indices() {
+        match c {
+            '@' if is_broadcast(&url[at + 1..]) => out.push_str("%40"),
+            '(' => out.push_str("%28"),
+            ')' => out.push_str("%29"),
+            '|' => out.push_str("%7C"),
+            '\\' => out.push_str("%5C"),
+            '`' => out.push_str("%60"),
+            '*' => out.push_str("%2A"),
+            '[' => out.push_str("%5B"),
+            ']' => out.push_str("%5D"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Whether an id is a person's.
+pub(super) fn is_person(id: &str) -> bool {
+    id.starts_with(['U', 'W'])
+        && id
+            .chars()
+            .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit())
+}
+
+fn longest_ticks(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
+}
+
+/// What is open at a place in a paragraph.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Layer<'a> {
+    Link(&'a str),
+    Bold,
+    Strike,
+    /// With the mark that it was opened by.
+    Italic,
+}
+
+/// The text under construction.
+struct Out {
+    text: String,
+    chars: usize,
+    /// Nothing is added once the text is longer.
+    chars_max: usize,
+    /// What stands before each further line.
+    prefix: String,
+    marks: Marks,
+    is_line_start: bool,
+}
+
+impl Out {
+    fn new(marks: Marks) -> Self {
+        Self {
+            text: String::new(),
+            chars: 0,
+            chars_max: usize::MAX,
+            prefix: String::new(),
+            marks,
+            is_line_start: true,
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.chars > self.chars_max
+    }
+
+    fn push(&mut self, text: &str) {
+        if !self.is_full() {
+            self.chars += text.chars().count();
+            self.text.push_str(text);
+            self.is_line_start = false;
+        }
+    }
+
+    /// Ends the line, `end` being what it ends with.
+    fn break_line(&mut self, end: &str) {
+        self.push(end);
+        let prefix = std::mem::take(&mut self.prefix);
+        self.push(&prefix);
+        self.prefix = prefix;
+        self.is_line_start = true;
+    }
+
+    fn push_blocks<'a>(&mut self, blocks: impl Iterator<Item = &'a Block>) {
+        for (n, block) in blocks.enumerate() {
+            if self.is_full() {
+                return;
+            }
+            // A list may follow the text that it belongs to at once, if it is one by any reading.
+            let is_close = self.is_listed()
+                && matches!(
+                    block,
+                    Block::List {
+                        start: None | Some(1),
+                        ..
+                    }
+                );
+            if n > 0 && !is_close {
+                let bare = self.prefix.trim_end().to_owned();
+                self.push("\n");
+                self.push(&bare);
+            }
+            if n > 0 {
+                self.break_line("\n");
+            }
+            self.push_block(block);
+        }
+    }
+
+    fn is_listed(&self) -> bool {
+        self.prefix.ends_with("  ")
+    }
+
+    fn push_block(&mut self, block: &Block) {
+        match block {
+            Block::Paragraph(runs) => self.push_runs(runs),
+            Block::Heading { level, content } => {
+                self.push(&"#".repeat(usize::from(*level)));
+                self.push(" ");
+                self.push_runs(content);
+            }
+            Block::Code { language, text } => self.push_code(text, language),
+            Block::Quote(blocks) => {
+                let outer = self.prefix.len();
+                self.push(QUOTE_MARK);
+                self.prefix.push_str(QUOTE_MARK);
+                self.is_line_start = true;
+                self.push_blocks(blocks.iter());
+                self.prefix.truncate(outer);
+            }
+            Block::List { start, items } => self.push_list(*start, items.iter()),
+            Block::Table(table) => {
+                let room = self.chars_max.saturating_sub(self.chars);
+                match aligned(table, room) {
+                    Some(text) => self.push_code(&text, ""),
+                    None => self.chars = self.chars_max.saturating_add(1),
+                }
+            }
+            Block::Rule => self.push(RULE),
+        }
+    }
+
+    fn push_list<'a>(&mut self, start: Option<u64>, items: impl Iterator<Item = &'a Item>) {
+        for (n, item) in items.enumerate() {
+            if self.is_full() {
+                return;
+            }
+            if n > 0 {
+                self.break_line("\n");
+            }
+            let mark = match start {
+                // CommonMark reads nine digits.
+                Some(start) => format!("{}. ", start.saturating_add(n as u64).min(999_999_999)),
+                None => "- ".to_owned(),
+            };
+            self.push(&mark);
+            let outer = self.prefix.len();
+            self.prefix.push_str(&" ".repeat(mark.len()));
+            if let Some(is_done) = item.task {
+                self.push(if is_done { "[x] " } else { "[ ] " });
+            }
+            self.is_line_start = true;
+            self.push_blocks(item.blocks.iter());
+            self.prefix.truncate(outer);
+        }
+    }
+
+    fn push_code(&mut self, text: &str, language: &str) {
+        let fence = "`".repeat((longest_ticks(text) + 1).max(3));
+        self.push(&fence);
+        self.push(language);
+        for line in harmless(text).split('\n') {
+            if self.is_full() {
+                return;
+            }
+            self.break_line("\n");
+            self.push(line);
+        }
+        self.break_line("\n");
+        self.push(&fence);
+    }
+
+    fn push_runs(&mut self, runs: &[Run]) {
+        let mut open: Vec<(Layer<'_>, &'static str)> = Vec::new();
+        for (n, run) in runs.iter().enumerate() {
+            if self.is_full() {
+                return;
+            }
+            let layers = self.layers(run);
+            let same = open
+                .iter()
+                .zip(&layers)
+                .take_while(|((layer, _), wanted)| layer == *wanted)
+                .count();
+            self.close_layers(&mut open, same);
+            for layer in &layers[same..] {
+                let mark = opening(*layer, &self.text, runs, n);
+                self.push(mark);
+                open.push((*layer, mark));
+            }
+            let is_before_link = runs.get(n + 1).is_some_and(|next| next.link.is_some());
+            self.push_run(run, is_before_link);
+        }
+        self.close_layers(&mut open, 0);
+    }
+
+    /// What holds for a run, the outermost first.
+    fn layers<'r>(&self, run: &'r Run) -> Vec<Layer<'r>> {
+        let is_autolink = has_own_address(run) && address(&run.text) == run.text;
+        let link = run.link.as_deref().filter(|_| !is_autolink);
+        let mut layers: Vec<Layer<'_>> = link.map(Layer::Link).into_iter().collect();
+        if self.marks == Marks::All && run.mention.is_none() {
+            let styles = run.shown_styles();
+            let wanted = [
+                (styles.strike, Layer::Strike),
+                (styles.bold, Layer::Bold),
+                (styles.italic, Layer::Italic),
+            ];
+            layers.extend(
+                wanted
+                    .into_iter()
+                    .filter(|(is_on, _)| *is_on)
+                    .map(|(_, layer)| layer),
+            );
+        }
+        layers
+    }
+
+    fn close_layers(&mut self, open: &mut Vec<(Layer<'_>, &'static str)>, keep: usize) {
+        while open.len() > keep
+            && let Some((layer, mark)) = open.pop()
+        {
+            match layer {
+                Layer::Link(url) => {
+                    let target = format!("]({})", address(url));
+                    self.push(&target);
+                }
+                Layer::Bold | Layer::Italic | Layer::Strike => self.push(mark),
+            }
+        }
+    }
+
+    fn push_run(&mut self, run: &Run, is_before_link: bool) {
+        if run.is_code {
+            return self.push_inline_code(&run.text);
+        }
+        if let Some(id) = run.mention.as_deref().filter(|id| is_person(id)) {
+            return self.push(&format!("<@{id}>"));
+        }
+        if has_own_address(run) && address(&run.text) == run.text {
+            return self.push(&format!("<{}>", run.text));
+        }
+        for (n, line) in run.text.split('\n').enumerate() {
+            if self.is_full() {
+                return;
+            }
+            if n > 0 {
+                self.break_line(LINE_END);
+            }
+            // White space at a line's start would be its indent.
+            let line = if self.is_line_start {
+                line.trim_start()
+            } else {
+                line
+            };
+            self.push_escaped(line, is_before_link);
+        }
+    }
+
+    fn push_inline_code(&mut self, code: &str) {
+        let code = harmless(code);
+        let ticks = "`".repeat(longest_ticks(&code) + 1);
+        let is_blank = code.trim().is_empty();
+        let needs_space = !is_blank && (code.starts_with(['`', ' ']) || code.ends_with(['`', ' ']));
+        let space = if needs_space { " " } else { "" };
+        self.push(&format!("{ticks}{space}{code}{space}{ticks}"));
+    }
+
+    /// Text that stays text.
+    fn push_escaped(&mut self, text: &str, is_before_link: bool) {
+        let mut before = self.text.chars().next_back();
+        for (at, c) in text.char_indices() {
+            if self.is_full() {
+                return;
+            }
+            let after = &text[at + c.len_utf8()..];
+            let next = after.chars().next();
+            let needs = match c {
+                '\\' | '`' | '[' | '<' | '~' | '|' => true,
+                '*' => !is_between_spaces(before, next) || self.is_line_start,
+                '_' => !is_between(before, next, char::is_alphanumeric),
+                ']' => true,
+                '&' => is_entity(after),
+                '!' => next.is_none() && is_before_link,
+                '#' | '>' | '-' | '+' | '=' => {
+                    self.is_line_start || (c == '#' && next.is_none_or(|c| c == ' '))
+                }
+                ':' => self.is_line_start,
+                '.' | ')' => self.is_number(before) && next.is_none_or(char::is_whitespace),
+                _ => false,
+            };
+            let is_line_start = self.is_line_start;
+            if needs {
+                self.push("\\");
+            }
+            let mut buffer = [0; 4];
+            self.push(c.encode_utf8(&mut buffer));
+            let is_loud = (c == '<' && is_reference(after)) || (c == '@' && is_broadcast(after));
+            if is_loud {
+                self.push(JOINER.encode_utf8(&mut [0; 4]));
+            }
+            self.is_line_start = is_line_start && c.is_whitespace();
+            before = Some(c);
+        }
+    }
+
+    /// Whether the line so far is a number, which a dot would make an item of a list.
+    fn is_number(&self, before: Option<char>) -> bool {
+        if !before.is_some_and(|c| c.is_ascii_digit()) {
+            return false;
+        }
+        let line = self.text.rsplit('\n').next().unwrap_or_default();
+        let bare = line.trim_start_matches(['>', ' ', '-']);
+        let word = bare.rsplit(' ').next().unwrap_or_default();
+        word.len() <= 9 && word.chars().all(|c| c.is_ascii_digit())
+    }
+}
+
+fn is_between(before: Option<char>, next: Option<char>, is: impl Fn(char) -> bool) -> bool {
+    before.is_some_and(&is) && next.is_some_and(&is)
+}
+
+fn is_between_spaces(before: Option<char>, next: Option<char>) -> bool {
+    is_between(before, next, char::is_whitespace)
+}
+
+/// Whether what follows an `&` makes it an entity.
+fn is_entity(after: &str) -> bool {
+    let name: usize = after
+        .chars()
+        .take(33)
+        .take_while(|c| c.is_ascii_alphanumeric() || *c == '#')
+        .map(char::len_utf8)
+        .sum();
+    name > 0 && after[name..].starts_with(';')
+}
+
+/// The mark that opens a layer.
+fn opening(layer: Layer<'_>, text: &str, runs: &[Run], n: usize) -> &'static str {
+    match layer {
+        Layer::Link(_) => "[",
+        Layer::Bold => "**",
+        Layer::Strike => "~~",
+        Layer::Italic => {
+            // `_` reads better, but not inside a word.
+            let end = runs[n..].iter().position(|run| !run.shown_styles().italic);
+            let behind = end.and_then(|end| runs[n + end].text.chars().next());
+            let before = text.chars().next_back();
+            let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+            if is_word(before) || is_word(behind) || before == Some('_') {
+                "*"
+            } else {
+                "_"
+            }
+        }
+    }
+}

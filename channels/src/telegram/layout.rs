@@ -1,0 +1,443 @@
+//! A tree as Telegram text with entities. Pure.
+//!
+//! The text is what the server keeps: control characters and tabs become spaces, carriage returns and
+//! direction marks vanish (source: tdlib, `clean_input_string`). Entities nest: a link is outside of
+//! styles, a quotation outside of all, nothing is inside code.
+
+use serde_json::{Value, json};
+
+use crate::capability::LengthUnit;
+use crate::render::{
+    Block, Container, Cost, Form, Item, Place, Run, Styles, aligned, has_own_address,
+};
+
+/// Telegram keeps so many entities of one message and drops the rest silently.
+pub(super) const ENTITIES_MAX: usize = 100;
+/// Breaks what would mention somebody; it shows nothing.
+pub(super) const JOINER: char = '\u{2060}';
+
+/// How Telegram counts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TelegramForm {
+    /// The longest text, in UTF-16 units.
+    pub(super) max: usize,
+}
+
+impl Form for TelegramForm {
+    fn room(&self) -> Cost {
+        Cost {
+            length: self.max,
+            count: ENTITIES_MAX,
+        }
+    }
+
+    fn block_cost(&self, block: &Block, place: &Place, room: Cost) -> Cost {
+        let mut out = Out {
+            units_max: room.length,
+            prefix: " ".repeat(place.prefix_length),
+            is_quoted: place.is_quoted,
+            ..Out::default()
+        };
+        out.push_block(block, place.is_listed);
+        Cost {
+            length: out.units,
+            count: out.entities.len(),
+        }
+    }
+
+    fn run_cost(&self, run: &Run, _place: &Place) -> Cost {
+        // A username may be longer than the name that it replaces.
+        Cost {
+            length: run.mention.as_ref().map_or(0, |id| id.len()),
+            count: run.styles.count()
+                + usize::from(run.is_code)
+                + usize::from(run.link.is_some())
+                + usize::from(run.mention.is_some()),
+        }
+    }
+
+    fn char_length(&self, c: char, place: &Place) -> usize {
+        match c {
+            '\n' => 1 + place.prefix_length,
+            // The joiner that may follow.
+            '@' => 2,
+            c => c.len_utf16(),
+        }
+    }
+
+    fn prefix_length(&self, container: Container) -> usize {
+        match container {
+            Container::Quote => QUOTE_MARK.len(),
+            // As deep as a number of five digits; most are less.
+            Container::Item => 8,
+        }
+    }
+
+    fn separator_length(&self, place: &Place) -> usize {
+        2 + 2 * place.prefix_length
+    }
+}
+
+/// Before each line of a quotation within a quotation.
+const QUOTE_MARK: &str = "> ";
+/// How far each level of a list is set in.
+const INDENT: &str = "  ";
+/// A line across.
+const RULE: &str = "———";
+
+/// An entity, in UTF-16 units.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entity {
+    offset: usize,
+    length: usize,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Kind {
+    Bold,
+    Italic,
+    Strike,
+    Code,
+    Pre(String),
+    Quote,
+    Link(String),
+    Person(i64),
+}
+
+impl Entity {
+    fn as_json(&self) -> Value {
+        let kind = match &self.kind {
+            Kind::Bold => "bold",
+            Kind::Italic => "italic",
+            Kind::Strike => "strikethrough",
+            Kind::Code => "code",
+            Kind::Pre(_) => "pre",
+            Kind::Quote => "blockquote",
+            Kind::Link(_) => "text_link",
+            Kind::Person(_) => "text_mention",
+        };
+        let mut entity = json!({"type": kind, "offset": self.offset, "length": self.length});
+        match &self.kind {
+            Kind::Pre(language) if !language.is_empty() => entity["language"] = json!(language),
+            Kind::Link(url) => entity["url"] = json!(url),
+            // The server wants the id only; it knows the rest.
+            Kind::Person(id) => {
+                entity["user"] = json!({"id": id, "is_bot": false, "first_name": ""});
+            }
+            _ => {}
+        }
+        entity
+    }
+}
+
+/// A text with its entities.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Laid {
+    /// The text.
+    pub(super) text: String,
+    /// Outer before inner.
+    pub(super) entities: Vec<Entity>,
+}
+
+impl Laid {
+    /// The entities as the platform takes them; `None` without any.
+    pub(super) fn entities_json(&self) -> Option<Value> {
+        let list: Vec<Value> = self.entities.iter().map(Entity::as_json).collect();
+        (!list.is_empty()).then_some(Value::Array(list))
+    }
+}
+
+/// The blocks as a text, trimmed as the server trims.
+pub(super) fn laid(blocks: &[Block]) -> Laid {
+    let mut out = Out {
+        units_max: usize::MAX,
+        ..Out::default()
+    };
+    out.push_blocks(blocks.iter(), false);
+    let Out {
+        mut text,
+        mut entities,
+        ..
+    } = out;
+    entities.sort_by_key(|entity| (entity.offset, std::cmp::Reverse(entity.length)));
+    let blank = [' ', '\n'];
+    text.truncate(text.trim_end_matches(blank).len());
+    let first = entities.first().map_or(usize::MAX, |entity| entity.offset);
+    // White space of these two kinds is one unit and one byte each.
+    let cut = (text.len() - text.trim_start_matches(blank).len()).min(first);
+    text.drain(..cut);
+    let end = LengthUnit::Utf16.len(&text);
+    for entity in &mut entities {
+        entity.offset = (entity.offset - cut).min(end);
+        entity.length = entity.length.min(end - entity.offset);
+    }
+    entities.retain(|entity| entity.length > 0);
+    Laid { text, entities }
+}
+
+/// A character as the server keeps it; `None` if it drops it.
+pub(super) fn kept(c: char) -> Option<char> {
+    match c {
+        '\n' => Some(c),
+        '\r' | '\u{2028}'..='\u{202E}' => None,
+        c if c.is_control() => Some(' '),
+        c => Some(c),
+    }
+}
+
+/// What is open at a place in a paragraph.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Layer<'a> {
+    Link(&'a str),
+    Bold,
+    Italic,
+    Strike,
+}
+
+/// The text under construction.
+#[derive(Default)]
+struct Out {
+    text: String,
+    units: usize,
+    entities: Vec<Entity>,
+    /// Nothing is added once the text is longer.
+    units_max: usize,
+    /// What stands before each further line.
+    prefix: String,
+    is_quoted: bool,
+    /// The last character, for what follows an `@`.
+    before: Option<char>,
+}
+
+impl Out {
+    fn is_full(&self) -> bool {
+        self.units > self.units_max
+    }
+
+    fn push(&mut self, c: char) {
+        self.text.push(c);
+        self.units += c.len_utf16();
+        self.before = Some(c);
+    }
+
+    /// Text on the lines of this place.
+    fn push_str(&mut self, text: &str) {
+        for c in text.chars().filter_map(kept) {
+            if self.is_full() {
+                return;
+            }
+            self.push(c);
+            if c == '\n' {
+                self.push_prefix();
+            }
+        }
+    }
+
+    fn push_prefix(&mut self) {
+        let prefix = std::mem::take(&mut self.prefix);
+        prefix.chars().for_each(|c| self.push(c));
+        self.prefix = prefix;
+    }
+
+    /// Text in which nobody is mentioned: a joiner stands between `@` and a name.
+    fn push_words(&mut self, text: &str) {
+        let mut rest = text;
+        while let Some(at) = rest.find('@') {
+            self.push_str(&rest[..at]);
+            let is_inside = self.before.is_some_and(|c| c.is_alphanumeric() || c == '_');
+            self.push_str("@");
+            rest = &rest[at + 1..];
+            let is_name = rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+            if is_name && !is_inside && !self.is_full() {
+                self.push(JOINER);
+            }
+            if self.is_full() {
+                return;
+            }
+        }
+        self.push_str(rest);
+    }
+
+    /// Adds an entity from `offset` to here.
+    fn close(&mut self, kind: Kind, offset: usize) {
+        if self.units > offset {
+            self.entities.push(Entity {
+                offset,
+                length: self.units - offset,
+                kind,
+            });
+        }
+    }
+
+    fn push_blocks<'a>(&mut self, blocks: impl Iterator<Item = &'a Block>, is_listed: bool) {
+        let start = self.units;
+        for block in blocks {
+            if self.is_full() {
+                return;
+            }
+            if self.units > start {
+                self.push_str(if is_listed { "\n" } else { "\n\n" });
+            }
+            self.push_block(block, is_listed);
+        }
+    }
+
+    fn push_block(&mut self, block: &Block, is_listed: bool) {
+        match block {
+            Block::Paragraph(runs) => self.push_runs(runs, Styles::default()),
+            Block::Heading { content, .. } => {
+                let bold = Styles {
+                    bold: true,
+                    ..Styles::default()
+                };
+                self.push_runs(content, bold);
+            }
+            Block::Code { language, text } => self.push_pre(text, language),
+            Block::Table(table) => {
+                let room = self.units_max.saturating_sub(self.units);
+                match aligned(table, room) {
+                    Some(text) => self.push_pre(&text, ""),
+                    None => self.units = self.units_max.saturating_add(1),
+                }
+            }
+            Block::Quote(blocks) if self.is_quoted => {
+                let outer = self.prefix.len();
+                self.push_str(QUOTE_MARK);
+                self.prefix.push_str(QUOTE_MARK);
+                self.push_blocks(blocks.iter(), is_listed);
+                self.prefix.truncate(outer);
+            }
+            Block::Quote(blocks) => {
+                let offset = self.units;
+                self.is_quoted = true;
+                self.push_blocks(blocks.iter(), false);
+                self.is_quoted = false;
+                self.close(Kind::Quote, offset);
+            }
+            Block::List { start, items } => self.push_list(*start, items.iter()),
+            Block::Rule => self.push_str(RULE),
+        }
+    }
+
+    fn push_list<'a>(&mut self, start: Option<u64>, items: impl Iterator<Item = &'a Item>) {
+        for (n, item) in items.enumerate() {
+            if self.is_full() {
+                return;
+            }
+            if n > 0 {
+                self.push_str("\n");
+            }
+            if let Some(start) = start {
+                self.push_str(&format!("{}. ", start.saturating_add(n as u64)));
+            }
+            match item.task {
+                Some(true) => self.push_str("☑ "),
+                Some(false) => self.push_str("☐ "),
+                None if start.is_none() => self.push_str("• "),
+                None => {}
+            }
+            let outer = self.prefix.len();
+            self.prefix.push_str(INDENT);
+            let is_list_first = matches!(item.blocks.front(), Some(Block::List { .. }));
+            if is_list_first {
+                self.push_str("\n");
+            }
+            self.push_blocks(item.blocks.iter(), true);
+            self.prefix.truncate(outer);
+        }
+    }
+
+    /// Preformatted text. Its lines are not set in: they are to be copied.
+    fn push_pre(&mut self, text: &str, language: &str) {
+        let prefix = std::mem::take(&mut self.prefix);
+        let offset = self.units;
+        self.push_str(text);
+        self.close(Kind::Pre(language.to_owned()), offset);
+        self.prefix = prefix;
+    }
+
+    fn push_runs(&mut self, runs: &[Run], all: Styles) {
+        let mut open: Vec<(Layer<'_>, usize)> = Vec::new();
+        for run in runs {
+            if self.is_full() {
+                break;
+            }
+            let layers = layers(run, all);
+            let same = open
+                .iter()
+                .zip(&layers)
+                .take_while(|((layer, _), wanted)| layer == *wanted)
+                .count();
+            self.close_layers(&mut open, same);
+            let from = self.units;
+            open.extend(layers[same..].iter().map(|layer| (*layer, from)));
+            self.push_run(run);
+        }
+        self.close_layers(&mut open, 0);
+    }
+
+    fn close_layers(&mut self, open: &mut Vec<(Layer<'_>, usize)>, keep: usize) {
+        while open.len() > keep
+            && let Some((layer, offset)) = open.pop()
+        {
+            let kind = match layer {
+                Layer::Link(url) => Kind::Link(url.to_owned()),
+                Layer::Bold => Kind::Bold,
+                Layer::Italic => Kind::Italic,
+                Layer::Strike => Kind::Strike,
+            };
+            self.close(kind, offset);
+        }
+    }
+
+    fn push_run(&mut self, run: &Run) {
+        let offset = self.units;
+        if run.is_code {
+            // Nothing may be inside of code, and code not inside a link.
+            self.push_str(&run.text);
+            if run.link.is_none() && !run.text.trim().is_empty() {
+                self.close(Kind::Code, offset);
+            }
+        } else if let Some(id) = &run.mention {
+            match id.parse() {
+                Ok(id) => {
+                    self.push_str(&run.text);
+                    self.close(Kind::Person(id), offset);
+                }
+                // A username: the server finds it by itself.
+                Err(_) if id.starts_with('@') => self.push_str(id),
+                Err(_) => self.push_words(&run.text),
+            }
+        } else if run.link.is_some() {
+            self.push_str(&run.text);
+        } else {
+            self.push_words(&run.text);
+        }
+    }
+}
+
+/// What holds for a run, the outermost first.
+fn layers(run: &Run, all: Styles) -> Vec<Layer<'_>> {
+    let styles = run.shown_styles();
+    let is_bare = run.is_code || run.text.trim().is_empty();
+    // The server finds a bare address by itself, and a name in it where it does not.
+    let is_found = has_own_address(run) && !run.text.contains('@');
+    let link = run.link.as_deref().filter(|_| !is_found);
+    let mut layers: Vec<Layer<'_>> = link.map(Layer::Link).into_iter().collect();
+    if run.mention.is_some() {
+        return Vec::new();
+    }
+    let wanted = [
+        (styles.bold || (all.bold && !is_bare), Layer::Bold),
+        (styles.italic, Layer::Italic),
+        (styles.strike, Layer::Strike),
+    ];
+    layers.extend(
+        wanted
+            .into_iter()
+            .filter(|(is_on, _)| *is_on)
+            .map(|(_, layer)| layer),
+    );
+    layers
+}

@@ -1,0 +1,111 @@
+//! Answers of the kind models give, as both platforms are sent them.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use vocative_channels::outbound::Part;
+use vocative_channels::render::People;
+use vocative_channels::{slack, telegram};
+use vocative_sandbox::slack::check_blocks;
+use vocative_sandbox::telegram::stored_text;
+
+/// The fixtures' names and texts, in order.
+fn answers() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/answers");
+    let mut answers: Vec<(String, String)> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| {
+            let path = entry.unwrap().path();
+            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            (name, std::fs::read_to_string(path).unwrap())
+        })
+        .collect();
+    answers.sort();
+    answers
+}
+
+/// The middle of a long part says nothing new.
+fn shortened(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    if lines.len() <= 14 {
+        let cut: Vec<String> = lines.iter().map(|line| shortened_line(line)).collect();
+        return cut.join("\n");
+    }
+    let ends = [lines[..4].join("\n"), lines[lines.len() - 4..].join("\n")];
+    let left_out = format!("\n({} lines)\n", lines.len() - 8);
+    shortened_line(&ends.join(&left_out))
+}
+
+fn shortened_line(line: &str) -> String {
+    let chars: Vec<char> = line.chars().collect();
+    if chars.len() <= 600 {
+        return line.to_owned();
+    }
+    let ends = |part: &[char]| part.iter().collect::<String>();
+    let (first, last) = (ends(&chars[..150]), ends(&chars[chars.len() - 150..]));
+    format!("{first}({} characters){last}", chars.len() - 300)
+}
+
+/// Parts as a person can judge them; what shows nothing is named.
+fn written(parts: &[Part]) -> String {
+    let mut out = String::new();
+    for (n, part) in parts.iter().enumerate() {
+        let _ = writeln!(out, "--- {} ---\n{}", n + 1, shortened(&part.text));
+        for entity in part
+            .entities
+            .iter()
+            .flat_map(|it| it.as_array().unwrap())
+            .take(12)
+        {
+            let mut entity = entity.clone();
+            let kind = entity["type"].take();
+            let (offset, length) = (entity["offset"].take(), entity["length"].take());
+            let more = entity["url"].as_str().or(entity["language"].as_str());
+            let more = more.map(|it| format!(" {it}")).unwrap_or_default();
+            let _ = writeln!(out, "[{} {offset}+{length}{more}]", kind.as_str().unwrap());
+        }
+        for block in part.blocks.iter().flat_map(|it| it.as_array().unwrap()) {
+            let shown = match block["text"].as_str() {
+                Some(text) => shortened(text),
+                None => shortened_line(&block.to_string()),
+            };
+            let _ = writeln!(out, "[{}]\n{shown}", block["type"].as_str().unwrap());
+        }
+    }
+    out.replace('\u{2060}', "{joiner}")
+}
+
+#[test]
+fn answers_are_rendered_for_slack() {
+    let mut out = String::new();
+    for (name, text) in answers() {
+        let parts = slack::render(&text, &People::nobody());
+        for part in &parts {
+            let blocks = part.blocks.clone().unwrap_or_else(|| serde_json::json!([]));
+            assert_eq!(check_blocks(&blocks), Ok(()), "{name}");
+        }
+        let _ = writeln!(out, "===== {name} =====\n{}", written(&parts));
+    }
+    insta::assert_snapshot!("slack", out);
+}
+
+#[test]
+fn answers_are_rendered_for_telegram() {
+    let mut out = String::new();
+    for (name, text) in answers() {
+        let parts = telegram::render(&text, &People::nobody());
+        for part in &parts {
+            let (stored, _) = stored_text(&part.text, part.entities.as_ref()).unwrap();
+            assert_eq!(stored, part.text, "{name}");
+        }
+        let _ = writeln!(out, "===== {name} =====\n{}", written(&parts));
+    }
+    insta::assert_snapshot!("telegram", out);
+}
+
+#[test]
+fn there_are_thirty_answers() {
+    assert_eq!(answers().len(), 30);
+}
