@@ -166,6 +166,7 @@ fn empty_message(account: AccountId, sent_at_ms: i64) -> NewMessage {
         tokens: None,
         keep_revisions: false,
         raw: None,
+        judge_follow_up: None,
         judge: Box::new(|_| Verdict {
             is_admitted: true,
             ..Verdict::default()

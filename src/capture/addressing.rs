@@ -37,10 +37,29 @@ pub fn addressed_agents(
     if is_direct(facts, message) || message.mentions_bot || is_own_command(message, policy) {
         return vec![thread_agent(facts, policy).unwrap_or_else(|| policy.default_agent.clone())];
     }
-    if follows_up(message, facts, policy) {
+    if is_rooted(facts) && !is_told_again(message, facts) && may_follow_up(message, facts, policy) {
         return thread_agent(facts, policy).into_iter().collect();
     }
     Vec::new()
+}
+
+/// Whether a message goes on with its thread, if that is an agent's: a person's word in it that
+/// mentions nobody.
+#[must_use]
+pub fn may_follow_up(
+    message: &InboundMessage,
+    facts: &MessageFacts,
+    policy: &ChannelPolicy,
+) -> bool {
+    let mentions_somebody =
+        !mentioned_ids(&message.text).is_empty() || !message.mentions.is_empty();
+    policy.thread_policy == ThreadPolicy::Participating
+        && message.place.topic.is_none()
+        && facts.thread.is_some()
+        && !mentions_somebody
+        && message.sender.kind == SenderKind::Person
+        && may_address(message, policy)
+        && !is_for_another_bot(message)
 }
 
 /// Whether this sender's messages can address anybody: people, and bots that are allowed to.
@@ -152,19 +171,18 @@ fn thread_agent(facts: &MessageFacts, policy: &ChannelPolicy) -> Option<AgentNam
         .cloned()
 }
 
-/// Whether a message goes on with a thread whose root addressed an agent.
-fn follows_up(message: &InboundMessage, facts: &MessageFacts, policy: &ChannelPolicy) -> bool {
-    let is_rooted = facts
+/// Whether a message was captured before, as it is. Whether it follows up was settled then, or when its
+/// thread became an agent's: what was said before that is no follow-up, however often it is told.
+fn is_told_again(message: &InboundMessage, facts: &MessageFacts) -> bool {
+    facts.is_known && message.edit_marker.is_none()
+}
+
+/// Whether the thread a message is in has a root that addressed an agent, or is an agent's.
+fn is_rooted(facts: &MessageFacts) -> bool {
+    facts
         .thread
         .as_ref()
-        .is_some_and(|thread| !thread.root_addressed.is_empty());
-    let mentions_somebody =
-        !mentioned_ids(&message.text).is_empty() || !message.mentions.is_empty();
-    policy.thread_policy == ThreadPolicy::Participating
-        && message.place.topic.is_none()
-        && is_rooted
-        && !mentions_somebody
-        && message.sender.kind == SenderKind::Person
+        .is_some_and(|thread| !thread.root_addressed.is_empty())
 }
 
 #[cfg(test)]
@@ -328,6 +346,48 @@ mod tests {
             ..policy()
         };
         assert!(addressed_agents(&follow_up, &facts, &mention_only).is_empty());
+        // Told again, it is what it was; edited, it may be another.
+        let known = MessageFacts {
+            is_known: true,
+            ..facts
+        };
+        assert!(addressed(&follow_up, &known).is_empty());
+        follow_up.edit_marker = Some("2.0".into());
+        assert_eq!(addressed(&follow_up, &known), ["ops"]);
+    }
+
+    #[test]
+    fn what_a_person_says_in_any_thread_to_nobody_else_may_be_a_follow_up() {
+        let in_thread = MessageFacts {
+            thread: Some(ThreadFacts::default()),
+            ..MessageFacts::default()
+        };
+        let may = |change: &dyn Fn(&mut InboundMessage), facts: &MessageFacts| {
+            let mut message = message("and then?");
+            message.place.thread = Some("1.0".into());
+            change(&mut message);
+            may_follow_up(&message, facts, &policy())
+        };
+        assert!(may(&|_| (), &in_thread));
+        // A root is in no thread.
+        assert!(!may(&|_| (), &MessageFacts::default()));
+        // Its blocks mention somebody, its text does not.
+        assert!(!may(
+            &|message| message.mentions.push("U2".into()),
+            &in_thread
+        ));
+        assert!(!may(
+            &|message| message.sender.kind = SenderKind::Bot,
+            &in_thread
+        ));
+        assert!(!may(
+            &|message| message.sender.id = "UBOT".into(),
+            &in_thread
+        ));
+        assert!(!may(
+            &|message| message.place.topic = Some("7".into()),
+            &in_thread
+        ));
     }
 
     #[test]

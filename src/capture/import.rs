@@ -164,6 +164,7 @@ fn import_message(
             received_at_ms: now_ms,
             keep_revisions: keeps_revisions,
             raw: None,
+            judge_follow_up: None,
             judge: Box::new(|_| Verdict::default()),
         },
     }

@@ -18,9 +18,10 @@ use crate::capture::cancels::Cancels;
 use crate::capture::judge::judge;
 use crate::capture::origin::CaptureOrigin;
 use crate::capture::policy::ChannelPolicy;
+use crate::domain::addressing::{FollowUpJudge, RunVerdict, edited_at_ms};
 use crate::domain::ids::RunId;
 use crate::domain::turn::{ParticipantKind, TokenCount};
-use crate::store::contract::{Captured, Deleted, NewMessage, NonMessage, RawStub};
+use crate::store::contract::{Captured, Deleted, NewMessage, NonMessage, OwnPost, RawStub};
 use crate::store::{Store, StoreError};
 
 /// A raw stub is cut at this length, in bytes. A platform's own limit is far below.
@@ -188,15 +189,16 @@ impl ChannelIntake {
                 message_id,
                 marker,
             } => {
-                let marker = marker.as_deref();
-                crash::point("echo.before-commit");
-                self.store
-                    .confirm_own_post(account, &place.chat, &message_id, marker, now_ms)
-                    .await?;
-                crash::point("echo.after-commit");
-                // The next part of the same chat may go now.
-                self.wake.posts.notify_one();
-                Ok(())
+                let late = Late::default();
+                let post = OwnPost {
+                    account,
+                    judge_follow_up: Some(late.judge(&policy, origin, now_ms)),
+                    place,
+                    message_id,
+                    marker,
+                    now_ms,
+                };
+                self.take_own_post(post, &late).await
             }
             Event::ChatMoved { .. } | Event::ChatChanged { .. } | Event::Membership { .. } => {
                 self.take_room_change(envelope.event, now_ms, &policy).await
@@ -240,6 +242,18 @@ impl ChannelIntake {
                 self.store.keep_raw(stub).await
             }
         }
+    }
+
+    async fn take_own_post(&self, post: OwnPost, late: &Late) -> Result<(), StoreError> {
+        let chat = post.place.chat.clone();
+        crash::point("echo.before-commit");
+        let changes = self.store.confirm_own_post(post).await?;
+        crash::point("echo.after-commit");
+        self.note_late(&chat, late);
+        self.note_runs(&changes.new_runs, &changes.cancelled_runs);
+        // The next part of the same chat may go now.
+        self.wake.posts.notify_one();
+        Ok(())
     }
 
     async fn take_delete(
@@ -316,8 +330,11 @@ impl ChannelIntake {
     ) -> Result<(), StoreError> {
         let chat = message.place.chat.clone();
         let noted = Arc::new(Mutex::new(None));
+        let late = Late::default();
         let is_edit = arrived.is_edit;
-        let new = self.new_message(message, arrived, policy, Arc::clone(&noted));
+        let judge_follow_up = late.judge(policy, arrived.origin, arrived.now_ms);
+        let mut new = self.new_message(message, arrived, policy, Arc::clone(&noted));
+        new.judge_follow_up = Some(judge_follow_up);
         crash::point(if is_edit {
             "edit.before-commit"
         } else {
@@ -330,6 +347,7 @@ impl ChannelIntake {
             "capture.after-commit"
         });
         let noted = noted.lock().expect("no holder of this lock panics").take();
+        self.note_late(&chat, &late);
         self.note(&chat, &captured, noted, policy);
         Ok(())
     }
@@ -386,12 +404,39 @@ impl ChannelIntake {
                 });
                 verdict
             }),
+            judge_follow_up: None,
+        }
+    }
+
+    /// Counts and logs what was said of follow-ups that were judged again.
+    fn note_late(&self, chat: &str, late: &Late) {
+        for runs in late.taken() {
+            match runs {
+                RunVerdict::Run => {}
+                RunVerdict::TooOld => self.note_too_old(chat),
+                RunVerdict::LimitMet => {
+                    self.counters.limited.fetch_add(1, Ordering::Relaxed);
+                    self.wake.posts.notify_one();
+                }
+                RunVerdict::Stop { .. } => self.wake.posts.notify_one(),
+            }
+        }
+    }
+
+    /// Counts new runs, and wakes whoever works on runs.
+    fn note_runs(&self, new: &[RunId], cancelled: &[RunId]) {
+        let count = new.len() as u64;
+        self.counters
+            .runs_queued
+            .fetch_add(count, Ordering::Relaxed);
+        self.ask_to_stop(cancelled);
+        if !new.is_empty() || !cancelled.is_empty() {
+            self.wake.runs.notify_one();
         }
     }
 
     /// Counts and logs what became of a message, and wakes whoever has work now.
     fn note(&self, chat: &str, captured: &Captured, noted: Option<Noted>, policy: &ChannelPolicy) {
-        use crate::domain::addressing::RunVerdict;
         let counters = &self.counters;
         match captured {
             Captured::New(turn) | Captured::Revised(turn) | Captured::Duplicate(turn) => {
@@ -403,13 +448,9 @@ impl ChannelIntake {
                 counters
                     .duplicates
                     .fetch_add(u64::from(is_duplicate), Ordering::Relaxed);
-                counters
-                    .runs_queued
-                    .fetch_add(turn.new_runs.len() as u64, Ordering::Relaxed);
+                self.note_runs(&turn.new_runs, &turn.cancelled_runs);
                 // A duplicate may end what a run waited for: the kind of its chat.
-                let may_run = noted.as_ref().is_some_and(|noted| noted.is_addressed);
-                self.ask_to_stop(&turn.cancelled_runs);
-                if may_run || !turn.new_runs.is_empty() || !turn.cancelled_runs.is_empty() {
+                if noted.as_ref().is_some_and(|noted| noted.is_addressed) {
                     self.wake.runs.notify_one();
                 }
                 let Some(noted) = noted.filter(|noted| noted.is_addressed && is_new) else {
@@ -562,8 +603,38 @@ struct Arrived {
 /// What the judge said, for counters and log lines.
 struct Noted {
     access: Access,
-    runs: crate::domain::addressing::RunVerdict,
+    runs: RunVerdict,
     is_addressed: bool,
+}
+
+/// What was said of follow-ups that were judged again, for counters and log lines.
+#[derive(Clone, Default)]
+struct Late(Arc<Mutex<Vec<RunVerdict>>>);
+
+impl Late {
+    /// Judges follow-ups again, for an event of that origin.
+    fn judge(
+        &self,
+        policy: &Arc<ChannelPolicy>,
+        origin: CaptureOrigin,
+        now_ms: i64,
+    ) -> FollowUpJudge {
+        let (policy, late) = (Arc::clone(policy), Arc::clone(&self.0));
+        Arc::new(move |message, facts| {
+            let said_at_ms = said_at_ms(message, message.edit_marker.is_some());
+            let verdict = judge(message, facts, &policy, said_at_ms, now_ms);
+            let verdict = origin.bounded(verdict, facts, message);
+            if !verdict.addressed_to.is_empty() {
+                let mut late = late.lock().expect("no holder of this lock panics");
+                late.push(verdict.runs);
+            }
+            verdict
+        })
+    }
+
+    fn taken(&self) -> Vec<RunVerdict> {
+        std::mem::take(&mut *self.0.lock().expect("no holder of this lock panics"))
+    }
 }
 
 /// When a message was said or, for an edit, changed: the time its age counts from.
@@ -572,8 +643,7 @@ fn said_at_ms(message: &InboundMessage, is_edit: bool) -> i64 {
         .edit_marker
         .as_deref()
         .filter(|_| is_edit)
-        .and_then(|marker| marker.split('.').next()?.parse::<i64>().ok())
-        .and_then(|seconds| seconds.checked_mul(1_000));
+        .and_then(edited_at_ms);
     edited_ms.map_or(message.sent_at_ms, |edited_ms| {
         edited_ms.max(message.sent_at_ms)
     })

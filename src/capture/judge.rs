@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use vocative_channels::envelope::{ChatKind, InboundMessage, SenderKind};
 
 use crate::capture::access::{Access, access};
-use crate::capture::addressing::addressed_agents;
+use crate::capture::addressing::{addressed_agents, may_follow_up};
 use crate::capture::policy::{ChannelPolicy, Limits};
 use crate::capture::stop::says_stop;
 use crate::domain::addressing::{MessageFacts, Notice, NoticeKind, Overlap, RunVerdict, Verdict};
@@ -70,6 +70,7 @@ pub fn judge(
                 .and_then(|text| limit_notice(text, facts, now_ms)),
         },
         overlaps: overlaps(&addressed_to, message, policy),
+        would_follow_up: addressed_to.is_empty() && may_follow_up(message, facts, policy),
         addressed_to,
         runs,
     }
@@ -156,10 +157,11 @@ fn limit_notice(text: &str, facts: &MessageFacts, now_ms: i64) -> Option<Notice>
 }
 
 /// An answer opens a thread in channels, not in direct or group-direct chats, and not where the
-/// message already is in a thread or topic.
+/// message already is in a thread or topic. The root of a thread, whoever opened it, is not in it.
 fn opens_thread(message: &InboundMessage, kind: Option<ChatKind>, policy: &ChannelPolicy) -> bool {
+    let thread = message.place.thread.as_ref();
     policy.answers_in_threads
-        && message.place.thread.is_none()
+        && thread.is_none_or(|root| *root == message.message_id)
         && message.place.topic.is_none()
         && !matches!(
             kind,
@@ -216,6 +218,7 @@ mod tests {
             not_before_ms: 0,
             notice: None,
             overlaps: BTreeMap::from([(agent("kael"), Overlap::Auto)]),
+            would_follow_up: false,
         };
         assert_eq!(verdict, expected);
     }
@@ -351,6 +354,11 @@ mod tests {
             &|message| message.place.kind = Some(ChatKind::GroupDirect)
         ));
         assert!(!opens(&|message| message.place.thread = Some("1.0".into())));
+        // Others have replied to it already.
+        let own_id = |message: &mut InboundMessage| {
+            message.place.thread = Some(message.message_id.clone());
+        };
+        assert!(opens(&own_id));
         assert!(!opens(&|message| message.place.topic = Some("7".into())));
     }
 }

@@ -45,6 +45,7 @@ impl CaptureOrigin {
             addressed_to: facts.addressed_before.clone(),
             runs: crate::domain::addressing::RunVerdict::TooOld,
             notice: None,
+            would_follow_up: false,
             ..verdict
         }
     }
@@ -64,6 +65,7 @@ mod tests {
                 kind: NoticeKind::LimitMet,
                 text: "enough".into(),
             }),
+            would_follow_up: true,
             ..Verdict::default()
         }
     }
@@ -89,6 +91,7 @@ mod tests {
             assert_eq!(!bounded.addressed_to.is_empty(), asks, "{origin:?}");
             assert_eq!(bounded.notice.is_some(), asks, "{origin:?}");
             assert_eq!(bounded.runs == RunVerdict::Run, asks, "{origin:?}");
+            assert_eq!(bounded.would_follow_up, asks, "{origin:?}");
         }
     }
 

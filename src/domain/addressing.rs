@@ -4,8 +4,9 @@
 //! pure function handed in by capture.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use vocative_channels::envelope::ChatKind;
+use vocative_channels::envelope::{ChatKind, InboundMessage};
 
 use crate::domain::ids::AgentName;
 
@@ -68,6 +69,9 @@ pub struct Verdict {
     pub not_before_ms: i64,
     /// A line to post into the chat (not served here, limit met).
     pub notice: Option<Notice>,
+    /// It addresses nobody, and would go on with its thread, were that an agent's: judged again when
+    /// the thread turns out to be one.
+    pub would_follow_up: bool,
 }
 
 /// Whether addressed agents run.
@@ -123,3 +127,39 @@ pub enum NoticeKind {
 
 /// Decides for one message. Pure.
 pub type Judge = Box<dyn FnOnce(&MessageFacts) -> Verdict + Send>;
+
+/// Decides anew for follow-ups that were captured before their thread was known to be an agent's.
+/// The message is as it was stored. Pure.
+pub type FollowUpJudge = Arc<dyn Fn(&InboundMessage, &MessageFacts) -> Verdict + Send + Sync>;
+
+/// When an edit was made, in milliseconds since the Unix epoch: both platforms' markers are that
+/// time, in seconds with or without a fraction.
+#[must_use]
+pub fn edited_at_ms(marker: &str) -> Option<i64> {
+    let (seconds, fraction) = marker.split_once('.').unwrap_or((marker, ""));
+    let digits: String = fraction.chars().chain("000".chars()).take(3).collect();
+    let seconds_ms = seconds.parse::<i64>().ok()?.checked_mul(1_000)?;
+    seconds_ms.checked_add(digits.parse().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edit_marker_is_a_time() {
+        let table = [
+            ("1700000000", Some(1_700_000_000_000)),
+            ("1700000000.000200", Some(1_700_000_000_000)),
+            ("1700000000.25", Some(1_700_000_000_250)),
+            ("1700000000.123456", Some(1_700_000_000_123)),
+            ("9223372036854775807", None),
+            ("1700000000.é", None),
+            ("m1", None),
+            ("", None),
+        ];
+        for (marker, expected) in table {
+            assert_eq!(edited_at_ms(marker), expected, "{marker:?}");
+        }
+    }
+}

@@ -265,6 +265,7 @@ pub(super) fn new_message(account: AccountId, message: StoredMessage) -> NewMess
         tokens: None,
         keep_revisions: false,
         raw: None,
+        judge_follow_up: None,
         judge: Box::new(move |_| verdict),
     }
 }

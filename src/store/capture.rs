@@ -11,6 +11,7 @@ use super::contract::{Captured, CapturedTurn, NewMessage};
 use super::edits;
 use super::erasure;
 use super::facts::read_facts;
+use super::follow_ups::{Rooted, judge_follow_ups_txn, note_follow_up_txn};
 use super::import::claim_twin_txn;
 use super::learn::settle_kind_txn;
 use super::messages::{
@@ -29,7 +30,7 @@ use super::rows::stored_attachments;
 use super::triggers::{Addressed, address_txn};
 use super::turns::{NewTurn, TurnRow, insert_turn_txn, turn_at};
 use super::{Store, StoreError};
-use crate::domain::addressing::{MessageFacts, RunVerdict, Verdict};
+use crate::domain::addressing::{MessageFacts, RunVerdict, Verdict, edited_at_ms};
 use crate::domain::ids::{ParticipantId, Seq};
 use crate::domain::turn::TurnKind;
 
@@ -69,7 +70,7 @@ impl Arrival<'_> {
     }
 
     /// Notes whom the turn addresses, queues what is missing, stops what is to be stopped, and tells
-    /// the room what is to be told.
+    /// the room what is to be told. What was said below it before it was captured is judged again.
     pub(super) fn address_txn(
         &self,
         connection: &Connection,
@@ -88,7 +89,30 @@ impl Arrival<'_> {
         if let Some(notice) = &self.verdict.notice {
             post_notice_turn_txn(connection, self, turn, notice)?;
         }
+        if let Some(judge) = self.message.judge_follow_up.as_ref()
+            && turn.conversation.thread.is_empty()
+        {
+            let rooted = Rooted {
+                account: self.message.account,
+                place: &self.message.place,
+                root: id,
+                since_ms: self.addresses_since_ms(),
+                now_ms,
+                judge,
+            };
+            addressed.add(judge_follow_ups_txn(connection, &rooted)?);
+        }
         Ok(addressed)
+    }
+
+    /// Since when it addresses whom it does: an edit of a known message did not before it was made.
+    fn addresses_since_ms(&self) -> i64 {
+        let message = self.message;
+        if !(message.is_edit && self.facts.is_known) {
+            return sent_at_ms(message);
+        }
+        let edited_at_ms = message.edit_marker.as_deref().and_then(edited_at_ms);
+        edited_at_ms.unwrap_or(message.received_at_ms)
     }
 }
 
@@ -296,6 +320,9 @@ pub(super) fn insert_txn(
         },
     )?;
     keep_envelope_txn(connection, message, turn.seq)?;
+    if arrival.verdict.would_follow_up {
+        note_follow_up_txn(connection, turn.seq, true)?;
+    }
     let runs = arrival.address_txn(connection, &turn)?;
     Ok(Captured::New(captured(&turn, runs)))
 }

@@ -2,46 +2,35 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::contract::{OwnPost, RunChanges};
+use super::follow_ups::{Rooted, judge_follow_ups_txn};
 use super::messages::{MessageEntry, MessageKey, add_message_txn, find_message};
 use super::places::find_chat;
+use super::triggers::Addressed;
 use super::{Store, StoreError};
 use crate::domain::ids::{AccountId, ChatId, OutboxId};
 
 impl Store {
     /// Notes that a post of ours was seen. If its marker is an entry that is leased, of unknown
-    /// outcome or held for it, that entry is sent.
+    /// outcome or held for it, that entry is sent. What was said below the post before it was known
+    /// to be ours is judged again.
     ///
     /// # Errors
     /// `Unavailable` if storage refuses.
-    pub async fn confirm_own_post(
-        &self,
-        account: AccountId,
-        chat: &str,
-        message_id: &str,
-        marker: Option<&str>,
-        now_ms: i64,
-    ) -> Result<(), StoreError> {
-        let Some(marker) = marker.and_then(|marker| marker.parse().ok()) else {
-            return Ok(());
+    pub async fn confirm_own_post(&self, post: OwnPost) -> Result<RunChanges, StoreError> {
+        let Some(marker) = post.marker.as_deref().and_then(|it| it.parse().ok()) else {
+            return Ok(RunChanges::default());
         };
-        let seen = SeenPost {
-            account,
-            chat: chat.to_owned(),
-            message_id: message_id.to_owned(),
-            marker,
-            now_ms,
-        };
-        self.write(move |connection| confirm_txn(connection, &seen))
-            .await
+        self.write(move |connection| {
+            confirm_txn(connection, &post, marker)?;
+            let addressed = follow_up_txn(connection, &post)?;
+            Ok(RunChanges {
+                new_runs: addressed.new_runs,
+                cancelled_runs: addressed.cancelled_runs,
+            })
+        })
+        .await
     }
-}
-
-struct SeenPost {
-    account: AccountId,
-    chat: String,
-    message_id: String,
-    marker: OutboxId,
-    now_ms: i64,
 }
 
 struct OpenEntry {
@@ -51,11 +40,15 @@ struct OpenEntry {
     part: i64,
 }
 
-fn confirm_txn(connection: &Connection, seen: &SeenPost) -> Result<(), StoreError> {
-    let Some(entry) = open_entry(connection, seen)? else {
+fn confirm_txn(
+    connection: &Connection,
+    seen: &OwnPost,
+    marker: OutboxId,
+) -> Result<(), StoreError> {
+    let Some(entry) = open_entry(connection, seen.account, marker)? else {
         return Ok(());
     };
-    let chat = find_chat(connection, seen.account, &seen.chat)?;
+    let chat = find_chat(connection, seen.account, &seen.place.chat)?;
     if let Some(chat) = &chat {
         let key = MessageKey {
             account: seen.account,
@@ -98,8 +91,27 @@ fn confirm_txn(connection: &Connection, seen: &SeenPost) -> Result<(), StoreErro
     Ok(())
 }
 
+fn follow_up_txn(connection: &Connection, seen: &OwnPost) -> Result<Addressed, StoreError> {
+    let Some(judge) = &seen.judge_follow_up else {
+        return Ok(Addressed::default());
+    };
+    let rooted = Rooted {
+        account: seen.account,
+        place: &seen.place,
+        root: &seen.message_id,
+        since_ms: i64::MIN,
+        now_ms: seen.now_ms,
+        judge,
+    };
+    judge_follow_ups_txn(connection, &rooted)
+}
+
 /// The entry of a marker, if its outcome is open: it may be on the platform and nobody knows.
-fn open_entry(connection: &Connection, seen: &SeenPost) -> Result<Option<OpenEntry>, StoreError> {
+fn open_entry(
+    connection: &Connection,
+    account: AccountId,
+    marker: OutboxId,
+) -> Result<Option<OpenEntry>, StoreError> {
     let entry = connection
         .prepare_cached(
             "SELECT id, chat_id, turn_seq, part FROM outbox
@@ -107,7 +119,7 @@ fn open_entry(connection: &Connection, seen: &SeenPost) -> Result<Option<OpenEnt
                AND (state IN ('leased', 'unknown', 'held')
                     OR (state = 'pending' AND send_started = 1))",
         )?
-        .query_row(params![seen.marker, seen.account], |row| {
+        .query_row(params![marker, account], |row| {
             Ok(OpenEntry {
                 row: row.get(0)?,
                 chat: row.get(1)?,

@@ -5,7 +5,7 @@ use vocative_channels::identity::Platform;
 use vocative_channels::outbound::{Delivered, Part, Target};
 
 use super::expiry::Expired;
-use crate::domain::addressing::Judge;
+use crate::domain::addressing::{FollowUpJudge, Judge};
 use crate::domain::ids::{
     AccountId, AgentName, ChatId, ConversationId, LeaseToken, OutboxId, OwnerId, RunId, Seq, TurnId,
 };
@@ -76,6 +76,34 @@ pub struct NewMessage {
     /// Decides whether it is stored and whom it addresses. Called exactly once unless the message
     /// is a known duplicate that can't change anything; pure.
     pub judge: Judge,
+    /// Decides anew for the follow-ups that were captured before it, where it makes its thread an
+    /// agent's; `None` leaves them as they are.
+    pub judge_follow_up: Option<FollowUpJudge>,
+}
+
+/// A post of ours that was seen on the platform.
+pub struct OwnPost {
+    /// The account it was posted through.
+    pub account: AccountId,
+    /// Where.
+    pub place: Place,
+    /// The platform's message id.
+    pub message_id: String,
+    /// The outbox entry it says it is.
+    pub marker: Option<String>,
+    /// When it was seen, in milliseconds since the Unix epoch.
+    pub now_ms: i64,
+    /// Decides anew for what was said below it before it was known to be ours.
+    pub judge_follow_up: Option<FollowUpJudge>,
+}
+
+/// What a commit did to runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunChanges {
+    /// Runs queued.
+    pub new_runs: Vec<RunId>,
+    /// Runs ended, or asked to end.
+    pub cancelled_runs: Vec<RunId>,
 }
 
 /// What became of a message.

@@ -8,6 +8,7 @@ use super::StoreError;
 use super::album;
 use super::capture::{Arrival, captured};
 use super::contract::{Captured, NewMessage};
+use super::follow_ups::note_follow_up_txn;
 use super::messages::KnownMessage;
 use super::raw::keep_envelope_txn;
 use super::rows::stored_attachments;
@@ -87,6 +88,7 @@ pub(super) fn edit_txn(
     connection
         .prepare_cached("UPDATE turns SET quote = ?2 WHERE seq = ?1")?
         .execute(params![turn.seq, message.quote])?;
+    note_follow_up_txn(connection, turn.seq, arrival.verdict.would_follow_up)?;
     let cancelled_runs = settle_addressing_txn(connection, arrival, &turn, known)?;
     let mut report = captured(&turn, arrival.address_txn(connection, &turn)?);
     // Also the trigger of a run that this edit brought back.

@@ -22,6 +22,7 @@ mod export;
 mod facts;
 mod faults;
 mod fold;
+mod follow_ups;
 mod history;
 mod import;
 mod learn;

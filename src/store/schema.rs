@@ -53,6 +53,10 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "erasure",
         sql: include_str!("migrations/0007_erasure.sql"),
     },
+    Migration {
+        name: "follow_ups",
+        sql: include_str!("migrations/0008_follow_ups.sql"),
+    },
 ];
 
 /// Brings the database to the newest of `migrations`; one sentence per step applied.

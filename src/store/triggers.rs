@@ -24,6 +24,13 @@ pub(super) struct Addressed {
     pub(super) cancelled_runs: Vec<RunId>,
 }
 
+impl Addressed {
+    pub(super) fn add(&mut self, other: Self) {
+        self.new_runs.extend(other.new_runs);
+        self.cancelled_runs.extend(other.cancelled_runs);
+    }
+}
+
 /// Notes the agents a turn addresses; what has no run yet joins one that waits, or gets one.
 ///
 /// A turn is in one run per agent, ever: the (turn, agent) pair of its trigger is unique.

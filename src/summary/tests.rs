@@ -201,6 +201,7 @@ impl Stage {
             tokens: None,
             keep_revisions: false,
             raw: None,
+            judge_follow_up: None,
             judge: Box::new(|_| Verdict {
                 is_admitted: true,
                 addressed_to: vec![AgentName::trusted("kael")],

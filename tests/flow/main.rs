@@ -16,6 +16,7 @@ mod faults;
 mod flood;
 mod harness;
 mod imports;
+mod order;
 mod overlap;
 mod pacing;
 mod places;

@@ -206,6 +206,7 @@ fn message(account: AccountId, at_ms: i64, text: String, is_question: bool) -> N
         tokens: None,
         keep_revisions: false,
         raw: None,
+        judge_follow_up: None,
         judge: Box::new(move |_| Verdict {
             is_admitted: true,
             addressed_to: if is_question {

@@ -94,6 +94,7 @@ impl House {
             tokens: None,
             keep_revisions: false,
             raw: None,
+            judge_follow_up: None,
             judge: Box::new(|_| Verdict {
                 is_admitted: true,
                 addressed_to: agents.into_iter().collect(),

@@ -174,24 +174,15 @@ impl Scene {
             self.ask_slack_directly(stage, &dm);
             self.ask_slack_directly(stage, &dm);
         }
-        let is_answered = |(chat, root): &(String, String)| {
-            let place = Place::Slack {
-                chat: chat.clone(),
-                thread: Some(root.clone()),
-            };
-            !stage.texts_at(&place).is_empty()
+        // A person goes on with the oldest question, heard and answered or not.
+        let (chat, root) = self.threads.remove(0);
+        let (text, words) = self.text(Kind::Short);
+        slack.say_in(&chat, "bob", &root, &text);
+        let place = Place::Slack {
+            chat,
+            thread: Some(root),
         };
-        // A person goes on with what was answered.
-        if let Some(n) = self.threads.iter().position(is_answered) {
-            let (chat, root) = self.threads.remove(n);
-            let (text, words) = self.text(Kind::Short);
-            slack.say_in(&chat, "bob", &root, &text);
-            let place = Place::Slack {
-                chat,
-                thread: Some(root),
-            };
-            self.keep(words, place);
-        }
+        self.keep(words, place);
         self.edit_in_slack(stage, &slack_room(step, 3));
         self.withdraw_in_slack(stage, step);
         self.move_slack_room(stage, step);

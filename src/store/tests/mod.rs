@@ -14,6 +14,7 @@ mod edits;
 mod erasing;
 mod expiring;
 mod exports;
+mod follow_ups;
 mod imports;
 mod learning;
 mod merging;
@@ -297,6 +298,7 @@ impl Said {
             keep_revisions: true,
             raw: Some(format!("{{\"text\":\"{}\"}}", self.text)),
             judge,
+            judge_follow_up: None,
         }
     }
 }

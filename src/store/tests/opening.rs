@@ -29,6 +29,7 @@ async fn a_new_database_is_made_without_a_copy_and_opened_again_without_a_migrat
         "Schema 5 (conversations) made.",
         "Schema 6 (token_ratios) made.",
         "Schema 7 (erasure) made.",
+        "Schema 8 (follow_ups) made.",
     ];
     assert_eq!(report.migrations, made);
     store.close().await.unwrap();

@@ -1,5 +1,6 @@
 use super::*;
 use crate::domain::ids::OutboxId;
+use crate::store::contract::OwnPost;
 
 /// A post of turn 1 in a state.
 async fn with_post(state: &'static str) -> (Fixture, OutboxId) {
@@ -22,12 +23,24 @@ async fn with_post(state: &'static str) -> (Fixture, OutboxId) {
     (fixture, id)
 }
 
+/// A post of ours in the chat C1.
+pub(super) fn own_post(fixture: &Fixture, message_id: &str, marker: Option<&str>) -> OwnPost {
+    OwnPost {
+        account: fixture.account,
+        place: Place {
+            chat: "C1".to_owned(),
+            ..Place::default()
+        },
+        message_id: message_id.to_owned(),
+        marker: marker.map(str::to_owned),
+        now_ms: NOW_MS,
+        judge_follow_up: None,
+    }
+}
+
 async fn see(fixture: &Fixture, message_id: &str, marker: Option<&str>) {
-    let store = &fixture.store;
-    store
-        .confirm_own_post(fixture.account, "C1", message_id, marker, NOW_MS)
-        .await
-        .unwrap();
+    let post = own_post(fixture, message_id, marker);
+    fixture.store.confirm_own_post(post).await.unwrap();
 }
 
 const ROW: &str = "SELECT format('%s %s %s', o.state, o.message_id, m.part)
