@@ -574,6 +574,32 @@ async fn history_pages_and_windows() {
 }
 
 #[tokio::test]
+async fn an_app_that_is_distributed_reads_few_messages_a_page_and_a_page_a_minute() {
+    let stage = Stage::new().await;
+    for n in 0..4 {
+        stage.slack.say("#ops", "ann", &n.to_string());
+    }
+    stage.slack.faults().set_knobs(|knobs| {
+        knobs.history_gap_ms = 60_000;
+        knobs.history_page_max = 3;
+    });
+    let args = json!({"channel": "C0OPS", "limit": "200"});
+    let page = stage.call("conversations.history", args.clone()).await;
+    assert_eq!(page["messages"].as_array().unwrap().len(), 3);
+    assert_eq!(page["has_more"], true);
+    let again = stage.call("conversations.history", args.clone()).await;
+    assert_eq!(again["error"], "ratelimited");
+    // Each method has its own minute, and the others have none.
+    let thread = stage.slack.posts("#ops")[0].ts.clone();
+    let replies = stage.call(
+        "conversations.replies",
+        json!({"channel": "C0OPS", "ts": thread}),
+    );
+    assert_eq!(replies.await["ok"], true);
+    assert_eq!(stage.call("conversations.info", args).await["ok"], true);
+}
+
+#[tokio::test]
 async fn metadata_shows_only_when_asked_for_and_posts_only_after_the_delay() {
     let stage = Stage::new().await;
     let metadata = json!({"event_type": "reply", "event_payload": {"n": 1}});

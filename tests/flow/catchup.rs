@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use rusqlite::Connection;
 use serde_json::Value;
 use vocative_sandbox::slack::{EventFault, Fault};
+use vocative_sandbox::wire::WireKind;
 
 use crate::harness::{Flow, FlowBuilder};
 
@@ -103,8 +104,8 @@ async fn assert_caught_up(flow: &Flow, said: &[String]) {
 }
 
 /// A daemon that heard the root of a thread an hour ago, and is stopped.
-async fn stopped_with_a_thread() -> (Flow, String) {
-    let mut flow = started(FlowBuilder::default()).await;
+async fn stopped_with_a_thread(builder: FlowBuilder) -> (Flow, String) {
+    let mut flow = started(builder).await;
     flow.slack.set_clock_offset_ms(-60 * MINUTE_MS);
     let root = flow.slack.post("#ops", "ann", "an old matter");
     flow.settle().await;
@@ -115,7 +116,7 @@ async fn stopped_with_a_thread() -> (Flow, String) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_half_an_hour_down_fifty_messages_are_captured_and_three_mentions_answered_once() {
-    let (mut flow, root) = stopped_with_a_thread().await;
+    let (mut flow, root) = stopped_with_a_thread(FlowBuilder::default()).await;
     let said = thirty_minutes(&flow, &root);
     for method in [
         "conversations.list",
@@ -145,7 +146,7 @@ async fn after_half_an_hour_down_fifty_messages_are_captured_and_three_mentions_
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_while_it_catches_up_the_next_start_goes_on_and_answers_once() {
-    let (mut flow, root) = stopped_with_a_thread().await;
+    let (mut flow, root) = stopped_with_a_thread(FlowBuilder::default()).await;
     let said = thirty_minutes(&flow, &root);
     flow.slack
         .faults()
@@ -173,6 +174,61 @@ async fn killed_while_it_catches_up_the_next_start_goes_on_and_answers_once() {
     flow.start().await;
     let said = [said, vec!["remark while it reads".to_owned()]].concat();
     assert_caught_up(&flow, &said).await;
+}
+
+/// How often history was asked for, and how often that was too often.
+fn readings(flow: &Flow) -> (usize, usize) {
+    let readings = ["conversations.history", "conversations.replies"];
+    let records = flow.wire.records();
+    let read = records
+        .iter()
+        .filter(|record| readings.contains(&record.name.as_str()))
+        .filter(|record| record.kind == WireKind::Response);
+    let (mut asked, mut refused) = (0, 0);
+    for record in read {
+        asked += 1;
+        refused += usize::from(record.status == Some(429));
+    }
+    (asked, refused)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_history_may_be_read_a_small_page_at_a_time_it_is_read_whole_and_without_hurry() {
+    let only_ops = FlowBuilder::default().slack("allow_chats = [\"C0OPS\"]");
+    let (mut flow, root) = stopped_with_a_thread(only_ops).await;
+    let said = thirty_minutes(&flow, &root);
+    // An app that is distributed gets a minute where this one gets a second.
+    flow.slack.faults().set_knobs(|knobs| {
+        knobs.history_gap_ms = 1_000;
+        knobs.history_page_max = 15;
+    });
+    let before = readings(&flow);
+    flow.start().await;
+    flow.wait_until("the catch-up is made to wait for its second page", || {
+        readings(&flow).1 > before.1
+    })
+    .await;
+    // What is asked meanwhile does not wait for it; a kill costs what was read of this chat.
+    flow.slack.set_clock_offset_ms(0);
+    let question = flow.slack.say("#ops", "bob", "@vocative are you back?");
+    flow.slack_reply("#ops", &question).await;
+    flow.kill().await;
+    flow.start().await;
+    wait_until_read(&flow).await;
+    flow.slack.redeliver_unacked_now();
+    flow.settle().await;
+    assert_eq!(answers(&flow), 4, "{:?}", flow.slack_posts("#ops"));
+    let captured = said_in(&flow, "C0OPS").await;
+    let once: BTreeSet<&String> = captured.iter().collect();
+    assert_eq!(
+        (captured.len(), once.len()),
+        (said.len() + 2, said.len() + 2)
+    );
+    // Each page was asked for at most twice: once too early, and once when it was time.
+    let (asked, refused) = readings(&flow);
+    let read = asked - refused;
+    assert!(refused <= read, "{asked} calls, {refused} refused");
+    assert_eq!(flow.slack.violations(), Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

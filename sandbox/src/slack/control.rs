@@ -197,6 +197,8 @@ async fn knobs(State(shared): Server, Json(body): Body) -> Answer {
             "mention_first" => put(&mut knobs.mention_first, value.as_bool().map(Some)),
             "post_gap_ms" => put(&mut knobs.post_gap_ms, number),
             "tiers_enforced" => put(&mut knobs.tiers_enforced, value.as_bool()),
+            "history_gap_ms" => put(&mut knobs.history_gap_ms, number),
+            "history_page_max" => put(&mut knobs.history_page_max, number),
             "ping_every_ms" => put(&mut knobs.ping_every_ms, number),
             "disconnect_grace_ms" => put(&mut knobs.disconnect_grace_ms, number),
             _ => false,

@@ -85,6 +85,13 @@ pub struct SlackKnobs {
     pub post_gap_ms: u64,
     /// Whether the method tiers of the sheet are enforced.
     pub tiers_enforced: bool,
+    /// Shortest time between two calls of `conversations.history`, and between two of
+    /// `conversations.replies`, in milliseconds; 0 for their tier. Apps that are distributed outside
+    /// the Marketplace get 60,000 (slack.md §5.4).
+    pub history_gap_ms: u64,
+    /// Most messages on a page of either, whatever the call asks for; 0 for the usual. Those apps get
+    /// 15.
+    pub history_page_max: u64,
     /// Time between two server pings, in milliseconds.
     pub ping_every_ms: u64,
     /// How long a socket lives on after a `warning` or `refresh_requested`, in milliseconds.
@@ -106,6 +113,8 @@ impl Default for SlackKnobs {
             mention_first: None,
             post_gap_ms: 0,
             tiers_enforced: false,
+            history_gap_ms: 0,
+            history_page_max: 0,
             ping_every_ms: 10_000,
             disconnect_grace_ms: 10_000,
             retry: RetryPlan::default(),

@@ -28,7 +28,7 @@ pub(super) fn info(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
     Ok(Reply::of(json!({"channel": shown})))
 }
 
-pub(super) fn history(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+pub(super) fn history(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcome {
     let channel = joined(core, call)?;
     let window = Window::of(call)?;
     let posts = core.posts.get(&channel.id).map_or(&[][..], Vec::as_slice);
@@ -40,7 +40,7 @@ pub(super) fn history(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
         .filter(|post| window.holds(&post.ts))
         .filter_map(|post| row(core, &channel, post, call))
         .collect();
-    let (messages, next_cursor) = page(call, &rows, HISTORY_PAGE.0, HISTORY_PAGE.1)?;
+    let (messages, next_cursor) = reading_page(call, &rows, HISTORY_PAGE, knobs)?;
     let mut reply = json!({
         "messages": messages, "has_more": !next_cursor.is_empty(), "pin_count": 0,
     });
@@ -50,7 +50,7 @@ pub(super) fn history(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
     Ok(Reply::of(reply))
 }
 
-pub(super) fn replies(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+pub(super) fn replies(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcome {
     let channel = joined(core, call)?;
     let ts = required(call, "ts")?;
     let window = Window::of(call)?;
@@ -67,7 +67,7 @@ pub(super) fn replies(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
             .filter(|post| post.visible_at_ms <= now && window.holds(&post.ts))
             .filter_map(|post| row(core, &channel, post, call)),
     );
-    let (messages, next_cursor) = page(call, &rows, REPLIES_PAGE.0, REPLIES_PAGE.1)?;
+    let (messages, next_cursor) = reading_page(call, &rows, REPLIES_PAGE, knobs)?;
     let mut reply = json!({"messages": messages, "has_more": !next_cursor.is_empty()});
     if !next_cursor.is_empty() {
         reply["response_metadata"] = json!({"next_cursor": next_cursor});
@@ -253,6 +253,18 @@ fn padded(ts: &str) -> Option<String> {
         .then(|| format!("{seconds:0>10}.{decimals:0<6}"))
 }
 
+/// A page of messages; some apps get fewer than they ask for.
+fn reading_page(
+    call: &Call,
+    rows: &[Value],
+    (default, max): (usize, usize),
+    knobs: &SlackKnobs,
+) -> Result<(Vec<Value>, String), ApiError> {
+    let limit = limit_of(call, default, max)?;
+    let most = usize::try_from(knobs.history_page_max).unwrap_or(max);
+    cut(call, rows, if most == 0 { limit } else { limit.min(most) })
+}
+
 /// One page of rows, and the cursor of the next (empty at the end).
 pub(super) fn page(
     call: &Call,
@@ -260,14 +272,20 @@ pub(super) fn page(
     default: usize,
     max: usize,
 ) -> Result<(Vec<Value>, String), ApiError> {
-    let limit = match call.given("limit") {
-        None => default,
-        Some(limit) => limit
-            .parse()
-            .ok()
-            .filter(|limit| (1..=max).contains(limit))
-            .ok_or_else(|| ApiError::new("invalid_limit"))?,
+    cut(call, rows, limit_of(call, default, max)?)
+}
+
+fn limit_of(call: &Call, default: usize, max: usize) -> Result<usize, ApiError> {
+    let Some(limit) = call.given("limit") else {
+        return Ok(default);
     };
+    let limit = limit.parse().ok();
+    limit
+        .filter(|limit| (1..=max).contains(limit))
+        .ok_or_else(|| ApiError::new("invalid_limit"))
+}
+
+fn cut(call: &Call, rows: &[Value], limit: usize) -> Result<(Vec<Value>, String), ApiError> {
     let start = match call.given("cursor") {
         None => 0,
         Some(cursor) => start_of(&cursor, rows).ok_or_else(|| ApiError::new("invalid_cursor"))?,

@@ -142,18 +142,30 @@ pub(super) fn takes_json(name: &str) -> bool {
     find(name).is_none_or(|method| method.takes_json)
 }
 
-/// Counts a call towards its tier.
-pub(super) fn count_call(core: &mut Core, method: &Method) -> Result<(), ApiError> {
-    let window = Duration::from_secs(TIER_WINDOW_S);
+/// Counts a call towards the limit that is in force for it.
+pub(super) fn count_call(
+    core: &mut Core,
+    method: &Method,
+    knobs: &SlackKnobs,
+) -> Result<(), ApiError> {
+    let is_reading = ["conversations.history", "conversations.replies"].contains(&method.name);
+    let (window, max) = if is_reading && knobs.history_gap_ms > 0 {
+        (Duration::from_millis(knobs.history_gap_ms), 1)
+    } else if knobs.tiers_enforced {
+        (Duration::from_secs(TIER_WINDOW_S), method.per_minute_max)
+    } else {
+        return Ok(());
+    };
     let calls = core.calls.entry(method.name.to_owned()).or_default();
     while calls.front().is_some_and(|at| at.elapsed() >= window) {
         calls.pop_front();
     }
-    if calls.len() >= method.per_minute_max {
-        let oldest_s = calls.front().map_or(0, |at| at.elapsed().as_secs());
-        return Err(ApiError::rate_limited(
-            TIER_WINDOW_S.saturating_sub(oldest_s),
-        ));
+    if calls.len() >= max {
+        let passed = calls.front().map_or(Duration::ZERO, Instant::elapsed);
+        // `Retry-After` is in whole seconds.
+        let wait_ms = window.saturating_sub(passed).as_millis();
+        let wait_s = u64::try_from(wait_ms.div_ceil(1_000)).unwrap_or(TIER_WINDOW_S);
+        return Err(ApiError::rate_limited(wait_s.max(1)));
     }
     calls.push_back(Instant::now());
     Ok(())

@@ -261,9 +261,7 @@ fn checked(
     if !method.scopes.is_empty() && !method.scopes.iter().any(is_granted) {
         return Err(ApiError::missing_scope(core, &method.scopes.join(",")));
     }
-    if knobs.tiers_enforced {
-        methods::count_call(core, method)?;
-    }
+    methods::count_call(core, method, knobs)?;
     Ok(method)
 }
 
