@@ -120,6 +120,41 @@ async fn an_agent_that_is_interrupted_answers_everything_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_interruption_survives_a_kill_and_everything_is_answered_once() {
+    // Killed as soon as the interruption is captured, or while the model works on all of it.
+    for is_asked_again in [false, true] {
+        let interrupting = FlowBuilder::default().agent("vocative", "overlap = \"interrupt\"");
+        let mut flow = interrupting.start().await;
+        let asked = [(ANN, "one?"), (BOB, "two?"), (ANN, "three?")];
+        ask_meanwhile(&flow, &asked).await;
+        if is_asked_again {
+            flow.wait_until("the model is asked all of it", || {
+                let requests = flow.model.requests();
+                let newest = requests.last().map(|request| request.body.to_string());
+                newest.is_some_and(|body| body.contains("three?"))
+            })
+            .await;
+        }
+        flow.kill().await;
+        flow.model.release();
+        flow.start().await;
+        flow.settle().await;
+        let together = asked.map(|(person, text)| match person {
+            ANN => said("user", &format!("Ann: @Vocative {text}")),
+            _ => said("user", &format!("Bob: @Vocative {text}")),
+        });
+        let newest = flow.model.requests().len() - 1;
+        assert_eq!(flow.model_history(newest), together);
+        assert_eq!(flow.telegram_posts(GROUP).len(), 1, "{is_asked_again}");
+        // Nothing is left over for later either.
+        flow.restart().await;
+        flow.settle().await;
+        assert_eq!(flow.telegram_posts(GROUP).len(), 1, "{is_asked_again}");
+        assert_eq!(flow.model.requests().len(), newest + 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stop_ends_the_persons_own_questions_and_is_confirmed_at_once() {
     let flow = Flow::start_default().await;
     ask_meanwhile(&flow, &[(ANN, "one?"), (BOB, "mine?"), (ANN, "two?")]).await;

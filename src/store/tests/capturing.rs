@@ -52,6 +52,13 @@ async fn the_same_message_never_makes_a_second_turn_or_run() {
             })
         );
     }
+    // Hours later, which is no reason either.
+    let hours_later = Said {
+        received_at_ms: NOW_MS + 500_000 + 30 * 3_600_000,
+        ..said("1", "hello")
+    };
+    let again = turn_of(fixture.hear_for(&["helper"], hours_later).await);
+    assert_eq!((again.seq, again.new_runs), (first.seq, Vec::new()));
     assert_eq!(fixture.contents().await, ["hello"]);
     assert_eq!(fixture.value::<i64>("SELECT count(*) FROM runs").await, 1);
 }
