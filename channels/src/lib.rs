@@ -16,6 +16,9 @@ pub mod crash;
 pub mod envelope;
 pub mod error;
 pub mod export;
+#[cfg(any(feature = "slack", feature = "telegram"))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod history;
 pub mod http;
 pub mod identity;

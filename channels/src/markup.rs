@@ -45,8 +45,11 @@ pub fn replace_mentions(text: &str, mut name: impl FnMut(&str) -> String) -> Str
     while let Some(open) = rest.find(MENTION_OPEN) {
         out.push_str(&rest[..open]);
         let after = &rest[open + MENTION_OPEN.len_utf8()..];
-        let Some(close) = after.find(MENTION_CLOSE) else {
-            return out + after;
+        let close = after.find([MENTION_OPEN, MENTION_CLOSE]);
+        let Some(close) = close.filter(|at| after[*at..].starts_with(MENTION_CLOSE)) else {
+            // A mark that opens nothing is dropped.
+            rest = after;
+            continue;
         };
         out.push_str(&name(&after[..close]));
         rest = &after[close + MENTION_CLOSE.len_utf8()..];

@@ -14,8 +14,12 @@ pub fn split_text(text: &str, max: usize, unit: LengthUnit) -> Vec<String> {
     let max = max.max(2);
     let mut pieces = Vec::new();
     let mut rest = text.trim_end();
-    while unit.len(rest) > max {
+    loop {
+        // Never the length of all that is left: that would cost its square.
         let window = prefix_within(rest, max, unit);
+        if window == rest.len() {
+            break;
+        }
         let cut = cut_position(rest, window);
         push_piece(&mut pieces, &rest[..cut]);
         rest = rest[cut..].trim_start_matches(['\n', ' ', '\r']);

@@ -30,20 +30,21 @@ impl Layer {
     /// # Errors
     /// Every mistake in its TOML.
     pub(super) fn of_file(file: &Path, text: &str) -> Result<Self, ConfigError> {
+        let lines = Lines::of(text);
         let (document, errors) = DeTable::parse_recoverable(text);
         ConfigError::check(
             errors
                 .iter()
-                .map(|e| syntax_problem(file, text, e))
+                .map(|e| syntax_problem(file, text, &lines, e))
                 .collect(),
         )?;
         let tree: toml::Table = toml::from_str(text)
-            .map_err(|error| ConfigError::from(syntax_problem(file, text, &error)))?;
+            .map_err(|error| ConfigError::from(syntax_problem(file, text, &lines, &error)))?;
         let mut places = BTreeMap::new();
         note_lines(document.get_ref(), "", &mut |path, start| {
             let place = Place::Line {
                 file: file.to_owned(),
-                line: Some(line_of(text, start)),
+                line: Some(lines.line(start)),
             };
             places.insert(path, place);
         });
@@ -166,12 +167,16 @@ fn insert(tree: &mut Map<String, Value>, keys: &[&str], value: Value) {
     }
 }
 
-fn syntax_problem(file: &Path, text: &str, error: &toml::de::Error) -> Problem {
+fn syntax_problem(file: &Path, text: &str, lines: &Lines, error: &toml::de::Error) -> Problem {
+    // Only what is nested too deep comes without a place.
+    let at = error
+        .span()
+        .map_or_else(|| deepest(text), |span| span.start);
     let place = Place::Line {
         file: file.to_owned(),
-        line: error.span().map(|span| line_of(text, span.start)),
+        line: Some(lines.line(at)),
     };
-    let column = error.span().map_or(1, |span| column_of(text, span.start));
+    let column = lines.column(text, at);
     // The line itself is not shown: it may hold a secret.
     Problem::new(
         "",
@@ -196,17 +201,45 @@ fn note_lines(table: &DeTable<'_>, path: &str, note: &mut impl FnMut(String, usi
     }
 }
 
-fn line_of(text: &str, start: usize) -> usize {
-    1 + text
-        .bytes()
-        .take(start)
-        .filter(|byte| *byte == b'\n')
-        .count()
+/// Where the most brackets are open.
+fn deepest(text: &str) -> usize {
+    let (mut depth, mut most, mut found) = (0_usize, 0, 0);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > most {
+            (most, found) = (depth, at);
+        }
+    }
+    found
 }
 
-fn column_of(text: &str, start: usize) -> usize {
-    let before = text.get(..start).unwrap_or(text);
-    1 + before.chars().rev().take_while(|c| *c != '\n').count()
+/// Where the lines of a text end.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn of(text: &str) -> Self {
+        let ends = text.bytes().zip(0..).filter(|(byte, _)| *byte == b'\n');
+        Self(ends.map(|(_, at)| at).collect())
+    }
+
+    /// The line of a place, from 1.
+    fn line(&self, start: usize) -> usize {
+        1 + self.0.partition_point(|end| *end < start)
+    }
+
+    /// Its column, from 1.
+    fn column(&self, text: &str, start: usize) -> usize {
+        let begin = self
+            .line(start)
+            .checked_sub(2)
+            .map_or(0, |before| self.0[before] + 1);
+        let before = text.get(begin..start).unwrap_or_default();
+        1 + before.chars().count()
+    }
 }
 
 fn json_of(value: toml::Value) -> Value {

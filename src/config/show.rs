@@ -57,12 +57,34 @@ fn sorted(table: &Value) -> Vec<(&str, &Value)> {
     entries
 }
 
+/// A string in TOML, on one line.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            c if c.is_control() || is_invisible(c) => {
+                let _ = write!(out, "\\U{:08X}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out + "\""
+}
+
+/// What would change how the line reads.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
 fn toml_text(value: &Value) -> String {
     toml::Value::try_from(value).map_or_else(
         |_| "?".to_owned(),
         |value| match value {
             // On one line, so that the place of every value stands beside it.
-            toml::Value::String(text) => format!("{text:?}"),
+            toml::Value::String(text) => quoted(&text),
             value => value.to_string(),
         },
     )

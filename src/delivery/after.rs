@@ -374,6 +374,13 @@ mod tests {
         assert_eq!(not_found(5, 45_999), "look in 32000");
         assert_eq!(not_found(1, 60_000), "look in 4000");
         assert_eq!(not_found(2, 46_000), "resend");
+        let of_late = OutboxEntry {
+            last_attempt_ms: Some(40_000),
+            looks: 5,
+            ..entry()
+        };
+        let update = look(&of_late, Ok(ReadBack::NotFound), 54_999);
+        assert!(update.starts_with("look in"), "{update}");
         let resent = OutboxEntry {
             looks: 4,
             resends: 1,

@@ -65,7 +65,7 @@ pub(super) fn settled(calls: impl IntoIterator<Item = ToolCall>) -> Vec<ToolCall
         if call.id.is_empty() {
             call.id = format!("call_{n}");
         }
-        if settled.iter().any(|earlier| earlier.id == call.id) {
+        while settled.iter().any(|earlier| earlier.id == call.id) {
             call.id = format!("{}_{n}", call.id);
         }
         settled.push(call);
@@ -104,6 +104,8 @@ mod tests {
             call("", json!("")),
             call("", json!(null)),
             call("b", json!("{\"q\":")),
+            call("b_6", json!({})),
+            call("b", json!({})),
         ];
         let expected = [
             call("a", json!({"q": 1})),
@@ -111,6 +113,8 @@ mod tests {
             call("call_2", json!({})),
             call("call_3", json!({})),
             call("b", json!("{\"q\":")),
+            call("b_6", json!({})),
+            call("b_6_6", json!({})),
         ];
         assert_eq!(settled(given), expected);
     }

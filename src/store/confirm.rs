@@ -40,7 +40,7 @@ struct OpenEntry {
     part: i64,
 }
 
-fn confirm_txn(
+pub(super) fn confirm_txn(
     connection: &Connection,
     seen: &OwnPost,
     marker: OutboxId,
@@ -106,7 +106,8 @@ fn follow_up_txn(connection: &Connection, seen: &OwnPost) -> Result<Addressed, S
     judge_follow_ups_txn(connection, &rooted)
 }
 
-/// The entry of a marker, if its outcome is open: it may be on the platform and nobody knows.
+/// The entry of a marker, if its outcome is open: it may be on the platform and nobody knows. One
+/// that is pending was tried before, and is there after all: it need not be sent again.
 fn open_entry(
     connection: &Connection,
     account: AccountId,
@@ -116,8 +117,7 @@ fn open_entry(
         .prepare_cached(
             "SELECT id, chat_id, turn_seq, part FROM outbox
              WHERE uuid = ?1 AND account_id = ?2
-               AND (state IN ('leased', 'unknown', 'held')
-                    OR (state = 'pending' AND send_started = 1))",
+               AND state IN ('pending', 'leased', 'unknown', 'held')",
         )?
         .query_row(params![marker, account], |row| {
             Ok(OpenEntry {

@@ -221,7 +221,7 @@ fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).expect("targets and parts are always JSON")
 }
 
-fn claim_posts_txn(
+pub(super) fn claim_posts_txn(
     connection: &Connection,
     request: &ClaimRequest,
     limit: usize,
@@ -266,13 +266,13 @@ fn lease_txn(
     })
 }
 
-fn next_post_due_ms(connection: &Connection) -> Result<Option<i64>, StoreError> {
+pub(super) fn next_post_due_ms(connection: &Connection) -> Result<Option<i64>, StoreError> {
     Ok(connection
         .prepare_cached(NEXT_DUE_SQL)?
         .query_row([], |row| row.get(0))?)
 }
 
-fn mark_send_started_txn(
+pub(super) fn mark_send_started_txn(
     connection: &Connection,
     entry: OutboxId,
     token: LeaseToken,
@@ -333,7 +333,7 @@ pub(super) fn take_back_posts_txn(connection: &Connection, now_ms: i64) -> Resul
     Ok(u64::try_from(taken).unwrap_or(0))
 }
 
-fn release_post_txn(
+pub(super) fn release_post_txn(
     connection: &Connection,
     entry: OutboxId,
     send: bool,

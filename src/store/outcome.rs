@@ -68,7 +68,7 @@ fn leased_post(
         .optional()?)
 }
 
-fn update_post_txn(
+pub(super) fn update_post_txn(
     connection: &Connection,
     entry: OutboxId,
     token: LeaseToken,

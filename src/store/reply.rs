@@ -53,7 +53,7 @@ pub(super) struct Trigger {
     ordinal: i64,
 }
 
-fn commit_reply_txn(
+pub(super) fn commit_reply_txn(
     connection: &Connection,
     reply: &ReplyCommit,
 ) -> Result<CommittedReply, StoreError> {

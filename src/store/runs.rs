@@ -266,14 +266,14 @@ impl Store {
     }
 }
 
-struct Requeue {
-    run: RunId,
-    token: LeaseToken,
-    not_before_ms: i64,
-    reason: String,
+pub(super) struct Requeue {
+    pub(super) run: RunId,
+    pub(super) token: LeaseToken,
+    pub(super) not_before_ms: i64,
+    pub(super) reason: String,
     /// Whether the attempt counts.
-    counts: bool,
-    now_ms: i64,
+    pub(super) counts: bool,
+    pub(super) now_ms: i64,
 }
 
 struct Step {
@@ -285,7 +285,7 @@ struct Step {
     now_ms: i64,
 }
 
-fn claim_run_txn(
+pub(super) fn claim_run_txn(
     connection: &Connection,
     request: &ClaimRequest,
 ) -> Result<Option<ClaimedRun>, StoreError> {
@@ -351,7 +351,7 @@ fn next_run_due_ms(connection: &Connection) -> Result<Option<i64>, StoreError> {
         .query_row([], |row| row.get(0))?)
 }
 
-fn extend_run_txn(
+pub(super) fn extend_run_txn(
     connection: &Connection,
     run: RunId,
     token: LeaseToken,
@@ -403,7 +403,10 @@ pub(super) struct LeasedRun {
     pub(super) is_cancelled: bool,
 }
 
-fn requeue_run_txn(connection: &Connection, requeue: &Requeue) -> Result<LeaseOutcome, StoreError> {
+pub(super) fn requeue_run_txn(
+    connection: &Connection,
+    requeue: &Requeue,
+) -> Result<LeaseOutcome, StoreError> {
     let Some(leased) = leased_run(connection, requeue.run, requeue.token)? else {
         return Ok(LeaseOutcome::Stale);
     };
@@ -427,7 +430,7 @@ fn requeue_run_txn(connection: &Connection, requeue: &Requeue) -> Result<LeaseOu
     Ok(LeaseOutcome::Written)
 }
 
-fn cancel_run_txn(
+pub(super) fn cancel_run_txn(
     connection: &Connection,
     run: RunId,
     reason: &str,

@@ -152,7 +152,7 @@ fn scopes(headers: &HeaderMap) -> Option<Vec<String>> {
 }
 
 /// Judges an answer by what the caller should do next.
-fn judge(
+pub(super) fn judge(
     operation: &'static str,
     status: StatusCode,
     headers: &HeaderMap,
@@ -162,7 +162,7 @@ fn judge(
         let wait_ms = transport::retry_after_ms(headers);
         return Err(ChannelError::RetryAfter { operation, wait_ms });
     }
-    if status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT {
+    if status.as_u16() >= 500 || status == StatusCode::REQUEST_TIMEOUT {
         let cause = format!("HTTP {}", status.as_u16()).into();
         return Err(ChannelError::OutcomeUnknown { operation, cause });
     }

@@ -179,7 +179,8 @@ impl SlackExport {
             let mut chats = std::mem::take(&mut self.chats);
             let bot = self.identity.user_id.clone();
             self.each_listed(index, |listed: ListedChat| {
-                let (Some(id), name) = (listed.id.0, listed.name.0) else {
+                let id = listed.id.0.filter(|id| !id.is_empty());
+                let (Some(id), name) = (id, listed.name.0) else {
                     return;
                 };
                 let is_private = kind == ChatKind::Public && *listed.is_private == Some(true);

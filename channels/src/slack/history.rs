@@ -196,7 +196,7 @@ fn next_cursor(answer: &HistoryAnswer) -> Option<String> {
 }
 
 /// A message of a history as the envelope of its event. Pure. `None` for what people did not say.
-fn past_message(
+pub(super) fn past_message(
     channel: &str,
     place: &Place,
     mut message: Map<String, Value>,

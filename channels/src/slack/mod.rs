@@ -11,6 +11,8 @@ mod channel;
 mod check;
 mod export;
 mod export_files;
+#[doc(hidden)]
+pub mod fuzzing;
 mod history;
 mod markdown;
 mod mrkdwn;

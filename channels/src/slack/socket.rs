@@ -215,6 +215,56 @@ async fn hello(stream: &mut WebSocket, early: &mut Vec<Utf8Bytes>) -> Result<Hel
     }
 }
 
+/// What a text frame says after `hello`.
+pub(super) enum Said<'a> {
+    /// It greets again.
+    Hello,
+    /// The server goes, and why.
+    Disconnect(String),
+    /// Something to acknowledge by its id.
+    Envelope {
+        kind: String,
+        id: String,
+        payload: &'a str,
+    },
+    /// Nothing that can be acknowledged.
+    Malformed(&'static str),
+}
+
+/// Reads a text frame. Pure and total.
+pub(super) fn said(text: &str) -> Said<'_> {
+    let Ok(frame) = serde_json::from_str::<Frame<'_>>(text) else {
+        return said_strangely(text);
+    };
+    let kind = frame.kind.0.unwrap_or_default();
+    match (kind.as_str(), frame.envelope_id.0) {
+        ("hello", None) => Said::Hello,
+        ("disconnect", None) => Said::Disconnect(frame.reason.0.unwrap_or_default()),
+        (_, Some(id)) => Said::Envelope {
+            kind,
+            id,
+            payload: frame.payload.map_or(text, |payload| payload.get()),
+        },
+        _ => Said::Malformed("a frame without an envelope id"),
+    }
+}
+
+/// A frame of a shape that is not known may still name its envelope.
+fn said_strangely(text: &str) -> Said<'_> {
+    let value = serde_json::from_str::<serde_json::Value>(text).ok();
+    let id = value
+        .as_ref()
+        .and_then(|value| value["envelope_id"].as_str());
+    match id {
+        Some(id) => Said::Envelope {
+            kind: String::new(),
+            id: id.to_owned(),
+            payload: text,
+        },
+        None => Said::Malformed("a frame that is no envelope"),
+    }
+}
+
 fn hello_of(frame: &Frame<'_>) -> Hello {
     let seconds = frame
         .debug_info
@@ -583,35 +633,17 @@ impl Reader {
     }
 
     fn text(&mut self, text: &str) -> Option<Ending> {
-        let Ok(frame) = serde_json::from_str::<Frame<'_>>(text) else {
-            self.unreadable(text);
-            return None;
-        };
-        let kind = frame.kind.as_deref().unwrap_or_default();
-        match (kind, frame.envelope_id.as_deref()) {
-            ("hello", None) => None,
-            ("disconnect", None) => self.disconnect(frame.reason.as_deref().unwrap_or_default()),
-            (_, Some(envelope_id)) => {
-                let payload = frame.payload.map_or(text, |payload| payload.get());
-                self.envelope(kind, envelope_id, payload);
+        match said(text) {
+            Said::Hello => None,
+            Said::Disconnect(reason) => self.disconnect(&reason),
+            Said::Envelope { kind, id, payload } => {
+                self.envelope(&kind, &id, payload);
                 None
             }
-            _ => {
-                self.shared.malformed("a frame without an envelope id");
+            Said::Malformed(what) => {
+                self.shared.malformed(what);
                 None
             }
-        }
-    }
-
-    /// A frame of a shape that is not known may still name its envelope.
-    fn unreadable(&mut self, text: &str) {
-        let value = serde_json::from_str::<serde_json::Value>(text).ok();
-        match value
-            .as_ref()
-            .and_then(|value| value["envelope_id"].as_str())
-        {
-            Some(envelope_id) => self.envelope("", envelope_id, text),
-            None => self.shared.malformed("a frame that is no envelope"),
         }
     }
 

@@ -3,6 +3,7 @@
 //! Mentions become tokens of [`crate::markup`], links become `[label](url)`, and the three escapes
 //! are undone once, after the `<...>` groups were found. Blocks are not escaped; `text` is.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::markup::{mention_token, neutral_text, one_line};
@@ -143,16 +144,16 @@ fn link(target: &str, label: Option<String>) -> Option<String> {
 /// of channels and user groups are in `text` alone.
 pub(super) fn from_rich_text(blocks: &[Block], text: &str) -> Option<String> {
     let is_rich_text = |block: &Block| block.kind.as_deref() == Some("rich_text");
-    let composed = blocks.iter().all(is_rich_text).then(|| from_blocks(blocks));
-    let composed = composed.filter(|composed| !composed.trim().is_empty())?;
-    let labels = labels(text).into_iter();
-    Some(labels.fold(composed, |composed, (id, label)| {
-        composed.replace(&id, &label)
-    }))
+    let composed = || labelled(blocks, &labels(text));
+    let composed = blocks.iter().all(is_rich_text).then(composed);
+    composed.filter(|composed| !composed.trim().is_empty())
 }
 
-/// What stands for channels and user groups in blocks, and their labels in `text`.
-fn labels(text: &str) -> Vec<(String, String)> {
+/// What stands for channels (`#C1`) and user groups (`@S1`) in blocks, and their labels.
+type Labels = HashMap<String, String>;
+
+/// The labels that a text has.
+fn labels(text: &str) -> Labels {
     let groups = text.split('<').filter_map(|part| part.split_once('>'));
     let labelled = groups.filter_map(|(content, _)| content.split_once('|'));
     let pairs = labelled.filter_map(|(target, label)| {
@@ -161,14 +162,19 @@ fn labels(text: &str) -> Vec<(String, String)> {
             .map(|id| format!("#{id}"))
             .or_else(|| Some(format!("@{}", target.strip_prefix("!subteam^")?)))?;
         let shown = neutral_unmarked(&format!("<{target}|{label}>"));
-        (id.len() > 1 && shown != id).then_some((id, shown))
+        Some((id, shown))
     });
     pairs.collect()
 }
 
 /// The text of blocks of any kind.
 pub(super) fn from_blocks(blocks: &[Block]) -> String {
-    let texts = blocks.iter().map(block).filter(|text| !text.is_empty());
+    labelled(blocks, &Labels::new())
+}
+
+fn labelled(blocks: &[Block], labels: &Labels) -> String {
+    let texts = blocks.iter().map(|it| block(it, labels));
+    let texts = texts.filter(|text| !text.is_empty());
     texts.collect::<Vec<_>>().join("\n").trim().to_owned()
 }
 
@@ -187,10 +193,10 @@ pub(super) fn block_mentions(blocks: &[Block]) -> Vec<String> {
     users
 }
 
-fn block(block: &Block) -> String {
+fn block(block: &Block, labels: &Labels) -> String {
     match block.kind.as_deref() {
         Some("rich_text") => {
-            let parts = block.elements.iter().map(container);
+            let parts = block.elements.iter().map(|it| container(it, labels));
             parts.collect::<Vec<_>>().join("\n").trim().to_owned()
         }
         Some("markdown") => match block.text.as_ref() {
@@ -232,10 +238,13 @@ fn context_element(element: &Element) -> Option<String> {
 }
 
 /// A section, list, quote or preformatted text.
-fn container(element: &Element) -> String {
-    let inner = || element.elements.iter().map(leaf).collect::<String>();
+fn container(element: &Element, labels: &Labels) -> String {
+    let inner = || -> String {
+        let leaves = element.elements.iter();
+        leaves.map(|it| leaf(it, labels)).collect()
+    };
     match element.kind.as_deref() {
-        Some("rich_text_list") => list(element),
+        Some("rich_text_list") => list(element, labels),
         Some("rich_text_preformatted") => format!("```\n{}\n```", inner().trim_end_matches('\n')),
         Some("rich_text_quote") => {
             let quote = inner();
@@ -246,22 +255,23 @@ fn container(element: &Element) -> String {
     }
 }
 
-fn list(element: &Element) -> String {
+fn list(element: &Element, labels: &Labels) -> String {
     let is_ordered = matches!(element.style.as_ref(), Some(IdOr::Id(style)) if style == "ordered");
     let indent = usize::try_from(element.indent.unwrap_or(0)).map_or(0, |indent| indent.min(8));
     let first = element.offset.unwrap_or(0).saturating_add(1);
-    let items = element.elements.iter().zip(first..).map(|(item, number)| {
+    let items = element.elements.iter().zip(0..).map(|(item, n)| {
         let mark = if is_ordered {
-            format!("{number}.")
+            format!("{}.", first.saturating_add(n))
         } else {
             "-".to_owned()
         };
-        format!("{}{mark} {}", "  ".repeat(indent), container(item))
+        format!("{}{mark} {}", "  ".repeat(indent), container(item, labels))
     });
     items.collect::<Vec<_>>().join("\n")
 }
 
-fn leaf(element: &Element) -> String {
+fn leaf(element: &Element, labels: &Labels) -> String {
+    let labelled = |id: String| labels.get(&id).cloned().unwrap_or(id);
     let own = |text: &crate::slack::wire::Maybe<String>| {
         neutral_text(text.as_deref().unwrap_or_default())
     };
@@ -276,8 +286,8 @@ fn leaf(element: &Element) -> String {
             Some(id) if is_id(id) => mention_token(id),
             _ => String::new(),
         },
-        Some("usergroup") => format!("@{}", own(&element.usergroup_id)),
-        Some("channel") => format!("#{}", own(&element.channel_id)),
+        Some("usergroup") => labelled(format!("@{}", own(&element.usergroup_id))),
+        Some("channel") => labelled(format!("#{}", own(&element.channel_id))),
         Some("broadcast") => format!("@{}", own(&element.range)),
         Some("emoji") => emoji(element).unwrap_or_else(|| format!(":{}:", own(&element.name))),
         Some("date") => name(element.fallback.as_deref())
@@ -285,7 +295,7 @@ fn leaf(element: &Element) -> String {
             .unwrap_or_else(|| "a date".to_owned()),
         Some("color") => own(&element.value),
         Some("team") => own(&element.team_id),
-        _ if !element.elements.is_empty() => container(element),
+        _ if !element.elements.is_empty() => container(element, labels),
         _ => own(&element.text),
     }
 }

@@ -622,7 +622,7 @@ fn sender(message: &SlackEvent, context: &Context<'_>) -> Sender {
     Sender {
         id: message
             .user_id()
-            .or(message.bot_id.as_deref())
+            .or(message.bot_id.as_deref().filter(|id| !id.is_empty()))
             .unwrap_or(SLACK_ITSELF)
             .to_owned(),
         display_name: text::name(message.username.as_deref())
@@ -719,7 +719,7 @@ fn attachment(file: &File) -> Attachment {
         kind: file_kind(file).to_owned(),
         file_id: file.id.0.clone(),
         name: file_name(file),
-        mime_type: file.mimetype.0.clone(),
+        mime_type: text::name(file.mimetype.as_deref()),
         size_bytes: *file.size,
     }
 }

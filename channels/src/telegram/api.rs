@@ -135,22 +135,13 @@ impl Api {
         let body = http::body(operation, response)
             .await
             .map_err(Failure::Unanswered)?;
-        let body = String::from_utf8_lossy(&body);
-        let Ok(answer) = serde_json::from_str::<Answer<'_>>(&body) else {
-            return Err(foreign_answer(operation, status, header_wait_ms));
-        };
-        if answer.ok {
-            return answer
-                .result
-                .map(ToOwned::to_owned)
-                .ok_or_else(|| unreadable(operation, "the answer has no result"));
-        }
-        Err(Failure::Refused(Refusal {
-            code: answer.error_code.unwrap_or(status),
-            description: self.cleared(answer.description.as_deref().unwrap_or("no reason given")),
-            parameters: answer.parameters.unwrap_or_default(),
+        let answered = Answered {
+            operation,
+            status,
             header_wait_ms,
-        }))
+            body: &body,
+        };
+        read_answer(&answered, self.token.expose_secret())
     }
 
     fn client(&self) -> Result<Client, ChannelError> {
@@ -162,16 +153,51 @@ impl Api {
         *kept = Some(client.clone());
         Ok(client)
     }
+}
 
-    /// A description without token and control characters, shortened.
-    fn cleared(&self, description: &str) -> String {
-        description
-            .replace(self.token.expose_secret(), "<token>")
-            .chars()
-            .filter(|c| !c.is_control())
-            .take(DESCRIPTION_MAX_CHARS)
-            .collect()
+/// An answer in JSON, unread.
+pub(super) struct Answered<'a> {
+    pub(super) operation: &'static str,
+    pub(super) status: u16,
+    pub(super) header_wait_ms: u64,
+    pub(super) body: &'a [u8],
+}
+
+/// The result that an answer holds, as it came, or why there is none. Pure.
+pub(super) fn read_answer(answered: &Answered<'_>, token: &str) -> Result<Box<RawValue>, Failure> {
+    let Answered {
+        operation,
+        status,
+        header_wait_ms,
+        body,
+    } = *answered;
+    let body = String::from_utf8_lossy(body);
+    let Ok(answer) = serde_json::from_str::<Answer<'_>>(&body) else {
+        return Err(foreign_answer(operation, status, header_wait_ms));
+    };
+    if answer.ok {
+        return answer
+            .result
+            .map(ToOwned::to_owned)
+            .ok_or_else(|| unreadable(operation, "the answer has no result"));
     }
+    let description = answer.description.as_deref().unwrap_or("no reason given");
+    Err(Failure::Refused(Refusal {
+        code: answer.error_code.unwrap_or(status),
+        description: cleared(description, token),
+        parameters: answer.parameters.unwrap_or_default(),
+        header_wait_ms,
+    }))
+}
+
+/// A description without token and control characters, shortened.
+fn cleared(description: &str, token: &str) -> String {
+    description
+        .replace(token, "<token>")
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(DESCRIPTION_MAX_CHARS)
+        .collect()
 }
 
 /// An answer that is none of the Bot API's: a gateway, a proxy, a wrong `api_url`.
@@ -478,7 +504,8 @@ mod tests {
     fn descriptions_and_debug_hold_no_token() {
         let token = SecretString::from("123:SECRET");
         let api = Api::new("http://127.0.0.1:1/", token, HttpTimeouts::default());
-        assert_eq!(api.cleared("no /bot123:SECRET/x\n"), "no /bot<token>/x");
+        let said = cleared("no /bot123:SECRET/x\n", "123:SECRET");
+        assert_eq!(said, "no /bot<token>/x");
         assert!(!format!("{api:?}").contains("SECRET"));
         let error = refusal(400, "Bad Request: entity URL 'private words' is invalid")
             .into_error("sendMessage");

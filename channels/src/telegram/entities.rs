@@ -6,6 +6,9 @@ use std::ops::Range;
 
 use super::wire::MessageEntity;
 
+/// At most so many entities of a text count; Telegram sends 100. They may all be nested.
+const ENTITIES_MAX: usize = 500;
+
 /// Marks a UTF-16 offset inside a surrogate pair.
 const INSIDE_PAIR: usize = usize::MAX;
 
@@ -59,6 +62,7 @@ pub(super) fn spans<'a>(text: &str, entities: &'a [MessageEntity]) -> Vec<Span<'
     let map = Utf16Map::new(text);
     let mut spans: Vec<Span<'a>> = entities
         .iter()
+        .take(ENTITIES_MAX)
         .filter_map(|entity| {
             let range = map.range(entity.offset, entity.length)?;
             Some(Span { range, entity })

@@ -14,6 +14,8 @@ mod content;
 mod entities;
 mod export;
 mod export_wire;
+#[doc(hidden)]
+pub mod fuzzing;
 mod layout;
 mod outbound;
 mod poll;

@@ -518,7 +518,7 @@ impl Inbound for Poller {
 }
 
 /// The updates of a batch, each as its own JSON.
-fn read_batch(result: &RawValue) -> Result<Vec<String>, Failure> {
+pub(super) fn read_batch(result: &RawValue) -> Result<Vec<String>, Failure> {
     let updates: Vec<&RawValue> = serde_json::from_str(result.get()).map_err(|_| {
         Failure::Unanswered(ChannelError::OutcomeUnknown {
             operation: "getUpdates",

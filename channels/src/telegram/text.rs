@@ -258,6 +258,13 @@ mod tests {
     }
 
     #[test]
+    fn entities_nested_without_end_do_not_use_up_the_stack() {
+        let bold = json!({"type": "bold", "offset": 0, "length": 5});
+        let got = neutral("hello", &entities(json!(vec![bold; 20_000])), &bot());
+        assert!(got.text.ends_with("**") && got.text.contains("*hello*"));
+    }
+
+    #[test]
     fn entities_become_marks_and_tokens() {
         let table = [
             ("plain *text*", json!([]), "plain *text*"),

@@ -16,6 +16,7 @@ mod expiring;
 mod exports;
 mod follow_ups;
 mod imports;
+mod interleavings;
 mod learning;
 mod merging;
 mod notices;

@@ -1,0 +1,84 @@
+//! What the fuzz targets call of this adapter that nobody else may.
+//!
+//! Hidden, and no promise: thin doors to the pure parts, so that nothing else is wider for it. See
+//! `fuzz/README.md`.
+
+use http::{HeaderMap, HeaderValue, StatusCode};
+use serde_json::{Map, Value};
+
+use crate::envelope::{Envelope, Place};
+use crate::error::{ChannelError, Fallback};
+use crate::history::PastMessage;
+use crate::identity::Identity;
+use crate::outbound::Part;
+use crate::render::People;
+
+use super::socket::{Said, said};
+use super::translate::{Delivery, translate};
+
+/// What a text frame of a socket becomes; `None` if it is nothing to acknowledge.
+#[must_use]
+pub fn frame(text: &str, identity: &Identity, received_at_ms: i64) -> Option<Envelope> {
+    let Said::Envelope { kind, id, payload } = said(text) else {
+        return None;
+    };
+    let delivery = Delivery {
+        channel: "acme",
+        kind: &kind,
+        envelope_id: &id,
+        payload,
+        received_at_ms,
+    };
+    Some(translate(&delivery, identity))
+}
+
+/// What a message of `conversations.history` becomes.
+#[must_use]
+pub fn past_message(
+    place: &Place,
+    message: Map<String, Value>,
+    identity: &Identity,
+    received_at_ms: i64,
+) -> Option<PastMessage> {
+    super::history::past_message("acme", place, message, identity, received_at_ms)
+}
+
+/// What an answer of the Web API means.
+///
+/// # Errors
+/// As a caller of the API gets them.
+pub fn answer(status: u16, retry_after: Option<&str>, body: &[u8]) -> Result<(), ChannelError> {
+    let mut headers = HeaderMap::new();
+    if let Some(value) = retry_after.and_then(|it| HeaderValue::from_str(it).ok()) {
+        headers.insert(http::header::RETRY_AFTER, value);
+    }
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+    super::api::judge("chat.postMessage", status, &headers, body).map(drop)
+}
+
+/// The neutral form of an escaped text, with marks and without.
+#[must_use]
+pub fn neutral(text: &str) -> (String, String) {
+    (
+        super::text::neutral(text),
+        super::text::neutral_unmarked(text),
+    )
+}
+
+/// A text as posts.
+#[must_use]
+pub fn render(text: &str) -> Vec<Part> {
+    super::render::render(text, &People::nobody())
+}
+
+/// A refused post as smaller or plainer ones.
+#[must_use]
+pub fn render_fallback(part: &Part, fallback: Fallback) -> Vec<Part> {
+    super::render::render_fallback(part, fallback)
+}
+
+/// The text of a post as people read it.
+#[must_use]
+pub fn shown(part: &Part) -> String {
+    super::text::unescaped(&part.text)
+}
