@@ -211,15 +211,18 @@ impl World {
     fn ask(&mut self, room: usize, person: usize, is_long: bool, in_thread: bool) {
         let word = self.word(room, true);
         let length = if is_long { "long" } else { "short" };
-        let mention = mention_token(BOT);
-        let text = if room == DIRECT_ROOM {
-            format!("{word} please, the {length} answer")
-        } else {
-            format!("{mention} {word} please, the {length} answer")
-        };
         let is_threaded = self.is_slack() && room != DIRECT_ROOM;
         let thread = (is_threaded && in_thread).then(|| self.open_thread(room));
-        let message = self.write(room, person, text, word, thread.flatten());
+        let thread = thread.flatten();
+        // A question's thread needs no mention, also where it is heard of before the question.
+        let mentions = room != DIRECT_ROOM && thread.is_none();
+        let text = if mentions {
+            let mention = mention_token(BOT);
+            format!("{mention} {word} please, the {length} answer")
+        } else {
+            format!("{word} please, the {length} answer")
+        };
+        let message = self.write(room, person, text, word, thread);
         let written = &self.rooms[room][message];
         let answered_in = written.thread.clone().unwrap_or_else(|| written.id.clone());
         self.questions.push(Question {
@@ -227,7 +230,7 @@ impl World {
             thread: is_threaded.then_some(answered_in),
             lines: if is_long { LONG_LINES } else { 1 },
         });
-        if is_threaded && self.dice.hits(300) {
+        if is_threaded && mentions && self.dice.hits(300) {
             // Slack tells of a mention once more, without the kind of room.
             self.tell_of_post(room, message, false);
         }
