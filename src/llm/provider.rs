@@ -7,9 +7,11 @@
 mod salvage;
 
 use std::error::Error as _;
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use chrono::Utc;
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use genai::adapter::AdapterKind;
 use genai::chat::{
@@ -83,11 +85,14 @@ impl Remote {
         let call = self
             .client
             .exec_chat(self.target.clone(), chat, Some(&options));
+        // Some answers make the library panic; it keeps nothing between two calls.
+        let call = AssertUnwindSafe(call).catch_unwind();
         let response = tokio::time::timeout(Duration::from_millis(self.timeout_ms), call)
             .await
             .map_err(|_| ModelError::Unavailable {
                 cause: format!("no answer within {} ms", self.timeout_ms),
-            })?;
+            })?
+            .map_err(|_| malformed("the client library fails on it"))?;
         let said = match response {
             Ok(response) => said(&response),
             Err(genai::Error::ChatResponseGeneration { response_body, .. })

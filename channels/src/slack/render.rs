@@ -72,8 +72,13 @@ fn plain_paragraphs(blocks: &[Block]) -> String {
     paragraphs.join("\n\n")
 }
 
-/// A part as blocks; as text if Slack would not take or not show it as it is meant.
+/// A part as blocks; as text if Slack would not take or not show it as it is meant. One without words,
+/// such as an empty list item, is none.
 fn push_part(parts: &mut Vec<Part>, blocks: &[Block], max: usize) {
+    let words = plain_text(blocks);
+    if words.trim().is_empty() {
+        return;
+    }
     for marks in [Marks::All, Marks::NoStyles] {
         let posted = posted_blocks(blocks, marks);
         if markdown_chars(&posted) > max || posted.is_empty() {
@@ -82,12 +87,15 @@ fn push_part(parts: &mut Vec<Part>, blocks: &[Block], max: usize) {
         if posted.iter().all(reads_back)
             && squeezed(&shown(&posted)) == squeezed(&plain_shown(blocks))
         {
-            let text = beside(&plain_text(blocks));
-            parts.push(Part::rendered(text, None, Some(Value::Array(posted))));
+            parts.push(Part::rendered(
+                beside(&words),
+                None,
+                Some(Value::Array(posted)),
+            ));
             return;
         }
     }
-    parts.extend(text_parts(&plain_text(blocks), max.min(TEXT_MAX_CHARS)));
+    parts.extend(text_parts(&words, max.min(TEXT_MAX_CHARS)));
 }
 
 /// Markdown blocks, and the first table that Slack takes as a block of its own. It takes one.
