@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use serde_json::Value;
 use vocative_channels::outbound::Part;
 use vocative_channels::render::People;
 use vocative_channels::{slack, telegram};
@@ -69,12 +71,30 @@ fn written(parts: &[Part]) -> String {
         for block in part.blocks.iter().flat_map(|it| it.as_array().unwrap()) {
             let shown = match block["text"].as_str() {
                 Some(text) => shortened(text),
-                None => shortened_line(&block.to_string()),
+                None => shortened_line(&sorted(block)),
             };
             let _ = writeln!(out, "[{}]\n{shown}", block["type"].as_str().unwrap());
         }
     }
     out.replace('\u{2060}', "{joiner}")
+}
+
+/// JSON in one order of keys, whatever other crates of the build want of maps.
+fn sorted(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => {
+            let fields: BTreeMap<_, _> = fields.iter().collect();
+            let fields = fields
+                .iter()
+                .map(|(name, value)| format!("{name:?}:{}", sorted(value)));
+            format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+        }
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(sorted).collect();
+            format!("[{}]", items.join(","))
+        }
+        other => other.to_string(),
+    }
 }
 
 #[test]

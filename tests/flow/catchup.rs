@@ -24,7 +24,7 @@ fn acme(status: &Value) -> &Value {
 /// Waits until nothing is left to read back.
 ///
 /// After a refusal history is asked for more slowly, so it may take longer than other states.
-async fn wait_until_read(flow: &Flow) -> Value {
+pub(crate) async fn wait_until_read(flow: &Flow) -> Value {
     let deadline = tokio::time::Instant::now() + 4 * crate::harness::WAIT;
     loop {
         let status = flow.status().await;
@@ -39,7 +39,7 @@ async fn wait_until_read(flow: &Flow) -> Value {
 }
 
 /// Starts a daemon that has read what there is.
-async fn started(builder: FlowBuilder) -> Flow {
+pub(crate) async fn started(builder: FlowBuilder) -> Flow {
     let flow = builder.start().await;
     wait_until_read(&flow).await;
     flow

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use vocative_sandbox::slack::{AckedEnvelope, EventFault, Fault, RetryPlan};
 use vocative_sandbox::telegram::TelegramWorld;
 
+use crate::catchup::started;
 use crate::harness::{Flow, FlowBuilder, WAIT, said};
 
 const ANN: i64 = TelegramWorld::ANN;
@@ -55,7 +56,7 @@ async fn overtaken_by_follow_ups(flow: &Flow, follow_ups: &[(&str, &str)]) -> St
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn follow_ups_that_overtake_their_root_are_answered_when_it_comes_and_once() {
-    let mut flow = Flow::start_default().await;
+    let mut flow = started(FlowBuilder::default()).await;
     let follow_ups = [("ann", "and where?"), ("bob", "may I come, too?")];
     let root = overtaken_by_follow_ups(&flow, &follow_ups).await;
     bring_lost(&flow).await;
@@ -89,7 +90,7 @@ async fn follow_ups_that_overtake_their_root_are_answered_when_it_comes_and_once
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_follow_up_whose_root_is_missed_over_a_kill_is_answered_with_it() {
-    let mut flow = Flow::start_default().await;
+    let mut flow = started(FlowBuilder::default()).await;
     let root = overtaken_by_follow_ups(&flow, &[("ann", "and where?")]).await;
     flow.kill().await;
     // The root is read back.
@@ -105,7 +106,7 @@ async fn a_follow_up_whose_root_is_missed_over_a_kill_is_answered_with_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_follow_up_that_is_heard_before_its_missed_root_is_read_back_is_answered_with_it() {
-    let mut flow = Flow::start_default().await;
+    let mut flow = started(FlowBuilder::default()).await;
     flow.slack.say("#general", "bob", "good morning");
     flow.settle().await;
     assert_eq!(flow.stop().await, Some(0));
@@ -129,7 +130,7 @@ async fn a_follow_up_that_is_heard_before_its_missed_root_is_read_back_is_answer
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_root_that_becomes_a_question_late_asks_only_with_what_was_said_since() {
-    let flow = Flow::start_default().await;
+    let flow = started(FlowBuilder::default()).await;
     // Slack tells the time of an edit to the second.
     flow.slack.set_clock_offset_ms(-60_000);
     let root = flow.slack.say("#general", "ann", "when is it?");
@@ -186,7 +187,7 @@ async fn frames_again(flow: &Flow, times: u32) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_envelope_five_times_on_two_sockets_and_after_restarts_is_one_turn_and_one_answer()
 {
-    let mut flow = FlowBuilder::default().slack("sockets = 2").start().await;
+    let mut flow = started(FlowBuilder::default().slack("sockets = 2")).await;
     assert!(flow.slack.wait_for_socket(2, WAIT).await);
     flow.model.hold();
     let question = flow.slack.say("#general", "ann", "@vocative once?");
@@ -253,7 +254,7 @@ const WHOLE_ROOM: &str = "[defaults.agent.prompt]\naddressed_only = false";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn late_and_out_of_order_events_land_in_the_rooms_order_in_store_and_prompt() {
-    let flow = FlowBuilder::default().config(WHOLE_ROOM).start().await;
+    let flow = started(FlowBuilder::default().config(WHOLE_ROOM)).await;
     lose(&flow, 3);
     for text in ["first", "second", "third"] {
         flow.slack.post("#general", "bob", text);
@@ -308,7 +309,7 @@ fn group_message(id: i64, date: i64, text: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn gaps_duplicates_and_numbers_that_start_again_lose_and_double_nothing_on_telegram() {
-    let mut flow = Flow::start_default().await;
+    let mut flow = started(FlowBuilder::default()).await;
     // A gap up, a jump down, and down again after a restart.
     for first_update in [None, Some(900_000_000), Some(7), Some(3)] {
         if let Some(first_update) = first_update {
@@ -336,7 +337,7 @@ async fn gaps_duplicates_and_numbers_that_start_again_lose_and_double_nothing_on
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_edit_that_comes_before_its_message_is_what_is_answered_and_kept() {
-    let flow = Flow::start_default().await;
+    let flow = started(FlowBuilder::default()).await;
     lose(&flow, 1);
     let on_slack = flow.slack.say("D0ANN", "ann", "when?");
     flow.slack.edit("D0ANN", &on_slack, "when is it?");
@@ -372,7 +373,7 @@ async fn an_edit_that_comes_before_its_message_is_what_is_answered_and_kept() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_delete_that_comes_before_its_message_leaves_nothing_to_store_or_answer() {
-    let flow = Flow::start_default().await;
+    let flow = started(FlowBuilder::default()).await;
     flow.slack.post("#general", "bob", "good morning");
     lose(&flow, 2);
     let question = flow.slack.say("#general", "ann", "@vocative when is it?");

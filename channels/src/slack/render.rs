@@ -277,6 +277,8 @@ fn push_within(parts: &mut Vec<Part>, piece: &str, max: usize, split_max: usize)
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use std::collections::BTreeMap;
+
     use proptest::prelude::*;
     use vocative_sandbox::slack::check_blocks;
 
@@ -300,9 +302,27 @@ mod tests {
         });
         let shown = blocks.map(|block| match block["text"].as_str() {
             Some(text) => text.to_owned(),
-            None => block.to_string(),
+            None => sorted(&block),
         });
         shown.collect::<Vec<_>>().join("\n=====\n")
+    }
+
+    /// JSON in one order of keys, whatever other crates of the build want of maps.
+    fn sorted(value: &Value) -> String {
+        match value {
+            Value::Object(fields) => {
+                let fields: BTreeMap<_, _> = fields.iter().collect();
+                let fields = fields
+                    .iter()
+                    .map(|(name, value)| format!("{name:?}:{}", sorted(value)));
+                format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+            }
+            Value::Array(items) => {
+                let items: Vec<String> = items.iter().map(sorted).collect();
+                format!("[{}]", items.join(","))
+            }
+            other => other.to_string(),
+        }
     }
 
     /// Whether a text tells nobody: no reference of Slack's stands in it.

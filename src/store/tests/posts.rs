@@ -48,7 +48,8 @@ const ROW: &str = "SELECT format('%s %s %s', o.state, o.message_id, m.part)
 
 #[tokio::test]
 async fn a_post_whose_outcome_is_open_is_sent_once_it_is_seen() {
-    for state in ["leased", "unknown", "held"] {
+    // A pending one was tried before: a marker gets nowhere but by a post.
+    for state in ["pending", "leased", "unknown", "held"] {
         let (fixture, id) = with_post(state).await;
         for _ in 0..2 {
             see(&fixture, "90", Some(&id.to_string())).await;
@@ -59,7 +60,7 @@ async fn a_post_whose_outcome_is_open_is_sent_once_it_is_seen() {
 
 #[tokio::test]
 async fn a_post_that_is_settled_or_not_ours_changes_nothing() {
-    for state in ["pending", "dead", "sent"] {
+    for state in ["dead", "sent"] {
         let (fixture, id) = with_post(state).await;
         see(&fixture, "90", Some(&id.to_string())).await;
         let messages: i64 = fixture.value("SELECT count(*) FROM messages").await;

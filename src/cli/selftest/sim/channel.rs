@@ -13,6 +13,7 @@ use vocative_channels::outbound::{Delivered, Part, Post, ReadBack, Target};
 use vocative_channels::render::People;
 use vocative_channels::split::split_text;
 
+use super::super::plan::Mode;
 use super::hearing::Hearing;
 use super::life::Life;
 use super::past::Past;
@@ -21,6 +22,10 @@ use super::world::{BOT, World};
 
 /// The channel's configured name.
 pub(super) const NAME: &str = "sim";
+/// Its account on the platform.
+pub(super) const ACCOUNT: &str = "T1";
+/// What the account is called.
+pub(super) const ACCOUNT_NAME: &str = "Simulated";
 /// Short, so that long answers have parts.
 const TEXT_MAX_CHARS: usize = 170;
 /// The client gives up on an answer after this.
@@ -61,11 +66,11 @@ pub(super) fn unknown(operation: &'static str) -> ChannelError {
     ChannelError::OutcomeUnknown { operation, cause }
 }
 
-fn platform(world: &World) -> Platform {
-    if world.is_slack() {
-        Platform::Slack
-    } else {
-        Platform::Telegram
+/// The platform that a mode simulates.
+pub(super) fn platform(mode: Mode) -> Platform {
+    match mode {
+        Mode::Slack => Platform::Slack,
+        Mode::TelegramResend | Mode::TelegramHold => Platform::Telegram,
     }
 }
 
@@ -78,9 +83,9 @@ impl Channel for SimChannel {
                 return Err(not_sent("identify"));
             }
             Ok(Identity {
-                platform: self.0.world(|world| platform(world)),
-                account: "T1".to_owned(),
-                account_name: "Simulated".to_owned(),
+                platform: self.0.world(|world| platform(world.mode)),
+                account: ACCOUNT.to_owned(),
+                account_name: ACCOUNT_NAME.to_owned(),
                 user_id: BOT.to_owned(),
                 other_ids: Vec::new(),
                 username: Some("vocative_bot".to_owned()),

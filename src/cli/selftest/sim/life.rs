@@ -162,6 +162,8 @@ fn noise(world: &mut World) -> Noise {
         300..302 if world.now_ms - world.stalled_at_ms > STALLS_APART_MS => {
             world.stalled_at_ms = world.now_ms;
             let stall_ms = world.dice.ms(STALL_MS.0, STALL_MS.1);
+            let from_ms = world.now_ms;
+            world.stalls_ms.push((from_ms, from_ms + stall_ms));
             world.note(format_args!("a step stalls for {stall_ms} ms"));
             Noise::Time(stall_ms)
         }

@@ -9,7 +9,7 @@ use vocative_channels::chance;
 use vocative_channels::crash::{self, Sabotage};
 
 use super::super::plan::Mode;
-use super::channel::{NAME, SimChannel};
+use super::channel::{ACCOUNT, ACCOUNT_NAME, NAME, SimChannel, platform};
 use super::dice::Dice;
 use super::life::{Life, locked};
 use super::model::SimModel;
@@ -23,8 +23,8 @@ use crate::config::{Config, Environment};
 use crate::daemon::start::{Core, Ground};
 use crate::daemon::wiring;
 use crate::domain::outbox::OutboxState;
-use crate::store::contract::{ConversationFilter, StoreStatus, TurnFilter};
-use crate::store::{Store, StoreError, StoreOptions};
+use crate::store::contract::{AccountBinding, ConversationFilter, StoreStatus, TurnFilter};
+use crate::store::{Gate, Store, StoreError, StoreOptions};
 
 /// Once nothing goes wrong any more, all must be done within this.
 const FINISH_MS: i64 = 7_200_000;
@@ -70,6 +70,7 @@ fn play_lives(seed: u64, setting: Setting, is_traced: bool) -> Result<Outcome, C
     let world = World::new(script, dice, setting.sabotage, is_traced);
     let world = Arc::new(Mutex::new(world));
     let folder = Folder::make()?;
+    bind_before(&folder, setting.mode)?;
     for (end, down_ms) in ends {
         live(&world, &folder, setting, Some(end))?;
         let mut world = locked(&world);
@@ -87,6 +88,24 @@ fn play_lives(seed: u64, setting: Setting, is_traced: bool) -> Result<Outcome, C
     Ok(Outcome {
         tally,
         trace: world.take_trace(),
+    })
+}
+
+/// The daemon was connected once before the world begins: nobody can address a bot that never was.
+fn bind_before(folder: &Folder, mode: Mode) -> Result<(), CliError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    runtime.block_on(async {
+        let open: Gate = Arc::new(|_| Box::pin(async { Ok(()) }));
+        let (store, _) = Store::open_inline(&folder.options(), BEGINNING_MS, open)?;
+        let binding = AccountBinding {
+            channel: NAME.to_owned(),
+            platform: platform(mode),
+            account: ACCOUNT.to_owned(),
+            name: ACCOUNT_NAME.to_owned(),
+        };
+        let account = store.bind_account(binding, BEGINNING_MS).await?;
+        store.open_reach(account, 0, BEGINNING_MS).await?;
+        Ok(store.close().await?)
     })
 }
 
@@ -169,7 +188,10 @@ async fn work(
                 world.note(format_args!("it is told to stop"));
             });
             core.stop().await;
-            life.world(|world| world.note(format_args!("it has stopped")));
+            life.world(|world| {
+                world.stopped_ms.push(world.now_ms);
+                world.note(format_args!("it has stopped"));
+            });
             Ok(None)
         }
         None => settle(life, &store).await.map(Some),
@@ -290,6 +312,9 @@ backfill_days = 0
 [limits]
 max_runs_per_hour_person = 0
 max_runs_per_hour_chat = 0
+
+[delivery]
+max_parts = 100
 
 [models.simulated]
 provider = \"offline\"

@@ -137,16 +137,26 @@ fn is_excused(world: &World, posts: &[&Message]) -> bool {
     let arrivals = world.arrivals.iter();
     let of_post = arrivals.filter(|arrival| Some(&arrival.marker) == first.marker.as_ref());
     let is_same_post = first.marker == second.marker;
-    let on_their_way = of_post.filter(|arrival| was_on_its_way(arrival, &world.kills_ms));
+    let on_their_way = of_post.filter(|arrival| was_on_its_way(arrival, world));
     world.mode == Mode::TelegramResend && is_same_post && on_their_way.count() > 0
 }
 
-fn was_on_its_way(arrival: &Arrival, kills_ms: &[i64]) -> bool {
+/// Whether a life ended between the arrival and when the daemon can have written that down: one commit
+/// after it was told, or after the stall in which that was.
+fn was_on_its_way(arrival: &Arrival, world: &World) -> bool {
     let Some(told_at_ms) = arrival.told_at_ms else {
         return true;
     };
-    let mut ages_ms = kills_ms.iter().map(|kill_ms| kill_ms - told_at_ms);
-    ages_ms.any(|age_ms| (0..=WINDOW_MAX_MS).contains(&age_ms))
+    let stalls = world.stalls_ms.iter();
+    let written_by_ms = stalls.fold(told_at_ms + WINDOW_MAX_MS, |by_ms, (from_ms, to_ms)| {
+        if (told_at_ms..=by_ms).contains(from_ms) {
+            by_ms.max(to_ms + WINDOW_MAX_MS)
+        } else {
+            by_ms
+        }
+    });
+    let mut ends_ms = world.kills_ms.iter().chain(&world.stopped_ms);
+    ends_ms.any(|end_ms| (told_at_ms..=written_by_ms).contains(end_ms))
 }
 
 /// The bot says nothing but answers, and of no other room.

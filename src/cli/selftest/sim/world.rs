@@ -72,6 +72,10 @@ pub(super) struct World {
     /// The newest id that was given: microseconds on Slack, a number on Telegram.
     newest_id: i64,
     pub(super) kills_ms: Vec<i64>,
+    /// When it had stopped, whatever was still under way.
+    pub(super) stopped_ms: Vec<i64>,
+    /// From when until when a step stalled.
+    pub(super) stalls_ms: Vec<(i64, i64)>,
     pub(super) stops: usize,
     pub(super) faults: usize,
     /// Posts that a person decided about.
@@ -108,6 +112,8 @@ impl World {
             outage_until_ms: 0,
             newest_id: 0,
             kills_ms: Vec::new(),
+            stopped_ms: Vec::new(),
+            stalls_ms: Vec::new(),
             stops: 0,
             faults: 0,
             held: 0,
