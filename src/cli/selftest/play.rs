@@ -302,7 +302,9 @@ async fn decide(stage: &Stage, process: &Process) -> Vec<PostView> {
             continue;
         }
         let texts = stage.texts_in(&post.chat);
-        let is_there = texts.iter().any(|text| text.trim() == post.text.trim());
+        // The rooms' texts are as people see them, without the joiners that break mentions.
+        let text = post.text.replace('\u{2060}', "");
+        let is_there = texts.iter().any(|there| there.trim() == text.trim());
         let release = Operation::Release {
             id: post.id.clone(),
             send: !is_there,
