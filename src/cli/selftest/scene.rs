@@ -24,6 +24,12 @@ pub(super) enum Place {
     Telegram(i64),
 }
 
+impl Place {
+    fn is_thread(&self, of_chat: &str, root: &str) -> bool {
+        matches!(self, Self::Slack { chat, thread: Some(thread) } if chat == of_chat && thread == root)
+    }
+}
+
 /// What a question is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
@@ -121,12 +127,16 @@ impl Scene {
         question.place != Place::Telegram(TelegramWorld::FORUM) && here.count() == 1
     }
 
-    /// The questions with one of these texts were cancelled, and never answered.
+    /// The questions with one of these texts were cancelled, and never answered. Nobody goes on in
+    /// their threads: the answer there would repeat them.
     pub(super) fn cancel(&mut self, texts: &[String]) {
         for question in &mut self.questions {
             let is_it = |text: &String| text.contains(question.words[0].as_str());
             if texts.iter().any(is_it) {
                 question.due = Due::Never;
+                let place = &question.place;
+                self.threads
+                    .retain(|(chat, root)| !place.is_thread(chat, root));
             }
         }
     }
