@@ -2,6 +2,8 @@
 
 use std::error::Error as StdError;
 
+use crate::outbound::Operation;
+
 /// The source of a channel error. It never holds a token or a request URL.
 pub type Cause = Box<dyn StdError + Send + Sync>;
 
@@ -86,6 +88,16 @@ pub enum Fallback {
 }
 
 impl ChannelError {
+    /// The platform, or this adapter, has no such operation.
+    #[must_use]
+    pub fn unsupported(operation: &Operation) -> Self {
+        Self::Rejected {
+            operation: operation.name(),
+            reason: "not possible on this platform".to_owned(),
+            fallback: Fallback::None,
+        }
+    }
+
     /// The platform's word or the cause, for a log line or a stored reason. Holds no content.
     #[must_use]
     pub fn reason(&self) -> String {

@@ -18,6 +18,70 @@ pub struct Target {
     pub reply_to: Option<String>,
 }
 
+/// What is done to a room with one entry of the outbox.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Operation {
+    /// A new message.
+    #[default]
+    Post,
+    /// Another text for a message of ours.
+    Edit {
+        /// The platform's message id.
+        message_id: String,
+    },
+    /// A message of ours is taken away.
+    Delete {
+        /// The platform's message id.
+        message_id: String,
+    },
+    /// A message that one person sees, and that the platform doesn't keep.
+    Ephemeral {
+        /// The platform's user id.
+        person: String,
+    },
+    /// A reaction of ours to a message; the part's text is the emoji as the platform names it.
+    React {
+        /// The platform's message id.
+        message_id: String,
+    },
+    /// A file; several calls.
+    Upload,
+}
+
+impl Operation {
+    /// The stored and shown name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Post => "post",
+            Self::Edit { .. } => "edit",
+            Self::Delete { .. } => "delete",
+            Self::Ephemeral { .. } => "ephemeral",
+            Self::React { .. } => "react",
+            Self::Upload => "upload",
+        }
+    }
+
+    /// Whether doing it twice shows the room what doing it once does. Then an unknown outcome is simply
+    /// tried again. (A note that one person sees twice is gone with the next reload.)
+    #[must_use]
+    pub fn is_repeatable(&self) -> bool {
+        match self {
+            Self::Edit { .. }
+            | Self::Delete { .. }
+            | Self::Ephemeral { .. }
+            | Self::React { .. } => true,
+            Self::Post | Self::Upload => false,
+        }
+    }
+
+    /// Whether it makes a message that others can reply to, edit and delete.
+    #[must_use]
+    pub fn makes_message(&self) -> bool {
+        matches!(self, Self::Post | Self::Upload)
+    }
+}
+
 /// One rendered post: the wire text and what belongs to it. Stored in the outbox as JSON.
 ///
 /// Version 1 is text, and entities where the platform has them; version 2 may hold blocks, too. Both
@@ -74,14 +138,16 @@ impl Part {
     }
 }
 
-/// One post to make.
+/// One operation to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Post {
     /// The outbox entry's id: opaque, carried in message metadata where the platform has it.
     pub marker: String,
     /// Where.
     pub target: Target,
-    /// What.
+    /// What is done.
+    pub operation: Operation,
+    /// With what.
     pub part: Part,
 }
 
@@ -90,7 +156,7 @@ pub struct Post {
 pub struct Delivered {
     /// The chat it went to by the platform's answer.
     pub chat: String,
-    /// The platform's message id.
+    /// The platform's message id: of an edit, a reaction, a deletion that of the message it was done to.
     pub message_id: String,
     /// The platform's time of it, in milliseconds since the Unix epoch.
     pub sent_at_ms: i64,

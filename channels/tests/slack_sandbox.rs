@@ -19,7 +19,7 @@ use vocative_channels::envelope::{ChatKind, Envelope, Event, InboundMessage};
 use vocative_channels::error::ChannelError;
 use vocative_channels::http::HttpTimeouts;
 use vocative_channels::identity::Identity;
-use vocative_channels::outbound::{Part, Post, ReadBack, Target};
+use vocative_channels::outbound::{Operation, Part, Post, ReadBack, Target};
 use vocative_channels::render::People;
 use vocative_channels::slack::{
     IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, SlackChannel, SlackSettings, SocketTimings,
@@ -280,6 +280,7 @@ fn post(marker: &str, chat: &str, thread: Option<&str>, text: &str) -> Post {
             topic: None,
             reply_to: None,
         },
+        operation: Operation::Post,
         part: Part::plain(text),
     }
 }

@@ -95,6 +95,12 @@ pub fn after_send(
         ChannelError::Rejected { fallback, .. } => {
             after_rejection(entry, fallback, render_fallback, reason)
         }
+        ChannelError::OutcomeUnknown { .. } if entry.operation.is_repeatable() => {
+            OutboxUpdate::Retry {
+                not_before_ms: now_ms + retry_wait_ms(entry, policy),
+                reason,
+            }
+        }
         ChannelError::OutcomeUnknown { .. } => {
             after_unknown(entry, can_read_back, policy, reason, now_ms)
         }
@@ -242,6 +248,8 @@ fn look_wait_ms(entry: &OutboxEntry, policy: &DeliveryPolicy) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vocative_channels::outbound::Operation;
+
     use crate::domain::ids::{AccountId, ChatId, OutboxId, TurnId};
     use crate::domain::outbox::OutboxState;
 
@@ -258,6 +266,7 @@ mod tests {
                 topic: Some("7".into()),
                 reply_to: Some("5".into()),
             },
+            operation: Operation::Post,
             part: Part::plain("hello"),
             state: OutboxState::Leased { until_ms: 0 },
             attempts: 1,
@@ -318,6 +327,29 @@ mod tests {
                 ..
             }
         ));
+    }
+
+    #[test]
+    fn what_may_be_done_twice_is_done_again_after_an_unknown_outcome() {
+        let message_id = "1.000100".to_owned();
+        let edit = OutboxEntry {
+            operation: Operation::Edit { message_id },
+            attempts: 2,
+            ..entry()
+        };
+        for can_read_back in [true, false] {
+            let error = ChannelError::OutcomeUnknown {
+                operation: OP,
+                cause: "reset".into(),
+            };
+            assert!(matches!(
+                send(&edit, error, can_read_back),
+                OutboxUpdate::Retry {
+                    not_before_ms: 12_000,
+                    ..
+                }
+            ));
+        }
     }
 
     #[test]

@@ -132,7 +132,9 @@ impl Worker {
             return;
         };
         crash::point("post.claimed");
-        let is_looked_for = claimed.is_unknown && !crash::is_sabotaged(Sabotage::ResendAlways);
+        let is_looked_for = claimed.is_unknown
+            && !claimed.entry.operation.is_repeatable()
+            && !crash::is_sabotaged(Sabotage::ResendAlways);
         let update = if is_looked_for {
             self.look(&claimed, &room).await
         } else {
@@ -296,6 +298,7 @@ fn post_of(claimed: &ClaimedEntry) -> Post {
     Post {
         marker: claimed.entry.id.to_string(),
         target: claimed.entry.target.clone(),
+        operation: claimed.entry.operation.clone(),
         part: claimed.entry.part.clone(),
     }
 }

@@ -1,6 +1,6 @@
 //! The outbox: operations on a platform, committed and not yet confirmed.
 
-use vocative_channels::outbound::{Part, Target};
+use vocative_channels::outbound::{Operation, Part, Target};
 
 use crate::domain::ids::{AccountId, ChatId, LeaseToken, OutboxId, TurnId};
 
@@ -54,7 +54,7 @@ impl OutboxState {
     }
 }
 
-/// One operation on a platform. The only operation so far is a post.
+/// One operation on a platform.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutboxEntry {
     /// Its id; as text the marker in message metadata.
@@ -69,6 +69,8 @@ pub struct OutboxEntry {
     pub part_number: u32,
     /// Where it goes.
     pub target: Target,
+    /// What is done.
+    pub operation: Operation,
     /// What is posted.
     pub part: Part,
     /// Where it stands.

@@ -11,7 +11,8 @@
 
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde::de::DeserializeOwned;
-use vocative_channels::outbound::{Part, Target};
+use serde::{Deserialize, Serialize};
+use vocative_channels::outbound::{Operation, Part, Target};
 
 use super::contract::{ClaimRequest, LeaseOutcome};
 use super::rows::missing;
@@ -77,7 +78,8 @@ macro_rules! select_posts {
                     o.reason, o.not_before_ms, o.lease_until_ms, o.message_id, o.attempts,
                     o.first_attempt_ms, o.looks, o.resends, o.created_at_ms, o.send_started,
                     (SELECT max(coalesce(a.ended_at_ms, a.started_at_ms))
-                     FROM outbox_attempts a WHERE a.outbox_id = o.id)
+                     FROM outbox_attempts a WHERE a.outbox_id = o.id),
+                    o.operation
              FROM outbox o LEFT JOIN turns t ON t.seq = o.turn_seq ",
             $tail
         )
@@ -157,6 +159,7 @@ pub(super) struct NewPosts<'a> {
     pub(super) turn: Option<Seq>,
     pub(super) run_row: Option<i64>,
     pub(super) target: &'a Target,
+    pub(super) operation: &'a Operation,
     pub(super) parts: &'a [Part],
     pub(super) now_ms: i64,
 }
@@ -199,8 +202,8 @@ pub(super) fn insert_post_txn(
     connection
         .prepare_cached(
             "INSERT INTO outbox (uuid, account_id, chat_id, turn_seq, run_id, part, sort_key,
-                                 target, payload, state, not_before_ms, created_at_ms)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 'pending', ?10, ?10)",
+                                 operation, target, payload, state, not_before_ms, created_at_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'pending', ?11, ?11)",
         )?
         .execute((
             id,
@@ -210,14 +213,59 @@ pub(super) fn insert_post_txn(
             posts.run_row,
             place.part_number,
             place.sort_key,
-            json(posts.target),
+            posts.operation.name(),
+            json(&StoredTarget::of(posts.target, posts.operation)),
             json(part),
             posts.now_ms,
         ))?;
     Ok(id)
 }
 
-fn json(value: &impl serde::Serialize) -> String {
+/// A target as it is stored: with what the operation is done to.
+#[derive(Serialize, Deserialize)]
+struct StoredTarget {
+    #[serde(flatten)]
+    target: Target,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    person: Option<String>,
+}
+
+impl StoredTarget {
+    fn of(target: &Target, operation: &Operation) -> Self {
+        let (message, person) = match operation {
+            Operation::Post | Operation::Upload => (None, None),
+            Operation::Edit { message_id }
+            | Operation::Delete { message_id }
+            | Operation::React { message_id } => (Some(message_id.clone()), None),
+            Operation::Ephemeral { person } => (None, Some(person.clone())),
+        };
+        Self {
+            target: target.clone(),
+            message,
+            person,
+        }
+    }
+
+    /// What is done, by its stored name; `None` if this build knows none of that name.
+    fn operation(&self, name: &str) -> Option<Operation> {
+        let message_id = self.message.clone().unwrap_or_default();
+        Some(match name {
+            "post" => Operation::Post,
+            "edit" => Operation::Edit { message_id },
+            "delete" => Operation::Delete { message_id },
+            "react" => Operation::React { message_id },
+            "ephemeral" => Operation::Ephemeral {
+                person: self.person.clone().unwrap_or_default(),
+            },
+            "upload" => Operation::Upload,
+            _ => return None,
+        })
+    }
+}
+
+fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("targets and parts are always JSON")
 }
 
@@ -377,13 +425,15 @@ pub(super) fn posts_of_turn(
 }
 
 fn entry_from_row(row: &Row<'_>) -> rusqlite::Result<OutboxEntry> {
+    let stored: StoredTarget = from_json(row, 5)?;
     Ok(OutboxEntry {
         id: row.get(0)?,
         turn: row.get(1)?,
         account: row.get(2)?,
         chat: row.get(3)?,
         part_number: row.get(4)?,
-        target: from_json(row, 5)?,
+        target: stored.target,
+        operation: operation_from_row(row, 5, 19)?,
         part: from_json(row, 6)?,
         state: entry_state(row)?,
         attempts: row.get(12)?,
@@ -392,6 +442,20 @@ fn entry_from_row(row: &Row<'_>) -> rusqlite::Result<OutboxEntry> {
         looks: row.get(14)?,
         resends: row.get(15)?,
         created_at_ms: row.get(16)?,
+    })
+}
+
+/// What an entry does, from the columns of its target and of its operation.
+pub(super) fn operation_from_row(
+    row: &Row<'_>,
+    target: usize,
+    name: usize,
+) -> rusqlite::Result<Operation> {
+    let stored: StoredTarget = from_json(row, target)?;
+    let text: String = row.get(name)?;
+    stored.operation(&text).ok_or_else(|| {
+        let unknown = format!("an operation that this version does not know: {text}");
+        rusqlite::Error::FromSqlConversionFailure(name, rusqlite::types::Type::Text, unknown.into())
     })
 }
 
@@ -618,6 +682,42 @@ mod tests {
         assert_eq!(drain(&scene, 2_000).await, ["one", "two"]);
         let again = scene.store.release_post(stuck[0].id, true, 2_100).await;
         assert!(matches!(again, Err(StoreError::NotFound { .. })));
+    }
+
+    #[test]
+    fn every_operation_is_read_as_it_was_stored() {
+        let message_id = "1.000100".to_owned();
+        let person = "U0ANN".to_owned();
+        let operations = [
+            Operation::Post,
+            Operation::Edit {
+                message_id: message_id.clone(),
+            },
+            Operation::Delete {
+                message_id: message_id.clone(),
+            },
+            Operation::React { message_id },
+            Operation::Ephemeral { person },
+            Operation::Upload,
+        ];
+        let target = Target {
+            chat: "C1".into(),
+            thread: None,
+            topic: None,
+            reply_to: None,
+        };
+        for operation in operations {
+            let stored = json(&StoredTarget::of(&target, &operation));
+            let read: StoredTarget = serde_json::from_str(&stored).unwrap();
+            assert_eq!(read.operation(operation.name()), Some(operation));
+            assert_eq!(read.target, target);
+        }
+        let written_before = r#"{"chat":"C1"}"#;
+        let read: StoredTarget = serde_json::from_str(written_before).unwrap();
+        assert_eq!(
+            (read.target.clone(), read.operation("shout")),
+            (target, None)
+        );
     }
 
     #[tokio::test]

@@ -1,11 +1,11 @@
 //! What becomes of a post after an attempt or a look. The life of an entry is told in `outbox`.
 
 use rusqlite::{Connection, OptionalExtension};
-use vocative_channels::outbound::{Delivered, Part, Target};
+use vocative_channels::outbound::{Delivered, Operation, Part, Target};
 
 use super::contract::{LeaseOutcome, OutboxUpdate};
 use super::messages::{MessageEntry, add_message_txn};
-use super::outbox::{NewPosts, Place, close_attempt_txn, insert_post_txn};
+use super::outbox::{NewPosts, Place, close_attempt_txn, insert_post_txn, operation_from_row};
 use super::places::find_chat;
 use super::{Store, StoreError};
 use crate::domain::ids::{AccountId, ChatId, LeaseToken, OutboxId, Seq};
@@ -36,6 +36,7 @@ struct Leased {
     run_row: Option<i64>,
     part_number: u32,
     sort_key: f64,
+    operation: Operation,
     /// Bytes of an earlier attempt may be out, and none left under the present lease.
     is_look: bool,
 }
@@ -50,7 +51,8 @@ fn leased_post(
             "SELECT o.id, o.account_id, o.chat_id, o.turn_seq, o.run_id, o.part, o.sort_key,
                     o.send_started AND NOT EXISTS (
                         SELECT 1 FROM outbox_attempts a
-                        WHERE a.outbox_id = o.id AND a.ended_at_ms IS NULL)
+                        WHERE a.outbox_id = o.id AND a.ended_at_ms IS NULL),
+                    o.target, o.operation
              FROM outbox o WHERE o.uuid = ?1 AND o.token = ?2 AND o.state = 'leased'",
         )?
         .query_row((entry, token), |row| {
@@ -62,6 +64,7 @@ fn leased_post(
                 run_row: row.get(4)?,
                 part_number: row.get(5)?,
                 sort_key: row.get(6)?,
+                operation: operation_from_row(row, 8, 9)?,
                 is_look: row.get(7)?,
             })
         })
@@ -81,7 +84,9 @@ pub(super) fn update_post_txn(
     close_attempt_txn(connection, leased.row, outcome_name(update), now_ms)?;
     let next = match update {
         OutboxUpdate::Sent(delivered) => {
-            record_message_txn(connection, &leased, delivered)?;
+            if leased.operation.makes_message() {
+                record_message_txn(connection, &leased, delivered)?;
+            }
             mark_sent_txn(connection, leased.row, &delivered.message_id, now_ms)?;
             return Ok(LeaseOutcome::Written);
         }
@@ -300,6 +305,7 @@ fn insert_replacing_txn(
         turn: leased.turn,
         run_row: leased.run_row,
         target,
+        operation: &leased.operation,
         parts,
         now_ms,
     };

@@ -4,7 +4,7 @@
 use rusqlite::{Connection, OptionalExtension};
 use vocative_channels::envelope::ChatKind;
 use vocative_channels::identity::Platform;
-use vocative_channels::outbound::Target;
+use vocative_channels::outbound::{Operation, Target};
 
 use super::contract::{CommittedReply, ReplyCommit, ReplyRoute, RunEnding};
 use super::outbox::{NewPosts, insert_posts_txn};
@@ -77,6 +77,7 @@ pub(super) fn commit_reply_txn(
             turn: Some(seq),
             run_row: Some(leased.row),
             target: &reply.target,
+            operation: &Operation::Post,
             parts: &reply.parts,
             now_ms: reply.now_ms,
         },

@@ -10,7 +10,7 @@ use crate::crash;
 use crate::envelope::{ChatKind, Place};
 use crate::error::{ChannelError, Fallback};
 use crate::identity::Identity;
-use crate::outbound::{Delivered, Part, Post, ReadBack, Target};
+use crate::outbound::{Delivered, Operation, Part, Post, ReadBack, Target};
 use crate::rate::{Everywhere, Pace, Paces};
 use crate::render::People;
 
@@ -60,8 +60,11 @@ impl Outbound for SlackOutbound {
 
     fn deliver<'a>(&'a self, post: &'a Post) -> BoxFuture<'a, Result<Delivered, ChannelError>> {
         Box::pin(async move {
-            let posted = self.post_message(post).await;
-            posted.inspect_err(|error| self.learn(&post.target.chat, error))
+            let done = match &post.operation {
+                Operation::Post => self.post_message(post).await,
+                other => Err(ChannelError::unsupported(other)),
+            };
+            done.inspect_err(|error| self.learn(&post.target.chat, error))
         })
     }
 
@@ -339,6 +342,7 @@ mod tests {
                 topic: None,
                 reply_to: None,
             },
+            operation: Operation::Post,
             part: Part::plain("hi"),
         };
         let mut arguments = arguments(&post);

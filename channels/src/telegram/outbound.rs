@@ -10,7 +10,7 @@ use crate::channel::{BoxFuture, Outbound};
 use crate::crash;
 use crate::envelope::Place;
 use crate::error::{ChannelError, Fallback};
-use crate::outbound::{Delivered, Part, Post, ReadBack, Target};
+use crate::outbound::{Delivered, Operation, Part, Post, ReadBack, Target};
 use crate::rate::{Everywhere, Pace, Paces, Rests};
 use crate::render::People;
 
@@ -132,8 +132,11 @@ impl Outbound for TelegramOutbound {
 
     fn deliver<'a>(&'a self, post: &'a Post) -> BoxFuture<'a, Result<Delivered, ChannelError>> {
         Box::pin(async move {
-            let sent = self.send(post).await;
-            sent.inspect_err(|error| self.learn(&post.target.chat, error, Instant::now()))
+            let done = match &post.operation {
+                Operation::Post => self.send(post).await,
+                other => Err(ChannelError::unsupported(other)),
+            };
+            done.inspect_err(|error| self.learn(&post.target.chat, error, Instant::now()))
         })
     }
 
@@ -249,6 +252,7 @@ mod tests {
         Post {
             marker: "m".to_owned(),
             target,
+            operation: Operation::Post,
             part,
         }
     }

@@ -19,7 +19,7 @@ use vocative_channels::channel::{
 };
 use vocative_channels::envelope::{Envelope, Event};
 use vocative_channels::error::ChannelError;
-use vocative_channels::outbound::{Post, Target};
+use vocative_channels::outbound::{Operation, Post, Target};
 use vocative_channels::render::People;
 
 const WAIT: Duration = Duration::from_secs(20);
@@ -148,6 +148,7 @@ impl<D: Driver> Stage<D> {
         let posts = parts.map(|(n, part)| Post {
             marker: format!("{marker}{n}"),
             target: target.clone(),
+            operation: Operation::Post,
             part,
         });
         posts.collect()

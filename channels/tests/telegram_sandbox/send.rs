@@ -6,7 +6,7 @@ use serde_json::json;
 use vocative_channels::channel::{Channel as _, CheckReach, Outbound};
 use vocative_channels::envelope::{ChatKind, Place};
 use vocative_channels::error::{ChannelError, Fallback};
-use vocative_channels::outbound::{Delivered, Part, Post, ReadBack, Target};
+use vocative_channels::outbound::{Delivered, Operation, Part, Post, ReadBack, Target};
 use vocative_channels::render::People;
 use vocative_channels::telegram::TelegramChannel;
 use vocative_sandbox::telegram::{TelegramFault, TelegramServer, TelegramWorld};
@@ -30,6 +30,7 @@ fn post(target: Target, text: &str) -> Post {
     Post {
         marker: "01J".to_owned(),
         target,
+        operation: Operation::Post,
         part: Part::plain(text),
     }
 }

@@ -13,7 +13,7 @@ use vocative_channels::channel::{
 use vocative_channels::envelope::{Envelope, Event};
 use vocative_channels::error::ChannelError;
 use vocative_channels::identity::Identity;
-use vocative_channels::outbound::{Delivered, Post, Target};
+use vocative_channels::outbound::{Delivered, Operation, Post, Target};
 use vocative_channels::render::People;
 
 use super::fine;
@@ -151,6 +151,7 @@ impl Probe {
                 topic: None,
                 reply_to: None,
             },
+            operation: Operation::Post,
             part,
         };
         outbound.deliver(&post).await
