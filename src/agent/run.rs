@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tracing::{error, info, warn};
+use vocative_channels::render::People;
 
 use crate::agent::counting::Counting;
 use crate::agent::prompting::{PromptError, PromptRequest, build_prompt};
@@ -11,7 +12,7 @@ use crate::agent::registry::AgentSpec;
 use crate::agent::step::{self, Step};
 use crate::agent::stepping::{Ended, RESULTS_MAX_TOKENS, Stepping};
 use crate::agent::worker::Worker;
-use crate::capture::reply::{Reply, commit_reply};
+use crate::capture::reply::{Reply, commit_reply, render_reply};
 use crate::config::ToolName;
 use crate::delivery::rooms::Room;
 use crate::domain::ids::RunId;
@@ -399,6 +400,15 @@ pub(super) fn retry_wait_ms(attempt: u32) -> i64 {
     (RETRY_FIRST_MS << attempt.saturating_sub(1).min(16)).min(RETRY_MAX_MS)
 }
 
+/// Whom the answer may mention for real.
+async fn people(worker: &Worker, claimed: &ClaimedRun, room: &Room) -> Result<People, StoreError> {
+    if !room.delivery.mention_people {
+        return Ok(People::nobody());
+    }
+    let known = worker.store.mentionable(claimed.run.conversation).await?;
+    Ok(People::known(known))
+}
+
 async fn end(
     worker: &Worker,
     claimed: &ClaimedRun,
@@ -407,15 +417,16 @@ async fn end(
     display_name: &str,
     reply: Reply,
 ) -> Result<(), StoreError> {
+    let people = people(worker, claimed, room).await?;
+    let parts = render_reply(&*room.outbound, &reply, &people, room.delivery.max_parts);
     let committed = commit_reply(
         &worker.store,
-        &*room.outbound,
         &claimed.run,
         claimed.token,
         route,
         display_name,
         reply,
-        room.delivery.max_parts,
+        parts,
         (worker.clock)(),
     )
     .await?;

@@ -32,30 +32,38 @@ pub struct Reply {
     pub usage: Usage,
 }
 
+/// A reply as the room sees it: at most `max_parts` posts, in which `@Name` mentions one of `people`.
+#[must_use]
+pub fn render_reply(
+    outbound: &dyn Outbound,
+    reply: &Reply,
+    people: &People,
+    max_parts: usize,
+) -> Vec<Part> {
+    let text = format!("{}{}", reply.prefix, reply.text);
+    let mut parts = outbound.render(&text, people);
+    limit_parts(&mut parts, max_parts);
+    parts
+}
+
 #[allow(
     clippy::too_many_arguments,
     reason = "the facts of one commit, named at the call"
 )]
-/// Renders and commits a reply. Turns of ours are made here and in [`commit_tools`] only.
+/// Commits a reply, rendered as `parts`. Turns of ours are made here and in [`commit_tools`] only.
 ///
 /// # Errors
 /// [`StoreError`] if nothing was written; the run is still leased.
 pub async fn commit_reply(
     store: &Store,
-    outbound: &dyn Outbound,
     run: &Run,
     token: LeaseToken,
     route: &ReplyRoute,
     agent_display_name: &str,
     reply: Reply,
-    max_parts: usize,
+    parts: Vec<Part>,
     now_ms: i64,
 ) -> Result<CommittedReply, StoreError> {
-    let mut parts = outbound.render(
-        &format!("{}{}", reply.prefix, reply.text),
-        &People::nobody(),
-    );
-    limit_parts(&mut parts, max_parts);
     crash::point("reply.before-commit");
     let committed = store
         .commit_reply(ReplyCommit {

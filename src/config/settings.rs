@@ -418,6 +418,8 @@ pub struct Channel {
     pub commands: Vec<String>,
     /// Whether an answer starts with its agent's name.
     pub reply_prefix: ReplyPrefix,
+    /// Whether `@Name` in an answer tells somebody who spoke in the conversation.
+    pub mention_people: bool,
     /// An older message is stored and not answered.
     pub max_trigger_age_ms: u64,
     /// What happens to a post of unknown outcome.

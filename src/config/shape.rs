@@ -394,6 +394,8 @@ pub(super) struct SlackShape {
     pub thread_policy: ThreadPolicy,
     /// Whether an answer starts with its agent's name.
     pub reply_prefix: ReplyPrefix,
+    /// Whether `@Name` in an answer tells somebody who spoke in the conversation.
+    pub mention_people: bool,
     /// As in `[capture]`, for this channel.
     #[schemars(range(min = 1, max = 5_256_000))]
     pub max_trigger_age_minutes: Option<u64>,
@@ -437,6 +439,8 @@ pub(super) struct TelegramShape {
     pub thread_policy: ThreadPolicy,
     /// Whether an answer starts with its agent's name.
     pub reply_prefix: ReplyPrefix,
+    /// Whether `@Name` in an answer tells somebody who spoke in the conversation.
+    pub mention_people: bool,
     /// As in `[capture]`, for this channel.
     #[schemars(range(min = 1, max = 5_256_000))]
     pub max_trigger_age_minutes: Option<u64>,

@@ -348,6 +348,7 @@ pub fn delivery(config: &Config, channel: &config::Channel) -> DeliveryPolicy {
         look_first_ms: millis(config.delivery.first_look_ms),
         look_back_ms: millis(config.delivery.look_back_ms),
         max_parts: config.delivery.max_parts,
+        mention_people: channel.mention_people,
         ..DeliveryPolicy::default()
     }
 }

@@ -28,6 +28,8 @@ pub struct DeliveryPolicy {
     pub park_ms: i64,
     /// Posts that one answer may be split into.
     pub max_parts: usize,
+    /// Whether an answer may mention people of the conversation for real.
+    pub mention_people: bool,
 }
 
 impl Default for DeliveryPolicy {
@@ -41,6 +43,7 @@ impl Default for DeliveryPolicy {
             look_give_up_ms: 3_600_000,
             park_ms: 3_600_000,
             max_parts: 20,
+            mention_people: false,
         }
     }
 }

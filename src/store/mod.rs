@@ -27,6 +27,7 @@ mod history;
 mod import;
 mod learn;
 mod lock;
+mod mentionable;
 mod merge;
 mod messages;
 mod names;

@@ -16,6 +16,7 @@ mod faults;
 mod flood;
 mod harness;
 mod imports;
+mod mentions;
 mod order;
 mod overlap;
 mod pacing;

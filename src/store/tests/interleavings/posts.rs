@@ -34,6 +34,7 @@ const POLICY: DeliveryPolicy = DeliveryPolicy {
     look_give_up_ms: 3_600_000,
     park_ms: 1_000,
     max_parts: 5,
+    mention_people: false,
 };
 
 /// What the platform does with a request, and what the worker hears of it.
