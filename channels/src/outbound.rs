@@ -160,6 +160,8 @@ pub struct Delivered {
     pub message_id: String,
     /// The platform's time of it, in milliseconds since the Unix epoch.
     pub sent_at_ms: i64,
+    /// What the room shows, where the platform says that and it is not what was sent.
+    pub shown: Option<Box<Part>>,
 }
 
 /// What a look for a post of unknown outcome found.

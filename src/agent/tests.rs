@@ -81,6 +81,7 @@ impl Outbound for FakePlatform {
                 chat: post.target.chat.clone(),
                 message_id: post.marker.clone(),
                 sent_at_ms: 0,
+                shown: None,
             })
         })
     }

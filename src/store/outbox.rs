@@ -522,6 +522,7 @@ mod tests {
             chat: claim.entry.target.chat.clone(),
             message_id: message_id.to_owned(),
             sent_at_ms: now_ms,
+            shown: None,
         };
         update(scene, claim, OutboxUpdate::Sent(delivered), now_ms).await;
     }
@@ -807,6 +808,24 @@ mod tests {
         assert_eq!(details[0].posts[0].state, OutboxState::Sent { message_id });
         let outcome = "SELECT outcome FROM outbox_attempts";
         assert_eq!(scene.value::<String>(outcome).await, "sent");
+    }
+
+    #[tokio::test]
+    async fn what_the_room_shows_is_kept_where_it_is_something_else() {
+        let scene = Scene::open().await;
+        let room = scene.room("C1").await;
+        scene.post(&room, &["one "], 100).await;
+        let claimed = claim(&scene, 1_000).await;
+        start(&scene, &claimed[0], 1_000).await;
+        let delivered = Delivered {
+            chat: "C1".to_owned(),
+            message_id: "p1".to_owned(),
+            sent_at_ms: 1_001,
+            shown: Some(Box::new(Part::plain("one"))),
+        };
+        update(&scene, &claimed[0], OutboxUpdate::Sent(delivered), 1_001).await;
+        let details = scene.store.turn_details(room.id, 1).await.unwrap();
+        assert_eq!(details[0].posts[0].part, Part::plain("one"));
     }
 
     #[tokio::test]

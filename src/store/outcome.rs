@@ -88,6 +88,11 @@ pub(super) fn update_post_txn(
                 record_message_txn(connection, &leased, delivered)?;
             }
             mark_sent_txn(connection, leased.row, &delivered.message_id, now_ms)?;
+            if let Some(shown) = &delivered.shown {
+                connection
+                    .prepare_cached("UPDATE outbox SET payload = ?2 WHERE id = ?1")?
+                    .execute((leased.row, serde_json::to_string(shown)?))?;
+            }
             return Ok(LeaseOutcome::Written);
         }
         OutboxUpdate::Retry {

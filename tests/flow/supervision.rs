@@ -258,6 +258,7 @@ impl Outbound for Adapter {
                 chat: post.target.chat.clone(),
                 message_id: format!("answer {}", posts.len()),
                 sent_at_ms: wall_clock()(),
+                shown: None,
             })
         })
     }

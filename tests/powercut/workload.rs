@@ -157,6 +157,7 @@ impl Daemon {
             chat: "C1".to_owned(),
             message_id: format!("post {now_ms}"),
             sent_at_ms: now_ms,
+            shown: None,
         });
         let sent = self.store.update_post(id, entry.token, delivered, now_ms);
         sent.await.unwrap();

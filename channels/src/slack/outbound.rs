@@ -268,6 +268,7 @@ fn delivered(chat: String, message_id: String) -> Option<Delivered> {
         chat,
         message_id,
         sent_at_ms,
+        shown: None,
     })
 }
 

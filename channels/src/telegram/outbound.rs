@@ -86,6 +86,7 @@ impl TelegramOutbound {
             chat: sent.chat.id.to_string(),
             message_id: sent.message_id.to_string(),
             sent_at_ms: sent.date.unwrap_or_default().saturating_mul(1_000),
+            shown: shown(sent, &post.part),
         })
     }
 
@@ -182,6 +183,13 @@ impl Outbound for TelegramOutbound {
     fn chat_facts<'a>(&'a self, chat: &'a str) -> BoxFuture<'a, Result<Place, ChannelError>> {
         Box::pin(async move { Ok(chat_place(&self.chat(chat).await?)) })
     }
+}
+
+/// What the room shows, if the platform changed the text: it trims texts, and what else it does may
+/// change. Entities that it adds by itself (links, commands) are no change.
+fn shown(sent: SentMessage, part: &Part) -> Option<Box<Part>> {
+    let text = sent.text.filter(|text| *text != part.text)?;
+    Some(Box::new(Part::rendered(text, sent.entities, None)))
 }
 
 /// The parameters of `sendMessage`.

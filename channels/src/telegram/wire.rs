@@ -391,6 +391,10 @@ pub(super) struct SentMessage {
     pub(super) chat: Chat,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) date: Option<i64>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) text: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) entities: Option<Value>,
 }
 
 /// Absent, `null` and any other shape are `None`.

@@ -66,8 +66,22 @@ async fn a_post_is_delivered_as_a_reply_with_its_entities() {
             chat: SUPERGROUP.to_string(),
             message_id: seen.message_id.to_string(),
             sent_at_ms: date * 1_000,
+            shown: None,
         }
     );
+}
+
+#[tokio::test]
+async fn what_the_platform_makes_of_a_text_is_told() {
+    let server = telegram().await;
+    let outbound = outbound(&server).await;
+    let padded = post(target(SUPERGROUP), "  two words \n");
+    let delivered = outbound.deliver(&padded).await.unwrap();
+    let seen = server.bot_posts(SUPERGROUP).pop().unwrap();
+    assert_eq!(seen.text, "two words");
+    assert_eq!(delivered.shown.unwrap().text, seen.text);
+    let link = post(target(SUPERGROUP), "see https://example.org");
+    assert_eq!(outbound.deliver(&link).await.unwrap().shown, None);
 }
 
 #[tokio::test]

@@ -79,6 +79,7 @@ async fn answer(fixture: &Fixture, run: &ClaimedRun, text: &str, message_id: &st
         chat: entry.target.chat.clone(),
         message_id: message_id.to_owned(),
         sent_at_ms: now_ms,
+        shown: None,
     };
     let started = fixture.store.mark_send_started(entry.id, token, now_ms);
     assert_eq!(started.await.unwrap(), LeaseOutcome::Written);

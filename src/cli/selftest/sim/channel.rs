@@ -322,6 +322,7 @@ fn look(world: &mut World, post: &Post) -> ReadBack {
             chat: post.target.chat.clone(),
             message_id: message.id.clone(),
             sent_at_ms: message.at_ms,
+            shown: None,
         });
     let is_found = found.is_some();
     world.note(format_args!("a look finds it: {is_found}"));

@@ -422,6 +422,7 @@ impl World {
             chat: post.target.chat.clone(),
             message_id: message.id.clone(),
             sent_at_ms: message.at_ms,
+            shown: None,
         };
         let first: Vec<&str> = message.text.split_whitespace().take(1).collect();
         self.note(format_args!(

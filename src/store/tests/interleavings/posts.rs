@@ -303,6 +303,7 @@ impl<'a> Posts<'a> {
             chat: "C1".to_owned(),
             message_id: format!("p{number}"),
             sent_at_ms: self.now_ms,
+            shown: None,
         }
     }
 
