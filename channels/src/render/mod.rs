@@ -30,5 +30,7 @@ pub(crate) use {
     parse::parsed,
     split::{Container, Cost, Form, Place, parts_of},
     table::aligned,
-    tree::{Align, Block, Item, Run, Styles, Table, plain_text},
+    tree::{Block, Item, Run, Styles, plain_text},
 };
+#[cfg(feature = "slack")]
+pub(crate) use tree::{Align, Table};
