@@ -2,7 +2,7 @@
 //! the answer.
 //!
 //! Knows no platform and posts nothing: an answer leaves through the outbox. Reading order:
-//! `registry`, `counting`, `prompting`, `run`, `stepping`, `step`, `worker`.
+//! `registry`, `counting`, `prompting`, `run`, `stepping`, `step`, `telling`, `worker`.
 
 mod counting;
 pub mod prompting;
@@ -10,6 +10,7 @@ pub mod registry;
 mod run;
 mod step;
 mod stepping;
+mod telling;
 #[cfg(test)]
 mod tests;
 pub mod worker;

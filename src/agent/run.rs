@@ -11,6 +11,7 @@ use crate::agent::prompting::{PromptError, PromptRequest, build_prompt};
 use crate::agent::registry::AgentSpec;
 use crate::agent::step::{self, Step};
 use crate::agent::stepping::{Ended, RESULTS_MAX_TOKENS, Stepping};
+use crate::agent::telling::{FirstWords, Telling};
 use crate::agent::worker::Worker;
 use crate::capture::reply::{Reply, commit_reply, render_reply};
 use crate::config::ToolName;
@@ -189,6 +190,7 @@ async fn work(
         max_steps: spec.max_steps,
         results_max_tokens: results_max_tokens(spec, &built.prompt),
         counting: Counting::of(spec, &built),
+        telling: Telling::default().and(Arc::new(FirstWords::new(claimed.run.id))),
     };
     hold(worker, claimed, room, route, spec, &stepping, recorded).await
 }

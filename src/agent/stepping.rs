@@ -10,6 +10,7 @@ use vocative_channels::crash;
 
 use crate::agent::counting::Counting;
 use crate::agent::step::{Step, answer_of, record, usage_of};
+use crate::agent::telling::Telling;
 use crate::capture::reply::commit_tools;
 use crate::delivery::worker::Clock;
 use crate::domain::run::{ClaimedRun, Usage};
@@ -41,6 +42,8 @@ pub(super) struct Stepping<'a> {
     /// At most [`RESULTS_MAX_TOKENS`].
     pub(super) results_max_tokens: usize,
     pub(super) counting: Counting<'a>,
+    /// Who hears the answers.
+    pub(super) telling: Telling,
 }
 
 /// How the steps ended.
@@ -104,6 +107,7 @@ impl Stepping<'_> {
             } else {
                 ToolChoice::None
             },
+            listener: self.telling.listener(),
         };
         crash::point("model.called");
         let answered = self.model.complete(&request).await;
@@ -135,6 +139,11 @@ impl Stepping<'_> {
         crash::point("step.recorded");
         if recorded == LeaseOutcome::Stale {
             return Ok(Err(Ended::LeaseLost));
+        }
+        if !step.answer.tool_calls.is_empty()
+            && let Some(listener) = self.telling.listener()
+        {
+            listener.interlude();
         }
         // Only the first request is the prompt and nothing else.
         if steps.is_empty() {

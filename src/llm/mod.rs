@@ -3,11 +3,13 @@
 //! Our own small trait; `provider` is the only room that touches the client library behind it. It
 //! knows no conversation, no agent and no store.
 //!
-//! Reading order: this page, `tool` (what a model may call), `settings`, `offline` (a model without
-//! a network), `provider` (OpenAI and Anthropic), `failure` (what a failed call means), `retry`.
+//! Reading order: this page, `listener` (who hears an answer while it is written), `tool` (what a
+//! model may call), `settings`, `offline` (a model without a network), `provider` (OpenAI and
+//! Anthropic), `failure` (what a failed call means), `retry`.
 
 mod base_url;
 mod failure;
+mod listener;
 mod offline;
 mod provider;
 mod retry;
@@ -18,6 +20,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
+pub use listener::Listener;
 pub use offline::{ECHO_MAX_CHARS, Offline};
 pub use retry::{RetryPolicy, Retrying};
 pub use settings::{ModelSettings, Provider};
@@ -31,7 +34,8 @@ pub trait Model: Send + Sync {
     /// Its name, for logs and `status`: provider and model.
     fn name(&self) -> &str;
 
-    /// Asks once. Safe to repeat: it costs tokens, nothing else.
+    /// Asks once, and tells the request's listener what it hears. Safe to repeat: it costs tokens,
+    /// nothing else.
     fn complete<'a>(
         &'a self,
         request: &'a Request<'a>,
@@ -39,7 +43,7 @@ pub trait Model: Send + Sync {
 }
 
 /// What a model is asked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Request<'a> {
     /// The prompt, instructions first.
     pub messages: &'a [PromptMessage],
@@ -49,6 +53,8 @@ pub struct Request<'a> {
     pub tools: &'a [ToolSpec],
     /// Whether it may call now.
     pub tool_choice: ToolChoice,
+    /// Who hears the answer while it is written; `None` = it is not streamed.
+    pub listener: Option<&'a dyn Listener>,
 }
 
 impl<'a> Request<'a> {

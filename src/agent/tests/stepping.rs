@@ -155,6 +155,7 @@ impl House {
                 key: None,
                 prompt_tokens: 0,
             },
+            telling: Telling::default(),
         };
         let recorded = replay(&self.store.steps(run.run.id).await.unwrap());
         stepping.work(recorded).await.unwrap()

@@ -1,0 +1,135 @@
+//! Who hears a run's answer while the model writes it.
+//!
+//! A run builds its [`Telling`] from the listeners that want to hear it; the stepping hands it to
+//! the model with every request. What is told is for showing; what counts is the recorded step.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use tracing::debug;
+
+use crate::domain::ids::RunId;
+use crate::llm::Listener;
+
+/// Tells several listeners the same, in their order.
+#[derive(Clone, Default)]
+pub(super) struct Telling {
+    listeners: Vec<Arc<dyn Listener>>,
+}
+
+impl Telling {
+    /// One listener more.
+    #[must_use]
+    pub(super) fn and(mut self, listener: Arc<dyn Listener>) -> Self {
+        self.listeners.push(listener);
+        self
+    }
+
+    /// What a request gets: nothing where nobody listens, so that it is not streamed for nobody.
+    pub(super) fn listener(&self) -> Option<&dyn Listener> {
+        (!self.listeners.is_empty()).then_some(self)
+    }
+}
+
+impl Listener for Telling {
+    fn text(&self, delta: &str) {
+        for listener in &self.listeners {
+            listener.text(delta);
+        }
+    }
+
+    fn restart(&self) {
+        for listener in &self.listeners {
+            listener.restart();
+        }
+    }
+
+    fn interlude(&self) {
+        for listener in &self.listeners {
+            listener.interlude();
+        }
+    }
+}
+
+/// Logs how long people waited for the first words of each answer of a run.
+pub(super) struct FirstWords {
+    run: RunId,
+    since: Instant,
+    has_begun: AtomicBool,
+}
+
+impl FirstWords {
+    pub(super) fn new(run: RunId) -> Self {
+        Self {
+            run,
+            since: Instant::now(),
+            has_begun: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Listener for FirstWords {
+    fn text(&self, _delta: &str) {
+        if !self.has_begun.swap(true, Ordering::Relaxed) {
+            let wait_ms = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
+            debug!(run.id = %self.run, wait_ms, "the model began to write");
+        }
+    }
+
+    fn restart(&self) {
+        self.has_begun.store(false, Ordering::Relaxed);
+    }
+
+    fn interlude(&self) {
+        self.restart();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Heard(Mutex<Vec<String>>);
+
+    impl Listener for Heard {
+        fn text(&self, delta: &str) {
+            self.0.lock().unwrap().push(delta.to_owned());
+        }
+
+        fn restart(&self) {
+            self.0.lock().unwrap().push("(restart)".to_owned());
+        }
+
+        fn interlude(&self) {
+            self.0.lock().unwrap().push("(interlude)".to_owned());
+        }
+    }
+
+    #[test]
+    fn every_listener_hears_everything_in_order() {
+        let heard = [Arc::new(Heard::default()), Arc::new(Heard::default())];
+        let telling = heard.iter().fold(Telling::default(), |telling, heard| {
+            telling.and(Arc::clone(heard) as Arc<dyn Listener>)
+        });
+        let listener = telling.listener().unwrap();
+        listener.text("a");
+        listener.restart();
+        listener.text("b");
+        listener.interlude();
+        for heard in heard {
+            let expected = ["a", "(restart)", "b", "(interlude)"];
+            assert_eq!(*heard.0.lock().unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn nobody_listening_is_no_listener() {
+        assert!(Telling::default().listener().is_none());
+    }
+}
