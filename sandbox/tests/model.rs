@@ -425,6 +425,92 @@ async fn streams_break_in_the_ways_that_streams_break() {
 }
 
 #[tokio::test]
+async fn a_text_is_streamed_at_the_pace_that_is_wanted() {
+    let client = Client::start().await;
+    let every = Duration::from_millis(20);
+    client
+        .server
+        .enqueue(ModelReply::text("abcdef").paced(3, every));
+    let started = std::time::Instant::now();
+    let body = streaming(openai_body("x"));
+    let chunks = json_of(&client.events(client.openai_request(&body)).await[..5]);
+    let texts: Vec<&Value> = chunks
+        .iter()
+        .map(|chunk| &chunk["choices"][0]["delta"]["content"])
+        .collect();
+    assert_eq!(texts[1..4], [&json!("ab"), &json!("cd"), &json!("ef")]);
+    assert!(started.elapsed() >= 3 * every);
+}
+
+#[tokio::test]
+async fn usage_is_streamed_only_to_who_asks_for_it() {
+    let client = Client::start().await;
+    let mut body = streaming(openai_body("x"));
+    let plain = client.events(client.openai_request(&body)).await.concat();
+    assert!(!plain.contains("prompt_tokens"));
+    body["stream_options"] = json!({"include_usage": true});
+    let asked = client.events(client.openai_request(&body)).await.concat();
+    assert!(asked.contains("prompt_tokens"));
+    body["stream"] = json!(false);
+    let (status, refused) = client.openai(body).await;
+    assert_eq!(
+        (status, &refused["error"]["param"]),
+        (400, &json!("stream_options"))
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_streams_answers_at_once() {
+    let client = Client::start().await;
+    client.server.refuse_streams();
+    let (status, refused) = client.openai(streaming(openai_body("x"))).await;
+    assert_eq!(
+        (status, &refused["error"]["param"]),
+        (400, &json!("stream"))
+    );
+    let (status, refused) = client.anthropic(streaming(anthropic_body("x"))).await;
+    assert_eq!((status, &refused["type"]), (400, &json!("error")));
+    assert_eq!(client.openai(openai_body("x")).await.0, 200);
+}
+
+#[tokio::test]
+async fn streams_end_without_a_mark_break_or_never_end() {
+    let client = Client::start().await;
+    let text = || "one two".to_owned();
+    let body = streaming(anthropic_body("x"));
+    client
+        .server
+        .enqueue(ModelReply::new(ModelAct::Unmarked { text: text() }));
+    let unmarked = json_of(&client.events(client.anthropic_request(&body)).await);
+    assert_eq!(unmarked.last().unwrap()["type"], "message_delta");
+    client
+        .server
+        .enqueue(ModelReply::new(ModelAct::BrokenOff { text: text() }));
+    let broken = client.anthropic_request(&body).send().await.unwrap();
+    broken.bytes().await.unwrap_err();
+    for act in [ModelAct::Endless { text: text() }, ModelAct::EndlessEvent] {
+        client.server.enqueue(ModelReply::new(act));
+        let before = client.server.streamed_bytes();
+        let mut endless = client.anthropic_request(&body).send().await.unwrap();
+        while client.server.streamed_bytes() < before + 100_000 {
+            assert!(endless.chunk().await.unwrap().is_some());
+        }
+    }
+    client
+        .server
+        .enqueue(ModelReply::new(ModelAct::Stream("data: x\n\n".to_owned())));
+    let raw = client.events(client.anthropic_request(&body)).await;
+    assert_eq!(raw, ["x"]);
+    client
+        .server
+        .enqueue(ModelReply::new(ModelAct::Stalled { text: text() }));
+    let mut stalled = client.anthropic_request(&body).send().await.unwrap();
+    let rest = async { while stalled.chunk().await.unwrap().is_some() {} };
+    let ended = tokio::time::timeout(Duration::from_millis(200), rest).await;
+    assert!(ended.is_err(), "a silent stream stays open");
+}
+
+#[tokio::test]
 async fn a_held_call_waits_and_is_already_recorded() {
     let client = Client::start().await;
     client.server.hold();

@@ -57,6 +57,11 @@ pub(super) fn status_body(status: u16) -> Value {
     error_body(kind, message)
 }
 
+/// The answer of a server that does not stream.
+pub(super) fn no_streams() -> Refused {
+    invalid("stream: streaming is not supported for this model")
+}
+
 /// Checks a request body as the API does.
 pub(super) fn check(body: &[u8]) -> Result<Value, Refused> {
     let body: Value = serde_json::from_slice(body)
@@ -218,7 +223,7 @@ pub(super) fn opening(answer: &Answer) -> Vec<String> {
     events.push(event(
         &json!({"type": "content_block_start", "index": 0, "content_block": block}),
     ));
-    for piece in pieces(answer.text) {
+    for piece in pieces(answer.text, answer.pace) {
         let delta = json!({"type": "text_delta", "text": piece});
         events.push(event(
             &json!({"type": "content_block_delta", "index": 0, "delta": delta}),

@@ -14,5 +14,5 @@ mod openai;
 mod reply;
 mod server;
 
-pub use reply::{ModelAct, ModelReply, ModelToolCall, ModelUsage};
+pub use reply::{ModelAct, ModelPace, ModelReply, ModelToolCall, ModelUsage};
 pub use server::{ModelRequest, ModelServer};

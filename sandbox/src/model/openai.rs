@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::reply::{ModelToolCall, ModelUsage, pieces};
+use super::reply::{ModelPace, ModelToolCall, ModelUsage, pieces};
 
 const ROLES: [&str; 6] = [
     "system",
@@ -122,7 +122,25 @@ pub(super) fn check(body: &[u8]) -> Result<Value, Refused> {
         check_message(n, message)?;
     }
     check_tool_order(messages)?;
+    if body.get("stream_options").is_some() && body["stream"] != true {
+        return Err(refused(
+            400,
+            "The 'stream_options' parameter is only allowed when 'stream' is enabled.",
+            Some("stream_options"),
+            None,
+        ));
+    }
     Ok(body)
+}
+
+/// The answer of a server that does not stream.
+pub(super) fn no_streams() -> Refused {
+    refused(
+        400,
+        "Unsupported value: 'stream' does not support true with this model. Only the default (false) value is supported.",
+        Some("stream"),
+        Some("unsupported_value"),
+    )
 }
 
 fn check_message(n: usize, message: &Value) -> Result<(), Refused> {
@@ -216,6 +234,7 @@ pub(super) struct Answer<'a> {
     pub(super) tool_calls: &'a [ModelToolCall],
     pub(super) cut: bool,
     pub(super) usage: ModelUsage,
+    pub(super) pace: Option<ModelPace>,
 }
 
 impl Answer<'_> {
@@ -265,8 +284,9 @@ impl Answer<'_> {
 
     /// The events up to the end of the text.
     pub(super) fn opening(&self) -> Vec<String> {
-        let mut events = vec![self.chunk(&json!({"role": "assistant", "content": ""}), None)];
-        for piece in pieces(self.text) {
+        let role = json!({"role": "assistant", "content": "", "refusal": null});
+        let mut events = vec![self.chunk(&role, None)];
+        for piece in pieces(self.text, self.pace) {
             events.push(self.chunk(&json!({"content": piece}), None));
         }
         events

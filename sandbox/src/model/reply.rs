@@ -71,6 +71,43 @@ pub enum ModelAct {
         /// The error's message.
         message: String,
     },
+    /// A stream that says this and then nothing more, on an open connection. Not streaming: nothing
+    /// is ever answered.
+    Stalled {
+        /// The text before the silence.
+        text: String,
+    },
+    /// A stream whose connection breaks in the middle of the text. Not streaming: a body that ends
+    /// in the middle.
+    BrokenOff {
+        /// The text before the break.
+        text: String,
+    },
+    /// A stream that says why the answer ended, but lacks its end mark. Not streaming: an ordinary
+    /// answer.
+    Unmarked {
+        /// The whole text.
+        text: String,
+    },
+    /// A stream that says this again and again, until nobody listens. Not streaming: an ordinary
+    /// answer.
+    Endless {
+        /// The text of each round.
+        text: String,
+    },
+    /// A stream of one event that never ends. Not streaming: nothing is ever answered.
+    EndlessEvent,
+    /// A stream of these bytes, as they are. Not streaming: status 500.
+    Stream(String),
+}
+
+/// How fast a text is streamed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModelPace {
+    /// The text comes in so many pieces of equal length.
+    pub deltas: usize,
+    /// The wait before each of them.
+    pub every: Duration,
 }
 
 /// One scripted reply.
@@ -82,6 +119,8 @@ pub struct ModelReply {
     pub latency: Duration,
     /// Tokens to report; `None` counts four characters as one.
     pub usage: Option<ModelUsage>,
+    /// How fast it is streamed; `None` is word by word, all at once.
+    pub pace: Option<ModelPace>,
 }
 
 impl ModelReply {
@@ -92,6 +131,7 @@ impl ModelReply {
             act,
             latency: Duration::ZERO,
             usage: None,
+            pace: None,
         }
     }
 
@@ -164,6 +204,13 @@ impl ModelReply {
         self
     }
 
+    /// Streams the text in so many pieces, with a wait before each.
+    #[must_use]
+    pub fn paced(mut self, deltas: usize, every: Duration) -> Self {
+        self.pace = Some(ModelPace { deltas, every });
+        self
+    }
+
     /// Sets the tokens to report.
     #[must_use]
     pub fn usage(mut self, input: u32, output: u32) -> Self {
@@ -179,7 +226,45 @@ pub(super) fn counted(text: &str) -> u32 {
         .max(1)
 }
 
-/// Splits a text into the pieces of a stream: words with the space behind them.
-pub(super) fn pieces(text: &str) -> Vec<&str> {
-    text.split_inclusive(' ').collect()
+/// Splits a text into the pieces of a stream: words with the space behind them, or as many pieces as
+/// a pace wants.
+pub(super) fn pieces(text: &str, pace: Option<ModelPace>) -> Vec<&str> {
+    let Some(pace) = pace else {
+        return text.split_inclusive(' ').collect();
+    };
+    let length = text.len().div_ceil(pace.deltas.max(1)).max(1);
+    let (mut pieces, mut rest) = (Vec::new(), text);
+    while !rest.is_empty() {
+        let mut at = length.min(rest.len());
+        while !rest.is_char_boundary(at) {
+            at += 1;
+        }
+        let (piece, after) = rest.split_at(at);
+        pieces.push(piece);
+        rest = after;
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_into_words_or_into_as_many_pieces_as_wanted() {
+        assert_eq!(
+            pieces("one two  three", None),
+            ["one ", "two ", " ", "three"]
+        );
+        let pace = |deltas| {
+            Some(ModelPace {
+                deltas,
+                every: Duration::ZERO,
+            })
+        };
+        assert_eq!(pieces("abcdef", pace(3)), ["ab", "cd", "ef"]);
+        assert_eq!(pieces("äöü", pace(2)), ["äö", "ü"]);
+        assert_eq!(pieces("ab", pace(9)), ["a", "b"]);
+        assert_eq!(pieces("ab", pace(0)), ["ab"]);
+    }
 }

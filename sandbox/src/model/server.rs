@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ use crate::wire::{WireKind, WireLog, WirePeer, now_ms};
 
 /// A request body may have this many bytes, as with the hosted APIs.
 const BODY_BYTES_MAX: usize = 32 << 20;
+/// An event without an end goes out in pieces of so many bytes.
+const ENDLESS_PIECE_BYTES: usize = 4 << 10;
 /// The names that `GET /v1/models` lists.
 const MODELS: [&str; 2] = ["loopback-small", "loopback-large"];
 
@@ -50,6 +53,7 @@ struct Script {
     requests: Vec<ModelRequest>,
     answered: u64,
     echoes_all: bool,
+    refuses_streams: bool,
     /// A word, and the tool that an answer without a script calls before it answers who said it.
     looks_up: Option<(String, ModelToolCall)>,
 }
@@ -60,6 +64,8 @@ struct Inner {
     seen: watch::Sender<usize>,
     /// How many calls may still pass; `None` lets all pass.
     passes: watch::Sender<Option<usize>>,
+    /// Bytes that went out in streams.
+    streamed_bytes: AtomicU64,
     wire: WireLog,
 }
 
@@ -89,6 +95,7 @@ impl ModelServer {
             script: Mutex::default(),
             seen: watch::channel(0).0,
             passes: watch::channel(None).0,
+            streamed_bytes: AtomicU64::new(0),
             wire,
         }));
         let router = Router::new()
@@ -128,6 +135,18 @@ impl ModelServer {
     /// only the last message: what several questions that are answered together get.
     pub fn echo_all(&self) {
         self.shared.script(|script| script.echoes_all = true);
+    }
+
+    /// From now on requests for a stream are refused, as by servers that don't stream. They take no
+    /// reply from the script.
+    pub fn refuse_streams(&self) {
+        self.shared.script(|script| script.refuses_streams = true);
+    }
+
+    /// How many bytes of streams were taken from this server so far.
+    #[must_use]
+    pub fn streamed_bytes(&self) -> u64 {
+        self.shared.0.streamed_bytes.load(Ordering::Relaxed)
     }
 
     /// From now on an answer without a script to somebody who says `word` calls this tool first, once.
@@ -217,6 +236,13 @@ impl Provider {
         }
     }
 
+    fn no_streams(self) -> Refused {
+        match self {
+            Self::OpenAi => openai::no_streams(),
+            Self::Anthropic => anthropic::no_streams(),
+        }
+    }
+
     fn status_body(self, status: u16) -> Value {
         match self {
             Self::OpenAi => openai::status_body(status),
@@ -299,6 +325,11 @@ async fn answer(
             return json_response(refused.status, &refused.body);
         }
     };
+    if body["stream"] == true && shared.script(|script| script.refuses_streams) {
+        let refused = provider.no_streams();
+        settle(shared, provider, number, refused.status, &refused.body);
+        return json_response(refused.status, &refused.body);
+    }
     pass(shared).await;
     let (reply, serial) = shared.script(|script| {
         script.answered += 1;
@@ -320,9 +351,10 @@ async fn answer(
             settle(shared, provider, number, status, &shown);
             whole(status, &headers, text)
         }
-        Played::Stream { events, whole } => {
-            settle(shared, provider, number, 200, &json!(events.concat()));
-            streamed(events, whole)
+        Played::Stream(streaming) => {
+            let log = streaming.events.concat();
+            settle(shared, provider, number, 200, &json!(log));
+            streamed(streaming, shared.clone())
         }
         Played::Hang => std::future::pending().await,
         Played::Reset => {
@@ -440,13 +472,30 @@ enum Played {
         headers: Vec<(String, String)>,
         text: String,
     },
-    /// Server-sent events; `whole` is false when the connection breaks off behind them.
-    Stream {
-        events: Vec<String>,
-        whole: bool,
-    },
+    Stream(Streaming),
     Hang,
     Reset,
+}
+
+/// A body that goes out piece by piece.
+struct Streaming {
+    is_events: bool,
+    events: Vec<String>,
+    /// The wait before each event.
+    every: Duration,
+    then: Then,
+}
+
+/// What happens behind the last piece.
+#[derive(Clone, Debug)]
+enum Then {
+    End,
+    /// The connection breaks.
+    Break,
+    /// Nothing, on an open connection.
+    Silence,
+    /// The same again and again.
+    Repeat(String),
 }
 
 fn play(provider: Provider, body: &Value, reply: &ModelReply, serial: u64) -> Played {
@@ -458,7 +507,13 @@ fn play(provider: Provider, body: &Value, reply: &ModelReply, serial: u64) -> Pl
     let (text, tool_calls, cut): (&str, &[ModelToolCall], bool) = match &reply.act {
         ModelAct::Answer { text, tool_calls } => (text, tool_calls, false),
         ModelAct::Cut { text } => (text, &[], true),
-        ModelAct::Truncated { text } | ModelAct::StreamError { text, .. } => (text, &[], false),
+        ModelAct::Truncated { text }
+        | ModelAct::StreamError { text, .. }
+        | ModelAct::Stalled { text }
+        | ModelAct::BrokenOff { text }
+        | ModelAct::Unmarked { text }
+        | ModelAct::Endless { text } => (text, &[], false),
+        ModelAct::EndlessEvent | ModelAct::Stream(_) => ("", &[], false),
         ModelAct::ToolCallWithoutIndex(_) => ("", &tool, false),
         ModelAct::Status {
             status,
@@ -475,10 +530,7 @@ fn play(provider: Provider, body: &Value, reply: &ModelReply, serial: u64) -> Pl
         ModelAct::Hang => return Played::Hang,
         ModelAct::Reset => return Played::Reset,
         ModelAct::Malformed if streaming => {
-            return Played::Stream {
-                events: vec!["data: {\"choices\": [\n\n".to_owned()],
-                whole: true,
-            };
+            return Played::events(vec!["data: {\"choices\": [\n\n".to_owned()]);
         }
         ModelAct::Malformed => return Played::ok("{\"choices\": [".to_owned()),
     };
@@ -496,9 +548,10 @@ fn play(provider: Provider, body: &Value, reply: &ModelReply, serial: u64) -> Pl
             input: counted(&body["messages"].to_string()),
             output: counted(text),
         }),
+        pace: reply.pace,
     };
     match streaming {
-        true => play_stream(provider, body, &reply.act, &answer),
+        true => Played::Stream(play_stream(provider, body, &reply.act, &answer)),
         false => play_whole(provider, &reply.act, &answer),
     }
 }
@@ -511,6 +564,15 @@ impl Played {
             text,
         }
     }
+
+    fn events(events: Vec<String>) -> Self {
+        Self::Stream(Streaming {
+            is_events: true,
+            events,
+            every: Duration::ZERO,
+            then: Then::End,
+        })
+    }
 }
 
 fn play_whole(provider: Provider, act: &ModelAct, answer: &Answer) -> Played {
@@ -520,11 +582,14 @@ fn play_whole(provider: Provider, act: &ModelAct, answer: &Answer) -> Played {
     };
     let text = body.to_string();
     match act {
-        ModelAct::Truncated { .. } => Played::Stream {
+        ModelAct::Truncated { .. } | ModelAct::BrokenOff { .. } => Played::Stream(Streaming {
+            is_events: false,
             events: vec![openai::halves(&text).0.to_owned()],
-            whole: false,
-        },
-        ModelAct::StreamError { .. } => Played::Whole {
+            every: Duration::ZERO,
+            then: Then::Break,
+        }),
+        ModelAct::Stalled { .. } | ModelAct::EndlessEvent => Played::Hang,
+        ModelAct::StreamError { .. } | ModelAct::Stream(_) => Played::Whole {
             status: 500,
             headers: Vec::new(),
             text: provider.status_body(500).to_string(),
@@ -533,16 +598,37 @@ fn play_whole(provider: Provider, act: &ModelAct, answer: &Answer) -> Played {
     }
 }
 
-fn play_stream(provider: Provider, body: &Value, act: &ModelAct, answer: &Answer) -> Played {
+fn play_stream(provider: Provider, body: &Value, act: &ModelAct, answer: &Answer) -> Streaming {
     let has_index = !matches!(act, ModelAct::ToolCallWithoutIndex(_));
     let has_usage = body["stream_options"]["include_usage"] == true;
     let opening = || match provider {
         Provider::OpenAi => answer.opening(),
         Provider::Anthropic => anthropic::opening(answer),
     };
-    let events = match (act, provider) {
-        (ModelAct::Truncated { .. }, _) => opening(),
-        (ModelAct::StreamError { message, .. }, _) => {
+    let whole = || match provider {
+        Provider::OpenAi => answer.stream(has_usage, has_index),
+        Provider::Anthropic => anthropic::stream(answer, has_index),
+    };
+    let (events, then) = match act {
+        ModelAct::Truncated { .. } => (opening(), Then::End),
+        ModelAct::BrokenOff { .. } => (opening(), Then::Break),
+        ModelAct::Stalled { .. } => (opening(), Then::Silence),
+        ModelAct::Endless { .. } => {
+            let mut events = opening();
+            let last = events.pop().unwrap_or_default();
+            (events, Then::Repeat(last))
+        }
+        ModelAct::EndlessEvent => (
+            vec!["data: {\"".to_owned()],
+            Then::Repeat("x".repeat(ENDLESS_PIECE_BYTES)),
+        ),
+        ModelAct::Stream(bytes) => (vec![bytes.clone()], Then::End),
+        ModelAct::Unmarked { .. } => {
+            let mut events = whole();
+            events.pop();
+            (events, Then::End)
+        }
+        ModelAct::StreamError { message, .. } => {
             let mut events = opening();
             events.push(match provider {
                 Provider::OpenAi => openai::event(&json!({"error": {
@@ -552,14 +638,15 @@ fn play_stream(provider: Provider, body: &Value, act: &ModelAct, answer: &Answer
                     anthropic::event(&anthropic::error_body("overloaded_error", message))
                 }
             });
-            events
+            (events, Then::End)
         }
-        (_, Provider::OpenAi) => answer.stream(has_usage, has_index),
-        (_, Provider::Anthropic) => anthropic::stream(answer, has_index),
+        _ => (whole(), Then::End),
     };
-    Played::Stream {
+    Streaming {
+        is_events: true,
         events,
-        whole: true,
+        every: answer.pace.map_or(Duration::ZERO, |pace| pace.every),
+        then,
     }
 }
 
@@ -579,22 +666,37 @@ fn json_response(status: u16, body: &Value) -> Response {
     whole(status, &[], body.to_string())
 }
 
-/// Sends events one by one; a stream that is not whole ends with a broken connection.
-fn streamed(events: Vec<String>, is_whole: bool) -> Response {
-    let broken = (!is_whole).then(|| Err(io::Error::other("the stream breaks off on purpose")));
-    let parts = events
-        .into_iter()
-        .map(Ok::<String, io::Error>)
-        .chain(broken);
-    let paced = stream::unfold(parts, |mut parts| async move {
-        // Gives each event a write of its own.
-        tokio::task::yield_now().await;
-        Some((parts.next()?, parts))
-    });
-    let content_type = match is_whole {
+/// Sends a stream piece by piece, at its pace.
+fn streamed(streaming: Streaming, shared: Shared) -> Response {
+    let content_type = match streaming.is_events {
         true => "text/event-stream; charset=utf-8",
         false => "application/json",
     };
+    let (every, then) = (streaming.every, streaming.then);
+    let events = streaming.events.into_iter();
+    let paced = stream::unfold(Some(events), move |events| {
+        let (shared, then) = (shared.clone(), then.clone());
+        async move {
+            let mut events = events?;
+            // Gives each event a write of its own.
+            match every.is_zero() {
+                true => tokio::task::yield_now().await,
+                false => tokio::time::sleep(every).await,
+            }
+            let piece = match (events.next(), then) {
+                (Some(piece), _) | (None, Then::Repeat(piece)) => piece,
+                (None, Then::End) => return None,
+                (None, Then::Silence) => std::future::pending().await,
+                (None, Then::Break) => {
+                    let broken = io::Error::other("the stream breaks off on purpose");
+                    return Some((Err(broken), None));
+                }
+            };
+            let bytes = piece.len() as u64;
+            shared.0.streamed_bytes.fetch_add(bytes, Ordering::Relaxed);
+            Some((Ok(piece), Some(events)))
+        }
+    });
     Response::builder()
         .header(CONTENT_TYPE, content_type)
         .body(Body::from_stream(paced))
