@@ -3,9 +3,12 @@
 //! Tests named `gap_n` pin a gap of the client library, by the numbers under which they were found:
 //! 1 is about streams, 2 and 3 about tool calls, 4 about retries, 6 about base URLs (5 and 7 are
 //! about versions and features, nothing to run). Calls here are not streamed, and those tests say
-//! what that means.
+//! what that means; `streams` has those of streams.
 
 #![allow(clippy::unwrap_used)]
+
+#[path = "llm_provider/streams.rs"]
+mod streams;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Once};
@@ -52,6 +55,7 @@ fn settings(provider: Provider, base_url: String) -> ModelSettings {
         temperature: Some(0.5),
         context_limit: None,
         retries: 0,
+        stream: true,
     }
 }
 

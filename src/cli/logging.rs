@@ -62,14 +62,16 @@ pub(super) fn start(
     started.map_err(|error| CliError::failed("the log can't be started", error))
 }
 
-/// Whether a line can't hold secrets or content: one of ours, or of a library from info up.
+/// Whether a line can't hold secrets or content: one of ours, or of a library from info up. The client
+/// of models writes what it was answered into its warnings; what counts of them is in our own.
 fn is_discreet(line: &Metadata<'_>) -> bool {
     is_discreet_of(line.target(), *line.level())
 }
 
 fn is_discreet_of(target: &str, level: Level) -> bool {
     let root = target.split("::").next().unwrap_or_default();
-    matches!(root, "vocative" | "vocative_channels" | "vocative_sandbox") || level <= Level::INFO
+    matches!(root, "vocative" | "vocative_channels" | "vocative_sandbox")
+        || (level <= Level::INFO && root != "genai")
 }
 
 /// The level asked for on the command line, else the configured one.
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn libraries_are_never_heard_below_info() {
+    fn libraries_are_never_heard_below_info_and_what_quotes_answers_never() {
         let table = [
             ("vocative::agent::run", Level::TRACE, true),
             ("vocative_channels::slack", Level::DEBUG, true),
@@ -173,7 +175,8 @@ mod tests {
             ("hyper_util::client", Level::DEBUG, false),
             ("tungstenite::handshake", Level::TRACE, false),
             ("vocativex", Level::DEBUG, false),
-            ("genai::webc", Level::WARN, true),
+            ("reqwest::connect", Level::WARN, true),
+            ("genai::adapter", Level::ERROR, false),
         ];
         for (target, level, expected) in table {
             assert_eq!(is_discreet_of(target, level), expected, "{target} {level}");

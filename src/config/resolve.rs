@@ -370,6 +370,7 @@ fn resolve_model(name: &str, shape: ModelShape, review: &mut Review<'_>) -> Mode
         temperature: shape.temperature,
         context_limit: shape.context_limit,
         retries: shape.retries,
+        stream: shape.stream,
         counter: shape.counter,
     }
 }

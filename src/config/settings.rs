@@ -211,6 +211,8 @@ pub struct Model {
     pub context_limit: Option<u32>,
     /// Further attempts after a refusal that passes.
     pub retries: u32,
+    /// Whether its answers are asked for word by word.
+    pub stream: bool,
     /// What counts its prompts.
     pub counter: CounterName,
 }

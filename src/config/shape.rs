@@ -161,6 +161,8 @@ pub(super) struct ModelShape {
     /// Further attempts after a refusal that passes (429, 5xx, connection lost).
     #[schemars(range(min = 0, max = 20))]
     pub retries: u32,
+    /// Whether its answers are asked for word by word.
+    pub stream: bool,
     /// What counts the tokens of its prompts.
     pub counter: CounterName,
 }

@@ -241,6 +241,7 @@ fn model(
         temperature: settings.temperature,
         context_limit: settings.context_limit.map(|limit| limit as usize),
         retries: settings.retries,
+        stream: settings.stream,
     };
     llm::build(&settings_of_model, http.clone()).map_err(|cause| WiringError::Model {
         model: settings.name.clone(),

@@ -23,7 +23,8 @@ pub(super) struct FailedStatus<'a> {
 
 /// What to do about it. `now` is for a `Retry-After` that is a date.
 pub(super) fn of_status(failed: &FailedStatus<'_>, now: DateTime<Utc>) -> ModelError {
-    let codes = codes(failed.body);
+    let body: Value = serde_json::from_str(failed.body).unwrap_or_default();
+    let codes = codes(&body["error"]);
     let status = failed.status;
     let shown = if codes.is_empty() {
         format!("HTTP {status}")
@@ -47,6 +48,61 @@ pub(super) fn of_status(failed: &FailedStatus<'_>, now: DateTime<Utc>) -> ModelE
         return ModelError::RetryAfter { wait_ms };
     }
     ModelError::Unavailable { cause: shown }
+}
+
+/// What to do about an error that comes in the middle of a stream, where no status can say it. Some
+/// servers put the status into its `code`.
+pub(super) fn of_event(error: &Value) -> ModelError {
+    let codes = codes(error);
+    let status = error["code"].as_u64().and_then(|n| u16::try_from(n).ok());
+    let kind = codes
+        .iter()
+        .find_map(|code| STATUS_OF_CODE.iter().find(|(name, _)| code == name));
+    if let Some(status) = kind.map(|(_, status)| *status).or(status) {
+        let body = serde_json::json!({"error": error}).to_string();
+        let failed = FailedStatus {
+            status,
+            retry_after: None,
+            retry_after_ms: None,
+            body: &body,
+        };
+        if let failure @ (ModelError::Refused { .. } | ModelError::RetryAfter { .. }) =
+            of_status(&failed, DateTime::UNIX_EPOCH)
+        {
+            return failure;
+        }
+    }
+    let shown = match codes.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", codes.join(", ")),
+    };
+    ModelError::Unavailable {
+        cause: format!("an error in its stream{shown}"),
+    }
+}
+
+/// The status that an error of a stream would have had before it. All others pass.
+const STATUS_OF_CODE: [(&str, u16); 13] = [
+    ("insufficient_quota", 429),
+    ("rate_limit_error", 429),
+    ("rate_limit_exceeded", 429),
+    ("requests", 429),
+    ("tokens", 429),
+    ("context_length_exceeded", 400),
+    ("invalid_request_error", 400),
+    ("invalid_prompt", 400),
+    ("authentication_error", 401),
+    ("billing_error", 402),
+    ("permission_error", 403),
+    ("not_found_error", 404),
+    ("request_too_large", 413),
+];
+
+/// Whether a provider refuses to stream, and might answer at once. Read on the whole body, of which
+/// nothing is kept.
+pub(super) fn refuses_streams(status: u16, body: &str) -> bool {
+    matches!(status, 400 | 404 | 405 | 415 | 422 | 501)
+        && body.to_ascii_lowercase().contains("stream")
 }
 
 fn advice(status: u16) -> &'static str {
@@ -83,14 +139,11 @@ fn seconds_as_ms(value: &str) -> Option<u64> {
     is_fit.then(|| (seconds * 1_000.0).ceil() as u64)
 }
 
-/// `error.type` and `error.code` of a JSON body, where they look like codes.
-fn codes(body: &str) -> Vec<String> {
-    let Ok(body) = serde_json::from_str::<Value>(body) else {
-        return Vec::new();
-    };
-    let mut codes: Vec<String> = ["/error/type", "/error/code"]
+/// `type` and `code` of an error, where they look like codes.
+fn codes(error: &Value) -> Vec<String> {
+    let mut codes: Vec<String> = ["type", "code"]
         .iter()
-        .filter_map(|path| body.pointer(path)?.as_str())
+        .filter_map(|name| error.get(name)?.as_str())
         .filter(|code| is_code(code))
         .map(str::to_owned)
         .collect();

@@ -1,6 +1,7 @@
 //! Who hears an answer while it is written.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Hears the text of an answer while the model writes it.
 ///
@@ -17,6 +18,41 @@ pub trait Listener: Send + Sync {
 
     /// The answer was heard out and asks for tools: the next text belongs to another answer.
     fn interlude(&self) {}
+}
+
+/// Knows whether something was heard that may turn out to be void.
+pub(super) struct Tracked<'a> {
+    listener: &'a dyn Listener,
+    has_text: AtomicBool,
+}
+
+impl<'a> Tracked<'a> {
+    pub(super) fn new(listener: &'a dyn Listener) -> Self {
+        Self {
+            listener,
+            has_text: AtomicBool::new(false),
+        }
+    }
+
+    /// The answer failed: what was heard of it is void.
+    pub(super) fn void(&self) {
+        if self.has_text.load(Ordering::Relaxed) {
+            self.restart();
+        }
+    }
+}
+
+impl Listener for Tracked<'_> {
+    fn text(&self, delta: &str) {
+        self.has_text.store(true, Ordering::Relaxed);
+        self.listener.text(delta);
+    }
+
+    fn restart(&self) {
+        if self.has_text.swap(false, Ordering::Relaxed) {
+            self.listener.restart();
+        }
+    }
 }
 
 impl fmt::Debug for dyn Listener + '_ {

@@ -2,7 +2,8 @@
 //!
 //! It says what it was asked and what context it saw, which shows at a glance whether addressing,
 //! history and threads work. Asked "search: WORDS" it calls the tool `conversation_search` with
-//! these words (none = the newest messages), if it has that tool, and tells what was found.
+//! these words (none = the newest messages), if it has that tool, and tells what was found. Who
+//! listens hears it word by word, all at once.
 
 use futures_util::future::BoxFuture;
 
@@ -35,7 +36,13 @@ impl Model for Offline {
         &'a self,
         request: &'a Request<'a>,
     ) -> BoxFuture<'a, Result<Answer, ModelError>> {
-        Box::pin(std::future::ready(answer(request)))
+        let answer = answer(request);
+        if let (Ok(answer), Some(listener)) = (&answer, request.listener) {
+            for word in answer.text.split_inclusive(' ') {
+                listener.text(word);
+            }
+        }
+        Box::pin(std::future::ready(answer))
     }
 }
 

@@ -1,13 +1,22 @@
 //! OpenAI- and Anthropic-shaped models, through the client library. Nothing else touches it.
 //!
-//! Calls are not streamed. What the library leaves open is settled here: base URLs (`base_url`),
-//! model names it would take apart, keys it would demand, failures whose text would show the
-//! request, answers without text, and tool calls it gives up on (`salvage`).
+//! Calls are streamed for who listens (`stream`). What the library leaves open is settled here: base
+//! URLs (`base_url`), model names it would take apart, keys it would demand, failures whose text
+//! would show the request, answers without text, and tool calls it gives up on (`salvage`).
+//!
+//! Reading order: this page, `salvage`, then `stream` (a call that is heard while it is answered),
+//! `draft` (what it said so far), `openai` and `anthropic` (their events), `thoughts`.
 
+mod anthropic;
+mod draft;
+mod openai;
 mod salvage;
+mod stream;
+mod thoughts;
 
 use std::error::Error as _;
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use chrono::Utc;
@@ -49,6 +58,9 @@ pub(super) struct Remote {
     target: ModelSpec,
     options: ChatOptions,
     timeout_ms: u64,
+    max_output_tokens: u32,
+    /// Whether it is to be asked for streams, and has not refused them.
+    streams: AtomicBool,
 }
 
 impl Remote {
@@ -73,15 +85,52 @@ impl Remote {
             target,
             options: chat_options(settings),
             timeout_ms: settings.timeout_ms,
+            max_output_tokens: settings.max_output_tokens,
+            streams: AtomicBool::new(settings.stream),
         })
     }
 
     async fn ask(&self, request: &Request<'_>) -> Result<Answer, ModelError> {
-        let chat = chat_request(request, &self.provider);
-        let mut options = self.options.clone();
-        if !request.tools.is_empty() && request.tool_choice == ToolChoice::None {
-            options = options.with_tool_choice(genai::chat::ToolChoice::None);
+        let Some(listener) = request.listener else {
+            return self.ask_at_once(request).await;
+        };
+        if self.streams.load(Ordering::Relaxed) {
+            let chat = chat_request(request, &self.provider);
+            let options = self.options_for(request);
+            if let Some(said) = self.listen(chat, options, listener).await? {
+                return self.answer(said, request);
+            }
         }
+        let answer = self.ask_at_once(request).await?;
+        if !answer.text.is_empty() {
+            listener.text(&answer.text);
+        }
+        Ok(answer)
+    }
+
+    fn options_for(&self, request: &Request<'_>) -> ChatOptions {
+        let options = self.options.clone();
+        if !request.tools.is_empty() && request.tool_choice == ToolChoice::None {
+            return options.with_tool_choice(genai::chat::ToolChoice::None);
+        }
+        options
+    }
+
+    /// From now on it is asked without streams.
+    fn note_no_streams(&self) {
+        if self.streams.swap(false, Ordering::Relaxed) {
+            tracing::warn!(
+                model = self.name,
+                "the provider does not stream; it is asked without from now on (`stream = false` \
+                 spares the first request)"
+            );
+        }
+    }
+
+    /// Asks without a stream.
+    async fn ask_at_once(&self, request: &Request<'_>) -> Result<Answer, ModelError> {
+        let chat = chat_request(request, &self.provider);
+        let options = self.options_for(request);
         let call = self
             .client
             .exec_chat(self.target.clone(), chat, Some(&options));
@@ -94,11 +143,11 @@ impl Remote {
             })?
             .map_err(|_| malformed("the client library fails on it"))?;
         let said = match response {
-            Ok(response) => said(&response),
+            Ok(response) => said(&response, &self.provider),
             Err(genai::Error::ChatResponseGeneration { response_body, .. })
                 if self.provider == Provider::OpenAi && !request.tools.is_empty() =>
             {
-                salvage::said(*response_body)
+                salvage::said(&response_body)
                     .ok_or_else(|| malformed("it is JSON of another shape"))?
             }
             Err(error) => return Err(model_error(&error)),
@@ -126,40 +175,44 @@ impl Remote {
         Ok(Answer {
             usage: usage(said.usage, request, &text),
             reported_prompt_tokens: said.usage.0,
-            raw_message: self.raw_message(said.body.as_ref()),
+            raw_message: self.raw_message(&said.message),
             text,
             tool_calls,
             finish: said.finish,
         })
     }
 
-    fn raw_message(&self, body: Option<&Value>) -> String {
-        let path = match self.provider {
-            Provider::OpenAi => "/choices/0/message",
-            Provider::Anthropic => "/content",
-            Provider::Offline | Provider::Other(_) => "",
-        };
+    fn raw_message(&self, message: &Value) -> String {
         json!({
             "version": RAW_MESSAGE_VERSION,
             "provider": self.provider.name(),
             "model": self.model,
-            "message": body.and_then(|body| body.pointer(path)),
+            "message": message,
         })
         .to_string()
     }
 }
 
 /// What a provider said, whoever read it.
+#[derive(Debug)]
 struct Said {
     text: String,
     calls: Vec<ToolCall>,
     finish: Finish,
     /// Tokens of prompt and answer, where it tells them.
     usage: (Option<u64>, Option<u64>),
-    body: Option<Value>,
+    /// Its own message.
+    message: Value,
 }
 
-fn said(response: &ChatResponse) -> Said {
+fn said(response: &ChatResponse, provider: &Provider) -> Said {
+    let path = match provider {
+        Provider::OpenAi => "/choices/0/message",
+        Provider::Anthropic => "/content",
+        Provider::Offline | Provider::Other(_) => "",
+    };
+    let body = response.captured_raw_body.as_ref();
+    let message = body.and_then(|body| body.pointer(path));
     let calls = response.tool_calls().into_iter().map(|call| ToolCall {
         id: call.call_id.clone(),
         name: call.fn_name.clone(),
@@ -174,7 +227,7 @@ fn said(response: &ChatResponse) -> Said {
             reported(response.usage.prompt_tokens),
             reported(response.usage.completion_tokens),
         ),
-        body: response.captured_raw_body.clone(),
+        message: message.cloned().unwrap_or_default(),
     }
 }
 

@@ -7,7 +7,8 @@ use futures_util::future::BoxFuture;
 use tokio::time::{Instant, sleep};
 use vocative_channels::backoff::Backoff;
 
-use super::{Answer, Model, ModelError, Request};
+use super::listener::Tracked;
+use super::{Answer, Listener, Model, ModelError, Request};
 
 /// How often and how long to ask again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +39,9 @@ impl RetryPolicy {
 
 /// A model that is asked again after failures that may pass.
 ///
-/// Rate limits, 5xx, lost connections and time-outs are asked again, after the time the provider
-/// names or else a back-off with jitter. What was refused, or answered badly, is not.
+/// Rate limits, 5xx, lost connections, streams that end in the middle and time-outs are asked again,
+/// after the time the provider names or else a back-off with jitter. What was refused, or answered
+/// badly, is not. Either way, what a listener heard of a failed answer is taken back.
 pub struct Retrying {
     inner: Arc<dyn Model>,
     policy: RetryPolicy,
@@ -54,13 +56,21 @@ impl Retrying {
 
     async fn complete_within(&self, request: &Request<'_>) -> Result<Answer, ModelError> {
         let policy = self.policy;
+        let tracked = request.listener.map(Tracked::new);
+        let request = Request {
+            listener: tracked.as_ref().map(|tracked| tracked as &dyn Listener),
+            ..*request
+        };
         let started = Instant::now();
         let mut backoff = Backoff::new(policy.wait_first_ms, policy.wait_max_ms);
         loop {
-            let error = match self.inner.complete(request).await {
+            let error = match self.inner.complete(&request).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
+            if let Some(tracked) = &tracked {
+                tracked.void();
+            }
             let wait_ms = match &error {
                 ModelError::RetryAfter { wait_ms } => wait_ms.unwrap_or(0).max(backoff.next_ms()),
                 ModelError::Unavailable { .. } => backoff.next_ms(),
@@ -192,6 +202,64 @@ mod tests {
     async fn a_wait_past_the_deadline_is_left_to_the_caller() {
         let replies = vec![Err(wait(60_001)), Ok(yes())];
         assert_eq!(run(replies, POLICY).await, (Err(wait(60_001)), 1));
+    }
+
+    /// Tells the listener something before each reply.
+    struct Talking(Scripted);
+
+    impl Model for Talking {
+        fn name(&self) -> &'static str {
+            "talking"
+        }
+
+        fn complete<'a>(
+            &'a self,
+            request: &'a Request<'a>,
+        ) -> BoxFuture<'a, Result<Answer, ModelError>> {
+            let reply = self.0.replies.lock().unwrap().pop_front().unwrap();
+            if reply != Err(wait(1)) {
+                request.listener.unwrap().text("so");
+            }
+            Box::pin(std::future::ready(reply))
+        }
+    }
+
+    #[derive(Default)]
+    struct Heard(Mutex<Vec<&'static str>>);
+
+    impl Listener for Heard {
+        fn text(&self, _delta: &str) {
+            self.0.lock().unwrap().push("text");
+        }
+
+        fn restart(&self) {
+            self.0.lock().unwrap().push("restart");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_was_heard_of_a_failed_answer_is_taken_back_and_only_that() {
+        let heard = async |replies: Vec<Result<Answer, ModelError>>| {
+            let scripted = Scripted {
+                replies: Mutex::new(replies.into()),
+            };
+            let model = Retrying::new(Arc::new(Talking(scripted)), POLICY);
+            let heard = Heard::default();
+            let request = Request {
+                listener: Some(&heard),
+                ..Request::of(&[])
+            };
+            let outcome = model.complete(&request).await;
+            (outcome, heard.0.into_inner().unwrap())
+        };
+        assert_eq!(
+            heard(vec![Err(down()), Err(wait(1)), Ok(yes())]).await,
+            (Ok(yes()), vec!["text", "restart", "text"])
+        );
+        assert_eq!(
+            heard(vec![Err(ModelError::Empty)]).await,
+            (Err(ModelError::Empty), vec!["text", "restart"])
+        );
     }
 
     #[tokio::test]

@@ -25,6 +25,8 @@ pub struct ModelSettings {
     pub context_limit: Option<usize>,
     /// Further attempts after a failed one.
     pub retries: u32,
+    /// Whether it is asked for streams where somebody listens.
+    pub stream: bool,
 }
 
 impl fmt::Debug for ModelSettings {
@@ -40,6 +42,7 @@ impl fmt::Debug for ModelSettings {
             .field("temperature", &self.temperature)
             .field("context_limit", &self.context_limit)
             .field("retries", &self.retries)
+            .field("stream", &self.stream)
             .finish()
     }
 }

@@ -27,4 +27,5 @@ mod restart;
 #[path = "../storage/shim.rs"]
 mod shim;
 mod storage;
+mod streaming;
 mod supervision;

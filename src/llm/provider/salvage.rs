@@ -10,7 +10,7 @@ use super::Said;
 use crate::llm::{Finish, ToolCall};
 
 /// What was said; `None` if the body has no answer.
-pub(super) fn said(body: Value) -> Option<Said> {
+pub(super) fn said(body: &Value) -> Option<Said> {
     let choice = body.pointer("/choices/0")?;
     let message = choice.get("message")?;
     let calls = message["tool_calls"].as_array().into_iter().flatten();
@@ -28,7 +28,7 @@ pub(super) fn said(body: Value) -> Option<Said> {
             body["usage"]["prompt_tokens"].as_u64(),
             body["usage"]["completion_tokens"].as_u64(),
         ),
-        body: Some(body),
+        message: message.clone(),
     })
 }
 

@@ -1,0 +1,301 @@
+//! Reads the events of Anthropic's messages.
+//!
+//! Blocks come one after the other; an event without an `index` belongs to the last one.
+
+use std::ops::Range;
+
+use serde_json::{Map, Value, json};
+
+use super::draft::{Draft, DraftCall, Written, tokens};
+use super::{Said, malformed};
+use crate::llm::failure::of_event;
+
+/// The content of a message while it is written.
+#[derive(Debug, Default)]
+pub(super) struct Content {
+    blocks: Vec<Block>,
+    usage: InputUsage,
+}
+
+/// What the prompt took, told in parts.
+#[derive(Debug, Default)]
+struct InputUsage {
+    cache_creation: u64,
+    cache_read: u64,
+}
+
+#[derive(Debug)]
+enum Block {
+    /// A piece of the text.
+    Text(Range<usize>),
+    /// A call; its place.
+    Call(usize),
+    Thinking {
+        thinking: String,
+        signature: String,
+    },
+    /// Anything else, as it came.
+    Other(Value),
+}
+
+impl Content {
+    /// Reads one event. Whether it was one of this protocol.
+    pub(super) fn read(&mut self, name: Option<&str>, data: &str, draft: &mut Draft) -> bool {
+        let Ok(event) = serde_json::from_str::<Value>(data) else {
+            draft.fail(malformed("an event of its stream is not JSON"));
+            return true;
+        };
+        match event["type"].as_str().or(name).unwrap_or_default() {
+            "message_start" => self.read_usage(&event["message"]["usage"], draft),
+            "content_block_start" => self.begin(&event["content_block"], draft),
+            "content_block_delta" => self.read_delta(&event, draft),
+            "message_delta" => {
+                self.read_usage(&event["usage"], draft);
+                if let Some(reason) = event["delta"]["stop_reason"].as_str() {
+                    draft.finish(reason);
+                }
+            }
+            "message_stop" => draft.end(),
+            "error" => draft.fail(of_event(&event["error"])),
+            "ping" | "content_block_stop" => {}
+            _ => return false,
+        }
+        true
+    }
+
+    /// Each number is the newest that was told; what was read from the cache is not in the input.
+    fn read_usage(&mut self, usage: &Value, draft: &mut Draft) {
+        let known = &mut self.usage;
+        let newest = |name, before| tokens(usage, name).unwrap_or(before);
+        known.cache_creation = newest("cache_creation_input_tokens", known.cache_creation);
+        known.cache_read = newest("cache_read_input_tokens", known.cache_read);
+        draft.usage.prompt = tokens(usage, "input_tokens").or(draft.usage.prompt);
+        draft.usage.cached = known.cache_creation.saturating_add(known.cache_read);
+        draft.usage.completion = tokens(usage, "output_tokens").or(draft.usage.completion);
+    }
+
+    fn begin(&mut self, block: &Value, draft: &mut Draft) {
+        let text = |name: &str| block[name].as_str().unwrap_or_default().to_owned();
+        let begun = match block["type"].as_str().unwrap_or_default() {
+            "text" => {
+                let from = draft.text_bytes();
+                draft.write(&text("text"));
+                Block::Text(from..draft.text_bytes())
+            }
+            "tool_use" => Block::Call(draft.begin_call(DraftCall {
+                index: None,
+                id: text("id"),
+                name: text("name"),
+                arguments: match &block["input"] {
+                    Value::Object(input) if !input.is_empty() => block["input"].to_string(),
+                    _ => String::new(),
+                },
+            })),
+            "thinking" => Block::Thinking {
+                thinking: text("thinking"),
+                signature: text("signature"),
+            },
+            _ => Block::Other(block.clone()),
+        };
+        let bytes = match &begun {
+            Block::Text(_) | Block::Call(_) => BLOCK_BYTES,
+            Block::Thinking { .. } | Block::Other(_) => BLOCK_BYTES + block.to_string().len(),
+        };
+        if draft.has_room(bytes) {
+            self.blocks.push(begun);
+        } else {
+            draft.fail(malformed("it has too many parts"));
+        }
+    }
+
+    fn read_delta(&mut self, event: &Value, draft: &mut Draft) {
+        let delta = &event["delta"];
+        let text = |name: &str| delta[name].as_str().unwrap_or_default();
+        let index = event["index"]
+            .as_u64()
+            .and_then(|n| usize::try_from(n).ok());
+        let at = index
+            .filter(|at| *at < self.blocks.len())
+            .or(self.blocks.len().checked_sub(1));
+        let block = at.map(|at| &mut self.blocks[at]);
+        match (delta["type"].as_str().unwrap_or_default(), block) {
+            ("text_delta", Some(Block::Text(range))) if range.end == draft.text_bytes() => {
+                draft.write(text("text"));
+                range.end = draft.text_bytes();
+            }
+            ("input_json_delta", Some(Block::Call(at))) => {
+                draft.call(*at, text("partial_json"));
+            }
+            ("thinking_delta", Some(Block::Thinking { thinking, .. })) => {
+                draft.keep(thinking, text("thinking"));
+            }
+            ("signature_delta", Some(Block::Thinking { signature, .. })) => {
+                draft.keep(signature, text("signature"));
+            }
+            ("text_delta" | "input_json_delta", _) => {
+                draft.fail(malformed("its stream names no part of it"));
+            }
+            _ => {}
+        }
+    }
+
+    /// The whole answer, with the content as an answer that is not streamed has it.
+    pub(super) fn conclude(self, written: Written) -> Said {
+        let block = |block| match block {
+            Block::Text(range) => {
+                let text = written.full_text.get(range).unwrap_or_default();
+                json!({"type": "text", "text": text})
+            }
+            Block::Call(at) => {
+                let call = &written.calls[at];
+                let input = match call.arguments.as_str() {
+                    "" => Value::Object(Map::new()),
+                    _ => call.arguments(),
+                };
+                json!({"type": "tool_use", "id": call.id, "name": call.name, "input": input})
+            }
+            Block::Thinking {
+                thinking,
+                signature,
+            } => json!({"type": "thinking", "thinking": thinking, "signature": signature}),
+            Block::Other(block) => block,
+        };
+        let content: Value = self.blocks.into_iter().map(block).collect();
+        written.said(content)
+    }
+}
+
+/// What a block takes beside its content.
+const BLOCK_BYTES: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::provider::draft::Outcome;
+    use crate::llm::{Finish, ModelError};
+
+    fn read(events: &[Value]) -> (Content, Draft) {
+        let (mut content, mut draft) = (Content::default(), Draft::new(1_000, false));
+        for event in events {
+            content.read(None, &event.to_string(), &mut draft);
+        }
+        (content, draft)
+    }
+
+    fn said(events: &[Value]) -> Said {
+        let (content, draft) = read(events);
+        match draft.conclude() {
+            Outcome::Whole(written) => content.conclude(*written),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn start(block: &Value) -> Value {
+        json!({"type": "content_block_start", "content_block": block})
+    }
+
+    fn delta(delta: &Value) -> Value {
+        json!({"type": "content_block_delta", "delta": delta})
+    }
+
+    fn stop(reason: &str, usage: &Value) -> [Value; 2] {
+        [
+            json!({"type": "message_delta", "delta": {"stop_reason": reason}, "usage": usage}),
+            json!({"type": "message_stop"}),
+        ]
+    }
+
+    #[test]
+    fn every_kind_of_block_is_put_together() {
+        let events = [
+            json!({"type": "message_start", "message": {"usage": {"input_tokens": 3, "output_tokens": 1}}}),
+            json!({"type": "ping"}),
+            start(&json!({"type": "thinking", "thinking": "", "signature": ""})),
+            delta(&json!({"type": "thinking_delta", "thinking": "hm"})),
+            delta(&json!({"type": "thinking_delta", "thinking": "m"})),
+            delta(&json!({"type": "signature_delta", "signature": "c2ln"})),
+            json!({"type": "content_block_stop", "index": 0}),
+            start(&json!({"type": "redacted_thinking", "data": "x"})),
+            start(&json!({"type": "text", "text": ""})),
+            delta(&json!({"type": "text_delta", "text": "Let me "})),
+            delta(&json!({"type": "text_delta", "text": "see."})),
+            delta(&json!({"type": "citations_delta", "citation": {}})),
+            start(&json!({"type": "tool_use", "id": "a", "name": "f", "input": {}})),
+            delta(&json!({"type": "input_json_delta", "partial_json": "{\"q\":"})),
+            delta(&json!({"type": "input_json_delta", "partial_json": "1}"})),
+            start(&json!({"type": "tool_use", "id": "b", "name": "g", "input": {}})),
+            start(&json!({"type": "text", "text": ""})),
+            delta(&json!({"type": "text_delta", "text": " So."})),
+            json!({"type": "an_event_of_tomorrow"}),
+        ];
+        let said = said(&[&events[..], &stop("tool_use", &json!({"output_tokens": 7}))].concat());
+        assert_eq!(
+            said.message,
+            json!([
+                {"type": "thinking", "thinking": "hmm", "signature": "c2ln"},
+                {"type": "redacted_thinking", "data": "x"},
+                {"type": "text", "text": "Let me see."},
+                {"type": "tool_use", "id": "a", "name": "f", "input": {"q": 1}},
+                {"type": "tool_use", "id": "b", "name": "g", "input": {}},
+                {"type": "text", "text": " So."},
+            ])
+        );
+        assert_eq!(said.text, "Let me see. So.");
+        assert_eq!(said.calls.len(), 2);
+        assert_eq!(
+            (said.finish, said.usage),
+            (Finish::Other, (Some(3), Some(7)))
+        );
+    }
+
+    /// As where it is not streamed: what the cache took and gave belongs to the prompt.
+    #[test]
+    fn cached_tokens_count_once_however_often_they_are_told() {
+        let text = start(&json!({"type": "text", "text": "x"}));
+        let cached = json!({"input_tokens": 3, "cache_creation_input_tokens": 20,
+                            "cache_read_input_tokens": 100, "output_tokens": 1});
+        let begin = json!({"type": "message_start", "message": {"usage": cached}});
+        for last in [json!({"output_tokens": 7}), {
+            let mut again = cached.clone();
+            again["output_tokens"] = json!(7);
+            again
+        }] {
+            let said =
+                said(&[&[begin.clone(), text.clone()][..], &stop("end_turn", &last)].concat());
+            assert_eq!(said.usage, (Some(123), Some(7)));
+        }
+    }
+
+    #[test]
+    fn errors_and_ends() {
+        let text = start(&json!({"type": "text", "text": "x"}));
+        let outcome = |last: &[Value]| {
+            let events = [std::slice::from_ref(&text), last].concat();
+            let (_, mut draft) = read(&events);
+            draft.close();
+            draft.conclude()
+        };
+        assert!(matches!(outcome(&[]), Outcome::Broken));
+        let [reason, end] = stop("end_turn", &json!({}));
+        assert!(matches!(outcome(&[reason]), Outcome::Whole(_)));
+        assert!(matches!(outcome(&[end]), Outcome::Whole(_)));
+        let error = |kind: &str| json!({"type": "error", "error": {"type": kind, "message": "m"}});
+        let cases = [
+            ("overloaded_error", "unavailable"),
+            ("api_error", "unavailable"),
+            ("rate_limit_error", "wait"),
+            ("invalid_request_error", "refuses"),
+        ];
+        for (kind, expected) in cases {
+            let Outcome::Failed(cause) = outcome(&[error(kind)]) else {
+                panic!("{kind}");
+            };
+            assert!(cause.to_string().contains(expected), "{kind}: {cause}");
+        }
+        let lost = delta(&json!({"type": "input_json_delta", "partial_json": "{}"}));
+        assert!(matches!(
+            outcome(&[lost]),
+            Outcome::Failed(ModelError::Malformed { .. })
+        ));
+    }
+}

@@ -1,0 +1,254 @@
+//! An answer while it is written: what a stream has said so far.
+//!
+//! Pure. `openai` and `anthropic` read their events into it; nothing in it grows without a bound.
+
+use std::ops::Range;
+
+use genai::chat::StopReason;
+use serde_json::Value;
+
+use super::thoughts::Thoughts;
+use super::{Said, finish, malformed};
+use crate::llm::{ModelError, ToolCall};
+
+/// What a stream may say beside text: tool calls, and thoughts that come apart from it.
+const ASIDE_MAX_BYTES: usize = 1 << 20;
+/// What one more call or block takes at least.
+const PART_MIN_BYTES: usize = 64;
+
+/// What was said so far.
+#[derive(Debug)]
+pub(super) struct Draft {
+    text: String,
+    text_max_bytes: usize,
+    thoughts: Thoughts,
+    pub(super) calls: Vec<DraftCall>,
+    aside_bytes: usize,
+    finish: Option<String>,
+    pub(super) usage: DraftUsage,
+    end: Option<End>,
+}
+
+/// A call as far as it has come.
+#[derive(Debug, Default)]
+pub(super) struct DraftCall {
+    /// Its place among the calls, or the blocks, where the stream says so.
+    pub(super) index: Option<u64>,
+    pub(super) id: String,
+    pub(super) name: String,
+    /// JSON, when it is complete.
+    pub(super) arguments: String,
+}
+
+/// Tokens as far as they were told. Each is what was said last.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct DraftUsage {
+    pub(super) prompt: Option<u64>,
+    /// Of the prompt, but not counted in `prompt`.
+    pub(super) cached: u64,
+    pub(super) completion: Option<u64>,
+}
+
+/// Why nothing more counts.
+#[derive(Debug)]
+enum End {
+    /// The end was said.
+    Said,
+    /// There is more text than may be.
+    Cut,
+    /// It failed.
+    Failed(ModelError),
+}
+
+/// What a stream that is over was worth.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// An answer.
+    Whole(Box<Written>),
+    /// It ended before its answer did.
+    Broken,
+    /// It said that it failed, or what it said can't be read.
+    Failed(ModelError),
+}
+
+/// An answer as it was written.
+#[derive(Debug)]
+pub(super) struct Written {
+    /// With the thoughts in it.
+    pub(super) full_text: String,
+    /// The text without them.
+    pub(super) text: String,
+    pub(super) calls: Vec<DraftCall>,
+    pub(super) finish: Option<StopReason>,
+    pub(super) usage: (Option<u64>, Option<u64>),
+}
+
+impl Draft {
+    /// `thinks_aloud`: thoughts may be part of the text.
+    pub(super) fn new(text_max_bytes: usize, thinks_aloud: bool) -> Self {
+        Self {
+            text: String::new(),
+            text_max_bytes,
+            thoughts: Thoughts::new(thinks_aloud),
+            calls: Vec::new(),
+            aside_bytes: 0,
+            finish: None,
+            usage: DraftUsage::default(),
+            end: None,
+        }
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// Tells what of the text is new.
+    pub(super) fn tell(&mut self, mut listen: impl FnMut(&str)) {
+        let is_over = self.is_over();
+        loop {
+            let Range { start, end } = self.thoughts.next(&self.text, is_over);
+            if start == end {
+                return;
+            }
+            listen(&self.text[start..end]);
+        }
+    }
+
+    /// More text; what passes the limit is cut off, and the answer ends there.
+    pub(super) fn write(&mut self, piece: &str) {
+        let mut left = self.text_max_bytes - self.text.len();
+        if piece.len() <= left {
+            self.text.push_str(piece);
+            return;
+        }
+        while !piece.is_char_boundary(left) {
+            left -= 1;
+        }
+        self.text.push_str(&piece[..left]);
+        self.end = Some(End::Cut);
+    }
+
+    pub(super) fn text_bytes(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Thoughts came apart from the text. Whether there is room to keep so many bytes of them; where
+    /// there is none, they are not kept.
+    pub(super) fn thinks(&mut self, bytes: usize) -> bool {
+        self.thoughts.are_elsewhere();
+        self.has_room(bytes)
+    }
+
+    /// More of a call. What passes the limit makes the answer fail: half a call is none.
+    pub(super) fn call(&mut self, at: usize, arguments: &str) {
+        if self.has_room(arguments.len()) {
+            self.calls[at].arguments.push_str(arguments);
+        } else {
+            self.fail(malformed("its tool calls are too long"));
+        }
+    }
+
+    /// A new call; its place.
+    pub(super) fn begin_call(&mut self, call: DraftCall) -> usize {
+        if !self.has_room(PART_MIN_BYTES + call.id.len() + call.name.len()) {
+            self.fail(malformed("its tool calls are too long"));
+        }
+        self.calls.push(call);
+        self.calls.len() - 1
+    }
+
+    /// Keeps more of something, as long as there is room.
+    pub(super) fn keep(&mut self, kept: &mut String, more: &str) {
+        if self.has_room(more.len()) {
+            kept.push_str(more);
+        }
+    }
+
+    /// Whether so many bytes more may be kept; then they count.
+    pub(super) fn has_room(&mut self, bytes: usize) -> bool {
+        let has_room = self.aside_bytes + bytes <= ASIDE_MAX_BYTES;
+        if has_room {
+            self.aside_bytes += bytes;
+        }
+        has_room
+    }
+
+    /// Nothing more comes. Why an answer ended is the last thing a stream says of it: where that was
+    /// said, only the mark at the end is missing.
+    pub(super) fn close(&mut self) {
+        if self.end.is_none() && self.finish.is_some() {
+            self.end = Some(End::Said);
+        }
+    }
+
+    pub(super) fn finish(&mut self, reason: &str) {
+        self.finish = Some(reason.to_owned());
+    }
+
+    pub(super) fn end(&mut self) {
+        self.end = Some(End::Said);
+    }
+
+    pub(super) fn fail(&mut self, cause: ModelError) {
+        self.end = Some(End::Failed(cause));
+    }
+
+    /// What it is worth.
+    pub(super) fn conclude(self) -> Outcome {
+        let finish = self.finish.map(StopReason::from);
+        let finish = match self.end {
+            Some(End::Failed(cause)) => return Outcome::Failed(cause),
+            Some(End::Cut) => Some(StopReason::MaxTokens(String::new())),
+            Some(End::Said) => finish,
+            None => return Outcome::Broken,
+        };
+        let DraftUsage {
+            prompt,
+            cached,
+            completion,
+        } = self.usage;
+        Outcome::Whole(Box::new(Written {
+            text: self.thoughts.shown(&self.text),
+            full_text: self.text,
+            calls: self.calls,
+            finish,
+            usage: (prompt.map(|prompt| prompt + cached), completion),
+        }))
+    }
+}
+
+impl DraftCall {
+    /// The arguments, or what is written in their place.
+    pub(super) fn arguments(&self) -> Value {
+        serde_json::from_str(&self.arguments)
+            .unwrap_or_else(|_| Value::String(self.arguments.clone()))
+    }
+}
+
+impl Written {
+    /// Whether tools are asked for, but none is named.
+    pub(super) fn lost_its_calls(&self) -> bool {
+        self.calls.is_empty() && matches!(self.finish, Some(StopReason::ToolCall(_)))
+    }
+
+    /// The same as an answer that came at once; `message` is the provider's own.
+    pub(super) fn said(self, message: Value) -> Said {
+        let calls = self.calls.iter().map(|call| ToolCall {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            arguments: call.arguments(),
+        });
+        Said {
+            calls: calls.collect(),
+            text: self.text,
+            finish: finish(self.finish.as_ref()),
+            usage: self.usage,
+            message,
+        }
+    }
+}
+
+/// A number that a provider counts tokens with.
+pub(super) fn tokens(usage: &Value, name: &str) -> Option<u64> {
+    usage.get(name).and_then(Value::as_u64)
+}

@@ -1,0 +1,351 @@
+//! Reads the events of OpenAI's chat completions, as OpenAI and the servers compatible with it send
+//! them.
+//!
+//! Servers leave the `index` of tool calls out, number all of them 0, or send `[DONE]` never; the
+//! client library loses such calls and ends. Here they are understood.
+
+use serde_json::{Map, Value, json};
+
+use super::draft::{Draft, DraftCall, Written, tokens};
+use super::{Said, malformed};
+use crate::llm::failure::of_event;
+
+/// The mark behind the last event.
+const DONE: &str = "[DONE]";
+
+/// A message while it is written.
+#[derive(Debug, Default)]
+pub(super) struct Message {
+    role: Option<String>,
+    /// Why it does not answer, in words.
+    refusal: Option<Value>,
+    /// Its thoughts, under the name that the server has for them.
+    reasoning: Option<(&'static str, String)>,
+}
+
+impl Message {
+    /// Reads one event. Whether it was one of this protocol.
+    pub(super) fn read(&mut self, data: &str, draft: &mut Draft) -> bool {
+        if data == DONE {
+            draft.end();
+            return true;
+        }
+        let Ok(chunk) = serde_json::from_str::<Value>(data) else {
+            draft.fail(malformed("an event of its stream is not JSON"));
+            return true;
+        };
+        let is_error = |error: &Value| !error.is_null();
+        if let Some(error) = chunk.get("error").filter(|error| is_error(error)) {
+            draft.fail(of_event(error));
+            return true;
+        }
+        if chunk["object"] == "error" {
+            draft.fail(of_event(&chunk));
+            return true;
+        }
+        // Some servers report after each piece, the last one report counts.
+        let usage = &chunk["usage"];
+        draft.usage.prompt = tokens(usage, "prompt_tokens").or(draft.usage.prompt);
+        draft.usage.completion = tokens(usage, "completion_tokens").or(draft.usage.completion);
+        let choices = chunk.get("choices").and_then(Value::as_array);
+        let Some(choice) = choices.and_then(|choices| choices.first()) else {
+            return choices.is_some() || usage.is_object();
+        };
+        if let Some(delta) = choice.get("delta").and_then(Value::as_object) {
+            self.read_delta(delta, draft);
+        }
+        if let Some(reason) = choice["finish_reason"].as_str() {
+            draft.finish(reason);
+        }
+        true
+    }
+
+    fn read_delta(&mut self, delta: &Map<String, Value>, draft: &mut Draft) {
+        if let Some(role) = delta.get("role").and_then(Value::as_str)
+            && self.role.is_none()
+        {
+            self.role = Some(role.to_owned());
+        }
+        for name in ["reasoning", "reasoning_content"] {
+            let thoughts = delta.get(name).and_then(Value::as_str).unwrap_or_default();
+            if !thoughts.is_empty() && draft.thinks(thoughts.len()) {
+                let (_, kept) = self.reasoning.get_or_insert_with(|| (name, String::new()));
+                kept.push_str(thoughts);
+            }
+        }
+        match delta.get("content") {
+            Some(Value::String(text)) => draft.write(text),
+            // Typed pieces; thoughts are of another type.
+            Some(Value::Array(pieces)) => {
+                let texts = pieces.iter().filter(|piece| piece["type"] == "text");
+                for text in texts.filter_map(|piece| piece["text"].as_str()) {
+                    draft.write(text);
+                }
+            }
+            _ => {}
+        }
+        self.read_refusal(delta.get("refusal"), draft);
+        let calls = delta.get("tool_calls").and_then(Value::as_array);
+        for call in calls.into_iter().flatten() {
+            read_call(call, draft);
+        }
+    }
+
+    fn read_refusal(&mut self, refusal: Option<&Value>, draft: &mut Draft) {
+        match (refusal, &mut self.refusal) {
+            (Some(Value::String(more)), Some(Value::String(words))) => {
+                draft.keep(words, more);
+            }
+            (Some(Value::String(words)), refusal) => {
+                let mut kept = String::new();
+                draft.keep(&mut kept, words);
+                *refusal = Some(json!(kept));
+            }
+            (Some(Value::Null), refusal @ None) => *refusal = Some(Value::Null),
+            _ => {}
+        }
+    }
+
+    /// The whole answer, with the message as an answer that is not streamed has it.
+    pub(super) fn conclude(self, written: Written) -> Said {
+        let mut message = Map::new();
+        let mut put = |name: &str, value: Value| message.insert(name.to_owned(), value);
+        put("role", json!(self.role.as_deref().unwrap_or("assistant")));
+        let content = match written.full_text.as_str() {
+            "" if !written.calls.is_empty() => Value::Null,
+            text => json!(text),
+        };
+        put("content", content);
+        if let Some(refusal) = self.refusal {
+            put("refusal", refusal);
+        }
+        if let Some((name, thoughts)) = self.reasoning {
+            put(name, json!(thoughts));
+        }
+        if !written.calls.is_empty() {
+            let calls = written.calls.iter().map(|call| {
+                let function = json!({"name": call.name, "arguments": call.arguments});
+                json!({"id": call.id, "type": "function", "function": function})
+            });
+            put("tool_calls", calls.collect());
+        }
+        written.said(Value::Object(message))
+    }
+}
+
+/// One entry of `tool_calls`: a call that begins, or more of one.
+fn read_call(entry: &Value, draft: &mut Draft) {
+    let index = entry["index"].as_u64();
+    let id = entry["id"].as_str().unwrap_or_default();
+    let function = &entry["function"];
+    let name = function["name"].as_str().unwrap_or_default();
+    let at = match place(index, id, name, &draft.calls) {
+        Some(at) => at,
+        None => draft.begin_call(DraftCall {
+            index,
+            ..DraftCall::default()
+        }),
+    };
+    if draft.calls[at].id.is_empty() && draft.has_room(id.len()) {
+        id.clone_into(&mut draft.calls[at].id);
+    }
+    if draft.calls[at].name.is_empty() && draft.has_room(name.len()) {
+        name.clone_into(&mut draft.calls[at].name);
+    }
+    match &function["arguments"] {
+        Value::String(arguments) => draft.call(at, arguments),
+        Value::Null => {}
+        arguments => draft.call(at, &arguments.to_string()),
+    }
+}
+
+/// Which call an entry continues; `None` = it begins one. A call is known by its index, unless the
+/// server numbers all of them alike, else by its id; what has neither continues the last one.
+fn place(index: Option<u64>, id: &str, name: &str, calls: &[DraftCall]) -> Option<usize> {
+    if let Some(index) = index {
+        let at = calls.iter().rposition(|call| call.index == Some(index))?;
+        let is_other = !id.is_empty() && !calls[at].id.is_empty() && calls[at].id != id;
+        return (!is_other).then_some(at);
+    }
+    if !id.is_empty() {
+        return calls.iter().rposition(|call| call.id == id);
+    }
+    let last = calls.len().checked_sub(1)?;
+    let is_named = !name.is_empty() && !calls[last].name.is_empty();
+    (!is_named).then_some(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::provider::draft::Outcome;
+    use crate::llm::{Finish, ModelError};
+
+    /// What a stream of these events says.
+    fn read(events: &[&str]) -> Outcome {
+        let (_, mut draft) = read_to(events);
+        draft.close();
+        draft.conclude()
+    }
+
+    fn read_to(events: &[&str]) -> (Message, Draft) {
+        let (mut message, mut draft) = (Message::default(), Draft::new(1_000, true));
+        for event in events {
+            assert!(!draft.is_over(), "{event} comes behind the end");
+            message.read(event, &mut draft);
+        }
+        (message, draft)
+    }
+
+    fn said(events: &[&str]) -> Said {
+        let (message, draft) = read_to(events);
+        match draft.conclude() {
+            Outcome::Whole(written) => message.conclude(*written),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn calls(entries: &[&str]) -> Vec<(String, String, String)> {
+        let events: Vec<String> = entries
+            .iter()
+            .map(|entry| format!(r#"{{"choices":[{{"delta":{{"tool_calls":[{entry}]}}}}]}}"#))
+            .collect();
+        let events: Vec<&str> = events.iter().map(String::as_str).collect();
+        let calls = said(&[events.as_slice(), &[DONE]].concat()).calls;
+        let shown = |call: crate::llm::ToolCall| (call.id, call.name, call.arguments.to_string());
+        calls.into_iter().map(shown).collect()
+    }
+
+    #[test]
+    fn calls_are_put_together_whatever_names_them() {
+        let call = |id: &str, name: &str, arguments: &str| {
+            (id.to_owned(), name.to_owned(), arguments.to_owned())
+        };
+        let begin = |id, name, arguments| {
+            format!(r#"{{{id}"function":{{"name":"{name}","arguments":"{arguments}"}}}}"#)
+        };
+        let more = |id, arguments| format!(r#"{{{id}"function":{{"arguments":"{arguments}"}}}}"#);
+        let cases = [
+            // As OpenAI does it, in turns.
+            vec![
+                begin(r#""index":0,"id":"a","#, "f", ""),
+                begin(r#""index":1,"id":"b","#, "g", "{"),
+                more(r#""index":0,"#, "{}"),
+                more(r#""index":1,"#, "}"),
+            ],
+            // Without an index.
+            vec![
+                begin(r#""id":"a","#, "f", "{"),
+                more("", "}"),
+                begin(r#""id":"b","#, "g", "{}"),
+            ],
+            // All alike.
+            vec![
+                begin(r#""index":0,"id":"a","#, "f", "{}"),
+                begin(r#""index":0,"id":"b","#, "g", "{"),
+                more(r#""index":0,"#, "}"),
+            ],
+            // The id again and again.
+            vec![
+                begin(r#""id":"a","#, "f", "{"),
+                more(r#""id":"a","#, "}"),
+                begin(r#""id":"b","#, "g", "{}"),
+            ],
+        ];
+        for case in cases {
+            let entries: Vec<&str> = case.iter().map(String::as_str).collect();
+            assert_eq!(
+                calls(&entries),
+                [call("a", "f", "{}"), call("b", "g", "{}")],
+                "{case:?}"
+            );
+        }
+        let without_anything = [begin("", "f", "{}"), begin("", "g", "{\\\"")];
+        let entries: Vec<&str> = without_anything.iter().map(String::as_str).collect();
+        assert_eq!(
+            calls(&entries),
+            [call("", "f", "{}"), call("", "g", r#""{\"""#)]
+        );
+        let objects = [r#"{"id":"a","function":{"name":"f","arguments":{"q":1}}}"#];
+        assert_eq!(calls(&objects), [call("a", "f", r#"{"q":1}"#)]);
+    }
+
+    #[test]
+    fn a_huge_index_takes_no_memory() {
+        let entry = r#"{"index":4294967295,"id":"a","function":{"name":"f","arguments":"{}"}}"#;
+        assert_eq!(calls(&[entry]).len(), 1);
+    }
+
+    #[test]
+    fn the_message_is_the_one_that_a_whole_answer_has() {
+        let said = said(&[
+            r#"{"choices":[{"delta":{"role":"assistant","content":"","refusal":null}}]}"#,
+            r#"{"choices":[{"delta":{"reasoning_content":"hm"}}]}"#,
+            r#"{"choices":[{"delta":{"reasoning_content":"m","content":"<think>"}}]}"#,
+            r#"{"choices":[{"delta":{"content":[{"type":"thinking","thinking":[]},{"type":"text","text":" me"}]}}]}"#,
+            r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#,
+            r#"{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":2}}"#,
+            DONE,
+        ]);
+        assert_eq!(
+            said.message,
+            json!({"role": "assistant", "content": "<think> me", "refusal": null,
+                   "reasoning_content": "hmm"})
+        );
+        assert_eq!(said.text, "<think> me");
+        assert_eq!(
+            (said.finish, said.usage),
+            (Finish::Stop, (Some(9), Some(2)))
+        );
+    }
+
+    #[test]
+    fn what_ends_a_stream() {
+        let text = r#"{"choices":[{"delta":{"content":"x"}}]}"#;
+        let finish = r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#;
+        assert!(matches!(read(&[text]), Outcome::Broken));
+        assert!(matches!(read(&[text, finish]), Outcome::Whole(_)));
+        assert!(matches!(read(&[text, DONE]), Outcome::Whole(_)));
+        let failed = |event| match read(&[text, event]) {
+            Outcome::Failed(cause) => cause,
+            other => panic!("{other:?}"),
+        };
+        assert!(matches!(
+            failed("{\"choices\": ["),
+            ModelError::Malformed { .. }
+        ));
+        let down = |cause: &str| ModelError::Unavailable {
+            cause: cause.to_owned(),
+        };
+        assert_eq!(
+            failed(r#"{"error":{"message":"secret","type":"server_error"}}"#),
+            down("an error in its stream (server_error)")
+        );
+        assert_eq!(
+            failed(r#"{"error":{"code":429,"message":"secret"}}"#),
+            ModelError::RetryAfter { wait_ms: None }
+        );
+        assert!(matches!(
+            failed(r#"{"object":"error","type":"invalid_request_error","code":400}"#),
+            ModelError::Refused { .. }
+        ));
+    }
+
+    #[test]
+    fn too_much_text_is_cut_and_too_long_calls_fail() {
+        let long = format!(
+            r#"{{"choices":[{{"delta":{{"content":"{}"}}}}]}}"#,
+            "ä".repeat(501)
+        );
+        let said = said(&[&long]);
+        assert_eq!((said.text, said.finish), ("ä".repeat(500), Finish::Length));
+        let arguments = "x".repeat(2 << 20);
+        let long = format!(
+            r#"{{"choices":[{{"delta":{{"tool_calls":[{{"function":{{"arguments":"{arguments}"}}}}]}}}}]}}"#
+        );
+        assert!(matches!(
+            read(&[&long]),
+            Outcome::Failed(ModelError::Malformed { .. })
+        ));
+    }
+}
