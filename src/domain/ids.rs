@@ -95,6 +95,11 @@ opaque_id!(
     SummaryId
 );
 opaque_id!(
+    /// A run event: strictly increasing over the whole store, never reused, gaps allowed. A reader
+    /// who knows one can ask for what came after it.
+    EventId
+);
+opaque_id!(
     /// Capture order of a turn: strictly increasing over the whole store, never reused, gaps
     /// allowed. For cursors, snapshots and feeds; people and models read by position.
     Seq

@@ -1,7 +1,7 @@
 //! The words of the project as types. No I/O, no clock, no serde; every other module uses these.
 //!
-//! Reading order: `ids`, `place`, `turn`, `run`, `outbox`, `addressing`, `history`, `options`,
-//! `search`, `summary`, `title`, `tokens`.
+//! Reading order: `ids`, `place`, `turn`, `run`, `run_event`, `outbox`, `addressing`, `history`,
+//! `options`, `search`, `summary`, `title`, `tokens`.
 
 pub mod addressing;
 pub mod history;
@@ -10,6 +10,7 @@ pub mod options;
 pub mod outbox;
 pub mod place;
 pub mod run;
+pub mod run_event;
 pub mod search;
 pub mod summary;
 pub mod title;

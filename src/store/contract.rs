@@ -396,6 +396,42 @@ pub enum LeaseOutcome {
     Stale,
 }
 
+/// Something to tell of a leased run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NewRunEvent {
+    /// The model said something.
+    Text {
+        /// In which step.
+        step: u32,
+        /// The next piece.
+        text: String,
+    },
+    /// All text before is void.
+    Restarted,
+    /// A tool is called.
+    ToolCall {
+        /// In which step.
+        step: u32,
+        /// The call's id.
+        call_id: String,
+        /// The tool.
+        tool: String,
+        /// What it is asked.
+        arguments: String,
+    },
+}
+
+/// Whose events are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EventScope {
+    /// Everybody's.
+    All,
+    /// Those of a run.
+    Run(RunId),
+    /// Those of a conversation's runs.
+    Conversation(ConversationId),
+}
+
 /// What became of a step's results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepOutcome {

@@ -1,8 +1,8 @@
 //! Retention: what is older than its channel keeps goes, in bounded batches. Ids stay.
 //!
 //! Three classes. *Text*: turns with their revisions, raw events, full text, and the copies of them in
-//! steps and posts. *Raw*: events that did not translate, raw envelopes, commands. *Runs*: steps, tool
-//! calls and results, the text of posts that are done, and their attempts. A chat with an open run or
+//! steps and posts. *Raw*: events that did not translate, raw envelopes, commands. *Runs*: steps,
+//! run events, tool calls and results, the text of posts that are done, and their attempts. A chat with an open run or
 //! post waits: what a retry reads or a post says must not change under it. Summaries stay: they are
 //! what the room remembers of what is gone.
 
@@ -262,6 +262,7 @@ fn runs_txn(
     for (run, _) in &runs {
         for sql in [
             "DELETE FROM steps WHERE run_id = ?1",
+            "DELETE FROM run_events WHERE run_id = ?1",
             "DELETE FROM turn_sources WHERE turn_seq IN
                  (SELECT seq FROM turns WHERE run_id = ?1 AND visibility = 'timeline')",
             "UPDATE turns SET content = '', tokens = NULL, counter = NULL, visibility = 'hidden',

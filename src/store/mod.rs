@@ -47,6 +47,7 @@ mod reader;
 mod reply;
 mod restore;
 mod rows;
+mod run_events;
 mod runs;
 #[cfg(test)]
 mod scene;

@@ -268,6 +268,11 @@ impl Store {
         self.noted(self.writer()?.write_and_scrub(job).await)
     }
 
+    /// Changes with every commit; `None` where this handle only reads.
+    pub(super) fn committed(&self) -> Option<tokio::sync::watch::Receiver<()>> {
+        self.inner.writer.as_ref().map(Writer::committed)
+    }
+
     fn writer(&self) -> Result<&Writer, StoreError> {
         let writer = self.inner.writer.as_ref();
         writer.ok_or_else(|| StoreError::Unavailable {

@@ -8,8 +8,8 @@ use vocative_channels::envelope::{Attachment, ChatKind};
 
 use super::StoreError;
 use crate::domain::ids::{
-    AccountId, AgentName, ChatId, ConversationId, ErasureId, LeaseToken, OutboxId, OwnerId,
-    ParticipantId, RunId, Seq, SummaryId, TurnId,
+    AccountId, AgentName, ChatId, ConversationId, ErasureId, EventId, LeaseToken, OutboxId,
+    OwnerId, ParticipantId, RunId, Seq, SummaryId, TurnId,
 };
 use crate::domain::place::Scope;
 use crate::domain::summary::SummaryState;
@@ -59,7 +59,7 @@ macro_rules! row_id_column {
     )*};
 }
 
-row_id_column!(AccountId, ChatId, ParticipantId, Seq, SummaryId);
+row_id_column!(AccountId, ChatId, EventId, ParticipantId, Seq, SummaryId);
 
 macro_rules! name_column {
     ($($name:ident),*) => {$(

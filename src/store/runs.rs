@@ -10,6 +10,7 @@ use vocative_channels::crash::{self, Sabotage};
 
 use super::contract::{ClaimRequest, LeaseOutcome, RunLease};
 use super::rows::{conversation_row_id, count_from, missing, stored_count};
+use super::run_events::{begin_ids_txn, tell_claim_txn, tell_usage_txn};
 use super::{Store, StoreError};
 use crate::domain::ids::{AccountId, ConversationId, LeaseToken, OwnerId, RunId, Seq, TurnId};
 use crate::domain::run::{ClaimedRun, Run, RunState, Usage};
@@ -252,6 +253,35 @@ impl Store {
         self.read(move |connection| run_by_id(connection, id)).await
     }
 
+    /// Runs of a conversation that are older than one of them, newest first.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such conversation, or no such run.
+    pub async fn runs_before(
+        &self,
+        conversation: ConversationId,
+        before: Option<RunId>,
+        limit: usize,
+    ) -> Result<Vec<Run>, StoreError> {
+        self.read(move |connection| {
+            let conversation_row = conversation_row_id(connection, conversation)?;
+            let before = match before {
+                Some(run) => connection
+                    .prepare_cached("SELECT id FROM runs WHERE uuid = ?1")?
+                    .query_row([run], |row| row.get(0))
+                    .map_err(|error| missing(error, || format!("run {run}")))?,
+                None => i64::MAX,
+            };
+            let mut statement = connection.prepare_cached(select_runs!(
+                "WHERE r.conversation_id = ?1 AND r.id < ?2 ORDER BY r.id DESC LIMIT ?3"
+            ))?;
+            let page = (conversation_row, before, limit_of(limit));
+            let rows = statement.query_map(page, run_from_row)?;
+            with_triggers(connection, rows.collect::<rusqlite::Result<_>>()?)
+        })
+        .await
+    }
+
     /// Runs of a conversation, newest first.
     ///
     /// # Errors
@@ -319,6 +349,7 @@ fn lease_txn(
     row: i64,
     request: &ClaimRequest,
 ) -> Result<ClaimedRun, StoreError> {
+    tell_claim_txn(connection, row, request.now_ms)?;
     let token = LeaseToken::generate();
     connection
         .prepare_cached(
@@ -513,6 +544,8 @@ fn record_step_txn(connection: &Connection, step: &Step) -> Result<LeaseOutcome,
             stored_count(step.usage.completion_tokens),
             step.now_ms,
         ))?;
+    let owner = (leased.row, leased.conversation_row);
+    tell_usage_txn(connection, owner, step.number, step.usage, step.now_ms)?;
     Ok(LeaseOutcome::Written)
 }
 
@@ -523,6 +556,7 @@ pub(super) fn take_back_leases_txn(
     connection: &Connection,
     now_ms: i64,
 ) -> Result<u64, StoreError> {
+    begin_ids_txn(connection, now_ms)?;
     let cancelled = connection.execute(
         "UPDATE runs SET state = 'cancelled', reason = cancel_requested_by, finished_at_ms = ?1,
                 owner = NULL, token = NULL, lease_until_ms = NULL
@@ -540,7 +574,8 @@ pub(super) fn take_back_leases_txn(
     Ok(u64::try_from(cancelled + runs).unwrap_or(0) + posts)
 }
 
-fn run_by_id(connection: &Connection, id: RunId) -> Result<Run, StoreError> {
+/// The run of an id.
+pub(super) fn run_by_id(connection: &Connection, id: RunId) -> Result<Run, StoreError> {
     let row = connection
         .prepare_cached("SELECT id FROM runs WHERE uuid = ?1")?
         .query_row([id], |row| row.get(0))

@@ -57,6 +57,10 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "follow_ups",
         sql: include_str!("migrations/0008_follow_ups.sql"),
     },
+    Migration {
+        name: "run_events",
+        sql: include_str!("migrations/0009_run_events.sql"),
+    },
 ];
 
 /// Brings the database to the newest of `migrations`; one sentence per step applied.

@@ -9,6 +9,7 @@ use super::contract::{StepOutcome, StepTools, ToolTurn};
 use super::derived::{note_sources_txn, visible_sources};
 use super::participants::{Heard, upsert_participant_txn};
 use super::reply::{Room, room_of, triggers};
+use super::run_events::{ToldResult, tell_result_txn};
 use super::runs::leased_run;
 use super::{Store, StoreError};
 use crate::domain::ids::{ParticipantId, TurnId};
@@ -110,7 +111,7 @@ fn write_call_txn(
         tokens: call.call_tokens.as_ref(),
         reply_to_seq: asked,
     };
-    let called_seq = insert_timeline_turn_txn(connection, place, &called)?;
+    let (called_seq, _) = insert_timeline_turn_txn(connection, place, &called)?;
     let result = TimelineTurn {
         kind: TurnKind::ToolResult,
         participant: speaker(ParticipantKind::System, &call.tool, &call.tool)?,
@@ -119,7 +120,15 @@ fn write_call_txn(
         tokens: call.result_tokens.as_ref(),
         reply_to_seq: Some(called_seq),
     };
-    let result_seq = insert_timeline_turn_txn(connection, place, &result)?;
+    let (result_seq, turn) = insert_timeline_turn_txn(connection, place, &result)?;
+    let told = ToldResult {
+        step: step.number,
+        call_id: &call.call_id,
+        tool: &call.tool,
+        turn,
+    };
+    let owner = (place.run_row, place.room.conversation.row);
+    tell_result_txn(connection, owner, &told, step.now_ms)?;
     note_sources_txn(connection, result_seq, sources)
 }
 
@@ -128,7 +137,8 @@ fn insert_timeline_turn_txn(
     connection: &Connection,
     place: &Place,
     turn: &TimelineTurn<'_>,
-) -> Result<i64, StoreError> {
+) -> Result<(i64, TurnId), StoreError> {
+    let id = TurnId::generate();
     connection
         .prepare_cached(
             "INSERT INTO turns (uuid, conversation_id, sent_at_ms, ordinal, kind, scope, visibility,
@@ -137,7 +147,7 @@ fn insert_timeline_turn_txn(
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'timeline', ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, 0)",
         )?
         .execute(params![
-            TurnId::generate(),
+            id,
             place.room.conversation.row,
             place.sent_at_ms,
             place.ordinal,
@@ -152,7 +162,7 @@ fn insert_timeline_turn_txn(
             turn.tokens.map(|count| count.counter.as_str()),
             place.now_ms,
         ])?;
-    Ok(connection.last_insert_rowid())
+    Ok((connection.last_insert_rowid(), id))
 }
 
 #[cfg(test)]

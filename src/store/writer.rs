@@ -19,7 +19,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use vocative_channels::crash::{self, Sabotage};
 
 use super::StoreError;
@@ -149,6 +149,8 @@ struct Gauges {
     /// When the oldest job of the batch in work was queued.
     oldest: Mutex<Option<Instant>>,
     commits: AtomicU64,
+    /// Told of every commit.
+    committed: watch::Sender<()>,
     /// Commits of which a job waited for the disk.
     syncs: AtomicU64,
     /// Whether something was deleted that the write-ahead log still holds.
@@ -293,6 +295,11 @@ impl Writer {
             .await
             .map_err(|_| StoreError::Closed)?;
         rx.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Changes with every commit.
+    pub(super) fn committed(&self) -> watch::Receiver<()> {
+        self.gauges.committed.subscribe()
     }
 
     /// The age of the oldest write in work, in milliseconds.
@@ -448,6 +455,7 @@ impl Desk<'_> {
             Ok(()) => {
                 let gauges = self.gauges;
                 gauges.commits.fetch_add(1, Ordering::Relaxed);
+                gauges.committed.send_replace(());
                 let syncs = u64::from(must_sync);
                 gauges.syncs.fetch_add(syncs, Ordering::Relaxed);
             }

@@ -7,6 +7,7 @@ use super::ledger::LedgerKind;
 use super::needles::{Needles, OursAfter};
 use super::orders::{ErasureCounts, Order};
 use crate::store::StoreError;
+use crate::store::run_events::forget_texts_txn;
 use crate::store::summaries::{SummaryFate, invalidate_summaries_txn};
 use crate::store::turns::{Replacement, revise_turn_txn, turn_at};
 
@@ -20,6 +21,7 @@ pub(super) enum Place {
     Revisions,
     Raw,
     Steps,
+    Events,
     Posts,
     Summaries,
     Commands,
@@ -27,11 +29,12 @@ pub(super) enum Place {
 }
 
 impl Place {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::Turns,
         Self::Revisions,
         Self::Raw,
         Self::Steps,
+        Self::Events,
         Self::Posts,
         Self::Summaries,
         Self::Commands,
@@ -44,6 +47,7 @@ impl Place {
             Self::Revisions => "revisions",
             Self::Raw => "raw",
             Self::Steps => "steps",
+            Self::Events => "events",
             Self::Posts => "posts",
             Self::Summaries => "summaries",
             Self::Commands => "commands",
@@ -121,6 +125,7 @@ pub(super) fn sweep_batch_txn(
             "SELECT run_id, message FROM steps WHERE run_id > ?1 ORDER BY run_id LIMIT ?2",
             "DELETE FROM steps WHERE run_id = ?1",
         ),
+        Place::Events => sweep.events_txn(),
         Place::Posts => sweep.posts_txn(),
         Place::Summaries => sweep.rows_txn(
             "SELECT id, text FROM summaries WHERE id > ?1 ORDER BY id LIMIT ?2",
@@ -288,6 +293,16 @@ impl Sweep<'_> {
             || (self.order.entry.kind == LedgerKind::Person
                 && self.order.phase == Place::Raw.name()
                 && names_id(text, &self.order.entry.platform_id))
+    }
+
+    /// A trace may lie across two pieces of a text: while somebody is erased, what is being said is
+    /// told at its end only.
+    fn events_txn(&self) -> Batch {
+        let counts = ErasureCounts {
+            details: forget_texts_txn(self.connection)?,
+            ..ErasureCounts::default()
+        };
+        Ok((counts, None))
     }
 
     fn posts_txn(&self) -> Batch {

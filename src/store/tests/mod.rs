@@ -26,6 +26,7 @@ mod overviews;
 mod pages;
 mod posts;
 mod reach;
+mod run_events;
 mod summaries;
 mod writing;
 
