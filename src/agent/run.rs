@@ -7,6 +7,7 @@ use tracing::{error, info, warn};
 use vocative_channels::render::People;
 
 use crate::agent::counting::Counting;
+use crate::agent::events::Events;
 use crate::agent::prompting::{PromptError, PromptRequest, build_prompt};
 use crate::agent::registry::AgentSpec;
 use crate::agent::step::{self, Step};
@@ -179,6 +180,7 @@ async fn work(
     };
     keep_counts(worker, claimed.run.id, built.recounts.clone()).await;
     let toolbox = toolbox(&worker.store, claimed, spec);
+    let events = Arc::new(Events::new(recorded.len()));
     let stepping = Stepping {
         store: &worker.store,
         clock: &worker.clock,
@@ -190,9 +192,14 @@ async fn work(
         max_steps: spec.max_steps,
         results_max_tokens: results_max_tokens(spec, &built.prompt),
         counting: Counting::of(spec, &built),
-        telling: Telling::default().and(Arc::new(FirstWords::new(claimed.run.id))),
+        telling: Telling::default()
+            .and(Arc::new(FirstWords::new(claimed.run.id)))
+            .and_events(Arc::clone(&events)),
     };
-    hold(worker, claimed, room, route, spec, &stepping, recorded).await
+    let holding = hold(worker, claimed, room, route, spec, &stepping, recorded);
+    events
+        .during(holding, &worker.store, claimed, &worker.clock)
+        .await
 }
 
 /// What had to be counted for a prompt is not counted for the next one.

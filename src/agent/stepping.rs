@@ -124,6 +124,7 @@ impl Stepping<'_> {
             answer,
             results: None,
         };
+        self.telling.settled().await;
         let claimed = self.claimed;
         let recorded = self
             .store
@@ -166,6 +167,9 @@ impl Stepping<'_> {
         let mut left_tokens = self.results_max_tokens.saturating_sub(used_tokens);
         let (mut results, mut turns) = (Vec::new(), Vec::new());
         for (n, call) in step.answer.tool_calls.iter().enumerate() {
+            if let Some(listener) = self.telling.listener() {
+                listener.tool_call(&call.id, &call.name, &called(call));
+            }
             let outcome = self.outcome(n, call, is_resumed).await;
             let outcome = within(outcome, &mut left_tokens, self.counting.counter);
             debug!(run.id = %self.claimed.run.id, step = step.number, is_error = outcome.is_error, "a tool was called");
@@ -177,6 +181,7 @@ impl Stepping<'_> {
             turns.push(turn(call, outcome));
         }
         step.results = Some(results);
+        self.telling.settled().await;
         commit_tools(
             self.store,
             StepTools {
@@ -221,12 +226,17 @@ fn within(outcome: ToolOutcome, left_tokens: &mut usize, counter: &Scaled) -> To
     outcome
 }
 
-fn turn(call: &ToolCall, outcome: ToolOutcome) -> ToolTurn {
+/// A call as the timeline shows it.
+fn called(call: &ToolCall) -> String {
     let arguments = match &call.arguments {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    let called = format!("{} {arguments}", call.name);
+    format!("{} {arguments}", call.name)
+}
+
+fn turn(call: &ToolCall, outcome: ToolOutcome) -> ToolTurn {
+    let called = called(call);
     let result = if outcome.is_error {
         format!("Error: {}", outcome.content)
     } else {

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use tracing::debug;
 
+use crate::agent::events::Events;
 use crate::domain::ids::RunId;
 use crate::llm::Listener;
 
@@ -16,6 +17,7 @@ use crate::llm::Listener;
 #[derive(Clone, Default)]
 pub(super) struct Telling {
     listeners: Vec<Arc<dyn Listener>>,
+    events: Option<Arc<Events>>,
 }
 
 impl Telling {
@@ -24,6 +26,20 @@ impl Telling {
     pub(super) fn and(mut self, listener: Arc<dyn Listener>) -> Self {
         self.listeners.push(listener);
         self
+    }
+
+    /// The run's events hear it too.
+    #[must_use]
+    pub(super) fn and_events(mut self, events: Arc<Events>) -> Self {
+        self.events = Some(Arc::clone(&events));
+        self.and(events)
+    }
+
+    /// Waits, but not for long, until what was told can be seen by all.
+    pub(super) async fn settled(&self) {
+        if let Some(events) = &self.events {
+            events.settled().await;
+        }
     }
 
     /// What a request gets: nothing where nobody listens, so that it is not streamed for nobody.
@@ -48,6 +64,12 @@ impl Listener for Telling {
     fn interlude(&self) {
         for listener in &self.listeners {
             listener.interlude();
+        }
+    }
+
+    fn tool_call(&self, call_id: &str, tool: &str, arguments: &str) {
+        for listener in &self.listeners {
+            listener.tool_call(call_id, tool, arguments);
         }
     }
 }

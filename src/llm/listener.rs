@@ -18,6 +18,9 @@ pub trait Listener: Send + Sync {
 
     /// The answer was heard out and asks for tools: the next text belongs to another answer.
     fn interlude(&self) {}
+
+    /// A tool is called with what the last answer asked for.
+    fn tool_call(&self, _call_id: &str, _tool: &str, _arguments: &str) {}
 }
 
 /// Knows whether something was heard that may turn out to be void.

@@ -1,0 +1,358 @@
+//! The events of a run, on their way from the model to the store.
+//!
+//! Text is gathered: the first words go at once, further ones at most every [`GATHER`] or as soon as
+//! there are [`PIECE_BYTES`]. One write is under way at a time; while it is, whatever comes is joined
+//! to what waits, so that a slow disk makes longer pieces and never holds up the model. What would
+//! pass [`WAITING_BYTES_MAX`] is not told piece by piece: the end of the run tells the whole text.
+
+use std::pin::pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until, timeout};
+use tracing::warn;
+
+use crate::delivery::worker::Clock;
+use crate::domain::run::ClaimedRun;
+use crate::llm::Listener;
+use crate::store::Store;
+use crate::store::contract::{LeaseOutcome, NewRunEvent};
+
+/// Text is written at most this often, but for long pieces.
+const GATHER: Duration = Duration::from_millis(100);
+/// A piece of this many bytes is written at once.
+const PIECE_BYTES: usize = 1_024;
+/// Text that waits for the disk.
+const WAITING_BYTES_MAX: usize = 256 << 10;
+/// How long a run waits for what it said to be written before it records what comes next.
+const LAST_WORDS: Duration = Duration::from_millis(50);
+
+/// What a run tells, between the model and the store.
+pub(super) struct Events {
+    waiting: Mutex<Waiting>,
+    /// Something came.
+    wake: Notify,
+    /// Something was written.
+    written: Notify,
+}
+
+#[derive(Default)]
+struct Waiting {
+    /// Which answer of the run is heard, from 1.
+    step: u32,
+    events: Vec<NewRunEvent>,
+    text_bytes: usize,
+    /// A write is under way.
+    is_writing: bool,
+    /// Something other than text waits, or enough of it, or somebody waits for it to be written.
+    is_urgent: bool,
+    /// The rest of this answer is not told: a piece of it is missing.
+    is_mute: bool,
+    /// Nothing more comes.
+    is_closed: bool,
+}
+
+impl Events {
+    /// Of a run that has so many recorded steps.
+    pub(super) fn new(recorded_steps: usize) -> Self {
+        let waiting = Waiting {
+            step: u32::try_from(recorded_steps + 1).unwrap_or(u32::MAX),
+            ..Waiting::default()
+        };
+        Self {
+            waiting: Mutex::new(waiting),
+            wake: Notify::new(),
+            written: Notify::new(),
+        }
+    }
+
+    /// Does the work of a run and writes what it tells meanwhile.
+    pub(super) async fn during<T>(
+        &self,
+        work: impl Future<Output = T>,
+        store: &Store,
+        claimed: &ClaimedRun,
+        clock: &Clock,
+    ) -> T {
+        let mut writing = pin!(self.write_on(store, claimed, clock));
+        let mut work = pin!(work);
+        let done = tokio::select! {
+            biased;
+            done = &mut work => done,
+            () = &mut writing => return work.await,
+        };
+        self.change(|waiting| waiting.is_closed = true);
+        let _ = timeout(LAST_WORDS, writing).await;
+        done
+    }
+
+    /// Waits until everything that was told is written, but not for long. So what is recorded next comes
+    /// after it.
+    pub(super) async fn settled(&self) {
+        let settled = async {
+            loop {
+                let written = self.written.notified();
+                {
+                    let mut waiting = self.lock();
+                    if waiting.is_closed || (waiting.events.is_empty() && !waiting.is_writing) {
+                        return;
+                    }
+                    waiting.is_urgent = true;
+                }
+                self.wake.notify_one();
+                written.await;
+            }
+        };
+        let _ = timeout(LAST_WORDS, settled).await;
+    }
+
+    /// Writes until nothing more comes, or may be written.
+    async fn write_on(&self, store: &Store, claimed: &ClaimedRun, clock: &Clock) {
+        let mut not_before = Instant::now();
+        while let Some(events) = self.next(not_before).await {
+            not_before = Instant::now() + GATHER;
+            let (run, token) = (claimed.run.id, claimed.token);
+            match store.record_run_events(run, token, events, (clock)()).await {
+                Ok(LeaseOutcome::Written) => {}
+                Ok(LeaseOutcome::Stale) => {
+                    self.change(|waiting| waiting.is_closed = true);
+                    return;
+                }
+                Err(cause) => {
+                    warn!(error = %cause, run.id = %run, "what a run says could not be told piece by piece; its end tells it");
+                    self.lock().mute();
+                }
+            }
+            self.lock().is_writing = false;
+            self.written.notify_waiters();
+        }
+    }
+
+    /// What is to be written next, once it is due; `None` when nothing more comes.
+    async fn next(&self, not_before: Instant) -> Option<Vec<NewRunEvent>> {
+        loop {
+            let notified = self.wake.notified();
+            let (has_some, is_due, is_closed) = {
+                let waiting = self.lock();
+                let is_due = waiting.is_urgent || waiting.is_closed;
+                (!waiting.events.is_empty(), is_due, waiting.is_closed)
+            };
+            if !has_some {
+                if is_closed {
+                    return None;
+                }
+                notified.await;
+                continue;
+            }
+            if is_due || Instant::now() >= not_before {
+                return Some(self.lock().take());
+            }
+            tokio::select! {
+                biased;
+                () = notified => {}
+                () = sleep_until(not_before) => {}
+            }
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Waiting)) {
+        change(&mut self.lock());
+        self.wake.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    fn take(&mut self) -> Vec<NewRunEvent> {
+        self.text_bytes = 0;
+        self.is_urgent = false;
+        self.is_writing = true;
+        std::mem::take(&mut self.events)
+    }
+
+    fn say(&mut self, delta: &str) {
+        if self.is_mute || self.is_closed {
+            return;
+        }
+        if self.text_bytes + delta.len() > WAITING_BYTES_MAX {
+            self.is_mute = true;
+            return;
+        }
+        self.text_bytes += delta.len();
+        self.is_urgent |= self.text_bytes >= PIECE_BYTES;
+        match self.events.last_mut() {
+            Some(NewRunEvent::Text { step, text }) if *step == self.step => text.push_str(delta),
+            _ => self.events.push(NewRunEvent::Text {
+                step: self.step,
+                text: delta.to_owned(),
+            }),
+        }
+    }
+
+    /// Nothing more of this answer is told.
+    fn mute(&mut self) {
+        self.forget_text();
+        self.is_mute = true;
+    }
+
+    fn forget_text(&mut self) {
+        self.events
+            .retain(|event| !matches!(event, NewRunEvent::Text { .. }));
+        self.text_bytes = 0;
+    }
+
+    fn push(&mut self, event: NewRunEvent) {
+        if !self.is_closed {
+            self.events.push(event);
+            self.is_urgent = true;
+        }
+    }
+}
+
+impl Listener for Events {
+    fn text(&self, delta: &str) {
+        self.change(|waiting| waiting.say(delta));
+    }
+
+    fn restart(&self) {
+        self.change(|waiting| {
+            waiting.forget_text();
+            waiting.is_mute = false;
+            // One is enough, however often the model is asked again while the disk is slow.
+            if waiting.events.last() != Some(&NewRunEvent::Restarted) {
+                waiting.push(NewRunEvent::Restarted);
+            }
+        });
+    }
+
+    fn interlude(&self) {
+        self.change(|waiting| {
+            waiting.step = waiting.step.saturating_add(1);
+            waiting.is_mute = false;
+        });
+    }
+
+    fn tool_call(&self, call_id: &str, tool: &str, arguments: &str) {
+        self.change(|waiting| {
+            let step = waiting.step.saturating_sub(1).max(1);
+            waiting.push(NewRunEvent::ToolCall {
+                step,
+                call_id: call_id.to_owned(),
+                tool: tool.to_owned(),
+                arguments: arguments.to_owned(),
+            });
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(step: u32, text: &str) -> NewRunEvent {
+        NewRunEvent::Text {
+            step,
+            text: text.to_owned(),
+        }
+    }
+
+    async fn due(events: &Events, not_before: Instant) -> (Option<Vec<NewRunEvent>>, Duration) {
+        let begun = Instant::now();
+        let next = events.next(not_before).await;
+        (next, begun.elapsed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn first_words_go_at_once_further_ones_are_gathered_and_long_ones_do_not_wait() {
+        let events = Events::new(0);
+        events.text("one ");
+        events.text("two");
+        let now = Instant::now();
+        let (first, waited) = due(&events, now).await;
+        assert_eq!(
+            (first, waited),
+            (Some(vec![text(1, "one two")]), Duration::ZERO)
+        );
+
+        events.text("three");
+        let (next, waited) = due(&events, Instant::now() + GATHER).await;
+        assert_eq!((next, waited), (Some(vec![text(1, "three")]), GATHER));
+
+        events.text(&"x".repeat(PIECE_BYTES));
+        let (long, waited) = due(&events, Instant::now() + GATHER).await;
+        assert_eq!(
+            (long.map(|long| long.len()), waited),
+            (Some(1), Duration::ZERO)
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_void_is_not_written_and_steps_are_told_apart() {
+        let events = Events::new(1);
+        events.text("void");
+        events.restart();
+        events.restart();
+        events.text("kept");
+        events.interlude();
+        events.tool_call("call_1", "search", "search {}");
+        events.text("later");
+        let call = NewRunEvent::ToolCall {
+            step: 2,
+            call_id: "call_1".to_owned(),
+            tool: "search".to_owned(),
+            arguments: "search {}".to_owned(),
+        };
+        let expected = vec![
+            NewRunEvent::Restarted,
+            text(2, "kept"),
+            call,
+            text(3, "later"),
+        ];
+        assert_eq!(events.next(Instant::now() + GATHER).await, Some(expected));
+        events.change(|waiting| waiting.is_closed = true);
+        events.text("after the end");
+        assert_eq!(events.next(Instant::now()).await, None);
+    }
+
+    #[test]
+    fn a_stuck_disk_costs_bounded_memory_and_leaves_a_true_beginning() {
+        let events = Events::new(0);
+        let piece = "x".repeat(1_000);
+        for _ in 0..10_000 {
+            events.text(&piece);
+        }
+        let told = events.lock().take();
+        assert!(
+            matches!(&told[..], [NewRunEvent::Text { text, .. }] if text.len() <= WAITING_BYTES_MAX)
+        );
+        // With a hole in it nothing more of this answer is told; the next one is.
+        events.text("more");
+        events.interlude();
+        events.text("next");
+        assert_eq!(events.lock().take(), [text(2, "next")]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_told_is_written_before_what_comes_next_but_a_stuck_disk_is_not_waited_for() {
+        let events = Events::new(0);
+        events.settled().await;
+        events.text("one");
+        let begun = Instant::now();
+        let writing = async {
+            events.next(Instant::now() + GATHER).await;
+            tokio::time::sleep(Duration::from_millis(7)).await;
+            events.lock().is_writing = false;
+            events.written.notify_waiters();
+        };
+        tokio::join!(writing, events.settled());
+        assert_eq!(begun.elapsed(), Duration::from_millis(7));
+        events.text("two");
+        let begun = Instant::now();
+        events.settled().await;
+        assert_eq!(begun.elapsed(), LAST_WORDS);
+    }
+}
