@@ -107,6 +107,11 @@ impl From<StartError> for CliError {
                 advice: Some("choose another http.listen, or set http.enabled = false".to_owned()),
                 cause: std::error::Error::source(&cause).map(|cause| cause.to_string().into()),
             },
+            StartError::ListenApi { .. } => Self::Failed {
+                what: cause.to_string(),
+                advice: Some("choose another api.listen, or set api.enabled = false".to_owned()),
+                cause: std::error::Error::source(&cause).map(|cause| cause.to_string().into()),
+            },
             StartError::Wiring(cause) => cause.into(),
             StartError::Path { what, path, cause } => Self::Storage {
                 what: format!("{what} {}: {cause}", path.display()),

@@ -43,9 +43,9 @@ pub use self::problem::{ConfigError, Problem, Warning};
 pub use self::schema::schema;
 pub use self::secret::{SecretRef, Secrets};
 pub use self::settings::{
-    Access, Agent, Capture, Channel, ChannelChoice, Config, CounterName, Daemon, Delivery, Http,
-    Limits, LogFormat, Model, OnUnknown, PlatformSettings, Provider, ReplyPrefix, RetentionDays,
-    SlackSettings, Store, TelegramSettings, ThreadPolicy, ToolName,
+    Access, Agent, Api, ApiAddress, Capture, Channel, ChannelChoice, Config, CounterName, Daemon,
+    Delivery, Http, Limits, LogFormat, Model, OnUnknown, PlatformSettings, Provider, ReplyPrefix,
+    RetentionDays, SlackSettings, Store, TelegramSettings, ThreadPolicy, ToolName,
 };
 pub use self::template::{Template, TemplateValue};
 
@@ -137,6 +137,7 @@ impl Config {
             capture: resolved.capture,
             delivery: resolved.delivery,
             http: resolved.http,
+            api: resolved.api,
             models: resolved.models,
             agents: resolved.agents,
             channels: resolved.channels,
@@ -194,7 +195,9 @@ impl Config {
                 }
             }
         });
-        models.chain(channels).collect()
+        let api = self.api.token.as_ref().filter(|_| self.api.enabled);
+        let api = api.map(|token| ("api.token".to_owned(), token));
+        models.chain(channels).chain(api).collect()
     }
 }
 

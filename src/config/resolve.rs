@@ -11,10 +11,12 @@ use super::environment::Environment;
 use super::origin::Origins;
 use super::problem::{Problem, Warning};
 use super::settings::{
-    Agent, Capture, Channel, CounterName, Daemon, Delivery, Http, Limits, Model, OnUnknown,
-    Provider, Store,
+    Agent, Api, ApiAddress, Capture, Channel, CounterName, Daemon, Delivery, Http, Limits, Model,
+    OnUnknown, Provider, Store,
 };
-use super::shape::{DaemonShape, DeliveryShape, HttpShape, LimitsShape, ModelShape, Shape};
+use super::shape::{
+    ApiShape, DaemonShape, DeliveryShape, HttpShape, LimitsShape, ModelShape, Shape,
+};
 use super::suggest::nearest;
 use crate::domain::ids::AgentName;
 
@@ -114,6 +116,7 @@ pub(super) struct Resolved {
     pub capture: Capture,
     pub delivery: Delivery,
     pub http: Http,
+    pub api: Api,
     pub models: BTreeMap<String, Model>,
     pub agents: BTreeMap<AgentName, Agent>,
     pub channels: BTreeMap<String, Channel>,
@@ -150,8 +153,10 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
             "no channel is configured, so there is nothing to hear or to answer",
         );
     }
+    let daemon = resolve_daemon(shape.daemon, review);
     Resolved {
-        daemon: resolve_daemon(shape.daemon, review),
+        api: resolve_api(shape.api, &daemon, review),
+        daemon,
         store: shape.store,
         capture: shape.capture,
         delivery: resolve_delivery(&shape.delivery, review),
@@ -293,6 +298,49 @@ fn resolve_http(shape: &HttpShape, review: &mut Review<'_>) -> Http {
         enabled: shape.enabled,
         listen,
     }
+}
+
+/// The API's socket in the runtime directory.
+const API_SOCKET_NAME: &str = "vocative-api.sock";
+
+fn resolve_api(shape: ApiShape, daemon: &Daemon, review: &mut Review<'_>) -> Api {
+    let listen = match shape.listen.as_deref() {
+        None => ApiAddress::Unix(daemon.runtime_dir.join(API_SOCKET_NAME)),
+        Some(text) => api_address(text, review),
+    };
+    if let ApiAddress::Tcp(address) = &listen
+        && shape.enabled
+        && shape.token.is_none()
+        && !address.ip().is_loopback()
+    {
+        review.advise(
+            "api.listen",
+            format!("{address} can be reached by other machines, so the API needs a token there"),
+            Some(
+                "set api.token (token = \"env:VOCATIVE_API_TOKEN\"), or listen on 127.0.0.1 or unix:PATH"
+                    .to_owned(),
+            ),
+        );
+    }
+    Api {
+        enabled: shape.enabled,
+        listen,
+        token: shape.token,
+    }
+}
+
+fn api_address(text: &str, review: &mut Review<'_>) -> ApiAddress {
+    if let Some(path) = text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
+        return ApiAddress::Unix(review.base_dir.join(path));
+    }
+    if let Ok(address) = text.parse() {
+        return ApiAddress::Tcp(address);
+    }
+    review.problem(
+        "api.listen",
+        "must be an address and a port, like 127.0.0.1:8087, or unix:PATH",
+    );
+    ApiAddress::Tcp(SocketAddr::from(([127, 0, 0, 1], 0)))
 }
 
 fn resolve_models(

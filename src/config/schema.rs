@@ -8,13 +8,14 @@ use serde_json::{Map, Value, json};
 use super::shape::{CHAT_PATTERN, Shape};
 
 /// Which part of `config/default.toml` holds the defaults of which definition of the schema.
-const DEFAULTS: [(&str, &str); 12] = [
+const DEFAULTS: [(&str, &str); 13] = [
     ("DaemonShape", "/daemon"),
     ("Store", "/store"),
     ("Capture", "/capture"),
     ("LimitsShape", "/limits"),
     ("DeliveryShape", "/delivery"),
     ("HttpShape", "/http"),
+    ("ApiShape", "/api"),
     ("ModelShape", "/defaults/model"),
     ("AgentShape", "/defaults/agent"),
     ("PromptShape", "/defaults/agent/prompt"),

@@ -2,6 +2,7 @@
 //! milliseconds, references known to hold.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -35,6 +36,8 @@ pub struct Config {
     pub delivery: Delivery,
     /// Health and metrics over HTTP.
     pub http: Http,
+    /// The API for programs.
+    pub api: Api,
     /// Language models by name.
     pub models: BTreeMap<String, Model>,
     /// Agents by name; never empty.
@@ -186,6 +189,35 @@ pub struct Http {
     pub enabled: bool,
     /// Address and port.
     pub listen: SocketAddr,
+}
+
+/// The API for programs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Api {
+    /// Whether the server runs.
+    pub enabled: bool,
+    /// Where it listens.
+    pub listen: ApiAddress,
+    /// The token that every request must bear; never absent where other machines can reach it.
+    pub token: Option<SecretRef>,
+}
+
+/// Where the API listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ApiAddress {
+    /// On a Unix socket.
+    Unix(PathBuf),
+    /// On an address and port.
+    Tcp(SocketAddr),
+}
+
+impl fmt::Display for ApiAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Tcp(address) => write!(f, "{address}"),
+        }
+    }
 }
 
 /// A language model.

@@ -37,6 +37,8 @@ pub(super) struct Shape {
     pub delivery: DeliveryShape,
     /// Health and metrics over HTTP.
     pub http: HttpShape,
+    /// The API for programs.
+    pub api: ApiShape,
     /// Values for all models, agents and channels that don't set their own.
     #[allow(dead_code, reason = "merged into each table before this is read")]
     pub defaults: DefaultsShape,
@@ -113,6 +115,18 @@ pub(super) struct HttpShape {
     pub enabled: bool,
     /// Address and port.
     pub listen: String,
+}
+
+/// The API for programs: conversations, runs and their events.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ApiShape {
+    /// Whether the server runs.
+    pub enabled: bool,
+    /// Address and port, or unix:PATH. Not set: the socket vocative-api.sock in runtime_dir.
+    pub listen: Option<String>,
+    /// The token that every request must bear.
+    pub token: Option<SecretRef>,
 }
 
 /// Values for all models, agents and channels that don't set their own.

@@ -495,6 +495,39 @@ fn a_post_is_looked_for_longer_than_the_platform_takes_to_show_it() {
 }
 
 #[test]
+fn an_api_that_other_machines_can_reach_needs_a_token() {
+    let open = "[api]\nenabled = true\nlisten = \"0.0.0.0:8087\"";
+    insta::assert_snapshot!(refused(open), @r#"
+    one problem in the configuration
+
+      vocative.toml:3  api.listen
+          0.0.0.0:8087 can be reached by other machines, so the API needs a token there
+          set api.token (token = "env:VOCATIVE_API_TOKEN"), or listen on 127.0.0.1 or unix:PATH
+
+    `vocative config example` prints every setting with what it means
+    "#);
+    insta::assert_snapshot!(refused("[api]\nlisten = \"localhost\""), @r"
+    one problem in the configuration
+
+      vocative.toml:2  api.listen
+          must be an address and a port, like 127.0.0.1:8087, or unix:PATH
+
+    `vocative config example` prints every setting with what it means
+    ");
+    let listen = |settings: &str| {
+        let text = format!("[daemon]\nruntime_dir = \"/r\"\n[api]\n{settings}");
+        let config = load(&text);
+        (config.api.listen.to_string(), config.api.enabled)
+    };
+    let here = ("unix:/r/vocative-api.sock".to_owned(), true);
+    assert_eq!(listen("enabled = true"), here);
+    assert_eq!(listen("listen = \"unix:/run/api\"").0, "unix:/run/api");
+    let with_token = "enabled = true\nlisten = \"0.0.0.0:1\"\ntoken = \"env:T\"";
+    assert_eq!(listen(with_token), ("0.0.0.0:1".to_owned(), true));
+    assert_eq!(listen("enabled = true\nlisten = \"[::1]:1\"").0, "[::1]:1");
+}
+
+#[test]
 fn values_that_make_no_sense_are_refused() {
     insta::assert_snapshot!(refused(r##"
 [daemon]

@@ -22,7 +22,7 @@ use crate::agent::registry::{AgentSpec, Registry};
 use crate::agent::worker::Worker as AgentWorker;
 use crate::capture::inbound::{CaptureCounters, ChannelIntake, Counter, Keeping, Wake};
 use crate::catchup::keeper::Keeper;
-use crate::config::{self, Config, Secrets};
+use crate::config::{self, ApiAddress, Config, Secrets};
 use crate::daemon::names::Names;
 use crate::daemon::supervise::{Bind, BindError, Bound, Lift, supervise};
 use crate::daemon::system::{self, Pulse};
@@ -30,7 +30,7 @@ use crate::daemon::wiring::{self, WiringError};
 use crate::delivery::rooms::{Room, Rooms};
 use crate::delivery::worker::{Clock, Worker as DeliveryWorker};
 use crate::domain::ids::{AccountId, OwnerId};
-use crate::http;
+use crate::http::{self, api};
 use crate::prompt::{ClassEstimate, content_count};
 use crate::store::contract::AccountBinding;
 use crate::store::{Store, StoreError, StoreOptions};
@@ -58,6 +58,15 @@ pub enum StartError {
     Listen {
         /// The configured address.
         address: SocketAddr,
+        /// Why.
+        #[source]
+        cause: std::io::Error,
+    },
+    /// The API.
+    #[error("the API can't be served at {address}")]
+    ListenApi {
+        /// The configured address.
+        address: ApiAddress,
         /// Why.
         #[source]
         cause: std::io::Error,
@@ -115,6 +124,7 @@ pub struct Daemon {
     /// Stops everything but the core.
     rest: CancellationToken,
     socket_path: PathBuf,
+    api_address: Option<ApiAddress>,
 }
 
 /// What channels and reloads share.
@@ -272,6 +282,7 @@ impl Daemon {
         if let Some(listener) = listener {
             tokio::spawn(http::serve(listener, operations.clone(), rest.clone()));
         }
+        open_api(&config, secrets, &operations, &rest).await?;
         // Last: nothing is heard by a daemon that then can't start.
         core.listen(channels(&config, secrets)?, &health);
         start_rest(&core.shared, &config, pulse, &rest);
@@ -280,6 +291,7 @@ impl Daemon {
             operations,
             rest,
             socket_path,
+            api_address: config.api.enabled.then_some(config.api.listen),
         })
     }
 
@@ -318,6 +330,9 @@ impl Daemon {
             error!(error = %cause, "the store did not close cleanly; the next start recovers it");
         }
         let _ = std::fs::remove_file(&self.socket_path);
+        if let Some(address) = &self.api_address {
+            api::remove_socket(address);
+        }
     }
 }
 
@@ -489,6 +504,36 @@ async fn open_listener(config: &Config) -> Result<Option<TcpListener>, StartErro
     listener
         .map(Some)
         .map_err(|cause| StartError::Listen { address, cause })
+}
+
+/// The API, if it is enabled. The runtime directory is there by then.
+async fn open_api(
+    config: &Config,
+    secrets: &Secrets,
+    operations: &Operations,
+    rest: &CancellationToken,
+) -> Result<(), StartError> {
+    if !config.api.enabled {
+        return Ok(());
+    }
+    let group = config.daemon.socket_group.as_deref();
+    let listener = api::bind(&config.api.listen, group).await;
+    let listener = listener.map_err(|cause| StartError::ListenApi {
+        address: config.api.listen.clone(),
+        cause,
+    })?;
+    let token = config
+        .api
+        .token
+        .as_ref()
+        .map(|token| secrets.get(token).clone());
+    tokio::spawn(api::serve(
+        listener,
+        token,
+        operations.clone(),
+        rest.clone(),
+    ));
+    Ok(())
 }
 
 /// Name look-ups, the watchdog, and housekeeping.

@@ -1,8 +1,11 @@
-//! The optional HTTP listener: `/healthz`, `/readyz`, `/metrics`. Read-only, loopback by default.
+//! The optional HTTP listeners. This page: `/healthz`, `/readyz`, `/metrics`, read-only, loopback by
+//! default. `api`: what programs follow, behind a `door` with a number of seats.
 //!
 //! `/healthz` says that the process serves, `/readyz` that storage works and every channel is
 //! connected, `/metrics` what `vocative status` says, as OpenMetrics.
 
+pub mod api;
+mod door;
 mod metrics;
 
 use std::net::SocketAddr;

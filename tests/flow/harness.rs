@@ -315,6 +315,11 @@ impl Flow {
         self.directory.path().join("vocative.toml")
     }
 
+    /// The socket of the API.
+    pub(crate) fn api_socket(&self) -> PathBuf {
+        self.directory.path().join("data/vocative-api.sock")
+    }
+
     /// A folder that goes with the test; the daemon's data is in `data`.
     pub(crate) fn directory(&self) -> &Path {
         self.directory.path()

@@ -11,6 +11,7 @@ mod conversations;
 mod damage;
 mod databases;
 mod erasure;
+mod events;
 mod faults;
 #[cfg(target_os = "linux")]
 mod flood;

@@ -1,0 +1,154 @@
+//! From the store to all who follow: one reader of the store for any number of them.
+//!
+//! A commit wakes the hub; it reads the events after the last one it passed on, once, and hands each
+//! to those who follow its run or its conversation. Nobody is waited for: who is [`BEHIND_MAX`]
+//! events behind is cut off, and goes on from the store when it comes back. Without followers
+//! nothing is read.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::body::Bytes;
+use tokio::sync::{Notify, broadcast};
+use tokio_util::sync::CancellationToken;
+use tracing::debug;
+
+use super::frame;
+use crate::domain::ids::EventId;
+use crate::domain::run_event::Happening;
+use crate::store::contract::EventScope;
+use crate::store::{Store, StoreError};
+
+/// A follower who is so many events behind is cut off.
+const BEHIND_MAX: usize = 512;
+/// Events of one read.
+const PAGE: usize = 256;
+/// Between two reads, however many commits there are.
+const PACE: Duration = Duration::from_millis(10);
+
+/// An event on its way.
+#[derive(Debug)]
+pub(super) struct Passed {
+    pub(super) id: EventId,
+    /// Whether its run has ended with it.
+    pub(super) is_end: bool,
+    pub(super) frame: Bytes,
+}
+
+/// Passes events on.
+pub(super) struct Hub {
+    store: Store,
+    state: Mutex<State>,
+    nudge: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    followed: HashMap<EventScope, broadcast::Sender<Arc<Passed>>>,
+    /// What was passed on so far; `None` while nobody follows, or nobody has said from where.
+    through: Option<EventId>,
+}
+
+impl Hub {
+    pub(super) fn new(store: Store) -> Self {
+        Self {
+            store,
+            state: Mutex::default(),
+            nudge: Notify::new(),
+        }
+    }
+
+    /// Follows a run or a conversation. Whatever is read from the store afterwards and whatever comes
+    /// this way have no gap between them.
+    pub(super) async fn follow(
+        &self,
+        scope: EventScope,
+    ) -> Result<broadcast::Receiver<Arc<Passed>>, StoreError> {
+        let receiver = self
+            .state()
+            .followed
+            .entry(scope)
+            .or_insert_with(|| broadcast::channel(BEHIND_MAX).0)
+            .subscribe();
+        let newest = self.store.newest_event().await?;
+        self.state().through.get_or_insert(newest);
+        // A commit between the two was not passed on.
+        self.nudge.notify_one();
+        Ok(receiver)
+    }
+
+    /// Passes events on until cancelled.
+    pub(super) async fn run(self: Arc<Self>, cancel: CancellationToken) {
+        let Some(mut commits) = self.store.commits_seen() else {
+            return;
+        };
+        loop {
+            tokio::select! {
+                changed = commits.changed() => if changed.is_err() { return },
+                () = self.nudge.notified() => {}
+                () = cancel.cancelled() => return,
+            }
+            if let Err(cause) = self.pass_on().await {
+                debug!(error = %cause, "events could not be read; trying again with the next commit");
+            }
+            tokio::time::sleep(PACE).await;
+        }
+    }
+
+    async fn pass_on(&self) -> Result<(), StoreError> {
+        while let Some(through) = self.due() {
+            let page = self
+                .store
+                .run_events_after(EventScope::All, through, PAGE)
+                .await?;
+            let is_last = page.len() < PAGE;
+            let mut state = self.state();
+            for event in page {
+                let Some(id) = event.id else { continue };
+                state.through = Some(id);
+                let scopes = [
+                    EventScope::Run(event.run),
+                    EventScope::Conversation(event.conversation),
+                ];
+                let followed: Vec<_> = scopes
+                    .iter()
+                    .filter_map(|scope| state.followed.get(scope))
+                    .collect();
+                if followed.is_empty() {
+                    continue;
+                }
+                let passed = Arc::new(Passed {
+                    id,
+                    is_end: matches!(event.what, Happening::Ended(_)),
+                    frame: frame::event(&event),
+                });
+                for sender in followed {
+                    // It fails when the last one has just gone.
+                    let _ = sender.send(Arc::clone(&passed));
+                }
+            }
+            if is_last {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// After which event to read; `None` if nobody follows.
+    fn due(&self) -> Option<EventId> {
+        let mut state = self.state();
+        state
+            .followed
+            .retain(|_, sender| sender.receiver_count() > 0);
+        if state.followed.is_empty() {
+            // Whoever comes next says from where.
+            state.through = None;
+        }
+        state.through
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,317 @@
+//! The API: conversations, runs, and what happens in a run while it happens, for programs.
+//!
+//! Off unless asked for. On a Unix socket or a loopback address by default; anywhere else only with a
+//! token. It shows what operators see, direct messages included, and changes nothing. Reading order:
+//! this page, `gate` (who is let in), `refusal`, `stream` (one reader), `hub` (from the store to all of them), `frame` (what is sent).
+
+mod frame;
+mod gate;
+mod hub;
+mod refusal;
+mod stream;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path as UrlPath, Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use secrecy::SecretString;
+use serde::Deserialize;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info};
+
+use self::gate::Gate;
+use self::hub::Hub;
+use self::refusal::Refusal;
+use self::stream::Source;
+use super::door::{Door, Outside};
+use crate::admin::operations::{Operation, Operations};
+use crate::admin::socket;
+use crate::admin::view::RunView;
+use crate::config::ApiAddress;
+use crate::domain::ids::{ConversationId, EventId, RunId};
+
+/// Connections at once, where the process may have so many files open.
+const CONNECTIONS_MAX: usize = 2_048;
+/// The same where it can't be found out how many it may have.
+const CONNECTIONS_MIN: usize = 128;
+/// Conversations or runs of one answer.
+const LIMIT_MAX: usize = 500;
+const LIMIT: usize = 50;
+
+/// An open listener.
+pub struct ApiListener {
+    outside: Outside,
+    is_tcp: bool,
+    shown: String,
+}
+
+/// Opens the listener.
+///
+/// # Errors
+/// If the address or path can't be used.
+pub async fn bind(address: &ApiAddress, group: Option<&str>) -> std::io::Result<ApiListener> {
+    let (outside, is_tcp) = match address {
+        ApiAddress::Unix(path) => (Outside::Unix(socket::bind(path, group).await?), false),
+        ApiAddress::Tcp(address) => {
+            let listener = tokio::net::TcpListener::bind(address).await?;
+            (Outside::Tcp(listener), true)
+        }
+    };
+    Ok(ApiListener {
+        outside,
+        is_tcp,
+        shown: address.to_string(),
+    })
+}
+
+impl ApiListener {
+    /// The address it has, if it is one.
+    #[must_use]
+    pub fn tcp_address(&self) -> Option<SocketAddr> {
+        match &self.outside {
+            Outside::Tcp(listener) => listener.local_addr().ok(),
+            Outside::Unix(_) => None,
+        }
+    }
+}
+
+/// What requests need.
+#[derive(Clone)]
+struct Desk {
+    operations: Operations,
+    source: Source,
+}
+
+/// Serves until cancelled. `token` is what every request must bear.
+pub async fn serve(
+    listener: ApiListener,
+    token: Option<SecretString>,
+    operations: Operations,
+    cancel: CancellationToken,
+) {
+    let hub = Arc::new(Hub::new(operations.store.clone()));
+    tokio::spawn(Arc::clone(&hub).run(cancel.clone()));
+    let source = Source {
+        store: operations.store.clone(),
+        hub,
+        cancel: cancel.clone(),
+    };
+    let gate = Gate::new(token.as_ref(), listener.is_tcp);
+    let seats = seats();
+    info!(address = %listener.shown, connections = seats, "the API is served");
+    let router = router(Desk { operations, source }, gate);
+    let served = axum::serve(Door::new(listener.outside, seats), router)
+        .with_graceful_shutdown(async move { cancel.cancelled().await });
+    if let Err(cause) = served.await {
+        error!(error = %cause, "the API listener ended");
+    }
+}
+
+/// Half of the files that the process may open: the database, the platforms and the models need some.
+fn seats() -> usize {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let files = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))
+        .and_then(|rest| rest.split_whitespace().next()?.parse::<usize>().ok());
+    files.map_or(CONNECTIONS_MIN, |files| (files / 2).min(CONNECTIONS_MAX))
+}
+
+fn router(desk: Desk, gate: Gate) -> Router {
+    Router::new()
+        .route("/v1/conversations", get(conversations))
+        .route("/v1/conversations/{id}/runs", get(runs))
+        .route("/v1/conversations/{id}/events", get(conversation_events))
+        .route("/v1/runs/{id}", get(run))
+        .route("/v1/runs/{id}/events", get(run_events))
+        .method_not_allowed_fallback(|| async {
+            Refusal::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "this API only reads",
+                "send GET",
+            )
+        })
+        .fallback(|| async {
+            Refusal::new(
+                StatusCode::NOT_FOUND,
+                "there is no such path",
+                "begin with GET /v1/conversations",
+            )
+        })
+        .layer(middleware::from_fn_with_state(gate, gate::pass))
+        .with_state(desk)
+}
+
+#[derive(Deserialize)]
+struct ListQuery {
+    limit: Option<usize>,
+    channel: Option<String>,
+    #[serde(default)]
+    archived: bool,
+}
+
+#[derive(Deserialize)]
+struct RunsQuery {
+    limit: Option<usize>,
+    before: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct EventsQuery {
+    after: Option<String>,
+}
+
+type Asked<T> = Result<Query<T>, QueryRejection>;
+
+fn asked<T>(query: Asked<T>) -> Result<T, Refusal> {
+    query.map(|Query(query)| query).map_err(|cause| {
+        Refusal::wrong(
+            cause.body_text(),
+            "see docs/API.md for what each path takes",
+        )
+    })
+}
+
+fn limited(limit: Option<usize>) -> Result<usize, Refusal> {
+    match limit.unwrap_or(LIMIT) {
+        limit @ 1..=LIMIT_MAX => Ok(limit),
+        limit => Err(Refusal::wrong(
+            format!("limit must be from 1 to {LIMIT_MAX}, is {limit}"),
+            "ask for less, and page on",
+        )),
+    }
+}
+
+fn run_id(id: &str) -> Result<RunId, Refusal> {
+    let advice = "find it with GET /v1/conversations/ID/runs";
+    id.parse()
+        .map_err(|_| Refusal::wrong("the id of a run is a UUID", advice))
+}
+
+fn conversation_id(id: &str) -> Result<ConversationId, Refusal> {
+    let advice = "find it with GET /v1/conversations";
+    id.parse()
+        .map_err(|_| Refusal::wrong("the id of a conversation is a UUID", advice))
+}
+
+/// After which event a reader goes on: what its last connection told it, or what it asks for.
+fn event_id(headers: &HeaderMap, query: EventsQuery) -> Result<Option<EventId>, Refusal> {
+    let wrong = || {
+        Refusal::wrong(
+            "the id of an event is a whole number",
+            "send the id of the last event you got, or none to begin anew",
+        )
+    };
+    let last = match headers.get("last-event-id") {
+        Some(last) => Some(last.to_str().map_err(|_| wrong())?.to_owned()),
+        None => query.after,
+    };
+    let Some(last) = last.filter(|last| !last.trim().is_empty()) else {
+        return Ok(None);
+    };
+    let id: u64 = last.trim().parse().map_err(|_| wrong())?;
+    Ok(Some(EventId(i64::try_from(id).map_err(|_| wrong())?)))
+}
+
+async fn conversations(
+    State(desk): State<Desk>,
+    query: Asked<ListQuery>,
+) -> Result<Response, Refusal> {
+    let query = asked(query)?;
+    let operation = Operation::Conversations {
+        channel: query.channel,
+        limit: limited(query.limit)?,
+        all: query.archived,
+    };
+    let listed = desk.operations.execute(operation).await?;
+    Ok(axum::Json(json!({ "conversations": listed })).into_response())
+}
+
+async fn runs(
+    State(desk): State<Desk>,
+    UrlPath(id): UrlPath<String>,
+    query: Asked<RunsQuery>,
+) -> Result<Response, Refusal> {
+    let query = asked(query)?;
+    let limit = limited(query.limit)?;
+    let before = query.before.as_deref().map(run_id).transpose()?;
+    let store = &desk.operations.store;
+    let found = store
+        .runs_before(conversation_id(&id)?, before, limit)
+        .await?;
+    let next = found.last().filter(|_| found.len() == limit);
+    let body = json!({
+        "runs": found.iter().map(RunView::of).collect::<Vec<_>>(),
+        "next_before": next.map(|run| run.id.to_string()),
+    });
+    Ok(axum::Json(body).into_response())
+}
+
+async fn run(State(desk): State<Desk>, UrlPath(id): UrlPath<String>) -> Result<Response, Refusal> {
+    let run = desk.operations.store.run(run_id(&id)?).await?;
+    let conversation = run.conversation.to_string();
+    let body = json!({ "run": RunView::of(&run), "conversation": conversation });
+    Ok(axum::Json(body).into_response())
+}
+
+async fn run_events(
+    State(desk): State<Desk>,
+    UrlPath(id): UrlPath<String>,
+    headers: HeaderMap,
+    query: Asked<EventsQuery>,
+) -> Result<Response, Refusal> {
+    let after = event_id(&headers, asked(query)?)?;
+    Ok(stream::of_run(desk.source, run_id(&id)?, after).await?)
+}
+
+async fn conversation_events(
+    State(desk): State<Desk>,
+    UrlPath(id): UrlPath<String>,
+    headers: HeaderMap,
+    query: Asked<EventsQuery>,
+) -> Result<Response, Refusal> {
+    let after = event_id(&headers, asked(query)?)?;
+    Ok(stream::of_conversation(desk.source, conversation_id(&id)?, after).await?)
+}
+
+/// Takes away the socket of a listener that has ended.
+pub fn remove_socket(address: &ApiAddress) {
+    if let ApiAddress::Unix(path) = address {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn the_last_event_is_named_by_the_header_or_the_query_and_nothing_else_is_taken_for_one() {
+        let of = |last: Option<&'static str>, after: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            if let Some(last) = last {
+                headers.insert("last-event-id", HeaderValue::from_static(last));
+            }
+            let query = EventsQuery {
+                after: after.map(str::to_owned),
+            };
+            event_id(&headers, query).map_err(|refusal| refusal.status.as_u16())
+        };
+        assert_eq!(of(None, None), Ok(None));
+        assert_eq!(of(Some("7"), Some("3")), Ok(Some(EventId(7))));
+        assert_eq!(of(None, Some("3")), Ok(Some(EventId(3))));
+        assert_eq!(of(Some(""), None), Ok(None));
+        for wrong in ["x", "-1", "1.5", "99999999999999999999", "0x10"] {
+            assert_eq!(of(None, Some(wrong)), Err(400), "{wrong}");
+        }
+    }
+}

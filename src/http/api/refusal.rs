@@ -1,0 +1,72 @@
+//! What a request that can't be served is told: what is wrong, and what to do.
+
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+use crate::admin::operations::OperationError;
+use crate::store::StoreError;
+
+/// A request that is not served.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) status: StatusCode,
+    what: String,
+    advice: &'static str,
+}
+
+impl Refusal {
+    pub(super) fn new(status: StatusCode, what: impl Into<String>, advice: &'static str) -> Self {
+        Self {
+            status,
+            what: what.into(),
+            advice,
+        }
+    }
+
+    /// Something in the request is wrong.
+    pub(super) fn wrong(what: impl Into<String>, advice: &'static str) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, what, advice)
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(cause: StoreError) -> Self {
+        match cause {
+            StoreError::NotFound { what } => Self::new(
+                StatusCode::NOT_FOUND,
+                format!("there is no {what}"),
+                "find ids with GET /v1/conversations",
+            ),
+            _ => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the store does not answer",
+                "try again; vocative status says more",
+            ),
+        }
+    }
+}
+
+impl From<OperationError> for Refusal {
+    fn from(cause: OperationError) -> Self {
+        match cause {
+            OperationError::Store(cause) => cause.into(),
+            other => Self::wrong(
+                other.to_string(),
+                "see docs/API.md for what each path takes",
+            ),
+        }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let body = json!({ "error": self.what, "advice": self.advice });
+        let mut response = (self.status, axum::Json(body)).into_response();
+        if self.status == StatusCode::UNAUTHORIZED {
+            let how = header::HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, how);
+        }
+        response
+    }
+}

@@ -1,0 +1,250 @@
+//! The way in of a listener: who gets a connection, and when one is closed that wastes it.
+//!
+//! A connection that is taken has a seat until it ends; without a free one, the next waits outside.
+//! What a peer sends must be a whole request in time, also the next one on the same connection, and
+//! what it is sent it must take in time. Knows nothing of requests.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, Sleep, sleep_until};
+use tracing::warn;
+
+/// How long a peer may take to send its first request.
+const FIRST_REQUEST: Duration = Duration::from_secs(5);
+/// How long a connection stays open after the last byte that was sent on it. Longer than the pause
+/// between two signs of life of an event stream.
+const IDLE: Duration = Duration::from_secs(60);
+/// How long a peer may refuse to take what it is sent.
+const STUCK: Duration = Duration::from_secs(30);
+/// The wait after a connection could not be accepted.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+/// Where connections come from.
+pub(super) enum Outside {
+    /// TCP.
+    Tcp(TcpListener),
+    /// A Unix socket.
+    Unix(UnixListener),
+}
+
+/// A listener with a number of seats.
+pub(super) struct Door {
+    outside: Outside,
+    seats: Arc<Semaphore>,
+}
+
+impl Door {
+    pub(super) fn new(outside: Outside, seats: usize) -> Self {
+        Self {
+            outside,
+            seats: Arc::new(Semaphore::new(seats)),
+        }
+    }
+
+    async fn take_one(&self) -> io::Result<Box<dyn Wire>> {
+        Ok(match &self.outside {
+            Outside::Tcp(listener) => {
+                let (stream, _) = listener.accept().await?;
+                // An event is one small write.
+                stream.set_nodelay(true)?;
+                Box::new(stream)
+            }
+            Outside::Unix(listener) => Box::new(listener.accept().await?.0),
+        })
+    }
+}
+
+impl axum::serve::Listener for Door {
+    type Io = Guarded;
+    type Addr = String;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        let seat = Arc::clone(&self.seats).acquire_owned().await.ok();
+        loop {
+            match self.take_one().await {
+                Ok(wire) => return (Guarded::new(wire, seat), String::new()),
+                Err(cause) => {
+                    warn!(error = %cause, "a connection to the API could not be accepted; trying again");
+                    tokio::time::sleep(ACCEPT_AGAIN).await;
+                }
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<Self::Addr> {
+        match &self.outside {
+            Outside::Tcp(listener) => Ok(listener.local_addr()?.to_string()),
+            Outside::Unix(_) => Ok("a Unix socket".to_owned()),
+        }
+    }
+}
+
+/// Bytes both ways.
+pub(super) trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<W: AsyncRead + AsyncWrite + Send + Unpin> Wire for W {}
+
+/// A connection that ends when its peer wastes it.
+pub(super) struct Guarded {
+    wire: Box<dyn Wire>,
+    /// When it is closed for want of a request.
+    asked_by: Pin<Box<Sleep>>,
+    /// When it is closed because its peer takes nothing; `None` while it does.
+    taken_by: Option<Pin<Box<Sleep>>>,
+    _seat: Option<OwnedSemaphorePermit>,
+}
+
+impl Guarded {
+    fn new(wire: Box<dyn Wire>, seat: Option<OwnedSemaphorePermit>) -> Self {
+        Self {
+            wire,
+            asked_by: Box::pin(sleep_until(Instant::now() + FIRST_REQUEST)),
+            taken_by: None,
+            _seat: seat,
+        }
+    }
+
+    fn note_written(
+        &mut self,
+        written: Poll<io::Result<usize>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        match written {
+            Poll::Ready(Ok(_)) => {
+                self.taken_by = None;
+                self.asked_by.as_mut().reset(Instant::now() + IDLE);
+                written
+            }
+            Poll::Ready(Err(_)) => written,
+            Poll::Pending => {
+                let stuck = self
+                    .taken_by
+                    .get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + STUCK)));
+                match stuck.as_mut().poll(cx) {
+                    Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+                    Poll::Pending => Poll::Pending,
+                }
+            }
+        }
+    }
+}
+
+impl AsyncRead for Guarded {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match Pin::new(&mut self.wire).poll_read(cx, buffer) {
+            Poll::Pending if self.asked_by.as_mut().poll(cx).is_ready() => {
+                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+            }
+            read => read,
+        }
+    }
+}
+
+impl AsyncWrite for Guarded {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.wire).poll_write(cx, bytes);
+        self.note_written(written, cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.wire).poll_write_vectored(cx, pieces);
+        self.note_written(written, cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.wire.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.wire).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.wire).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_never_becomes_whole_ends_its_connection() {
+        let (ours, mut theirs) = tokio::io::duplex(64);
+        let mut guarded = Guarded::new(Box::new(ours), None);
+        let begun = Instant::now();
+        let trickle = async {
+            loop {
+                if theirs.write_all(b"x").await.is_err() {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        };
+        let hear = async {
+            let mut bytes = Vec::new();
+            guarded.read_to_end(&mut bytes).await.unwrap_err().kind()
+        };
+        let kind = tokio::select! { kind = hear => kind, () = trickle => unreachable!() };
+        assert_eq!(
+            (kind, begun.elapsed()),
+            (io::ErrorKind::TimedOut, FIRST_REQUEST)
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_takes_nothing_is_let_go_and_one_that_is_told_something_stays() {
+        let (ours, mut theirs) = tokio::io::duplex(64);
+        let mut guarded = Guarded::new(Box::new(ours), None);
+        for _ in 0..10 {
+            guarded.write_all(b": still here\n\n").await.unwrap();
+            let mut told = [0; 14];
+            theirs.read_exact(&mut told).await.unwrap();
+            let silent = tokio::time::timeout(IDLE / 2, guarded.read_u8()).await;
+            assert!(silent.is_err(), "the connection stays");
+        }
+        let begun = Instant::now();
+        let stuck = guarded.write_all(&[b'x'; 1_000]).await.unwrap_err();
+        assert_eq!(
+            (stuck.kind(), begun.elapsed()),
+            (io::ErrorKind::TimedOut, STUCK)
+        );
+    }
+
+    #[tokio::test]
+    async fn who_finds_no_seat_waits_until_one_is_free() {
+        use axum::serve::Listener as _;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut door = Door::new(Outside::Tcp(listener), 1);
+        let _first = tokio::net::TcpStream::connect(address).await.unwrap();
+        let _second = tokio::net::TcpStream::connect(address).await.unwrap();
+        let (seated, _) = door.accept().await;
+        let outside = tokio::time::timeout(Duration::from_millis(20), door.accept()).await;
+        assert!(outside.is_err());
+        drop(seated);
+        door.accept().await;
+    }
+}
