@@ -2,7 +2,7 @@
 //! platforms: `cargo bench --profile dist --bench figures [-- NAME...] [--rounds N]`.
 //!
 //! Names: `size`, `idle`, `start`, `answers`, `floods`; all of them without a name. `gaps`, `flood`
-//! (`--messages N`), `soak` (`--minutes N`) and `imports` are taken only by name: they take a while.
+//! (`--messages N`), `soak` (`--minutes N`), `imports` and `readers` are taken only by name: they take a while.
 //! Prints what it measures and judges nothing: what the figures mean is in benches/README.md.
 
 mod answers;
@@ -11,6 +11,7 @@ mod flood;
 mod floods;
 mod gaps;
 mod imports;
+mod readers;
 mod soak;
 mod stage;
 mod starts;
@@ -21,8 +22,8 @@ use std::process::ExitCode;
 /// Why a figure could not be taken.
 pub(crate) type Fail = Box<dyn std::error::Error + Send + Sync>;
 
-const NAMES: [&str; 9] = [
-    "size", "idle", "start", "answers", "floods", "gaps", "flood", "soak", "imports",
+const NAMES: [&str; 10] = [
+    "size", "idle", "start", "answers", "floods", "gaps", "flood", "soak", "imports", "readers",
 ];
 const ROUNDS: usize = 3;
 /// Of a flood, on each platform.
@@ -81,6 +82,9 @@ async fn run(mut args: impl Iterator<Item = String>) -> Result<(), Fail> {
     }
     if is_named("soak") {
         soak::measure(minutes).await?;
+    }
+    if is_named("readers") {
+        readers::measure().await?;
     }
     if is_named("imports") {
         imports::measure().await?;

@@ -62,6 +62,12 @@ impl Stage {
         self.folder.path().join("vocative.toml")
     }
 
+    /// Adds tables to the configuration.
+    pub(crate) fn configure(&self, tables: &str) -> Result<(), Fail> {
+        let text = std::fs::read_to_string(self.config_path())?;
+        Ok(std::fs::write(self.config_path(), text + tables)?)
+    }
+
     /// Where the daemon's database is.
     pub(crate) fn folder(&self) -> &std::path::Path {
         self.folder.path()
