@@ -24,6 +24,8 @@ pub(crate) mod samples;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "slack")]
+pub(crate) use tree::{Align, Table};
 #[cfg(any(feature = "slack", feature = "telegram"))]
 pub(crate) use {
     link::has_own_address,
@@ -32,5 +34,3 @@ pub(crate) use {
     table::aligned,
     tree::{Block, Item, Run, Styles, plain_text},
 };
-#[cfg(feature = "slack")]
-pub(crate) use tree::{Align, Table};

@@ -1,7 +1,7 @@
 //! What a model's server answers, through the client library and over a real connection.
 //!
-//! Calls are not streamed, so there is one body to read. The server here answers each request with the
-//! input, whatever was asked.
+//! The server here answers each request with the input, whatever was asked: as a stream where it looks
+//! like one.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::json;
 use vocative::llm::{
-    Model, ModelError, ModelSettings, Provider, Request, ToolChoice, ToolSpec, build,
+    Listener, Model, ModelError, ModelSettings, Provider, Request, ToolChoice, ToolSpec, build,
 };
 use vocative::prompt::{PromptMessage, PromptRole};
 
@@ -67,6 +67,7 @@ fn model(provider: Provider, addr: SocketAddr) -> Arc<dyn Model> {
         max_output_tokens: 256,
         temperature: None,
         context_limit: None,
+        stream: true,
         retries: 0,
     };
     build(&settings, reqwest::Client::new()).expect("the settings are fine")
@@ -113,11 +114,36 @@ fn http_reply(input: &[u8]) -> Vec<u8> {
         status
     };
     let wait = retry_after.map_or_else(String::new, |it| format!("retry-after: {it}\r\n"));
+    let kind = if is_stream(body) {
+        "text/event-stream"
+    } else {
+        "application/json"
+    };
     let head = format!(
-        "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\n{wait}content-length: {}\r\n\r\n",
+        "HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\n{wait}content-length: {}\r\n\r\n",
         body.len()
     );
     [head.as_bytes(), body].concat()
+}
+
+fn is_stream(body: &[u8]) -> bool {
+    let starts: [&[u8]; 3] = [b"data:", b"event:", b":"];
+    starts.iter().any(|start| body.starts_with(start))
+}
+
+/// What was heard and is not void.
+#[derive(Default)]
+struct Heard(Mutex<String>);
+
+impl Listener for Heard {
+    fn text(&self, delta: &str) {
+        assert!(!delta.is_empty(), "nothing was told");
+        self.0.lock().expect("nobody panics in it").push_str(delta);
+    }
+
+    fn restart(&self) {
+        self.0.lock().expect("nobody panics in it").clear();
+    }
 }
 
 pub(super) fn answer(input: &[u8]) {
@@ -140,13 +166,21 @@ pub(super) fn answer(input: &[u8]) {
             } else {
                 &[]
             };
+            let heard = Heard::default();
+            let is_stream = is_stream(answered(input).2);
             let request = Request {
                 messages: &messages,
                 exchanges: &[],
                 tools,
                 tool_choice: ToolChoice::Auto,
+                listener: is_stream.then_some(&heard as &dyn Listener),
             };
             let answered = asking.runtime.block_on(model.complete(&request));
+            if is_stream {
+                let heard = heard.0.into_inner().expect("nobody panics in it");
+                let text = answered.as_ref().map_or("", |answer| answer.text.as_str());
+                assert_eq!(heard.trim(), text.trim(), "what was told is not the answer");
+            }
             check_answered(answered, !tools.is_empty(), input);
         }
     });
