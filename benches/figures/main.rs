@@ -2,7 +2,8 @@
 //! platforms: `cargo bench --profile dist --bench figures [-- NAME...] [--rounds N]`.
 //!
 //! Names: `size`, `idle`, `start`, `answers`, `floods`; all of them without a name. `gaps`, `flood`
-//! (`--messages N`), `soak` (`--minutes N`), `imports` and `readers` are taken only by name: they take a while.
+//! (`--messages N`), `soak` (`--minutes N`), `imports`, `readers` and `streams` are taken only by name:
+//! they take a while, or concern few.
 //! Prints what it measures and judges nothing: what the figures mean is in benches/README.md.
 
 mod answers;
@@ -16,14 +17,16 @@ mod soak;
 mod stage;
 mod starts;
 mod stats;
+mod streams;
 
 use std::process::ExitCode;
 
 /// Why a figure could not be taken.
 pub(crate) type Fail = Box<dyn std::error::Error + Send + Sync>;
 
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 11] = [
     "size", "idle", "start", "answers", "floods", "gaps", "flood", "soak", "imports", "readers",
+    "streams",
 ];
 const ROUNDS: usize = 3;
 /// Of a flood, on each platform.
@@ -88,6 +91,9 @@ async fn run(mut args: impl Iterator<Item = String>) -> Result<(), Fail> {
     }
     if is_named("imports") {
         imports::measure().await?;
+    }
+    if is_named("streams") {
+        streams::measure(rounds).await?;
     }
     Ok(())
 }

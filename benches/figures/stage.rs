@@ -58,6 +58,20 @@ impl Stage {
         Ok(stage)
     }
 
+    /// Lets the daemon's next start ask a model at this address instead of the built-in one.
+    pub(crate) fn ask_model_at(&self, url: &str) -> Result<(), Fail> {
+        let model = format!(
+            r#"provider = "openai"
+model = "loopback-large"
+base_url = "{url}"
+api_key = "env:BENCH_MODEL"
+max_output_tokens = 32768"#
+        );
+        let text = self.config_text();
+        let text = text.replace(r#"provider = "offline""#, &model);
+        Ok(std::fs::write(self.config_path(), text)?)
+    }
+
     fn config_path(&self) -> PathBuf {
         self.folder.path().join("vocative.toml")
     }
@@ -146,6 +160,7 @@ allow_people = ["*"]
             .env("BENCH_SLACK_APP", &world.app_token)
             .env("BENCH_SLACK_BOT", &world.bot_token)
             .env("BENCH_TELEGRAM", self.telegram.token())
+            .env("BENCH_MODEL", "sk-bench")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
