@@ -2,8 +2,8 @@
 //! platforms: `cargo bench --profile dist --bench figures [-- NAME...] [--rounds N]`.
 //!
 //! Names: `size`, `idle`, `start`, `answers`, `floods`; all of them without a name. `gaps`, `flood`
-//! (`--messages N`), `soak` (`--minutes N`), `imports`, `readers` and `streams` are taken only by name:
-//! they take a while, or concern few.
+//! (`--messages N`), `soak` (`--minutes N`), `imports`, `live`, `readers` and `streams` are taken only by
+//! name: they take a while, or concern few.
 //! Prints what it measures and judges nothing: what the figures mean is in benches/README.md.
 
 mod answers;
@@ -12,6 +12,7 @@ mod flood;
 mod floods;
 mod gaps;
 mod imports;
+mod live;
 mod readers;
 mod soak;
 mod stage;
@@ -24,9 +25,9 @@ use std::process::ExitCode;
 /// Why a figure could not be taken.
 pub(crate) type Fail = Box<dyn std::error::Error + Send + Sync>;
 
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 12] = [
     "size", "idle", "start", "answers", "floods", "gaps", "flood", "soak", "imports", "readers",
-    "streams",
+    "streams", "live",
 ];
 const ROUNDS: usize = 3;
 /// Of a flood, on each platform.
@@ -77,6 +78,9 @@ async fn run(mut args: impl Iterator<Item = String>) -> Result<(), Fail> {
         floods::measure(rounds).await?;
     }
     let is_named = |wanted: &str| names.iter().any(|name| name == wanted);
+    if is_named("live") {
+        live::measure().await?;
+    }
     if is_named("gaps") {
         gaps::measure().await?;
     }

@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
+use vocative_sandbox::model::ModelServer;
 use vocative_sandbox::slack::{ChannelKind, SlackChannel, SlackServer, SlackUser, SlackWorld};
 use vocative_sandbox::telegram::{
     BotStatus, ChatKind, TelegramChat, TelegramServer, TelegramUser, TelegramWorld,
@@ -35,6 +36,7 @@ pub(crate) type Wire = Receiver<WireRecord>;
 pub(crate) struct Stage {
     pub(crate) slack: SlackServer,
     pub(crate) telegram: TelegramServer,
+    model: ModelServer,
     wire: WireLog,
     folder: TempDir,
 }
@@ -47,10 +49,12 @@ impl Stage {
         let slack = SlackServer::start(slack_world(people, rooms), anywhere, wire.clone()).await?;
         let world = telegram_world(people, rooms);
         let telegram = TelegramServer::start(world, anywhere, wire.clone()).await?;
+        let model = ModelServer::start(anywhere, wire.clone()).await?;
         let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))?;
         let stage = Self {
             slack,
             telegram,
+            model,
             wire,
             folder,
         };
@@ -70,6 +74,25 @@ max_output_tokens = 32768"#
         let text = self.config_text();
         let text = text.replace(r#"provider = "offline""#, &model);
         Ok(std::fs::write(self.config_path(), text)?)
+    }
+
+    /// The same with the scripted model, and further lines of `[delivery]`.
+    pub(crate) async fn build_streaming(people: usize, delivery: &str) -> Result<Self, Fail> {
+        let stage = Self::build(people, 0).await?;
+        let scripted = format!(
+            "provider = \"openai\"\nmodel = \"loopback-small\"\nbase_url = \"{}\"\n\
+             api_key = \"env:BENCH_MODEL\"\n\n[delivery]\n{delivery}\n",
+            stage.model.openai_url()
+        );
+        let text = stage.config_text();
+        let text = text.replace("provider = \"offline\"\n", &scripted);
+        std::fs::write(stage.config_path(), text)?;
+        Ok(stage)
+    }
+
+    /// The scripted model.
+    pub(crate) fn model(&self) -> &ModelServer {
+        &self.model
     }
 
     fn config_path(&self) -> PathBuf {

@@ -42,4 +42,10 @@ pub struct Capabilities {
     pub working_sign_ms: u64,
     /// The shortest time between two posts in one chat, in milliseconds.
     pub chat_interval_ms: u64,
+    /// The shortest time between two states of a post that is edited while its text is written, in
+    /// milliseconds; 0 = posts can't be edited.
+    pub live_edit_ms: u64,
+    /// The shortest time between two previews of a text that is being written, in milliseconds, in
+    /// chats with one person; 0 = there are none.
+    pub live_preview_ms: u64,
 }

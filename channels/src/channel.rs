@@ -12,6 +12,7 @@ use crate::envelope::Envelope;
 use crate::error::ChannelError;
 use crate::history::History;
 use crate::identity::Identity;
+use crate::live::LivePost;
 use crate::outbound::{Delivered, Part, Post, ReadBack, Target};
 use crate::render::People;
 
@@ -215,6 +216,37 @@ pub trait Outbound: Send + Sync + 'static {
 
     /// Shows people that a run is working (typing). Failures don't matter and are not told.
     fn show_working<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, ()>;
+
+    /// Takes back what [`Self::show_working`] showed, where nothing will be posted that does. Failures
+    /// don't matter and are not told.
+    fn show_idle<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, ()> {
+        let _ = target;
+        Box::pin(std::future::ready(()))
+    }
+
+    /// Renders the beginning of a text that goes on, cut to what every form of showing it takes. Pure;
+    /// `None` while there is nothing to see.
+    fn render_live(&self, text: &str) -> Option<Part> {
+        let parts = self.render(&crate::live::so_far(text)?, &People::nobody());
+        parts.into_iter().next()
+    }
+
+    /// Shows a text that is being written as it is now. Posts and final edits go before: where one would
+    /// have to wait, this one does.
+    ///
+    /// # Errors
+    /// A [`ChannelError`]; nobody tries the same again. After [`ChannelError::RetryAfter`] a later state
+    /// may be shown then; after any other error but an unknown outcome none.
+    fn show_live<'a>(&'a self, live: &'a LivePost) -> BoxFuture<'a, Result<(), ChannelError>> {
+        let _ = live;
+        Box::pin(async {
+            Err(ChannelError::Rejected {
+                operation: "show live",
+                reason: "not possible on this platform".to_owned(),
+                fallback: crate::error::Fallback::None,
+            })
+        })
+    }
 
     /// Looks up a person's display name.
     ///

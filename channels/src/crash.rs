@@ -6,7 +6,7 @@
 //! `vocative selftest crash` notices. Never in a build that serves people.
 
 /// Every point, in the order in which a message passes them; then what operators do.
-pub const POINTS: [&str; 50] = [
+pub const POINTS: [&str; 56] = [
     "received",
     "capture.before-commit",
     "capture.after-commit",
@@ -24,6 +24,10 @@ pub const POINTS: [&str; 50] = [
     "run.claimed",
     "model.called",
     "model.answered",
+    "placeholder.before-commit",
+    "placeholder.after-commit",
+    "live.before",
+    "live.after",
     "step.recorded",
     "tool.called",
     "tools.before-commit",
@@ -34,6 +38,8 @@ pub const POINTS: [&str; 50] = [
     "send.started",
     "send.bytes-sent",
     "send.response-read",
+    "final.before",
+    "final.after",
     "echo.before-commit",
     "echo.after-commit",
     "delivery.before-commit",

@@ -1,6 +1,7 @@
 //! Channel errors, named by what the caller should do next.
 
 use std::error::Error as StdError;
+use std::time::Duration;
 
 use crate::outbound::Operation;
 
@@ -85,6 +86,8 @@ pub enum Fallback {
     WithoutThread,
     /// Send it without replying to a message.
     WithoutReply,
+    /// The message that was to be edited is gone, or can't be edited: post a new one.
+    NewPost,
 }
 
 impl ChannelError {
@@ -95,6 +98,16 @@ impl ChannelError {
             operation: operation.name(),
             reason: "not possible on this platform".to_owned(),
             fallback: Fallback::None,
+        }
+    }
+
+    /// The operation would be too early by so much.
+    #[must_use]
+    pub fn must_wait(operation: &'static str, wait: Duration) -> Self {
+        let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        Self::RetryAfter {
+            operation,
+            wait_ms: wait_ms.max(1_000),
         }
     }
 

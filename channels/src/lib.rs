@@ -24,6 +24,7 @@ pub mod http;
 pub mod identity;
 #[cfg(any(feature = "slack", feature = "telegram"))]
 mod json_stream;
+pub mod live;
 pub mod markup;
 pub mod outbound;
 pub mod rate;

@@ -16,9 +16,10 @@ use vocative_channels::channel::{
     Reporter,
 };
 use vocative_channels::envelope::{ChatKind, Envelope, Event, InboundMessage};
-use vocative_channels::error::ChannelError;
+use vocative_channels::error::{ChannelError, Fallback};
 use vocative_channels::http::HttpTimeouts;
 use vocative_channels::identity::Identity;
+use vocative_channels::live::{LiveForm, LivePost};
 use vocative_channels::outbound::{Operation, Part, Post, ReadBack, Target};
 use vocative_channels::render::People;
 use vocative_channels::slack::{
@@ -1156,4 +1157,130 @@ async fn no_token_shows_in_any_error_or_debug_form() {
     assert!(matches!(error, ChannelError::NotSent { .. }), "{error:?}");
     shown += &format!("{error:?} {}", error.reason());
     assert!(!shown.contains("SECRET"), "{shown}");
+}
+
+/// An outbound half without a socket.
+async fn outbound_of(slack: &SlackServer) -> Arc<dyn Outbound> {
+    let channel = SlackChannel::new(settings(slack)).unwrap();
+    let identity = channel.identify().await.unwrap();
+    channel.outbound(&identity)
+}
+
+#[tokio::test]
+async fn a_message_is_edited_and_deleted_and_keeps_its_marker() {
+    let slack = slack_server().await;
+    let outbound = outbound_of(&slack).await;
+    let first = post("o-1", "D0ANN", None, "first");
+    let message_id = outbound.deliver(&first).await.unwrap().message_id;
+    let done = |operation: Operation, part: Part| Post {
+        operation,
+        part,
+        ..post("o-2", "D0ANN", None, "")
+    };
+    let edit = Operation::Edit {
+        message_id: message_id.clone(),
+    };
+    let marked = outbound.render("**second**", &People::nobody()).remove(0);
+    let edited = outbound.deliver(&done(edit.clone(), marked)).await.unwrap();
+    assert_eq!(edited.message_id, message_id);
+    assert_eq!(slack.posts("D0ANN")[0].shown(), "**second**");
+    // The blocks go with the text that they stood for.
+    outbound
+        .deliver(&done(edit.clone(), Part::plain("third &lt;!here&gt;")))
+        .await
+        .unwrap();
+    let seen = slack.posts("D0ANN").remove(0);
+    assert_eq!(
+        (seen.shown().as_str(), seen.blocks),
+        ("third <!here>", None)
+    );
+    let marker = &seen.metadata.unwrap()["event_payload"]["outbox_id"];
+    assert_eq!(*marker, json!("o-1"));
+
+    let delete = Operation::Delete { message_id };
+    for _ in 0..2 {
+        let part = Part::plain("");
+        outbound.deliver(&done(delete.clone(), part)).await.unwrap();
+    }
+    assert!(slack.posts("D0ANN")[0].deleted);
+    let late = outbound.deliver(&done(edit, Part::plain("fourth"))).await;
+    assert!(
+        matches!(
+            late,
+            Err(ChannelError::Rejected {
+                fallback: Fallback::NewPost,
+                ..
+            })
+        ),
+        "{late:?}"
+    );
+}
+
+#[tokio::test]
+async fn edits_of_what_is_being_written_give_way_to_final_ones() {
+    let slack = slack_server().await;
+    let outbound = outbound_of(&slack).await;
+    let first = post("o-1", "D0ANN", None, "first");
+    let message_id = outbound.deliver(&first).await.unwrap().message_id;
+    let live = |text: &str| LivePost {
+        target: first.target.clone(),
+        form: LiveForm::Post {
+            message_id: message_id.clone(),
+        },
+        part: outbound.render_live(text).unwrap(),
+    };
+    outbound.show_live(&live("Tomorrow at ni")).await.unwrap();
+    assert_eq!(slack.posts("D0ANN")[0].text, "Tomorrow at …");
+    slack.faults().next("chat.update", Fault::RateLimited(2));
+    for _ in 0..2 {
+        let refused = outbound.show_live(&live("Tomorrow at nine")).await;
+        assert!(
+            matches!(refused, Err(ChannelError::RetryAfter { wait_ms, .. }) if wait_ms >= 1_000),
+            "{refused:?}"
+        );
+    }
+    let edit = Post {
+        operation: Operation::Edit {
+            message_id: message_id.clone(),
+        },
+        ..post("o-2", "D0ANN", None, "Tomorrow at nine.")
+    };
+    // The final one goes as soon as Slack takes edits again; posts need not wait at all.
+    assert_eq!(outbound.wait_before(&edit.target), Duration::ZERO);
+    while let Err(error) = outbound.deliver(&edit).await {
+        let ChannelError::RetryAfter { wait_ms, .. } = error else {
+            panic!("{error:?}");
+        };
+        tokio::time::sleep(Duration::from_millis(wait_ms)).await;
+    }
+    let late = outbound.show_live(&live("Tomorrow at nine")).await;
+    assert!(
+        matches!(late, Err(ChannelError::RetryAfter { .. })),
+        "{late:?}"
+    );
+    assert_eq!(slack.posts("D0ANN")[0].text, "Tomorrow at nine.");
+}
+
+#[tokio::test]
+async fn a_status_shows_in_threads_and_an_app_without_one_is_not_asked_again() {
+    let wire = WireLog::new();
+    let slack = slack_server_with(wire.clone()).await;
+    let outbound = outbound_of(&slack).await;
+    let root = slack.say("#general", "ann", "when?");
+    let in_thread = post("o-1", "C0GENERAL", Some(&root), "").target;
+    let at_top = post("o-1", "C0GENERAL", None, "").target;
+    outbound.show_working(&at_top).await;
+    outbound.show_working(&in_thread).await;
+    outbound.show_idle(&in_thread).await;
+    let statuses: Vec<String> = slack.statuses().into_iter().map(|it| it.status).collect();
+    assert_eq!(statuses, ["is thinking…", ""]);
+
+    let refusal = Fault::Error("missing_scope".to_owned());
+    slack.faults().next("assistant.threads.setStatus", refusal);
+    outbound.show_working(&in_thread).await;
+    outbound.show_working(&in_thread).await;
+    let is_call = |record: &WireRecord| {
+        record.kind == WireKind::Request && record.name == "assistant.threads.setStatus"
+    };
+    assert_eq!(wire.records().into_iter().filter(is_call).count(), 3);
 }

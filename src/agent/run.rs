@@ -16,11 +16,12 @@ use crate::agent::telling::{FirstWords, Telling};
 use crate::agent::worker::Worker;
 use crate::capture::reply::{Reply, commit_reply, render_reply};
 use crate::config::ToolName;
+use crate::delivery::live::{self, LiveDesk, LiveReply, SETTLE_MS};
 use crate::delivery::rooms::Room;
 use crate::domain::ids::RunId;
 use crate::domain::run::{ClaimedRun, Usage};
 use crate::domain::turn::{Recount, TurnKind};
-use crate::llm::{Answer, ModelError};
+use crate::llm::{Answer, Listener, ModelError};
 use crate::prompt::{ClassEstimate, Prompt, RunView, content_count};
 use crate::store::contract::{CommittedReply, ReplyRoute, RunEnding, RunLease};
 use crate::store::{Store, StoreError};
@@ -52,6 +53,30 @@ enum Work {
     Failed(String),
     /// It failed for good.
     Refused(String),
+}
+
+/// How a run's work ended, and what of it may still show up in the room.
+struct Worked {
+    work: Work,
+    /// How long an edit of its placeholder may still be on its way.
+    live_settle_ms: i64,
+}
+
+impl From<Work> for Worked {
+    fn from(work: Work) -> Self {
+        Self {
+            work,
+            live_settle_ms: SETTLE_MS,
+        }
+    }
+}
+
+/// Where a run's work shows.
+#[derive(Clone, Copy)]
+struct Stage<'a> {
+    room: &'a Room,
+    route: &'a ReplyRoute,
+    live: Option<&'a LiveReply>,
 }
 
 /// Works on a claimed run until it is answered, given back, given up or cancelled.
@@ -117,9 +142,13 @@ async fn attempt(worker: &Worker, claimed: &ClaimedRun) -> Result<(), StoreError
         let reason = format!("given up after {} attempts", spec.max_attempts);
         return give_up(worker, claimed, &room, &route, &spec, reason).await;
     }
-    match work(worker, claimed, &room, &route, &spec).await? {
+    let worked = work(worker, claimed, &room, &route, &spec).await?;
+    match worked.work {
         Work::Answered(answer) => {
-            let reply = answer_reply(answer, &spec, &route);
+            let reply = Reply {
+                live_settle_ms: worked.live_settle_ms,
+                ..answer_reply(answer, &spec, &route)
+            };
             end(worker, claimed, &room, &route, &spec.display_name, reply).await
         }
         Work::UsedUp(usage) => {
@@ -148,20 +177,20 @@ async fn work(
     room: &Room,
     route: &ReplyRoute,
     spec: &AgentSpec,
-) -> Result<Work, StoreError> {
+) -> Result<Worked, StoreError> {
     let recorded = step::replay(&worker.store.steps(claimed.run.id).await?);
     if !recorded.is_empty() {
         info!(run.id = %claimed.run.id, steps = recorded.len(), "recorded steps are replayed instead of asking the model again");
     }
     if let Some(answer) = step::answer_of(&recorded) {
-        return Ok(Work::Answered(answer));
+        return Ok(Work::Answered(answer).into());
     }
     let learnt = (worker.learn_names)(route.account);
     if tokio::time::timeout(NAMES_WAIT, learnt).await.is_err() {
         info!(run.id = %claimed.run.id, "names are still being looked up; ids stand in for them");
     }
     let Some(ratio) = spec.ratio_of(claimed, &worker.store).await? else {
-        return Ok(Work::LeaseLost);
+        return Ok(Work::LeaseLost.into());
     };
     let request = PromptRequest {
         conversation: claimed.run.conversation,
@@ -176,11 +205,16 @@ async fn work(
     let built = match build_prompt(&worker.store, spec, Some(&room.identity), request).await {
         Ok(built) => built,
         Err(PromptError::Store(cause)) => return Err(cause),
-        Err(cause) => return Ok(Work::Refused(format!("{cause}: {}", chain(&cause)))),
+        Err(cause) => {
+            return Ok(Work::Refused(format!("{cause}: {}", chain(&cause))).into());
+        }
     };
     keep_counts(worker, claimed.run.id, built.recounts.clone()).await;
     let toolbox = toolbox(&worker.store, claimed, spec);
     let events = Arc::new(Events::new(recorded.len()));
+    let live = begin_live(worker, claimed, room, route, spec);
+    let words: Arc<dyn Listener> = Arc::new(FirstWords::new(claimed.run.id));
+    let telling = Telling::default().and(words);
     let stepping = Stepping {
         store: &worker.store,
         clock: &worker.clock,
@@ -192,14 +226,58 @@ async fn work(
         max_steps: spec.max_steps,
         results_max_tokens: results_max_tokens(spec, &built.prompt),
         counting: Counting::of(spec, &built),
-        telling: Telling::default()
-            .and(Arc::new(FirstWords::new(claimed.run.id)))
-            .and_events(Arc::clone(&events)),
+        telling: match &live {
+            Some(live) => telling.and(live.listener()),
+            None => telling,
+        }
+        .and_events(Arc::clone(&events)),
     };
-    let holding = hold(worker, claimed, room, route, spec, &stepping, recorded);
-    events
+    let stage = Stage {
+        room,
+        route,
+        live: live.as_ref(),
+    };
+    let holding = hold(worker, claimed, stage, spec, &stepping, recorded);
+    let work = events
         .during(holding, &worker.store, claimed, &worker.clock)
-        .await
+        .await;
+    let live_settle_ms = match live {
+        Some(live) => live.end().await,
+        None => SETTLE_MS,
+    };
+    Ok(Worked {
+        work: work?,
+        live_settle_ms,
+    })
+}
+
+/// What shows the answer while it is written, where that is wanted.
+fn begin_live(
+    worker: &Worker,
+    claimed: &ClaimedRun,
+    room: &Room,
+    route: &ReplyRoute,
+    spec: &AgentSpec,
+) -> Option<LiveReply> {
+    let policy = &room.delivery;
+    let plan = live::plan(
+        policy.live,
+        policy.on_unknown,
+        &room.capabilities,
+        route.chat_kind,
+    )?;
+    let desk = LiveDesk {
+        store: worker.store.clone(),
+        outbound: Arc::clone(&room.outbound),
+        run: claimed.run.id,
+        token: claimed.token,
+        target: route.target.clone(),
+        prefix: prefix(spec, route),
+        posts: Arc::clone(&worker.wake.posts),
+        posted: Arc::clone(&worker.wake.posted),
+        clock: Arc::clone(&worker.clock),
+    };
+    Some(LiveReply::begin(desk, plan))
 }
 
 /// What had to be counted for a prompt is not counted for the next one.
@@ -247,8 +325,7 @@ fn results_max_tokens(spec: &AgentSpec, prompt: &Prompt) -> usize {
 async fn hold(
     worker: &Worker,
     claimed: &ClaimedRun,
-    room: &Room,
-    route: &ReplyRoute,
+    stage: Stage<'_>,
     spec: &AgentSpec,
     stepping: &Stepping<'_>,
     recorded: Vec<Step>,
@@ -257,7 +334,7 @@ async fn hold(
     let mut heartbeat = tokio::time::interval(HEARTBEAT);
     heartbeat.tick().await;
     let working = stepping.work(recorded);
-    let showing = show_working(room, route);
+    let showing = show_working(stage);
     tokio::pin!(deadline, working, showing);
     loop {
         tokio::select! {
@@ -285,8 +362,9 @@ async fn hold(
     }
 }
 
-/// Shows "typing" again and again; never ends.
-async fn show_working(room: &Room, route: &ReplyRoute) {
+/// Shows "typing" again and again, until the answer itself can be seen; never ends.
+async fn show_working(stage: Stage<'_>) {
+    let Stage { room, route, live } = stage;
     let lasts_ms = room.capabilities.working_sign_ms;
     if lasts_ms == 0 {
         return std::future::pending().await;
@@ -294,7 +372,9 @@ async fn show_working(room: &Room, route: &ReplyRoute) {
     // A second early, so that the sign does not flicker.
     let again = Duration::from_millis(lasts_ms.saturating_sub(1_000).max(1_000));
     loop {
-        room.outbound.show_working(&route.target).await;
+        if !live.is_some_and(LiveReply::is_visible) {
+            room.outbound.show_working(&route.target).await;
+        }
         tokio::time::sleep(again).await;
     }
 }
@@ -313,18 +393,23 @@ fn judge(ended: Ended) -> Work {
 }
 
 fn answer_reply(answer: Answer, spec: &AgentSpec, route: &ReplyRoute) -> Reply {
-    let prefix = if spec.prefixed_channels.contains(&route.channel) {
-        format!("{}: ", spec.display_name)
-    } else {
-        String::new()
-    };
     Reply {
         tokens: Some(content_count(&answer.text, &ClassEstimate)),
         text: answer.text,
-        prefix,
+        prefix: prefix(spec, route),
         kind: TurnKind::Message,
         ending: RunEnding::Done,
         usage: answer.usage,
+        live_settle_ms: SETTLE_MS,
+    }
+}
+
+/// The agent's name before what it says, where several answer.
+fn prefix(spec: &AgentSpec, route: &ReplyRoute) -> String {
+    if spec.prefixed_channels.contains(&route.channel) {
+        format!("{}: ", spec.display_name)
+    } else {
+        String::new()
     }
 }
 
@@ -336,6 +421,7 @@ fn notice(text: String, ending: RunEnding) -> Reply {
         kind: TurnKind::Notice,
         ending,
         usage: Usage::default(),
+        live_settle_ms: SETTLE_MS,
     }
 }
 
@@ -377,6 +463,7 @@ async fn cancel(
         usage: recorded_usage(worker, claimed).await?,
         ..notice(String::new(), RunEnding::Done)
     };
+    room.outbound.show_idle(&route.target).await;
     end(worker, claimed, room, route, &spec.display_name, silent).await
 }
 

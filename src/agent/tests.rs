@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod live;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -189,6 +191,8 @@ impl Stage {
                 echoes_posts: false,
                 working_sign_ms: 2_000,
                 chat_interval_ms: 0,
+                live_edit_ms: 0,
+                live_preview_ms: 0,
             },
             delivery: DeliveryPolicy::default(),
             refused: Arc::default(),

@@ -34,6 +34,8 @@ pub struct Wake {
     pub runs: Arc<Notify>,
     /// A post may have been committed or come due.
     pub posts: Arc<Notify>,
+    /// A post was sent; told to everybody who waits for one.
+    pub posted: Arc<Notify>,
     /// There may be turns to fold into a summary.
     pub summaries: Arc<Notify>,
     /// Runs that were asked to stop.

@@ -30,6 +30,8 @@ pub struct Reply {
     pub tokens: Option<TokenCount>,
     /// Tokens used.
     pub usage: Usage,
+    /// How long an edit of what was shown of it may still be on its way, in milliseconds.
+    pub live_settle_ms: i64,
 }
 
 /// A reply as the room sees it: at most `max_parts` posts, in which `@Name` mentions one of `people`.
@@ -76,6 +78,7 @@ pub async fn commit_reply(
             ending: reply.ending,
             parts,
             target: route.target.clone(),
+            live_settle_ms: reply.live_settle_ms,
             tokens: reply.tokens,
             usage: reply.usage,
             now_ms,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::resolve::{Inherited, Review};
 use super::secret::SecretRef;
 use super::settings::{
-    Access, Agent, Channel, Limits, OnUnknown, PlatformId, PlatformSettings, RetentionDays,
+    Access, Agent, Channel, Limits, Live, OnUnknown, PlatformId, PlatformSettings, RetentionDays,
     SlackSettings, TelegramSettings,
 };
 use super::shape::{ChannelsShape, ChatPromptShape, ChatShape, SlackShape, TelegramShape};
@@ -87,6 +87,7 @@ struct Draft {
     commands: Vec<String>,
     max_trigger_age_minutes: Option<u64>,
     on_unknown: Option<OnUnknown>,
+    live: Option<Live>,
     max_runs_per_hour_person: Option<u32>,
     max_runs_per_hour_chat: Option<u32>,
     tokens_per_day: Option<u64>,
@@ -137,6 +138,7 @@ impl Draft {
             commands: Vec::new(),
             max_trigger_age_minutes: shape.max_trigger_age_minutes,
             on_unknown: shape.on_unknown,
+            live: shape.live,
             max_runs_per_hour_person: shape.max_runs_per_hour_person,
             max_runs_per_hour_chat: shape.max_runs_per_hour_chat,
             tokens_per_day: shape.tokens_per_day,
@@ -170,6 +172,7 @@ impl Draft {
             commands: shape.commands,
             max_trigger_age_minutes: shape.max_trigger_age_minutes,
             on_unknown: shape.on_unknown,
+            live: shape.live,
             max_runs_per_hour_person: shape.max_runs_per_hour_person,
             max_runs_per_hour_chat: shape.max_runs_per_hour_chat,
             tokens_per_day: shape.tokens_per_day,
@@ -208,6 +211,7 @@ impl Draft {
             commands: self.commands,
             max_trigger_age_ms: minutes.saturating_mul(60_000),
             on_unknown: self.on_unknown.unwrap_or(inherited.on_unknown),
+            live: self.live.unwrap_or(inherited.live),
             limits: Limits {
                 max_runs_per_hour_person: self
                     .max_runs_per_hour_person

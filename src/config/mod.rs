@@ -44,8 +44,8 @@ pub use self::schema::schema;
 pub use self::secret::{SecretRef, Secrets};
 pub use self::settings::{
     Access, Agent, Api, ApiAddress, Capture, Channel, ChannelChoice, Config, CounterName, Daemon,
-    Delivery, Http, Limits, LogFormat, Model, OnUnknown, PlatformSettings, Provider, ReplyPrefix,
-    RetentionDays, SlackSettings, Store, TelegramSettings, ThreadPolicy, ToolName,
+    Delivery, Http, Limits, Live, LogFormat, Model, OnUnknown, PlatformSettings, Provider,
+    ReplyPrefix, RetentionDays, SlackSettings, Store, TelegramSettings, ThreadPolicy, ToolName,
 };
 pub use self::template::{Template, TemplateValue};
 

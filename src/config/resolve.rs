@@ -11,8 +11,8 @@ use super::environment::Environment;
 use super::origin::Origins;
 use super::problem::{Problem, Warning};
 use super::settings::{
-    Agent, Api, ApiAddress, Capture, Channel, CounterName, Daemon, Delivery, Http, Limits, Model,
-    OnUnknown, Provider, Store,
+    Agent, Api, ApiAddress, Capture, Channel, CounterName, Daemon, Delivery, Http, Limits, Live,
+    Model, OnUnknown, Provider, Store,
 };
 use super::shape::{
     ApiShape, DaemonShape, DeliveryShape, HttpShape, LimitsShape, ModelShape, Shape,
@@ -127,6 +127,7 @@ pub(super) struct Resolved {
 pub(super) struct Inherited {
     pub limits: Limits,
     pub on_unknown: OnUnknown,
+    pub live: Live,
     pub max_trigger_age_minutes: u64,
 }
 
@@ -135,6 +136,7 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
     let inherited = Inherited {
         limits: limits(&shape.limits),
         on_unknown: shape.delivery.on_unknown,
+        live: shape.delivery.live,
         max_trigger_age_minutes: shape.capture.max_trigger_age_minutes,
     };
     let models = resolve_models(shape.models, review);
@@ -180,6 +182,8 @@ fn resolve_delivery(shape: &DeliveryShape, review: &mut Review<'_>) -> Delivery 
         max_parts: shape.max_parts,
         first_look_ms: shape.first_look_s * 1_000,
         look_back_ms: look_back_s * 1_000,
+        live_delay_ms: shape.live_delay_ms,
+        live_interval_ms: shape.live_interval_ms,
     }
 }
 

@@ -170,6 +170,10 @@ pub struct Delivery {
     pub first_look_ms: u64,
     /// How long a post of unknown outcome is looked for; longer than a platform may take to show it.
     pub look_back_ms: u64,
+    /// How long after its first words an answer that is being written begins to show.
+    pub live_delay_ms: u64,
+    /// The shortest time between two states of an answer that show; 0 = the platform's own pace.
+    pub live_interval_ms: u64,
 }
 
 /// What happens to a post that may or may not have arrived and can't be looked for.
@@ -180,6 +184,21 @@ pub enum OnUnknown {
     Resend,
     /// Wait for a person: people may not see it until then.
     Hold,
+}
+
+/// Whether people see an answer while it is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Live {
+    /// In chats with one person; elsewhere one post, because nobody is notified of an edit.
+    #[default]
+    Auto,
+    /// Everywhere.
+    On,
+    /// Nowhere.
+    Off,
+    /// Everywhere, and by a post that is edited also where the platform has previews.
+    Edit,
 }
 
 /// Health and metrics over HTTP.
@@ -458,6 +477,8 @@ pub struct Channel {
     pub max_trigger_age_ms: u64,
     /// What happens to a post of unknown outcome.
     pub on_unknown: OnUnknown,
+    /// Whether people see an answer while it is written.
+    pub live: Live,
     /// Limits on its use.
     pub limits: Limits,
     /// How prompts are assembled in single chats, by the platform's id of the chat.

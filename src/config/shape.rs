@@ -12,8 +12,8 @@ use serde::Deserialize;
 
 use super::secret::SecretRef;
 use super::settings::{
-    Capture, CounterName, LogFormat, OnUnknown, PlatformId, Provider, ReplyPrefix, RetentionDays,
-    Store, ThreadPolicy, ToolName,
+    Capture, CounterName, Live, LogFormat, OnUnknown, PlatformId, Provider, ReplyPrefix,
+    RetentionDays, Store, ThreadPolicy, ToolName,
 };
 use crate::domain::addressing::Overlap;
 use crate::domain::place::Scope;
@@ -105,6 +105,14 @@ pub(super) struct DeliveryShape {
     /// Seconds that a post of unknown outcome is looked for.
     #[schemars(range(min = 2, max = 172_800))]
     pub look_back_s: Option<u64>,
+    /// Whether people see an answer while it is written.
+    pub live: Live,
+    /// Milliseconds between an answer's first words and the first that people see of it.
+    #[schemars(range(min = 0, max = 60_000))]
+    pub live_delay_ms: u64,
+    /// Milliseconds between two states of an answer that show; 0 = the platform's own pace.
+    #[schemars(range(min = 0, max = 60_000))]
+    pub live_interval_ms: u64,
 }
 
 /// Health and metrics over HTTP.
@@ -417,6 +425,8 @@ pub(super) struct SlackShape {
     pub max_trigger_age_minutes: Option<u64>,
     /// As in `[delivery]`, for this channel.
     pub on_unknown: Option<OnUnknown>,
+    /// As in `[delivery]`, for this channel.
+    pub live: Option<Live>,
     /// As in `[limits]`, for this channel.
     pub max_runs_per_hour_person: Option<u32>,
     /// As in `[limits]`, for this channel.
@@ -462,6 +472,8 @@ pub(super) struct TelegramShape {
     pub max_trigger_age_minutes: Option<u64>,
     /// As in `[delivery]`, for this channel.
     pub on_unknown: Option<OnUnknown>,
+    /// As in `[delivery]`, for this channel.
+    pub live: Option<Live>,
     /// As in `[limits]`, for this channel.
     pub max_runs_per_hour_person: Option<u32>,
     /// As in `[limits]`, for this channel.

@@ -18,6 +18,7 @@ use crate::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
 use crate::catchup::bounds::Bounds;
 use crate::config::{self, Config, PlatformSettings, Secrets};
 use crate::delivery::after::DeliveryPolicy;
+use crate::delivery::live::LivePolicy;
 use crate::domain::ids::{AccountId, AgentName};
 use crate::domain::options::AssemblerOptions;
 use crate::domain::place::ChatName;
@@ -350,6 +351,11 @@ pub fn delivery(config: &Config, channel: &config::Channel) -> DeliveryPolicy {
         look_back_ms: millis(config.delivery.look_back_ms),
         max_parts: config.delivery.max_parts,
         mention_people: channel.mention_people,
+        live: LivePolicy {
+            live: channel.live,
+            delay_ms: config.delivery.live_delay_ms,
+            interval_ms: config.delivery.live_interval_ms,
+        },
         ..DeliveryPolicy::default()
     }
 }

@@ -1,9 +1,10 @@
 //! What becomes of an entry after an attempt. Pure; the table of DESIGN §6.
 
 use vocative_channels::error::{ChannelError, Fallback};
-use vocative_channels::outbound::{Delivered, Part, ReadBack, Target};
+use vocative_channels::outbound::{Delivered, Operation, Part, ReadBack, Target};
 
 use crate::config::OnUnknown;
+use crate::delivery::live::LivePolicy;
 use crate::domain::outbox::OutboxEntry;
 use crate::store::contract::OutboxUpdate;
 
@@ -30,6 +31,8 @@ pub struct DeliveryPolicy {
     pub max_parts: usize,
     /// Whether an answer may mention people of the conversation for real.
     pub mention_people: bool,
+    /// What is shown of answers while they are written.
+    pub live: LivePolicy,
 }
 
 impl Default for DeliveryPolicy {
@@ -44,6 +47,7 @@ impl Default for DeliveryPolicy {
             park_ms: 3_600_000,
             max_parts: 20,
             mention_people: false,
+            live: LivePolicy::default(),
         }
     }
 }
@@ -92,6 +96,8 @@ pub fn after_send(
             OutboxUpdate::Replace {
                 parts: vec![entry.part.clone()],
                 target,
+                // The message has another id there.
+                operation: anew(&entry.operation),
                 reason,
             }
         }
@@ -117,8 +123,13 @@ fn after_rejection(
     render_fallback: RenderFallback<'_>,
     reason: String,
 ) -> OutboxUpdate {
+    let mut operation = entry.operation.clone();
     let (parts, target) = match fallback {
         Fallback::None => return OutboxUpdate::Dead { reason },
+        Fallback::NewPost => {
+            operation = anew(&operation);
+            (vec![entry.part.clone()], entry.target.clone())
+        }
         Fallback::Plain | Fallback::Resplit => {
             (render_fallback(&entry.part, fallback), entry.target.clone())
         }
@@ -139,14 +150,24 @@ fn after_rejection(
             },
         ),
     };
-    let changes_nothing = parts == [entry.part.clone()] && target == entry.target;
+    let changes_nothing =
+        parts == [entry.part.clone()] && target == entry.target && operation == entry.operation;
     if parts.is_empty() || changes_nothing {
         return OutboxUpdate::Dead { reason };
     }
     OutboxUpdate::Replace {
         parts,
         target,
+        operation,
         reason,
+    }
+}
+
+/// What is done where the message is not that an edit was for.
+fn anew(operation: &Operation) -> Operation {
+    match operation {
+        Operation::Edit { .. } => Operation::Post,
+        other => other.clone(),
     }
 }
 
@@ -251,8 +272,6 @@ fn look_wait_ms(entry: &OutboxEntry, policy: &DeliveryPolicy) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vocative_channels::outbound::Operation;
-
     use crate::domain::ids::{AccountId, ChatId, OutboxId, TurnId};
     use crate::domain::outbox::OutboxState;
 

@@ -4,8 +4,11 @@
 //! (`after`): pending again, `unknown` (looked for, where the platform can say), `held` (waits for a
 //! person), `dead`, or replaced by plainer or smaller parts. Entries of one chat go in order.
 //!
-//! Reading order: `after` (pure decisions), `rooms` (who can send where), `worker`.
+//! Beside it, `live` shows an answer while it is written: it never carries what is delivered.
+//!
+//! Reading order: `after` (pure decisions), `rooms` (who can send where), `worker`, `live`.
 
 pub mod after;
+pub mod live;
 pub mod rooms;
 pub mod worker;

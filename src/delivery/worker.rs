@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 use vocative_channels::crash::{self, Sabotage};
-use vocative_channels::outbound::{Post, ReadBack};
+use vocative_channels::outbound::{Operation, Post, ReadBack};
 
 use crate::capture::inbound::Wake;
 use crate::delivery::after::{after_look, after_send, after_unknown};
@@ -199,7 +199,14 @@ impl Worker {
         let mut attempted = entry.clone();
         attempted.attempts += 1;
         let post = post_of(claimed);
+        let is_final = matches!(post.operation, Operation::Edit { .. });
+        if is_final {
+            crash::point("final.before");
+        }
         let outcome = room.outbound.deliver(&post).await;
+        if is_final {
+            crash::point("final.after");
+        }
         let fallback = |part: &_, fallback| room.outbound.render_fallback(part, fallback);
         let can_read_back = room.capabilities.can_read_back;
         let now_ms = (self.clock)();
@@ -273,7 +280,10 @@ impl Worker {
         match recorded {
             // The next part of the same chat may go now. Without the lease it was recorded already:
             // the platform's echo of the post came before the answer to the request.
-            Some(_) if is_sent => self.wake.posts.notify_one(),
+            Some(_) if is_sent => {
+                self.wake.posts.notify_one();
+                self.wake.posted.notify_waiters();
+            }
             Some(LeaseOutcome::Written) if is_refused => room.refused.notify_one(),
             Some(LeaseOutcome::Written) | None => {}
             Some(LeaseOutcome::Stale) => {

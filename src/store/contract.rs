@@ -2,7 +2,7 @@
 
 use vocative_channels::envelope::{Attachment, ChatKind, Place, Sender};
 use vocative_channels::identity::Platform;
-use vocative_channels::outbound::{Delivered, Part, Target};
+use vocative_channels::outbound::{Delivered, Operation, Part, Target};
 
 use super::expiry::Expired;
 use crate::domain::addressing::{FollowUpJudge, Judge};
@@ -319,12 +319,56 @@ pub struct ReplyCommit {
     pub parts: Vec<Part>,
     /// Where they go.
     pub target: Target,
+    /// How long an edit of the run's placeholder may still be on its way to the platform.
+    pub live_settle_ms: i64,
     /// What the text costs.
     pub tokens: Option<TokenCount>,
     /// Tokens used.
     pub usage: Usage,
     /// The time, in milliseconds since the Unix epoch.
     pub now_ms: i64,
+}
+
+/// The post that shows the beginning of an answer while it is written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewPlaceholder {
+    /// The run that answers.
+    pub run: RunId,
+    /// Its lease.
+    pub token: LeaseToken,
+    /// Where.
+    pub target: Target,
+    /// The beginning, rendered.
+    pub part: Part,
+    /// The time, in milliseconds since the Unix epoch.
+    pub now_ms: i64,
+}
+
+/// What became of a new placeholder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placed {
+    /// It will be posted.
+    Committed,
+    /// An earlier attempt of the run made one.
+    Found,
+    /// The run is another's by now, or is to stop.
+    Refused,
+}
+
+/// Where a placeholder stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Placeholder {
+    /// It is not posted yet, or nobody knows.
+    Waiting,
+    /// It is in the room.
+    Shown {
+        /// The platform's chat id.
+        chat: String,
+        /// The platform's message id.
+        message_id: String,
+    },
+    /// It will not be.
+    Over,
 }
 
 /// How a run ends.
@@ -483,6 +527,9 @@ pub enum OutboxUpdate {
         parts: Vec<Part>,
         /// Where they go.
         target: Target,
+        /// What is done with the first one. Further parts of an edit are posts. A post in the place of
+        /// an edit takes the message away that was to be edited.
+        operation: Operation,
         /// Why.
         reason: String,
     },

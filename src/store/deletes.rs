@@ -159,7 +159,10 @@ fn shrink_turn_txn(
 /// What the posts of a turn of ours still say.
 fn posted_text(connection: &Connection, seq: i64) -> Result<String, StoreError> {
     let mut statement = connection.prepare_cached(
-        "SELECT payload FROM outbox WHERE turn_seq = ?1 AND state <> 'replaced' ORDER BY sort_key",
+        "SELECT payload FROM outbox WHERE turn_seq = ?1 AND state <> 'replaced'
+           AND id NOT IN (SELECT e.edit_of FROM outbox e
+                          WHERE e.turn_seq = ?1 AND e.edit_of IS NOT NULL)
+         ORDER BY sort_key",
     )?;
     let rows = statement.query_map([seq], |row| row.get::<_, String>(0))?;
     let mut texts = Vec::new();

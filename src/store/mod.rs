@@ -39,6 +39,7 @@ mod overlap;
 mod overview;
 mod pages;
 mod participants;
+mod placeholder;
 mod places;
 mod queue;
 mod raw;

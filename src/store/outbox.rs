@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use vocative_channels::outbound::{Operation, Part, Target};
 
 use super::contract::{ClaimRequest, LeaseOutcome};
+use super::placeholder::resolve_txn;
 use super::rows::missing;
 use super::runs::account_list;
 use super::runs::limit_of;
@@ -152,6 +153,7 @@ impl Store {
 pub(super) const DROPPED: &str = "dropped";
 
 /// What the posts of a turn have in common.
+#[derive(Clone, Copy)]
 pub(super) struct NewPosts<'a> {
     pub(super) account: AccountId,
     pub(super) chat: ChatId,
@@ -171,17 +173,27 @@ pub(super) fn insert_posts_txn(
 ) -> Result<Vec<OutboxId>, StoreError> {
     let mut ids = Vec::with_capacity(posts.parts.len());
     for (number, part) in (0_u32..).zip(posts.parts) {
-        let next: i64 = connection
-            .prepare_cached("SELECT coalesce(max(id), 0) + 1 FROM outbox")?
-            .query_row([], |row| row.get(0))?;
-        #[allow(clippy::cast_precision_loss)] // Row ids stay far below 2^52.
-        let place = Place {
-            part_number: number,
-            sort_key: next as f64,
-        };
-        ids.push(insert_post_txn(connection, posts, place, part)?);
+        ids.push(append_post_txn(connection, posts, number, part)?);
     }
     Ok(ids)
+}
+
+/// Commits one post behind all others of the chat.
+pub(super) fn append_post_txn(
+    connection: &Connection,
+    posts: &NewPosts<'_>,
+    part_number: u32,
+    part: &Part,
+) -> Result<OutboxId, StoreError> {
+    let next: i64 = connection
+        .prepare_cached("SELECT coalesce(max(id), 0) + 1 FROM outbox")?
+        .query_row([], |row| row.get(0))?;
+    #[allow(clippy::cast_precision_loss)] // Row ids stay far below 2^52.
+    let place = Place {
+        part_number,
+        sort_key: next as f64,
+    };
+    insert_post_txn(connection, posts, place, part)
 }
 
 #[derive(Clone, Copy)]
@@ -265,7 +277,7 @@ impl StoredTarget {
     }
 }
 
-fn json(value: &impl Serialize) -> String {
+pub(super) fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("targets and parts are always JSON")
 }
 
@@ -281,15 +293,16 @@ pub(super) fn claim_posts_txn(
             Ok((row.get(0)?, row.get(1)?))
         })?
         .collect::<rusqlite::Result<_>>()?;
-    heads
-        .into_iter()
-        .map(|(row, is_expired)| {
-            if is_expired {
-                close_attempt_txn(connection, row, "lease expired", request.now_ms)?;
-            }
-            lease_txn(connection, row, request)
-        })
-        .collect()
+    let mut claimed = Vec::with_capacity(heads.len());
+    for (row, is_expired) in heads {
+        if is_expired {
+            close_attempt_txn(connection, row, "lease expired", request.now_ms)?;
+        }
+        if resolve_txn(connection, row, request.now_ms)? {
+            claimed.push(lease_txn(connection, row, request)?);
+        }
+    }
+    Ok(claimed)
 }
 
 fn lease_txn(
@@ -418,7 +431,10 @@ pub(super) fn posts_of_turn(
     turn: Seq,
 ) -> Result<Vec<OutboxEntry>, StoreError> {
     let mut statement = connection.prepare_cached(select_posts!(
-        "WHERE o.turn_seq = ?1 AND o.state <> 'replaced' ORDER BY o.sort_key"
+        "WHERE o.turn_seq = ?1 AND o.state <> 'replaced'
+           AND o.id NOT IN (SELECT e.edit_of FROM outbox e
+                            WHERE e.turn_seq = ?1 AND e.edit_of IS NOT NULL)
+         ORDER BY o.sort_key"
     ))?;
     let posts = statement.query_map([turn], entry_from_row)?;
     Ok(posts.collect::<rusqlite::Result<_>>()?)
@@ -741,6 +757,7 @@ mod tests {
         let split = |parts: &[&str]| OutboxUpdate::Replace {
             parts: parts.iter().map(|part| Part::plain(*part)).collect(),
             target: target(&room),
+            operation: Operation::Post,
             reason: "too long".to_owned(),
         };
         let claimed = claim(&scene, 1_000).await;

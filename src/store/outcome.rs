@@ -5,7 +5,10 @@ use vocative_channels::outbound::{Delivered, Operation, Part, Target};
 
 use super::contract::{LeaseOutcome, OutboxUpdate};
 use super::messages::{MessageEntry, add_message_txn};
-use super::outbox::{NewPosts, Place, close_attempt_txn, insert_post_txn, operation_from_row};
+use super::outbox::{
+    NewPosts, Place, append_post_txn, close_attempt_txn, insert_post_txn, operation_from_row,
+};
+use super::placeholder::move_txn;
 use super::places::find_chat;
 use super::{Store, StoreError};
 use crate::domain::ids::{AccountId, ChatId, LeaseToken, OutboxId, Seq};
@@ -37,6 +40,8 @@ struct Leased {
     part_number: u32,
     sort_key: f64,
     operation: Operation,
+    /// It holds the place of an answer that is being written, and is no message of any turn yet.
+    is_placeholder: bool,
     /// Bytes of an earlier attempt may be out, and none left under the present lease.
     is_look: bool,
 }
@@ -52,7 +57,7 @@ fn leased_post(
                     o.send_started AND NOT EXISTS (
                         SELECT 1 FROM outbox_attempts a
                         WHERE a.outbox_id = o.id AND a.ended_at_ms IS NULL),
-                    o.target, o.operation
+                    o.target, o.operation, o.placeholder_of IS NOT NULL
              FROM outbox o WHERE o.uuid = ?1 AND o.token = ?2 AND o.state = 'leased'",
         )?
         .query_row((entry, token), |row| {
@@ -65,6 +70,7 @@ fn leased_post(
                 part_number: row.get(5)?,
                 sort_key: row.get(6)?,
                 operation: operation_from_row(row, 8, 9)?,
+                is_placeholder: row.get(10)?,
                 is_look: row.get(7)?,
             })
         })
@@ -84,7 +90,7 @@ pub(super) fn update_post_txn(
     close_attempt_txn(connection, leased.row, outcome_name(update), now_ms)?;
     let next = match update {
         OutboxUpdate::Sent(delivered) => {
-            if leased.operation.makes_message() {
+            if leased.operation.makes_message() && !leased.is_placeholder {
                 record_message_txn(connection, &leased, delivered)?;
             }
             mark_sent_txn(connection, leased.row, &delivered.message_id, now_ms)?;
@@ -118,9 +124,15 @@ pub(super) fn update_post_txn(
         OutboxUpdate::Replace {
             parts,
             target,
+            operation,
             reason,
         } => {
-            insert_replacing_txn(connection, &leased, parts, target, now_ms)?;
+            let with = Replacement {
+                parts,
+                target,
+                operation,
+            };
+            insert_replacing_txn(connection, &leased, &with, now_ms)?;
             Next {
                 finished_at_ms: Some(now_ms),
                 ..Next::ended("replaced", reason)
@@ -283,14 +295,22 @@ fn record_message_txn(
     Ok(())
 }
 
+/// What comes in the place of an entry.
+struct Replacement<'a> {
+    parts: &'a [Part],
+    target: &'a Target,
+    /// What is done with the first part.
+    operation: &'a Operation,
+}
+
 /// Puts other parts in the place of one: after it, and before whatever followed it.
 fn insert_replacing_txn(
     connection: &Connection,
     leased: &Leased,
-    parts: &[Part],
-    target: &Target,
+    with: &Replacement<'_>,
     now_ms: i64,
 ) -> Result<(), StoreError> {
+    let parts = with.parts;
     // Only parts of the same turn can stand between this entry and the next whole number.
     let (next_key, mut part_number): (Option<f64>, u32) = connection
         .prepare_cached(
@@ -309,20 +329,59 @@ fn insert_replacing_txn(
         chat: leased.chat,
         turn: leased.turn,
         run_row: leased.run_row,
-        target,
-        operation: &leased.operation,
+        target: with.target,
+        operation: with.operation,
         parts,
         now_ms,
     };
+    let further = match with.operation {
+        Operation::Edit { .. } => &Operation::Post,
+        other => other,
+    };
     let mut sort_key = leased.sort_key;
-    for part in parts {
+    for (number, part) in parts.iter().enumerate() {
         sort_key += step;
         let place = Place {
             part_number,
             sort_key,
         };
-        insert_post_txn(connection, &posts, place, part)?;
+        let operation = if number == 0 { with.operation } else { further };
+        let posts = NewPosts { operation, ..posts };
+        let id = insert_post_txn(connection, &posts, place, part)?;
+        if number == 0 {
+            move_txn(connection, leased.row, leased.chat, id)?;
+        }
         part_number += 1;
     }
+    match (&leased.operation, with.operation) {
+        (Operation::Edit { message_id }, Operation::Post) => {
+            abandon_txn(connection, leased, message_id, &posts)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A message that could not be edited is no message of its turn: it is taken away, behind what is posted
+/// in its place.
+fn abandon_txn(
+    connection: &Connection,
+    leased: &Leased,
+    message_id: &str,
+    posts: &NewPosts<'_>,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "UPDATE messages SET turn_seq = NULL, text = NULL, gone = 'deleted'
+             WHERE account_id = ?1 AND platform_id = ?2 AND turn_seq = ?3",
+        )?
+        .execute((leased.account, message_id, leased.turn))?;
+    let part = Part::plain("");
+    let message_id = message_id.to_owned();
+    let deletion = NewPosts {
+        turn: None,
+        operation: &Operation::Delete { message_id },
+        ..*posts
+    };
+    append_post_txn(connection, &deletion, 0, &part)?;
     Ok(())
 }

@@ -7,8 +7,9 @@ use vocative_channels::identity::Platform;
 use vocative_channels::outbound::{Operation, Target};
 
 use super::contract::{CommittedReply, ReplyCommit, ReplyRoute, RunEnding};
-use super::outbox::{NewPosts, insert_posts_txn};
+use super::outbox::NewPosts;
 use super::participants::{Heard, upsert_participant_txn};
+use super::placeholder::insert_answer_txn;
 use super::places::{ConversationRow, conversation_at};
 use super::rows::{chat_kind_from_name, day_start_ms, missing, stored_count};
 use super::runs::{LeasedRun, finish_cancelled_txn, leased_run};
@@ -69,7 +70,7 @@ pub(super) fn commit_reply_txn(
     let triggers = triggers(connection, leased.row)?;
     let (turn, seq) = insert_reply_txn(connection, reply, &leased, &room, &triggers)?;
     involve_txn(connection, reply, &room, seq, &triggers)?;
-    let posts = insert_posts_txn(
+    let posts = insert_answer_txn(
         connection,
         &NewPosts {
             account: room.account,
@@ -81,6 +82,7 @@ pub(super) fn commit_reply_txn(
             parts: &reply.parts,
             now_ms: reply.now_ms,
         },
+        reply.live_settle_ms,
     )?;
     finish_txn(connection, leased.row, reply)?;
     Ok(CommittedReply::Written { turn, posts })

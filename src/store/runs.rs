@@ -9,6 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use vocative_channels::crash::{self, Sabotage};
 
 use super::contract::{ClaimRequest, LeaseOutcome, RunLease};
+use super::placeholder::retract_txn;
 use super::rows::{conversation_row_id, count_from, missing, stored_count};
 use super::run_events::{begin_ids_txn, tell_claim_txn, tell_usage_txn};
 use super::{Store, StoreError};
@@ -512,7 +513,7 @@ pub(super) fn finish_cancelled_txn(
              WHERE id = ?1",
         )?
         .execute((row, now_ms))?;
-    Ok(())
+    retract_txn(connection, row, now_ms)
 }
 
 fn steps(connection: &Connection, run: RunId) -> Result<Vec<String>, StoreError> {

@@ -195,6 +195,7 @@ impl Scene {
             ending: RunEnding::Done,
             parts: vec![Part::plain(text)],
             target: target(room),
+            live_settle_ms: 0,
             tokens: None,
             usage: Usage {
                 prompt_tokens: 7,

@@ -61,6 +61,10 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "run_events",
         sql: include_str!("migrations/0009_run_events.sql"),
     },
+    Migration {
+        name: "placeholders",
+        sql: include_str!("migrations/0010_placeholders.sql"),
+    },
 ];
 
 /// Brings the database to the newest of `migrations`; one sentence per step applied.

@@ -237,6 +237,7 @@ impl Room {
             kind: TurnKind::Message,
             ending: RunEnding::Done,
             parts: vec![Part::plain(text)],
+            live_settle_ms: 0,
             target: Target {
                 chat: "C1".to_owned(),
                 thread: None,

@@ -17,6 +17,7 @@ mod faults;
 mod flood;
 mod harness;
 mod imports;
+mod live;
 mod mentions;
 mod order;
 mod overlap;

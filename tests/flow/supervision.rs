@@ -185,6 +185,8 @@ impl Channel for Adapter {
             echoes_posts: false,
             working_sign_ms: 0,
             chat_interval_ms: 0,
+            live_edit_ms: 0,
+            live_preview_ms: 0,
         }
     }
 

@@ -131,6 +131,7 @@ impl Daemon {
             kind: TurnKind::Message,
             ending: RunEnding::Done,
             parts: vec![Part::plain("At three.")],
+            live_settle_ms: 0,
             target: Target {
                 chat: "C1".to_owned(),
                 thread: None,

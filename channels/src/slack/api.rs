@@ -290,6 +290,12 @@ fn fallback(error: &str) -> Fallback {
         | "invalid_thread_ts"
         | "thread_not_found"
         | "restricted_action_non_threadable_channel" => Fallback::WithoutThread,
+        "message_not_found"
+        | "cant_update_message"
+        | "edit_window_closed"
+        | "update_failed"
+        | "block_mismatch"
+        | "streaming_state_conflict" => Fallback::NewPost,
         _ => Fallback::None,
     }
 }
@@ -373,6 +379,9 @@ mod tests {
             ("invalid_blocks", "rejected: Plain"),
             ("cannot_reply_to_message", "rejected: WithoutThread"),
             ("no_text", "rejected: None"),
+            ("message_not_found", "rejected: NewPost"),
+            ("cant_update_message", "rejected: NewPost"),
+            ("edit_window_closed", "rejected: NewPost"),
             ("something_new", "rejected: None"),
         ];
         for (error, expected) in table {

@@ -121,9 +121,13 @@ impl Channel for SlackChannel {
             can_read_back: true,
             can_read_history: true,
             echoes_posts: true,
-            working_sign_ms: 0,
+            // A status line goes after two minutes; told again before that.
+            working_sign_ms: 110_000,
             // About one post per second and channel. Source: Slack's rate limit page.
             chat_interval_ms: 1_000,
+            // Source: Slack's guide for agents.
+            live_edit_ms: 3_000,
+            live_preview_ms: 0,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Posts to Slack, looks for posts of unknown outcome, and looks up names.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -10,6 +11,7 @@ use crate::crash;
 use crate::envelope::{ChatKind, Place};
 use crate::error::{ChannelError, Fallback};
 use crate::identity::Identity;
+use crate::live::{LiveForm, LivePost};
 use crate::outbound::{Delivered, Operation, Part, Post, ReadBack, Target};
 use crate::rate::{Everywhere, Pace, Paces};
 use crate::render::People;
@@ -34,6 +36,17 @@ const CHANNEL_EVERY_MS: u64 = 1_000;
 const ALL_BURST: u32 = 20;
 const ALL_EVERY_MS: u64 = 200;
 
+/// `chat.update` is of tier 3, 50 a minute and more: what is only shown while it is written gets 40 of
+/// them, and five at once after a rest. Source: the same page.
+const LIVE_BURST: u32 = 5;
+const LIVE_EVERY_MS: u64 = 1_500;
+
+const UPDATE: &str = "chat.update";
+const DELETE: &str = "chat.delete";
+const SET_STATUS: &str = "assistant.threads.setStatus";
+/// What stands behind the app's name while it works.
+const WORKING: &str = "is thinking…";
+
 /// The outbound half.
 #[derive(Debug)]
 pub(super) struct SlackOutbound {
@@ -42,6 +55,10 @@ pub(super) struct SlackOutbound {
     identity: Identity,
     channels: Paces,
     everywhere: Everywhere,
+    /// Edits of texts that are being written.
+    live: Pace,
+    /// Whether the app was refused a status line: then it is not asked for another one.
+    lacks_status: AtomicBool,
 }
 
 impl Outbound for SlackOutbound {
@@ -62,6 +79,13 @@ impl Outbound for SlackOutbound {
         Box::pin(async move {
             let done = match &post.operation {
                 Operation::Post => self.post_message(post).await,
+                Operation::Edit { message_id } => {
+                    let edited = self.update(&post.target.chat, message_id, &post.part).await;
+                    edited.inspect_err(|error| self.learn_live(error))
+                }
+                Operation::Delete { message_id } => {
+                    self.delete(&post.target.chat, message_id).await
+                }
                 other => Err(ChannelError::unsupported(other)),
             };
             done.inspect_err(|error| self.learn(&post.target.chat, error))
@@ -76,10 +100,31 @@ impl Outbound for SlackOutbound {
         Box::pin(self.find(post, since_ms))
     }
 
-    /// Does nothing: a bot of the Web API has no typing sign. The status line of assistant threads
-    /// needs the agent surface and its scope, which the default app does not have.
-    fn show_working<'a>(&'a self, _target: &'a Target) -> BoxFuture<'a, ()> {
-        Box::pin(std::future::ready(()))
+    /// The status line of a thread, where Slack lets the app have one: a bot has no typing sign. It goes
+    /// with the app's next message there.
+    fn show_working<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, ()> {
+        Box::pin(self.set_status(target, WORKING))
+    }
+
+    fn show_idle<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, ()> {
+        Box::pin(self.set_status(target, ""))
+    }
+
+    fn show_live<'a>(&'a self, live: &'a LivePost) -> BoxFuture<'a, Result<(), ChannelError>> {
+        Box::pin(async move {
+            let LiveForm::Post { message_id } = &live.form else {
+                return Err(ChannelError::unsupported(&Operation::Post));
+            };
+            let now = Instant::now();
+            let chat = &live.target.chat;
+            let wait = match self.channels.of(chat).is_resting(now) {
+                true => Err(self.channels.of(chat).wait(now)),
+                false => self.live.try_turn(now),
+            };
+            wait.map_err(|wait| ChannelError::must_wait(UPDATE, wait))?;
+            let shown = self.update(chat, message_id, &live.part).await;
+            shown.inspect_err(|error| self.learn_live(error)).map(drop)
+        })
     }
 
     fn person_name<'a>(
@@ -102,6 +147,61 @@ impl SlackOutbound {
             identity,
             channels: Paces::new(CHANNEL_BURST, CHANNEL_EVERY_MS),
             everywhere: Everywhere::new(Pace::new(ALL_BURST, ALL_EVERY_MS)),
+            live: Pace::new(LIVE_BURST, LIVE_EVERY_MS),
+            lacks_status: AtomicBool::new(false),
+        }
+    }
+
+    /// Edits that are refused for their rate make room for final ones.
+    fn learn_live(&self, error: &ChannelError) {
+        if let ChannelError::RetryAfter { wait_ms, .. } = error {
+            let wait = Duration::from_millis(*wait_ms);
+            self.live.refuse(Instant::now(), wait);
+        }
+    }
+
+    /// Gives a message of ours another text. Its metadata stays, and with it its marker.
+    async fn update(
+        &self,
+        chat: &str,
+        message_id: &str,
+        part: &Part,
+    ) -> Result<Delivered, ChannelError> {
+        let arguments = update_arguments(chat, message_id, part);
+        self.api.call(UPDATE, Token::Bot, &arguments).await?;
+        of_message(UPDATE, chat, message_id)
+    }
+
+    /// Takes a message of ours away; one that is gone is as it should be.
+    async fn delete(&self, chat: &str, message_id: &str) -> Result<Delivered, ChannelError> {
+        let arguments = [("channel", chat.to_owned()), ("ts", message_id.to_owned())];
+        match self.api.call(DELETE, Token::Bot, &arguments).await {
+            Ok(_) => {}
+            Err(ChannelError::Rejected { reason, .. }) if reason == "message_not_found" => {}
+            Err(error) => return Err(error),
+        }
+        of_message(DELETE, chat, message_id)
+    }
+
+    async fn set_status(&self, target: &Target, status: &str) {
+        let Some(thread) = &target.thread else {
+            return;
+        };
+        if self.lacks_status.load(Ordering::Relaxed) {
+            return;
+        }
+        let arguments = [
+            ("channel_id", target.chat.clone()),
+            ("thread_ts", thread.clone()),
+            ("status", status.to_owned()),
+        ];
+        let Err(error) = self.api.call(SET_STATUS, Token::Bot, &arguments).await else {
+            return;
+        };
+        let reason = error.reason();
+        tracing::debug!(reason, "The status line was not shown");
+        if is_for_others(&error) {
+            self.lacks_status.store(true, Ordering::Relaxed);
         }
     }
 
@@ -260,6 +360,44 @@ fn arguments(post: &Post) -> Vec<(&'static str, String)> {
             .map(|thread| ("thread_ts", thread)),
     );
     arguments
+}
+
+/// The arguments of `chat.update`. Without blocks, those that a message had are taken off it.
+fn update_arguments(chat: &str, message_id: &str, part: &Part) -> Vec<(&'static str, String)> {
+    // Beside blocks the text is what notifications say; an edit notifies nobody.
+    let text = part.text.chars().take(render::TEXT_MAX_CHARS).collect();
+    let mut arguments = vec![
+        ("channel", chat.to_owned()),
+        ("ts", message_id.to_owned()),
+        ("text", text),
+        // As posts are read; an update would look for addresses.
+        ("parse", "none".to_owned()),
+    ];
+    let blocks = part.blocks.as_ref();
+    arguments.extend(blocks.map(|blocks| ("blocks", blocks.to_string())));
+    arguments
+}
+
+fn of_message(
+    operation: &'static str,
+    chat: &str,
+    message_id: &str,
+) -> Result<Delivered, ChannelError> {
+    delivered(chat.to_owned(), message_id.to_owned()).ok_or_else(|| ChannelError::Rejected {
+        operation,
+        reason: "the message's ts cannot be read".to_owned(),
+        fallback: Fallback::NewPost,
+    })
+}
+
+/// Whether an app like this one has no status line at all.
+fn is_for_others(error: &ChannelError) -> bool {
+    const SURFACE: [&str; 3] = ["unknown_method", "feature_not_enabled", "method_deprecated"];
+    match error {
+        ChannelError::Unauthorized { .. } => true,
+        ChannelError::Rejected { reason, .. } => SURFACE.contains(&reason.as_str()),
+        _ => false,
+    }
 }
 
 fn delivered(chat: String, message_id: String) -> Option<Delivered> {

@@ -238,7 +238,9 @@ pub(super) fn render_fallback(part: &Part, fallback: Fallback) -> Vec<Part> {
             }
         }
         Fallback::Plain => vec![Part::plain(part.text.clone())],
-        Fallback::None | Fallback::WithoutThread | Fallback::WithoutReply => vec![part.clone()],
+        Fallback::None | Fallback::WithoutThread | Fallback::WithoutReply | Fallback::NewPost => {
+            vec![part.clone()]
+        }
     }
 }
 

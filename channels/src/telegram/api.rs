@@ -235,7 +235,7 @@ enum Meaning {
 
 /// Source: Bot API server and tdlib, as collected in the error table of the protocol notes. The
 /// first match counts.
-const BAD_REQUESTS: [(&str, Meaning); 29] = [
+const BAD_REQUESTS: [(&str, Meaning); 32] = [
     (
         "message thread not found",
         Meaning::Try(Fallback::WithoutThread),
@@ -248,6 +248,9 @@ const BAD_REQUESTS: [(&str, Meaning); 29] = [
         "message to reply not found",
         Meaning::Try(Fallback::WithoutReply),
     ),
+    ("message to edit not found", Meaning::Try(Fallback::NewPost)),
+    ("message can't be edited", Meaning::Try(Fallback::NewPost)),
+    ("message_id_invalid", Meaning::Try(Fallback::NewPost)),
     (
         "replied message not found",
         Meaning::Try(Fallback::WithoutReply),

@@ -145,6 +145,9 @@ impl Channel for TelegramChannel {
             // Shown for up to 5 seconds.
             working_sign_ms: 4_000,
             chat_interval_ms: 1_000,
+            // A group takes 20 posts and edits a minute: half of them, so that answers don't wait.
+            live_edit_ms: 6_000,
+            live_preview_ms: 1_000,
         }
     }
 

@@ -10,6 +10,7 @@ use crate::channel::{BoxFuture, Outbound};
 use crate::crash;
 use crate::envelope::Place;
 use crate::error::{ChannelError, Fallback};
+use crate::live::{LiveForm, LivePost};
 use crate::outbound::{Delivered, Operation, Part, Post, ReadBack, Target};
 use crate::rate::{Everywhere, Pace, Paces, Rests};
 use crate::render::People;
@@ -19,6 +20,14 @@ use super::content::chat_title;
 use super::render;
 use super::translate::chat_place;
 use super::wire::{Chat, SentMessage};
+
+const EDIT: &str = "editMessageText";
+const DELETE: &str = "deleteMessage";
+const DRAFT: &str = "sendMessageDraft";
+/// The message has that very text.
+const NOT_MODIFIED: &str = "message is not modified";
+/// The message is gone.
+const NOT_THERE: &str = "message to delete not found";
 
 /// The General topic, which is addressed by naming no topic.
 const GENERAL_TOPIC_ID: i64 = 1;
@@ -90,6 +99,74 @@ impl TelegramOutbound {
         })
     }
 
+    /// Gives a message of ours another text; one that has it is as it should be.
+    async fn edit(
+        &self,
+        chat: &str,
+        message_id: &str,
+        part: &Part,
+    ) -> Result<Delivered, ChannelError> {
+        let mut parameters = text_parameters(chat, part);
+        parameters.insert("message_id".to_owned(), message_number(EDIT, message_id)?);
+        let edited: Result<SentMessage, _> = self.api.call(EDIT, &parameters).await;
+        let edited = edited.map_err(|failure| failure.into_error(EDIT));
+        let sent_at_ms = match edited {
+            Ok(edited) => edited.date.unwrap_or_default().saturating_mul(1_000),
+            Err(ChannelError::Rejected { reason, .. }) if reason.contains(NOT_MODIFIED) => 0,
+            Err(error) => return Err(error),
+        };
+        Ok(of_message(chat, message_id, sent_at_ms))
+    }
+
+    /// Takes a message of ours away; one that is gone is as it should be.
+    async fn delete(&self, chat: &str, message_id: &str) -> Result<Delivered, ChannelError> {
+        let mut parameters = Parameters::new();
+        parameters.insert("chat_id".to_owned(), chat_id(chat));
+        parameters.insert("message_id".to_owned(), message_number(DELETE, message_id)?);
+        let deleted: Result<bool, _> = self.api.call(DELETE, &parameters).await;
+        match deleted.map_err(|failure| failure.into_error(DELETE)) {
+            Ok(_) => Ok(of_message(chat, message_id, 0)),
+            Err(ChannelError::Rejected { reason, .. }) if reason.contains(NOT_THERE) => {
+                Ok(of_message(chat, message_id, 0))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Shows a preview. It takes nothing from the rate of posts and is left out where one would wait.
+    async fn preview(&self, live: &LivePost, id: i64) -> Result<(), ChannelError> {
+        let chat = &live.target.chat;
+        let call = format!("{DRAFT} {chat}");
+        let now = Instant::now();
+        let rest = self.rests.left(&call, now).unwrap_or_default();
+        let wait = rest.max(self.everywhere.wait(&self.pace_of(chat), now));
+        if !wait.is_zero() {
+            return Err(ChannelError::must_wait(DRAFT, wait));
+        }
+        let mut parameters = target_parameters(&live.target);
+        parameters.extend(text_parameters(chat, &live.part));
+        parameters.remove("link_preview_options");
+        parameters.insert("draft_id".to_owned(), json!(id));
+        let shown: Result<bool, _> = self.api.call(DRAFT, &parameters).await;
+        let shown = shown.map_err(|failure| failure.into_error(DRAFT));
+        shown
+            .inspect_err(|error| self.note_rest(&call, error))
+            .map(drop)
+    }
+
+    /// Edits a post whose text is being written. It counts like a post.
+    async fn edit_live(&self, live: &LivePost, message_id: &str) -> Result<(), ChannelError> {
+        let chat = &live.target.chat;
+        let wait = self.take_or_wait(chat, Instant::now());
+        if !wait.is_zero() {
+            return Err(ChannelError::must_wait(EDIT, wait));
+        }
+        let edited = self.edit(chat, message_id, &live.part).await;
+        edited
+            .inspect_err(|error| self.learn(chat, error, Instant::now()))
+            .map(drop)
+    }
+
     /// A sign takes from the same rate as an answer, so it is left out where a post would wait.
     fn may_show_working(&self, chat: &str, now: Instant) -> bool {
         let is_free = self.everywhere.wait(&self.pace_of(chat), now).is_zero();
@@ -135,6 +212,12 @@ impl Outbound for TelegramOutbound {
         Box::pin(async move {
             let done = match &post.operation {
                 Operation::Post => self.send(post).await,
+                Operation::Edit { message_id } => {
+                    self.edit(&post.target.chat, message_id, &post.part).await
+                }
+                Operation::Delete { message_id } => {
+                    self.delete(&post.target.chat, message_id).await
+                }
                 other => Err(ChannelError::unsupported(other)),
             };
             done.inspect_err(|error| self.learn(&post.target.chat, error, Instant::now()))
@@ -166,6 +249,15 @@ impl Outbound for TelegramOutbound {
         })
     }
 
+    fn show_live<'a>(&'a self, live: &'a LivePost) -> BoxFuture<'a, Result<(), ChannelError>> {
+        Box::pin(async move {
+            match &live.form {
+                LiveForm::Preview { id } => self.preview(live, *id).await,
+                LiveForm::Post { message_id } => self.edit_live(live, message_id).await,
+            }
+        })
+    }
+
     fn person_name<'a>(
         &'a self,
         id: &'a str,
@@ -192,19 +284,27 @@ fn shown(sent: SentMessage, part: &Part) -> Option<Box<Part>> {
     Some(Box::new(Part::rendered(text, sent.entities, None)))
 }
 
-/// The parameters of `sendMessage`.
-fn message_parameters(post: &Post) -> Parameters {
-    let mut parameters = target_parameters(&post.target);
-    parameters.insert("text".to_owned(), json!(post.part.text));
+/// Chat, text and entities.
+fn text_parameters(chat: &str, part: &Part) -> Parameters {
+    let mut parameters = Parameters::new();
+    parameters.insert("chat_id".to_owned(), chat_id(chat));
+    parameters.insert("text".to_owned(), json!(part.text));
     parameters.insert(
         "link_preview_options".to_owned(),
         json!({"is_disabled": true}),
     );
-    if let Some(entities) = &post.part.entities
+    if let Some(entities) = &part.entities
         && entities.is_array()
     {
         parameters.insert("entities".to_owned(), entities.clone());
     }
+    parameters
+}
+
+/// The parameters of `sendMessage`.
+fn message_parameters(post: &Post) -> Parameters {
+    let mut parameters = target_parameters(&post.target);
+    parameters.extend(text_parameters(&post.target.chat, &post.part));
     if let Some(message_id) = number(post.target.reply_to.as_deref()) {
         // People delete messages while an answer is made; it is still worth sending.
         parameters.insert(
@@ -225,6 +325,25 @@ fn target_parameters(target: &Target) -> Parameters {
         parameters.insert("message_thread_id".to_owned(), json!(topic));
     }
     parameters
+}
+
+fn of_message(chat: &str, message_id: &str, sent_at_ms: i64) -> Delivered {
+    Delivered {
+        chat: chat.to_owned(),
+        message_id: message_id.to_owned(),
+        sent_at_ms,
+        shown: None,
+    }
+}
+
+/// A message id as the platform counts.
+fn message_number(operation: &'static str, id: &str) -> Result<Value, ChannelError> {
+    let number = number(Some(id)).map(|id| json!(id));
+    number.ok_or_else(|| ChannelError::Rejected {
+        operation,
+        reason: "the message's id is no number".to_owned(),
+        fallback: Fallback::NewPost,
+    })
 }
 
 /// What signs in a chat are called among the calls that rest.

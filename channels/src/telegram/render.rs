@@ -75,7 +75,7 @@ pub(super) fn render_fallback(part: &Part, fallback: Fallback) -> Vec<Part> {
                 halves(part, half)
             }
         }
-        Fallback::WithoutThread | Fallback::WithoutReply => vec![part.clone()],
+        Fallback::WithoutThread | Fallback::WithoutReply | Fallback::NewPost => vec![part.clone()],
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::json;
 use vocative_channels::channel::{Channel as _, CheckReach, Outbound};
 use vocative_channels::envelope::{ChatKind, Place};
 use vocative_channels::error::{ChannelError, Fallback};
+use vocative_channels::live::{LiveForm, LivePost};
 use vocative_channels::outbound::{Delivered, Operation, Part, Post, ReadBack, Target};
 use vocative_channels::render::People;
 use vocative_channels::telegram::TelegramChannel;
@@ -340,4 +341,86 @@ async fn a_group_gets_posts_no_faster_than_the_platform_takes_and_a_429_is_kept_
     assert!(matches!(refused, Err(ChannelError::RetryAfter { .. })));
     let next = wait(FORUM);
     assert!(next > Duration::from_secs(28), "{next:?}");
+}
+
+/// A message of ours, and what is done with it.
+fn done(chat: i64, operation: Operation, text: &str) -> Post {
+    Post {
+        operation,
+        ..post(target(chat), text)
+    }
+}
+
+#[tokio::test]
+async fn a_message_is_edited_and_deleted_also_when_that_was_done_before() {
+    let server = telegram().await;
+    let outbound = outbound(&server).await;
+    let sent = outbound.deliver(&post(target(ANN), "first")).await.unwrap();
+    let message_id = sent.message_id.clone();
+    let edit = Operation::Edit {
+        message_id: message_id.clone(),
+    };
+    for _ in 0..2 {
+        // The second time it is not modified, which is what was wanted.
+        let edited = outbound.deliver(&done(ANN, edit.clone(), "second")).await;
+        assert_eq!(edited.unwrap().message_id, message_id);
+    }
+    let seen = server.bot_posts(ANN).pop().unwrap();
+    assert_eq!((seen.text.as_str(), seen.edited), ("second", true));
+
+    let delete = Operation::Delete { message_id };
+    for _ in 0..2 {
+        outbound
+            .deliver(&done(ANN, delete.clone(), ""))
+            .await
+            .unwrap();
+    }
+    assert!(server.bot_posts(ANN).pop().unwrap().deleted);
+    let late = outbound.deliver(&done(ANN, edit, "third")).await;
+    assert!(
+        matches!(
+            late,
+            Err(ChannelError::Rejected {
+                fallback: Fallback::NewPost,
+                ..
+            })
+        ),
+        "{late:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_text_that_is_written_shows_as_a_draft_until_it_is_sent() {
+    let server = telegram().await;
+    let outbound = outbound(&server).await;
+    let live = |chat: i64, text: &str| LivePost {
+        target: target(chat),
+        form: LiveForm::Preview { id: 7 },
+        part: outbound.render_live(text).unwrap(),
+    };
+    outbound
+        .show_live(&live(ANN, "**Tomorrow** at ni"))
+        .await
+        .unwrap();
+    let draft = server.shown_draft(ANN).unwrap();
+    assert_eq!((draft.id, draft.text.as_str()), (7, "Tomorrow at …"));
+    outbound
+        .deliver(&post(target(ANN), "Tomorrow at nine."))
+        .await
+        .unwrap();
+    assert_eq!(server.shown_draft(ANN), None);
+
+    // Groups have none; a refusal for the rate keeps the next ones from being asked.
+    let in_group = outbound.show_live(&live(SUPERGROUP, "x y")).await;
+    assert!(matches!(in_group, Err(ChannelError::Rejected { .. })));
+    let flood = TelegramFault::RateLimited { retry_after_s: 9 };
+    server.faults().next("sendMessageDraft", flood);
+    for _ in 0..2 {
+        let refused = outbound.show_live(&live(ANN, "again and")).await;
+        assert!(
+            matches!(refused, Err(ChannelError::RetryAfter { wait_ms, .. }) if wait_ms > 8_000),
+            "{refused:?}"
+        );
+    }
+    assert_eq!(server.drafts(ANN).len(), 1);
 }

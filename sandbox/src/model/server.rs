@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::openai::{Answer, Refused, has_looked_up, last_user_text, unanswered_text};
-use super::reply::{ModelAct, ModelReply, ModelToolCall, ModelUsage, counted};
+use super::reply::{ModelAct, ModelPace, ModelReply, ModelToolCall, ModelUsage, counted};
 use super::{anthropic, openai};
 use crate::socket::{Connection, Serving};
 use crate::wire::{WireKind, WireLog, WirePeer, now_ms};
@@ -53,6 +53,8 @@ struct Script {
     requests: Vec<ModelRequest>,
     answered: u64,
     echoes_all: bool,
+    /// How fast an answer without a script is streamed.
+    pace: Option<ModelPace>,
     refuses_streams: bool,
     /// A word, and the tool that an answer without a script calls before it answers who said it.
     looks_up: Option<(String, ModelToolCall)>,
@@ -135,6 +137,12 @@ impl ModelServer {
     /// only the last message: what several questions that are answered together get.
     pub fn echo_all(&self) {
         self.shared.script(|script| script.echoes_all = true);
+    }
+
+    /// From now on an answer without a script is streamed in so many pieces, with a wait before each.
+    pub fn pace_all(&self, deltas: usize, every: Duration) {
+        let pace = Some(ModelPace { deltas, every });
+        self.shared.script(|script| script.pace = pace);
     }
 
     /// From now on requests for a stream are refused, as by servers that don't stream. They take no
@@ -376,7 +384,10 @@ fn unscripted(script: &Script, body: &Value) -> ModelReply {
             let id = format!("call_{}", script.answered);
             ModelReply::tool_call(&id, &call.name, call.arguments.clone())
         }
-        _ => ModelReply::text(&format!("echo: {heard}")),
+        _ => ModelReply {
+            pace: script.pace,
+            ..ModelReply::text(&format!("echo: {heard}"))
+        },
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::failure::ApiFailure;
 use super::params::Params;
 use super::polling::allowed_kinds;
-use super::rooms::{CALLBACK_LIFE_S, Rooms};
+use super::rooms::{CALLBACK_LIFE_S, Rooms, TelegramDraft};
 use super::sends;
 use super::target::Access;
 use super::world::{BotStatus, ChatKind};
@@ -178,12 +178,26 @@ fn send_chat_action(rooms: &mut Rooms, params: &Params) -> Result<Success> {
     Ok(json!(true).into())
 }
 
-fn send_message_draft(rooms: &Rooms, params: &Params) -> Result<Success> {
+fn send_message_draft(rooms: &mut Rooms, params: &Params) -> Result<Success> {
     let chat = rooms.check_chat(params.text("chat_id"), Access::Write)?;
-    match rooms.room(chat).kind == ChatKind::Private && params.integer("draft_id") != 0 {
-        true => Ok(json!(true).into()),
-        false => Err(ApiFailure::bad("TEXTDRAFT_PEER_INVALID")),
+    let id = params.integer("draft_id");
+    if rooms.room(chat).kind != ChatKind::Private || id == 0 {
+        return Err(ApiFailure::bad("TEXTDRAFT_PEER_INVALID"));
     }
+    let text = match params.text("text") {
+        "" => String::new(),
+        _ => sends::message_text(params)?.text,
+    };
+    rooms.end_drafts(chat);
+    let shown_s = rooms.now_s();
+    rooms.drafts.push(TelegramDraft {
+        chat,
+        id,
+        text,
+        shown_s,
+        is_gone: false,
+    });
+    Ok(json!(true).into())
 }
 
 fn set_message_reaction(rooms: &mut Rooms, params: &Params) -> Result<Success> {

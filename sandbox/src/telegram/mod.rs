@@ -47,6 +47,7 @@ mod world;
 
 pub use faults::{TelegramFault, TelegramFaults};
 pub use message::{MigrationOrder, TelegramForward, TelegramMedia, UserMessage};
+pub use rooms::TelegramDraft;
 pub use selfcheck::telegram_refusals;
 pub use server::{TelegramPost, TelegramServer};
 pub use text::stored_text;

@@ -72,6 +72,24 @@ pub(super) struct ChatLog {
     sends_s: Vec<i64>,
 }
 
+/// A preview of a text that is being written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TelegramDraft {
+    /// The person's chat.
+    pub chat: i64,
+    /// Its number; the same for the same text.
+    pub id: i64,
+    /// The text so far; empty = "Thinking…".
+    pub text: String,
+    /// When it was shown, in seconds since the Unix epoch.
+    pub shown_s: i64,
+    /// Whether a message of the bot took its place since, or another draft.
+    pub is_gone: bool,
+}
+
+/// A draft goes by itself after so many seconds.
+pub(super) const DRAFT_LIFE_S: i64 = 30;
+
 /// A message to store.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Draft {
@@ -99,6 +117,8 @@ pub(super) struct Rooms {
     pub(super) callbacks: HashMap<String, (i64, Option<Value>)>,
     pub(super) reactions: HashMap<(i64, i64), Value>,
     pub(super) actions: Vec<(i64, String)>,
+    /// Every draft that was shown, oldest first.
+    pub(super) drafts: Vec<TelegramDraft>,
     pub(super) files: HashMap<String, Upload>,
     pub(super) logged_out: bool,
     pub(super) clock_ahead_s: i64,
@@ -120,6 +140,7 @@ impl Rooms {
             callbacks: HashMap::new(),
             reactions: HashMap::new(),
             actions: Vec::new(),
+            drafts: Vec::new(),
             files: HashMap::new(),
             logged_out: false,
             clock_ahead_s: 0,

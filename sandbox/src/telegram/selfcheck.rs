@@ -50,6 +50,7 @@ pub async fn telegram_refusals() -> Vec<Refusal> {
         markup_cases(),
         place_cases(),
         message_cases(&server),
+        draft_cases(),
     ];
     for case in cases.into_iter().flatten() {
         refusals.push(probe.try_case(case).await);
@@ -304,6 +305,25 @@ fn message_cases(server: &TelegramServer) -> Vec<Case> {
             "sendTelepathy",
             json!({}),
             "404 Not Found: method not found",
+        ),
+    ]
+}
+
+fn draft_cases() -> Vec<Case> {
+    vec![
+        (
+            "telegram.md §9.3",
+            "show a draft without a number",
+            "sendMessageDraft",
+            json!({"chat_id": ANN, "draft_id": 0, "text": "x"}),
+            "400 Bad Request: TEXTDRAFT_PEER_INVALID",
+        ),
+        (
+            "telegram.md §9.3",
+            "show a draft of 4097 characters",
+            "sendMessageDraft",
+            json!({"chat_id": ANN, "draft_id": 7, "text": "a".repeat(4097)}),
+            "400 Bad Request: message is too long",
         ),
     ]
 }

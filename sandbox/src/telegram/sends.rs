@@ -17,7 +17,7 @@ const DELETE_AGE_S_MAX: i64 = 48 * 3600;
 
 type Result<T> = std::result::Result<T, ApiFailure>;
 
-fn message_text(params: &Params) -> Result<Formatted> {
+pub(super) fn message_text(params: &Params) -> Result<Formatted> {
     formatted(
         params.text("text"),
         params.get("parse_mode"),
@@ -120,8 +120,15 @@ pub(super) fn delete_messages(rooms: &mut Rooms, params: &Params) -> Result<Succ
 }
 
 impl Rooms {
+    /// Something else stands where a draft stood.
+    pub(super) fn end_drafts(&mut self, chat: i64) {
+        let drafts = self.drafts.iter_mut().filter(|draft| draft.chat == chat);
+        drafts.for_each(|draft| draft.is_gone = true);
+    }
+
     fn send(&mut self, target: Target, fields: Map<String, Value>, markup: Option<Value>) -> Value {
         let mut fields = fields;
+        self.end_drafts(target.chat);
         if let Some(quote) = target.quote {
             fields.insert("quote".to_owned(), quote);
         }

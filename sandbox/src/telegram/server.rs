@@ -22,7 +22,7 @@ use super::faults::{TelegramFault, TelegramFaults, delay_before};
 use super::methods::{self, Success};
 use super::params::{BODY_BYTES_MAX, Params};
 use super::polling::{Polls, get_updates};
-use super::rooms::{Rooms, Stored};
+use super::rooms::{DRAFT_LIFE_S, Rooms, Stored, TelegramDraft};
 use super::world::TelegramWorld;
 use super::{control, polling};
 use crate::socket::{Connection, Serving};
@@ -265,6 +265,24 @@ impl TelegramServer {
     #[must_use]
     pub fn bot_reaction(&self, chat: i64, message: i64) -> Option<Value> {
         self.look(|rooms| rooms.reactions.get(&(chat, message)).cloned())
+    }
+
+    /// Every draft that the bot showed in a chat, oldest first.
+    #[must_use]
+    pub fn drafts(&self, chat: i64) -> Vec<TelegramDraft> {
+        let of_chat = |rooms: &Rooms| {
+            let drafts = rooms.drafts.iter().filter(|draft| draft.chat == chat);
+            drafts.cloned().collect()
+        };
+        self.look(of_chat)
+    }
+
+    /// The draft that a person sees now.
+    #[must_use]
+    pub fn shown_draft(&self, chat: i64) -> Option<TelegramDraft> {
+        let newest = self.drafts(chat).pop().filter(|draft| !draft.is_gone)?;
+        let now_s = self.shared.peek(|rooms| rooms.now_s());
+        (now_s - newest.shown_s < DRAFT_LIFE_S).then_some(newest)
     }
 
     /// The commands that the bot registered for the default scope.

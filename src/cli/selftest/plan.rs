@@ -52,7 +52,11 @@ impl Mode {
             // Nothing can be looked for or read back, nobody tells of the bot's own posts or of deletions.
             Self::TelegramResend => !is_of(&["look.", "catch-up.", "echo.", "delete."]),
             // Neither of the two posts anything.
-            Self::TelegramHold => Self::TelegramResend.has(point) && !is_of(&["import.", "erase."]),
+            // What is held can't be taken back, so no post holds the place of an answer.
+            Self::TelegramHold => {
+                let none = ["import.", "erase.", "placeholder.", "final."];
+                Self::TelegramResend.has(point) && !is_of(&none)
+            }
         }
     }
 }
@@ -133,6 +137,15 @@ impl Row {
             Way::Unanswered | Way::Random => true,
             Way::LeaseEnds => false,
         }
+    }
+
+    /// Whether people see answers while they are written.
+    pub(super) fn is_live(&self) -> bool {
+        let name = self.name();
+        let is_point = ["placeholder.", "live.", "final."]
+            .iter()
+            .any(|group| name.starts_with(group));
+        is_point || matches!(self.way, Way::Unanswered | Way::Random)
     }
 
     /// Whether Slack tells of the bot's own posts: where that is the point, only a look can tell.

@@ -23,6 +23,9 @@ pub(super) const SLACK_PERSON: &str = "ann";
 /// The topic in which something is asked.
 pub(super) const FORUM_TOPIC: i64 = TelegramWorld::TOPIC_INCIDENT;
 
+/// An answer that is seen while it is written comes in so many pieces, at this pace.
+const WORDS: usize = 12;
+const BETWEEN_WORDS: Duration = Duration::from_millis(40);
 /// Steps of a scene at most, each in rooms of its own: chats wait for their pace, not for others.
 const STEPS_MAX: usize = 10;
 const SLACK_ROOMS_OF_STEP: usize = 7;
@@ -109,7 +112,10 @@ impl Stage {
         stage.model.echo_all();
         let query = serde_json::json!({"query": "three"});
         stage.model.look_up(LOOK_UP, "conversation_search", query);
-        std::fs::write(stage.config_path(), stage.config_text())?;
+        if row.is_live() {
+            stage.model.pace_all(WORDS, BETWEEN_WORDS);
+        }
+        std::fs::write(stage.config_path(), stage.config_text(row.is_live()))?;
         Ok(stage)
     }
 
@@ -253,7 +259,7 @@ impl Stage {
 
     fn slack_posts(&self, chat: &str) -> Vec<SlackPost> {
         let mut posts = self.slack.posts(chat);
-        posts.retain(|post| post.user.as_deref() == Some("U0VOCATIVE"));
+        posts.retain(|post| post.user.as_deref() == Some("U0VOCATIVE") && !post.deleted);
         posts
     }
 
@@ -267,6 +273,7 @@ impl Stage {
             }
             Place::Telegram(chat) => {
                 let posts = self.telegram.bot_posts(*chat).into_iter();
+                let posts = posts.filter(|post| !post.deleted);
                 // What keeps a name from being a mention shows nothing.
                 posts
                     .map(|post| post.text.replace('\u{2060}', ""))
@@ -298,7 +305,8 @@ impl Stage {
         ]
     }
 
-    fn config_text(&self) -> String {
+    fn config_text(&self, is_live: bool) -> String {
+        let live = if is_live { "on" } else { "off" };
         // A second net: what is read back at a start brings again what an early acknowledgement lost,
         // and confirms posts that a look did not find.
         let catch_up_days = match self.sabotage {
@@ -324,6 +332,9 @@ max_runs_per_hour_chat = 0
 [delivery]
 first_look_s = 1
 visibility_delay_s = {visibility_delay_s}
+live = \"{live}\"
+live_delay_ms = 0
+live_interval_ms = 20
 
 [models.scripted]
 provider = \"openai\"

@@ -29,6 +29,9 @@ pub(super) struct End {
     pub(super) next_ms: i64,
 }
 
+/// How a text ends of which more comes.
+const MORE: char = '…';
+
 /// What became of the questions of a row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
@@ -102,6 +105,13 @@ impl Tally {
                         &stage.arrivals_ms(&question.words[0]),
                         ends,
                     );
+                }
+                Outcome::LeftBehind => {
+                    self.lost += 1;
+                    self.wrong.push(format!(
+                        "the beginning of the answer to {} was left in the room",
+                        question.words[0]
+                    ));
                 }
                 Outcome::OutOfOrder => {
                     self.lost += 1;
@@ -190,6 +200,8 @@ enum Outcome {
     Lost,
     Doubled,
     OutOfOrder,
+    /// A post still says that more comes.
+    LeftBehind,
     /// Not answered, and that may be.
     Silent,
     /// Answered, and that must not be.
@@ -206,6 +218,18 @@ fn outcome(question: &Question, texts: &[String]) -> Outcome {
 }
 
 fn said(question: &Question, texts: &[String]) -> Outcome {
+    let begins = |text: &&String| text.contains(question.words[0].as_str());
+    let ends: Vec<bool> = texts
+        .iter()
+        .filter(begins)
+        .map(|text| !text.ends_with(MORE))
+        .collect();
+    match ends.as_slice() {
+        [] => return Outcome::Lost,
+        [true] => {}
+        [false] => return Outcome::LeftBehind,
+        _ => return Outcome::Doubled,
+    }
     let mut places = Vec::new();
     for word in &question.words {
         let holding = |(n, text): (usize, &String)| text.contains(word.as_str()).then_some(n);
@@ -397,10 +421,15 @@ mod tests {
             place: Place::Telegram(1),
             due: Due::Once,
         };
-        let table: [(&[&str], Outcome); 6] = [
+        let table: [(&[&str], Outcome); 8] = [
             (&["echo: q1-begin", "more q1-end"], Outcome::Answered),
             (&["echo: q1-begin q1-end"], Outcome::Answered),
             (&["echo: q1-begin"], Outcome::Lost),
+            (&["echo: q1-begin …"], Outcome::LeftBehind),
+            (
+                &["echo: q1-begin …", "echo: q1-begin q1-end"],
+                Outcome::Doubled,
+            ),
             (&[], Outcome::Lost),
             (&["q1-begin", "q1-end", "q1-end"], Outcome::Doubled),
             (&["q1-end", "q1-begin"], Outcome::OutOfOrder),

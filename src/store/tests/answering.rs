@@ -61,6 +61,7 @@ async fn commit(fixture: &Fixture, run: &ClaimedRun, text: &str) -> CommittedRep
         ending: RunEnding::Done,
         parts: vec![Part::plain(text)],
         target: route.target,
+        live_settle_ms: 0,
         tokens: None,
         usage: Usage::default(),
         now_ms: run.as_of_ms + 1,

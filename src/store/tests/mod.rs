@@ -24,6 +24,7 @@ mod opening;
 mod overlap;
 mod overviews;
 mod pages;
+mod placeholders;
 mod posts;
 mod reach;
 mod run_events;

@@ -120,6 +120,8 @@ impl Channel for SimChannel {
             echoes_posts: is_slack,
             working_sign_ms: 0,
             chat_interval_ms: 1_000,
+            live_edit_ms: 0,
+            live_preview_ms: 0,
         }
     }
 

@@ -8,8 +8,9 @@ use vocative_channels::error::{ChannelError, Fallback};
 use vocative_channels::outbound::{Delivered, Part, ReadBack};
 
 use super::{Machine, explore, holder, of_either};
-use crate::config::OnUnknown;
+use crate::config::{Live, OnUnknown};
 use crate::delivery::after::{DeliveryPolicy, after_look, after_send, after_unknown};
+use crate::delivery::live::LivePolicy;
 use crate::domain::ids::{LeaseToken, OutboxId};
 use crate::domain::outbox::ClaimedEntry;
 use crate::store::confirm::confirm_txn;
@@ -35,6 +36,11 @@ const POLICY: DeliveryPolicy = DeliveryPolicy {
     park_ms: 1_000,
     max_parts: 5,
     mention_people: false,
+    live: LivePolicy {
+        live: Live::Off,
+        delay_ms: 0,
+        interval_ms: 0,
+    },
 };
 
 /// What the platform does with a request, and what the worker hears of it.

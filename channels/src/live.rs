@@ -1,0 +1,87 @@
+//! A text while it is being written, as people see it grow.
+//!
+//! It is shown on the side: whatever becomes of it, the finished text goes its own way through the
+//! outbox. Nothing here is stored, looked for or tried again.
+
+use crate::outbound::{Part, Target};
+
+/// The longest beginning of a text that is shown while it is written, in characters: every platform
+/// takes it, rendered and in an edit.
+pub const LIVE_MAX_CHARS: usize = 3_000;
+/// What stands behind a text of which more comes.
+const MORE: &str = " …";
+/// A last word of up to so many characters waits until it is whole.
+const WORD_MAX_CHARS: usize = 40;
+
+/// A state of a text that is being written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LivePost {
+    /// Where.
+    pub target: Target,
+    /// In which form.
+    pub form: LiveForm,
+    /// The text so far, rendered.
+    pub part: Part,
+}
+
+/// How a text that is being written shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LiveForm {
+    /// In a post of ours, which is edited.
+    Post {
+        /// The platform's id of it.
+        message_id: String,
+    },
+    /// In a preview that goes by itself.
+    Preview {
+        /// Never 0; the same for the same text.
+        id: i64,
+    },
+}
+
+/// What is shown of a text that goes on: its beginning, up to a whole word, and a sign that more comes.
+/// `None` while there is nothing to see.
+#[must_use]
+pub fn so_far(text: &str) -> Option<String> {
+    let text = text.trim_start();
+    let end = text
+        .char_indices()
+        .nth(LIVE_MAX_CHARS)
+        .map_or(text.len(), |(at, _)| at);
+    let beginning = &text[..end];
+    let whole = match beginning.rfind(char::is_whitespace) {
+        Some(at) if beginning[at..].chars().count() <= WORD_MAX_CHARS => &beginning[..at],
+        _ => beginning,
+    };
+    let whole = whole.trim_end();
+    (!whole.is_empty()).then(|| format!("{whole}{MORE}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_ends_with_a_whole_word_and_says_that_more_comes() {
+        let table = [
+            ("", None),
+            (" \n", None),
+            ("Tom", Some("Tom …")),
+            ("Tomorrow at ni", Some("Tomorrow at …")),
+            ("Tomorrow at nine. ", Some("Tomorrow at nine. …")),
+            ("Tomorrow\n\n* at", Some("Tomorrow\n\n* …")),
+        ];
+        for (text, expected) in table {
+            assert_eq!(so_far(text).as_deref(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_is_bounded_also_without_a_space() {
+        for text in ["word ".repeat(100_000), "é".repeat(500_000)] {
+            let shown = so_far(&text).unwrap_or_default();
+            let count = shown.chars().count();
+            assert!((2_900..=LIVE_MAX_CHARS + 2).contains(&count), "{count}");
+        }
+    }
+}

@@ -1,0 +1,536 @@
+//! An answer while it is written, as people see it grow.
+//!
+//! What counts is the answer that the outbox delivers at the end; this is only shown, so whatever fails
+//! here fails in silence, and nothing is tried twice. In a chat that takes previews the text so far is
+//! sent as one. Elsewhere a post holds its place: committed like every post, sent by the delivery worker,
+//! and edited from here until the answer takes it over.
+//!
+//! Reading order: [`plan`] and [`Pacing`] (pure), [`LiveDesk`] (what one showing does), [`LiveReply`] (the
+//! task of a run, which the model never waits for).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::debug;
+use vocative_channels::capability::Capabilities;
+use vocative_channels::channel::Outbound;
+use vocative_channels::crash;
+use vocative_channels::envelope::ChatKind;
+use vocative_channels::error::ChannelError;
+use vocative_channels::live::{LIVE_MAX_CHARS, LiveForm, LivePost};
+use vocative_channels::outbound::{Part, Target};
+
+use crate::config::{Live, OnUnknown};
+use crate::delivery::worker::Clock;
+use crate::domain::ids::{LeaseToken, RunId};
+use crate::llm::Listener;
+use crate::store::contract::{NewPlaceholder, Placed, Placeholder};
+use crate::store::{Store, StoreError};
+
+/// Of a longer text the beginning is kept here; no more of it would be shown.
+const HEARD_MAX_BYTES: usize = 4 * LIVE_MAX_CHARS + 1_024;
+/// A preview goes after 30 seconds; before that it is told again, also when nothing was added.
+const PREVIEW_RENEW: Duration = Duration::from_secs(20);
+/// With every hint lost, a placeholder is seen to be posted at this pace.
+const POSTED_POLL: Duration = Duration::from_millis(500);
+/// An answer waits so long for an edit that is being made when it is there.
+const END_WAIT: Duration = Duration::from_secs(3);
+/// How long an edit may be on its way that another attempt of the run, or another process, has made.
+pub const SETTLE_MS: i64 = 2_000;
+/// The same for one that the platform did not answer.
+const UNANSWERED_SETTLE_MS: i64 = 10_000;
+
+/// What is shown of answers that are being written, in one channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LivePolicy {
+    /// Where.
+    pub live: Live,
+    /// How long after its first words an answer begins to show.
+    pub delay_ms: u64,
+    /// The shortest time between two states that show; 0 = the platform's own.
+    pub interval_ms: u64,
+}
+
+impl Default for LivePolicy {
+    fn default() -> Self {
+        Self {
+            live: Live::Off,
+            delay_ms: 500,
+            interval_ms: 0,
+        }
+    }
+}
+
+/// How an answer shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LiveWay {
+    /// By a post that is edited.
+    Post,
+    /// By previews.
+    Preview,
+}
+
+/// How, and how often, an answer shows in one place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LivePlan {
+    /// How.
+    pub way: LiveWay,
+    /// How long after the first words it begins.
+    pub delay: Duration,
+    /// The shortest time between two states.
+    pub interval: Duration,
+}
+
+/// How an answer shows in a chat of that kind; `None` = it does not. A chat of unknown kind is none with
+/// one person. Where posts of unknown outcome are held and can't be looked for, none is made that would
+/// have to be taken back.
+#[must_use]
+pub fn plan(
+    policy: LivePolicy,
+    on_unknown: OnUnknown,
+    capabilities: &Capabilities,
+    kind: Option<ChatKind>,
+) -> Option<LivePlan> {
+    let is_direct = kind == Some(ChatKind::Direct);
+    let is_wanted = match policy.live {
+        Live::Off => false,
+        Live::Auto => is_direct,
+        Live::On | Live::Edit => true,
+    };
+    let has_previews = capabilities.live_preview_ms > 0 && is_direct && policy.live != Live::Edit;
+    let (way, own_ms) = match has_previews {
+        true => (LiveWay::Preview, capabilities.live_preview_ms),
+        false => (LiveWay::Post, capabilities.live_edit_ms),
+    };
+    let is_lost = on_unknown == OnUnknown::Hold && !capabilities.can_read_back;
+    if !is_wanted || own_ms == 0 || (way == LiveWay::Post && is_lost) {
+        return None;
+    }
+    let interval_ms = match policy.interval_ms {
+        0 => own_ms,
+        set => set,
+    };
+    Some(LivePlan {
+        way,
+        delay: Duration::from_millis(policy.delay_ms),
+        interval: Duration::from_millis(interval_ms),
+    })
+}
+
+/// When the next state shows. Pure.
+#[derive(Debug)]
+struct Pacing {
+    plan: LivePlan,
+    /// When there first was something to see.
+    began_at: Option<Instant>,
+    /// The state that shows, and since when.
+    shown: Option<(u64, Instant)>,
+    /// What the platform asked for.
+    not_before: Option<Instant>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Due {
+    Now,
+    At(Instant),
+    /// Then at the latest: sooner if something is added.
+    Again(Instant),
+    /// Once something is added.
+    Later,
+}
+
+impl Pacing {
+    fn new(plan: LivePlan) -> Self {
+        Self {
+            plan,
+            began_at: None,
+            shown: None,
+            not_before: None,
+        }
+    }
+
+    /// `state` counts what was added; `None` while there is nothing to see.
+    fn due(&mut self, now: Instant, state: Option<u64>) -> Due {
+        let Some(state) = state else {
+            return Due::Later;
+        };
+        let began_at = *self.began_at.get_or_insert(now);
+        let first = began_at + self.plan.delay;
+        let (next, is_new) = match self.shown {
+            None => (first, true),
+            Some((shown, at)) if shown != state => (at + self.plan.interval, true),
+            Some((_, at)) if self.plan.way == LiveWay::Preview => (at + PREVIEW_RENEW, false),
+            Some(_) => return Due::Later,
+        };
+        let at = self.not_before.map_or(next, |at| at.max(next));
+        match is_new {
+            _ if at <= now => Due::Now,
+            true => Due::At(at),
+            false => Due::Again(at),
+        }
+    }
+
+    fn note_shown(&mut self, now: Instant, state: u64) {
+        self.shown = Some((state, now));
+    }
+
+    /// The platform wants nothing for so long.
+    fn note_wait(&mut self, now: Instant, wait: Duration) {
+        self.not_before = Some(now + wait);
+    }
+}
+
+/// The text so far.
+#[derive(Debug, Default)]
+struct Heard {
+    text: String,
+    /// Goes up with everything that changes what is shown.
+    state: u64,
+}
+
+/// Hears the model; told on its task, so it only keeps.
+#[derive(Debug)]
+struct Ear(watch::Sender<Heard>);
+
+impl Listener for Ear {
+    fn text(&self, delta: &str) {
+        self.0.send_if_modified(|heard| {
+            let room = HEARD_MAX_BYTES.saturating_sub(heard.text.len());
+            // What does not fit whole is not shown anyway.
+            let fits = delta.len() <= room;
+            if fits {
+                heard.text.push_str(delta);
+                heard.state += 1;
+            }
+            fits
+        });
+    }
+
+    fn restart(&self) {
+        // What shows stays until there is something else to show.
+        self.0.send_modify(|heard| heard.text.clear());
+    }
+
+    fn interlude(&self) {
+        self.restart();
+    }
+}
+
+/// What it takes to show the answer of one run.
+#[derive(Clone)]
+pub struct LiveDesk {
+    /// Where the placeholder is committed.
+    pub store: Store,
+    /// Renders and shows.
+    pub outbound: Arc<dyn Outbound>,
+    /// The run.
+    pub run: RunId,
+    /// Its lease: without it nothing is shown.
+    pub token: LeaseToken,
+    /// Where.
+    pub target: Target,
+    /// Said before the text.
+    pub prefix: String,
+    /// A post was committed.
+    pub posts: Arc<Notify>,
+    /// A post was sent.
+    pub posted: Arc<Notify>,
+    /// The time.
+    pub clock: Clock,
+}
+
+/// What became of one showing.
+#[derive(Debug)]
+enum Shown {
+    Yes,
+    /// Not yet: the platform wants to wait, or could not be reached.
+    Wait(Duration),
+    /// Nobody knows.
+    Unknown,
+    /// Not in this run.
+    Never(String),
+}
+
+impl From<Result<(), ChannelError>> for Shown {
+    fn from(result: Result<(), ChannelError>) -> Self {
+        match result {
+            Ok(()) => Self::Yes,
+            Err(ChannelError::RetryAfter { wait_ms, .. }) => {
+                Self::Wait(Duration::from_millis(wait_ms))
+            }
+            Err(ChannelError::NotSent { .. }) => Self::Wait(Duration::from_secs(1)),
+            Err(ChannelError::OutcomeUnknown { .. }) => Self::Unknown,
+            Err(error) => Self::Never(error.reason()),
+        }
+    }
+}
+
+impl From<StoreError> for Shown {
+    fn from(error: StoreError) -> Self {
+        Self::Never(error.to_string())
+    }
+}
+
+impl LiveDesk {
+    fn render(&self, text: &str) -> Option<Part> {
+        self.outbound.render_live(&format!("{}{text}", self.prefix))
+    }
+
+    async fn show(&self, form: LiveForm, part: Part) -> Shown {
+        let live = LivePost {
+            target: self.target.clone(),
+            form,
+            part,
+        };
+        crash::point("live.before");
+        let shown = self.outbound.show_live(&live).await;
+        crash::point("live.after");
+        shown.into()
+    }
+
+    /// The number of a run's previews: any but 0.
+    fn preview_id(&self) -> i64 {
+        let bytes = self.run.to_string();
+        let hash = bytes.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        // What every JSON reader takes for a whole number.
+        i64::try_from(hash >> 12).unwrap_or(1).max(1)
+    }
+
+    /// Commits the placeholder; whether it is a new one.
+    async fn place(&self, part: Part) -> Result<Placed, StoreError> {
+        let placed = self
+            .store
+            .commit_placeholder(NewPlaceholder {
+                run: self.run,
+                token: self.token,
+                target: self.target.clone(),
+                part,
+                now_ms: (self.clock)(),
+            })
+            .await?;
+        self.posts.notify_one();
+        Ok(placed)
+    }
+
+    /// The placeholder once it is posted; `None` when there will be none or the run ends.
+    async fn posted(&self, stop: &CancellationToken) -> Result<Option<LivePost>, StoreError> {
+        loop {
+            let notified = self.posted.notified();
+            match self.store.placeholder(self.run, self.token).await? {
+                None | Some(Placeholder::Over) => return Ok(None),
+                Some(Placeholder::Shown { chat, message_id }) => {
+                    return Ok(Some(LivePost {
+                        target: Target {
+                            chat,
+                            ..self.target.clone()
+                        },
+                        form: LiveForm::Post { message_id },
+                        part: Part::plain(""),
+                    }));
+                }
+                Some(Placeholder::Waiting) => {}
+            }
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return Ok(None),
+                () = notified => {}
+                () = tokio::time::sleep(POSTED_POLL) => {}
+            }
+        }
+    }
+}
+
+/// The task that shows one run's answer.
+struct Showing {
+    desk: LiveDesk,
+    pacing: Pacing,
+    heard: watch::Receiver<Heard>,
+    stop: CancellationToken,
+    is_visible: Arc<AtomicBool>,
+    /// Whether this run's placeholder is there, or is on its way.
+    is_placed: bool,
+    /// How long an edit may still be on its way.
+    settle_ms: i64,
+}
+
+impl Showing {
+    /// Until the run ends or nothing more can be shown. Returns how long an edit may still be on its way.
+    async fn work(mut self) -> i64 {
+        while !self.stop.is_cancelled() {
+            let state = {
+                let heard = self.heard.borrow_and_update();
+                let has_words = !heard.text.trim().is_empty();
+                has_words.then_some(heard.state)
+            };
+            match (self.pacing.due(Instant::now(), state), state) {
+                (Due::Now, Some(state)) => {
+                    let shown = self.show().await;
+                    if !self.note(shown, state) {
+                        break;
+                    }
+                }
+                (Due::At(at), _) => {
+                    tokio::select! {
+                        biased;
+                        () = self.stop.cancelled() => {}
+                        () = tokio::time::sleep_until(at) => {}
+                    }
+                }
+                (Due::Again(at), _) => {
+                    tokio::select! {
+                        biased;
+                        () = self.stop.cancelled() => {}
+                        () = tokio::time::sleep_until(at) => {}
+                        changed = self.heard.changed() => if changed.is_err() { break },
+                    }
+                }
+                (Due::Later | Due::Now, _) => {
+                    tokio::select! {
+                        biased;
+                        () = self.stop.cancelled() => {}
+                        changed = self.heard.changed() => if changed.is_err() { break },
+                    }
+                }
+            }
+        }
+        self.settle_ms
+    }
+
+    /// Shows the present state. Not given up half-way: what was sent and not answered might come behind
+    /// the answer.
+    async fn show(&mut self) -> Shown {
+        let text = self.heard.borrow().text.clone();
+        let Some(part) = self.desk.render(&text) else {
+            return Shown::Yes;
+        };
+        match self.pacing.plan.way {
+            LiveWay::Preview => {
+                let id = self.desk.preview_id();
+                self.desk.show(LiveForm::Preview { id }, part).await
+            }
+            LiveWay::Post if !self.is_placed => match self.place(part).await {
+                Ok(shown) => shown,
+                Err(error) => error.into(),
+            },
+            LiveWay::Post => match self.desk.posted(&self.stop).await {
+                Ok(Some(live)) => {
+                    self.desk.target.chat.clone_from(&live.target.chat);
+                    self.desk.show(live.form, part).await
+                }
+                Ok(None) => Shown::Never("the placeholder is not there".to_owned()),
+                Err(error) => error.into(),
+            },
+        }
+    }
+
+    async fn place(&mut self, part: Part) -> Result<Shown, StoreError> {
+        self.is_placed = true;
+        match self.desk.place(part).await? {
+            Placed::Refused => return Ok(Shown::Never("the run is another's".to_owned())),
+            Placed::Found => {
+                self.settle_ms = SETTLE_MS;
+                return Ok(Shown::Wait(Duration::ZERO));
+            }
+            Placed::Committed => {}
+        }
+        // From when on it is edited is counted from here.
+        Ok(match self.desk.posted(&self.stop).await? {
+            Some(_) => Shown::Yes,
+            None => Shown::Never("it was not posted".to_owned()),
+        })
+    }
+
+    /// Whether there may be more to show.
+    fn note(&mut self, shown: Shown, state: u64) -> bool {
+        let now = Instant::now();
+        match shown {
+            Shown::Yes => {
+                self.is_visible.store(true, Ordering::Relaxed);
+                self.pacing.note_shown(now, state);
+            }
+            Shown::Unknown => {
+                self.settle_ms = self.settle_ms.max(SETTLE_MS);
+                self.pacing.note_shown(now, state);
+            }
+            Shown::Wait(wait) => self.pacing.note_wait(now, wait),
+            Shown::Never(reason) => {
+                debug!(run.id = %self.desk.run, reason, "an answer is not shown while it is written");
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// An answer that people see while it is written. Dropped, it is shown no more.
+pub struct LiveReply {
+    ear: Arc<Ear>,
+    stop: CancellationToken,
+    task: JoinHandle<i64>,
+    is_visible: Arc<AtomicBool>,
+}
+
+impl LiveReply {
+    /// Begins to listen.
+    #[must_use]
+    pub fn begin(desk: LiveDesk, plan: LivePlan) -> Self {
+        let (ear, heard) = watch::channel(Heard::default());
+        let stop = CancellationToken::new();
+        let is_visible = Arc::new(AtomicBool::new(false));
+        let showing = Showing {
+            desk,
+            pacing: Pacing::new(plan),
+            heard,
+            stop: stop.clone(),
+            is_visible: Arc::clone(&is_visible),
+            is_placed: false,
+            settle_ms: 0,
+        };
+        Self {
+            ear: Arc::new(Ear(ear)),
+            stop,
+            task: tokio::spawn(showing.work()),
+            is_visible,
+        }
+    }
+
+    /// What hears the model.
+    #[must_use]
+    pub fn listener(&self) -> Arc<dyn Listener> {
+        Arc::clone(&self.ear) as Arc<dyn Listener>
+    }
+
+    /// Whether people see something of it.
+    #[must_use]
+    pub fn is_visible(&self) -> bool {
+        self.is_visible.load(Ordering::Relaxed)
+    }
+
+    /// Shows no more, once what is being shown is. Returns how long an edit may still be on its way, in
+    /// milliseconds: the answer must come behind it.
+    pub async fn end(mut self) -> i64 {
+        self.stop.cancel();
+        match tokio::time::timeout(END_WAIT, &mut self.task).await {
+            Ok(Ok(settle_ms)) => settle_ms,
+            Ok(Err(_)) | Err(_) => UNANSWERED_SETTLE_MS,
+        }
+    }
+}
+
+impl Drop for LiveReply {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        self.task.abort();
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/live.rs"]
+mod tests;
