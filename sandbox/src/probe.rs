@@ -1,4 +1,4 @@
-//! A very small HTTP/1.1 and WebSocket client, for the self-check only.
+//! A very small HTTP/1.1 and WebSocket client, for the self-check and for what the platforms post.
 //!
 //! Written on a bare TCP stream, so that what is checked is bytes on a wire and not the habits of a
 //! client library. One connection per request; no TLS, no redirects, no reuse.

@@ -299,6 +299,7 @@ async fn an_event_without_a_socket_comes_as_a_retry_with_the_same_envelope_if_so
         after_ms: vec![3_600_000],
         same_envelope_id: true,
         reason: "http_timeout".into(),
+        ..RetryPlan::default()
     });
     stage.slack.say("#ops", "ann", "nobody is there");
     let mut socket = stage.socket().await;

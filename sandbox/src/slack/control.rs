@@ -17,6 +17,7 @@ use super::deliveries::Command;
 use super::events::Event;
 use super::faults::{EventFault, Fault};
 use super::post::UserPost;
+use super::requests::{self, RequestUrls};
 use super::server::{BlockAction, posts_of, press_button, slash_command};
 use super::socket;
 use super::state::{Core, Shared};
@@ -41,6 +42,7 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
         .route("/control/knobs", post(knobs))
         .route("/control/disconnect", post(disconnect))
         .route("/control/redeliver", post(redeliver))
+        .route("/control/request_urls", post(request_urls))
         .route("/control/state", get(state))
 }
 
@@ -232,6 +234,20 @@ async fn disconnect(State(shared): Server, Json(body): Body) -> Answer {
         "stall" => end(|| Command::Stall),
         _ => socket::disconnect(&shared, &reason),
     }
+    Ok(done())
+}
+
+async fn request_urls(State(shared): Server, Json(body): Body) -> Answer {
+    let Some(base) = optional(&body, "base") else {
+        shared.change(|core| core.deliveries.requests.set(None));
+        return Ok(done());
+    };
+    let urls = RequestUrls::under(&base);
+    requests::verify(&shared, &urls.events)
+        .await
+        .map_err(Refused)?;
+    shared.change(|core| core.deliveries.requests.set(Some(urls)));
+    socket::disconnect(&shared, "link_disabled");
     Ok(done())
 }
 

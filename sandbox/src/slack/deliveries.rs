@@ -2,7 +2,8 @@
 //!
 //! The life of a delivery: submitted -> (held by a fault) -> attempt 0 on one random live socket ->
 //! acknowledged, or due again by the retry plan -> lost after the last attempt. Interactive payloads
-//! and slash commands have one attempt. Owns the list of open sockets, but no socket itself.
+//! and slash commands have one attempt. With request URLs, attempts go to `requests` instead of a
+//! socket, and what came of them decides. Owns the list of open sockets, but no socket itself.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
@@ -16,9 +17,12 @@ use uuid::Uuid;
 
 use super::events::new_event_id;
 use super::faults::{EventFault, RetryPlan};
+use super::requests::{Attempt, Outcome, Requests};
 
 /// An envelope must be acknowledged within this time, in milliseconds (slack.md §1.4).
 const ACK_WAIT_MS: u64 = 3_000;
+/// What came of a request is known before this, in milliseconds.
+const OUTCOME_WAIT_MS: u64 = 60_000;
 /// Most open sockets of one app (slack.md §1.6).
 pub(super) const SOCKETS_MAX: usize = 10;
 
@@ -44,7 +48,7 @@ pub enum EnvelopeKind {
 }
 
 impl EnvelopeKind {
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::EventsApi => "events_api",
             Self::SlashCommands => "slash_commands",
@@ -81,6 +85,8 @@ struct Delivery {
     attempts: u32,
     first_sent: Option<Instant>,
     due: Instant,
+    /// Why the last request failed.
+    failure: String,
 }
 
 struct Socket {
@@ -108,6 +114,8 @@ pub(super) struct Deliveries {
     acked_deliveries: HashSet<u64>,
     lost: Vec<Value>,
     violations: Vec<String>,
+    /// Where the app is called when Socket Mode is off.
+    pub(super) requests: Requests,
 }
 
 impl Deliveries {
@@ -241,6 +249,7 @@ impl Deliveries {
             attempts: 0,
             first_sent: None,
             due: Instant::now(),
+            failure: String::new(),
         };
         self.pending.insert(self.last_delivery, delivery);
         self.last_delivery
@@ -266,6 +275,10 @@ impl Deliveries {
         delivery.attempts += 1;
         delivery.first_sent.get_or_insert_with(Instant::now);
         let retries_made = delivery.attempts as usize - 1;
+        if self.requests.is_on() {
+            self.send_frame(id, plan);
+            return self.reschedule(id, OUTCOME_WAIT_MS);
+        }
         let wait_ms = match delivery.kind {
             EnvelopeKind::EventsApi => plan.after_ms.get(retries_made).copied(),
             EnvelopeKind::SlashCommands | EnvelopeKind::Interactive => None,
@@ -275,6 +288,9 @@ impl Deliveries {
     }
 
     fn send_frame(&mut self, id: u64, plan: &RetryPlan) {
+        if self.requests.is_on() {
+            return self.send_request(id);
+        }
         let Some(socket_id) = self.random_socket() else {
             return;
         };
@@ -287,6 +303,69 @@ impl Deliveries {
             text: envelope(delivery, plan).to_string(),
         };
         self.tell(socket_id, frame);
+    }
+
+    fn send_request(&mut self, id: u64) {
+        let Some(delivery) = self.pending.get(&id) else {
+            return;
+        };
+        let retry = (
+            delivery.attempts.saturating_sub(1),
+            delivery.failure.clone(),
+        );
+        let payload = delivery.payload.clone();
+        if !self.requests.push((id, delivery.kind), payload, retry) {
+            self.lose(id);
+        }
+    }
+
+    fn lose(&mut self, id: u64) {
+        if let Some(delivery) = self.pending.remove(&id) {
+            self.due.remove(&(delivery.due, id));
+            self.lost.push(delivery.payload);
+        }
+    }
+
+    /// Takes what came of a request.
+    pub(super) fn note_outcome(&mut self, attempt: &Attempt, outcome: Outcome, plan: &RetryPlan) {
+        let id = attempt.delivery;
+        let is_acknowledged = matches!(outcome, Outcome::Acknowledged(_));
+        if attempt.kind == EnvelopeKind::EventsApi {
+            self.requests.note(is_acknowledged, plan.disable_from);
+        }
+        match outcome {
+            Outcome::Acknowledged(response) => {
+                // A retry and its first attempt may both be acknowledged.
+                let Some(delivery) = self.pending.remove(&id) else {
+                    return;
+                };
+                self.due.remove(&(delivery.due, id));
+                self.acked_deliveries.insert(id);
+                let envelope_id = delivery.envelope_id.clone();
+                self.note_ack(
+                    None,
+                    &envelope_id,
+                    delivery,
+                    response.filter(holds_something),
+                );
+            }
+            Outcome::Failed { reason, no_retry } => {
+                let Some(delivery) = self.pending.get_mut(&id) else {
+                    return;
+                };
+                reason.clone_into(&mut delivery.failure);
+                let made = delivery.attempts as usize;
+                let wait_ms = match attempt.kind {
+                    EnvelopeKind::EventsApi if !no_retry => plan.http_after_ms.get(made - 1),
+                    _ => None,
+                };
+                match wait_ms {
+                    // Another attempt may be on its way already; its outcome decides.
+                    Some(wait_ms) => self.reschedule(id, *wait_ms),
+                    None => self.lose(id),
+                }
+            }
+        }
     }
 
     fn random_socket(&self) -> Option<u64> {
@@ -327,6 +406,7 @@ impl Deliveries {
                 continue;
             };
             let attempts_max = match delivery.kind {
+                EnvelopeKind::EventsApi if self.requests.is_on() => plan.http_after_ms.len() + 1,
                 EnvelopeKind::EventsApi => plan.after_ms.len() + 1,
                 EnvelopeKind::SlashCommands | EnvelopeKind::Interactive => 1,
             };
@@ -367,7 +447,7 @@ impl Deliveries {
                 self.due.remove(&(delivery.due, id));
                 self.acked_deliveries.insert(id);
                 let response = Some(frame["payload"].clone()).filter(holds_something);
-                self.note_ack(socket_id, envelope_id, delivery, response);
+                self.note_ack(Some(socket_id), envelope_id, delivery, response);
             }
             // A retry and its first attempt may both be acknowledged.
             None if self.acked_deliveries.contains(&id) => {}
@@ -379,7 +459,7 @@ impl Deliveries {
 
     fn note_ack(
         &mut self,
-        socket_id: u64,
+        socket_id: Option<u64>,
         envelope_id: &str,
         delivery: Delivery,
         response: Option<Value>,
@@ -394,7 +474,7 @@ impl Deliveries {
             kind: delivery.kind,
             attempts: delivery.attempts,
             ack_ms: u64::try_from(waited.unwrap_or(0)).unwrap_or(u64::MAX),
-            on_same_socket: delivery.sockets.contains(&socket_id),
+            on_same_socket: socket_id.is_none_or(|id| delivery.sockets.contains(&id)),
             payload: delivery.payload,
             response,
         });

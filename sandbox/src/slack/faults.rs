@@ -53,6 +53,10 @@ pub struct RetryPlan {
     pub same_envelope_id: bool,
     /// `retry_reason` of every retry.
     pub reason: String,
+    /// The same waits over HTTP, from the failure on.
+    pub http_after_ms: Vec<u64>,
+    /// Requests in an hour from which on an app that fails to answer them is given up.
+    pub disable_from: usize,
 }
 
 impl Default for RetryPlan {
@@ -62,6 +66,8 @@ impl Default for RetryPlan {
             after_ms: vec![4_000, 60_000, 300_000],
             same_envelope_id: false,
             reason: "timeout".to_owned(),
+            http_after_ms: vec![100, 60_000, 300_000],
+            disable_from: 1_000,
         }
     }
 }

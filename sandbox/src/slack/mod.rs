@@ -1,9 +1,9 @@
-//! The loopback Slack: Web API and Socket Mode on one loopback port, strict, failing on demand.
+//! The loopback Slack: Web API, Socket Mode and the Events API over HTTP, strict, failing on demand.
 //!
 //! Written from the protocol sheet `slack.md`; it shares no code with any adapter. It refuses what
 //! Slack refuses, by Slack's error names, and what a person would do in Slack's window a test does
 //! with [`SlackServer`]'s methods. Reading order: `world` (who and where), `post`, `text`, `blocks`,
-//! `events` (pure), `state` (the one lock), `deliveries` and `socket` (Socket Mode), `web` (methods),
+//! `events` (pure), `state` (the one lock), `deliveries`, `socket` (Socket Mode) and `requests` (HTTP), `web` (methods),
 //! `hooks` (`response_url`), `faults`, `server` (the handle), `control`.
 //!
 //! # In one process
@@ -40,6 +40,7 @@
 //! | `POST /control/fault` | `{method, kind, …}`, see below | `{}` |
 //! | `POST /control/knobs` | any of the fields of [`SlackKnobs`] that are numbers or booleans | `{}` |
 //! | `POST /control/disconnect` | `{reason}`: `warning`, `refresh_requested`, `link_disabled`, or ours: `close`, `abort`, `stall` | `{}` |
+//! | `POST /control/request_urls` | `{base}`: events go to `BASE/events`, clicks to `BASE/interactivity`, commands to `BASE/commands`; without it: Socket Mode again | `{}` |
 //! | `POST /control/redeliver` | nothing: unacknowledged events are sent again at once | `{}` |
 //! | `GET /control/state` | | sockets, acknowledged and lost envelopes, violations, world |
 //!
@@ -57,6 +58,7 @@ mod events;
 mod faults;
 mod hooks;
 mod post;
+mod requests;
 mod selfcheck;
 mod server;
 mod socket;
@@ -69,6 +71,7 @@ pub use blocks::{Complaint, check_blocks};
 pub use deliveries::{AckedEnvelope, EnvelopeKind};
 pub use faults::{EventFault, Fault, RetryPlan, SlackFaults, SlackKnobs};
 pub use post::{SlackEphemeral, SlackPost, UserPost};
+pub use requests::{RequestUrls, signature};
 pub use selfcheck::slack_refusals;
 pub use server::{BlockAction, SlackServer};
 pub use state::SlackStatus;

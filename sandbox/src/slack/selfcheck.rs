@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::deliveries::SOCKETS_MAX;
 use super::faults::RetryPlan;
+use super::requests::RequestUrls;
 use super::server::SlackServer;
 use super::world::SlackWorld;
 use crate::probe::{self, RawSocket};
@@ -389,6 +390,7 @@ pub async fn slack_refusals() -> Vec<Refusal> {
     refusals.extend(check.scope_cases(&server).await);
     refusals.extend(check.pace_cases(&server).await);
     refusals.extend(check.socket_cases(&server).await);
+    refusals.extend(check.request_url_cases(&server).await);
     server.stop().await;
     refusals
 }
@@ -676,6 +678,80 @@ impl Check {
         )
     }
 
+    /// Request URLs that are not taken, and answers to requests that do not count.
+    async fn request_url_cases(&self, server: &SlackServer) -> Vec<Refusal> {
+        const SECTION: &str = "slack.md §2";
+        let (app, base) = match AnsweringApp::start().await {
+            Ok(started) => started,
+            Err(error) => return vec![judge(SECTION, "start an app", "an app", error.to_string())],
+        };
+        let mut refusals = Vec::new();
+        let verified = |base: &str| server.set_request_urls(RequestUrls::under(base));
+        for (what, base, expected) in [
+            (
+                "save a request URL without TLS",
+                "http://bot.example.org",
+                "a request URL must be https (here: http on a loopback address)",
+            ),
+            (
+                "save a request URL that does not answer with the challenge",
+                &base,
+                "the URL did not answer with the challenge",
+            ),
+        ] {
+            let got = verified(base).await.err().unwrap_or_default();
+            refusals.push(judge(SECTION, what, expected, got));
+        }
+        server.use_request_urls(RequestUrls::under(&base));
+        let got = self.app_call("apps.connections.open").await;
+        let what = "open a socket while Socket Mode is off";
+        refusals.push(judge(SECTION, what, "link_disabled", got));
+        server.faults().set_retry_plan(RetryPlan {
+            http_after_ms: vec![10, 10, 10],
+            ..RetryPlan::default()
+        });
+        for (status, no_retry, what, expected) in [
+            (500, false, "answer an event with 500", "1 to 3, then lost"),
+            (302, false, "redirect nowhere", "1 to 3, then lost"),
+            (
+                500,
+                true,
+                "refuse an event with X-Slack-No-Retry",
+                "none, then lost",
+            ),
+        ] {
+            app.answer_with(status, no_retry);
+            let lost = server.lost_payloads().len();
+            server.post("C0GENERAL", "U0ANN", "listen");
+            let is_lost = || server.lost_payloads().len() > lost;
+            let got = match self.within(is_lost).await {
+                true => app.retries(),
+                false => "not given up".to_owned(),
+            };
+            refusals.push(judge("slack.md §2.5", what, expected, got));
+        }
+        server.use_sockets();
+        refusals
+    }
+
+    async fn within(&self, is_so: impl Fn() -> bool) -> bool {
+        let looks = 500;
+        for _ in 0..looks {
+            if is_so() {
+                return true;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        false
+    }
+
+    /// Calls a method with the app-level token.
+    async fn app_call(&self, method: &str) -> String {
+        let token = format!("Bearer {}", self.world.app_token);
+        let headers = [("Authorization", token.as_str())];
+        self.send(method, &headers, b"").await
+    }
+
     async fn first_reason(&self) -> String {
         let path = self.ticket_path().await;
         let first = match RawSocket::upgrade(self.addr, &path).await {
@@ -737,6 +813,68 @@ impl Check {
             }
             Err(error) => error.to_string(),
         }
+    }
+}
+
+/// An app that answers requests as it is told to, and remembers their retry marks.
+struct AnsweringApp {
+    state: AppState,
+    serving: tokio::task::JoinHandle<()>,
+}
+
+type AppState = std::sync::Arc<std::sync::Mutex<(u16, bool, Vec<u32>)>>;
+
+impl Drop for AnsweringApp {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+impl AnsweringApp {
+    /// The app, and the address under which it is called.
+    async fn start() -> std::io::Result<(Self, String)> {
+        let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await?;
+        let base = format!("http://{}", listener.local_addr()?);
+        let state = AppState::default();
+        state.lock().expect("no holder of this lock panics").0 = 200;
+        let router = axum::Router::new()
+            .fallback(Self::answer)
+            .with_state(state.clone());
+        let serving = tokio::spawn(async move {
+            // It ends with the check.
+            let _ = axum::serve(listener, router).await;
+        });
+        Ok((Self { state, serving }, base))
+    }
+
+    fn answer_with(&self, status: u16, no_retry: bool) {
+        *self.state.lock().expect("no holder of this lock panics") = (status, no_retry, Vec::new());
+    }
+
+    /// What retries there were after the first attempt.
+    fn retries(&self) -> String {
+        let marks = &self.state.lock().expect("no holder of this lock panics").2;
+        match marks.as_slice() {
+            [0] => "none, then lost".to_owned(),
+            [0, 1, 2, 3] => "1 to 3, then lost".to_owned(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    async fn answer(
+        axum::extract::State(state): axum::extract::State<AppState>,
+        headers: axum::http::HeaderMap,
+    ) -> axum::response::Response {
+        let mut state = state.lock().expect("no holder of this lock panics");
+        let mark = headers.get("x-slack-retry-num");
+        let mark = mark.and_then(|mark| mark.to_str().ok()?.parse().ok());
+        state.2.push(mark.unwrap_or(0));
+        let answer = axum::http::Response::builder()
+            .status(state.0)
+            .header("x-slack-no-retry", if state.1 { "1" } else { "0" });
+        answer
+            .body(axum::body::Body::empty())
+            .expect("the parts of the answer are sound")
     }
 }
 

@@ -20,6 +20,7 @@ use super::events::{self, Event};
 use super::faults::SlackFaults;
 use super::hooks;
 use super::post::{SlackEphemeral, SlackPost, UserPost};
+use super::requests::{self, RequestUrls};
 use super::socket;
 use super::state::{Core, Shared, SlackStatus};
 use super::text::typed_to_wire;
@@ -88,10 +89,11 @@ impl SlackServer {
             }
         });
         let retrying = tokio::spawn(socket::run_retries(shared.clone()));
+        let requesting = tokio::spawn(requests::run(shared.clone()));
         Ok(Self {
             shared,
             addr,
-            tasks: vec![serving, retrying],
+            tasks: vec![serving, retrying, requesting],
         })
     }
 
@@ -334,6 +336,40 @@ impl SlackServer {
         self.shared.change(|core| {
             core.deliveries.tell_all(command);
         });
+    }
+}
+
+/// The app's settings: Socket Mode, or request URLs.
+impl SlackServer {
+    /// Switches Socket Mode off and delivers to these addresses, once the app has proved that the
+    /// first is its own.
+    ///
+    /// # Errors
+    /// A sentence when an address is no loopback one, or does not answer with the challenge.
+    pub async fn set_request_urls(&self, urls: RequestUrls) -> Result<(), String> {
+        requests::verify(&self.shared, &urls.events).await?;
+        self.use_request_urls(urls);
+        Ok(())
+    }
+
+    /// The same for addresses that were proved before.
+    pub fn use_request_urls(&self, urls: RequestUrls) {
+        self.shared
+            .change(|core| core.deliveries.requests.set(Some(urls)));
+        socket::disconnect(&self.shared, "link_disabled");
+    }
+
+    /// Switches Socket Mode on again.
+    pub fn use_sockets(&self) {
+        self.shared
+            .change(|core| core.deliveries.requests.set(None));
+    }
+
+    /// Whether too many requests failed, so that no events are sent any more.
+    #[must_use]
+    pub fn is_given_up(&self) -> bool {
+        self.shared
+            .read(|core| core.deliveries.requests.is_disabled())
     }
 }
 

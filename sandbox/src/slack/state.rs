@@ -19,6 +19,7 @@ use super::events::{self, Change, Event};
 use super::faults::{SlackFaults, SlackKnobs};
 use super::hooks::Hook;
 use super::post::{SlackEphemeral, SlackPost, UserPost};
+use super::requests::Attempt;
 use super::text::rich_text;
 use super::world::{ChannelKind, SlackChannel, SlackWorld};
 use crate::wire::{WireLog, now_ms};
@@ -59,6 +60,8 @@ pub(super) struct Shared {
     pub(super) stop: CancellationToken,
     /// Told when a delivery may have become due.
     pub(super) due_hint: Notify,
+    /// Told when a request may have to be sent.
+    pub(super) send_hint: Notify,
     changed: watch::Sender<u64>,
 }
 
@@ -84,6 +87,7 @@ impl Shared {
             wire,
             stop: CancellationToken::new(),
             due_hint: Notify::new(),
+            send_hint: Notify::new(),
             changed: watch::Sender::new(0),
         }
     }
@@ -93,7 +97,13 @@ impl Shared {
         let changed = change(&mut self.lock());
         self.changed.send_modify(|version| *version += 1);
         self.due_hint.notify_one();
+        self.send_hint.notify_one();
         changed
+    }
+
+    /// Takes the requests that are to be sent; nothing that anybody waits for.
+    pub(super) fn take_attempts(&self) -> Vec<Attempt> {
+        self.lock().deliveries.requests.take()
     }
 
     /// Reads the state.

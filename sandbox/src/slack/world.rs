@@ -177,6 +177,8 @@ pub struct SlackWorld {
     pub bot_token: String,
     /// `xapp-…`, for opening sockets only.
     pub app_token: String,
+    /// What requests to the app are signed with.
+    pub signing_secret: String,
     /// Granted scopes of the bot token.
     pub scopes: Vec<String>,
     /// Subscribed bot events; nothing else is sent.
@@ -212,6 +214,7 @@ impl SlackWorld {
             bot_name: "vocative".into(),
             bot_token: "xoxb-loopback-bot-token".into(),
             app_token: "xapp-1-loopback-app-token".into(),
+            signing_secret: "5ca1ab1e5ca1ab1e5ca1ab1e5ca1ab1e".into(),
             scopes: SCOPES.map(str::to_owned).to_vec(),
             events: EVENTS.map(str::to_owned).to_vec(),
             users: acme_users(),

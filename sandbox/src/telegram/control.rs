@@ -21,8 +21,16 @@ pub(super) fn routes() -> Router<Shared> {
         .route("/edit", post(edit))
         .route("/update", post(update))
         .route("/fault", post(fault))
+        .route("/knobs", post(knobs))
         .route("/posts", get(room_posts))
         .route("/state", get(state))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Knobs {
+    take_loopback_webhooks: Option<bool>,
+    webhook_second_ms: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -101,6 +109,16 @@ async fn fault(State(shared): State<Shared>, Json(fault): Json<Fault>) -> Respon
     Json(json!({"ok": true})).into_response()
 }
 
+async fn knobs(State(shared): State<Shared>, Json(knobs): Json<Knobs>) -> Response {
+    if let Some(on) = knobs.take_loopback_webhooks {
+        shared.faults().take_loopback_webhooks(on);
+    }
+    if let Some(ms) = knobs.webhook_second_ms {
+        shared.faults().set_webhook_second_ms(ms);
+    }
+    Json(json!({"ok": true})).into_response()
+}
+
 async fn room_posts(State(shared): State<Shared>, Query(place): Query<InChat>) -> Response {
     let posts: Vec<Value> = shared
         .peek(|rooms| posts(rooms, place.chat))
@@ -123,6 +141,7 @@ async fn state(State(shared): State<Shared>) -> Response {
         let chats: Vec<Value> = rooms.world.chats.iter().map(|chat| room(rooms, chat.id)).collect();
         json!({
             "bot": rooms.world.bot.as_user(), "pending_updates": rooms.queue.len(),
+            "webhook": rooms.webhook.url(),
             "polls_answered": polls_answered, "faults_applied": faults_applied, "chats": chats,
             "users": rooms.world.users.iter().map(|user| rooms.world.user_json(user.id)).collect::<Vec<_>>(),
         })

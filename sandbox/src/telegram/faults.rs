@@ -81,6 +81,8 @@ struct Queued {
     applied: usize,
     sends_per_minute_max: Option<usize>,
     guards_short_polls: bool,
+    takes_loopback_webhooks: bool,
+    webhook_second_ms: Option<u64>,
 }
 
 /// The faults to come. Cloning shares them. A method name is compared without case; `*` means any.
@@ -128,6 +130,25 @@ impl TelegramFaults {
     /// Turns repeated short polls into polls of three seconds, as the platform does. Off by default.
     pub fn guard_short_polls(&self, on: bool) {
         self.with(|queued| queued.guards_short_polls = on);
+    }
+
+    /// Takes webhooks on loopback addresses without TLS, as a Bot API server of one's own does. Off by
+    /// default.
+    pub fn take_loopback_webhooks(&self, on: bool) {
+        self.with(|queued| queued.takes_loopback_webhooks = on);
+    }
+
+    /// How many milliseconds a second of a webhook's retries takes; 1,000 by default.
+    pub fn set_webhook_second_ms(&self, ms: u64) {
+        self.with(|queued| queued.webhook_second_ms = Some(ms));
+    }
+
+    pub(super) fn takes_loopback_webhooks(&self) -> bool {
+        self.with(|queued| queued.takes_loopback_webhooks)
+    }
+
+    pub(super) fn webhook_second_ms(&self) -> u64 {
+        self.with(|queued| queued.webhook_second_ms.unwrap_or(1_000))
     }
 
     pub(super) fn sends_per_minute_max(&self) -> Option<usize> {

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::failure::ApiFailure;
 use super::params::Params;
-use super::polling::allowed_kinds;
 use super::rooms::{CALLBACK_LIFE_S, Rooms, TelegramDraft};
 use super::sends;
 use super::target::Access;
+use super::webhook;
 use super::world::{BotStatus, ChatKind};
 
 /// Methods that this server answers, as the API spells them.
@@ -103,6 +103,14 @@ impl From<Value> for Success {
 }
 
 impl Success {
+    /// `true`, with a description.
+    pub(super) fn described(description: &'static str) -> Self {
+        Self {
+            result: json!(true),
+            description: Some(description),
+        }
+    }
+
     pub(super) fn body(self) -> Value {
         let mut body = json!({"ok": true, "result": self.result});
         if let Some(description) = self.description {
@@ -156,9 +164,8 @@ pub(super) fn call(
             Ok(json!(true).into())
         }
         "answercallbackquery" => answer_callback_query(rooms, params),
-        "setwebhook" => set_webhook(rooms, params),
-        "deletewebhook" => Ok(delete_webhook(rooms, params)),
-        "getwebhookinfo" => Ok(webhook_info(rooms)),
+        "deletewebhook" => Ok(webhook::delete(rooms, params)),
+        "getwebhookinfo" => Ok(webhook::info(rooms)),
         "logout" => {
             rooms.logged_out = true;
             Ok(json!(true).into())
@@ -354,66 +361,4 @@ fn answer_callback_query(rooms: &mut Rooms, params: &Params) -> Result<Success> 
             "query is too old and response timeout expired or query ID is invalid",
         )),
     }
-}
-
-fn set_webhook(rooms: &mut Rooms, params: &Params) -> Result<Success> {
-    let url = params.text("url");
-    if url.is_empty() {
-        return Ok(delete_webhook(rooms, params));
-    }
-    let secret = params.text("secret_token");
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
-    if !secret.bytes().all(plain) {
-        return Err(ApiFailure::bad(
-            "secret token contains unallowed characters",
-        ));
-    }
-    if !url.starts_with("https://") {
-        return Err(ApiFailure::bad(
-            "bad webhook: An HTTPS URL must be provided for webhook",
-        ));
-    }
-    if let Some(kinds) = allowed_kinds(params.text("allowed_updates")) {
-        rooms.allowed = kinds;
-    }
-    if params.boolean("drop_pending_updates") {
-        rooms.queue.clear();
-    }
-    let description = match rooms.webhook_url == url {
-        true => "Webhook is already set",
-        false => "Webhook was set",
-    };
-    url.clone_into(&mut rooms.webhook_url);
-    Ok(Success {
-        result: json!(true),
-        description: Some(description),
-    })
-}
-
-fn delete_webhook(rooms: &mut Rooms, params: &Params) -> Success {
-    if params.boolean("drop_pending_updates") {
-        rooms.queue.clear();
-    }
-    let description = match rooms.webhook_url.is_empty() {
-        true => "Webhook is already deleted",
-        false => "Webhook was deleted",
-    };
-    rooms.webhook_url.clear();
-    Success {
-        result: json!(true),
-        description: Some(description),
-    }
-}
-
-fn webhook_info(rooms: &mut Rooms) -> Success {
-    let now_s = rooms.now_s();
-    rooms.queue.expire(now_s);
-    let mut info = json!({
-        "url": rooms.webhook_url, "has_custom_certificate": false,
-        "pending_update_count": rooms.queue.len(),
-    });
-    if let Some(kinds) = &rooms.allowed {
-        info["allowed_updates"] = json!(kinds);
-    }
-    info.into()
 }

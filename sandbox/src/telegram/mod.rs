@@ -1,12 +1,11 @@
 //! A loopback Telegram Bot API server: strict, with people who act and faults on demand.
 //!
 //! [`TelegramServer`] serves a [`TelegramWorld`] at `/bot<token>/<method>`, refuses what the platform
-//! refuses in the platform's words, and keeps every room as people see it. Webhooks are stored, not
-//! called; a method that is not listed in `methods` answers `method not found`.
+//! refuses in the platform's words, and keeps every room as people see it. A method that is not listed in `methods` answers `method not found`.
 //!
 //! Reading order: `world` (what exists), `rooms` (what is stored and who hears it), `message` and
 //! `people` (what people do), `server` (HTTP), `params` and `failure` (in and out), `methods`,
-//! `target`, `sends`, `polling` over `queue`, then the pure text rules `text`, `entities`, `markup`,
+//! `target`, `sends`, `polling` and `webhook` over `queue`, then the pure text rules `text`, `entities`, `markup`,
 //! `html`, `markdown`; `faults`, `control`, `selfcheck`.
 //!
 //! # Control surface
@@ -19,6 +18,7 @@
 //! | `POST /control/edit` | `{chat, message_id, text}` | `{message_id}` |
 //! | `POST /control/update` | an update without `update_id` | `{update_id}` |
 //! | `POST /control/fault` | `{method, always?, fault, ...}` with `fault` one of `latency` `{ms}`, `late_answer` `{ms}`, `rate_limited` `{retry_after_s}`, `refused` `{code, description}`, `gateway` `{code}`, `gateway_after` `{code}`, `reset_before`, `reset_after`, `stall`, `stall_after`, `ignore_offset`, `conflict`, `garbage` | `{ok}` |
+//! | `POST /control/knobs` | `{take_loopback_webhooks?, webhook_second_ms?}`: deliver to loopback addresses without TLS; how long a second of their retries is | `{ok}` |
 //! | `GET /control/posts` | `?chat=` | the posts of a chat, oldest first |
 //! | `GET /control/state` | | bot, users, chats, pending updates, polls answered |
 //!
@@ -43,6 +43,7 @@ mod sends;
 mod server;
 mod target;
 mod text;
+mod webhook;
 mod world;
 
 pub use faults::{TelegramFault, TelegramFaults};

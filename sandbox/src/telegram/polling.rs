@@ -127,7 +127,7 @@ fn begin(shared: &Shared, params: &Params, ignore_offset: bool) -> Result<Poll, 
         }
     }
     shared.peek(|rooms| {
-        if !rooms.webhook_url.is_empty() {
+        if rooms.webhook.is_set() {
             return Err(ApiFailure::plain(
                 409,
                 "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first",

@@ -99,6 +99,16 @@ impl UpdateQueue {
             .collect()
     }
 
+    /// Every update, oldest first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (i64, &Value)> {
+        self.pending.iter().map(|update| (update.id, &update.body))
+    }
+
+    /// Forgets one update, which a webhook took.
+    pub(super) fn remove(&mut self, id: i64) {
+        self.pending.retain(|update| update.id != id);
+    }
+
     pub(super) fn len(&self) -> usize {
         self.pending.len()
     }

@@ -11,6 +11,7 @@ use super::entities::Entity;
 use super::failure::ApiFailure;
 use super::params::Upload;
 use super::queue::UpdateQueue;
+use super::webhook::Webhook;
 use super::world::{BotStatus, ChatKind, TelegramChat, TelegramWorld};
 use crate::wire::now_ms;
 
@@ -111,7 +112,7 @@ pub(super) struct Rooms {
     pub(super) queue: UpdateQueue,
     /// `None` is the default set.
     pub(super) allowed: Option<Vec<String>>,
-    pub(super) webhook_url: String,
+    pub(super) webhook: Webhook,
     pub(super) commands: BTreeMap<String, Value>,
     /// Pressed buttons: when, and the answer.
     pub(super) callbacks: HashMap<String, (i64, Option<Value>)>,
@@ -135,7 +136,7 @@ impl Rooms {
             migrated: HashMap::new(),
             queue: UpdateQueue::new(first_id),
             allowed: None,
-            webhook_url: String::new(),
+            webhook: Webhook::default(),
             commands: BTreeMap::new(),
             callbacks: HashMap::new(),
             reactions: HashMap::new(),

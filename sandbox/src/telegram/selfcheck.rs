@@ -51,6 +51,7 @@ pub async fn telegram_refusals() -> Vec<Refusal> {
         place_cases(),
         message_cases(&server),
         draft_cases(),
+        webhook_cases(),
     ];
     for case in cases.into_iter().flatten() {
         refusals.push(probe.try_case(case).await);
@@ -193,6 +194,38 @@ fn markup_cases() -> Vec<Case> {
             "sendMessage",
             json!({"text": "hello"}),
             "400 Bad Request: chat_id is empty",
+        ),
+    ]
+}
+
+fn webhook_cases() -> Vec<Case> {
+    let set = |what, more: Value, expected| {
+        let mut body = json!({"url": "https://bot.example.org/hook"});
+        if let (Some(body), Value::Object(more)) = (body.as_object_mut(), more) {
+            body.extend(more);
+        }
+        ("telegram.md §4.1", what, "setWebhook", body, expected)
+    };
+    vec![
+        set(
+            "set a webhook without TLS",
+            json!({"url": "http://bot.example.org/hook"}),
+            "400 Bad Request: bad webhook: An HTTPS URL must be provided for webhook",
+        ),
+        set(
+            "set a webhook on another port",
+            json!({"url": "https://bot.example.org:8444/hook"}),
+            "400 Bad Request: bad webhook: Webhook can be set up only on ports 80, 88, 443 or 8443",
+        ),
+        set(
+            "set a secret with a space",
+            json!({"secret_token": "open sesame"}),
+            "400 Bad Request: secret token contains unallowed characters",
+        ),
+        set(
+            "set a secret of 257 characters",
+            json!({"secret_token": "s".repeat(257)}),
+            "400 Bad Request: secret token is too long",
         ),
     ]
 }
@@ -483,10 +516,30 @@ impl Probe<'_> {
             got = newer => got,
         };
         let hook = json!({"url": "https://bot.example.org/hook"});
-        self.call("setWebhook", &hook).await;
+        let waiting = self.call("getUpdates", &waits);
+        let setting = async {
+            while self.server.polls_waiting() == 0 {
+                tokio::task::yield_now().await;
+            }
+            self.call("setWebhook", &hook).await;
+            self.call("setWebhook", &hook).await
+        };
+        let (terminated, again) = tokio::join!(waiting, setting);
         let during_webhook = self.call("getUpdates", &json!({})).await;
         self.call("deleteWebhook", &json!({})).await;
         vec![
+            judge(
+                "telegram.md §3.4",
+                "poll until a webhook is set",
+                "409 Conflict: terminated by setWebhook request",
+                terminated,
+            ),
+            judge(
+                "telegram.md §4.1",
+                "set a webhook twice within a second",
+                "429 Too Many Requests: retry after 1 {\"retry_after\":1} Retry-After: 1",
+                again,
+            ),
             judge(
                 "telegram.md §3.4",
                 "poll while another poll waits",

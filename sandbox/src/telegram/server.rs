@@ -16,6 +16,7 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use tokio::sync::watch;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::failure::ApiFailure;
 use super::faults::{TelegramFault, TelegramFaults, delay_before};
@@ -24,7 +25,7 @@ use super::params::{BODY_BYTES_MAX, Params};
 use super::polling::{Polls, get_updates};
 use super::rooms::{DRAFT_LIFE_S, Rooms, Stored, TelegramDraft};
 use super::world::TelegramWorld;
-use super::{control, polling};
+use super::{control, polling, webhook};
 use crate::socket::{Connection, Serving};
 use crate::wire::{WireKind, WireLog, WirePeer};
 
@@ -74,6 +75,10 @@ impl Shared {
     pub(super) fn faults(&self) -> &TelegramFaults {
         &self.0.faults
     }
+
+    pub(super) fn wire(&self) -> &WireLog {
+        &self.0.wire
+    }
 }
 
 /// A message as people in the room see it.
@@ -106,6 +111,8 @@ pub struct TelegramPost {
 pub struct TelegramServer {
     shared: Shared,
     serving: Serving,
+    /// Delivers to the webhook as long as this is held.
+    calling: AbortOnDropHandle<()>,
 }
 
 impl TelegramServer {
@@ -128,7 +135,12 @@ impl TelegramServer {
             .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
             .with_state(shared.clone());
         let serving = Serving::start(addr, router).await?;
-        Ok(Self { shared, serving })
+        let calling = AbortOnDropHandle::new(tokio::spawn(webhook::run(shared.clone())));
+        Ok(Self {
+            shared,
+            serving,
+            calling,
+        })
     }
 
     /// Where it listens.
@@ -261,6 +273,12 @@ impl TelegramServer {
         self.shared.polls(|polls| usize::from(polls.is_waiting()))
     }
 
+    /// Where updates are delivered; empty without a webhook.
+    #[must_use]
+    pub fn webhook_url(&self) -> String {
+        self.look(|rooms| rooms.webhook.url().to_owned())
+    }
+
     /// The reaction that the bot set on a message: an array as on the wire.
     #[must_use]
     pub fn bot_reaction(&self, chat: i64, message: i64) -> Option<Value> {
@@ -294,6 +312,7 @@ impl TelegramServer {
 
     /// Stops at once: every open connection is reset.
     pub async fn stop(self) {
+        self.calling.abort();
         self.serving.stop().await;
     }
 }
@@ -500,7 +519,11 @@ async fn call(
         return result.map(Success::from);
     }
     let sends_max = shared.faults().sends_per_minute_max();
-    let result = shared.act(|rooms| methods::call(rooms, &method, params, sends_max));
+    let is_local = shared.faults().takes_loopback_webhooks();
+    let result = shared.act(|rooms| match method.as_str() {
+        "setwebhook" => webhook::set(rooms, params, is_local),
+        _ => methods::call(rooms, &method, params, sends_max),
+    });
     if method == "setwebhook" && result.is_ok() {
         shared.polls(|polls| polls.end_waiting(polling::by_webhook()));
     }
