@@ -15,6 +15,7 @@ use crate::identity::Identity;
 use crate::live::LivePost;
 use crate::outbound::{Delivered, Part, Post, ReadBack, Target};
 use crate::render::People;
+use crate::webhook::Receiver;
 
 /// A boxed future, so that the traits stay object-safe.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -49,6 +50,10 @@ pub trait Reporter: Send + Sync + 'static {
     fn acknowledged(&self, lag_ms: u64);
     /// A frame or update could not be read at all.
     fn malformed(&self);
+    /// A webhook request did not come from the platform, or not whole; nothing of it was stored.
+    fn refused(&self) {}
+    /// A webhook request was not committed in the time the platform waits; it comes again.
+    fn late(&self) {}
     /// The connection was there and heard nothing of what waited; the channel has made it anew.
     fn deaf(&self) {}
     /// The platform says how many connections of the same bot there are besides ours: each takes a
@@ -99,6 +104,11 @@ pub trait Channel: Send + Sync + 'static {
     /// The history half for that identity; `None` on a platform that lets no bot read a room.
     fn history(&self, identity: &Identity) -> Option<Arc<dyn History>> {
         let _ = identity;
+        None
+    }
+
+    /// Takes what the platform sends over HTTP; `None` for a channel that connects by itself.
+    fn receiver(&self) -> Option<Arc<dyn Receiver>> {
         None
     }
 

@@ -4,7 +4,7 @@
 //! [`envelope::Envelope`]s and platform-neutral parts into posts. It knows no store, no model and no
 //! agent: whoever uses it hands in an [`channel::Intake`] and asks an [`channel::Outbound`] to send.
 //!
-//! Reading order: `channel` (the contract), `envelope`, `outbound`, `render`, `history`, `capability`,
+//! Reading order: `channel` (the contract), `webhook`, `envelope`, `outbound`, `render`, `history`, `capability`,
 //! `error`,
 //! then one platform: `wire` -> `translate` -> transport -> `api` -> `render` -> `outbound`.
 
@@ -25,11 +25,15 @@ pub mod identity;
 #[cfg(any(feature = "slack", feature = "telegram"))]
 mod json_stream;
 pub mod live;
+mod log_gate;
+#[cfg(any(feature = "slack", feature = "telegram"))]
+mod mac;
 pub mod markup;
 pub mod outbound;
 pub mod rate;
 pub mod render;
 pub mod split;
+pub mod webhook;
 
 #[cfg(feature = "slack")]
 pub mod slack;

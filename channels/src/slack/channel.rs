@@ -10,8 +10,10 @@ use crate::error::{ChannelError, Fallback};
 use crate::history::History;
 use crate::http::HttpTimeouts;
 use crate::identity::{Identity, Platform};
+use crate::webhook::Receiver;
 
 use super::api::{Api, Granted, Token};
+use super::events_api::{EventsApi, HttpInbound};
 use super::history::SlackHistory;
 use super::names::Names;
 use super::outbound::SlackOutbound;
@@ -20,6 +22,19 @@ use super::socket_pool::SlackInbound;
 use super::wire::IdOr;
 use super::{API_URL, REQUIRED_SCOPES, SOCKETS_MAX, check, render, text};
 
+/// How Slack's events come in.
+#[derive(Clone, Debug, Default)]
+pub enum SlackTransport {
+    /// Over sockets that we open (Socket Mode).
+    #[default]
+    Socket,
+    /// Over requests that Slack makes (Events API).
+    Http {
+        /// What Slack signs them with.
+        signing_secret: SecretString,
+    },
+}
+
 /// What a Slack channel needs to be told.
 #[derive(Clone, Debug)]
 pub struct SlackSettings {
@@ -27,7 +42,9 @@ pub struct SlackSettings {
     pub name: String,
     /// Where the Web API is; [`API_URL`] but for GovSlack and tests.
     pub api_url: String,
-    /// The app-level token (`xapp-`), which opens sockets.
+    /// How events come in.
+    pub transport: SlackTransport,
+    /// The app-level token (`xapp-`), which opens sockets; may be empty where none are.
     pub app_token: SecretString,
     /// The bot token (`xoxb-`), for everything else.
     pub bot_token: SecretString,
@@ -46,11 +63,25 @@ impl SlackSettings {
         Self {
             name: name.into(),
             api_url: API_URL.to_owned(),
+            transport: SlackTransport::default(),
             app_token,
             bot_token,
             sockets: 1,
             http: HttpTimeouts::default(),
             timings: SocketTimings::default(),
+        }
+    }
+
+    /// Settings with the usual values for a workspace whose events come over HTTP.
+    #[must_use]
+    pub fn over_http(
+        name: impl Into<String>,
+        bot_token: SecretString,
+        signing_secret: SecretString,
+    ) -> Self {
+        Self {
+            transport: SlackTransport::Http { signing_secret },
+            ..Self::new(name, SecretString::from(String::new()), bot_token)
         }
     }
 }
@@ -61,6 +92,8 @@ pub struct SlackChannel {
     settings: SlackSettings,
     api: Arc<Api>,
     names: Arc<Names>,
+    /// There where events come over HTTP.
+    events_api: Option<Arc<EventsApi>>,
 }
 
 impl SlackChannel {
@@ -74,13 +107,22 @@ impl SlackChannel {
     pub fn new(settings: SlackSettings) -> Result<Self, ChannelError> {
         let api = Arc::new(Api::new(&settings)?);
         let sockets = settings.sockets.clamp(1, SOCKETS_MAX);
+        let names = Arc::<Names>::default();
+        let events_api = match &settings.transport {
+            SlackTransport::Socket => None,
+            SlackTransport::Http { signing_secret } => {
+                let (secret, names) = (signing_secret.clone(), Arc::clone(&names));
+                Some(Arc::new(EventsApi::new(&settings.name, secret, names)))
+            }
+        };
         Ok(Self {
             settings: SlackSettings {
                 sockets,
                 ..settings
             },
             api,
-            names: Arc::new(Names::default()),
+            names,
+            events_api,
         })
     }
 }
@@ -91,6 +133,12 @@ impl Channel for SlackChannel {
     }
 
     fn inbound(&self, identity: &Identity) -> Box<dyn Inbound> {
+        if let Some(events_api) = &self.events_api {
+            return Box::new(HttpInbound {
+                events_api: Arc::clone(events_api),
+                identity: identity.clone(),
+            });
+        }
         Box::new(SlackInbound {
             channel: self.settings.name.clone(),
             sockets: self.settings.sockets,
@@ -110,6 +158,11 @@ impl Channel for SlackChannel {
         let channel = self.settings.name.clone();
         let api = Arc::clone(&self.api);
         Some(Arc::new(SlackHistory::new(channel, identity.clone(), api)))
+    }
+
+    fn receiver(&self) -> Option<Arc<dyn Receiver>> {
+        let events_api = self.events_api.as_ref()?;
+        Some(Arc::clone(events_api) as Arc<dyn Receiver>)
     }
 
     fn capabilities(&self) -> Capabilities {

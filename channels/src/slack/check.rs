@@ -5,8 +5,8 @@ use secrecy::ExposeSecret as _;
 use crate::channel::{CheckReach, Finding, FindingLevel};
 use crate::error::ChannelError;
 
-use super::api::Api;
-use super::channel::{SlackSettings, missing_scopes, sign_in};
+use super::api::{Api, Token};
+use super::channel::{SlackSettings, SlackTransport, missing_scopes, sign_in};
 use super::socket::{self, Failure};
 
 /// Runs the checks, one finding each.
@@ -14,8 +14,12 @@ pub(super) async fn check(settings: &SlackSettings, api: &Api, reach: CheckReach
     let mut findings = Vec::new();
     findings.extend(token_forms(settings));
     findings.extend(account(api).await);
-    if reach == CheckReach::Connection {
-        findings.push(socket(settings, api).await);
+    match &settings.transport {
+        SlackTransport::Socket if reach == CheckReach::Connection => {
+            findings.push(socket(settings, api).await);
+        }
+        SlackTransport::Socket => {}
+        SlackTransport::Http { .. } => findings.extend(request_urls(settings, api).await),
     }
     findings.push(finding(
         FindingLevel::Fine,
@@ -35,8 +39,10 @@ fn token_forms(settings: &SlackSettings) -> Vec<Finding> {
         (&settings.app_token, "app_token", "xapp-"),
         (&settings.bot_token, "bot_token", "xoxb-"),
     ];
-    let is_odd =
-        |token: &secrecy::SecretString, prefix: &str| !token.expose_secret().starts_with(prefix);
+    let is_odd = |token: &secrecy::SecretString, prefix: &str| {
+        let token = token.expose_secret();
+        !token.is_empty() && !token.starts_with(prefix)
+    };
     forms
         .into_iter()
         .filter(|(token, _, prefix)| is_odd(token, prefix))
@@ -73,6 +79,45 @@ async fn account(api: &Api) -> Vec<Finding> {
         ),
         None => finding(FindingLevel::Warning, "Slack did not say which scopes the bot token has"),
     });
+    findings
+}
+
+/// What can be said of the request URLs: Slack tells nobody which they are.
+async fn request_urls(settings: &SlackSettings, api: &Api) -> Vec<Finding> {
+    let SlackTransport::Http { signing_secret } = &settings.transport else {
+        return Vec::new();
+    };
+    let mut findings = vec![finding(
+        FindingLevel::Fine,
+        format!(
+            "events come over HTTP, to the paths /slack/{name}/events, /slack/{name}/interactivity and \
+             /slack/{name}/commands of [webhooks]; Slack verifies the first when it is saved in the app's \
+             settings while the daemon runs",
+            name = settings.name
+        ),
+    )];
+    let secret = signing_secret.expose_secret();
+    if secret.len() != 32 || !secret.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        findings.push(finding(
+            FindingLevel::Warning,
+            "signing_secret is not 32 hexadecimal digits; copy the Signing Secret under Basic \
+             Information, not the client secret",
+        ));
+    }
+    let has_app_token = !settings.app_token.expose_secret().is_empty();
+    // A URL is asked for and not connected to: nothing is taken by that.
+    if has_app_token
+        && api
+            .call("apps.connections.open", Token::App, &[])
+            .await
+            .is_ok()
+    {
+        findings.push(finding(
+            FindingLevel::Warning,
+            "Socket Mode is on in the app's settings: Slack sends events to sockets only. Switch it \
+             off, or set transport = \"socket\"",
+        ));
+    }
     findings
 }
 

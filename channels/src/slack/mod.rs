@@ -1,7 +1,8 @@
-//! The Slack adapter: Socket Mode in, Web API out.
+//! The Slack adapter: Socket Mode or the Events API over HTTP in, Web API out.
 //!
 //! Reading order: `wire` (what Slack sends) -> `mrkdwn`, `text` and `translate` (pure) -> `socket` (one
-//! connection) -> `socket_pool` (several, replaced without a gap) -> `api` -> `markdown`, `table`
+//! connection) -> `socket_pool` (several, replaced without a gap), or `signature` and `events_api`
+//! (HTTP) -> `api` -> `markdown`, `table`
 //! and `render` (pure) -> `outbound`, `names`, `history`; `check` looks at a configuration live; `export_files` and `export`
 //! read an export. It knows no store, no model and no
 //! agent.
@@ -9,6 +10,7 @@
 mod api;
 mod channel;
 mod check;
+mod events_api;
 mod export;
 mod export_files;
 #[doc(hidden)]
@@ -19,6 +21,7 @@ mod mrkdwn;
 mod names;
 mod outbound;
 mod render;
+mod signature;
 mod socket;
 mod socket_pool;
 mod table;
@@ -26,7 +29,7 @@ mod text;
 mod translate;
 mod wire;
 
-pub use channel::{SlackChannel, SlackSettings};
+pub use channel::{SlackChannel, SlackSettings, SlackTransport};
 pub use export::open_export;
 pub use render::{TEXT_MAX_CHARS, render};
 pub use socket::{FRAME_MAX_BYTES, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, SocketTimings};

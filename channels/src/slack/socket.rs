@@ -28,6 +28,7 @@ use crate::error::ChannelError;
 use crate::http::tls;
 
 use super::api::{Api, Token};
+use super::names::Names;
 use super::socket_pool::Shared;
 use super::translate::{Delivery, translate};
 use super::wire::Frame;
@@ -667,7 +668,7 @@ impl Reader {
             received_at_ms: chrono::Utc::now().timestamp_millis(),
         };
         let envelope = translate(&delivery, &shared.identity);
-        shared.notice(&envelope.event);
+        notice(&shared.channel, &shared.names, &envelope.event);
         let (socket, envelope_id) = (self.socket, envelope_id.to_owned());
         let received = Instant::now();
         let bytes = payload.len();
@@ -690,22 +691,22 @@ impl Reader {
     }
 }
 
-impl Shared {
-    /// Cached names that an event makes untrue are forgotten; what an operator must know is said.
-    fn notice(&self, event: &Event) {
-        match event {
-            Event::PersonChanged { sender } => self.names.forget_person(&sender.id),
-            Event::ChatChanged { place } | Event::Membership { place, .. } => {
-                self.names.forget_chat(&place.chat);
-            }
-            Event::ChatMoved { from_chat, .. } => self.names.forget_chat(from_chat),
-            Event::Ignored { reason } if *reason == super::APP_RATE_LIMITED => {
-                tracing::error!(channel.id = %self.channel, "Slack withholds events: too many per minute");
-            }
-            _ => {}
+/// Cached names that an event makes untrue are forgotten; what an operator must know is said.
+pub(super) fn notice(channel: &str, names: &Names, event: &Event) {
+    match event {
+        Event::PersonChanged { sender } => names.forget_person(&sender.id),
+        Event::ChatChanged { place } | Event::Membership { place, .. } => {
+            names.forget_chat(&place.chat);
         }
+        Event::ChatMoved { from_chat, .. } => names.forget_chat(from_chat),
+        Event::Ignored { reason } if *reason == super::APP_RATE_LIMITED => {
+            tracing::error!(channel.id = %channel, "Slack withholds events: too many per minute");
+        }
+        _ => {}
     }
+}
 
+impl Shared {
     fn acknowledged(&self, lag_ms: u64) {
         self.reporter.acknowledged(lag_ms);
         if lag_ms >= SLOW_ACK_MS

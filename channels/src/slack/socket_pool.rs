@@ -17,6 +17,7 @@ use crate::backoff::Backoff;
 use crate::channel::{BoxFuture, ConnectionState, Inbound, Intake, Reporter};
 use crate::error::ChannelError;
 use crate::identity::Identity;
+use crate::log_gate::LogGate;
 
 use super::SOCKETS_MAX;
 use super::api::Api;
@@ -25,8 +26,6 @@ use super::socket::{self, Controls, Failure, Outgoing, SessionEvent, SocketTimin
 
 /// How many sessions of one slot may still be acknowledging; more hold up the next one.
 const SESSIONS_MAX: usize = 8;
-/// How often the same complaint is logged.
-const LOG_EVERY: Duration = Duration::from_secs(10);
 
 /// The inbound half.
 #[derive(Debug)]
@@ -213,25 +212,6 @@ impl Acks {
             .find(|(id, _)| *id == own)
             .or_else(|| open().next())
             .cloned()
-    }
-}
-
-/// Lets one complaint through every ten seconds, and says how many it held back.
-#[derive(Debug, Default)]
-pub(super) struct LogGate(Mutex<(Option<Instant>, u64)>);
-
-impl LogGate {
-    /// The number of complaints held back since the last one that passed; `None` if this one is
-    /// held back too.
-    pub(super) fn pass(&self) -> Option<u64> {
-        let mut gate = lock(&self.0);
-        let now = Instant::now();
-        if gate.0.is_some_and(|last| now < last + LOG_EVERY) {
-            gate.1 += 1;
-            return None;
-        }
-        gate.0 = Some(now);
-        Some(std::mem::take(&mut gate.1))
     }
 }
 
@@ -466,14 +446,5 @@ mod tests {
         let (is_sent, frame) = tokio::join!(acks.send(1, "e1", WAIT), later);
         assert!(is_sent);
         assert_eq!(frame.as_deref(), Some("e1"));
-    }
-
-    #[test]
-    fn complaints_are_counted_while_they_are_held_back() {
-        let gate = LogGate::default();
-        assert_eq!(gate.pass(), Some(0));
-        assert_eq!(gate.pass(), None);
-        assert_eq!(gate.pass(), None);
-        assert_eq!(lock(&gate.0).1, 2);
     }
 }

@@ -10,11 +10,14 @@ use crate::error::ChannelError;
 use crate::http::HttpTimeouts;
 use crate::identity::{Identity, Platform};
 use crate::markup::one_line as label;
+use crate::webhook::Receiver;
 
 use super::api::{Api, Parameters};
 use super::outbound::TelegramOutbound;
 use super::poll::{PollTimings, Poller};
+use super::registration::{Registration, Wanted, WebhookTimings, told};
 use super::render::TEXT_MAX_UTF16;
+use super::webhook::{Webhook, WebhookInbound, WebhookSecret};
 use super::wire::{Me, WebhookInfo};
 
 /// The public Bot API.
@@ -31,6 +34,29 @@ const PRIVACY_MODE_WARNING: &str = "privacy mode is on: mentions of the bot in g
     /setprivacy, choose the bot, choose Disable, then remove the bot from each group and add it \
     again; or make the bot an administrator of the group";
 
+/// Where Telegram delivers, and how.
+#[derive(Clone, Debug)]
+pub struct WebhookSettings {
+    /// What is in front of `/telegram/NAME`, without a slash at its end.
+    pub public_url: String,
+    /// What Telegram sends with every update; `None`: a text that follows from the token.
+    pub secret: Option<SecretString>,
+    /// How many chats are delivered at the same time, 1 to 100.
+    pub max_connections: u32,
+    /// The waits of the registration.
+    pub timings: WebhookTimings,
+}
+
+/// How updates come in.
+#[derive(Clone, Debug, Default)]
+pub enum TelegramTransport {
+    /// We ask for them.
+    #[default]
+    Poll,
+    /// Telegram posts them.
+    Webhook(WebhookSettings),
+}
+
 /// What a Telegram channel needs.
 #[derive(Clone, Debug)]
 pub struct TelegramSettings {
@@ -40,6 +66,8 @@ pub struct TelegramSettings {
     pub api_url: String,
     /// The bot's token.
     pub token: SecretString,
+    /// How updates come in.
+    pub transport: TelegramTransport,
     /// How long a poll waits at the server for an update, in seconds; the server takes up to 50.
     pub poll_timeout_s: u32,
     /// How long a call other than a poll may take, in milliseconds. After it a post's outcome is
@@ -57,6 +85,7 @@ impl TelegramSettings {
             name: name.into(),
             api_url: DEFAULT_API_URL.to_owned(),
             token,
+            transport: TelegramTransport::default(),
             poll_timeout_s: DEFAULT_POLL_TIMEOUT_S,
             call_timeout_ms: DEFAULT_CALL_TIMEOUT_MS,
             timings: PollTimings::default(),
@@ -69,20 +98,36 @@ impl TelegramSettings {
 pub struct TelegramChannel {
     settings: TelegramSettings,
     api: Arc<Api>,
+    /// There where updates come over HTTP.
+    webhook: Option<(Arc<Webhook>, Wanted, WebhookTimings)>,
 }
 
 impl TelegramChannel {
     /// Makes the channel; nothing is called yet.
     #[must_use]
     pub fn new(settings: TelegramSettings) -> Self {
-        let timeouts = HttpTimeouts {
-            total_ms: settings.call_timeout_ms,
-            ..HttpTimeouts::default()
+        let webhook = match &settings.transport {
+            TelegramTransport::Poll => None,
+            TelegramTransport::Webhook(webhook) => {
+                let secret = WebhookSecret::new(&settings.token, webhook.secret.as_ref());
+                let wanted = Wanted {
+                    url: format!(
+                        "{}{}?v={}",
+                        webhook.public_url.trim_end_matches('/'),
+                        Webhook::path(&settings.name),
+                        secret.fingerprint
+                    ),
+                    secret: secret.secret.clone(),
+                    max_connections: webhook.max_connections.clamp(1, 100),
+                };
+                let receiver = Arc::new(Webhook::new(&settings.name, secret.secret));
+                Some((receiver, wanted, webhook.timings.clone()))
+            }
         };
-        let api = Api::new(&settings.api_url, settings.token.clone(), timeouts);
         Self {
+            api: Arc::new(api(&settings)),
             settings,
-            api: Arc::new(api),
+            webhook,
         }
     }
 
@@ -102,14 +147,20 @@ impl TelegramChannel {
             }
         };
         let waiting = info.pending_update_count.unwrap_or_default();
+        let what = match self.webhook {
+            None => "fetched",
+            Some(_) => "delivered",
+        };
         let mut findings = vec![finding(
             FindingLevel::Fine,
             match waiting {
-                1 => "1 update waits to be fetched".to_owned(),
-                _ => format!("{waiting} updates wait to be fetched"),
+                1 => format!("1 update waits to be {what}"),
+                _ => format!("{waiting} updates wait to be {what}"),
             },
         )];
-        if info.is_set() {
+        if let Some((_, wanted, _)) = &self.webhook {
+            findings.extend(delivery_findings(&info, wanted));
+        } else if info.is_set() {
             findings.push(finding(
                 FindingLevel::Warning,
                 "a webhook is set for this bot, so polling gets nothing; the daemon removes it \
@@ -126,11 +177,24 @@ impl Channel for TelegramChannel {
     }
 
     fn inbound(&self, identity: &Identity) -> Box<dyn Inbound> {
+        if let Some((webhook, wanted, timings)) = &self.webhook {
+            let (api, timings) = (api(&self.settings), timings.clone());
+            return Box::new(WebhookInbound {
+                webhook: Arc::clone(webhook),
+                identity: identity.clone(),
+                registration: Registration::new(&self.settings.name, api, wanted.clone(), timings),
+            });
+        }
         Box::new(Poller::new(&self.settings, identity.clone()))
     }
 
     fn outbound(&self, _identity: &Identity) -> Arc<dyn Outbound> {
         Arc::new(TelegramOutbound::new(Arc::clone(&self.api)))
+    }
+
+    fn receiver(&self) -> Option<Arc<dyn Receiver>> {
+        let (webhook, ..) = self.webhook.as_ref()?;
+        Some(Arc::clone(webhook) as Arc<dyn Receiver>)
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -175,6 +239,43 @@ impl Channel for TelegramChannel {
             findings
         })
     }
+}
+
+fn api(settings: &TelegramSettings) -> Api {
+    let timeouts = HttpTimeouts {
+        total_ms: settings.call_timeout_ms,
+        ..HttpTimeouts::default()
+    };
+    Api::new(&settings.api_url, settings.token.clone(), timeouts)
+}
+
+/// What Telegram says of a webhook that this channel relies on.
+fn delivery_findings(info: &WebhookInfo, wanted: &Wanted) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if wanted.is_set(info) {
+        findings.push(finding(
+            FindingLevel::Fine,
+            "Telegram delivers to this channel's public_url",
+        ));
+    } else if info.is_set() {
+        findings.push(finding(
+            FindingLevel::Warning,
+            "Telegram delivers somewhere else or other things; the daemon changes that when it starts. If \
+             another program needs its webhook, give this channel a bot of its own",
+        ));
+    } else {
+        findings.push(finding(
+            FindingLevel::Warning,
+            "no webhook is set yet; the daemon sets it when it starts",
+        ));
+    }
+    if let Some(message) = info.last_error_message.as_deref() {
+        findings.push(finding(
+            FindingLevel::Warning,
+            format!("the last delivery that failed: {}", told(message)),
+        ));
+    }
+    findings
 }
 
 fn identity(me: &Me) -> Identity {

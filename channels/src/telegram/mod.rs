@@ -1,7 +1,8 @@
-//! The Telegram adapter: long polling in, Bot API out.
+//! The Telegram adapter: long polling or a webhook in, Bot API out.
 //!
 //! Reading order: `wire` (what Telegram sends), `entities`, `text`, `content`, `rich`, `sender`,
-//! `translate` (an update becomes an envelope), `poll` (the inbound half), `api`, `layout`,
+//! `translate` (an update becomes an envelope), `poll` (the inbound half), `webhook` and `registration` (the
+//! other one), `api`, `layout`,
 //! `render`, `outbound`, `channel` (who we are, live check). `export_wire` and `export` read what Telegram
 //! Desktop exports.
 //!
@@ -19,6 +20,7 @@ pub mod fuzzing;
 mod layout;
 mod outbound;
 mod poll;
+mod registration;
 mod render;
 mod rich;
 mod sender;
@@ -26,10 +28,14 @@ mod sender;
 mod test_support;
 mod text;
 mod translate;
+mod webhook;
 mod wire;
 
-pub use channel::{DEFAULT_API_URL, TelegramChannel, TelegramSettings};
+pub use channel::{
+    DEFAULT_API_URL, TelegramChannel, TelegramSettings, TelegramTransport, WebhookSettings,
+};
 pub use export::open_export;
 pub use poll::PollTimings;
+pub use registration::WebhookTimings;
 pub use render::{TEXT_MAX_UTF16, render};
 pub use translate::translate;

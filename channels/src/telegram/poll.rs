@@ -27,9 +27,9 @@ use super::channel::TelegramSettings;
 use super::translate::{translate, update_id};
 use super::wire::WebhookInfo;
 
-/// The update kinds we ask for. Sent with the first poll, because another program may have narrowed
+/// The update kinds we ask for, also of a webhook. Sent with the first poll, because another program may have narrowed
 /// the stored list.
-const ALLOWED_UPDATES: [&str; 6] = [
+pub(super) const ALLOWED_UPDATES: [&str; 6] = [
     "message",
     "edited_message",
     "channel_post",
@@ -412,6 +412,11 @@ impl Poller {
             }) => {
                 // A poll that does not wait never conflicts, so it would only hide the other one.
                 self.is_recovering = false;
+                if description.to_ascii_lowercase().contains("webhook") {
+                    // Another program set one since, or this channel was switched and its predecessor
+                    // still ran: it is looked for and removed again.
+                    self.is_webhook_removed = false;
+                }
                 self.conflict(description)
             }
             failure => {

@@ -47,6 +47,12 @@ pub(super) struct WebhookInfo {
     pub(super) url: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) pending_update_count: Option<u64>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) last_error_message: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) max_connections: Option<u32>,
+    #[serde(default, deserialize_with = "lenient_list")]
+    pub(super) allowed_updates: Vec<String>,
 }
 
 impl WebhookInfo {

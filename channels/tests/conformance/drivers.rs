@@ -3,12 +3,16 @@
 use secrecy::SecretString;
 use vocative_channels::channel::Channel;
 use vocative_channels::slack::{SlackChannel, SlackSettings, SocketTimings};
-use vocative_channels::telegram::{PollTimings, TelegramChannel, TelegramSettings};
-use vocative_sandbox::slack::{EventFault, Fault, SlackServer, SlackWorld};
+use vocative_channels::telegram::{
+    PollTimings, TelegramChannel, TelegramSettings, TelegramTransport, WebhookSettings,
+    WebhookTimings,
+};
+use vocative_sandbox::slack::{EventFault, Fault, RequestUrls, RetryPlan, SlackServer, SlackWorld};
 use vocative_sandbox::telegram::{TelegramFault, TelegramServer, TelegramWorld};
 use vocative_sandbox::wire::WireLog;
 
 use crate::WAIT;
+use crate::listener::Listener;
 
 /// Where nobody listens.
 const NOWHERE: &str = "http://127.0.0.1:1";
@@ -33,6 +37,8 @@ pub(crate) trait Driver: Sized {
     fn nowhere() -> Box<dyn Channel>;
     /// The platform's id of the chat.
     fn chat(&self) -> String;
+    /// The adapter hears: what else is needed for the platform to reach it.
+    async fn connected(&self) {}
     /// The person writes; the platform's id of the message comes back.
     fn say(&self, text: &str) -> String;
     /// The person writes once, and the platform tells it twice.
@@ -240,4 +246,143 @@ impl Driver for TelegramDriver {
     fn secret(&self) -> String {
         self.0.token()
     }
+}
+
+/// Forwards to the driver of the platform's other transport what is the same over both.
+macro_rules! like_the_other_transport {
+    () => {
+        fn chat(&self) -> String {
+            self.0.chat()
+        }
+
+        fn say(&self, text: &str) -> String {
+            self.0.say(text)
+        }
+
+        fn say_twice(&self, text: &str) {
+            self.0.say_twice(text);
+        }
+
+        fn edit(&self, message: &str, text: &str) {
+            self.0.edit(message, text);
+        }
+
+        fn send_again(&self) {
+            self.0.send_again();
+        }
+
+        fn unacknowledged(&self) -> usize {
+            self.0.unacknowledged()
+        }
+
+        async fn until_acknowledged(&self) {
+            self.0.until_acknowledged().await;
+        }
+
+        fn trouble(&self, trouble: Trouble) {
+            self.0.trouble(trouble);
+        }
+
+        fn posts(&self) -> Vec<String> {
+            self.0.posts()
+        }
+
+        fn secret(&self) -> String {
+            self.0.secret()
+        }
+    };
+}
+
+/// Slack over HTTP.
+pub(crate) struct SlackHttpDriver(SlackDriver, Listener);
+
+impl SlackHttpDriver {
+    fn adapter(api_url: String) -> Box<dyn Channel> {
+        install_crypto();
+        let world = SlackWorld::acme();
+        let bot_token = SecretString::from(world.bot_token);
+        let signing_secret = SecretString::from(world.signing_secret);
+        let settings = SlackSettings {
+            api_url,
+            ..SlackSettings::over_http("slack", bot_token, signing_secret)
+        };
+        Box::new(SlackChannel::new(settings).unwrap())
+    }
+}
+
+impl Driver for SlackHttpDriver {
+    async fn start() -> Self {
+        let driver = SlackDriver::start().await;
+        driver.0.faults().set_retry_plan(RetryPlan {
+            http_after_ms: vec![100; 100],
+            ..RetryPlan::default()
+        });
+        Self(driver, Listener::start().await)
+    }
+
+    fn channel(&self) -> Box<dyn Channel> {
+        let channel = Self::adapter(self.0.0.api_url());
+        self.1.attach(channel.receiver().unwrap());
+        channel
+    }
+
+    fn nowhere() -> Box<dyn Channel> {
+        Self::adapter(NOWHERE.to_owned())
+    }
+
+    async fn connected(&self) {
+        let urls = RequestUrls::under(&self.1.url("/slack/slack"));
+        self.0.0.set_request_urls(urls).await.unwrap();
+    }
+
+    like_the_other_transport!();
+}
+
+/// Telegram with a webhook.
+pub(crate) struct TelegramWebhookDriver(TelegramDriver, Listener);
+
+impl TelegramWebhookDriver {
+    fn adapter(api_url: String, token: String, public_url: String) -> Box<dyn Channel> {
+        install_crypto();
+        let webhook = WebhookSettings {
+            public_url,
+            secret: None,
+            max_connections: 4,
+            timings: WebhookTimings {
+                look_every_ms: 50,
+                backoff_first_ms: 20,
+                backoff_max_ms: 100,
+                refused_wait_ms: 100,
+            },
+        };
+        let settings = TelegramSettings {
+            api_url,
+            transport: TelegramTransport::Webhook(webhook),
+            ..TelegramSettings::new("telegram", SecretString::from(token))
+        };
+        Box::new(TelegramChannel::new(settings))
+    }
+}
+
+impl Driver for TelegramWebhookDriver {
+    async fn start() -> Self {
+        let driver = TelegramDriver::start().await;
+        driver.0.faults().take_loopback_webhooks(true);
+        driver.0.faults().set_webhook_second_ms(20);
+        Self(driver, Listener::start().await)
+    }
+
+    fn channel(&self) -> Box<dyn Channel> {
+        let server = &self.0.0;
+        let channel = Self::adapter(server.api_url(), server.token(), self.1.url(""));
+        self.1.attach(channel.receiver().unwrap());
+        channel
+    }
+
+    fn nowhere() -> Box<dyn Channel> {
+        let nobody = "1:nobody".to_owned();
+        Self::adapter(NOWHERE.to_owned(), nobody, NOWHERE.to_owned())
+    }
+
+    like_the_other_transport!();
 }

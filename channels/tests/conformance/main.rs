@@ -6,11 +6,14 @@
 #![allow(clippy::unwrap_used)]
 
 mod drivers;
+mod listener;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use drivers::{Driver, SlackDriver, TelegramDriver, Trouble};
+use drivers::{
+    Driver, SlackDriver, SlackHttpDriver, TelegramDriver, TelegramWebhookDriver, Trouble,
+};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -124,6 +127,7 @@ impl<D: Driver> Stage<D> {
         let token = cancel.clone();
         let running = tokio::spawn(async move { inbound.run(intake, reporter, token).await });
         recorder.until("connected", |heard| heard.connected).await;
+        platform.connected().await;
         Self {
             outbound: channel.outbound(&identity),
             platform,
@@ -347,4 +351,6 @@ macro_rules! conforms_to_all {
 }
 
 conforms_to_all!(slack, SlackDriver);
+conforms_to_all!(slack_http, SlackHttpDriver);
 conforms_to_all!(telegram, TelegramDriver);
+conforms_to_all!(telegram_webhook, TelegramWebhookDriver);

@@ -7,3 +7,4 @@ mod poll;
 mod recorder;
 mod scripted;
 mod send;
+mod webhook;

@@ -1,0 +1,322 @@
+//! The Events API over HTTP: what Slack posts to the app's request URLs.
+//!
+//! The life of a request: signature and age are checked over the raw bytes; the URL verification is
+//! answered; everything else is translated as a socket's envelope would be, committed, and then
+//! acknowledged (200). What is not committed within the time Slack waits is answered 503: Slack
+//! sends it again, three times within about six minutes. What it gives up is read back (`catchup`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use crate::channel::{BoxFuture, Inbound, Intake, Reporter};
+use crate::error::ChannelError;
+use crate::identity::Identity;
+use crate::webhook::{Door, Receiver, WebhookRequest, WebhookResponse};
+
+use super::names::Names;
+use super::signature;
+use super::socket::notice;
+use super::translate::{Delivery, translate};
+use super::wire::Maybe;
+
+/// How long a commit may take, in milliseconds. Slack waits 3 s for the whole exchange.
+const ANSWER_WITHIN_MS: u64 = 2_500;
+
+/// The ends of the paths, after `/slack/NAME`.
+const EVENTS: &str = "/events";
+const INTERACTIVITY: &str = "/interactivity";
+const COMMANDS: &str = "/commands";
+
+/// What the receiver and the inbound half of one channel share.
+#[derive(Debug)]
+pub(super) struct EventsApi {
+    channel: String,
+    signing_secret: SecretString,
+    names: Arc<Names>,
+    door: Door,
+    /// Who we are; not known before the first run.
+    identity: std::sync::OnceLock<Identity>,
+}
+
+impl EventsApi {
+    pub(super) fn new(channel: &str, signing_secret: SecretString, names: Arc<Names>) -> Self {
+        Self {
+            channel: channel.to_owned(),
+            signing_secret,
+            names,
+            door: Door::new(channel),
+            identity: std::sync::OnceLock::new(),
+        }
+    }
+
+    async fn take(&self, request: WebhookRequest) -> WebhookResponse {
+        let WebhookRequest {
+            path,
+            headers,
+            body,
+        } = request;
+        let now_s = chrono::Utc::now().timestamp();
+        let secret = self.signing_secret.expose_secret();
+        if let Err(why) = signature::check(secret, &headers, &body, now_s) {
+            self.door.refuse(why);
+            return WebhookResponse::of(401);
+        }
+        let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        if let Some(retry) = header("x-slack-retry-num") {
+            let reason = header("x-slack-retry-reason").unwrap_or_default();
+            tracing::debug!(channel.id = %self.channel, retry, reason, "Slack sends an event again");
+        }
+        match read(&path, &body) {
+            Read::Challenge(challenge) => {
+                tracing::info!(channel.id = %self.channel, "Slack verified the request URL");
+                WebhookResponse {
+                    status: 200,
+                    body: challenge,
+                }
+            }
+            Read::Nothing => WebhookResponse::of(200),
+            Read::Payload { kind, id, payload } => {
+                if payload.is_empty() {
+                    self.door.malformed();
+                }
+                self.store(kind, &id, &payload, body.len()).await
+            }
+        }
+    }
+
+    async fn store(
+        &self,
+        kind: &'static str,
+        id: &str,
+        payload: &str,
+        bytes: usize,
+    ) -> WebhookResponse {
+        let Some(identity) = self.identity.get() else {
+            return WebhookResponse::of(503);
+        };
+        let delivery = Delivery {
+            channel: &self.channel,
+            kind,
+            envelope_id: id,
+            payload,
+            received_at_ms: chrono::Utc::now().timestamp_millis(),
+        };
+        let envelope = translate(&delivery, identity);
+        notice(&self.channel, &self.names, &envelope.event);
+        let within = Duration::from_millis(ANSWER_WITHIN_MS);
+        self.door.commit(envelope, bytes, within).await.response()
+    }
+}
+
+impl Receiver for EventsApi {
+    fn paths(&self) -> Vec<String> {
+        let path = |end: &str| format!("/slack/{}{end}", self.channel);
+        [EVENTS, INTERACTIVITY, COMMANDS].map(path).to_vec()
+    }
+
+    fn receive(&self, request: WebhookRequest) -> BoxFuture<'_, WebhookResponse> {
+        Box::pin(self.take(request))
+    }
+
+    fn turned_away(&self, why: &'static str) {
+        self.door.refuse(why);
+    }
+}
+
+/// What a request of Slack's says.
+#[derive(Debug, PartialEq, Eq)]
+enum Read {
+    /// Slack verifies the URL and wants this back.
+    Challenge(String),
+    /// A look whether the address works.
+    Nothing,
+    /// Something to store.
+    Payload {
+        kind: &'static str,
+        id: String,
+        payload: String,
+    },
+}
+
+/// The fields of an Events API request that say what it is.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Outline {
+    #[serde(rename = "type")]
+    kind: Maybe<String>,
+    challenge: Maybe<String>,
+    event_id: Maybe<String>,
+}
+
+/// Reads a body by the path it came to. Pure and total: what is not understood is kept as it is.
+fn read(path: &str, body: &[u8]) -> Read {
+    if path.ends_with(EVENTS) {
+        return read_event(body);
+    }
+    let fields = form(body);
+    let field = |name: &str| fields.get(name).and_then(Value::as_str);
+    if field("ssl_check") == Some("1") {
+        return Read::Nothing;
+    }
+    if path.ends_with(COMMANDS) {
+        let id = field("trigger_id").unwrap_or_default().to_owned();
+        return Read::Payload {
+            kind: "slash_commands",
+            id,
+            payload: Value::Object(fields).to_string(),
+        };
+    }
+    Read::Payload {
+        kind: "interactive",
+        id: String::new(),
+        payload: field("payload").unwrap_or_default().to_owned(),
+    }
+}
+
+fn read_event(body: &[u8]) -> Read {
+    let payload = String::from_utf8_lossy(body).into_owned();
+    let outline: Outline = serde_json::from_str(&payload).unwrap_or_default();
+    match (outline.kind.as_deref(), outline.challenge.0) {
+        (Some("url_verification"), Some(challenge)) => Read::Challenge(challenge),
+        _ => Read::Payload {
+            kind: "events_api",
+            id: outline.event_id.0.unwrap_or_default(),
+            payload,
+        },
+    }
+}
+
+/// The fields of a form (`application/x-www-form-urlencoded`); of a name given twice, the first.
+fn form(body: &[u8]) -> Map<String, Value> {
+    let mut fields = Map::new();
+    for pair in body.split(|byte| *byte == b'&').filter(|it| !it.is_empty()) {
+        let at = pair.iter().position(|byte| *byte == b'=');
+        let (name, value) = match at {
+            Some(at) => (&pair[..at], &pair[at + 1..]),
+            None => (pair, &[][..]),
+        };
+        fields
+            .entry(decoded(name))
+            .or_insert_with(|| Value::String(decoded(value)));
+    }
+    fields
+}
+
+/// A part of a form without its escapes; what is no escape stays, what is no UTF-8 is replaced.
+fn decoded(text: &[u8]) -> String {
+    let digit = |at: usize| text.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut at = 0;
+    while at < text.len() {
+        match (text[at], digit(at + 1), digit(at + 2)) {
+            (b'%', Some(high), Some(low)) => {
+                bytes.push(u8::try_from(high * 16 + low).unwrap_or_default());
+                at += 3;
+                continue;
+            }
+            (b'+', ..) => bytes.push(b' '),
+            (byte, ..) => bytes.push(byte),
+        }
+        at += 1;
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The inbound half: the door is open while it runs.
+pub(super) struct HttpInbound {
+    pub(super) events_api: Arc<EventsApi>,
+    pub(super) identity: Identity,
+}
+
+impl Inbound for HttpInbound {
+    fn run<'a>(
+        &'a mut self,
+        intake: Arc<dyn Intake>,
+        reporter: Arc<dyn Reporter>,
+        cancel: CancellationToken,
+    ) -> BoxFuture<'a, Result<(), ChannelError>> {
+        Box::pin(async move {
+            // The identity of a channel stays the same: it is bound to its account.
+            let _ = self.events_api.identity.set(self.identity.clone());
+            let opened = self.events_api.door.open(intake, reporter);
+            opened.until(cancel).await;
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn payload(kind: &'static str, id: &str, payload: &str) -> Read {
+        Read::Payload {
+            kind,
+            id: id.to_owned(),
+            payload: payload.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_request_is_read_by_its_path() {
+        let challenge = br#"{"type":"url_verification","challenge":"abc"}"#;
+        let event = r#"{"type":"event_callback","event_id":"Ev1","event":{}}"#;
+        let command = r#"{"command":"/agent","text":"a b","trigger_id":"1.2"}"#;
+        let cases: [(&str, &[u8], Read); 9] = [
+            ("events", challenge, Read::Challenge("abc".to_owned())),
+            (
+                "events",
+                event.as_bytes(),
+                payload("events_api", "Ev1", event),
+            ),
+            ("events", b"no JSON", payload("events_api", "", "no JSON")),
+            ("events", b"\xff", payload("events_api", "", "\u{fffd}")),
+            (
+                "interactivity",
+                b"payload=%7B%22a%22%3A+1%7D",
+                payload("interactive", "", "{\"a\": 1}"),
+            ),
+            ("interactivity", b"", payload("interactive", "", "")),
+            ("commands", b"ssl_check=1&token=x", Read::Nothing),
+            (
+                "commands",
+                b"command=%2Fagent&text=a+b&trigger_id=1.2",
+                payload("slash_commands", "1.2", command),
+            ),
+            (
+                "commands",
+                challenge,
+                payload(
+                    "slash_commands",
+                    "",
+                    r#"{"{\"type\":\"url_verification\",\"challenge\":\"abc\"}":""}"#,
+                ),
+            ),
+        ];
+        for (path, body, wanted) in cases {
+            let path = format!("/slack/acme/{path}");
+            assert_eq!(read(&path, body), wanted, "{path} {body:?}");
+        }
+    }
+
+    #[test]
+    fn a_form_is_read_whatever_it_holds() {
+        let cases: [(&[u8], &str); 7] = [
+            (b"a=1&b=2", r#"{"a":"1","b":"2"}"#),
+            (b"a=1&a=2", r#"{"a":"1"}"#),
+            (b"&&a&=&", r#"{"":"","a":""}"#),
+            (b"a=%4", r#"{"a":"%4"}"#),
+            (b"a=%zz%41", r#"{"a":"%zzA"}"#),
+            (b"a=%ff", "{\"a\":\"\u{fffd}\"}"),
+            (b"a=b=c", r#"{"a":"b=c"}"#),
+        ];
+        for (body, wanted) in cases {
+            assert_eq!(Value::Object(form(body)).to_string(), wanted, "{body:?}");
+        }
+    }
+}

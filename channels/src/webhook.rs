@@ -1,0 +1,339 @@
+//! What a platform sends over HTTP, on its way to the adapter that understands it.
+//!
+//! Whoever has an HTTP server (the daemon; nothing here opens a port) hands each request of a
+//! platform, unread, to the [`Receiver`] of its channel, and writes the answer back. The adapter
+//! keeps the protocol: who may call, what a body means, what to answer. [`Door`] is what both
+//! platforms' receivers have in common: it is open while the inbound half runs, hands envelopes to
+//! the intake, and says whether they were committed in time. A commit that takes longer goes on; the
+//! platform is answered that it should send again, and capture knows the message then.
+#![cfg_attr(
+    not(any(feature = "slack", feature = "telegram")),
+    allow(dead_code, reason = "used by the platforms")
+)]
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use http::HeaderMap;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::channel::{BoxFuture, ConnectionState, Intake, IntakeError, Reporter};
+use crate::crash;
+use crate::envelope::Envelope;
+use crate::log_gate::LogGate;
+
+/// How many requests of one channel may be on their way to the disk; more are answered 503.
+pub const REQUESTS_MAX: usize = 256;
+/// How many bytes of bodies may be.
+pub const REQUEST_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// A request as it came: nothing was read of its body.
+#[derive(Clone, Debug)]
+pub struct WebhookRequest {
+    /// One of the receiver's paths.
+    pub path: String,
+    /// All headers.
+    pub headers: HeaderMap,
+    /// The body's bytes; a signature is over exactly these.
+    pub body: Vec<u8>,
+}
+
+/// What to answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookResponse {
+    /// The HTTP status; 503 asks the platform to send again.
+    pub status: u16,
+    /// The body, as plain text; empty for most.
+    pub body: String,
+}
+
+impl WebhookResponse {
+    /// An answer without a body.
+    #[must_use]
+    pub fn of(status: u16) -> Self {
+        Self {
+            status,
+            body: String::new(),
+        }
+    }
+}
+
+/// Takes what a platform sends to one channel over HTTP.
+pub trait Receiver: Send + Sync + 'static {
+    /// Where the platform calls: paths with a slash in front, of this channel alone.
+    fn paths(&self) -> Vec<String>;
+
+    /// Takes one request, and answers it after the commit or never with a 2xx. Many calls run at
+    /// once. What is being committed is committed also when the answer is no longer waited for.
+    fn receive(&self, request: WebhookRequest) -> BoxFuture<'_, WebhookResponse>;
+
+    /// Notes a request that was turned away before it was whole: too large, too slow, too many.
+    fn turned_away(&self, why: &'static str);
+}
+
+/// What is between a receiver and the daemon while the inbound half runs.
+#[derive(Clone)]
+struct Open {
+    intake: Arc<dyn Intake>,
+    reporter: Arc<dyn Reporter>,
+    commits: TaskTracker,
+}
+
+/// What became of a request's envelope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// It is on disk.
+    Committed,
+    /// It is not, or not yet: the platform is to send it again.
+    NotNow,
+}
+
+impl Taken {
+    /// The answer that says so.
+    pub(crate) fn response(self) -> WebhookResponse {
+        WebhookResponse::of(match self {
+            Self::Committed => 200,
+            Self::NotNow => 503,
+        })
+    }
+}
+
+/// The way from requests to the intake.
+pub(crate) struct Door {
+    channel: String,
+    open: RwLock<Option<Open>>,
+    in_flight: Arc<InFlight>,
+    /// Whether something was committed and answered since the last request.
+    has_answered: AtomicBool,
+    refused_gate: LogGate,
+    closed_gate: LogGate,
+    late_gate: LogGate,
+    storage_gate: LogGate,
+}
+
+impl std::fmt::Debug for Door {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let fields = &mut formatter.debug_struct("Door");
+        fields
+            .field("channel", &self.channel)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Door {
+    /// A closed door.
+    pub(crate) fn new(channel: &str) -> Self {
+        Self {
+            channel: channel.to_owned(),
+            open: RwLock::default(),
+            in_flight: Arc::default(),
+            has_answered: AtomicBool::new(false),
+            refused_gate: LogGate::default(),
+            closed_gate: LogGate::default(),
+            late_gate: LogGate::default(),
+            storage_gate: LogGate::default(),
+        }
+    }
+
+    /// Lets requests in until the answer is closed or dropped.
+    pub(crate) fn open(&self, intake: Arc<dyn Intake>, reporter: Arc<dyn Reporter>) -> Opened<'_> {
+        let commits = TaskTracker::new();
+        let open = Open {
+            intake,
+            reporter,
+            commits: commits.clone(),
+        };
+        self.set(Some(open));
+        Opened {
+            door: self,
+            commits,
+        }
+    }
+
+    fn set(&self, open: Option<Open>) {
+        *self.open.write().unwrap_or_else(PoisonError::into_inner) = open;
+    }
+
+    fn opened(&self) -> Option<Open> {
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        open.clone()
+    }
+
+    /// Counts a request that does not come from the platform, or not whole.
+    pub(crate) fn refuse(&self, why: &'static str) {
+        if let Some(open) = self.opened() {
+            open.reporter.refused();
+        }
+        if let Some(others) = self.refused_gate.pass() {
+            tracing::warn!(channel.id = %self.channel, why, others, "a webhook request was refused");
+        }
+    }
+
+    /// Counts a body of the platform that could not be read at all.
+    pub(crate) fn malformed(&self) {
+        if let Some(open) = self.opened() {
+            open.reporter.malformed();
+        }
+    }
+
+    /// Has an envelope of the platform committed, and waits so long for that.
+    pub(crate) async fn commit(&self, envelope: Envelope, bytes: usize, within: Duration) -> Taken {
+        // The next request shows that the answer to an earlier one has left.
+        if self.has_answered.swap(false, Ordering::Relaxed) {
+            crash::point("ack.after");
+        }
+        let Some(open) = self.opened() else {
+            if let Some(others) = self.closed_gate.pass() {
+                tracing::info!(
+                    channel.id = %self.channel, others,
+                    "a webhook request came before the channel hears or after it stopped; it comes again"
+                );
+            }
+            return Taken::NotNow;
+        };
+        open.reporter.heard();
+        let Some(place) = self.in_flight.enter(bytes) else {
+            self.late(&open, "too many requests are being stored");
+            return Taken::NotNow;
+        };
+        let received = Instant::now();
+        let intake = Arc::clone(&open.intake);
+        // A task of its own: the platform may hang up, and what was begun is still committed.
+        let commit = open.commits.spawn(async move {
+            let _place = place;
+            let stored = intake.accept(envelope).await;
+            if stored.is_ok() {
+                crash::point("ack.before");
+            }
+            stored
+        });
+        match timeout(within, commit).await {
+            Ok(Ok(Ok(()))) => {
+                let lag_ms = u64::try_from(received.elapsed().as_millis()).unwrap_or(u64::MAX);
+                open.reporter.acknowledged(lag_ms);
+                self.has_answered.store(true, Ordering::Relaxed);
+                Taken::Committed
+            }
+            Ok(Ok(Err(error))) => {
+                self.not_stored(&error);
+                Taken::NotNow
+            }
+            Ok(Err(_)) => {
+                tracing::error!(channel.id = %self.channel, "storing an event panicked, which is a bug");
+                Taken::NotNow
+            }
+            Err(_) => {
+                self.late(&open, "it takes too long to store");
+                Taken::NotNow
+            }
+        }
+    }
+
+    fn late(&self, open: &Open, why: &'static str) {
+        open.reporter.late();
+        if let Some(others) = self.late_gate.pass() {
+            tracing::warn!(
+                channel.id = %self.channel, why, others,
+                "an event is not acknowledged in time; the platform sends it again"
+            );
+        }
+    }
+
+    fn not_stored(&self, error: &IntakeError) {
+        if let Some(others) = self.storage_gate.pass() {
+            let error = error as &dyn std::error::Error;
+            tracing::error!(
+                channel.id = %self.channel, error, others,
+                "an event could not be stored and is not acknowledged; the platform sends it again"
+            );
+        }
+    }
+}
+
+/// An open door; dropped, it is closed, whatever happened.
+pub(crate) struct Opened<'a> {
+    door: &'a Door,
+    commits: TaskTracker,
+}
+
+impl Opened<'_> {
+    /// Says that the channel hears, waits to be cancelled, and closes.
+    pub(crate) async fn until(self, cancel: CancellationToken) {
+        if let Some(open) = self.door.opened() {
+            open.reporter
+                .state(ConnectionState::Connected { connections: 1 });
+        }
+        cancel.cancelled().await;
+        self.close().await;
+    }
+
+    /// Lets nothing more in, and waits for what is being committed.
+    pub(crate) async fn close(self) {
+        self.door.set(None);
+        self.commits.close();
+        self.commits.wait().await;
+    }
+}
+
+impl Drop for Opened<'_> {
+    fn drop(&mut self) {
+        self.door.set(None);
+    }
+}
+
+/// Requests on their way to the disk, and their bytes.
+#[derive(Debug, Default)]
+struct InFlight(Mutex<(usize, usize)>);
+
+impl InFlight {
+    /// A place for a request of so many bytes, unless there is none. One request always has one.
+    fn enter(self: &Arc<Self>, bytes: usize) -> Option<Place> {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (count, total) = *held;
+        if count >= REQUESTS_MAX || (count > 0 && total + bytes > REQUEST_BYTES_MAX) {
+            return None;
+        }
+        *held = (count + 1, total + bytes);
+        drop(held);
+        Some(Place {
+            held: Arc::clone(self),
+            bytes,
+        })
+    }
+}
+
+/// One of these places; dropped, it is free.
+struct Place {
+    held: Arc<InFlight>,
+    bytes: usize,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut held = self.held.0.lock().unwrap_or_else(PoisonError::into_inner);
+        held.0 = held.0.saturating_sub(1);
+        held.1 = held.1.saturating_sub(self.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_bounded_by_number_and_by_bytes() {
+        let room = Arc::<InFlight>::default();
+        let many: Vec<_> = (0..REQUESTS_MAX).filter_map(|_| room.enter(1)).collect();
+        assert_eq!(many.len(), REQUESTS_MAX);
+        assert!(room.enter(1).is_none());
+        drop(many);
+        let large = room.enter(REQUEST_BYTES_MAX).expect("it is alone");
+        assert!(room.enter(1).is_none());
+        drop(large);
+        assert_eq!(*room.0.lock().expect("no holder panics"), (0, 0));
+        assert!(room.enter(REQUEST_BYTES_MAX + 1).is_some());
+    }
+}
