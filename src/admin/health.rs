@@ -18,6 +18,8 @@ pub struct ChannelHealth {
     last_acknowledged_ms: AtomicI64,
     last_lag_ms: AtomicU64,
     malformed: AtomicU64,
+    refused: AtomicU64,
+    late: AtomicU64,
     restarts: AtomicU64,
     deaf: AtomicU64,
     other_connections: AtomicU64,
@@ -39,6 +41,10 @@ pub struct HealthReading {
     pub last_lag_ms: u64,
     /// Frames or updates that could not be read at all.
     pub malformed: u64,
+    /// Webhook requests that did not come from the platform, or not whole.
+    pub refused: u64,
+    /// Webhook requests that were not committed in the time the platform waits.
+    pub late: u64,
     /// How often the supervisor started it again.
     pub restarts: u64,
     /// How often a connection was there and heard nothing.
@@ -59,6 +65,8 @@ impl ChannelHealth {
             last_acknowledged_ms: AtomicI64::new(0),
             last_lag_ms: AtomicU64::new(0),
             malformed: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            late: AtomicU64::new(0),
             restarts: AtomicU64::new(0),
             deaf: AtomicU64::new(0),
             other_connections: AtomicU64::new(0),
@@ -91,6 +99,8 @@ impl ChannelHealth {
             last_acknowledged_ms: instant(&self.last_acknowledged_ms),
             last_lag_ms: self.last_lag_ms.load(Ordering::Relaxed),
             malformed: self.malformed.load(Ordering::Relaxed),
+            refused: self.refused.load(Ordering::Relaxed),
+            late: self.late.load(Ordering::Relaxed),
             restarts: self.restarts.load(Ordering::Relaxed),
             deaf: self.deaf.load(Ordering::Relaxed),
             other_connections: self.other_connections.load(Ordering::Relaxed),
@@ -137,6 +147,14 @@ impl Reporter for ChannelHealth {
 
     fn malformed(&self) {
         self.malformed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn refused(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn late(&self) {
+        self.late.fetch_add(1, Ordering::Relaxed);
     }
 
     fn deaf(&self) {

@@ -102,6 +102,8 @@ fn channel_view(reading: &HealthReading) -> ChannelView {
         last_heard_ms: reading.last_heard_ms,
         lag_ms: reading.last_lag_ms,
         malformed: reading.malformed,
+        refused: reading.refused,
+        late: reading.late,
         restarts: reading.restarts,
         deaf: reading.deaf,
         other_connections: reading.other_connections,

@@ -94,6 +94,12 @@ pub struct ChannelView {
     pub lag_ms: u64,
     /// Frames or updates that could not be read.
     pub malformed: u64,
+    /// Webhook requests that did not come from the platform, or not whole.
+    #[serde(default)]
+    pub refused: u64,
+    /// Webhook requests that were not committed in the time the platform waits; they come again.
+    #[serde(default)]
+    pub late: u64,
     /// Starts after a failure.
     pub restarts: u64,
     /// How often since the start a connection was there and heard nothing of what was said.

@@ -112,6 +112,11 @@ impl From<StartError> for CliError {
                 advice: Some("choose another api.listen, or set api.enabled = false".to_owned()),
                 cause: std::error::Error::source(&cause).map(|cause| cause.to_string().into()),
             },
+            StartError::Webhooks { .. } => Self::Failed {
+                what: cause.to_string(),
+                advice: Some("choose another webhooks.listen".to_owned()),
+                cause: std::error::Error::source(&cause).map(|cause| cause.to_string().into()),
+            },
             StartError::Wiring(cause) => cause.into(),
             StartError::Path { what, path, cause } => Self::Storage {
                 what: format!("{what} {}: {cause}", path.display()),

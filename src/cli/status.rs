@@ -9,7 +9,7 @@ use super::context::Context;
 use super::error::{CliError, Exit};
 use super::table::{ago, instant, span, table};
 use crate::admin::operations::Operation;
-use crate::admin::view::StatusView;
+use crate::admin::view::{ChannelView, StatusView};
 use crate::daemon::start::wall_clock;
 
 /// Says how the daemon is doing; exit code 1 when something needs a person.
@@ -109,6 +109,25 @@ fn report(view: &StatusView, now_ms: i64) -> String {
     out
 }
 
+/// Requests of a platform that calls, of which nothing was stored at once.
+fn about_requests(out: &mut String, channel: &ChannelView) {
+    let name = &channel.name;
+    if channel.refused > 0 {
+        let _ = writeln!(
+            out,
+            "{name}: {} webhook requests refused since the start; the log says why",
+            channel.refused
+        );
+    }
+    if channel.late > 0 {
+        let _ = writeln!(
+            out,
+            "{name}: {} webhook requests not stored in time since the start; they came again",
+            channel.late
+        );
+    }
+}
+
 fn channels(view: &StatusView, now_ms: i64) -> String {
     if view.channels.is_empty() {
         return "no channel has been connected yet\n".to_owned();
@@ -164,6 +183,7 @@ fn channels(view: &StatusView, now_ms: i64) -> String {
                 channel.deaf
             );
         }
+        about_requests(&mut out, channel);
         if channel.backfills > 0 {
             let _ = writeln!(
                 out,

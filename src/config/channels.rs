@@ -9,6 +9,7 @@ use super::settings::{
     SlackSettings, TelegramSettings,
 };
 use super::shape::{ChannelsShape, ChatPromptShape, ChatShape, SlackShape, TelegramShape};
+use super::transport::{SlackDraft, TelegramDraft};
 use crate::domain::ids::AgentName;
 use crate::domain::options::{OptionOverrides, Profile};
 use crate::domain::place::Scope;
@@ -99,7 +100,7 @@ struct Draft {
 /// What only one platform's channels have, as written.
 enum PlatformDraft {
     Slack {
-        app_token: Option<SecretRef>,
+        transport: SlackDraft,
         bot_token: Option<SecretRef>,
         api_url: String,
         sockets: usize,
@@ -107,6 +108,7 @@ enum PlatformDraft {
     Telegram {
         token: Option<SecretRef>,
         api_url: String,
+        transport: TelegramDraft,
     },
 }
 
@@ -145,7 +147,11 @@ impl Draft {
             chats: shape.chats,
             retention_days: shape.retention_days,
             platform: PlatformDraft::Slack {
-                app_token: shape.app_token,
+                transport: SlackDraft {
+                    transport: shape.transport,
+                    app_token: shape.app_token,
+                    signing_secret: shape.signing_secret,
+                },
                 bot_token: shape.bot_token,
                 api_url: shape.api_url,
                 sockets: shape.sockets,
@@ -181,6 +187,12 @@ impl Draft {
             platform: PlatformDraft::Telegram {
                 token: shape.token,
                 api_url: shape.api_url,
+                transport: TelegramDraft {
+                    transport: shape.transport,
+                    public_url: shape.public_url,
+                    webhook_secret: shape.webhook_secret,
+                    max_connections: shape.max_connections,
+                },
             },
         }
     }
@@ -387,19 +399,13 @@ impl PlatformDraft {
     fn resolve(self, table: &str, review: &mut Review<'_>) -> Option<PlatformSettings> {
         match self {
             Self::Slack {
-                app_token,
+                transport,
                 bot_token,
                 api_url,
                 sockets,
             } => {
                 let api_url = review.url(&format!("{table}.api_url"), &api_url);
-                let app_token = token(
-                    table,
-                    "app_token",
-                    "the app-level token (xapp-...)",
-                    app_token,
-                    review,
-                );
+                let transport = transport.resolve(table, review);
                 let bot_token = token(
                     table,
                     "bot_token",
@@ -408,7 +414,7 @@ impl PlatformDraft {
                     review,
                 );
                 Some(PlatformSettings::Slack(SlackSettings {
-                    app_token: app_token?,
+                    transport: transport?,
                     bot_token: bot_token?,
                     api_url,
                     sockets,
@@ -417,12 +423,15 @@ impl PlatformDraft {
             Self::Telegram {
                 token: own,
                 api_url,
+                transport,
             } => {
                 let api_url = review.url(&format!("{table}.api_url"), &api_url);
                 let own = token(table, "token", "the token from BotFather", own, review);
+                let transport = transport.resolve(table, &api_url, review);
                 Some(PlatformSettings::Telegram(TelegramSettings {
                     token: own?,
                     api_url,
+                    transport: transport?,
                 }))
             }
         }
@@ -431,10 +440,13 @@ impl PlatformDraft {
     fn tokens(&self) -> Vec<(&'static str, &SecretRef)> {
         let written = match self {
             Self::Slack {
-                app_token,
+                transport,
                 bot_token,
                 ..
-            } => vec![("app_token", app_token), ("bot_token", bot_token)],
+            } => vec![
+                ("app_token", &transport.app_token),
+                ("bot_token", bot_token),
+            ],
             Self::Telegram { token, .. } => vec![("token", token)],
         };
         written
@@ -466,7 +478,7 @@ impl PlatformDraft {
     }
 }
 
-fn token(
+pub(super) fn token(
     table: &str,
     setting: &str,
     what: &str,

@@ -22,12 +22,14 @@ mod shape;
 mod show;
 mod suggest;
 mod template;
+mod transport;
 
 #[cfg(test)]
 mod tests;
 
 use std::path::{Path, PathBuf};
 
+use secrecy::ExposeSecret as _;
 use serde_json::{Map, Value, json};
 
 use self::check::Findings;
@@ -45,7 +47,8 @@ pub use self::secret::{SecretRef, Secrets};
 pub use self::settings::{
     Access, Agent, Api, ApiAddress, Capture, Channel, ChannelChoice, Config, CounterName, Daemon,
     Delivery, Http, Limits, Live, LogFormat, Model, OnUnknown, PlatformSettings, Provider,
-    ReplyPrefix, RetentionDays, SlackSettings, Store, TelegramSettings, ThreadPolicy, ToolName,
+    ReplyPrefix, RetentionDays, SlackSettings, SlackTransport, Store, TelegramSettings,
+    TelegramTransport, ThreadPolicy, ToolName, Webhooks,
 };
 pub use self::template::{Template, TemplateValue};
 
@@ -138,6 +141,7 @@ impl Config {
             delivery: resolved.delivery,
             http: resolved.http,
             api: resolved.api,
+            webhooks: resolved.webhooks,
             models: resolved.models,
             agents: resolved.agents,
             channels: resolved.channels,
@@ -163,6 +167,12 @@ impl Config {
         for (key, reference) in self.secret_references() {
             match reference.read(environment, &self.base_dir) {
                 Ok(found) => {
+                    if key.ends_with(".webhook_secret")
+                        && let Some(what) = transport::refused_secret(found.secret.expose_secret())
+                    {
+                        problems.push(Problem::new(&key, what).at(self.origins.nearest(&key)));
+                        continue;
+                    }
                     warnings.extend(found.warning.map(|what| Warning::new(&key, what)));
                     secrets.0.insert(reference.clone(), found.secret);
                 }
@@ -186,12 +196,13 @@ impl Config {
         let channels = self.channels.values().flat_map(|channel| {
             let name = &channel.name;
             match &channel.platform {
-                PlatformSettings::Slack(slack) => vec![
-                    (format!("channels.slack.{name}.app_token"), &slack.app_token),
-                    (format!("channels.slack.{name}.bot_token"), &slack.bot_token),
-                ],
+                PlatformSettings::Slack(slack) => {
+                    let table = format!("channels.slack.{name}");
+                    under(&table, slack.secrets())
+                }
                 PlatformSettings::Telegram(telegram) => {
-                    vec![(format!("channels.telegram.{name}.token"), &telegram.token)]
+                    let table = format!("channels.telegram.{name}");
+                    under(&table, telegram.secrets())
                 }
             }
         });
@@ -199,6 +210,14 @@ impl Config {
         let api = api.map(|token| ("api.token".to_owned(), token));
         models.chain(channels).chain(api).collect()
     }
+}
+
+fn under<'a>(
+    table: &str,
+    secrets: Vec<(&'static str, &'a SecretRef)>,
+) -> Vec<(String, &'a SecretRef)> {
+    let key = |(setting, secret)| (format!("{table}.{setting}"), secret);
+    secrets.into_iter().map(key).collect()
 }
 
 fn merge(file: Layer, variables: Layer) -> Result<Value, ConfigError> {

@@ -12,10 +12,10 @@ use super::origin::Origins;
 use super::problem::{Problem, Warning};
 use super::settings::{
     Agent, Api, ApiAddress, Capture, Channel, CounterName, Daemon, Delivery, Http, Limits, Live,
-    Model, OnUnknown, Provider, Store,
+    Model, OnUnknown, Provider, Store, Webhooks,
 };
 use super::shape::{
-    ApiShape, DaemonShape, DeliveryShape, HttpShape, LimitsShape, ModelShape, Shape,
+    ApiShape, DaemonShape, DeliveryShape, HttpShape, LimitsShape, ModelShape, Shape, WebhooksShape,
 };
 use super::suggest::nearest;
 use crate::domain::ids::AgentName;
@@ -117,6 +117,7 @@ pub(super) struct Resolved {
     pub delivery: Delivery,
     pub http: Http,
     pub api: Api,
+    pub webhooks: Webhooks,
     pub models: BTreeMap<String, Model>,
     pub agents: BTreeMap<AgentName, Agent>,
     pub channels: BTreeMap<String, Channel>,
@@ -163,6 +164,7 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
         capture: shape.capture,
         delivery: resolve_delivery(&shape.delivery, review),
         http: resolve_http(&shape.http, review),
+        webhooks: resolve_webhooks(&shape.webhooks, review),
         models,
         agents,
         channels,
@@ -285,13 +287,7 @@ fn default_runtime_dir(environment: &Environment, base_dir: &Path) -> Option<Pat
 }
 
 fn resolve_http(shape: &HttpShape, review: &mut Review<'_>) -> Http {
-    let listen = shape.listen.parse::<SocketAddr>().unwrap_or_else(|_| {
-        review.problem(
-            "http.listen",
-            "must be an address and a port, like 127.0.0.1:8086",
-        );
-        SocketAddr::from(([127, 0, 0, 1], 0))
-    });
+    let listen = address("http.listen", &shape.listen, "127.0.0.1:8086", review);
     if shape.enabled && !listen.ip().is_loopback() {
         review.warn(
             "http.listen",
@@ -345,6 +341,22 @@ fn api_address(text: &str, review: &mut Review<'_>) -> ApiAddress {
         "must be an address and a port, like 127.0.0.1:8087, or unix:PATH",
     );
     ApiAddress::Tcp(SocketAddr::from(([127, 0, 0, 1], 0)))
+}
+
+/// What is reachable by others needs no warning: whoever calls is known by signature or secret, and
+/// where TLS ends is the operator's choice.
+fn resolve_webhooks(shape: &WebhooksShape, review: &mut Review<'_>) -> Webhooks {
+    let key = "webhooks.listen";
+    Webhooks {
+        listen: address(key, &shape.listen, "127.0.0.1:8088", review),
+    }
+}
+
+fn address(key: &str, text: &str, sample: &str, review: &mut Review<'_>) -> SocketAddr {
+    text.parse().unwrap_or_else(|_| {
+        review.problem(key, format!("must be an address and a port, like {sample}"));
+        SocketAddr::from(([127, 0, 0, 1], 0))
+    })
 }
 
 fn resolve_models(

@@ -39,6 +39,8 @@ pub(super) struct Shape {
     pub http: HttpShape,
     /// The API for programs.
     pub api: ApiShape,
+    /// What platforms call.
+    pub webhooks: WebhooksShape,
     /// Values for all models, agents and channels that don't set their own.
     #[allow(dead_code, reason = "merged into each table before this is read")]
     pub defaults: DefaultsShape,
@@ -135,6 +137,34 @@ pub(super) struct ApiShape {
     pub listen: Option<String>,
     /// The token that every request must bear.
     pub token: Option<SecretRef>,
+}
+
+/// The listener that platforms call.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WebhooksShape {
+    /// Address and port.
+    pub listen: String,
+}
+
+/// How a Slack workspace's events come in.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum SlackTransportShape {
+    /// Over sockets that the daemon opens (Socket Mode).
+    Socket,
+    /// Over requests that Slack makes (Events API).
+    Http,
+}
+
+/// How a Telegram bot's updates come in.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum TelegramTransportShape {
+    /// The daemon asks for them (long polling).
+    Poll,
+    /// Telegram posts them.
+    Webhook,
 }
 
 /// Values for all models, agents and channels that don't set their own.
@@ -391,8 +421,12 @@ pub(super) struct ChatPromptShape {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SlackShape {
-    /// Where the app-level token (`xapp-`) is. Required.
+    /// How events come in.
+    pub transport: SlackTransportShape,
+    /// Where the app-level token (`xapp-`) is. Required with `transport = "socket"`.
     pub app_token: Option<SecretRef>,
+    /// Where the app's signing secret is. Required with `transport = "http"`.
+    pub signing_secret: Option<SecretRef>,
     /// Where the bot token (`xoxb-`) is. Required.
     pub bot_token: Option<SecretRef>,
     /// Address of the Web API.
@@ -449,6 +483,15 @@ pub(super) struct TelegramShape {
     pub token: Option<SecretRef>,
     /// Address of the Bot API.
     pub api_url: String,
+    /// How updates come in.
+    pub transport: TelegramTransportShape,
+    /// The address under which Telegram reaches `[webhooks]`. Required with `transport = "webhook"`.
+    pub public_url: Option<String>,
+    /// Where the secret is that Telegram sends with every update.
+    pub webhook_secret: Option<SecretRef>,
+    /// Chats that Telegram delivers at the same time.
+    #[schemars(range(min = 1, max = 100))]
+    pub max_connections: u32,
     /// Commands that address the default agent, without the slash.
     pub commands: Vec<String>,
     /// The agent that answers when no alias picks one.

@@ -14,6 +14,7 @@ use tracing::{error, info, warn};
 use vocative_channels::channel::{Channel, Intake};
 use vocative_channels::crash;
 use vocative_channels::identity::{Identity, Platform};
+use vocative_channels::webhook::Receiver;
 
 use crate::admin::health::Health;
 use crate::admin::operations::{Operations, Reload, Running};
@@ -30,7 +31,7 @@ use crate::daemon::wiring::{self, WiringError};
 use crate::delivery::rooms::{Room, Rooms};
 use crate::delivery::worker::{Clock, Worker as DeliveryWorker};
 use crate::domain::ids::{AccountId, OwnerId};
-use crate::http::{self, api};
+use crate::http::{self, api, webhooks};
 use crate::prompt::{ClassEstimate, content_count};
 use crate::store::contract::AccountBinding;
 use crate::store::{Store, StoreError, StoreOptions};
@@ -67,6 +68,15 @@ pub enum StartError {
     ListenApi {
         /// The configured address.
         address: ApiAddress,
+        /// Why.
+        #[source]
+        cause: std::io::Error,
+    },
+    /// The listener that platforms call.
+    #[error("webhooks can't be served at {address} ([webhooks] listen)")]
+    Webhooks {
+        /// The configured address.
+        address: SocketAddr,
         /// Why.
         #[source]
         cause: std::io::Error,
@@ -125,6 +135,8 @@ pub struct Daemon {
     rest: CancellationToken,
     socket_path: PathBuf,
     api_address: Option<ApiAddress>,
+    /// Serves what platforms call, if they do.
+    webhooks: Option<JoinHandle<()>>,
 }
 
 /// What channels and reloads share.
@@ -253,6 +265,8 @@ impl Daemon {
         let clock = wall_clock();
         let store = open_store(&config, &clock)?;
         let listener = open_listener(&config).await?;
+        let channels = channels(&config, secrets)?;
+        let webhooks = open_webhooks(&config, &channels).await?;
         let ground = Ground {
             store: store.clone(),
             clock: Arc::clone(&clock),
@@ -284,7 +298,10 @@ impl Daemon {
         }
         open_api(&config, secrets, &operations, &rest).await?;
         // Last: nothing is heard by a daemon that then can't start.
-        core.listen(channels(&config, secrets)?, &health);
+        core.listen(channels, &health);
+        let webhooks = webhooks.map(|(listener, receivers)| {
+            tokio::spawn(webhooks::serve(listener, receivers, rest.clone()))
+        });
         start_rest(&core.shared, &config, pulse, &rest);
         Ok(Self {
             core,
@@ -292,6 +309,7 @@ impl Daemon {
             rest,
             socket_path,
             api_address: config.api.enabled.then_some(config.api.listen),
+            webhooks,
         })
     }
 
@@ -326,6 +344,10 @@ impl Daemon {
         let store = self.core.shared.store.clone();
         self.core.stop().await;
         self.rest.cancel();
+        if let Some(webhooks) = self.webhooks {
+            // It ends in time by itself; a panic there has nothing left to stop.
+            let _ = webhooks.await;
+        }
         if let Err(cause) = store.close().await {
             error!(error = %cause, "the store did not close cleanly; the next start recovers it");
         }
@@ -536,6 +558,26 @@ async fn open_api(
     Ok(())
 }
 
+type Webhooks = (TcpListener, Vec<Arc<dyn Receiver>>);
+
+/// The listener that platforms call, if any channel is called. Opened before a channel runs, as above.
+async fn open_webhooks(
+    config: &Config,
+    channels: &[NamedChannel],
+) -> Result<Option<Webhooks>, StartError> {
+    let receivers: Vec<_> = channels
+        .iter()
+        .filter_map(|(_, channel)| channel.receiver())
+        .collect();
+    if receivers.is_empty() {
+        return Ok(None);
+    }
+    let address = config.webhooks.listen;
+    let listener = http::bind(address).await;
+    let listener = listener.map_err(|cause| StartError::Webhooks { address, cause })?;
+    Ok(Some((listener, receivers)))
+}
+
 /// Name look-ups, the watchdog, and housekeeping.
 fn start_rest(shared: &Arc<Shared>, config: &Config, pulse: Pulse, rest: &CancellationToken) {
     let store = shared.store.clone();
@@ -699,7 +741,8 @@ impl Shared {
             .keys()
             .chain(known.channels.keys())
             .filter(|name| {
-                config.channels.contains_key(*name) != known.channels.contains_key(*name)
+                let platform = |of: &Config| of.channels.get(*name).map(|it| it.platform.clone());
+                platform(&config) != platform(&known)
             })
             .map(String::as_str)
             .collect();
@@ -707,7 +750,7 @@ impl Shared {
             String::new()
         } else {
             format!(
-                "; a restart is needed for channels that come or go: {}",
+                "; a restart is needed for channels that come, go or connect in another way: {}",
                 changed.join(", ")
             )
         };

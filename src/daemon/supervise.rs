@@ -84,6 +84,14 @@ impl Reporter for Heard {
         self.health.malformed();
     }
 
+    fn refused(&self) {
+        self.health.refused();
+    }
+
+    fn late(&self) {
+        self.health.late();
+    }
+
     fn deaf(&self) {
         self.health.deaf();
     }

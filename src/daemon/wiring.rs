@@ -11,7 +11,9 @@ use vocative_channels::identity::Identity;
 #[cfg(feature = "slack")]
 use vocative_channels::slack::{SlackChannel, SlackSettings};
 #[cfg(feature = "telegram")]
-use vocative_channels::telegram::{TelegramChannel, TelegramSettings};
+use vocative_channels::telegram::{
+    TelegramChannel, TelegramSettings, TelegramTransport, WebhookSettings, WebhookTimings,
+};
 
 use crate::agent::registry::{AgentSpec, SummaryModel};
 use crate::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
@@ -87,12 +89,27 @@ fn slack_channel(
     settings: &config::SlackSettings,
     secrets: &Secrets,
 ) -> Result<Arc<dyn Channel>, ChannelError> {
-    let app_token = secrets.get(&settings.app_token).clone();
-    let bot_token = secrets.get(&settings.bot_token).clone();
+    let secret = |reference| secrets.get(reference).clone();
+    let bot_token = secret(&settings.bot_token);
+    let slack = match &settings.transport {
+        config::SlackTransport::Socket { app_token } => {
+            SlackSettings::new(name, secret(app_token), bot_token)
+        }
+        config::SlackTransport::Http {
+            signing_secret,
+            app_token,
+        } => {
+            let over_http = SlackSettings::over_http(name, bot_token, secret(signing_secret));
+            SlackSettings {
+                app_token: app_token.as_ref().map_or(over_http.app_token, secret),
+                ..over_http
+            }
+        }
+    };
     let slack = SlackSettings {
         api_url: settings.api_url.clone(),
         sockets: settings.sockets,
-        ..SlackSettings::new(name, app_token, bot_token)
+        ..slack
     };
     Ok(Arc::new(SlackChannel::new(slack)?))
 }
@@ -114,8 +131,22 @@ fn telegram_channel(
     secrets: &Secrets,
 ) -> Result<Arc<dyn Channel>, ChannelError> {
     let token = secrets.get(&settings.token).clone();
+    let transport = match &settings.transport {
+        config::TelegramTransport::Poll => TelegramTransport::Poll,
+        config::TelegramTransport::Webhook {
+            public_url,
+            secret,
+            max_connections,
+        } => TelegramTransport::Webhook(WebhookSettings {
+            public_url: public_url.clone(),
+            secret: secret.as_ref().map(|secret| secrets.get(secret).clone()),
+            max_connections: *max_connections,
+            timings: WebhookTimings::default(),
+        }),
+    };
     let telegram = TelegramSettings {
         api_url: settings.api_url.clone(),
+        transport,
         ..TelegramSettings::new(name, token)
     };
     Ok(Arc::new(TelegramChannel::new(telegram)))

@@ -36,6 +36,7 @@ type ChannelGauge = Family<ByChannel, Gauge>;
 pub(super) fn encode(view: &StatusView) -> Result<String, std::fmt::Error> {
     let mut registry = Registry::with_prefix("vocative");
     add_channels(&mut registry, view);
+    add_requests(&mut registry, view);
     add_work(&mut registry, view);
     add_summaries(&mut registry, view);
     add_token_ratios(&mut registry, view);
@@ -122,6 +123,28 @@ fn add_channels(registry: &mut Registry, view: &StatusView) {
             .get_or_create(&label)
             .set(signed(channel.other_connections));
         gaps.get_or_create(&label).set(signed(channel.history_gaps));
+    }
+}
+
+/// What platforms that call asked in vain or too early.
+fn add_requests(registry: &mut Registry, view: &StatusView) {
+    let (refused, late) = (ChannelGauge::default(), ChannelGauge::default());
+    registry.register(
+        "channel_requests_refused",
+        "Webhook requests that did not come from the platform, or not whole",
+        refused.clone(),
+    );
+    registry.register(
+        "channel_requests_late",
+        "Webhook requests that were not committed in the time the platform waits",
+        late.clone(),
+    );
+    for channel in &view.channels {
+        let label = ByChannel {
+            channel: channel.name.clone(),
+        };
+        refused.get_or_create(&label).set(signed(channel.refused));
+        late.get_or_create(&label).set(signed(channel.late));
     }
 }
 

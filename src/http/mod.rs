@@ -1,5 +1,6 @@
 //! The optional HTTP listeners. This page: `/healthz`, `/readyz`, `/metrics`, read-only, loopback by
 //! default. `api`: what programs follow, behind a `door` with a number of seats.
+//! `webhooks`: what platforms call.
 //!
 //! `/healthz` says that the process serves, `/readyz` that storage works and every channel is
 //! connected, `/metrics` what `vocative status` says, as OpenMetrics.
@@ -7,6 +8,7 @@
 pub mod api;
 mod door;
 mod metrics;
+pub mod webhooks;
 
 use std::net::SocketAddr;
 

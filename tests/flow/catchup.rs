@@ -13,7 +13,7 @@ const MINUTE_MS: i64 = 60_000;
 const DAY_MS: i64 = 86_400_000;
 
 /// The Slack channel of a status.
-fn acme(status: &Value) -> &Value {
+pub(crate) fn acme(status: &Value) -> &Value {
     let channels = status["channels"].as_array().unwrap();
     channels
         .iter()

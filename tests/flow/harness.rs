@@ -16,7 +16,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use vocative_sandbox::model::ModelServer;
-use vocative_sandbox::slack::{SlackPost, SlackServer, SlackWorld};
+use vocative_sandbox::slack::{RequestUrls, SlackPost, SlackServer, SlackWorld};
 use vocative_sandbox::telegram::{TelegramPost, TelegramServer, TelegramWorld};
 use vocative_sandbox::wire::WireLog;
 
@@ -36,6 +36,39 @@ pub(crate) struct FlowBuilder {
     default_model: &'static str,
     verbosity: &'static str,
     program: PathBuf,
+    called: Option<Called>,
+}
+
+/// Which platforms call the daemon, of a flow in which that can be switched.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Called {
+    /// Slack over HTTP, not over sockets.
+    pub(crate) by_slack: bool,
+    /// Telegram by webhook, not by polling.
+    pub(crate) by_telegram: bool,
+}
+
+impl Called {
+    fn is_any(self) -> bool {
+        self.by_slack || self.by_telegram
+    }
+
+    /// The lines of the configuration that say so.
+    fn transports(self) -> [&'static str; 2] {
+        let pick = |is_called, called, connects| if is_called { called } else { connects };
+        [
+            pick(
+                self.by_slack,
+                "transport = \"http\" # slack",
+                "transport = \"socket\" # slack",
+            ),
+            pick(
+                self.by_telegram,
+                "transport = \"webhook\" # telegram",
+                "transport = \"poll\" # telegram",
+            ),
+        ]
+    }
 }
 
 impl Default for FlowBuilder {
@@ -48,6 +81,7 @@ impl Default for FlowBuilder {
             default_model: "scripted",
             verbosity: "-v",
             program: env!("CARGO_BIN_EXE_vocative").into(),
+            called: None,
         }
     }
 }
@@ -89,6 +123,12 @@ impl FlowBuilder {
         self
     }
 
+    /// Lets platforms call the daemon, or be able to after [`Flow::switch`].
+    pub(crate) fn called(mut self, called: Called) -> Self {
+        self.called = Some(called);
+        self
+    }
+
     /// Logs as much as there is.
     pub(crate) fn trace(mut self) -> Self {
         self.verbosity = "-vv";
@@ -97,8 +137,13 @@ impl FlowBuilder {
 
     /// Starts platforms, model and daemon, and waits until the daemon hears both platforms.
     pub(crate) async fn start(self) -> Flow {
+        let is_called_by_slack = self.called.is_some_and(|called| called.by_slack);
         let mut flow = self.prepare().await;
         flow.start().await;
+        if is_called_by_slack {
+            let verified = flow.slack.set_request_urls(flow.request_urls()).await;
+            verified.unwrap();
+        }
         flow
     }
 
@@ -119,7 +164,11 @@ impl FlowBuilder {
             program: self.program.clone(),
             variables: Vec::new(),
             daemon: None,
+            called: self.called,
+            webhooks: free_address(),
         };
+        flow.telegram.faults().take_loopback_webhooks(true);
+        flow.telegram.faults().set_webhook_second_ms(50);
         std::fs::write(flow.config_path(), self.config_text(&flow)).unwrap();
         flow
     }
@@ -133,6 +182,7 @@ impl FlowBuilder {
             "" => "allow_chats = [\"*\"]\nallow_people = [\"*\"]\n",
             telegram => telegram,
         };
+        let (slack_called, telegram_called, webhooks) = self.called_text(flow);
         format!(
             "\
 [daemon]
@@ -156,12 +206,12 @@ api_key = \"env:FLOW_MODEL_KEY\"
 app_token = \"env:FLOW_SLACK_APP_TOKEN\"
 bot_token = \"env:FLOW_SLACK_BOT_TOKEN\"
 api_url = \"{slack_url}\"
-{slack}
+{slack_called}{slack}
 [channels.telegram.team]
 token = \"env:FLOW_TELEGRAM_TOKEN\"
 api_url = \"{telegram_url}\"
-{telegram}
-{further}",
+{telegram_called}{telegram}
+{webhooks}{further}",
             data = flow.directory.path().join("data").display(),
             model = self.default_model,
             model_url = flow.model.openai_url(),
@@ -171,6 +221,27 @@ api_url = \"{telegram_url}\"
             further = self.further,
         )
     }
+}
+
+impl FlowBuilder {
+    /// What is added to the two channels and to the configuration where platforms may call.
+    fn called_text(&self, flow: &Flow) -> (String, String, String) {
+        let Some(called) = self.called else {
+            return Default::default();
+        };
+        let [slack, telegram] = called.transports();
+        (
+            format!("{slack}\nsigning_secret = \"env:FLOW_SLACK_SIGNING_SECRET\"\n"),
+            format!("{telegram}\npublic_url = \"http://{}\"\n", flow.webhooks),
+            format!("[webhooks]\nlisten = \"{}\"\n", flow.webhooks),
+        )
+    }
+}
+
+/// An address on which nobody listens.
+fn free_address() -> SocketAddr {
+    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    listener.local_addr().unwrap()
 }
 
 /// What a command of the program said.
@@ -196,6 +267,9 @@ pub(crate) struct Flow {
     program: PathBuf,
     variables: Vec<(&'static str, PathBuf)>,
     daemon: Option<Child>,
+    called: Option<Called>,
+    /// Where the daemon is called, if it is.
+    pub(crate) webhooks: SocketAddr,
 }
 
 impl Drop for Flow {
@@ -247,13 +321,47 @@ impl Flow {
     /// Waits until the daemon hears both platforms.
     pub(crate) async fn wait_until_connected(&mut self) {
         let deadline = tokio::time::Instant::now() + WAIT;
-        while self.slack.open_sockets() == 0 || self.telegram.polls_waiting() == 0 {
+        while !self.is_heard().await {
             let daemon = self.daemon.as_mut().expect("the daemon was started");
             let ended = daemon.try_wait().unwrap();
             assert!(ended.is_none(), "the daemon ended: {ended:?}");
             let is_late = tokio::time::Instant::now() > deadline;
             assert!(!is_late, "the daemon did not connect in time");
             tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Whether the daemon hears both platforms, however.
+    async fn is_heard(&self) -> bool {
+        let Some(called) = self.called else {
+            return self.slack.open_sockets() > 0 && self.telegram.polls_waiting() > 0;
+        };
+        let is_connected = |status: &Value| {
+            let channels = status["channels"].as_array();
+            channels.is_some_and(|all| all.iter().all(|channel| channel["state"] == "connected"))
+        };
+        (called.by_slack || self.slack.open_sockets() > 0)
+            && (called.by_telegram || self.telegram.polls_waiting() > 0)
+            && (!called.is_any() || tokio::net::TcpStream::connect(self.webhooks).await.is_ok())
+            && is_connected(&self.status().await)
+    }
+
+    /// The addresses that Slack is given.
+    pub(crate) fn request_urls(&self) -> RequestUrls {
+        RequestUrls::under(&format!("http://{}/slack/acme", self.webhooks))
+    }
+
+    /// Lets the stopped daemon be reached in another way from its next start on. Slack's app settings
+    /// go with it.
+    pub(crate) fn switch(&mut self, to: Called) {
+        let from = self.called.replace(to).expect("platforms may call");
+        for (was, is) in from.transports().into_iter().zip(to.transports()) {
+            self.reconfigure(was, is);
+        }
+        if to.by_slack {
+            self.slack.use_request_urls(self.request_urls());
+        } else {
+            self.slack.use_sockets();
         }
     }
 
@@ -356,11 +464,12 @@ impl Flow {
     }
 
     /// Every secret that the daemon was given.
-    pub(crate) fn secrets(&self) -> [(&'static str, String); 4] {
+    pub(crate) fn secrets(&self) -> [(&'static str, String); 5] {
         let world = self.slack.world();
         [
             ("FLOW_SLACK_APP_TOKEN", world.app_token),
             ("FLOW_SLACK_BOT_TOKEN", world.bot_token),
+            ("FLOW_SLACK_SIGNING_SECRET", world.signing_secret),
             ("FLOW_TELEGRAM_TOKEN", self.telegram.token()),
             ("FLOW_MODEL_KEY", MODEL_KEY.to_owned()),
         ]

@@ -31,3 +31,4 @@ mod shim;
 mod storage;
 mod streaming;
 mod supervision;
+mod webhooks;

@@ -58,7 +58,8 @@ async fn ask_all(
         let channel = wiring::channel(settings, secrets)?;
         asked.push(async move {
             let mut findings = Vec::new();
-            let opens_connection = channel.capabilities().echoes_posts;
+            let opens_connection =
+                channel.capabilities().echoes_posts && channel.receiver().is_none();
             let reach = if is_served && opens_connection {
                 findings.push(fine(
                     "a daemon runs on this configuration, so no second socket is opened: it would get \

@@ -83,17 +83,22 @@ impl Probe {
                 Err(error) => vec![failed(&error)],
             };
         }
-        if is_served {
+        let is_called = channel.receiver().is_some();
+        if is_served || is_called {
+            let heard_by_another = if is_served {
+                "a daemon runs on this configuration and hears the line in place of this command; to see it \
+                 come back, stop the daemon and probe again"
+            } else {
+                "events come over HTTP, where only a daemon that serves [webhooks] hears them: start it, probe \
+                 again, and see `vocative status`"
+            };
             return match self.post(channel, &identity, "").await {
                 Ok(post) => vec![
                     fine(format!(
                         "the line is posted, as message {}",
                         post.message_id
                     )),
-                    fine(
-                        "a daemon runs on this configuration and hears the line in place of this \
-                         command; to see it come back, stop the daemon and probe again",
-                    ),
+                    fine(heard_by_another),
                 ],
                 Err(error) => vec![failed(&error)],
             };
