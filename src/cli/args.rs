@@ -342,6 +342,9 @@ pub struct CrashArgs {
     /// Only this platform
     #[arg(long, value_name = "PLATFORM")]
     pub platform: Option<CrashPlatform>,
+    /// Only with this transport
+    #[arg(long, value_name = "TRANSPORT")]
+    pub transport: Option<CrashTransport>,
     /// Only this point, by its name in the table
     #[arg(long, value_name = "POINT")]
     pub point: Option<String>,
@@ -363,6 +366,15 @@ pub enum CrashPlatform {
     Slack,
     /// Telegram, with on_unknown = "resend" and "hold"
     Telegram,
+}
+
+/// How a daemon that is tested hears its platform.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CrashTransport {
+    /// It connects: sockets, polling
+    Connect,
+    /// It is called: HTTP requests, webhooks
+    Http,
 }
 
 /// What `vocative conversations` can do.

@@ -2,7 +2,7 @@
 
 use vocative_channels::crash::{self, POINTS, Sabotage};
 
-use crate::cli::args::{CrashArgs, CrashPlatform};
+use crate::cli::args::{CrashArgs, CrashPlatform, CrashTransport};
 
 /// Kills of one scene at most: then everything is brought to its end and counted.
 const KILLS_OF_SCENE_MAX: usize = 4;
@@ -42,6 +42,15 @@ impl Mode {
             None => true,
             Some(CrashPlatform::Slack) => self == Self::Slack,
             Some(CrashPlatform::Telegram) => self != Self::Slack,
+        }
+    }
+
+    /// The same when the platform calls; `None` where that changes nothing that counts.
+    fn called_name(self) -> Option<&'static str> {
+        match self {
+            Self::Slack => Some("slack, http"),
+            Self::TelegramResend => Some("telegram, webhook"),
+            Self::TelegramHold => None,
         }
     }
 
@@ -89,12 +98,20 @@ pub(super) enum Play {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) mode: Mode,
+    /// Whether the platform calls the daemon, in place of being connected to.
+    pub(super) is_called: bool,
     pub(super) way: Way,
     /// How often.
     pub(super) kills: usize,
 }
 
 impl Row {
+    /// Its platform in the table.
+    pub(super) fn platform(&self) -> &'static str {
+        let called = self.mode.called_name().filter(|_| self.is_called);
+        called.unwrap_or(self.mode.name())
+    }
+
     /// Its name in the table.
     pub(super) fn name(&self) -> &'static str {
         match self.way {
@@ -162,6 +179,23 @@ pub(super) fn rows(args: &CrashArgs, sabotage: Option<Sabotage>) -> Vec<Row> {
         .collect();
     let rounds_each = (args.rounds as usize).div_ceil(modes.len().max(1));
     let mut rows = Vec::new();
+    let is_called = match args.transport {
+        Some(transport) => transport == CrashTransport::Http,
+        // A broken promise shows over one of the transports as well as over both.
+        None => sabotage.is_none(),
+    };
+    if is_called {
+        let called = modes.iter().filter(|mode| mode.called_name().is_some());
+        let called = called.flat_map(|mode| called_rows(*mode, rounds_each));
+        let is_wanted = |row: &Row| {
+            args.point.as_deref().is_none_or(|it| row.name() == it)
+                && sabotage.is_none_or(|promise| shows(promise, row.mode, row.way))
+        };
+        rows.extend(called.filter(is_wanted));
+    }
+    if args.transport == Some(CrashTransport::Http) {
+        return rows;
+    }
     for mode in modes {
         let ways: Vec<Way> = ways(mode)
             .into_iter()
@@ -179,15 +213,21 @@ pub(super) fn rows(args: &CrashArgs, sabotage: Option<Sabotage>) -> Vec<Row> {
             rounds_each / 2
         };
         let kills = (at_points / ways.len().max(1)).max(1);
-        let at_points = ways.into_iter().map(|way| Row { mode, way, kills });
+        let at_points = ways.into_iter().map(|way| Row {
+            mode,
+            is_called: false,
+            way,
+            kills,
+        });
         rows.extend(at_points.filter(is_wanted));
         let so_far: usize = rows
             .iter()
-            .filter(|row| row.mode == mode)
+            .filter(|row| row.mode == mode && !row.is_called)
             .map(|row| row.kills)
             .sum();
         let random = Row {
             mode,
+            is_called: false,
             way: Way::Random,
             kills: rounds_each
                 .saturating_sub(so_far)
@@ -198,6 +238,36 @@ pub(super) fn rows(args: &CrashArgs, sabotage: Option<Sabotage>) -> Vec<Row> {
         }
     }
     rows
+}
+
+/// Where it counts how a message came in: until it is acknowledged, and when the daemon stops or has
+/// stopped.
+const INBOUND: [&str; 8] = [
+    "received",
+    "capture.",
+    "edit.",
+    "delete.",
+    "merge.",
+    "ack.",
+    "catch-up.",
+    "shutdown.",
+];
+
+/// The rows of a platform that calls: the points of inbound messages, then kills at any time.
+fn called_rows(mode: Mode, rounds_each: usize) -> Vec<Row> {
+    let is_inbound = |name: &str| INBOUND.iter().any(|group| name.starts_with(group));
+    let inbound = |way: &Way| matches!(way, Way::Point(point) if is_inbound(point));
+    let ways: Vec<Way> = ways(mode).into_iter().filter(inbound).collect();
+    let row = |way, kills| Row {
+        mode,
+        is_called: true,
+        way,
+        kills,
+    };
+    let kills = (rounds_each / 4 / ways.len().max(1)).max(1);
+    let random = row(Way::Random, (rounds_each / RANDOM_SHARE_MIN).max(1));
+    let at_points = ways.into_iter().map(|way| row(way, kills));
+    at_points.chain([random]).collect()
 }
 
 fn ways(mode: Mode) -> Vec<Way> {
@@ -222,6 +292,51 @@ fn shows(promise: Sabotage, mode: Mode, way: Way) -> bool {
         }
         Sabotage::CommitAfterSend => {
             mode != Mode::TelegramResend && way == Way::Point("send.bytes-sent")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(transport: Option<CrashTransport>) -> CrashArgs {
+        CrashArgs {
+            rounds: 10,
+            seed: 1,
+            platform: None,
+            transport,
+            point: None,
+            faults: false,
+            sabotage: None,
+            progress: false,
+        }
+    }
+
+    #[test]
+    fn platforms_that_call_have_rows_of_their_own_for_what_comes_in() {
+        let called = rows(&args(Some(CrashTransport::Http)), None);
+        assert!(called.iter().all(|row| row.is_called && row.kills > 0));
+        let of = |platform: &str| {
+            called
+                .iter()
+                .filter(|row| row.platform() == platform)
+                .count()
+        };
+        assert!(of("slack, http") > 0 && of("telegram, webhook") > 0);
+        assert!(called.iter().all(|row| !row.name().starts_with("send.")));
+        let connects = rows(&args(Some(CrashTransport::Connect)), None);
+        assert!(connects.iter().all(|row| !row.is_called));
+        let sabotaged = args(Some(CrashTransport::Http));
+        let shown = rows(&sabotaged, Some(Sabotage::NoDedupe));
+        assert!(shown.iter().all(|row| row.is_called));
+        assert_eq!(shown.is_empty(), !crash::is_built_in());
+        let both = rows(&args(None), None);
+        assert_eq!(both.len(), called.len() + connects.len());
+        if crash::is_built_in() {
+            let has = |point: &str| called.iter().filter(|row| row.name() == point).count();
+            assert_eq!(has("capture.before-commit"), 2);
+            assert_eq!(has("catch-up.before-commit"), 1);
         }
     }
 }

@@ -335,7 +335,8 @@ fn name_number(row: &Row) -> u64 {
         Mode::TelegramResend => "r",
         Mode::TelegramHold => "h",
     };
-    let bytes = mode.bytes().chain(row.name().bytes());
+    let called = if row.is_called { "called " } else { "" };
+    let bytes = mode.bytes().chain(called.bytes()).chain(row.name().bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })

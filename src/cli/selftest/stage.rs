@@ -7,7 +7,8 @@ use std::time::Duration;
 use vocative_channels::crash::Sabotage;
 use vocative_sandbox::model::ModelServer;
 use vocative_sandbox::slack::{
-    ChannelKind, Fault, RetryPlan, SlackChannel, SlackKnobs, SlackPost, SlackServer, SlackWorld,
+    ChannelKind, Fault, RequestUrls, RetryPlan, SlackChannel, SlackKnobs, SlackPost, SlackServer,
+    SlackWorld,
 };
 use vocative_sandbox::telegram::{
     BotStatus, ChatKind, TelegramChat, TelegramFault, TelegramServer, TelegramUser, TelegramWorld,
@@ -66,6 +67,8 @@ pub(super) fn telegram_group(step: usize, n: usize) -> i64 {
 /// The platform, the model and the daemon's folder.
 pub(super) struct Stage {
     pub(super) mode: Mode,
+    /// Where the platform calls the daemon, if it does.
+    called_at: Option<SocketAddr>,
     pub(super) slack: SlackServer,
     pub(super) telegram: TelegramServer,
     pub(super) model: ModelServer,
@@ -96,6 +99,7 @@ impl Stage {
         let wire = WireLog::new();
         let stage = Self {
             mode: row.mode,
+            called_at: row.is_called.then(free_address).transpose()?,
             slack: SlackServer::start(slack_world(), anywhere, wire.clone()).await?,
             telegram: TelegramServer::start(telegram_world(), anywhere, wire.clone()).await?,
             model: ModelServer::start(anywhere, wire.clone()).await?,
@@ -108,6 +112,12 @@ impl Stage {
             .slack
             .faults()
             .set_knobs(|knobs| set_knobs(knobs, row, has_faults, visibility_delay_ms));
+        if let Some(addr) = stage.called_at {
+            let base = format!("http://{addr}/slack/acme");
+            stage.slack.use_request_urls(RequestUrls::under(&base));
+            stage.telegram.faults().take_loopback_webhooks(true);
+            stage.telegram.faults().set_webhook_second_ms(50);
+        }
         // Questions of one person that wait are answered together.
         stage.model.echo_all();
         let query = serde_json::json!({"query": "three"});
@@ -156,6 +166,10 @@ impl Stage {
 
     /// Whether the daemon hears its platform.
     pub(super) fn is_heard(&self) -> bool {
+        if let Some(addr) = self.called_at {
+            let wait = Duration::from_millis(500);
+            return std::net::TcpStream::connect_timeout(&addr, wait).is_ok();
+        }
         match self.mode {
             Mode::Slack => self.slack.open_sockets() > 0,
             _ => self.telegram.polls_waiting() > 0,
@@ -295,11 +309,12 @@ impl Stage {
     }
 
     /// The secrets that the daemon is given.
-    pub(super) fn secrets(&self) -> [(&'static str, String); 4] {
+    pub(super) fn secrets(&self) -> [(&'static str, String); 5] {
         let world = self.slack.world();
         [
             ("SELFTEST_SLACK_APP_TOKEN", world.app_token),
             ("SELFTEST_SLACK_BOT_TOKEN", world.bot_token),
+            ("SELFTEST_SLACK_SIGNING_SECRET", world.signing_secret),
             ("SELFTEST_TELEGRAM_TOKEN", self.telegram.token()),
             ("SELFTEST_MODEL_KEY", "sk-selftest".to_owned()),
         ]
@@ -365,6 +380,14 @@ trigger_max_tokens = 20000
     }
 
     fn channel_text(&self) -> String {
+        let (slack_called, telegram_called, listener) = match self.called_at {
+            None => Default::default(),
+            Some(addr) => (
+                "transport = \"http\"\nsigning_secret = \"env:SELFTEST_SLACK_SIGNING_SECRET\"\n",
+                format!("transport = \"webhook\"\npublic_url = \"http://{addr}\"\n"),
+                format!("[webhooks]\nlisten = \"{addr}\"\n"),
+            ),
+        };
         let on_unknown = match self.mode {
             Mode::TelegramHold => "hold",
             Mode::Slack | Mode::TelegramResend => "resend",
@@ -373,18 +396,19 @@ trigger_max_tokens = 20000
             Mode::Slack => {
                 format!(
                     "[channels.slack.acme]\napp_token = \"env:SELFTEST_SLACK_APP_TOKEN\"\n\
-                 bot_token = \"env:SELFTEST_SLACK_BOT_TOKEN\"\napi_url = \"{}\"\n",
+                 bot_token = \"env:SELFTEST_SLACK_BOT_TOKEN\"\napi_url = \"{}\"\n{slack_called}",
                     self.slack.api_url()
                 ) + &interruptions("slack.acme", slack_interrupted_dm)
+                    + &listener
             }
             _ => {
                 format!(
                     "[channels.telegram.team]\ntoken = \"env:SELFTEST_TELEGRAM_TOKEN\"\napi_url = \"{}\"\n\
-                 allow_chats = [\"*\"]\nallow_people = [\"*\"]\non_unknown = \"{on_unknown}\"\n",
+                 allow_chats = [\"*\"]\nallow_people = [\"*\"]\non_unknown = \"{on_unknown}\"\n{telegram_called}",
                     self.telegram.api_url()
                 ) + &interruptions("telegram.team", |step| {
                     telegram_person(step, TELEGRAM_INTERRUPTED).to_string()
-                })
+                }) + &listener
             }
         }
     }
@@ -405,6 +429,8 @@ fn set_knobs(knobs: &mut SlackKnobs, row: &Row, has_faults: bool, visibility_del
     knobs.visibility_delay_ms = visibility_delay_ms;
     knobs.retry = RetryPlan {
         after_ms: vec![300; 1_000],
+        http_after_ms: vec![300; 1_000],
+        disable_from: usize::MAX,
         ..RetryPlan::default()
     };
 }
@@ -473,6 +499,11 @@ fn telegram_world() -> TelegramWorld {
         }
     }
     world
+}
+
+/// An address on which nobody listens.
+fn free_address() -> std::io::Result<SocketAddr> {
+    std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }
 
 /// A directory of this scene only.

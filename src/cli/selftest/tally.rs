@@ -287,14 +287,14 @@ pub(super) fn report(
     let mut wrong = Vec::new();
     let mut sum = Tally::default();
     for (row, tally) in played {
-        rows.push(cells(row.mode.name(), row.name(), tally));
+        rows.push(cells(row.platform(), row.name(), tally));
         if tally.kills == 0 && row.way != Way::LeaseEnds {
-            wrong.push(format!("{} {}: never reached", row.mode.name(), row.name()));
+            wrong.push(format!("{} {}: never reached", row.platform(), row.name()));
         }
         let is_doubled = tally.doubled > 0 && !may_double(row, tally);
         if tally.lost + tally.left > 0 || is_doubled {
             let what = tally.wrong.join(", ");
-            wrong.push(format!("{} {}: {what}", row.mode.name(), row.name()));
+            wrong.push(format!("{} {}: {what}", row.platform(), row.name()));
         }
         sum.add(tally.clone());
     }
