@@ -17,10 +17,18 @@ use crate::domain::ids::{ConversationId, EventId, LeaseToken, RunId, TurnId};
 use crate::domain::run::{RunState, Usage};
 use crate::domain::run_event::{Ending, EndingKind, Happening, RunEvent, RunSnapshot};
 
-/// Ids per millisecond of the clock. A start begins above `now_ms` times this: above all ids that an
-/// earlier process may have told, also those that a power cut or an older copy took back. Until the
-/// year 2248 they are numbers that JavaScript can hold.
-const IDS_PER_MS: i64 = 1_024;
+/// The next id, from the time in milliseconds: at least 1,024 for each, so that it is above all that
+/// were told before, also those that a power cut or an older copy took back. Until the year 2248 they
+/// are numbers that JavaScript can hold.
+macro_rules! next_id {
+    ($now_ms:literal) => {
+        concat!(
+            "max((SELECT seq + 1 FROM sqlite_sequence WHERE name = 'run_events'), ",
+            $now_ms,
+            " * 1024)"
+        )
+    };
+}
 
 /// Open runs of a conversation that a late reader is told of.
 const OPEN_RUNS_MAX: usize = 20;
@@ -46,14 +54,25 @@ const OF_CONVERSATION_SQL: &str = select_events!(
     "WHERE e.conversation_id = (SELECT id FROM conversations WHERE uuid = ?3) AND e.id > ?1
      ORDER BY e.id LIMIT ?2"
 );
-const INSERT_SQL: &str = "INSERT INTO run_events
+const INSERT_SQL: &str = concat!(
+    "INSERT INTO run_events
          (run_id, conversation_id, kind, step, text, call_id, tool, turn, prompt_tokens,
-          completion_tokens, at_ms)
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+          completion_tokens, at_ms, id)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ",
+    next_id!("?11"),
+    ")"
+);
+const CLAIM_SQL: &str = concat!(
+    "INSERT INTO run_events (id, run_id, conversation_id, kind, at_ms)
+     SELECT ",
+    next_id!("?2"),
+    ", id, conversation_id, iif(first_claimed_at_ms IS NULL, 'started', 'restarted'), ?2
+     FROM runs WHERE id = ?1"
+);
 
 /// Statements for each event, which read no other one.
 #[cfg(test)]
-pub(super) const PROBED_SQL: [&str; 1] = [INSERT_SQL];
+pub(super) const PROBED_SQL: [&str; 2] = [INSERT_SQL, CLAIM_SQL];
 /// Statements of readers.
 #[cfg(test)]
 pub(super) const PLANNED_SQL: [&str; 3] = [ALL_AFTER_SQL, OF_RUN_SQL, OF_CONVERSATION_SQL];
@@ -238,11 +257,7 @@ pub(super) fn tell_claim_txn(
     now_ms: i64,
 ) -> Result<(), StoreError> {
     connection
-        .prepare_cached(
-            "INSERT INTO run_events (run_id, conversation_id, kind, at_ms)
-             SELECT id, conversation_id, iif(first_claimed_at_ms IS NULL, 'started', 'restarted'), ?2
-             FROM runs WHERE id = ?1",
-        )?
+        .prepare_cached(CLAIM_SQL)?
         .execute((run_row, now_ms))?;
     Ok(())
 }
@@ -312,14 +327,6 @@ pub(super) fn forget_texts_txn(connection: &Connection) -> Result<u64, StoreErro
         forgotten += connection.prepare_cached(sql)?.execute([])? as u64;
     }
     Ok(forgotten)
-}
-
-/// Lets ids begin above all that were ever told.
-pub(super) fn begin_ids_txn(connection: &Connection, now_ms: i64) -> Result<(), StoreError> {
-    connection
-        .prepare_cached("UPDATE sqlite_sequence SET seq = max(seq, ?1) WHERE name = 'run_events'")?
-        .execute([now_ms.saturating_mul(IDS_PER_MS)])?;
-    Ok(())
 }
 
 fn events_after(

@@ -11,7 +11,7 @@ use vocative_channels::crash::{self, Sabotage};
 use super::contract::{ClaimRequest, LeaseOutcome, RunLease};
 use super::placeholder::retract_txn;
 use super::rows::{conversation_row_id, count_from, missing, stored_count};
-use super::run_events::{begin_ids_txn, tell_claim_txn, tell_usage_txn};
+use super::run_events::{tell_claim_txn, tell_usage_txn};
 use super::{Store, StoreError};
 use crate::domain::ids::{AccountId, ConversationId, LeaseToken, OwnerId, RunId, Seq, TurnId};
 use crate::domain::run::{ClaimedRun, Run, RunState, Usage};
@@ -557,7 +557,6 @@ pub(super) fn take_back_leases_txn(
     connection: &Connection,
     now_ms: i64,
 ) -> Result<u64, StoreError> {
-    begin_ids_txn(connection, now_ms)?;
     let cancelled = connection.execute(
         "UPDATE runs SET state = 'cancelled', reason = cancel_requested_by, finished_at_ms = ?1,
                 owner = NULL, token = NULL, lease_until_ms = NULL

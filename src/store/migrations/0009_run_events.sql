@@ -1,6 +1,6 @@
--- What happens in a run while it happens, for whoever follows it. Ids only ever grow, and a start
--- begins above all that were told before it: what a power cut took back is never told under an id
--- that somebody knows.
+-- What happens in a run while it happens, for whoever follows it. Ids only ever grow, and are at least
+-- 1,024 for each millisecond of the clock: so what a power cut or an older copy took back is never told
+-- under an id that somebody knows.
 CREATE TABLE run_events (
     id           INTEGER PRIMARY KEY AUTOINCREMENT,
     run_id       INTEGER NOT NULL REFERENCES runs(id),
@@ -29,8 +29,12 @@ CREATE TRIGGER run_events_at_end AFTER UPDATE OF state ON runs
 WHEN NEW.state IN ('done', 'failed', 'cancelled', 'superseded', 'dead')
  AND OLD.state NOT IN ('done', 'failed', 'cancelled', 'superseded', 'dead')
 BEGIN
-    INSERT INTO run_events (run_id, conversation_id, kind, turn, at_ms)
-    VALUES (NEW.id, NEW.conversation_id,
+    INSERT INTO run_events (id, run_id, conversation_id, kind, turn, at_ms)
+    -- One statement may end several runs, and sqlite_sequence is behind until it is done.
+    VALUES (max((SELECT seq + 1 FROM sqlite_sequence WHERE name = 'run_events'),
+                coalesce((SELECT max(id) + 1 FROM run_events), 0),
+                coalesce(NEW.finished_at_ms, 0) * 1024),
+            NEW.id, NEW.conversation_id,
             CASE WHEN NEW.state = 'done' THEN 'finished'
                  WHEN NEW.state IN ('failed', 'dead') THEN 'failed'
                  WHEN NEW.reason = 'interrupted' THEN 'interrupted'
