@@ -96,6 +96,9 @@ impl Room {
             answers_in_threads: platform == Platform::Slack,
             commands: vec!["ask".to_owned()],
             chat_overlaps: BTreeMap::new(),
+            manners: vocative::domain::manners::Manners::default(),
+            has_agent_view: false,
+            tells_privately: false,
             limits: Limits::default(),
         };
         let keeping = Keeping {

@@ -11,6 +11,7 @@ use vocative::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
 use vocative::config::ThreadPolicy;
 use vocative::domain::addressing::Overlap;
 use vocative::domain::ids::{AccountId, AgentName};
+use vocative::domain::manners::Manners;
 use vocative::domain::turn::TokenCount;
 use vocative::prompt::{ClassEstimate, TokenCounter as _};
 use vocative_channels::channel::Intake as _;
@@ -178,6 +179,9 @@ fn policy(account: AccountId) -> ChannelPolicy {
         answers_in_threads: true,
         commands: Vec::new(),
         chat_overlaps: BTreeMap::new(),
+        manners: Manners::default(),
+        has_agent_view: false,
+        tells_privately: true,
         limits: Limits::default(),
     }
 }

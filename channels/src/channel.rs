@@ -13,7 +13,7 @@ use crate::error::ChannelError;
 use crate::history::History;
 use crate::identity::Identity;
 use crate::live::LivePost;
-use crate::outbound::{Delivered, Part, Post, ReadBack, Target};
+use crate::outbound::{Delivered, Dressing, Part, Post, ReadBack, Target};
 use crate::render::People;
 use crate::webhook::Receiver;
 
@@ -112,11 +112,33 @@ pub trait Channel: Send + Sync + 'static {
         None
     }
 
+    /// Tells the platform which commands people can give, where it can be told and knows others. Returns
+    /// whether it had to be told.
+    ///
+    /// # Errors
+    /// Any [`ChannelError`]; commands work all the same.
+    fn announce<'a>(
+        &'a self,
+        commands: &'a [Announced],
+    ) -> BoxFuture<'a, Result<bool, ChannelError>> {
+        let _ = commands;
+        Box::pin(std::future::ready(Ok(false)))
+    }
+
     /// What the platform can do.
     fn capabilities(&self) -> Capabilities;
 
     /// A live check for `vocative check --live`: one line per finding.
     fn check(&self, reach: CheckReach) -> BoxFuture<'_, Vec<Finding>>;
+}
+
+/// A command that people can give.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Announced {
+    /// Its word: 1 to 32 of a-z, 0-9 and _.
+    pub name: String,
+    /// What it does, in up to 256 characters.
+    pub description: String,
 }
 
 /// How far a live check goes.
@@ -256,6 +278,12 @@ pub trait Outbound: Send + Sync + 'static {
                 fallback: crate::error::Fallback::None,
             })
         })
+    }
+
+    /// Puts something up on the bot's own surface. Failures don't matter and are not told.
+    fn dress<'a>(&'a self, target: &'a Target, dressing: &'a Dressing) -> BoxFuture<'a, ()> {
+        let _ = (target, dressing);
+        Box::pin(std::future::ready(()))
     }
 
     /// Looks up a person's display name.

@@ -81,6 +81,11 @@ pub enum Event {
         /// Whether the bot can post there.
         present: bool,
     },
+    /// A person opened the bot's own surface (Slack's agent view). Nothing was said.
+    Opened {
+        /// Where.
+        place: Place,
+    },
     /// A person's name changed (Slack `user_change`).
     PersonChanged {
         /// The person with the new name.

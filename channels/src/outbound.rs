@@ -44,6 +44,11 @@ pub enum Operation {
         /// The platform's message id.
         message_id: String,
     },
+    /// That reaction of ours is taken away again.
+    Unreact {
+        /// The platform's message id.
+        message_id: String,
+    },
     /// A file; several calls.
     Upload,
 }
@@ -58,6 +63,7 @@ impl Operation {
             Self::Delete { .. } => "delete",
             Self::Ephemeral { .. } => "ephemeral",
             Self::React { .. } => "react",
+            Self::Unreact { .. } => "unreact",
             Self::Upload => "upload",
         }
     }
@@ -70,9 +76,16 @@ impl Operation {
             Self::Edit { .. }
             | Self::Delete { .. }
             | Self::Ephemeral { .. }
-            | Self::React { .. } => true,
+            | Self::React { .. }
+            | Self::Unreact { .. } => true,
             Self::Post | Self::Upload => false,
         }
+    }
+
+    /// Whether it is a reaction or takes one away: it says nothing, and no answer waits for it.
+    #[must_use]
+    pub fn is_reaction(&self) -> bool {
+        matches!(self, Self::React { .. } | Self::Unreact { .. })
     }
 
     /// Whether it makes a message that others can reply to, edit and delete.
@@ -173,4 +186,22 @@ pub enum ReadBack {
     NotFound,
     /// This platform cannot say.
     Unsupported,
+}
+
+/// What is put up on a bot's own surface, where the platform has one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Dressing {
+    /// What people may want to ask.
+    Prompts(Vec<SuggestedPrompt>),
+    /// What a thread is about.
+    Title(String),
+}
+
+/// Something people may want to ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SuggestedPrompt {
+    /// What is shown.
+    pub title: String,
+    /// What is said when it is chosen.
+    pub message: String,
 }

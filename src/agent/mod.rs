@@ -2,9 +2,10 @@
 //! the answer.
 //!
 //! Knows no platform and posts nothing: an answer leaves through the outbox. Reading order:
-//! `registry`, `counting`, `prompting`, `run`, `stepping`, `step`, `telling`, `events`, `worker`.
+//! `registry`, `counting`, `prompting`, `run`, `stepping`, `step`, `telling`, `events`, `worker`, `desk`.
 
 mod counting;
+pub mod desk;
 mod events;
 pub mod prompting;
 pub mod registry;

@@ -32,6 +32,7 @@ use crate::delivery::rooms::{Room, Rooms};
 use crate::delivery::worker::{Clock, Worker as DeliveryWorker};
 use crate::domain::addressing::Overlap;
 use crate::domain::ids::{AccountId, AgentName, OwnerId};
+use crate::domain::manners::Manners;
 use crate::domain::options::AssemblerOptions;
 use crate::domain::run::{ClaimedRun, Usage};
 use crate::domain::search::SearchReach;
@@ -351,6 +352,9 @@ fn policy(account: AccountId) -> ChannelPolicy {
         answers_in_threads: false,
         commands: Vec::new(),
         chat_overlaps: BTreeMap::new(),
+        manners: Manners::default(),
+        has_agent_view: false,
+        tells_privately: true,
         limits: Limits::default(),
     }
 }

@@ -34,7 +34,8 @@ pub fn addressed_agents(
     if let Some(agent) = replied_agent(message, facts, policy) {
         return vec![agent];
     }
-    if is_direct(facts, message) || message.mentions_bot || is_own_command(message, policy) {
+    let is_called = is_own_command(message, policy) || calls_everybody(&speech, policy);
+    if is_direct(facts, message) || message.mentions_bot || is_called {
         return vec![thread_agent(facts, policy).unwrap_or_else(|| policy.default_agent.clone())];
     }
     if is_rooted(facts) && !is_told_again(message, facts) && may_follow_up(message, facts, policy) {
@@ -90,9 +91,17 @@ fn is_own_command(message: &InboundMessage, policy: &ChannelPolicy) -> bool {
         Some(CommandWord {
             target: CommandTarget::Anyone,
             name,
-        }) => policy.commands.contains(name),
+        }) => policy.commands.contains(name) || (policy.manners.commands && name == "stop"),
         _ => false,
     }
+}
+
+/// What platforms call everybody in a room.
+const EVERYBODY: [&str; 3] = ["here", "channel", "everyone"];
+
+/// Whether a word to everybody is one to the agents, and this is one.
+fn calls_everybody(speech: &str, policy: &ChannelPolicy) -> bool {
+    policy.manners.broadcast_addresses && EVERYBODY.iter().any(|name| calls_name(speech, name))
 }
 
 fn is_direct(facts: &MessageFacts, message: &InboundMessage) -> bool {
@@ -202,6 +211,25 @@ mod tests {
 
     fn in_channel(text: &str) -> Vec<String> {
         addressed(&message(text), &MessageFacts::default())
+    }
+
+    #[test]
+    fn a_word_to_everybody_addresses_only_where_that_is_set() {
+        let mut open = policy();
+        open.manners.broadcast_addresses = true;
+        let facts = MessageFacts::default();
+        for (text, expected) in [
+            ("@here who knows?", 1),
+            ("hi @everyone", 1),
+            ("@channel", 1),
+            ("`@here`", 0),
+            ("over here", 0),
+            ("@hereafter", 0),
+        ] {
+            assert_eq!(in_channel(text), [""; 0], "{text}");
+            let agents = addressed_agents(&message(text), &facts, &open);
+            assert_eq!(agents.len(), expected, "{text}");
+        }
     }
 
     #[test]

@@ -15,12 +15,15 @@ use vocative_channels::markup::neutral_text;
 
 use crate::capture::access::{Access, access};
 use crate::capture::cancels::Cancels;
+use crate::capture::commands::read_command;
+use crate::capture::errands::Errands;
 use crate::capture::judge::judge;
 use crate::capture::origin::CaptureOrigin;
 use crate::capture::policy::ChannelPolicy;
 use crate::domain::addressing::{FollowUpJudge, RunVerdict, edited_at_ms};
 use crate::domain::ids::RunId;
 use crate::domain::turn::{ParticipantKind, TokenCount};
+use crate::store::commands::NewCommand;
 use crate::store::contract::{Captured, Deleted, NewMessage, NonMessage, OwnPost, RawStub};
 use crate::store::{Store, StoreError};
 
@@ -40,6 +43,8 @@ pub struct Wake {
     pub summaries: Arc<Notify>,
     /// Runs that were asked to stop.
     pub cancels: Cancels,
+    /// What people asked the daemon itself for.
+    pub errands: Errands,
 }
 
 /// Counters of what came in.
@@ -229,7 +234,7 @@ impl ChannelIntake {
                 };
                 self.store.keep_raw(stub).await
             }
-            Event::Ignored { .. } => {
+            Event::Ignored { .. } | Event::Opened { .. } => {
                 self.counters.ignored.fetch_add(1, Ordering::Relaxed);
                 Ok(())
             }
@@ -309,8 +314,9 @@ impl ChannelIntake {
                 if !self.serves_chat(&place.chat, policy) {
                     return Ok(());
                 }
+                let introduction = introduction(policy);
                 self.store
-                    .record_membership(account, place, present, now_ms)
+                    .record_membership(account, place, present, introduction, now_ms)
                     .await?;
                 self.wake.posts.notify_one();
                 Ok(())
@@ -403,6 +409,7 @@ impl ChannelIntake {
                     access,
                     runs: verdict.runs,
                     is_addressed: !verdict.addressed_to.is_empty(),
+                    is_command: verdict.command.is_some(),
                 });
                 verdict
             }),
@@ -451,6 +458,10 @@ impl ChannelIntake {
                     .duplicates
                     .fetch_add(u64::from(is_duplicate), Ordering::Relaxed);
                 self.note_runs(&turn.new_runs, &turn.cancelled_runs);
+                if noted.as_ref().is_some_and(|noted| noted.is_command) {
+                    self.wake.errands.ring(&turn.erasures);
+                    self.wake.posts.notify_one();
+                }
                 // A duplicate may end what a run waited for: the kind of its chat.
                 if noted.as_ref().is_some_and(|noted| noted.is_addressed) {
                     self.wake.runs.notify_one();
@@ -459,7 +470,8 @@ impl ChannelIntake {
                     return;
                 };
                 match noted.runs {
-                    RunVerdict::Run => {}
+                    // A sign that it was heard, or that it is quiet, may go now.
+                    RunVerdict::Run => self.wake.posts.notify_one(),
                     RunVerdict::Stop { .. } => {
                         let count = turn.cancelled_runs.len();
                         info!(channel.id = %policy.channel, chat.id = %chat, count, "a person said stop");
@@ -532,20 +544,39 @@ impl ChannelIntake {
         &self,
         command: Command,
         now_ms: i64,
-        policy: &ChannelPolicy,
+        policy: &Arc<ChannelPolicy>,
     ) -> Result<(), StoreError> {
         let text = format!("{} {}", command.name, command.text);
-        let chat = Some(command.place.chat);
-        self.take_non_message(
-            "command",
-            command.id,
-            chat,
-            &command.sender,
-            text,
-            now_ms,
-            policy,
-        )
-        .await
+        let event = NonMessage {
+            account: policy.account,
+            id: command.id.clone(),
+            kind: "command",
+            sender_id: command.sender.id.clone(),
+            chat: Some(command.place.chat.clone()),
+            text: cut_text(&neutral_text(&text), policy.limits.inbound_text_max_bytes),
+            received_at_ms: now_ms,
+        };
+        if !policy.manners.commands {
+            return match self.serves_chat(&command.place.chat, policy) {
+                true => self.store.keep_non_message(event).await.map(drop),
+                false => Ok(()),
+            };
+        }
+        let judging = Arc::clone(policy);
+        let new = NewCommand {
+            event,
+            place: command.place.clone(),
+            sender: command.sender.clone(),
+            judge: Box::new(move |kind| read_command(&command, kind, &judging)),
+        };
+        let outcome = self.store.capture_command(new).await?;
+        self.ask_to_stop(&outcome.cancelled_runs);
+        if !outcome.cancelled_runs.is_empty() {
+            self.wake.runs.notify_one();
+        }
+        self.wake.errands.ring(&outcome.erasures);
+        self.wake.posts.notify_one();
+        Ok(())
     }
 
     #[allow(
@@ -594,6 +625,14 @@ impl Intake for ChannelIntake {
     }
 }
 
+/// What is said in a room that the bot was added to.
+fn introduction(policy: &ChannelPolicy) -> Option<String> {
+    let text = &policy.manners.introduction;
+    let agent = policy.agent(&policy.default_agent);
+    let name = agent.map_or("", |agent| agent.display_name.as_str());
+    (!text.is_empty()).then(|| text.replace("{{agent}}", name))
+}
+
 /// How a message came in.
 struct Arrived {
     is_edit: bool,
@@ -607,6 +646,7 @@ struct Noted {
     access: Access,
     runs: RunVerdict,
     is_addressed: bool,
+    is_command: bool,
 }
 
 /// What was said of follow-ups that were judged again, for counters and log lines.

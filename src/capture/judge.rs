@@ -6,9 +6,12 @@ use vocative_channels::envelope::{ChatKind, InboundMessage, SenderKind};
 
 use crate::capture::access::{Access, access};
 use crate::capture::addressing::{addressed_agents, may_follow_up};
-use crate::capture::policy::{ChannelPolicy, Limits};
+use crate::capture::commands::{self, is_private, read_message, stopped};
+use crate::capture::policy::ChannelPolicy;
 use crate::capture::stop::says_stop;
-use crate::domain::addressing::{MessageFacts, Notice, NoticeKind, Overlap, RunVerdict, Verdict};
+use crate::domain::addressing::{
+    AckReaction, MessageFacts, Notice, NoticeKind, Overlap, RunVerdict, Verdict,
+};
 use crate::domain::ids::AgentName;
 
 /// A bot that may address our agents starts at most so many runs in an hour, whatever the limits
@@ -37,10 +40,19 @@ pub fn judge(
     let addressed_to = addressed_agents(message, facts, policy);
     let access = access(&message.place, kind, &message.sender, policy);
     if access != Access::Served {
-        return refusal(message, facts, !addressed_to.is_empty());
+        let refused = Refused { access, kind };
+        return refusal(message, facts, !addressed_to.is_empty(), &refused, policy);
     }
-    let limit = limit_met(message, facts, &policy.limits);
-    let runs = if now_ms.saturating_sub(said_at_ms) > policy.limits.max_trigger_age_ms {
+    let is_old = now_ms.saturating_sub(said_at_ms) > policy.limits.max_trigger_age_ms;
+    if let Some(command) = read_message(message, facts, policy).filter(|_| !is_old) {
+        return Verdict {
+            is_admitted: true,
+            command: Some(command),
+            ..Verdict::default()
+        };
+    }
+    let limit = limit_met(message, facts, policy);
+    let runs = if is_old {
         RunVerdict::TooOld
     } else if !addressed_to.is_empty() && says_stop(message, policy) {
         RunVerdict::Stop {
@@ -52,23 +64,31 @@ pub fn judge(
         RunVerdict::Run
     };
     let opens_thread = opens_thread(message, kind, policy);
-    let is_limited = runs == RunVerdict::LimitMet && !addressed_to.is_empty();
+    let is_asked = !addressed_to.is_empty();
+    let quiet_until_ms = quiet_until(kind, policy, now_ms);
+    let wait_until_ms = if message.album.is_some() {
+        now_ms + policy.limits.album_wait_ms
+    } else if opens_thread && kind.is_none() {
+        now_ms + KIND_WAIT_MS
+    } else {
+        0
+    };
     Verdict {
         is_admitted: true,
         opens_thread,
-        not_before_ms: if message.album.is_some() {
-            now_ms + policy.limits.album_wait_ms
-        } else if opens_thread && kind.is_none() {
-            now_ms + KIND_WAIT_MS
-        } else {
-            0
-        },
+        not_before_ms: wait_until_ms.max(quiet_until_ms.unwrap_or(0)),
         notice: match runs {
             RunVerdict::Stop { of_everybody } => Some(stop_notice(of_everybody)),
-            _ => limit
-                .filter(|_| is_limited)
-                .and_then(|text| limit_notice(text, facts, now_ms)),
+            RunVerdict::LimitMet if is_asked => {
+                limit.and_then(|limit| limit_notice(limit, facts, is_private(kind, policy), now_ms))
+            }
+            RunVerdict::Run if is_asked => quiet_until_ms
+                .filter(|_| message.sender.kind == SenderKind::Person)
+                .and_then(|until_ms| quiet_notice(until_ms, facts, policy)),
+            _ => None,
         },
+        reaction: reaction(policy).filter(|_| is_asked),
+        command: None,
         overlaps: overlaps(&addressed_to, message, policy),
         would_follow_up: addressed_to.is_empty() && may_follow_up(message, facts, policy),
         addressed_to,
@@ -89,26 +109,68 @@ fn overlaps(
 }
 
 fn stop_notice(of_everybody: bool) -> Notice {
-    let text = if of_everybody {
-        "Stopped. Nothing waits for an answer here now."
-    } else {
-        "Stopped. Nothing of yours waits for an answer here now."
-    };
     Notice {
         kind: NoticeKind::Stopped,
-        text: text.to_owned(),
+        text: stopped(of_everybody).to_owned(),
+        is_private: false,
     }
 }
 
-fn refusal(message: &InboundMessage, facts: &MessageFacts, is_addressed: bool) -> Verdict {
+fn reaction(policy: &ChannelPolicy) -> Option<AckReaction> {
+    let manners = &policy.manners;
+    (!manners.ack_reaction.is_empty()).then(|| AckReaction {
+        emoji: manners.ack_reaction.clone(),
+        stays: manners.keeps_ack_reaction,
+    })
+}
+
+/// Until when nothing is answered in such a chat, if it is quiet there.
+fn quiet_until(kind: Option<ChatKind>, policy: &ChannelPolicy, now_ms: i64) -> Option<i64> {
+    let manners = &policy.manners;
+    let quiet = manners.quiet?;
+    let is_direct = kind == Some(ChatKind::Direct);
+    (!is_direct || manners.is_quiet_in_direct).then_some(())?;
+    quiet.until_ms(now_ms)
+}
+
+/// Said once in quiet hours.
+fn quiet_notice(until_ms: i64, facts: &MessageFacts, policy: &ChannelPolicy) -> Option<Notice> {
+    let is_told = facts
+        .quiet_told_until_ms
+        .is_some_and(|told| told >= until_ms);
+    let end = policy.manners.quiet?.end();
+    (!is_told).then(|| Notice {
+        kind: NoticeKind::Quiet { until_ms },
+        text: format!("It is quiet here now; I answer at {end}."),
+        is_private: false,
+    })
+}
+
+/// Why somebody is not served.
+struct Refused {
+    access: Access,
+    kind: Option<ChatKind>,
+}
+
+fn refusal(
+    message: &InboundMessage,
+    facts: &MessageFacts,
+    is_addressed: bool,
+    refused: &Refused,
+    policy: &ChannelPolicy,
+) -> Verdict {
+    // A chat that is not served concerns everybody there, a person only themselves.
+    let is_private = refused.access != Access::ChatNotAllowed && is_private(refused.kind, policy);
     let is_first = facts.refused_notice_at_ms.is_none();
     let is_person = message.sender.kind == SenderKind::Person;
+    let text = || match is_private {
+        true => commands::refused(refused.access, &message.place.chat),
+        false => commands::refused(Access::ChatNotAllowed, &message.place.chat),
+    };
     let notice = (is_addressed && is_first && is_person).then(|| Notice {
         kind: NoticeKind::NotServed,
-        text: format!(
-            "I am not set up to answer here. Whoever runs me can allow it; the id of this chat is {}.",
-            message.place.chat
-        ),
+        text: text(),
+        is_private,
     });
     Verdict {
         is_admitted: false,
@@ -117,22 +179,55 @@ fn refusal(message: &InboundMessage, facts: &MessageFacts, is_addressed: bool) -
     }
 }
 
-/// Which limit is met, in words for the room.
+/// A limit that is met, in words.
+#[derive(Clone, Copy)]
+struct LimitMet {
+    text: &'static str,
+    whose: Whose,
+    /// The number at which a row of bots is told.
+    at: u32,
+}
+
+/// Whom a limit concerns.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// One person.
+    Person,
+    /// Everybody in the room.
+    Room,
+    /// Bots that talk with ours.
+    Bots,
+}
+
+/// Which limit is met.
 fn limit_met(
     message: &InboundMessage,
     facts: &MessageFacts,
-    limits: &Limits,
-) -> Option<&'static str> {
+    policy: &ChannelPolicy,
+) -> Option<LimitMet> {
+    let limits = &policy.limits;
+    let at = policy.manners.bot_exchanges_max;
+    let met = |whose, text| Some(LimitMet { text, whose, at });
     let is_over = |count: u64, max: u64| max > 0 && count >= max;
     let is_bot = message.sender.kind == SenderKind::Bot;
+    if is_bot && facts.bot_exchanges >= at {
+        return met(
+            Whose::Bots,
+            "I have answered other bots often enough in a row; I go on when a person says something.",
+        );
+    }
     if is_bot && facts.runs_by_person_last_hour >= BOT_RUNS_PER_HOUR_MAX {
-        return Some("I have answered another bot often enough for this hour.");
+        return met(
+            Whose::Room,
+            "I have answered another bot often enough for this hour.",
+        );
     }
     if is_over(
         facts.runs_by_person_last_hour.into(),
         limits.runs_per_hour_person.into(),
     ) {
-        return Some(
+        return met(
+            Whose::Person,
             "You have asked me as often as I may answer one person in an hour; please try again later.",
         );
     }
@@ -140,19 +235,39 @@ fn limit_met(
         facts.runs_in_chat_last_hour.into(),
         limits.runs_per_hour_chat.into(),
     ) {
-        return Some("I have answered here as often as I may in an hour; please try again later.");
+        return met(
+            Whose::Room,
+            "I have answered here as often as I may in an hour; please try again later.",
+        );
     }
-    is_over(facts.tokens_today, limits.tokens_per_day)
-        .then_some("I have used up what I may spend on answers today; please try again tomorrow.")
+    if is_over(facts.tokens_today, limits.tokens_per_day) {
+        return met(
+            Whose::Room,
+            "I have used up what I may spend on answers today; please try again tomorrow.",
+        );
+    }
+    None
 }
 
-fn limit_notice(text: &str, facts: &MessageFacts, now_ms: i64) -> Option<Notice> {
-    let is_due = facts
-        .limit_notice_at_ms
-        .is_none_or(|last| now_ms - last >= LIMIT_NOTICE_INTERVAL_MS);
+/// A room is told of a limit now and then, a person that only they see each time, bots once in a row.
+fn limit_notice(
+    limit: LimitMet,
+    facts: &MessageFacts,
+    can_be_private: bool,
+    now_ms: i64,
+) -> Option<Notice> {
+    let is_private = can_be_private && limit.whose == Whose::Person;
+    let is_due = match limit.whose {
+        Whose::Bots => facts.bot_exchanges == limit.at,
+        Whose::Person if is_private => true,
+        Whose::Person | Whose::Room => facts
+            .limit_notice_at_ms
+            .is_none_or(|last| now_ms - last >= LIMIT_NOTICE_INTERVAL_MS),
+    };
     is_due.then(|| Notice {
         kind: NoticeKind::LimitMet,
-        text: text.to_owned(),
+        text: limit.text.to_owned(),
+        is_private,
     })
 }
 
@@ -163,20 +278,24 @@ fn opens_thread(message: &InboundMessage, kind: Option<ChatKind>, policy: &Chann
     policy.answers_in_threads
         && thread.is_none_or(|root| *root == message.message_id)
         && message.place.topic.is_none()
-        && !matches!(
-            kind,
-            Some(ChatKind::Direct | ChatKind::GroupDirect | ChatKind::Broadcast)
-        )
+        && match kind {
+            // With an agent view, whatever is said to the bot directly begins a thread.
+            Some(ChatKind::Direct) => policy.has_agent_view,
+            Some(ChatKind::GroupDirect | ChatKind::Broadcast) => false,
+            Some(ChatKind::Private | ChatKind::Public) | None => true,
+        }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use vocative_channels::envelope::{CommandTarget, CommandWord};
     use vocative_channels::markup::mention_token;
 
     use super::*;
     use crate::capture::policy::AllowList;
     use crate::capture::testing::{agent, message, policy};
+    use crate::domain::manners::QuietHours;
 
     const NOW_MS: i64 = 1_000_500;
 
@@ -219,6 +338,8 @@ mod tests {
             notice: None,
             overlaps: BTreeMap::from([(agent("kael"), Overlap::Auto)]),
             would_follow_up: false,
+            reaction: None,
+            command: None,
         };
         assert_eq!(verdict, expected);
     }
@@ -275,7 +396,7 @@ mod tests {
     #[test]
     fn a_limit_is_told_once_an_hour() {
         let mut facts = MessageFacts {
-            runs_by_person_last_hour: 60,
+            runs_in_chat_last_hour: 120,
             ..MessageFacts::default()
         };
         let verdict = decide(&mention(), &facts, &policy());
@@ -289,6 +410,98 @@ mod tests {
         facts.limit_notice_at_ms = Some(NOW_MS - 3_600_000);
         assert!(decide(&mention(), &facts, &policy()).notice.is_some());
         assert_eq!(decide(&message("chatter"), &facts, &policy()).notice, None);
+    }
+
+    #[test]
+    fn a_limit_of_one_person_is_told_to_them_alone_each_time() {
+        let facts = MessageFacts {
+            runs_by_person_last_hour: 60,
+            limit_notice_at_ms: Some(NOW_MS - 1),
+            ..MessageFacts::default()
+        };
+        let told = |policy: &ChannelPolicy| decide(&mention(), &facts, policy).notice;
+        assert!(told(&policy()).unwrap().is_private);
+        let mut openly = policy();
+        openly.tells_privately = false;
+        assert_eq!(told(&openly), None);
+    }
+
+    #[test]
+    fn a_row_of_bots_ends_and_is_told_once() {
+        let mut allowed = policy();
+        allowed.allow_bots = AllowList::new(vec!["*".into()]);
+        let mut bot = mention();
+        bot.sender.kind = SenderKind::Bot;
+        let verdict = |bot_exchanges| {
+            let facts = MessageFacts {
+                bot_exchanges,
+                limit_notice_at_ms: Some(NOW_MS - 1),
+                ..MessageFacts::default()
+            };
+            let verdict = decide(&bot, &facts, &allowed);
+            (verdict.runs, verdict.notice.is_some())
+        };
+        assert_eq!(verdict(2), (RunVerdict::Run, false));
+        assert_eq!(verdict(3), (RunVerdict::LimitMet, true));
+        assert_eq!(verdict(4), (RunVerdict::LimitMet, false));
+    }
+
+    #[test]
+    fn quiet_hours_put_an_answer_off_and_say_so_once() {
+        let mut quiet = policy();
+        // Around the time of the tests, which is 00:16 on the first day.
+        quiet.manners.quiet = QuietHours::read("23:00-01:00", "UTC");
+        let until_ms = 3_600_000;
+        let told = |facts: &MessageFacts, kind| {
+            let mut message = mention();
+            message.place.kind = Some(kind);
+            let verdict = decide(&message, facts, &quiet);
+            assert_eq!(verdict.runs, RunVerdict::Run);
+            (
+                verdict.not_before_ms,
+                verdict.notice.map(|notice| notice.text),
+            )
+        };
+        let new = MessageFacts::default();
+        let line = "It is quiet here now; I answer at 01:00.".to_owned();
+        assert_eq!(told(&new, ChatKind::Public), (until_ms, Some(line)));
+        let known = MessageFacts {
+            quiet_told_until_ms: Some(until_ms),
+            ..MessageFacts::default()
+        };
+        assert_eq!(told(&known, ChatKind::Public), (until_ms, None));
+        assert_eq!(told(&new, ChatKind::Direct), (0, None));
+    }
+
+    #[test]
+    fn what_will_be_answered_gets_a_sign() {
+        let mut nodding = policy();
+        nodding.manners.ack_reaction = "eyes".into();
+        let sign =
+            |message: &InboundMessage| decide(message, &MessageFacts::default(), &nodding).reaction;
+        let eyes = AckReaction {
+            emoji: "eyes".into(),
+            stays: false,
+        };
+        assert_eq!(sign(&mention()), Some(eyes));
+        assert_eq!(sign(&message("chatter")), None);
+    }
+
+    #[test]
+    fn a_command_is_carried_out_and_addresses_nobody() {
+        let mut asked = message("/help");
+        asked.command = Some(CommandWord {
+            name: "help".into(),
+            target: CommandTarget::Anyone,
+        });
+        let verdict = decide(&asked, &MessageFacts::default(), &policy());
+        assert!(verdict.command.is_some() && verdict.addressed_to.is_empty());
+        let mut late = policy();
+        late.limits.max_trigger_age_ms = 400;
+        assert_eq!(
+            decide(&asked, &MessageFacts::default(), &late).command,
+            None
+        );
     }
 
     #[test]
@@ -353,6 +566,11 @@ mod tests {
         assert!(!opens(
             &|message| message.place.kind = Some(ChatKind::GroupDirect)
         ));
+        let mut own_surface = policy();
+        own_surface.has_agent_view = true;
+        let mut direct = mention();
+        direct.place.kind = Some(ChatKind::Direct);
+        assert!(decide(&direct, &MessageFacts::default(), &own_surface).opens_thread);
         assert!(!opens(&|message| message.place.thread = Some("1.0".into())));
         // Others have replied to it already.
         let own_id = |message: &mut InboundMessage| {

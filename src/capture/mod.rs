@@ -4,11 +4,14 @@
 //! function of facts read in the same transaction. Reply: an answer becomes one store write. Import:
 //! messages of an export become turns that address nobody. Knows nothing of models, prompts or sending.
 //!
-//! Reading order: `policy`, `speech`, `addressing`, `stop`, `access`, `judge`, `origin`, `cancels`, `inbound`, `reply`, `import`.
+//! Reading order: `policy`, `speech`, `addressing`, `stop`, `access`, `commands`, `judge`, `origin`,
+//! `cancels`, `errands`, `inbound`, `reply`, `import`.
 
 pub mod access;
 pub mod addressing;
 pub mod cancels;
+pub mod commands;
+pub mod errands;
 pub mod import;
 pub mod inbound;
 pub mod judge;

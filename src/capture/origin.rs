@@ -46,6 +46,7 @@ impl CaptureOrigin {
             runs: crate::domain::addressing::RunVerdict::TooOld,
             notice: None,
             would_follow_up: false,
+            command: None,
             ..verdict
         }
     }
@@ -64,6 +65,7 @@ mod tests {
             notice: Some(Notice {
                 kind: NoticeKind::LimitMet,
                 text: "enough".into(),
+                is_private: false,
             }),
             would_follow_up: true,
             ..Verdict::default()

@@ -8,6 +8,7 @@ use vocative_channels::identity::Identity;
 use crate::config::ThreadPolicy;
 use crate::domain::addressing::Overlap;
 use crate::domain::ids::{AccountId, AgentName};
+use crate::domain::manners::Manners;
 
 /// The policy of one channel.
 #[derive(Clone, Debug)]
@@ -44,6 +45,12 @@ pub struct ChannelPolicy {
     pub chat_overlaps: BTreeMap<String, Overlap>,
     /// Limits.
     pub limits: Limits,
+    /// How the bot behaves.
+    pub manners: Manners,
+    /// Whether the bot has a surface of its own, where every question begins a thread.
+    pub has_agent_view: bool,
+    /// Whether the platform can show something to one person alone.
+    pub tells_privately: bool,
 }
 
 /// What addressing needs to know of an agent.

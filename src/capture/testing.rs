@@ -10,6 +10,7 @@ use crate::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
 use crate::config::ThreadPolicy;
 use crate::domain::addressing::Overlap;
 use crate::domain::ids::{AccountId, AgentName};
+use crate::domain::manners::Manners;
 
 pub(super) fn agent(name: &str) -> AgentName {
     AgentName::new(name).unwrap()
@@ -51,6 +52,13 @@ pub(super) fn policy() -> ChannelPolicy {
         commands: vec!["ask".into()],
         chat_overlaps: BTreeMap::new(),
         limits: Limits::default(),
+        manners: Manners {
+            commands: true,
+            bot_exchanges_max: 3,
+            ..Manners::default()
+        },
+        has_agent_view: false,
+        tells_privately: true,
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use super::manners::MannersShape;
 use super::resolve::{Inherited, Review};
 use super::secret::SecretRef;
 use super::settings::{
-    Access, Agent, Channel, Limits, Live, OnUnknown, PlatformId, PlatformSettings, RetentionDays,
-    SlackSettings, TelegramSettings,
+    Access, Agent, AgentView, Channel, Limits, Live, OnUnknown, PlatformId, PlatformSettings,
+    RetentionDays, SlackSettings, TelegramSettings,
 };
 use super::shape::{ChannelsShape, ChatPromptShape, ChatShape, SlackShape, TelegramShape};
 use super::transport::{SlackDraft, TelegramDraft};
@@ -94,6 +95,8 @@ struct Draft {
     tokens_per_day: Option<u64>,
     chats: BTreeMap<String, ChatShape>,
     retention_days: RetentionDays,
+    manners: MannersShape,
+    agent_view: Option<AgentView>,
     platform: PlatformDraft,
 }
 
@@ -146,6 +149,14 @@ impl Draft {
             tokens_per_day: shape.tokens_per_day,
             chats: shape.chats,
             retention_days: shape.retention_days,
+            manners: shape.manners,
+            agent_view: shape.agent_view.then(|| AgentView {
+                prompts: shape
+                    .suggested_prompts
+                    .into_iter()
+                    .map(|prompt| (prompt.title, prompt.message))
+                    .collect(),
+            }),
             platform: PlatformDraft::Slack {
                 transport: SlackDraft {
                     transport: shape.transport,
@@ -184,6 +195,8 @@ impl Draft {
             tokens_per_day: shape.tokens_per_day,
             chats: shape.chats,
             retention_days: shape.retention_days,
+            manners: shape.manners,
+            agent_view: None,
             platform: PlatformDraft::Telegram {
                 token: shape.token,
                 api_url: shape.api_url,
@@ -207,6 +220,7 @@ impl Draft {
         let default_agent = self.default_agent(table, agents, review);
         let access = self.access(table, review);
         check_commands(table, &self.commands, review);
+        let manners = self.manners.resolve(table, review);
         self.check_chats(table, agents, review);
         let platform = self.platform.resolve(table, review)?;
         let minutes = self
@@ -246,6 +260,8 @@ impl Draft {
                 .map(|(chat, shape)| (chat, overrides(&shape.prompt)))
                 .collect(),
             retention_days: self.retention_days,
+            manners,
+            agent_view: self.agent_view,
             platform,
         })
     }

@@ -12,6 +12,7 @@ mod environment;
 mod example;
 mod layer;
 mod locate;
+mod manners;
 mod origin;
 mod problem;
 mod resolve;
@@ -45,10 +46,10 @@ pub use self::problem::{ConfigError, Problem, Warning};
 pub use self::schema::schema;
 pub use self::secret::{SecretRef, Secrets};
 pub use self::settings::{
-    Access, Agent, Api, ApiAddress, Capture, Channel, ChannelChoice, Config, CounterName, Daemon,
-    Delivery, Http, Limits, Live, LogFormat, Model, OnUnknown, PlatformSettings, Provider,
-    ReplyPrefix, RetentionDays, SlackSettings, SlackTransport, Store, TelegramSettings,
-    TelegramTransport, ThreadPolicy, ToolName, Webhooks,
+    Access, Agent, AgentView, Api, ApiAddress, Capture, Channel, ChannelChoice, Config,
+    CounterName, Daemon, Delivery, Http, Limits, Live, LogFormat, Model, OnUnknown,
+    PlatformSettings, Provider, ReplyPrefix, RetentionDays, SlackSettings, SlackTransport, Store,
+    TelegramSettings, TelegramTransport, ThreadPolicy, ToolName, Webhooks,
 };
 pub use self::template::{Template, TemplateValue};
 

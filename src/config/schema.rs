@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::shape::{CHAT_PATTERN, Shape};
 
 /// Which part of `config/default.toml` holds the defaults of which definition of the schema.
-const DEFAULTS: [(&str, &str); 13] = [
+const DEFAULTS: [(&str, &str); 14] = [
     ("DaemonShape", "/daemon"),
     ("Store", "/store"),
     ("Capture", "/capture"),
@@ -22,6 +22,7 @@ const DEFAULTS: [(&str, &str); 13] = [
     ("SlackShape", "/defaults/slack"),
     ("TelegramShape", "/defaults/telegram"),
     ("RetentionDays", "/defaults/slack/retention_days"),
+    ("MannersShape", "/defaults/slack/manners"),
 ];
 
 /// What the name of a model, agent or channel is made of. Capitals and dashes can't be written in

@@ -14,6 +14,7 @@ use super::secret::SecretRef;
 use super::template::Template;
 use crate::domain::addressing::Overlap;
 use crate::domain::ids::AgentName;
+use crate::domain::manners::Manners;
 use crate::domain::options::{AssemblerOptions, OptionOverrides};
 use crate::domain::search::SearchReach;
 
@@ -494,11 +495,22 @@ pub struct Channel {
     pub chats: BTreeMap<String, OptionOverrides>,
     /// How long its data is kept.
     pub retention_days: RetentionDays,
+    /// How the bot behaves there.
+    pub manners: Manners,
+    /// What its own surface shows, where the platform has one and the app declares it.
+    pub agent_view: Option<AgentView>,
     /// What becomes there of a message while an earlier one waits, in single chats that differ from
     /// their agents.
     pub chat_overlaps: BTreeMap<String, Overlap>,
     /// What only its platform knows.
     pub platform: PlatformSettings,
+}
+
+/// A bot's own surface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentView {
+    /// What people may want to ask: what is shown, and what is said when it is chosen.
+    pub prompts: Vec<(String, String)>,
 }
 
 /// Who is served on a channel, by platform id; `*` = all. What follows from it is capture's to say.

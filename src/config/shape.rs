@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::manners::{MannersShape, SuggestedPromptShape};
 use super::secret::SecretRef;
 use super::settings::{
     Capture, CounterName, Live, LogFormat, OnUnknown, PlatformId, Provider, ReplyPrefix,
@@ -436,6 +437,11 @@ pub(super) struct SlackShape {
     pub sockets: usize,
     /// Answer in a thread in channels.
     pub thread_replies: bool,
+    /// Whether the app declares Slack's agent view.
+    pub agent_view: bool,
+    /// What people are suggested to ask there.
+    #[schemars(length(max = 4))]
+    pub suggested_prompts: Vec<SuggestedPromptShape>,
     /// Serve people of other organisations in shared channels.
     pub answer_strangers: bool,
     /// The agent that answers when no alias picks one.
@@ -473,6 +479,8 @@ pub(super) struct SlackShape {
     pub chats: BTreeMap<String, ChatShape>,
     /// Days for which its data is kept.
     pub retention_days: RetentionDays,
+    /// How the bot behaves there.
+    pub manners: MannersShape,
 }
 
 /// A Telegram bot.
@@ -529,4 +537,6 @@ pub(super) struct TelegramShape {
     pub chats: BTreeMap<String, ChatShape>,
     /// Days for which its data is kept.
     pub retention_days: RetentionDays,
+    /// How the bot behaves there.
+    pub manners: MannersShape,
 }

@@ -748,6 +748,7 @@ fn show_says_where_each_value_came_from() {
     [channels.slack.acme]
     bot_token = "env:SLACK_BOT_TOKEN"        # vocative.toml:4
     sockets = 2                              # vocative.toml:7
+    [channels.slack.acme.manners]
     [channels.slack.acme.retention_days]
     tokens_per_day = 7                       # $VOCATIVE_LIMITS__TOKENS_PER_DAY
     readers = 4                              # default

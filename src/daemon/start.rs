@@ -11,7 +11,8 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
-use vocative_channels::channel::{Channel, Intake};
+use vocative_channels::backoff::Backoff;
+use vocative_channels::channel::{Announced, Channel, Intake};
 use vocative_channels::crash;
 use vocative_channels::identity::{Identity, Platform};
 use vocative_channels::webhook::Receiver;
@@ -19,6 +20,7 @@ use vocative_channels::webhook::Receiver;
 use crate::admin::health::Health;
 use crate::admin::operations::{Operations, Reload, Running};
 use crate::admin::socket;
+use crate::agent::desk::Desk;
 use crate::agent::registry::{AgentSpec, Registry};
 use crate::agent::worker::Worker as AgentWorker;
 use crate::capture::inbound::{CaptureCounters, ChannelIntake, Counter, Keeping, Wake};
@@ -26,6 +28,7 @@ use crate::catchup::keeper::Keeper;
 use crate::config::{self, ApiAddress, Config, Secrets};
 use crate::daemon::names::Names;
 use crate::daemon::supervise::{Bind, BindError, Bound, Lift, supervise};
+use crate::daemon::surface::Surface;
 use crate::daemon::system::{self, Pulse};
 use crate::daemon::wiring::{self, WiringError};
 use crate::delivery::rooms::{Room, Rooms};
@@ -124,6 +127,7 @@ pub struct Core {
     agents: JoinHandle<()>,
     delivery: JoinHandle<()>,
     summaries: JoinHandle<()>,
+    desk: JoinHandle<()>,
     drain_deadline: Duration,
 }
 
@@ -196,6 +200,7 @@ impl Core {
         let summary_counters: Arc<SummaryCounters> = Arc::default();
         let summaries =
             tokio::spawn(summary_worker(&shared, Arc::clone(&summary_counters)).run(stop.clone()));
+        let desk = tokio::spawn(desk(&shared).run(stop.clone()));
         Self {
             shared,
             summary_counters,
@@ -206,6 +211,7 @@ impl Core {
             agents,
             delivery,
             summaries,
+            desk,
             drain_deadline: Duration::from_millis(config.daemon.drain_deadline_ms),
         }
     }
@@ -243,6 +249,9 @@ impl Core {
         self.stop_posts.cancel();
         if let Err(cause) = self.delivery.await {
             error!(error = %cause, "the delivery worker ended badly");
+        }
+        if let Err(cause) = self.desk.await {
+            error!(error = %cause, "the desk ended badly");
         }
         if let Err(cause) = self.summaries.await {
             error!(error = %cause, "the summary worker ended badly");
@@ -406,6 +415,7 @@ fn bind_with(shared: Arc<Shared>, channel: Arc<dyn Channel>, name: String) -> Bi
     Arc::new(move |identity| {
         let (shared, channel, name) = (Arc::clone(&shared), Arc::clone(&channel), name.clone());
         Box::pin(async move {
+            let channel_name = name.clone();
             let binding = AccountBinding {
                 channel: name.clone(),
                 platform: identity.platform,
@@ -421,6 +431,8 @@ fn bind_with(shared: Arc<Shared>, channel: Arc<dyn Channel>, name: String) -> Bi
             let refused = Arc::new(Notify::new());
             let history = channel.history(&identity);
             let intake = shared.open_room(&name, account, identity, &*channel, &refused)?;
+            let commands = wiring::commands(&shared.config(), &name);
+            tokio::spawn(announce(name.clone(), channel, commands));
             let keeper = history.map(|history| {
                 let bounds = wiring::bounds(&shared.config());
                 let (store, clock) = (shared.store.clone(), Arc::clone(&shared.clock));
@@ -429,18 +441,45 @@ fn bind_with(shared: Arc<Shared>, channel: Arc<dyn Channel>, name: String) -> Bi
                     name, account, history, intake, store, bounds, clock,
                 ))
             });
+            let heard: Arc<dyn Intake> = match &keeper {
+                Some(keeper) => Arc::clone(keeper) as Arc<dyn Intake>,
+                None => intake,
+            };
+            let intake = shared.with_surface(&channel_name, account, heard);
             let lift = lift_with(shared, binding);
             Ok(Bound {
-                intake: match &keeper {
-                    Some(keeper) => Arc::clone(keeper) as Arc<dyn Intake>,
-                    None => intake,
-                },
+                intake,
                 refused,
                 lift,
                 keeper,
             })
         })
     })
+}
+
+/// How often a list of commands is told before the next start tells it.
+const ANNOUNCE_ATTEMPTS: u32 = 5;
+
+/// Tells the platform which commands there are. Nothing waits for it.
+async fn announce(name: String, channel: Arc<dyn Channel>, commands: Vec<Announced>) {
+    if commands.is_empty() {
+        return;
+    }
+    let mut backoff = Backoff::new(1_000, 60_000);
+    for _ in 0..ANNOUNCE_ATTEMPTS {
+        match channel.announce(&commands).await {
+            Ok(true) => {
+                info!(channel.id = %name, count = commands.len(), "the platform was told the commands");
+                return;
+            }
+            Ok(false) => return,
+            Err(cause) => {
+                let reason = cause.reason();
+                warn!(channel.id = %name, reason, "the platform could not be told the commands; they work all the same");
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(backoff.next_ms())).await;
+    }
 }
 
 /// Binding an account again lifts its hold.
@@ -484,6 +523,17 @@ fn summary_worker(shared: &Arc<Shared>, counters: Arc<SummaryCounters>) -> Summa
         wake: shared.wake.clone(),
         clock: Arc::clone(&shared.clock),
         counters,
+    }
+}
+
+fn desk(shared: &Arc<Shared>) -> Desk {
+    Desk {
+        store: shared.store.clone(),
+        rooms: shared.rooms.clone(),
+        registry: shared.registry.clone(),
+        errands: shared.wake.errands.clone(),
+        posts: Arc::clone(&shared.wake.posts),
+        clock: Arc::clone(&shared.clock),
     }
 }
 
@@ -729,6 +779,22 @@ impl Shared {
         self.wake.runs.notify_one();
         self.wake.posts.notify_one();
         Ok(intake)
+    }
+
+    /// An intake that also dresses the bot's own surface, where the channel has one.
+    fn with_surface(
+        &self,
+        channel: &str,
+        account: AccountId,
+        intake: Arc<dyn Intake>,
+    ) -> Arc<dyn Intake> {
+        let config = self.config();
+        let settings = config.channels.get(channel);
+        let view = settings.and_then(|settings| settings.agent_view.as_ref());
+        match (view, self.rooms.get(account)) {
+            (Some(view), Some(room)) => Arc::new(Surface::new(view, room.outbound, intake)),
+            _ => intake,
+        }
     }
 
     /// Puts the agents, aliases and access of another configuration in force. Channels are added or

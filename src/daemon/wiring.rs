@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use vocative_channels::channel::Channel;
+use vocative_channels::channel::{Announced, Channel};
 use vocative_channels::error::ChannelError;
 use vocative_channels::http::http_tls;
-use vocative_channels::identity::Identity;
+use vocative_channels::identity::{Identity, Platform};
 #[cfg(feature = "slack")]
 use vocative_channels::slack::{SlackChannel, SlackSettings};
 #[cfg(feature = "telegram")]
@@ -22,6 +22,7 @@ use crate::config::{self, Config, PlatformSettings, Secrets};
 use crate::delivery::after::DeliveryPolicy;
 use crate::delivery::live::LivePolicy;
 use crate::domain::ids::{AccountId, AgentName};
+use crate::domain::manners::CommandName;
 use crate::domain::options::AssemblerOptions;
 use crate::domain::place::ChatName;
 use crate::llm::{self, Model};
@@ -311,6 +312,7 @@ pub fn policy(
         .map(|agent| agent_policy(agent, agent.name == default_agent, &identity))
         .collect();
     let access = &channel.access;
+    let tells_privately = identity.platform == Platform::Slack;
     ChannelPolicy {
         channel: channel.name.clone(),
         account,
@@ -326,6 +328,9 @@ pub fn policy(
         answers_in_threads: channel.answers_in_threads,
         commands: channel.commands.clone(),
         chat_overlaps: channel.chat_overlaps.clone(),
+        manners: channel.manners.clone(),
+        has_agent_view: channel.agent_view.is_some(),
+        tells_privately,
         limits: Limits {
             runs_per_hour_person: channel.limits.max_runs_per_hour_person,
             runs_per_hour_chat: channel.limits.max_runs_per_hour_chat,
@@ -335,6 +340,25 @@ pub fn policy(
             inbound_text_max_bytes: config.capture.inbound_text_max_bytes,
         },
     }
+}
+
+/// The commands that people of a channel are told of.
+#[must_use]
+pub fn commands(config: &Config, channel: &str) -> Vec<Announced> {
+    let Some(channel) = config.channels.get(channel) else {
+        return Vec::new();
+    };
+    let announced = |name: &str, description: &str| Announced {
+        name: name.to_owned(),
+        description: description.to_owned(),
+    };
+    let asking = channel.commands.iter();
+    let mut commands: Vec<Announced> = asking.map(|name| announced(name, "Ask me")).collect();
+    if channel.manners.commands {
+        let own = CommandName::ALL.into_iter();
+        commands.extend(own.map(|name| announced(name.name(), name.description())));
+    }
+    commands
 }
 
 /// The configured default, else the first agent that serves the channel.

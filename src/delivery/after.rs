@@ -70,6 +70,11 @@ pub fn after_send(
         Err(error) => error,
     };
     let reason = error.reason();
+    if is_aside(&entry.operation)
+        && let Some(dropped) = after_aside(entry, &error, &reason)
+    {
+        return dropped;
+    }
     match error {
         ChannelError::NotSent { .. } => OutboxUpdate::Retry {
             not_before_ms: now_ms + retry_wait_ms(entry, policy),
@@ -114,6 +119,31 @@ pub fn after_send(
             after_unknown(entry, can_read_back, policy, reason, now_ms)
         }
     }
+}
+
+/// Whether an operation is something aside: a reaction, or a word to one person. Nobody is to be called
+/// for one that is refused, and no chat waits for it.
+#[must_use]
+pub fn is_aside(operation: &Operation) -> bool {
+    operation.is_reaction() || matches!(operation, Operation::Ephemeral { .. })
+}
+
+/// Attempts of something aside that did not work before it is dropped.
+const ASIDE_ATTEMPTS_MAX: u32 = 5;
+
+/// Something aside is tried a few times, and dropped where it is refused; `None` = as anything else.
+fn after_aside(entry: &OutboxEntry, error: &ChannelError, reason: &str) -> Option<OutboxUpdate> {
+    let is_refused = match error {
+        ChannelError::Rejected { fallback, .. } => *fallback == Fallback::None,
+        ChannelError::ChatRefused { .. } => true,
+        ChannelError::NotSent { .. }
+        | ChannelError::RetryAfter { .. }
+        | ChannelError::OutcomeUnknown { .. } => entry.attempts >= ASIDE_ATTEMPTS_MAX,
+        ChannelError::Unauthorized { .. } | ChannelError::ChatMoved { .. } => false,
+    };
+    is_refused.then(|| OutboxUpdate::Drop {
+        reason: reason.to_owned(),
+    })
 }
 
 /// A fallback where one exists and would change something, else dead.

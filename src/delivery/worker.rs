@@ -12,7 +12,7 @@ use vocative_channels::crash::{self, Sabotage};
 use vocative_channels::outbound::{Operation, Post, ReadBack};
 
 use crate::capture::inbound::Wake;
-use crate::delivery::after::{after_look, after_send, after_unknown};
+use crate::delivery::after::{after_look, after_send, after_unknown, is_aside};
 use crate::delivery::rooms::{Room, Rooms};
 use crate::domain::ids::{AccountId, ChatId, OwnerId};
 use crate::domain::outbox::ClaimedEntry;
@@ -138,10 +138,14 @@ impl Worker {
         let update = if is_looked_for {
             self.look(&claimed, &room).await
         } else {
-            pacer
-                .wait(claimed.entry.chat, room.capabilities.chat_interval_ms)
-                .await;
-            if let Some(until_ms) = self.wait_before(&claimed, &room).await {
+            // What makes no message in the room does not count towards its rate.
+            let is_paced = !is_aside(&claimed.entry.operation);
+            if is_paced {
+                pacer
+                    .wait(claimed.entry.chat, room.capabilities.chat_interval_ms)
+                    .await;
+            }
+            if is_paced && let Some(until_ms) = self.wait_before(&claimed, &room).await {
                 self.put_off(&claimed, until_ms).await;
                 return;
             }
@@ -326,6 +330,10 @@ fn log_update(claimed: &ClaimedEntry, room: &Room, update: &OutboxUpdate) {
         | OutboxUpdate::Replace { reason, .. } => {
             warn!(channel.id = %channel, post.id = %id, reason, next = update_name(update), "a post needs another attempt");
         }
+        OutboxUpdate::Drop { reason } => {
+            let operation = claimed.entry.operation.name();
+            warn!(channel.id = %channel, post.id = %id, operation, reason, "not done, and not tried again");
+        }
         OutboxUpdate::Hold { reason }
         | OutboxUpdate::Dead { reason }
         | OutboxUpdate::ParkChat { reason, .. }
@@ -343,6 +351,7 @@ fn update_name(update: &OutboxUpdate) -> &'static str {
         OutboxUpdate::Resend { .. } => "resend",
         OutboxUpdate::Hold { .. } => "held",
         OutboxUpdate::Dead { .. } => "dead",
+        OutboxUpdate::Drop { .. } => "dropped",
         OutboxUpdate::Replace { .. } => "replaced",
         OutboxUpdate::ParkChat { .. } => "chat parked",
         OutboxUpdate::HoldAccount { .. } => "channel held",

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use vocative_channels::envelope::{ChatKind, InboundMessage};
 
+use crate::domain::command::CommandVerdict;
 use crate::domain::ids::AgentName;
 
 /// What the store knows about a message at its commit.
@@ -21,6 +22,8 @@ pub struct MessageFacts {
     pub chat_kind: Option<ChatKind>,
     /// The agent that wrote the message it replies to.
     pub replies_to_agent: Option<AgentName>,
+    /// Whether its sender also wrote the message it replies to.
+    pub replies_to_sender: bool,
     /// The thread it is in, if it is in one (and not its root).
     pub thread: Option<ThreadFacts>,
     /// Agents it addressed before this event (an edit, the other event of the same post).
@@ -39,6 +42,11 @@ pub struct MessageFacts {
     pub refused_notice_at_ms: Option<i64>,
     /// When this chat was last told of a limit, in milliseconds since the Unix epoch.
     pub limit_notice_at_ms: Option<i64>,
+    /// Messages of other bots that were answered in this chat since a person spoke there; one more once
+    /// that was refused and told.
+    pub bot_exchanges: u32,
+    /// Up to when this chat was told that it is quiet, in milliseconds since the Unix epoch.
+    pub quiet_told_until_ms: Option<i64>,
 }
 
 /// What the store knows about a thread.
@@ -72,6 +80,19 @@ pub struct Verdict {
     /// It addresses nobody, and would go on with its thread, were that an agent's: judged again when
     /// the thread turns out to be one.
     pub would_follow_up: bool,
+    /// The reaction that says that it was heard, where it is to be answered.
+    pub reaction: Option<AckReaction>,
+    /// It is a command to the daemon: carried out where the message is new.
+    pub command: Option<CommandVerdict>,
+}
+
+/// A reaction that says that a message was heard and will be answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AckReaction {
+    /// As the platform names it.
+    pub emoji: String,
+    /// Whether it stays once the message is answered.
+    pub stays: bool,
 }
 
 /// Whether addressed agents run.
@@ -112,6 +133,8 @@ pub struct Notice {
     pub kind: NoticeKind,
     /// Its text.
     pub text: String,
+    /// Whether it concerns only whoever wrote the message, and is shown to them alone.
+    pub is_private: bool,
 }
 
 /// Which notice.
@@ -123,6 +146,11 @@ pub enum NoticeKind {
     LimitMet,
     /// A person said stop.
     Stopped,
+    /// Nothing is answered before that time, in milliseconds since the Unix epoch.
+    Quiet {
+        /// The time.
+        until_ms: i64,
+    },
 }
 
 /// Decides for one message. Pure.

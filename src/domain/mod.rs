@@ -1,11 +1,13 @@
 //! The words of the project as types. No I/O, no clock, no serde; every other module uses these.
 //!
-//! Reading order: `ids`, `place`, `turn`, `run`, `run_event`, `outbox`, `addressing`, `history`,
-//! `options`, `search`, `summary`, `title`, `tokens`.
+//! Reading order: `ids`, `place`, `turn`, `run`, `run_event`, `outbox`, `addressing`, `manners`,
+//! `command`, `history`, `options`, `search`, `summary`, `title`, `tokens`.
 
 pub mod addressing;
+pub mod command;
 pub mod history;
 pub mod ids;
+pub mod manners;
 pub mod options;
 pub mod outbox;
 pub mod place;

@@ -3,10 +3,15 @@
 //! Everything happens in one transaction. What an edit, an album's item or a refused message does
 //! is in `edits`, `album` and `notices`; whom a turn addresses in `triggers`.
 
+use std::path::PathBuf;
+
 use rusqlite::{Connection, params};
 use vocative_channels::crash::{self, Sabotage};
+use vocative_channels::envelope::SenderKind;
+use vocative_channels::outbound::Target;
 
 use super::album;
+use super::commands::{Asker, carry_out_txn};
 use super::contract::{Captured, CapturedTurn, NewMessage};
 use super::edits;
 use super::erasure;
@@ -26,13 +31,15 @@ use super::places::{
     hear_chat_txn, name_topic_txn, set_root_txn,
 };
 use super::raw::keep_envelope_txn;
+use super::reactions::{Reaction, react_txn};
 use super::rows::stored_attachments;
 use super::triggers::{Addressed, address_txn};
 use super::turns::{NewTurn, TurnRow, insert_turn_txn, turn_at};
 use super::{Store, StoreError};
 use crate::domain::addressing::{MessageFacts, RunVerdict, Verdict, edited_at_ms};
+use crate::domain::command::CommandVerdict;
 use crate::domain::ids::{ParticipantId, Seq};
-use crate::domain::turn::TurnKind;
+use crate::domain::turn::{Position, TurnKind};
 
 impl Store {
     /// Captures a message, new or edited, in one transaction. Many callers' writes share a commit.
@@ -41,16 +48,20 @@ impl Store {
     /// `Unavailable` if storage refuses, and then nothing was written; never because of what the
     /// message says.
     pub async fn capture_message(&self, message: NewMessage) -> Result<Captured, StoreError> {
+        let ledger = self.ledger_path();
         // The text that an edit replaces is to be nowhere, the write-ahead log included.
         if message.is_edit && !message.keep_revisions {
             return self
-                .write_and_scrub(move |connection| capture_txn(connection, message))
+                .write_and_scrub(move |connection| capture_txn(connection, message, ledger))
                 .await;
         }
-        self.write_shared(move |connection| capture_txn(connection, message))
+        self.write_shared(move |connection| capture_txn(connection, message, ledger))
             .await
     }
 }
+
+/// Exchanges between bots are not counted further: more than any limit on them.
+const EXCHANGES_COUNTED_MAX: u32 = 1_000;
 
 /// An admitted message: its chat and sender are rows.
 pub(super) struct Arrival<'a> {
@@ -59,6 +70,8 @@ pub(super) struct Arrival<'a> {
     pub(super) person: ParticipantId,
     pub(super) facts: MessageFacts,
     pub(super) verdict: Verdict,
+    /// Where orders to erase are written, too.
+    pub(super) ledger: Option<PathBuf>,
 }
 
 impl Arrival<'_> {
@@ -89,6 +102,7 @@ impl Arrival<'_> {
         if let Some(notice) = &self.verdict.notice {
             post_notice_turn_txn(connection, self, turn, notice)?;
         }
+        self.react_txn(connection, turn)?;
         if let Some(judge) = self.message.judge_follow_up.as_ref()
             && turn.conversation.thread.is_empty()
         {
@@ -103,6 +117,46 @@ impl Arrival<'_> {
             addressed.add(judge_follow_ups_txn(connection, &rooted)?);
         }
         Ok(addressed)
+    }
+
+    /// Says with a reaction that it was heard.
+    fn react_txn(&self, connection: &Connection, turn: &TurnRow) -> Result<(), StoreError> {
+        let is_asked = self.verdict.runs == RunVerdict::Run;
+        let Some(reaction) = self.verdict.reaction.as_ref().filter(|_| is_asked) else {
+            return Ok(());
+        };
+        let reaction = Reaction {
+            account: self.message.account,
+            chat: self.chat.id,
+            platform_chat: &self.message.place.chat,
+            turn: Seq(turn.seq),
+            message_id: &self.message.message_id,
+            emoji: &reaction.emoji,
+            stays: reaction.stays,
+            now_ms: self.message.received_at_ms,
+        };
+        react_txn(connection, &reaction)
+    }
+
+    /// Counts what bots say to agents in a row; a person's word ends the row.
+    fn count_exchange_txn(&self, connection: &Connection) -> Result<(), StoreError> {
+        let known = self.facts.bot_exchanges;
+        let now = match self.message.sender.kind {
+            SenderKind::Person => 0,
+            SenderKind::System => known,
+            SenderKind::Bot => {
+                let is_asked = !self.verdict.addressed_to.is_empty();
+                known
+                    .saturating_add(u32::from(is_asked))
+                    .min(EXCHANGES_COUNTED_MAX)
+            }
+        };
+        if now != known {
+            connection
+                .prepare_cached("UPDATE chats SET bot_exchanges = ?2 WHERE id = ?1")?
+                .execute(params![self.chat.id, now])?;
+        }
+        Ok(())
     }
 
     /// Since when it addresses whom it does: an edit of a known message did not before it was made.
@@ -129,10 +183,15 @@ pub(super) fn captured(turn: &TurnRow, addressed: Addressed) -> CapturedTurn {
         seq: Seq(turn.seq),
         new_runs: addressed.new_runs,
         cancelled_runs: addressed.cancelled_runs,
+        erasures: addressed.erasures,
     }
 }
 
-fn capture_txn(connection: &Connection, mut message: NewMessage) -> Result<Captured, StoreError> {
+fn capture_txn(
+    connection: &Connection,
+    mut message: NewMessage,
+    ledger: Option<PathBuf>,
+) -> Result<Captured, StoreError> {
     let judge = std::mem::replace(&mut message.judge, Box::new(|_| Verdict::default()));
     let chat = find_chat(connection, message.account, &message.place.chat)?;
     if let Some(chat) = chat
@@ -165,7 +224,8 @@ fn capture_txn(connection: &Connection, mut message: NewMessage) -> Result<Captu
     if !verdict.is_admitted {
         return refuse_txn(connection, &message, verdict.notice.as_ref());
     }
-    let arrival = admit_txn(connection, &message, chat, facts, verdict)?;
+    let mut arrival = admit_txn(connection, &message, chat, facts, verdict)?;
+    arrival.ledger = ledger;
     match (known, turn) {
         (Some(known), Some(turn)) if edits::is_newer(&message, &known, &turn) => {
             edits::edit_txn(connection, &arrival, turn, &known)
@@ -261,6 +321,7 @@ fn admit_txn<'a>(
         person: upsert_participant_txn(connection, message.account, heard, now_ms)?,
         facts,
         verdict,
+        ledger: None,
     })
 }
 
@@ -323,8 +384,48 @@ pub(super) fn insert_txn(
     if arrival.verdict.would_follow_up {
         note_follow_up_txn(connection, turn.seq, true)?;
     }
-    let runs = arrival.address_txn(connection, &turn)?;
+    let mut runs = arrival.address_txn(connection, &turn)?;
+    arrival.count_exchange_txn(connection)?;
+    if let Some(command) = &arrival.verdict.command {
+        runs.add(command_txn(connection, arrival, &turn, command)?);
+    }
     Ok(Captured::New(captured(&turn, runs)))
+}
+
+/// Carries out the command that a new message is. Only the timeline shows the message then: it was not
+/// said to the room.
+fn command_txn(
+    connection: &Connection,
+    arrival: &Arrival<'_>,
+    turn: &TurnRow,
+    command: &CommandVerdict,
+) -> Result<Addressed, StoreError> {
+    let message = arrival.message;
+    connection
+        .prepare_cached("UPDATE turns SET visibility = 'timeline' WHERE seq = ?1")?
+        .execute([turn.seq])?;
+    let asker = Asker {
+        account: message.account,
+        chat: arrival.chat.id,
+        platform_chat: &message.place.chat,
+        person: arrival.person,
+        sender: &message.sender.id,
+        conversation: &turn.conversation,
+        at: Position {
+            sent_at_ms: turn.sent_at_ms,
+            ordinal: turn.ordinal,
+            seq: Seq(turn.seq),
+        },
+        target: Target {
+            chat: message.place.chat.clone(),
+            thread: message.place.thread.clone(),
+            topic: message.place.topic.clone(),
+            reply_to: Some(message.message_id.clone()),
+        },
+        ledger: arrival.ledger.as_deref(),
+        now_ms: message.received_at_ms,
+    };
+    carry_out_txn(connection, &asker, command)
 }
 
 fn link_root_txn(

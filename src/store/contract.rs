@@ -7,7 +7,8 @@ use vocative_channels::outbound::{Delivered, Operation, Part, Target};
 use super::expiry::Expired;
 use crate::domain::addressing::{FollowUpJudge, Judge};
 use crate::domain::ids::{
-    AccountId, AgentName, ChatId, ConversationId, LeaseToken, OutboxId, OwnerId, RunId, Seq, TurnId,
+    AccountId, AgentName, ChatId, ConversationId, ErasureId, LeaseToken, OutboxId, OwnerId, RunId,
+    Seq, TurnId,
 };
 use crate::domain::outbox::OutboxEntry;
 use crate::domain::place::Scope;
@@ -138,6 +139,8 @@ pub struct CapturedTurn {
     /// Runs ended by this call, or asked to end: an edit took the mention away, it interrupts, or it
     /// says stop.
     pub cancelled_runs: Vec<RunId>,
+    /// Orders to erase that it gave, to be carried out.
+    pub erasures: Vec<ErasureId>,
 }
 
 /// Since when an account may lack messages.
@@ -518,6 +521,11 @@ pub enum OutboxUpdate {
     },
     /// It will never be sent.
     Dead {
+        /// Why.
+        reason: String,
+    },
+    /// It will never be sent, and nobody need look at it.
+    Drop {
         /// Why.
         reason: String,
     },

@@ -42,7 +42,17 @@ pub(super) fn read_facts(
     };
     facts.is_known_chat = true;
     facts.chat_kind = facts.chat_kind.or(chat.kind);
-    facts.replies_to_agent = replied_agent(connection, message, chat)?;
+    match replied_author(connection, message, chat)? {
+        Some((ParticipantKind::Agent, name)) => {
+            facts.replies_to_agent = Some(AgentName::trusted(name));
+        }
+        Some((kind, id)) => {
+            facts.replies_to_sender = kind == message.sender_kind && id == message.sender.id;
+        }
+        None => {}
+    }
+    facts.bot_exchanges = chat.bot_exchanges;
+    facts.quiet_told_until_ms = chat.quiet_told_until_ms;
     facts.refused_notice_at_ms = chat.refused_notice_at_ms;
     facts.limit_notice_at_ms = chat.limit_notice_at_ms;
     if let Seat::Thread(root) = seat {
@@ -78,11 +88,12 @@ fn agents(connection: &Connection, sql: &str, key: i64) -> Result<Vec<AgentName>
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-fn replied_agent(
+/// Who wrote the message that a message replies to: an agent by its name, others by platform id.
+fn replied_author(
     connection: &Connection,
     message: &NewMessage,
     chat: &ChatRow,
-) -> Result<Option<AgentName>, StoreError> {
+) -> Result<Option<(ParticipantKind, String)>, StoreError> {
     let Some(reply_to) = &message.reply_to else {
         return Ok(None);
     };
@@ -94,14 +105,14 @@ fn replied_agent(
     let Some(seq) = find_message(connection, key)?.and_then(|known| known.turn_seq) else {
         return Ok(None);
     };
-    let agent = connection
+    let author = connection
         .prepare_cached(
-            "SELECT p.platform_id FROM turns t JOIN participants p ON p.id = t.participant_id
-             WHERE t.seq = ?1 AND p.kind = ?2",
+            "SELECT p.kind, p.platform_id FROM turns t JOIN participants p ON p.id = t.participant_id
+             WHERE t.seq = ?1",
         )?
-        .query_row(params![seq, ParticipantKind::Agent], |row| row.get(0))
+        .query_row(params![seq], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    Ok(agent)
+    Ok(author)
 }
 
 fn thread_facts(

@@ -7,7 +7,8 @@
 use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest as _, Sha256};
 
-use super::history::{FIRST, LAST, Reading};
+use super::fresh_starts::floor;
+use super::history::{LAST, Reading};
 use super::rows::conversation_row_id;
 use super::runs::limit_of;
 use super::summaries::{SummaryBound, current_summary, keep_name, position_at};
@@ -244,10 +245,14 @@ fn newest_places(
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-const NOW: SummaryBound = SummaryBound {
-    as_of_seq: LAST.seq,
-    made_by_ms: i64::MAX,
-};
+/// Whatever there is by now, behind the newest fresh start.
+fn now_behind(floor: Position) -> SummaryBound {
+    SummaryBound {
+        as_of_seq: LAST.seq,
+        made_by_ms: i64::MAX,
+        floor,
+    }
+}
 
 fn is_over(
     connection: &Connection,
@@ -262,8 +267,10 @@ fn is_over(
         agent,
         coverage,
     };
-    let summary = current_summary(connection, conversation_row, agent, coverage, NOW)?;
-    let after = summary.map_or(FIRST, |summary| summary.through);
+    let floor = floor(connection, conversation_row, agent, i64::MAX)?;
+    let bound = now_behind(floor);
+    let summary = current_summary(connection, conversation_row, agent, coverage, bound)?;
+    let after = summary.map_or(floor, |summary| summary.through);
     let found = kept.between(after, LAST, threshold.saturating_add(1))?;
     Ok(found.len() > threshold)
 }
@@ -289,7 +296,7 @@ fn fold_source(
     }
     let reading_query = reading_query(query);
     let mut reading = Reading::start(connection, &reading_query)?;
-    let after = reading.summary_through();
+    let after = reading.start_of_kept();
     let preserved = match query.preserve_recent {
         0 => Some(LAST),
         count => kept.newest_of_people(after, count)?,
@@ -330,11 +337,13 @@ fn add_summary_txn(
     summary: &NewSummary,
 ) -> Result<SummaryOutcome, StoreError> {
     let row = conversation_row_id(connection, summary.conversation)?;
-    let previous = current_summary(connection, row, &summary.agent, &summary.coverage, NOW)?;
+    let floor = floor(connection, row, &summary.agent, i64::MAX)?;
+    let bound = now_behind(floor);
+    let previous = current_summary(connection, row, &summary.agent, &summary.coverage, bound)?;
     if previous.as_ref().map(|found| found.id) != summary.previous {
         return Ok(SummaryOutcome::Outdated);
     }
-    let after = previous.map_or(FIRST, |found| found.through);
+    let after = previous.map_or(floor, |found| found.through);
     let kept = Kept {
         connection,
         conversation_row: row,

@@ -146,6 +146,7 @@ fn judge_again_txn(
         person: follow_up.person,
         facts,
         verdict,
+        ledger: None,
     };
     arrival.address_txn(connection, &turn)
 }

@@ -13,6 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, Statement, StatementS
 use vocative_channels::markup::mentioned_ids;
 
 use super::conversations::conversation;
+use super::fresh_starts::floor;
 use super::rows::{TURN_COLUMNS, conversation_row_id, select_turns, turn_columns, turn_from_row};
 use super::summaries::{SummaryBound, current_summary};
 use super::{Store, StoreError};
@@ -157,6 +158,8 @@ pub(super) struct Reading<'a> {
     /// The run to answer for and its conversation; later runs there wait for their own turn.
     run_row: i64,
     run_conversation_row: i64,
+    /// Nothing at this position or before it is read, but what is answered.
+    floor: Position,
     /// What stands for the older kept turns.
     summary: Option<SummaryView>,
     turns: Vec<HistoryTurn>,
@@ -185,12 +188,20 @@ impl<'a> Reading<'a> {
         };
         let conversation_row = conversation_row_id(connection, query.conversation)?;
         let as_of_seq = query.as_of_seq.unwrap_or(LAST.seq);
+        // A retry reads what its run read first, whatever was begun afresh since.
+        let floor = floor(
+            connection,
+            conversation_row,
+            &query.agent,
+            run.first_claimed_at_ms,
+        )?;
         let summary = match &query.summaries {
             Some(coverage) => {
                 // A summary made after the run was first claimed would give a retry other bytes.
                 let bound = SummaryBound {
                     as_of_seq,
                     made_by_ms: run.first_claimed_at_ms,
+                    floor,
                 };
                 let agent = &query.agent;
                 current_summary(connection, conversation_row, agent, coverage, bound)?
@@ -207,6 +218,7 @@ impl<'a> Reading<'a> {
             as_of_seq,
             run_row: run.row,
             run_conversation_row: run.conversation_row,
+            floor,
             turns: Vec::new(),
             cost: ReadCost {
                 rows,
@@ -216,11 +228,10 @@ impl<'a> Reading<'a> {
         })
     }
 
-    /// Where the summary ends; before everything if there is none.
-    pub(super) fn summary_through(&self) -> Position {
-        self.summary
-            .as_ref()
-            .map_or(FIRST, |summary| summary.through)
+    /// Behind what kept turns are read: the summary, else where the agent began afresh, if it did.
+    pub(super) fn start_of_kept(&self) -> Position {
+        let summary = self.summary.as_ref();
+        summary.map_or(self.floor, |summary| summary.through)
     }
 
     /// All that was read, in the room's order, with names.
@@ -249,7 +260,7 @@ impl<'a> Reading<'a> {
     fn read_root(&mut self) -> Result<(), StoreError> {
         let key = (self.conversation_row, self.as_of_seq);
         let root = self.one(ROOT_SQL, key, turn_from_row)?;
-        self.keep(root, Role::Root);
+        self.keep(self.behind_floor(root), Role::Root);
         Ok(())
     }
 
@@ -259,7 +270,7 @@ impl<'a> Reading<'a> {
         self.walk(&Walk {
             keep: self.query.keep,
             conversation_row: self.conversation_row,
-            after: self.summary_through(),
+            after: self.start_of_kept(),
             before: LAST,
             limit: max_turns,
             role: Role::Kept,
@@ -286,7 +297,7 @@ impl<'a> Reading<'a> {
                 self.run_conversation_row,
             );
             let found = self.one(REPLIED_TO_SQL, key, turn_from_row)?;
-            self.keep(found, Role::RepliedTo);
+            self.keep(self.behind_floor(found), Role::RepliedTo);
         }
         Ok(())
     }
@@ -303,7 +314,7 @@ impl<'a> Reading<'a> {
         self.walk(&Walk {
             keep: self.query.keep,
             conversation_row: parent,
-            after: FIRST,
+            after: self.floor,
             before: self.thread_start(),
             limit: self.query.parent_turns,
             role: Role::Parent,
@@ -330,7 +341,7 @@ impl<'a> Reading<'a> {
         self.walk(&Walk {
             keep: Keep::All,
             conversation_row,
-            after: FIRST,
+            after: self.floor,
             before,
             limit: self.query.ambient_turns,
             role: Role::Ambient,
@@ -464,6 +475,11 @@ impl<'a> Reading<'a> {
             self.keep(found, role);
         }
         Ok(())
+    }
+
+    /// A turn that may be read, as far as it was said since the agent began afresh.
+    fn behind_floor(&self, turn: Option<Turn>) -> Option<Turn> {
+        turn.filter(|turn| turn.position > self.floor)
     }
 
     fn keep(&mut self, turn: Option<Turn>, role: Role) {

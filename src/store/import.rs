@@ -483,6 +483,7 @@ fn arrival_txn<'a>(
         chat,
         facts,
         verdict,
+        ledger: None,
     })
 }
 

@@ -4,7 +4,10 @@
 use rusqlite::{Connection, params};
 use vocative_channels::envelope::{ChatKind, Place, Sender};
 
-use super::places::{ChatRow, Seat, ensure_conversation_txn, find_chat, name_topic_txn};
+use super::notices::introduce_txn;
+use super::places::{
+    ChatRow, Seat, ensure_chat_txn, ensure_conversation_txn, find_chat, name_topic_txn,
+};
 use super::rows::chat_kind_name;
 use super::{Store, StoreError};
 use crate::domain::ids::AccountId;
@@ -25,7 +28,8 @@ impl Store {
             .await
     }
 
-    /// Notes that the bot joined or left a known chat; joining lifts a parked chat.
+    /// Notes that the bot joined or left a known chat; joining lifts a parked chat. With an
+    /// introduction, a room that it joins is told it, once.
     ///
     /// # Errors
     /// `Unavailable` if storage refuses.
@@ -34,13 +38,23 @@ impl Store {
         account: AccountId,
         place: Place,
         is_present: bool,
+        introduction: Option<String>,
         now_ms: i64,
     ) -> Result<(), StoreError> {
         self.write(move |connection| {
+            let introduction = introduction.filter(|_| is_present);
+            if introduction.is_some() {
+                ensure_chat_txn(connection, account, &place.chat)?;
+            }
             learn_place_txn(connection, account, &place, now_ms)?;
             let Some(chat) = find_chat(connection, account, &place.chat)? else {
                 return Ok(());
             };
+            let is_room = place.kind.or(chat.kind) != Some(ChatKind::Direct);
+            if let Some(text) = introduction.filter(|_| is_room) {
+                let chat = (chat.id, place.chat.as_str());
+                introduce_txn(connection, account, chat, &text, now_ms)?;
+            }
             connection
                 .prepare_cached(
                     "UPDATE chats
@@ -160,6 +174,9 @@ fn learn_place_txn(
     Ok(())
 }
 
+/// A run that waits longer waits for something else than the kind of its chat: quiet hours.
+const KIND_WAIT_MAX_MS: i64 = 10_000;
+
 /// Sets right what was captured while a chat's kind was not known: a platform may tell of a mention
 /// before it tells where it was. `chat` is the row as it was before.
 pub(super) fn settle_kind_txn(
@@ -179,10 +196,11 @@ pub(super) fn settle_kind_txn(
         .prepare_cached(
             "UPDATE runs SET not_before_ms = min(not_before_ms, ?2)
              WHERE chat_id = ?1 AND state = 'queued' AND attempt = 0
+               AND not_before_ms - created_at_ms <= ?3
                AND NOT EXISTS (SELECT 1 FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
                                WHERE g.run_id = runs.id AND t.album IS NOT NULL)",
         )?
-        .execute(params![chat.id, now_ms])?;
+        .execute(params![chat.id, now_ms, KIND_WAIT_MAX_MS])?;
     Ok(())
 }
 

@@ -7,6 +7,7 @@
 
 use rusqlite::{Connection, params};
 
+use super::fresh_starts::merge_fresh_starts_txn;
 use super::places::{ChatRow, ConversationRow, ensure_chat_txn, find_conversation};
 use super::search_text::{index_turn_txn, unindex_turn_txn};
 use super::{Store, StoreError};
@@ -113,6 +114,7 @@ fn join_attributes_txn(
              SET title = coalesce(chats.title, f.title), kind = coalesce(chats.kind, f.kind),
                  refused_notice_at_ms = coalesce(chats.refused_notice_at_ms, f.refused_notice_at_ms),
                  limit_notice_at_ms = coalesce(chats.limit_notice_at_ms, f.limit_notice_at_ms),
+                 introduced_at_ms = coalesce(chats.introduced_at_ms, f.introduced_at_ms),
                  last_heard_ms = max(chats.last_heard_ms, f.last_heard_ms)
              FROM chats f WHERE f.id = ?1 AND chats.id = ?2",
         )?
@@ -148,6 +150,7 @@ fn merge_conversation_txn(
     connection.execute_batch("PRAGMA defer_foreign_keys = ON")?;
     number_anew_txn(connection, source)?;
     index_anew_txn(connection, source)?;
+    merge_fresh_starts_txn(connection, source.row, target.row)?;
     for sql in [
         "UPDATE turns SET seq = (SELECT new FROM moved WHERE old = seq), conversation_id = ?2
          WHERE conversation_id = ?1",

@@ -5,13 +5,15 @@ use vocative_channels::outbound::{Part, Target};
 
 use super::StoreError;
 use super::capture::Arrival;
+use super::commands::said_to;
 use super::contract::{Captured, NewMessage};
+use super::outbox::{NewPosts, insert_posts_txn};
 use super::participants::{Heard, upsert_participant_txn};
 use super::places::{ConversationRow, ensure_chat_txn};
 use super::triggers::run_place_txn;
 use super::turns::{NewTurn, TurnRow, insert_turn_txn};
 use crate::domain::addressing::{Notice, NoticeKind};
-use crate::domain::ids::{AccountId, ChatId, OutboxId};
+use crate::domain::ids::{AccountId, ChatId, Seq};
 use crate::domain::turn::{ParticipantKind, TurnKind};
 
 /// The platform id of the participant that speaks for the daemon.
@@ -38,12 +40,39 @@ pub(super) fn refuse_txn(
         account: message.account,
         chat: chat.id,
         turn_seq: None,
+        person: notice.is_private.then_some(message.sender.id.as_str()),
         target: &target,
         text: &notice.text,
         now_ms: message.received_at_ms,
     };
     queue_post_txn(connection, &post)?;
     Ok(Captured::NotAdmitted { has_notice: true })
+}
+
+/// Tells one person a line where they said something; no turn, because the room does not see it.
+fn tell_person_txn(
+    connection: &Connection,
+    arrival: &Arrival<'_>,
+    notice: &Notice,
+) -> Result<(), StoreError> {
+    let message = arrival.message;
+    let place = &message.place;
+    let target = Target {
+        chat: place.chat.clone(),
+        thread: place.thread.clone(),
+        topic: place.topic.clone(),
+        reply_to: None,
+    };
+    let post = NewPost {
+        account: message.account,
+        chat: arrival.chat.id,
+        turn_seq: None,
+        person: Some(&message.sender.id),
+        target: &target,
+        text: &notice.text,
+        now_ms: message.received_at_ms,
+    };
+    queue_post_txn(connection, &post)
 }
 
 /// Tells the room a line about a captured turn, where the answer would have been.
@@ -53,6 +82,9 @@ pub(super) fn post_notice_turn_txn(
     trigger: &TurnRow,
     notice: &Notice,
 ) -> Result<(), StoreError> {
+    if notice.is_private {
+        return tell_person_txn(connection, arrival, notice);
+    }
     let message = arrival.message;
     let now_ms = message.received_at_ms;
     note_notice_txn(connection, arrival.chat.id, notice.kind, now_ms)?;
@@ -107,6 +139,7 @@ pub(super) fn post_notice_turn_txn(
         account: message.account,
         chat: arrival.chat.id,
         turn_seq: Some(turn.seq),
+        person: None,
         target: &target,
         text: &notice.text,
         now_ms,
@@ -142,6 +175,12 @@ fn note_notice_txn(
         NoticeKind::LimitMet => "UPDATE chats SET limit_notice_at_ms = ?2 WHERE id = ?1",
         // Said as often as it is asked for.
         NoticeKind::Stopped => return Ok(()),
+        NoticeKind::Quiet { until_ms } => {
+            connection
+                .prepare_cached("UPDATE chats SET quiet_told_until_ms = ?2 WHERE id = ?1")?
+                .execute(params![chat, until_ms])?;
+            return Ok(());
+        }
     };
     connection
         .prepare_cached(sql)?
@@ -153,29 +192,57 @@ struct NewPost<'a> {
     account: AccountId,
     chat: ChatId,
     turn_seq: Option<i64>,
+    /// Who alone sees it.
+    person: Option<&'a str>,
     target: &'a Target,
     text: &'a str,
     now_ms: i64,
 }
 
 fn queue_post_txn(connection: &Connection, post: &NewPost<'_>) -> Result<(), StoreError> {
-    connection
+    let posts = NewPosts {
+        account: post.account,
+        chat: post.chat,
+        turn: post.turn_seq.map(Seq),
+        run_row: None,
+        operation: &said_to(post.person.map(str::to_owned)),
+        target: post.target,
+        parts: &[Part::plain(post.text)],
+        now_ms: post.now_ms,
+    };
+    insert_posts_txn(connection, &posts).map(drop)
+}
+
+/// Says who the bot is in a room that it was added to, once.
+pub(super) fn introduce_txn(
+    connection: &Connection,
+    account: AccountId,
+    (chat, platform_chat): (ChatId, &str),
+    text: &str,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let is_first = connection
         .prepare_cached(
-            "INSERT INTO outbox (uuid, account_id, chat_id, turn_seq, part, sort_key, target,
-                    payload, state, not_before_ms, created_at_ms)
-             VALUES (?1, ?2, ?3, ?4, 0, 0, ?5, ?6, 'pending', ?7, ?7)",
+            "UPDATE chats SET introduced_at_ms = ?2 WHERE id = ?1 AND introduced_at_ms IS NULL",
         )?
-        .execute(params![
-            OutboxId::generate(),
-            post.account,
-            post.chat,
-            post.turn_seq,
-            serde_json::to_string(post.target)?,
-            serde_json::to_string(&Part::plain(post.text))?,
-            post.now_ms
-        ])?;
-    connection
-        .prepare_cached("UPDATE outbox SET sort_key = id WHERE id = ?1")?
-        .execute([connection.last_insert_rowid()])?;
-    Ok(())
+        .execute(params![chat, now_ms])?;
+    if is_first == 0 {
+        return Ok(());
+    }
+    let target = Target {
+        chat: platform_chat.to_owned(),
+        thread: None,
+        topic: None,
+        reply_to: None,
+    };
+    let post = NewPost {
+        account,
+        chat,
+        turn_seq: None,
+        person: None,
+        target: &target,
+        text,
+        now_ms,
+    };
+    queue_post_txn(connection, &post)
 }

@@ -24,7 +24,8 @@ use crate::domain::ids::{AccountId, ChatId, LeaseToken, OutboxId, Seq};
 use crate::domain::outbox::{ClaimedEntry, OutboxEntry, OutboxState};
 
 /// The first entry of each chat that may go next, as `heads (id)`: one probe of `outbox_open` per
-/// chat. Entries behind a held part of their own turn are passed over.
+/// chat. Entries behind a held part of their own turn are passed over. Reactions go in a line of their
+/// own: nothing that is said waits for one.
 macro_rules! with_heads {
     ($tail:literal) => {
         concat!(
@@ -44,9 +45,17 @@ macro_rules! with_heads {
                  SELECT (SELECT o.id FROM outbox o
                          WHERE o.state IN ('pending', 'leased', 'unknown')
                            AND o.chat_id = open.chat_id
+                           AND o.operation NOT IN ('react', 'unreact')
                            AND NOT EXISTS (SELECT 1 FROM outbox h
                                            WHERE h.turn_seq = o.turn_seq AND h.state = 'held'
                                              AND h.sort_key < o.sort_key)
+                         ORDER BY o.sort_key LIMIT 1)
+                 FROM open WHERE open.chat_id IS NOT NULL
+                 UNION ALL
+                 SELECT (SELECT o.id FROM outbox o
+                         WHERE o.state IN ('pending', 'leased', 'unknown')
+                           AND o.chat_id = open.chat_id
+                           AND o.operation IN ('react', 'unreact')
                          ORDER BY o.sort_key LIMIT 1)
                  FROM open WHERE open.chat_id IS NOT NULL
              ) ",
@@ -56,7 +65,7 @@ macro_rules! with_heads {
 }
 
 const CLAIMABLE_SQL: &str = with_heads!(
-    "SELECT o.id, o.state = 'leased' FROM heads JOIN outbox o ON o.id = heads.id
+    "SELECT o.id, o.state = 'leased' FROM heads CROSS JOIN outbox o ON o.id = heads.id
      JOIN accounts a ON a.id = o.account_id JOIN chats c ON c.id = o.chat_id
      WHERE a.held_reason IS NULL AND coalesce(c.parked_until_ms, ?1) <= ?1
        AND o.account_id IN (SELECT value FROM json_each(?3))
@@ -67,7 +76,7 @@ const CLAIMABLE_SQL: &str = with_heads!(
 const NEXT_DUE_SQL: &str = with_heads!(
     "SELECT min(max(CASE o.state WHEN 'leased' THEN o.lease_until_ms ELSE o.not_before_ms END,
                     coalesce(c.parked_until_ms, 0)))
-     FROM heads JOIN outbox o ON o.id = heads.id
+     FROM heads CROSS JOIN outbox o ON o.id = heads.id
      JOIN accounts a ON a.id = o.account_id JOIN chats c ON c.id = o.chat_id
      WHERE a.held_reason IS NULL"
 );
@@ -250,7 +259,8 @@ impl StoredTarget {
             Operation::Post | Operation::Upload => (None, None),
             Operation::Edit { message_id }
             | Operation::Delete { message_id }
-            | Operation::React { message_id } => (Some(message_id.clone()), None),
+            | Operation::React { message_id }
+            | Operation::Unreact { message_id } => (Some(message_id.clone()), None),
             Operation::Ephemeral { person } => (None, Some(person.clone())),
         };
         Self {
@@ -268,6 +278,7 @@ impl StoredTarget {
             "edit" => Operation::Edit { message_id },
             "delete" => Operation::Delete { message_id },
             "react" => Operation::React { message_id },
+            "unreact" => Operation::Unreact { message_id },
             "ephemeral" => Operation::Ephemeral {
                 person: self.person.clone().unwrap_or_default(),
             },
@@ -713,7 +724,10 @@ mod tests {
             Operation::Delete {
                 message_id: message_id.clone(),
             },
-            Operation::React { message_id },
+            Operation::React {
+                message_id: message_id.clone(),
+            },
+            Operation::Unreact { message_id },
             Operation::Ephemeral { person },
             Operation::Upload,
         ];

@@ -6,7 +6,8 @@ use vocative_channels::outbound::{Delivered, Operation, Part, Target};
 use super::contract::{LeaseOutcome, OutboxUpdate};
 use super::messages::{MessageEntry, add_message_txn};
 use super::outbox::{
-    NewPosts, Place, append_post_txn, close_attempt_txn, insert_post_txn, operation_from_row,
+    DROPPED, NewPosts, Place, append_post_txn, close_attempt_txn, insert_post_txn,
+    operation_from_row,
 };
 use super::placeholder::move_txn;
 use super::places::find_chat;
@@ -121,6 +122,10 @@ pub(super) fn update_post_txn(
             finished_at_ms: Some(now_ms),
             ..Next::ended("dead", reason)
         },
+        OutboxUpdate::Drop { .. } => Next {
+            finished_at_ms: Some(now_ms),
+            ..Next::ended("dead", DROPPED)
+        },
         OutboxUpdate::Replace {
             parts,
             target,
@@ -168,6 +173,7 @@ fn outcome_name(update: &OutboxUpdate) -> &str {
         | OutboxUpdate::Resend { reason }
         | OutboxUpdate::Hold { reason }
         | OutboxUpdate::Dead { reason }
+        | OutboxUpdate::Drop { reason }
         | OutboxUpdate::Replace { reason, .. }
         | OutboxUpdate::ParkChat { reason, .. }
         | OutboxUpdate::HoldAccount { reason } => reason,
@@ -250,7 +256,8 @@ impl<'a> Next<'a> {
     }
 }
 
-/// Marks an entry as being on the platform.
+/// Marks an entry as being on the platform. What was told and is no turn is kept no longer: only a turn
+/// is let go, deleted and erased with its posts.
 pub(super) fn mark_sent_txn(
     connection: &Connection,
     row: i64,
@@ -260,10 +267,16 @@ pub(super) fn mark_sent_txn(
     connection
         .prepare_cached(
             "UPDATE outbox SET state = 'sent', message_id = ?2, finished_at_ms = ?3, reason = NULL,
-                    owner = NULL, token = NULL, lease_until_ms = NULL
+                    owner = NULL, token = NULL, lease_until_ms = NULL,
+                    payload = CASE WHEN turn_seq IS NULL THEN ?4 ELSE payload END
              WHERE id = ?1",
         )?
-        .execute((row, message_id, now_ms))?;
+        .execute((
+            row,
+            message_id,
+            now_ms,
+            serde_json::to_string(&Part::plain(""))?,
+        ))?;
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use super::places::ConversationRow;
 use super::runs::{ask_to_stop_txn, finish_cancelled_txn};
 use super::turns::TurnRow;
 use crate::domain::addressing::Overlap;
-use crate::domain::ids::{AgentName, ParticipantId, RunId};
+use crate::domain::ids::{AgentName, ChatId, ParticipantId, RunId};
 
 /// So many messages are answered together at most. What comes then waits in another run, and no longer
 /// interrupts, so that a room that never rests is answered too.
@@ -210,6 +210,29 @@ pub(super) fn stop_txn(
             ],
             open_run,
         )?
+        .collect::<Result<_, _>>()?;
+    open.iter()
+        .map(|run| end_txn(connection, run, STOPPED, now_ms))
+        .collect()
+}
+
+/// Ends the open runs of a whole chat: those that a person asked for alone, or everybody's. Returns them.
+pub(super) fn stop_chat_txn(
+    connection: &Connection,
+    chat: ChatId,
+    whose: Option<ParticipantId>,
+    now_ms: i64,
+) -> Result<Vec<RunId>, StoreError> {
+    let open: Vec<OpenRun> = connection
+        .prepare_cached(
+            "SELECT r.id, r.uuid, r.state = 'leased' FROM runs r
+             WHERE r.state IN ('queued', 'leased', 'waiting') AND r.chat_id = ?1
+               AND r.cancel_requested_by IS NULL
+               AND NOT EXISTS (SELECT 1 FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
+                               WHERE g.run_id = r.id AND t.participant_id <> ?2)
+             ORDER BY r.id",
+        )?
+        .query_map(params![chat, whose], open_run)?
         .collect::<Result<_, _>>()?;
     open.iter()
         .map(|run| end_txn(connection, run, STOPPED, now_ms))

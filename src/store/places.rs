@@ -23,6 +23,9 @@ pub(super) struct ChatRow {
     pub(super) is_open: bool,
     /// Whether messages of it may be known under another of its ids too.
     pub(super) has_other_ids: bool,
+    /// Answers to other bots since a person spoke.
+    pub(super) bot_exchanges: u32,
+    pub(super) quiet_told_until_ms: Option<i64>,
 }
 
 /// Finds a chat by any platform id it has had.
@@ -37,7 +40,8 @@ pub(super) fn find_chat(
                     c.limit_notice_at_ms, c.last_heard_ms,
                     c.is_present = 1 AND c.parked_until_ms IS NULL AND c.parked_reason IS NULL,
                     EXISTS (SELECT 1 FROM chat_ids o
-                            WHERE o.chat_id = c.id AND o.identity_id <> i.identity_id)
+                            WHERE o.chat_id = c.id AND o.identity_id <> i.identity_id),
+                    c.bot_exchanges, c.quiet_told_until_ms
              FROM chat_ids i JOIN chats c ON c.id = i.chat_id
              WHERE i.account_id = ?1 AND i.platform_id = ?2",
         )?
@@ -53,6 +57,8 @@ pub(super) fn find_chat(
                 last_heard_ms: row.get(6)?,
                 is_open: row.get(7)?,
                 has_other_ids: row.get(8)?,
+                bot_exchanges: row.get(9)?,
+                quiet_told_until_ms: row.get(10)?,
             })
         })
         .optional()?;
@@ -88,6 +94,8 @@ pub(super) fn ensure_chat_txn(
         last_heard_ms: 0,
         is_open: true,
         has_other_ids: false,
+        bot_exchanges: 0,
+        quiet_told_until_ms: None,
     })
 }
 

@@ -33,25 +33,8 @@ impl Store {
     /// # Errors
     /// `Unavailable` if storage refuses.
     pub async fn keep_non_message(&self, event: NonMessage) -> Result<bool, StoreError> {
-        self.write(move |connection| {
-            let added = connection
-                .prepare_cached(
-                    "INSERT INTO non_messages (account_id, kind, platform_id, sender_id, chat, text,
-                            received_at_ms)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
-                )?
-                .execute(params![
-                    event.account,
-                    event.kind,
-                    event.id,
-                    event.sender_id,
-                    event.chat,
-                    event.text,
-                    event.received_at_ms
-                ])?;
-            Ok(added > 0)
-        })
-        .await
+        self.write(move |connection| keep_non_message_txn(connection, &event))
+            .await
     }
 
     /// Expires raw envelopes kept for debugging; events that did not translate stay. Returns how
@@ -70,6 +53,29 @@ impl Store {
         })
         .await
     }
+}
+
+/// Keeps a command or interaction; returns whether it was new.
+pub(super) fn keep_non_message_txn(
+    connection: &Connection,
+    event: &NonMessage,
+) -> Result<bool, StoreError> {
+    let added = connection
+        .prepare_cached(
+            "INSERT INTO non_messages (account_id, kind, platform_id, sender_id, chat, text,
+                    received_at_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![
+            event.account,
+            event.kind,
+            event.id,
+            event.sender_id,
+            event.chat,
+            event.text,
+            event.received_at_ms
+        ])?;
+    Ok(added > 0)
 }
 
 /// Keeps a captured message's own JSON, where that is asked for.

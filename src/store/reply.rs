@@ -11,6 +11,7 @@ use super::outbox::NewPosts;
 use super::participants::{Heard, upsert_participant_txn};
 use super::placeholder::insert_answer_txn;
 use super::places::{ConversationRow, conversation_at};
+use super::reactions::take_reactions_back_txn;
 use super::rows::{chat_kind_from_name, day_start_ms, missing, stored_count};
 use super::runs::{LeasedRun, finish_cancelled_txn, leased_run};
 use super::turns::{NewTurn, insert_turn_txn};
@@ -282,7 +283,7 @@ fn finish_txn(
              WHERE id = ?1",
         )?
         .execute((run_row, state, reason, reply.now_ms))?;
-    Ok(())
+    take_reactions_back_txn(connection, run_row, reply.now_ms)
 }
 
 fn reply_route(connection: &Connection, run: RunId) -> Result<ReplyRoute, StoreError> {

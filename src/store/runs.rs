@@ -10,6 +10,7 @@ use vocative_channels::crash::{self, Sabotage};
 
 use super::contract::{ClaimRequest, LeaseOutcome, RunLease};
 use super::placeholder::retract_txn;
+use super::reactions::take_reactions_back_txn;
 use super::rows::{conversation_row_id, count_from, missing, stored_count};
 use super::run_events::{tell_claim_txn, tell_usage_txn};
 use super::{Store, StoreError};
@@ -513,7 +514,8 @@ pub(super) fn finish_cancelled_txn(
              WHERE id = ?1",
         )?
         .execute((row, now_ms))?;
-    retract_txn(connection, row, now_ms)
+    retract_txn(connection, row, now_ms)?;
+    take_reactions_back_txn(connection, row, now_ms)
 }
 
 fn steps(connection: &Connection, run: RunId) -> Result<Vec<String>, StoreError> {

@@ -65,6 +65,10 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "placeholders",
         sql: include_str!("migrations/0010_placeholders.sql"),
     },
+    Migration {
+        name: "commands",
+        sql: include_str!("migrations/0011_commands.sql"),
+    },
 ];
 
 /// Brings the database to the newest of `migrations`; one sentence per step applied.

@@ -6,6 +6,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use super::fresh_starts::floor;
 use super::rows::{conversation_row_id, count_from};
 use super::turns::TurnRow;
 use super::{Store, StoreError};
@@ -30,12 +31,15 @@ pub(super) struct SummaryBound {
     pub(super) as_of_seq: Seq,
     /// It was made at this time or before, in milliseconds since the Unix epoch.
     pub(super) made_by_ms: i64,
+    /// It stands only for turns behind this: the agent began afresh there.
+    pub(super) floor: Position,
 }
 
 pub(super) const CURRENT_SQL: &str =
     "SELECT id, text, through_sent_at_ms, through_ordinal, through_seq FROM summaries
      WHERE conversation_id = ?1 AND agent = ?2 AND fingerprint = ?3 AND state = 'current'
        AND newest_seq <= ?4 AND created_at_ms <= ?5
+       AND (from_sent_at_ms, from_ordinal, from_seq) > (?6, ?7, ?8)
      ORDER BY through_sent_at_ms DESC, through_ordinal DESC, through_seq DESC LIMIT 1";
 
 pub(super) const FOLDED_SQL: &str =
@@ -74,6 +78,7 @@ impl Store {
             let everything = SummaryBound {
                 as_of_seq: Seq(i64::MAX),
                 made_by_ms: i64::MAX,
+                floor: floor(connection, row, &agent, i64::MAX)?,
             };
             current_summary(connection, row, &agent, &coverage, everything)
         })
@@ -201,7 +206,10 @@ pub(super) fn current_summary(
                 agent,
                 coverage.fingerprint(),
                 bound.as_of_seq,
-                bound.made_by_ms
+                bound.made_by_ms,
+                bound.floor.sent_at_ms,
+                bound.floor.ordinal,
+                bound.floor.seq
             ],
             |row| {
                 Ok(SummaryView {

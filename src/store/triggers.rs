@@ -10,7 +10,7 @@ use super::places::{ConversationRow, Seat, ensure_conversation_txn, set_root_txn
 use super::summaries::stale_by_late_turn_txn;
 use super::turns::TurnRow;
 use crate::domain::addressing::{Overlap, RunVerdict, Verdict};
-use crate::domain::ids::{AgentName, ParticipantId, RunId, Seq};
+use crate::domain::ids::{AgentName, ErasureId, ParticipantId, RunId, Seq};
 use crate::domain::turn::Position;
 
 /// Why an edit's cancelled runs were cancelled; another edit may bring them back.
@@ -22,12 +22,15 @@ pub(super) struct Addressed {
     pub(super) new_runs: Vec<RunId>,
     /// Ended, or asked to.
     pub(super) cancelled_runs: Vec<RunId>,
+    /// Orders to erase that a command gave.
+    pub(super) erasures: Vec<ErasureId>,
 }
 
 impl Addressed {
     pub(super) fn add(&mut self, other: Self) {
         self.new_runs.extend(other.new_runs);
         self.cancelled_runs.extend(other.cancelled_runs);
+        self.erasures.extend(other.erasures);
     }
 }
 

@@ -408,6 +408,9 @@ fn policy(account: AccountId, inbound_text_max_bytes: usize) -> ChannelPolicy {
         answers_in_threads: false,
         commands: vec![],
         chat_overlaps: BTreeMap::new(),
+        manners: vocative::domain::manners::Manners::default(),
+        has_agent_view: false,
+        tells_privately: false,
         limits: Limits {
             runs_per_hour_person: 0,
             runs_per_hour_chat: 0,

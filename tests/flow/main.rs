@@ -18,6 +18,7 @@ mod flood;
 mod harness;
 mod imports;
 mod live;
+mod manners;
 mod mentions;
 mod order;
 mod overlap;

@@ -20,6 +20,7 @@ use vocative::delivery::rooms::{Room, Rooms};
 use vocative::delivery::worker::{POSTS_IN_FLIGHT_MAX, Worker as DeliveryWorker};
 use vocative::domain::addressing::Overlap;
 use vocative::domain::ids::{AccountId, AgentName, OwnerId};
+use vocative::domain::manners::Manners;
 use vocative::domain::options::AssemblerOptions;
 use vocative::domain::search::SearchReach;
 use vocative::domain::turn::TokenCount;
@@ -455,6 +456,9 @@ impl Daemon {
                 runs_per_hour_chat: 0,
                 ..Limits::default()
             },
+            manners: Manners::default(),
+            has_agent_view: false,
+            tells_privately: false,
         };
         let keeping = Keeping {
             keeps_revisions: true,

@@ -7,7 +7,9 @@
 //! read an export. It knows no store, no model and no
 //! agent.
 
+mod agent_view;
 mod api;
+mod aside;
 mod channel;
 mod check;
 mod events_api;

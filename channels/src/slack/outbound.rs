@@ -12,11 +12,13 @@ use crate::envelope::{ChatKind, Place};
 use crate::error::{ChannelError, Fallback};
 use crate::identity::Identity;
 use crate::live::{LiveForm, LivePost};
-use crate::outbound::{Delivered, Operation, Part, Post, ReadBack, Target};
+use crate::outbound::{Delivered, Dressing, Operation, Part, Post, ReadBack, Target};
 use crate::rate::{Everywhere, Pace, Paces};
 use crate::render::People;
 
+use super::agent_view;
 use super::api::{Api, POST_MESSAGE, Token};
+use super::aside::{self, Reacting};
 use super::names::Names;
 use super::translate::time_of;
 use super::wire::{Answer, ChannelObject, IdOr, SlackEvent, UserObject};
@@ -86,6 +88,13 @@ impl Outbound for SlackOutbound {
                 Operation::Delete { message_id } => {
                     self.delete(&post.target.chat, message_id).await
                 }
+                Operation::Ephemeral { person } => aside::tell(&self.api, post, person).await,
+                Operation::React { message_id } => {
+                    aside::react(&self.api, post, message_id, Reacting::Adds).await
+                }
+                Operation::Unreact { message_id } => {
+                    aside::react(&self.api, post, message_id, Reacting::Removes).await
+                }
                 other => Err(ChannelError::unsupported(other)),
             };
             done.inspect_err(|error| self.learn(&post.target.chat, error))
@@ -125,6 +134,10 @@ impl Outbound for SlackOutbound {
             let shown = self.update(chat, message_id, &live.part).await;
             shown.inspect_err(|error| self.learn_live(error)).map(drop)
         })
+    }
+
+    fn dress<'a>(&'a self, target: &'a Target, dressing: &'a Dressing) -> BoxFuture<'a, ()> {
+        Box::pin(agent_view::dress(&self.api, target, dressing))
     }
 
     fn person_name<'a>(
@@ -400,7 +413,7 @@ fn is_for_others(error: &ChannelError) -> bool {
     }
 }
 
-fn delivered(chat: String, message_id: String) -> Option<Delivered> {
+pub(super) fn delivered(chat: String, message_id: String) -> Option<Delivered> {
     let (sent_at_ms, _) = time_of(&message_id)?;
     Some(Delivered {
         chat,

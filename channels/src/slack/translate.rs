@@ -314,9 +314,17 @@ fn other_event(kind: &str, event: &SlackEvent, context: &Context<'_>) -> Event {
         "app_uninstalled" => Event::AccountLost {
             reason: kind.to_owned(),
         },
+        "app_home_opened" if event.tab.as_deref() == Some("messages") => {
+            let place = place(event, &SlackEvent::default(), context);
+            opened(place.map(|place| place.chat), None)
+        }
+        "assistant_thread_started" => {
+            let thread = event.assistant_thread.as_ref();
+            let chat = thread.and_then(|thread| thread.channel_id.0.clone());
+            opened(chat, thread.and_then(|thread| thread.thread_ts.0.clone()))
+        }
         "app_home_opened"
         | "app_context_changed"
-        | "assistant_thread_started"
         | "assistant_thread_context_changed"
         | "agent_session_stopped"
         | "agent_session_title_changed"
@@ -343,6 +351,21 @@ fn membership(event: &SlackEvent, context: &Context<'_>, present: bool) -> Event
         presence(event, context, present)
     } else {
         ignored("service")
+    }
+}
+
+/// A person opened the direct chat with the bot: for apps with an agent view, its thread.
+fn opened(chat: Option<String>, thread: Option<String>) -> Event {
+    let Some(chat) = chat else {
+        return ignored("service");
+    };
+    Event::Opened {
+        place: Place {
+            chat,
+            kind: Some(ChatKind::Direct),
+            thread,
+            ..Place::default()
+        },
     }
 }
 

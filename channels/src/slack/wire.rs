@@ -141,6 +141,16 @@ pub(super) struct SlackEvent {
     pub(super) old_channel_id: Maybe<String>,
     pub(super) new_channel_id: Maybe<String>,
     pub(super) tokens: Maybe<RevokedTokens>,
+    pub(super) tab: Maybe<String>,
+    pub(super) assistant_thread: Maybe<AssistantThread>,
+}
+
+/// The thread that a person opened with an app's agent view.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct AssistantThread {
+    pub(super) channel_id: Maybe<String>,
+    pub(super) thread_ts: Maybe<String>,
 }
 
 /// A plain id, or the whole object (Slack sends both under one name).
@@ -375,6 +385,7 @@ pub(super) struct Answer {
     pub(super) bot: Maybe<BotProfile>,
     pub(super) channel: Maybe<IdOr<ChannelObject>>,
     pub(super) ts: Maybe<String>,
+    pub(super) message_ts: Maybe<String>,
     pub(super) messages: List<SlackEvent>,
     pub(super) response_metadata: Maybe<ResponseMetadata>,
 }

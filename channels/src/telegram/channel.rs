@@ -5,7 +5,9 @@ use std::sync::Arc;
 use secrecy::SecretString;
 
 use crate::capability::{Capabilities, LengthUnit};
-use crate::channel::{BoxFuture, Channel, CheckReach, Finding, FindingLevel, Inbound, Outbound};
+use crate::channel::{
+    Announced, BoxFuture, Channel, CheckReach, Finding, FindingLevel, Inbound, Outbound,
+};
 use crate::error::ChannelError;
 use crate::http::HttpTimeouts;
 use crate::identity::{Identity, Platform};
@@ -13,6 +15,7 @@ use crate::markup::one_line as label;
 use crate::webhook::Receiver;
 
 use super::api::{Api, Parameters};
+use super::commands;
 use super::outbound::TelegramOutbound;
 use super::poll::{PollTimings, Poller};
 use super::registration::{Registration, Wanted, WebhookTimings, told};
@@ -195,6 +198,13 @@ impl Channel for TelegramChannel {
     fn receiver(&self) -> Option<Arc<dyn Receiver>> {
         let (webhook, ..) = self.webhook.as_ref()?;
         Some(Arc::clone(webhook) as Arc<dyn Receiver>)
+    }
+
+    fn announce<'a>(
+        &'a self,
+        commands: &'a [Announced],
+    ) -> BoxFuture<'a, Result<bool, ChannelError>> {
+        Box::pin(commands::announce(&self.api, commands))
     }
 
     fn capabilities(&self) -> Capabilities {

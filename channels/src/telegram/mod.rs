@@ -11,6 +11,7 @@
 
 mod api;
 mod channel;
+mod commands;
 mod content;
 mod entities;
 mod export;

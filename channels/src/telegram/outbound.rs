@@ -84,6 +84,28 @@ impl TelegramOutbound {
         }
     }
 
+    /// Sets our reactions to a message: one at most, so setting none takes ours away.
+    async fn react(
+        &self,
+        post: &Post,
+        message_id: &str,
+        reactions: Value,
+    ) -> Result<Delivered, ChannelError> {
+        let method = "setMessageReaction";
+        let mut parameters = Parameters::new();
+        parameters.insert("chat_id".to_owned(), chat_id(&post.target.chat));
+        parameters.insert("message_id".to_owned(), json!(number(Some(message_id))));
+        parameters.insert("reaction".to_owned(), reactions);
+        let done = self.api.call_raw(method, &parameters).await;
+        done.map_err(|failure| failure.into_error(method))?;
+        Ok(Delivered {
+            chat: post.target.chat.clone(),
+            message_id: message_id.to_owned(),
+            sent_at_ms: 0,
+            shown: None,
+        })
+    }
+
     async fn send(&self, post: &Post) -> Result<Delivered, ChannelError> {
         let sent: SentMessage = self
             .api
@@ -211,13 +233,19 @@ impl Outbound for TelegramOutbound {
     fn deliver<'a>(&'a self, post: &'a Post) -> BoxFuture<'a, Result<Delivered, ChannelError>> {
         Box::pin(async move {
             let done = match &post.operation {
-                Operation::Post => self.send(post).await,
                 Operation::Edit { message_id } => {
                     self.edit(&post.target.chat, message_id, &post.part).await
                 }
                 Operation::Delete { message_id } => {
                     self.delete(&post.target.chat, message_id).await
                 }
+                // The platform shows nothing to one person of a group alone.
+                Operation::Post | Operation::Ephemeral { .. } => self.send(post).await,
+                Operation::React { message_id } => {
+                    let emoji = json!([{"type": "emoji", "emoji": post.part.text}]);
+                    self.react(post, message_id, emoji).await
+                }
+                Operation::Unreact { message_id } => self.react(post, message_id, json!([])).await,
                 other => Err(ChannelError::unsupported(other)),
             };
             done.inspect_err(|error| self.learn(&post.target.chat, error, Instant::now()))

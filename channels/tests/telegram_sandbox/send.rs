@@ -424,3 +424,32 @@ async fn a_text_that_is_written_shows_as_a_draft_until_it_is_sent() {
     }
     assert_eq!(server.drafts(ANN).len(), 1);
 }
+
+#[tokio::test]
+async fn a_reaction_is_put_and_taken_away_and_a_word_to_one_person_is_a_reply() {
+    let server = telegram().await;
+    let outbound = outbound(&server).await;
+    let asked = server.say(SUPERGROUP, ANN, "what broke?");
+    let message_id = asked.to_string();
+    let of = |operation, text: &str| Post {
+        operation,
+        ..post(target(SUPERGROUP), text)
+    };
+    let react = Operation::React {
+        message_id: message_id.clone(),
+    };
+    outbound.deliver(&of(react.clone(), "👀")).await.unwrap();
+    let sign = server.bot_reaction(SUPERGROUP, asked).unwrap();
+    assert_eq!(sign[0]["emoji"], "👀");
+    let unreact = Operation::Unreact { message_id };
+    outbound.deliver(&of(unreact, "👀")).await.unwrap();
+    let sign = server.bot_reaction(SUPERGROUP, asked).unwrap();
+    assert_eq!(sign, serde_json::json!([]));
+    let refused = outbound.deliver(&of(react, "no emoji")).await;
+    assert!(refused.is_err());
+    let tell = Operation::Ephemeral {
+        person: ANN.to_string(),
+    };
+    outbound.deliver(&of(tell, "only you")).await.unwrap();
+    assert_eq!(server.bot_posts(SUPERGROUP)[0].text, "only you");
+}

@@ -11,6 +11,7 @@ use vocative::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
 use vocative::config::ThreadPolicy;
 use vocative::domain::addressing::{MessageFacts, Overlap, RunVerdict, ThreadFacts, Verdict};
 use vocative::domain::ids::{AccountId, AgentName};
+use vocative::domain::manners::Manners;
 use vocative::domain::turn::TokenCount;
 use vocative::store::contract::AccountBinding;
 use vocative::store::{Store, StoreOptions};
@@ -126,6 +127,9 @@ fn policy(bot: &Identity, account: AccountId) -> ChannelPolicy {
         answers_in_threads: true,
         commands: vec!["ask".to_owned()],
         chat_overlaps: BTreeMap::new(),
+        manners: Manners::default(),
+        has_agent_view: false,
+        tells_privately: true,
         limits: Limits {
             max_trigger_age_ms: i64::MAX,
             ..Limits::default()

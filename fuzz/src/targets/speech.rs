@@ -61,7 +61,9 @@ pub(super) fn check_envelope(envelope: &Envelope, raw: &str) {
             place.iter().for_each(check_place);
             check_sender(sender);
         }
-        Event::ChatChanged { place } | Event::Membership { place, .. } => check_place(place),
+        Event::ChatChanged { place }
+        | Event::Membership { place, .. }
+        | Event::Opened { place } => check_place(place),
         Event::PersonChanged { sender } => check_sender(sender),
         Event::Untranslated { reason } => assert!(reason.len() < 80, "{reason}"),
         Event::ChatMoved { .. } | Event::Ignored { .. } | Event::AccountLost { .. } => {}

@@ -276,7 +276,7 @@ async fn state(State(shared): Server) -> Json<Value> {
             "open_sockets": deliveries.open_sockets(), "unacked": deliveries.unacked(),
             "waiting": deliveries.waiting(),
             "acked": deliveries.acked(), "lost": deliveries.lost(),
-            "violations": deliveries.violations(), "statuses": core.statuses,
+            "violations": deliveries.violations(), "statuses": core.statuses, "dressings": core.dressings,
             "ephemerals": core.ephemerals,
         })
     }))

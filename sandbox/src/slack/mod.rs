@@ -74,5 +74,5 @@ pub use post::{SlackEphemeral, SlackPost, UserPost};
 pub use requests::{RequestUrls, signature};
 pub use selfcheck::slack_refusals;
 pub use server::{BlockAction, SlackServer};
-pub use state::SlackStatus;
+pub use state::{SlackDressing, SlackStatus};
 pub use world::{ChannelKind, SlackChannel, SlackUser, SlackWorld};

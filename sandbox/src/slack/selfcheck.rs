@@ -228,6 +228,20 @@ const ARGUMENT_ROWS: &[Row] = &[
         "channel_id=C0GENERAL&status=thinks",
         "invalid_arguments",
     ),
+    (
+        "slack.md §9",
+        "set the title of no thread",
+        "assistant.threads.setTitle",
+        "channel_id=D0ANN&thread_ts=1.000100&title=Deploys",
+        "invalid_thread_ts",
+    ),
+    (
+        "slack.md §9",
+        "suggest five prompts",
+        "assistant.threads.setSuggestedPrompts",
+        "channel_id=D0ANN&prompts=[{\"title\":\"a\",\"message\":\"a\"},{\"title\":\"a\",\"message\":\"a\"},{\"title\":\"a\",\"message\":\"a\"},{\"title\":\"a\",\"message\":\"a\"},{\"title\":\"a\",\"message\":\"a\"}]",
+        "invalid_arguments",
+    ),
 ];
 
 /// A request that is refused whole: section, what is tried, method, authorization, content type,

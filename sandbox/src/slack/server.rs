@@ -22,7 +22,7 @@ use super::hooks;
 use super::post::{SlackEphemeral, SlackPost, UserPost};
 use super::requests::{self, RequestUrls};
 use super::socket;
-use super::state::{Core, Shared, SlackStatus};
+use super::state::{Core, Shared, SlackDressing, SlackStatus};
 use super::text::typed_to_wire;
 use super::web;
 use super::world::SlackWorld;
@@ -405,6 +405,13 @@ impl SlackServer {
     #[must_use]
     pub fn statuses(&self) -> Vec<SlackStatus> {
         self.shared.read(|core| core.statuses.clone())
+    }
+
+    /// Everything put up on the agent surface with `assistant.threads.setTitle` and
+    /// `setSuggestedPrompts`.
+    #[must_use]
+    pub fn dressings(&self) -> Vec<SlackDressing> {
+        self.shared.read(|core| core.dressings.clone())
     }
 
     /// Sockets that are open, stalled ones included.

@@ -35,6 +35,19 @@ pub struct SlackStatus {
     pub status: String,
 }
 
+/// Something that was put up on the agent surface.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct SlackDressing {
+    /// Where.
+    pub channel: String,
+    /// In which thread; `None` at the top of the tab.
+    pub thread_ts: Option<String>,
+    /// The title of the thread.
+    pub title: Option<String>,
+    /// Suggested prompts: title and message.
+    pub prompts: Vec<(String, String)>,
+}
+
 /// The state of one server.
 pub(super) struct Core {
     pub(super) world: SlackWorld,
@@ -42,6 +55,7 @@ pub(super) struct Core {
     pub(super) posts: BTreeMap<String, Vec<SlackPost>>,
     pub(super) ephemerals: Vec<SlackEphemeral>,
     pub(super) statuses: Vec<SlackStatus>,
+    pub(super) dressings: Vec<SlackDressing>,
     pub(super) deliveries: Deliveries,
     pub(super) tickets: HashSet<String>,
     pub(super) hooks: HashMap<String, Hook>,
@@ -73,6 +87,7 @@ impl Shared {
             posts: BTreeMap::new(),
             ephemerals: Vec::new(),
             statuses: Vec::new(),
+            dressings: Vec::new(),
             deliveries: Deliveries::default(),
             tickets: HashSet::new(),
             hooks: HashMap::new(),

@@ -7,8 +7,9 @@
 //! of them, `traces` notes what of their text was theirs alone, `sweep` takes that out of everything
 //! else, and `files` removes old copies and searches the files. Ids stay, so that nothing comes back.
 //!
-//! Reading order: `target`, `ledger`, `orders`, `work`, `blank`, `traces`, `needles`, `sweep`, `files`.
+//! Reading order: `target`, `ledger`, `orders`, `asked`, `work`, `blank`, `traces`, `needles`, `sweep`, `files`.
 
+mod asked;
 mod blank;
 mod files;
 mod ledger;
@@ -25,6 +26,7 @@ pub use orders::{Erasure, ErasureCounts, ErasureId};
 pub use target::{ErasurePlan, ErasureTarget};
 pub use work::CarriedOut;
 
+pub(super) use asked::{Forgotten, order_txn};
 pub(super) use ledger::note_deleted_txn;
 pub(super) use orders::{Heard, is_erased};
 pub(super) use work::settle_at_open;

@@ -68,7 +68,7 @@ async fn joining_lifts_a_parked_chat_and_leaving_does_not() {
     for (is_present, expected) in [(false, "0 kicked"), (true, "1 -")] {
         let store = &fixture.store;
         store
-            .record_membership(fixture.account, place("C1"), is_present, NOW_MS)
+            .record_membership(fixture.account, place("C1"), is_present, None, NOW_MS)
             .await
             .unwrap();
         assert_eq!(fixture.value::<String>(sql).await, expected);

@@ -8,6 +8,7 @@ mod answering;
 mod backups;
 mod bounded;
 mod capturing;
+mod commands;
 mod damage;
 mod deletes;
 mod edits;
@@ -163,6 +164,7 @@ impl Fixture {
                      + (SELECT count(*) FROM messages WHERE instr(coalesce(text, ''), ?1))
                      + (SELECT count(*) FROM outbox WHERE instr(payload, ?1))
                      + (SELECT count(*) FROM summaries WHERE instr(text, ?1))
+                     + (SELECT count(*) FROM inquiries WHERE instr(target, ?1))
                      + (SELECT count(*) FROM steps WHERE instr(message, ?1))
                      + (SELECT count(*) FROM turn_text_data
                         WHERE instr(block, CAST(?1 AS BLOB)))";

@@ -7,6 +7,7 @@ fn notice(kind: NoticeKind) -> Option<Notice> {
     Some(Notice {
         kind,
         text: "a line".to_owned(),
+        is_private: false,
     })
 }
 

@@ -307,7 +307,7 @@ fn conversation(core: &Core, call: &Call) -> Result<SlackChannel, ApiError> {
     allowed(core, &id)
 }
 
-fn allowed(core: &Core, id: &str) -> Result<SlackChannel, ApiError> {
+pub(super) fn allowed(core: &Core, id: &str) -> Result<SlackChannel, ApiError> {
     let channels = core.world.channels.iter();
     let channel = channels.clone().find(|channel| channel.id == id);
     let channel = channel.ok_or_else(|| ApiError::new("channel_not_found"))?;

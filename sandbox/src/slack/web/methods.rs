@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::super::faults::SlackKnobs;
 use super::super::state::Core;
 use super::call::Call;
-use super::{ApiError, Outcome, chat, conversations, directory};
+use super::{ApiError, Outcome, chat, conversations, directory, surface};
 
 /// Tiers are counted over this window, in seconds.
 const TIER_WINDOW_S: u64 = 60;
@@ -112,6 +112,20 @@ const METHODS: &[Method] = &[
         600,
         true,
         chat::set_status,
+    ),
+    bot(
+        "assistant.threads.setTitle",
+        &["assistant:write"],
+        50,
+        true,
+        surface::set_title,
+    ),
+    bot(
+        "assistant.threads.setSuggestedPrompts",
+        &["assistant:write"],
+        50,
+        true,
+        surface::set_suggested_prompts,
     ),
 ];
 

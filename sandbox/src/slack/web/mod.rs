@@ -8,6 +8,7 @@ mod chat;
 mod conversations;
 mod directory;
 mod methods;
+mod surface;
 
 pub(super) use directory::domain;
 

@@ -1,0 +1,280 @@
+//! Does what people asked the daemon itself for and takes longer than a transaction: answers inquiries,
+//! carries out orders to erase.
+//!
+//! An inquiry is a row until its answer is committed, in the transaction that removes it; so a kill at
+//! any instant neither loses nor doubles an answer. No model is asked.
+
+use std::time::Duration;
+
+use chrono::DateTime;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+use vocative_channels::markup::{neutral_text, one_line};
+use vocative_channels::render::People;
+
+use crate::agent::prompting::{BuiltPrompt, PromptError, PromptRequest, build_prompt};
+use crate::agent::registry::{AgentSpec, Registry};
+use crate::capture::errands::Errands;
+use crate::delivery::rooms::{Room, Rooms};
+use crate::delivery::worker::Clock;
+use crate::domain::command::{ChatStanding, Inquiry, OpenInquiry};
+use crate::prompt::{PromptPart, RunView};
+use crate::store::{Store, StoreError};
+
+/// With every hint lost, inquiries are still answered at this pace.
+const POLL: Duration = Duration::from_secs(5);
+/// So long after a failure of the store.
+const AGAIN: Duration = Duration::from_secs(1);
+/// So many lines of a prompt are shown, the newest.
+const LINES_MAX: usize = 20;
+/// A line is cut to so many characters.
+const LINE_MAX_CHARS: usize = 100;
+
+/// The worker.
+pub struct Desk {
+    /// Where inquiries are.
+    pub store: Store,
+    /// Who answers where.
+    pub rooms: Rooms,
+    /// The agents.
+    pub registry: Registry,
+    /// What is to be done.
+    pub errands: Errands,
+    /// Wakes whoever sends answers.
+    pub posts: std::sync::Arc<tokio::sync::Notify>,
+    /// The time.
+    pub clock: Clock,
+}
+
+impl Desk {
+    /// Works until it is to stop. What is open then is done after the next start.
+    pub async fn run(self, stop: CancellationToken) {
+        while !stop.is_cancelled() {
+            let worked = tokio::select! {
+                // What is broken off is a row or in the ledger.
+                () = stop.cancelled() => return,
+                worked = self.work() => worked,
+            };
+            let pause = match worked {
+                Ok(()) => POLL,
+                Err(cause) => {
+                    warn!(error = %cause, "what people asked the daemon for waits; trying again");
+                    AGAIN
+                }
+            };
+            tokio::select! {
+                () = self.errands.rung() => {}
+                () = tokio::time::sleep(pause) => {}
+                () = stop.cancelled() => {}
+            }
+        }
+    }
+
+    async fn work(&self) -> Result<(), StoreError> {
+        while let Some(inquiry) = self.store.next_inquiry(self.rooms.accounts()).await? {
+            self.answer(inquiry).await?;
+        }
+        let erasures = self.errands.take_erasures();
+        if erasures.is_empty() {
+            return Ok(());
+        }
+        let count = erasures.len();
+        let clock = std::sync::Arc::clone(&self.clock);
+        let done = self
+            .store
+            .carry_out_all(&erasures, false, || (clock)())
+            .await;
+        match done {
+            Ok(_) => info!(count, "what people wanted forgotten is gone"),
+            // They are in the ledger.
+            Err(cause) => {
+                warn!(error = %cause, count, "an erasure broke off; the next start finishes it");
+            }
+        }
+        Ok(())
+    }
+
+    async fn answer(&self, inquiry: OpenInquiry) -> Result<(), StoreError> {
+        let Some(room) = self.rooms.get(inquiry.account) else {
+            return Ok(());
+        };
+        let text = self.text(&inquiry, &room).await?;
+        let parts = room.outbound.render(&text, &People::nobody());
+        let answered = self.store.answer_inquiry(inquiry, parts, (self.clock)());
+        answered.await?;
+        self.posts.notify_one();
+        Ok(())
+    }
+
+    async fn text(&self, inquiry: &OpenInquiry, room: &Room) -> Result<String, StoreError> {
+        let Some(spec) = self.registry.get(&inquiry.agent) else {
+            return Ok(format!("The agent {} is gone.", inquiry.agent));
+        };
+        if inquiry.inquiry == Inquiry::Status {
+            let (place, agent) = (inquiry.conversation, spec.name.clone());
+            let standing = self.store.chat_standing(place, agent, (self.clock)());
+            return Ok(status_text(&spec.display_name, &standing.await?));
+        }
+        match self.prompt(inquiry, &spec, room).await {
+            Ok(built) if inquiry.inquiry == Inquiry::Context => {
+                Ok(context_text(&spec.display_name, &built))
+            }
+            Ok(built) => Ok(summary_text(&spec.display_name, &built)),
+            Err(PromptError::Store(cause)) => Err(cause),
+            Err(cause) => Ok(format!("No prompt can be made here: {cause}.")),
+        }
+    }
+
+    async fn prompt(
+        &self,
+        inquiry: &OpenInquiry,
+        spec: &AgentSpec,
+        room: &Room,
+    ) -> Result<BuiltPrompt, PromptError> {
+        let request = PromptRequest {
+            conversation: inquiry.conversation,
+            run: RunView::default(),
+            as_of_ms: (self.clock)(),
+            ratio: spec.present_ratio(&self.store).await?,
+        };
+        build_prompt(&self.store, spec, Some(&room.identity), request).await
+    }
+}
+
+/// How things stand, for people.
+fn status_text(agent: &str, standing: &ChatStanding) -> String {
+    let mut lines = vec![
+        format!(
+            "{agent} answers here. {} asked for in the last hour.",
+            counted(standing.runs_last_hour, "answer was", "answers were")
+        ),
+        format!(
+            "Now: {}, {}, {}.",
+            counted(
+                standing.runs_working,
+                "question being answered",
+                "questions being answered"
+            ),
+            counted(standing.runs_waiting, "waiting", "waiting"),
+            counted(
+                standing.posts_waiting,
+                "post to be sent",
+                "posts to be sent"
+            )
+        ),
+        format!(
+            "{} of this chat are kept.",
+            counted(standing.turns, "entry", "entries")
+        ),
+    ];
+    if let Some(at) = standing
+        .afresh_since_ms
+        .and_then(DateTime::from_timestamp_millis)
+    {
+        let at = at.format("%Y-%m-%d %H:%M");
+        lines.push(format!(
+            "Nothing from before {at} (UTC) is read: somebody started afresh."
+        ));
+    }
+    lines.join("\n\n")
+}
+
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+/// What an agent would be sent, as a short list.
+fn context_text(agent: &str, built: &BuiltPrompt) -> String {
+    let prompt = &built.prompt;
+    let said = prompt.messages.iter().zip(&prompt.costs);
+    let said: Vec<_> = said
+        .filter(|(_, cost)| cost.part != PromptPart::Instructions)
+        .collect();
+    if said.is_empty() {
+        return format!("{agent} would be sent nothing from here but its instructions.");
+    }
+    let older = said.len().saturating_sub(LINES_MAX);
+    let mut lines = vec![format!(
+        "{agent} would be sent this, about {} tokens of {} and {} of instructions:\n",
+        prompt.tokens, built.options.token_budget, prompt.instruction_tokens
+    )];
+    if older > 0 {
+        lines.push(format!("- ({older} older lines)"));
+    }
+    for (message, cost) in &said[older..] {
+        let is_own = message.role == crate::prompt::PromptRole::Assistant;
+        let who = if is_own {
+            format!("{agent}: ")
+        } else {
+            String::new()
+        };
+        let line = shortened(&message.content);
+        lines.push(format!("- {who}{line} ({})", cost.tokens));
+    }
+    let left_out = prompt.omitted.len();
+    if left_out > 0 {
+        lines.push(format!("\n{left_out} more do not fit."));
+    }
+    lines.join("\n")
+}
+
+/// What an agent keeps of the older part of a conversation.
+fn summary_text(agent: &str, built: &BuiltPrompt) -> String {
+    match &built.history.summary {
+        Some(summary) => format!(
+            "{agent} keeps this of the older part of the conversation:\n\n{}",
+            summary.text
+        ),
+        None => format!(
+            "There is no summary: {agent} reads {} of this conversation as they are.",
+            counted(built.prompt.turns.len() as u64, "entry", "entries")
+        ),
+    }
+}
+
+/// One line of a message, within its length, that nothing in it makes more than text.
+fn shortened(text: &str) -> String {
+    let line = one_line(text).unwrap_or_default();
+    let line = neutral_text(&line);
+    let mut short: String = line.chars().take(LINE_MAX_CHARS).collect();
+    if short.len() < line.len() {
+        short.push('…');
+    }
+    let mut out = String::with_capacity(short.len());
+    for c in short.chars() {
+        if c.is_ascii_punctuation() && !",.:;!?'\"-()/".contains(c) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_standing_is_told_in_words() {
+        let standing = ChatStanding {
+            runs_waiting: 2,
+            runs_working: 1,
+            posts_waiting: 0,
+            turns: 120,
+            runs_last_hour: 1,
+            afresh_since_ms: Some(1_700_000_000_000),
+        };
+        let expected = "Kael answers here. 1 answer was asked for in the last hour.\n\n\
+            Now: 1 question being answered, 2 waiting, 0 posts to be sent.\n\n\
+            120 entries of this chat are kept.\n\n\
+            Nothing from before 2023-11-14 22:13 (UTC) is read: somebody started afresh.";
+        assert_eq!(status_text("Kael", &standing), expected);
+    }
+
+    #[test]
+    fn a_line_is_short_and_plain() {
+        assert_eq!(shortened("Ann: a *b*\n`c`"), "Ann: a \\*b\\* \\`c\\`");
+        let long = shortened(&"é".repeat(300));
+        assert_eq!(long.chars().count(), LINE_MAX_CHARS + 1);
+    }
+}

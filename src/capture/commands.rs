@@ -1,0 +1,521 @@
+//! What a person asks the daemon itself for: reading it, and who may. Pure.
+//!
+//! On Slack it is the text of a slash command (`/vocative new`), on Telegram a message that begins with
+//! a command of ours (`/new`). A model never sees either.
+
+use vocative_channels::envelope::{
+    ChatKind, Command, CommandTarget, InboundMessage, Sender, SenderKind,
+};
+
+use crate::capture::access::{Access, access};
+use crate::capture::policy::ChannelPolicy;
+use crate::domain::addressing::MessageFacts;
+use crate::domain::command::{CommandVerdict, Effect, Inquiry};
+use crate::domain::ids::AgentName;
+use crate::domain::manners::CommandName;
+
+/// A command as it was said.
+struct Said<'a> {
+    name: CommandName,
+    /// What stands behind it.
+    rest: &'a str,
+    sender: &'a Sender,
+    kind: Option<ChatKind>,
+    /// The message it replies to, and whether its person wrote that.
+    replied_to: Option<(&'a str, bool)>,
+    /// How commands are written here.
+    form: Form,
+}
+
+/// How commands are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Behind a command of the app's own: `/vocative new`.
+    Behind,
+    /// By themselves: `/new`.
+    Plain,
+}
+
+/// Decides about a message that may be a command of ours; `None` if it is none, or one for somebody
+/// else, or one that is answered by being addressed (a `stop`).
+#[must_use]
+pub fn read_message(
+    message: &InboundMessage,
+    facts: &MessageFacts,
+    policy: &ChannelPolicy,
+) -> Option<CommandVerdict> {
+    let word = message.command.as_ref()?;
+    let is_person = message.sender.kind == SenderKind::Person;
+    if !policy.manners.commands || !is_person || word.target == CommandTarget::AnotherBot {
+        return None;
+    }
+    let name = CommandName::from_name(&word.name).filter(|name| *name != CommandName::Stop)?;
+    let rest = message.text.split_once(char::is_whitespace);
+    let replied_to = message.reply_to.as_ref();
+    let said = Said {
+        name,
+        rest: rest.map_or("", |(_, rest)| rest.trim()),
+        sender: &message.sender,
+        kind: message.place.kind.or(facts.chat_kind),
+        replied_to: replied_to.map(|reply| (reply.message_id.as_str(), facts.replies_to_sender)),
+        form: Form::Plain,
+    };
+    Some(decide(&said, policy))
+}
+
+/// Decides about a command that is no message. `None` outside access, where nothing is to be said.
+#[must_use]
+pub fn read_command(
+    command: &Command,
+    kind: Option<ChatKind>,
+    policy: &ChannelPolicy,
+) -> Option<CommandVerdict> {
+    let is_person = command.sender.kind == SenderKind::Person;
+    if !policy.manners.commands || !is_person {
+        return None;
+    }
+    let kind = command.place.kind.or(kind);
+    let access = access(&command.place, kind, &command.sender, policy);
+    if access != Access::Served {
+        let refusal = CommandVerdict::told(refused(access, &command.place.chat));
+        return Some(CommandVerdict {
+            is_admitted: false,
+            is_private: policy.tells_privately,
+            ..refusal
+        });
+    }
+    let text = command.text.trim();
+    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let Some(name) = CommandName::from_name(&word.to_lowercase()) else {
+        let help = match word {
+            "" => help(Form::Behind, policy),
+            _ => format!("I know no such command.\n{}", help(Form::Behind, policy)),
+        };
+        return Some(CommandVerdict {
+            is_private: policy.tells_privately,
+            ..CommandVerdict::told(help)
+        });
+    };
+    let said = Said {
+        name,
+        rest: rest.trim(),
+        sender: &command.sender,
+        kind,
+        replied_to: None,
+        form: Form::Behind,
+    };
+    Some(decide(&said, policy))
+}
+
+/// What somebody is told who is not served, where only they see it.
+pub(super) fn refused(access: Access, chat: &str) -> String {
+    let who = match access {
+        Access::Served | Access::ChatNotAllowed => {
+            return format!(
+                "I am not set up to answer here. Whoever runs me can allow it; the id of this chat is {chat}."
+            );
+        }
+        Access::PersonNotAllowed => "to answer you",
+        Access::Stranger => "to answer people of other organisations",
+    };
+    format!("I am not set up {who}. Whoever runs me can allow it.")
+}
+
+/// Whether an answer that concerns one person is shown to them alone: where the platform can, and
+/// others are there.
+pub(super) fn is_private(kind: Option<ChatKind>, policy: &ChannelPolicy) -> bool {
+    policy.tells_privately && kind != Some(ChatKind::Direct)
+}
+
+fn decide(said: &Said<'_>, policy: &ChannelPolicy) -> CommandVerdict {
+    let is_admin = policy.admins.contains(&said.sender.id);
+    let is_direct = said.kind == Some(ChatKind::Direct);
+    // A slash command may be given where the bot is not: an answer to its person alone still finds them.
+    let is_private = match said.form {
+        Form::Behind => policy.tells_privately,
+        Form::Plain => is_private(said.kind, policy),
+    };
+    let is_alone = is_private && is_direct;
+    let told = |text: String| CommandVerdict {
+        is_private,
+        ..CommandVerdict::told(text)
+    };
+    if policy.manners.admins_only.contains(&said.name) && !is_admin {
+        return told("Only those who administer me may ask for that.".to_owned());
+    }
+    let agent = match named_agent(said, policy) {
+        Ok(agent) => agent,
+        Err(text) => return told(text),
+    };
+    let inquire = |inquiry| CommandVerdict {
+        is_admitted: true,
+        effect: Effect::Inquire {
+            inquiry,
+            agent: agent
+                .clone()
+                .unwrap_or_else(|| policy.default_agent.clone()),
+        },
+        answer: None,
+        is_private,
+    };
+    match said.name {
+        CommandName::Help => told(help(said.form, policy)),
+        CommandName::New => begin_afresh(agent, is_alone, policy),
+        CommandName::Stop => stop(is_admin, is_alone),
+        CommandName::Status => inquire(Inquiry::Status),
+        CommandName::Summary => inquire(Inquiry::Summary),
+        CommandName::Context if is_private || is_direct || is_admin => inquire(Inquiry::Context),
+        CommandName::Context => told(
+            "Here everybody would read it; ask me in a private chat, where I can say what I would \
+             be sent there."
+                .to_owned(),
+        ),
+        CommandName::Forget => forget(said, is_admin, is_direct, &told),
+    }
+}
+
+/// The agent that is named behind a command, where one may be.
+fn named_agent(said: &Said<'_>, policy: &ChannelPolicy) -> Result<Option<AgentName>, String> {
+    let takes_agent = !matches!(
+        said.name,
+        CommandName::Help | CommandName::Stop | CommandName::Forget
+    );
+    if !takes_agent || said.rest.is_empty() {
+        return Ok(None);
+    }
+    let wanted = said.rest.trim_start_matches('@');
+    let is_meant = |alias: &String| alias.eq_ignore_ascii_case(wanted);
+    let mut agents = policy.agents.iter();
+    match agents.find(|agent| agent.aliases.iter().any(is_meant)) {
+        Some(agent) => Ok(Some(agent.name.clone())),
+        None => Err(format!(
+            "Nobody here has that name; there are: {}.",
+            names(policy.agents.iter().map(|agent| &agent.name))
+        )),
+    }
+}
+
+/// What everybody there sees: it changes what they are answered.
+fn begin_afresh(
+    agent: Option<AgentName>,
+    is_private: bool,
+    policy: &ChannelPolicy,
+) -> CommandVerdict {
+    let all = || policy.agents.iter().map(|agent| agent.name.clone());
+    let agents: Vec<AgentName> = agent.map_or_else(|| all().collect(), |agent| vec![agent]);
+    let whose = if policy.agents.len() == 1 {
+        String::new()
+    } else {
+        format!(" ({})", names(agents.iter()))
+    };
+    CommandVerdict {
+        is_admitted: true,
+        effect: Effect::BeginAfresh { agents },
+        answer: Some(format!(
+            "A fresh start{whose}: what was said here until now is not read any more when I \
+             answer. It is still kept, and a search finds it."
+        )),
+        is_private,
+    }
+}
+
+fn stop(of_everybody: bool, is_private: bool) -> CommandVerdict {
+    CommandVerdict {
+        is_admitted: true,
+        effect: Effect::Stop { of_everybody },
+        answer: Some(stopped(of_everybody).to_owned()),
+        is_private,
+    }
+}
+
+/// What is said of a stop.
+pub(super) fn stopped(of_everybody: bool) -> &'static str {
+    if of_everybody {
+        "Stopped. Nothing waits for an answer here now."
+    } else {
+        "Stopped. Nothing of yours waits for an answer here now."
+    }
+}
+
+fn forget(
+    said: &Said<'_>,
+    is_admin: bool,
+    is_direct: bool,
+    told: &dyn Fn(String) -> CommandVerdict,
+) -> CommandVerdict {
+    let done = |effect, text: &str| CommandVerdict {
+        effect,
+        ..told(text.to_owned())
+    };
+    match (said.rest.to_lowercase().as_str(), said.replied_to) {
+        ("", Some((message_id, is_own))) if is_own || is_admin => {
+            let effect = Effect::ForgetMessage {
+                message_id: message_id.to_owned(),
+            };
+            done(effect, "That message is forgotten, with what I made of it.")
+        }
+        ("", Some(_)) => told("I forget a message for whoever wrote it.".to_owned()),
+        ("me", _) => done(
+            Effect::ForgetPerson,
+            "All that you have said to me or near me is being forgotten, in every chat.",
+        ),
+        ("chat", _) if is_admin || is_direct => done(
+            Effect::ForgetChat,
+            "All that was said in this chat is being forgotten.",
+        ),
+        ("chat", _) => {
+            told("Only those who administer me may have a whole chat forgotten.".to_owned())
+        }
+        _ => told(forget_help(said.form).to_owned()),
+    }
+}
+
+fn forget_help(form: Form) -> &'static str {
+    match form {
+        Form::Behind => {
+            "Say \"forget me\" to have all that you have said forgotten, in every chat, or \
+             \"forget chat\" to have this chat forgotten. That can't be undone. A message that \
+             you delete is forgotten, too."
+        }
+        Form::Plain => {
+            "Reply with /forget to a message of yours to have it forgotten. \"/forget me\" has all \
+             that you have said forgotten, in every chat; \"/forget chat\" this chat. That can't \
+             be undone."
+        }
+    }
+}
+
+fn help(form: Form, policy: &ChannelPolicy) -> String {
+    let start = match form {
+        Form::Behind => "",
+        Form::Plain => "/",
+    };
+    let mut lines = vec!["I understand:".to_owned()];
+    for name in CommandName::ALL {
+        let who = match policy.manners.admins_only.contains(&name) {
+            true => " (administrators)",
+            false => "",
+        };
+        lines.push(format!(
+            "{start}{}: {}{who}",
+            name.name(),
+            name.description()
+        ));
+    }
+    lines.join("\n")
+}
+
+fn names<'a>(agents: impl Iterator<Item = &'a AgentName>) -> String {
+    let names: Vec<&str> = agents.map(AgentName::as_str).collect();
+    names.join(", ")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use vocative_channels::envelope::{CommandWord, Place, ReplyTo};
+
+    use super::*;
+    use crate::capture::policy::AllowList;
+    use crate::capture::testing::{agent, message, policy};
+
+    fn slack(text: &str, sender: &str, kind: Option<ChatKind>) -> CommandVerdict {
+        read_command(&command(text, sender), kind, &policy()).unwrap()
+    }
+
+    fn command(text: &str, sender: &str) -> Command {
+        let of = message("x");
+        Command {
+            id: "1.2".into(),
+            place: Place {
+                chat: "C1".into(),
+                ..Place::default()
+            },
+            sender: Sender {
+                id: sender.into(),
+                ..of.sender
+            },
+            name: "/vocative".into(),
+            text: text.into(),
+        }
+    }
+
+    fn telegram(text: &str, sender: &str, kind: ChatKind) -> Option<CommandVerdict> {
+        read_message(
+            &typed(text, sender, kind),
+            &MessageFacts::default(),
+            &group_policy(),
+        )
+    }
+
+    fn typed(text: &str, sender: &str, kind: ChatKind) -> InboundMessage {
+        let mut message = message(text);
+        message.sender.id = sender.into();
+        message.place.kind = Some(kind);
+        let word = text.strip_prefix('/').unwrap().split_whitespace().next();
+        let (name, target) = match word.unwrap().split_once('@') {
+            None => (word.unwrap(), CommandTarget::Anyone),
+            Some((name, "kael_bot")) => (name, CommandTarget::ThisBot),
+            Some((name, _)) => (name, CommandTarget::AnotherBot),
+        };
+        message.command = Some(CommandWord {
+            name: name.to_owned(),
+            target,
+        });
+        message
+    }
+
+    fn group_policy() -> ChannelPolicy {
+        ChannelPolicy {
+            tells_privately: false,
+            ..policy()
+        }
+    }
+
+    #[test]
+    fn who_may_do_what() {
+        let (one, both) = (vec![agent("ops")], vec![agent("kael"), agent("ops")]);
+        let ask = |inquiry, name| Effect::Inquire {
+            inquiry,
+            agent: agent(name),
+        };
+        let table = [
+            ("", "U1", Effect::Nothing),
+            ("help", "U1", Effect::Nothing),
+            ("dance", "U1", Effect::Nothing),
+            ("new", "U1", Effect::BeginAfresh { agents: both }),
+            ("NEW @Ops", "U1", Effect::BeginAfresh { agents: one }),
+            ("new nobody", "U1", Effect::Nothing),
+            (
+                "stop",
+                "U1",
+                Effect::Stop {
+                    of_everybody: false,
+                },
+            ),
+            ("stop", "UADMIN", Effect::Stop { of_everybody: true }),
+            ("status", "U1", ask(Inquiry::Status, "kael")),
+            ("context ops", "U1", ask(Inquiry::Context, "ops")),
+            ("summary", "U1", ask(Inquiry::Summary, "kael")),
+            ("forget", "U1", Effect::Nothing),
+            ("forget me", "U1", Effect::ForgetPerson),
+            ("forget chat", "U1", Effect::Nothing),
+            ("forget chat", "UADMIN", Effect::ForgetChat),
+            ("forget everything", "UADMIN", Effect::Nothing),
+        ];
+        for (text, sender, expected) in table {
+            let verdict = slack(text, sender, Some(ChatKind::Public));
+            assert_eq!(verdict.effect, expected, "{text} by {sender}");
+            let is_inquiry = matches!(verdict.effect, Effect::Inquire { .. });
+            assert_eq!(verdict.answer.is_none(), is_inquiry, "{text}");
+        }
+        let own = slack("forget chat", "U1", Some(ChatKind::Direct));
+        assert_eq!((own.effect, own.is_private), (Effect::ForgetChat, true));
+    }
+
+    #[test]
+    fn what_concerns_one_person_is_shown_to_them_alone() {
+        let is_private = |text| slack(text, "U1", Some(ChatKind::Private)).is_private;
+        for text in ["help", "status", "context", "summary", "forget me", "dance"] {
+            assert!(is_private(text), "{text}");
+        }
+        assert!(!is_private("new") && !is_private("stop"));
+        assert!(slack("new", "U1", Some(ChatKind::Direct)).is_private);
+        assert!(
+            !telegram("/help", "U1", ChatKind::Private)
+                .unwrap()
+                .is_private
+        );
+    }
+
+    #[test]
+    fn a_command_of_ours_is_known_and_others_are_not() {
+        let is_ours = |text| telegram(text, "U1", ChatKind::Private).is_some();
+        for text in ["/help", "/new@kael_bot", "/new ops", "/status"] {
+            assert!(is_ours(text), "{text}");
+        }
+        // A stop ends what its message follows, as the word alone does.
+        for text in ["/ask what?", "/help@other_bot", "/stop", "/newer"] {
+            assert!(!is_ours(text), "{text}");
+        }
+        let mut off = group_policy();
+        off.manners.commands = false;
+        let typed = typed("/help", "U1", ChatKind::Private);
+        assert_eq!(read_message(&typed, &MessageFacts::default(), &off), None);
+    }
+
+    #[test]
+    fn a_prompt_is_shown_where_only_its_person_reads_it() {
+        let context = |sender, kind| telegram("/context", sender, kind).unwrap().effect;
+        assert_eq!(context("U1", ChatKind::Private), Effect::Nothing);
+        for (sender, kind) in [("U1", ChatKind::Direct), ("UADMIN", ChatKind::Private)] {
+            let effect = context(sender, kind);
+            assert!(
+                matches!(effect, Effect::Inquire { .. }),
+                "{sender} {kind:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_message_is_forgotten_for_whoever_wrote_it() {
+        let forget = |sender: &str, is_own| {
+            let mut message = typed("/forget", sender, ChatKind::Private);
+            message.reply_to = Some(ReplyTo {
+                message_id: "7".into(),
+                is_own: false,
+                quote: None,
+            });
+            let facts = MessageFacts {
+                replies_to_sender: is_own,
+                ..MessageFacts::default()
+            };
+            read_message(&message, &facts, &group_policy())
+                .unwrap()
+                .effect
+        };
+        let gone = Effect::ForgetMessage {
+            message_id: "7".into(),
+        };
+        assert_eq!(forget("U1", true), gone);
+        assert_eq!(forget("U1", false), Effect::Nothing);
+        assert_eq!(forget("UADMIN", false), gone);
+    }
+
+    #[test]
+    fn a_word_may_be_for_administrators_alone() {
+        let mut strict = policy();
+        strict.manners.admins_only = vec![CommandName::New];
+        let effect = |sender| {
+            let verdict = read_command(&command("new", sender), None, &strict);
+            verdict.unwrap().effect
+        };
+        assert_eq!(effect("U1"), Effect::Nothing);
+        assert!(matches!(effect("UADMIN"), Effect::BeginAfresh { .. }));
+    }
+
+    #[test]
+    fn outside_access_a_command_is_refused_to_its_person() {
+        let closed = ChannelPolicy {
+            allow_people: AllowList::default(),
+            ..policy()
+        };
+        let refused = |kind| read_command(&command("new", "U2"), Some(kind), &closed).unwrap();
+        assert_eq!(
+            refused(ChatKind::Public).effect,
+            Effect::BeginAfresh {
+                agents: vec![agent("kael"), agent("ops")]
+            }
+        );
+        let nobody = ChannelPolicy {
+            allow_chats: AllowList::default(),
+            ..closed.clone()
+        };
+        let verdict = read_command(&command("new", "U2"), Some(ChatKind::Public), &nobody).unwrap();
+        assert_eq!(
+            (verdict.effect, verdict.is_private),
+            (Effect::Nothing, true)
+        );
+        assert!(verdict.answer.unwrap().contains("C1"));
+    }
+}

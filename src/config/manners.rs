@@ -1,0 +1,148 @@
+//! Checks of a channel's `manners`.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::resolve::Review;
+use crate::domain::manners::{CommandName, Manners, QuietHours};
+
+/// The longest introduction, in characters.
+const INTRODUCTION_MAX_CHARS: usize = 2_000;
+/// The longest name of a reaction, in characters.
+const REACTION_MAX_CHARS: usize = 100;
+
+/// A command's word, as written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum CommandWord {
+    /// What there is.
+    Help,
+    /// A fresh start.
+    New,
+    /// What waits for an answer ends.
+    Stop,
+    /// How things stand.
+    Status,
+    /// What an agent would be sent.
+    Context,
+    /// What an agent keeps of older turns.
+    Summary,
+    /// Something goes for good.
+    Forget,
+}
+
+impl From<CommandWord> for CommandName {
+    fn from(word: CommandWord) -> Self {
+        match word {
+            CommandWord::Help => Self::Help,
+            CommandWord::New => Self::New,
+            CommandWord::Stop => Self::Stop,
+            CommandWord::Status => Self::Status,
+            CommandWord::Context => Self::Context,
+            CommandWord::Summary => Self::Summary,
+            CommandWord::Forget => Self::Forget,
+        }
+    }
+}
+
+/// What becomes of the reaction once the message is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum AfterAnswer {
+    /// It is taken away.
+    Remove,
+    /// It stays.
+    Keep,
+}
+
+/// Something people may want to ask.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SuggestedPromptShape {
+    /// What is shown.
+    pub title: String,
+    /// What is said when it is chosen.
+    pub message: String,
+}
+
+/// How the bot behaves in a channel.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MannersShape {
+    /// Whether commands (`/vocative` on Slack, `/help` and the like on Telegram) are carried out.
+    pub commands: bool,
+    /// Commands that only `admins` may use.
+    pub admin_commands: Vec<CommandWord>,
+    /// The reaction to a message that will be answered; empty = none.
+    pub ack_reaction: String,
+    /// What becomes of it once the message is answered.
+    pub ack_reaction_after: AfterAnswer,
+    /// Answers to other bots in a row, in one chat, without a word of a person.
+    #[schemars(range(min = 1, max = 100))]
+    pub bot_exchanges_max: u32,
+    /// When nothing is answered, like `22:00-07:00`; empty = never.
+    pub quiet_hours: String,
+    /// The zone of these hours: `UTC` or a distance from it like `+01:00`.
+    pub time_zone: String,
+    /// Whether they hold in direct chats, too.
+    pub quiet_in_direct: bool,
+    /// Whether a word to everybody (`@here`, `@channel`) addresses the default agent.
+    pub broadcast_addresses: bool,
+    /// What is said in a room that the bot was added to; empty = nothing.
+    pub introduction: String,
+    /// An answer changes when its question is edited within so many seconds; 0 = never.
+    #[schemars(range(min = 0, max = 86_400))]
+    pub edit_answer_within_s: u32,
+}
+
+impl MannersShape {
+    /// Checks them; the result is to be used only if no problem was found.
+    pub(super) fn resolve(&self, table: &str, review: &mut Review<'_>) -> Manners {
+        let table = format!("{table}.manners");
+        let quiet = QuietHours::read(&self.quiet_hours, &self.time_zone);
+        if !self.quiet_hours.is_empty() && quiet.is_none() {
+            let is_zone = crate::domain::manners::offset_of(&self.time_zone).is_some();
+            let (key, what, hint) = if is_zone {
+                let what = format!("\"{}\" is no part of a day", self.quiet_hours);
+                ("quiet_hours", what, "write \"22:00-07:00\": from and until")
+            } else {
+                let what = format!("\"{}\" is no distance from UTC", self.time_zone);
+                let hint = "write \"UTC\" or \"+01:00\"; names like Europe/Berlin are not known, so \
+                            summer time is yours to set";
+                ("time_zone", what, hint)
+            };
+            review.advise(&format!("{table}.{key}"), what, Some(hint.to_owned()));
+        }
+        let reaction = self.ack_reaction.trim_matches(':');
+        let is_word = !reaction.chars().any(char::is_whitespace);
+        if !is_word || reaction.chars().count() > REACTION_MAX_CHARS {
+            review.advise(
+                &format!("{table}.ack_reaction"),
+                "is no single emoji",
+                Some("write its name on Slack (\"eyes\"), the emoji itself on Telegram".to_owned()),
+            );
+        }
+        if self.introduction.chars().count() > INTRODUCTION_MAX_CHARS {
+            review.problem(
+                &format!("{table}.introduction"),
+                format!("has more than {INTRODUCTION_MAX_CHARS} characters"),
+            );
+        }
+        Manners {
+            commands: self.commands,
+            admins_only: self
+                .admin_commands
+                .iter()
+                .map(|word| (*word).into())
+                .collect(),
+            ack_reaction: reaction.to_owned(),
+            keeps_ack_reaction: self.ack_reaction_after == AfterAnswer::Keep,
+            bot_exchanges_max: self.bot_exchanges_max,
+            quiet,
+            is_quiet_in_direct: self.quiet_in_direct,
+            broadcast_addresses: self.broadcast_addresses,
+            introduction: self.introduction.trim().to_owned(),
+            edit_answer_within_ms: i64::from(self.edit_answer_within_s) * 1_000,
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The bot's own surface, where a platform has one: suggested prompts when somebody opens it, a title for
+//! the thread that a question begins. Decoration: after the commit, in a task of its own, told to nobody
+//! if it fails.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use vocative_channels::channel::{BoxFuture, Intake, IntakeError, Outbound};
+use vocative_channels::envelope::{ChatKind, Envelope, Event, Place, SenderKind};
+use vocative_channels::markup::{one_line, replace_mentions};
+use vocative_channels::outbound::{Dressing, SuggestedPrompt, Target};
+
+use crate::config::AgentView;
+
+/// At most so many calls at a time; what is over is left out.
+const AT_ONCE_MAX: usize = 8;
+/// A title has so many characters at most.
+const TITLE_MAX_CHARS: usize = 60;
+
+/// An intake that dresses the surface behind another one.
+pub(super) struct Surface {
+    prompts: Vec<SuggestedPrompt>,
+    outbound: Arc<dyn Outbound>,
+    intake: Arc<dyn Intake>,
+    seats: Arc<Semaphore>,
+}
+
+impl Surface {
+    pub(super) fn new(
+        view: &AgentView,
+        outbound: Arc<dyn Outbound>,
+        intake: Arc<dyn Intake>,
+    ) -> Self {
+        let prompts = view.prompts.iter().cloned();
+        Self {
+            prompts: prompts
+                .map(|(title, message)| SuggestedPrompt { title, message })
+                .collect(),
+            outbound,
+            intake,
+            seats: Arc::new(Semaphore::new(AT_ONCE_MAX)),
+        }
+    }
+
+    /// What is to be put up for an event.
+    fn dressing(&self, event: &Event) -> Option<(Target, Dressing)> {
+        match event {
+            Event::Opened { place } => {
+                let target = target(place, place.thread.clone());
+                Some((target, Dressing::Prompts(self.prompts.clone())))
+            }
+            Event::Posted(message) => {
+                let is_question = message.place.kind == Some(ChatKind::Direct)
+                    && message.place.thread.is_none()
+                    && message.sender.kind == SenderKind::Person;
+                let title = title(&message.text).filter(|_| is_question)?;
+                let target = target(&message.place, Some(message.message_id.clone()));
+                Some((target, Dressing::Title(title)))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Intake for Surface {
+    fn accept(&self, envelope: Envelope) -> BoxFuture<'_, Result<(), IntakeError>> {
+        Box::pin(async move {
+            let dressing = self.dressing(&envelope.event);
+            self.intake.accept(envelope).await?;
+            let seat = Arc::clone(&self.seats).try_acquire_owned();
+            if let (Some((target, dressing)), Ok(seat)) = (dressing, seat) {
+                let outbound = Arc::clone(&self.outbound);
+                tokio::spawn(async move {
+                    outbound.dress(&target, &dressing).await;
+                    drop(seat);
+                });
+            }
+            Ok(())
+        })
+    }
+}
+
+fn target(place: &Place, thread: Option<String>) -> Target {
+    Target {
+        chat: place.chat.clone(),
+        thread,
+        topic: None,
+        reply_to: None,
+    }
+}
+
+/// The beginning of what was said, in one line, without mentions.
+fn title(text: &str) -> Option<String> {
+    let line = one_line(&replace_mentions(text, |_| String::new()))?;
+    let mut title: String = line.chars().take(TITLE_MAX_CHARS).collect();
+    if title.len() < line.len() {
+        title.push('…');
+    }
+    (!title.trim().is_empty()).then(|| title.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_is_the_beginning_of_the_question() {
+        let table = [
+            ("what is up?", Some("what is up?")),
+            (" two\nlines ", Some("two lines")),
+            ("", None),
+        ];
+        for (text, expected) in table {
+            assert_eq!(title(text).as_deref(), expected, "{text:?}");
+        }
+        let long = title(&"a".repeat(100));
+        assert_eq!(long.map(|title| title.chars().count()), Some(61));
+    }
+}

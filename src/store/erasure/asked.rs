@@ -1,0 +1,78 @@
+//! Orders that a person gives in a room, written in the transaction that captures what they said.
+
+use std::path::Path;
+
+use rusqlite::{Connection, params};
+
+use super::ledger::{LedgerEntry, LedgerKind, append};
+use super::orders::add_order_txn;
+use crate::domain::ids::{AccountId, ChatId, ErasureId};
+use crate::store::StoreError;
+
+/// What a person wants forgotten.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::store) enum Forgotten<'a> {
+    /// One message, by the platform's ids.
+    Message {
+        /// The chat.
+        chat: &'a str,
+        /// The message.
+        message_id: &'a str,
+    },
+    /// All that a person said, by the platform's id.
+    Person {
+        /// The person.
+        person: &'a str,
+    },
+    /// All that was said in a chat.
+    Chat {
+        /// The chat.
+        chat: ChatId,
+    },
+}
+
+/// Writes orders into the ledger: from here on they are carried out, whatever happens. Returns them.
+pub(in crate::store) fn order_txn(
+    connection: &Connection,
+    file: Option<&Path>,
+    account: AccountId,
+    what: &Forgotten<'_>,
+    now_ms: i64,
+) -> Result<Vec<ErasureId>, StoreError> {
+    let (platform, account_id): (String, String) = connection
+        .prepare_cached("SELECT platform, platform_id FROM accounts WHERE id = ?1")?
+        .query_row([account], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let entry = |kind, platform_id: &str, chat: &str| LedgerEntry {
+        id: ErasureId::generate(),
+        kind,
+        platform: platform.clone(),
+        account: account_id.clone(),
+        platform_id: platform_id.to_owned(),
+        chat: chat.to_owned(),
+        erased_at_ms: now_ms,
+    };
+    let entries = match what {
+        Forgotten::Message { chat, message_id } => {
+            vec![entry(LedgerKind::Message, message_id, chat)]
+        }
+        Forgotten::Person { person } => vec![entry(LedgerKind::Person, person, "")],
+        Forgotten::Chat { chat } => ids_of(connection, *chat)?
+            .iter()
+            .map(|id| entry(LedgerKind::Conversation, "", id))
+            .collect(),
+    };
+    append(file, &entries, true)?;
+    for entry in &entries {
+        add_order_txn(connection, entry)?;
+    }
+    Ok(entries.iter().map(|entry| entry.id).collect())
+}
+
+/// Every id the chat has had: a copy from before a change of ids knows only the old one.
+fn ids_of(connection: &Connection, chat: ChatId) -> Result<Vec<String>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT platform_id FROM chat_ids WHERE chat_id = ?1 ORDER BY platform_id",
+    )?;
+    let ids = statement.query_map(params![chat], |row| row.get(0))?;
+    Ok(ids.collect::<rusqlite::Result<_>>()?)
+}
