@@ -252,3 +252,114 @@ async fn tools_and_tokens_are_told_and_a_stop_ends_the_stream() {
     assert_eq!(follower.next().await, None);
     flow.model.release();
 }
+
+const ANSWER: &str = "One two three four five six seven eight nine ten, eleven twelve thirteen fourteen \
+    fifteen sixteen seventeen eighteen nineteen twenty, and that is all there is to say about it.";
+
+/// What was said in a row of events, after whatever made earlier text void.
+fn said(told: &[Told]) -> String {
+    let mut said = String::new();
+    for told in told {
+        match told.name.as_str() {
+            "text" => said.push_str(told.data["text"].as_str().unwrap()),
+            "restarted" => said.clear(),
+            _ => {}
+        }
+    }
+    said
+}
+
+/// Reads until so many pieces of text came.
+async fn hear(follower: &mut Follower, pieces: usize) -> Vec<Told> {
+    let mut told = Vec::new();
+    for _ in 0..pieces {
+        told.extend(follower.until("text").await);
+    }
+    told
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_model_says_is_told_live_and_once_however_often_a_reader_comes_back() {
+    let flow = start().await;
+    let reply = ModelReply::text(ANSWER).paced(30, Duration::from_millis(60));
+    flow.model.enqueue(reply);
+    let question = flow.slack.say("#general", "ann", "@vocative what is it?");
+    flow.wait_for_model(1).await;
+    let path = format!("/v1/runs/{}/events", newest_run(&flow).await);
+    let mut told = Vec::new();
+    let mut last = Some(0);
+    for _ in 0..3 {
+        let mut follower = Follower::of(&flow, &path, last).await;
+        told.extend(hear(&mut follower, 2).await);
+        last = follower.last;
+    }
+    assert_eq!(
+        flow.slack_posts("#general"),
+        [],
+        "nothing is posted before it is whole"
+    );
+    let mut follower = Follower::of(&flow, &path, last).await;
+    told.extend(follower.until("finished").await);
+    let ids: Vec<u64> = told.iter().filter_map(|told| told.id).collect();
+    assert!(ids.is_sorted_by(|a, b| a < b), "{ids:?}");
+    let said = said(&told);
+    assert!(
+        ANSWER.starts_with(&said) && said.len() > ANSWER.len() / 2,
+        "{said}"
+    );
+    let whole = &told[told.len() - 2];
+    assert_eq!(
+        (whole.name.as_str(), &whole.data["text"]),
+        ("snapshot", &ANSWER.into())
+    );
+    assert_eq!(
+        flow.slack_reply("#general", &question).await.shown(),
+        ANSWER
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_in_the_middle_of_an_answer_its_text_is_void_and_told_anew() {
+    let mut flow = start().await;
+    for _ in 0..2 {
+        let reply = ModelReply::text(ANSWER).paced(30, Duration::from_millis(100));
+        flow.model.enqueue(reply);
+    }
+    let question = flow.slack.say("#general", "ann", "@vocative what is it?");
+    flow.wait_for_model(1).await;
+    let path = format!("/v1/runs/{}/events", newest_run(&flow).await);
+    let mut before = Follower::of(&flow, &path, Some(0)).await;
+    let heard = hear(&mut before, 3).await;
+    flow.kill().await;
+    assert!(ANSWER.starts_with(&said(&heard)) && !said(&heard).is_empty());
+
+    flow.start().await;
+    let mut after = Follower::of(&flow, &path, before.last).await;
+    let mut told = after.until("restarted").await;
+    told.extend(hear(&mut after, 2).await);
+    // Somebody new sees what stands, and nothing of what is void.
+    let mut late = Follower::of(&flow, &path, None).await;
+    let snapshot = late.next().await.unwrap();
+    assert_eq!(
+        (snapshot.name.as_str(), snapshot.id),
+        ("snapshot", late.last)
+    );
+    let stands = snapshot.data["text"].as_str().unwrap();
+    assert!(ANSWER.starts_with(stands) && !stands.is_empty(), "{stands}");
+    told.extend(after.until("finished").await);
+    let said = said(&told);
+    assert!(ANSWER.starts_with(&said) && !said.is_empty(), "{said}");
+    let endings = names(&told)
+        .iter()
+        .filter(|name| ENDINGS.contains(name))
+        .count();
+    assert_eq!((endings, after.next().await), (1, None));
+    let ids = heard.iter().chain(&told).filter_map(|told| told.id);
+    assert!(ids.is_sorted_by(|a, b| a < b));
+    assert_eq!(
+        flow.slack_reply("#general", &question).await.shown(),
+        ANSWER
+    );
+    flow.settle().await;
+    assert_eq!(flow.slack_posts("#general").len(), 1);
+}
