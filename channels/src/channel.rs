@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::capability::Capabilities;
 use crate::envelope::Envelope;
 use crate::error::ChannelError;
+use crate::file::FileSource;
 use crate::history::History;
 use crate::identity::Identity;
 use crate::live::LivePost;
@@ -123,6 +124,12 @@ pub trait Channel: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<bool, ChannelError>> {
         let _ = commands;
         Box::pin(std::future::ready(Ok(false)))
+    }
+
+    /// The file half for that identity; `None` where attachments are only named.
+    fn files(&self, identity: &Identity) -> Option<Arc<dyn FileSource>> {
+        let _ = identity;
+        None
     }
 
     /// What the platform can do.

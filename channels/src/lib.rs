@@ -4,7 +4,7 @@
 //! [`envelope::Envelope`]s and platform-neutral parts into posts. It knows no store, no model and no
 //! agent: whoever uses it hands in an [`channel::Intake`] and asks an [`channel::Outbound`] to send.
 //!
-//! Reading order: `channel` (the contract), `webhook`, `envelope`, `outbound`, `render`, `history`, `capability`,
+//! Reading order: `channel` (the contract), `webhook`, `envelope`, `outbound`, `render`, `history`, `file`, `capability`,
 //! `error`,
 //! then one platform: `wire` -> `translate` -> transport -> `api` -> `render` -> `outbound`.
 
@@ -16,6 +16,7 @@ pub mod crash;
 pub mod envelope;
 pub mod error;
 pub mod export;
+pub mod file;
 #[cfg(any(feature = "slack", feature = "telegram"))]
 #[doc(hidden)]
 pub mod fuzzing;

@@ -8,7 +8,9 @@
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
+use reqwest::{Response, Url};
 use secrecy::{ExposeSecret as _, SecretString};
+use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use crate::crash;
@@ -79,11 +81,37 @@ impl Api {
         token: Token,
         arguments: &[(&str, String)],
     ) -> Result<HistoryAnswer, ChannelError> {
+        self.read_as(method, token, arguments).await
+    }
+
+    /// Makes one call and reads its answer as what the caller wants to know.
+    pub(super) async fn read_as<T: DeserializeOwned>(
+        &self,
+        method: &'static str,
+        token: Token,
+        arguments: &[(&str, String)],
+    ) -> Result<T, ChannelError> {
         let (_, body) = self.exchange(method, token, arguments).await?;
         serde_json::from_slice(&body).map_err(|error| ChannelError::OutcomeUnknown {
             operation: method,
             cause: Box::new(error),
         })
+    }
+
+    /// Asks for a file. The token goes along only where the host is Slack's.
+    pub(super) async fn download(&self, address: Url) -> Result<Response, reqwest::Error> {
+        let is_own = self.is_own_host(&address);
+        let mut request = self.client.get(address);
+        if is_own {
+            request = request.bearer_auth(self.bot_token.expose_secret());
+        }
+        let response = request.send().await;
+        response.map_err(reqwest::Error::without_url)
+    }
+
+    /// Whether a host may see the token: the one of `api_url`, or one of Slack's over TLS.
+    pub(super) fn is_own_host(&self, address: &Url) -> bool {
+        is_host_of(&self.base, address)
     }
 
     /// How long a method is not called for, by Slack's own word.
@@ -142,6 +170,27 @@ impl Api {
         let scopes = scopes(&headers);
         Ok((Granted { answer, scopes }, body))
     }
+}
+
+/// Slack's own domains.
+const DOMAINS: [&str; 2] = ["slack.com", "slack-gov.com"];
+
+fn is_host_of(base: &str, address: &Url) -> bool {
+    let place = |url: &Url| {
+        let host = url.host_str().map(str::to_owned);
+        (url.scheme().to_owned(), host, url.port_or_known_default())
+    };
+    if Url::parse(base).is_ok_and(|base| place(&base) == place(address)) {
+        return true;
+    }
+    let host = address.host_str().unwrap_or_default();
+    let is_slack = |domain: &str| {
+        host == domain
+            || host
+                .strip_suffix(domain)
+                .is_some_and(|rest| rest.ends_with('.'))
+    };
+    address.scheme() == "https" && DOMAINS.iter().any(|domain| is_slack(domain))
 }
 
 /// The granted scopes that Slack names with every answer.
@@ -358,6 +407,39 @@ mod tests {
         for (status, body, expected) in table {
             assert_eq!(shown(status, body), expected, "{status} {body}");
         }
+    }
+
+    #[test]
+    fn the_token_goes_to_slack_and_to_nobody_else() {
+        let base = "https://slack.com/api";
+        let table = [
+            ("https://files.slack.com/files-pri/T1-F1/a.txt", true),
+            ("https://slack.com/x", true),
+            ("https://acme.slack-gov.com/x", true),
+            ("http://files.slack.com/x", false),
+            ("https://files.slack.com.evil.example/x", false),
+            ("https://evilslack.com/x", false),
+            ("https://slack.com@evil.example/x", false),
+            ("http://127.0.0.1:4000/x", false),
+        ];
+        for (address, is_own) in table {
+            let address = Url::parse(address).unwrap();
+            assert_eq!(is_host_of(base, &address), is_own, "{address}");
+        }
+        let loopback = "http://127.0.0.1:4000/api";
+        let address = |text| Url::parse(text).unwrap();
+        assert!(is_host_of(
+            loopback,
+            &address("http://127.0.0.1:4000/files-pri/x")
+        ));
+        assert!(!is_host_of(
+            loopback,
+            &address("http://127.0.0.1:4001/files-pri/x")
+        ));
+        assert!(!is_host_of(
+            loopback,
+            &address("http://localhost:4000/files-pri/x")
+        ));
     }
 
     #[test]

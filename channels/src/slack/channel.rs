@@ -7,6 +7,7 @@ use secrecy::SecretString;
 use crate::capability::{Capabilities, LengthUnit};
 use crate::channel::{BoxFuture, Channel, CheckReach, Finding, Inbound, Outbound};
 use crate::error::{ChannelError, Fallback};
+use crate::file::FileSource;
 use crate::history::History;
 use crate::http::HttpTimeouts;
 use crate::identity::{Identity, Platform};
@@ -14,6 +15,7 @@ use crate::webhook::Receiver;
 
 use super::api::{Api, Granted, Token};
 use super::events_api::{EventsApi, HttpInbound};
+use super::file::SlackFiles;
 use super::history::SlackHistory;
 use super::names::Names;
 use super::outbound::SlackOutbound;
@@ -163,6 +165,10 @@ impl Channel for SlackChannel {
     fn receiver(&self) -> Option<Arc<dyn Receiver>> {
         let events_api = self.events_api.as_ref()?;
         Some(Arc::clone(events_api) as Arc<dyn Receiver>)
+    }
+
+    fn files(&self, _identity: &Identity) -> Option<Arc<dyn FileSource>> {
+        Some(Arc::new(SlackFiles::new(Arc::clone(&self.api))))
     }
 
     fn capabilities(&self) -> Capabilities {

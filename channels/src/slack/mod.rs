@@ -3,7 +3,7 @@
 //! Reading order: `wire` (what Slack sends) -> `mrkdwn`, `text` and `translate` (pure) -> `socket` (one
 //! connection) -> `socket_pool` (several, replaced without a gap), or `signature` and `events_api`
 //! (HTTP) -> `api` -> `markdown`, `table`
-//! and `render` (pure) -> `outbound`, `names`, `history`; `check` looks at a configuration live; `export_files` and `export`
+//! and `render` (pure) -> `outbound`, `names`, `history`, `file`; `check` looks at a configuration live; `export_files` and `export`
 //! read an export. It knows no store, no model and no
 //! agent.
 
@@ -15,6 +15,7 @@ mod check;
 mod events_api;
 mod export;
 mod export_files;
+mod file;
 #[doc(hidden)]
 pub mod fuzzing;
 mod history;
@@ -52,6 +53,8 @@ pub const REQUIRED_SCOPES: &[&str] = &[
     "channels:history",
     "channels:read",
     "chat:write",
+    "files:read",
+    "files:write",
     "groups:history",
     "groups:read",
     "im:history",

@@ -390,6 +390,24 @@ pub(super) struct Answer {
     pub(super) response_metadata: Maybe<ResponseMetadata>,
 }
 
+/// The answer of `files.info`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct FileInfoAnswer {
+    pub(super) file: Maybe<FileInfo>,
+}
+
+/// A file as `files.info` tells of it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct FileInfo {
+    pub(super) mode: Maybe<String>,
+    pub(super) mimetype: Maybe<String>,
+    pub(super) size: Maybe<u64>,
+    pub(super) url_private: Maybe<String>,
+    pub(super) url_private_download: Maybe<String>,
+}
+
 /// The answer of a method that reads or lists rooms; messages stay as they were sent.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

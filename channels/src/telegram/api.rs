@@ -7,8 +7,8 @@
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-use reqwest::Client;
 use reqwest::header::CONTENT_TYPE;
+use reqwest::{Client, Response};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -142,6 +142,19 @@ impl Api {
             body: &body,
         };
         read_answer(&answered, self.token.expose_secret())
+    }
+
+    /// Asks for a file by the path that `getFile` named. The error is ours or, without its address,
+    /// the client's.
+    pub(super) async fn download(
+        &self,
+        path: &str,
+    ) -> Result<Response, Result<ChannelError, reqwest::Error>> {
+        let client = self.client().map_err(Ok)?;
+        let token = self.token.expose_secret();
+        let url = format!("{}/file/bot{token}/{path}", self.api_url);
+        let response = client.get(url).send().await;
+        response.map_err(|error| Err(error.without_url()))
     }
 
     fn client(&self) -> Result<Client, ChannelError> {

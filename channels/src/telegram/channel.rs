@@ -9,6 +9,7 @@ use crate::channel::{
     Announced, BoxFuture, Channel, CheckReach, Finding, FindingLevel, Inbound, Outbound,
 };
 use crate::error::ChannelError;
+use crate::file::FileSource;
 use crate::http::HttpTimeouts;
 use crate::identity::{Identity, Platform};
 use crate::markup::one_line as label;
@@ -16,6 +17,7 @@ use crate::webhook::Receiver;
 
 use super::api::{Api, Parameters};
 use super::commands;
+use super::file::TelegramFiles;
 use super::outbound::TelegramOutbound;
 use super::poll::{PollTimings, Poller};
 use super::registration::{Registration, Wanted, WebhookTimings, told};
@@ -205,6 +207,10 @@ impl Channel for TelegramChannel {
         commands: &'a [Announced],
     ) -> BoxFuture<'a, Result<bool, ChannelError>> {
         Box::pin(commands::announce(&self.api, commands))
+    }
+
+    fn files(&self, _identity: &Identity) -> Option<Arc<dyn FileSource>> {
+        Some(Arc::new(TelegramFiles::new(Arc::clone(&self.api))))
     }
 
     fn capabilities(&self) -> Capabilities {

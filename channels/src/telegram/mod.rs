@@ -16,6 +16,7 @@ mod content;
 mod entities;
 mod export;
 mod export_wire;
+mod file;
 #[doc(hidden)]
 pub mod fuzzing;
 mod layout;

@@ -156,6 +156,14 @@ pub(super) struct MessageOrigin {
     pub(super) chat: Option<Chat>,
 }
 
+/// A file as `getFile` tells of it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct StoredFile {
+    pub(super) file_size: Option<u64>,
+    pub(super) file_path: Option<String>,
+}
+
 /// A file of any kind: the fields that photo sizes, videos, voices, documents, ... share.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Media {

@@ -179,6 +179,7 @@ fn call_fault(kind: &str, body: &Value) -> Result<Fault, Refused> {
         "reset_after" => Fault::ResetAfter,
         "lose_response" => Fault::LoseResponse,
         "html" => Fault::Html,
+        "redirect" => Fault::Redirect(text_of(body, "to")?),
         _ => return Err(Refused(format!("no fault of kind {kind}"))),
     })
 }

@@ -29,6 +29,8 @@ pub enum Fault {
     LoseResponse,
     /// HTTP 200 with a page of HTML; not applied.
     Html,
+    /// HTTP 302 to this address; transfers of files only.
+    Redirect(String),
 }
 
 /// What happens to one event.
@@ -106,6 +108,11 @@ pub struct SlackKnobs {
     pub retry: RetryPlan,
     /// Error that every call with either token gets, for example `token_revoked`.
     pub account_error: Option<String>,
+    /// Whether who downloads a file without a right to it is sent to the sign-in page, instead of being
+    /// shown it.
+    pub sign_in_redirects: bool,
+    /// Whether a share shows in `files.info` only after this many milliseconds (Slack scans files).
+    pub shares_delay_ms: u64,
 }
 
 impl Default for SlackKnobs {
@@ -125,6 +132,8 @@ impl Default for SlackKnobs {
             disconnect_grace_ms: 10_000,
             retry: RetryPlan::default(),
             account_error: None,
+            sign_in_redirects: false,
+            shares_delay_ms: 0,
         }
     }
 }

@@ -46,7 +46,7 @@
 //!
 //! Kinds of fault: `latency {ms}`, `status {status}`, `status_after_apply {status}`, `rate_limited
 //! {retry_after_s}`, `error {error}`, `error_after_apply {error}`, `reset_before`, `reset_after`,
-//! `lose_response`, `html` (for the next call of `method`, `*` for any); for the next event, with
+//! `lose_response`, `html`, `redirect {to}` (transfers of files, under the methods `files-pri` and `upload`) (for the next call of `method`, `*` for any); for the next event, with
 //! method `event`: `drop`, `duplicate {count}`, `duplicate_event {count}`, `delay {ms}`, `reorder
 //! {count}`; for the next socket, with method `upgrade`: `status {status}`.
 
@@ -75,4 +75,5 @@ pub use requests::{RequestUrls, signature};
 pub use selfcheck::slack_refusals;
 pub use server::{BlockAction, SlackServer};
 pub use state::{SlackDressing, SlackStatus};
+pub use web::files::SlackFile;
 pub use world::{ChannelKind, SlackChannel, SlackUser, SlackWorld};

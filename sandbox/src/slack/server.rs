@@ -25,6 +25,7 @@ use super::socket;
 use super::state::{Core, Shared, SlackDressing, SlackStatus};
 use super::text::typed_to_wire;
 use super::web;
+use super::web::files::SlackFile;
 use super::world::SlackWorld;
 use crate::wire::WireLog;
 
@@ -75,6 +76,9 @@ impl SlackServer {
             .route("/api/{method}", any(web::api))
             .route("/link/", get(socket::link))
             .route("/hooks/{kind}/{team}/{token}", post(hooks::hook))
+            .route("/files-pri/{*path}", get(web::files::download))
+            .route("/upload/v1/{ticket}", post(web::files::upload))
+            .route("/signin", get(web::files::sign_in_page))
             .merge(control::routes())
             .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
             .with_state(shared.clone());
@@ -164,6 +168,30 @@ impl SlackServer {
             self.shared.emit(core, events);
             Ok(ts)
         })
+    }
+
+    /// Puts a file into the workspace, as a person uploads it; gives its object, for
+    /// [`UserPost::files`].
+    pub fn add_file(&self, file: SlackFile) -> Value {
+        self.shared.change(|core| core.add_file(file))
+    }
+
+    /// Deletes a file for good.
+    pub fn delete_file(&self, id: &str) {
+        self.shared.change(|core| core.delete_file(id));
+    }
+
+    /// The bytes of a file that somebody uploaded.
+    #[must_use]
+    pub fn file_bytes(&self, id: &str) -> Option<Vec<u8>> {
+        let bytes = |core: &Core| {
+            core.files
+                .get(id)?
+                .bytes
+                .as_ref()
+                .map(|bytes| bytes.to_vec())
+        };
+        self.shared.read(bytes)
     }
 
     /// What a person types, in wire form.

@@ -21,6 +21,7 @@ use super::hooks::Hook;
 use super::post::{SlackEphemeral, SlackPost, UserPost};
 use super::requests::Attempt;
 use super::text::rich_text;
+use super::web::files::StoredFile;
 use super::world::{ChannelKind, SlackChannel, SlackWorld};
 use crate::wire::{WireLog, now_ms};
 
@@ -54,6 +55,7 @@ pub(super) struct Core {
     pub(super) addr: SocketAddr,
     pub(super) posts: BTreeMap<String, Vec<SlackPost>>,
     pub(super) ephemerals: Vec<SlackEphemeral>,
+    pub(super) files: BTreeMap<String, StoredFile>,
     pub(super) statuses: Vec<SlackStatus>,
     pub(super) dressings: Vec<SlackDressing>,
     pub(super) deliveries: Deliveries,
@@ -86,6 +88,7 @@ impl Shared {
             addr,
             posts: BTreeMap::new(),
             ephemerals: Vec::new(),
+            files: BTreeMap::new(),
             statuses: Vec::new(),
             dressings: Vec::new(),
             deliveries: Deliveries::default(),

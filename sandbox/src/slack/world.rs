@@ -3,13 +3,15 @@
 //! Plain data; knows nothing of sockets or methods.
 
 /// The scopes of the project's default app manifest.
-const SCOPES: [&str; 17] = [
+const SCOPES: [&str; 19] = [
     "app_mentions:read",
     "assistant:write",
     "channels:history",
     "channels:read",
     "chat:write",
     "commands",
+    "files:read",
+    "files:write",
     "groups:history",
     "groups:read",
     "im:history",

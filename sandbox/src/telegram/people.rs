@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::entities::{Entity, detect, utf16_len};
 use super::message::{MigrationOrder, TelegramForward, TelegramMedia, UserMessage};
+use super::params::Upload;
 use super::rooms::{CALLBACK_LIFE_S, Draft, Rooms, entities_json, text_fields, topic_created};
 use super::server::TelegramServer;
 use super::world::{
@@ -54,6 +55,28 @@ impl TelegramServer {
     /// Writes any message.
     pub fn send_with(&self, message: UserMessage) -> i64 {
         self.act(|rooms| rooms.write(message))
+    }
+
+    /// Puts a file at the platform; gives its object, for a field of a message ([`UserMessage::extra`]).
+    pub fn add_file(&self, name: &str, mime_type: &str, bytes: Vec<u8>) -> Value {
+        self.act(|rooms| {
+            rooms.keep_file(Upload {
+                file_name: name.to_owned(),
+                content_type: mime_type.to_owned(),
+                bytes,
+            })
+        })
+    }
+
+    /// Forgets a file: its id is invalid from here on.
+    pub fn delete_file(&self, id: &str) {
+        self.act(|rooms| rooms.files.remove(id));
+    }
+
+    /// The bytes of a file that somebody uploaded.
+    #[must_use]
+    pub fn file_bytes(&self, id: &str) -> Option<Vec<u8>> {
+        self.look(|rooms| rooms.files.get(id).map(|upload| upload.bytes.clone()))
     }
 
     /// Writes the items of an album, each a message (and an update) of its own.

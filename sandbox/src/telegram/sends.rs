@@ -14,6 +14,8 @@ use super::world::{BotStatus, ChatKind};
 
 /// A bot can't delete a message older than this, in seconds.
 const DELETE_AGE_S_MAX: i64 = 48 * 3600;
+/// A bot can't download a larger file, in bytes.
+const DOWNLOAD_BYTES_MAX: usize = 20 << 20;
 
 type Result<T> = std::result::Result<T, ApiFailure>;
 
@@ -203,7 +205,8 @@ impl Rooms {
         }
     }
 
-    fn keep_file(&mut self, upload: Upload) -> Value {
+    /// Keeps the bytes of a file; gives its object.
+    pub(super) fn keep_file(&mut self, upload: Upload) -> Value {
         let id = format!("BQACAgIAAxkDAAI{:08}", self.serial());
         let document = document_json(&id, &upload);
         self.files.insert(id, upload);
@@ -224,6 +227,9 @@ pub(super) fn get_file(rooms: &Rooms, params: &Params) -> Result<Success> {
     let Some(upload) = rooms.files.get(id) else {
         return Err(ApiFailure::bad("invalid file_id"));
     };
+    if upload.bytes.len() > DOWNLOAD_BYTES_MAX {
+        return Err(ApiFailure::bad("file is too big"));
+    }
     let mut file = document_json(id, upload);
     file["file_path"] = json!(format!("documents/{id}"));
     Ok(file.into())

@@ -350,7 +350,7 @@ async fn answer(
 ) -> Response {
     let path = request.uri().path().to_owned();
     if let Some(file) = path.strip_prefix("/file/bot") {
-        return download(&shared, file);
+        return download(&shared, &connection, file).await;
     }
     let Some((token, method)) = split_path(&path) else {
         return failed(&ApiFailure::plain(404, "Not Found"));
@@ -530,7 +530,26 @@ async fn call(
     result
 }
 
-fn download(shared: &Shared, path: &str) -> Response {
+/// The bytes of a file; the method `file` takes the faults.
+async fn download(shared: &Shared, connection: &Connection, path: &str) -> Response {
+    let fault = shared.faults().take("file");
+    tokio::time::sleep(delay_before(fault.as_ref())).await;
+    match &fault {
+        Some(TelegramFault::ResetBefore | TelegramFault::ResetAfter) => {
+            connection.cut();
+            return StatusCode::OK.into_response();
+        }
+        Some(TelegramFault::Gateway { code }) => {
+            return Answer::text(*code, GATEWAY_PAGE).into_response();
+        }
+        Some(fault) if fault.refusal().is_some() => {
+            return fault
+                .refusal()
+                .as_ref()
+                .map_or_else(|| StatusCode::OK.into_response(), failed);
+        }
+        _ => {}
+    }
     let found = path.split_once('/').and_then(|(token, file)| {
         authorise(shared, token).ok()?;
         let id = file.strip_prefix("documents/")?;

@@ -26,7 +26,7 @@ const MARKDOWN_CHARS_MAX: usize = 12_000;
 const LOADING_MESSAGES_MAX: usize = 10;
 
 pub(super) fn post_message(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcome {
-    let channel = writable(core, call)?;
+    let channel = writable(core, call, "channel")?;
     if call.flag("as_user") {
         return Err(ApiError::new("as_user_not_supported"));
     }
@@ -135,7 +135,7 @@ pub(super) fn delete(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
 }
 
 pub(super) fn post_ephemeral(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
-    let channel = writable(core, call)?;
+    let channel = writable(core, call, "channel")?;
     let user = required(call, "user")?;
     if !channel.members.contains(&user) {
         return Err(ApiError::new("user_not_in_channel"));
@@ -283,9 +283,9 @@ fn metadata(call: &Call) -> Result<Option<Value>, ApiError> {
 }
 
 /// The channel of a new post: a conversation, or a person's direct chat.
-fn writable(core: &mut Core, call: &Call) -> Result<SlackChannel, ApiError> {
+pub(super) fn writable(core: &mut Core, call: &Call, name: &str) -> Result<SlackChannel, ApiError> {
     let id = call
-        .given("channel")
+        .given(name)
         .ok_or_else(|| ApiError::new("channel_not_found"))?;
     let id = match core.world.users.iter().find(|user| user.id == id) {
         Some(user) if user.bot.is_some() => return Err(ApiError::new("cannot_dm_bot")),
@@ -322,7 +322,11 @@ pub(super) fn allowed(core: &Core, id: &str) -> Result<SlackChannel, ApiError> {
 }
 
 /// The thread of a new post. A reply's ts is taken, as Slack takes it, and leads nowhere.
-fn thread(core: &Core, call: &Call, channel: &SlackChannel) -> Result<Option<String>, ApiError> {
+pub(super) fn thread(
+    core: &Core,
+    call: &Call,
+    channel: &SlackChannel,
+) -> Result<Option<String>, ApiError> {
     let Some(thread_ts) = call.given("thread_ts") else {
         return Ok(None);
     };

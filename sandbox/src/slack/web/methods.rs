@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::super::faults::SlackKnobs;
 use super::super::state::Core;
 use super::call::Call;
-use super::{ApiError, Outcome, chat, conversations, directory, surface};
+use super::{ApiError, Outcome, chat, conversations, directory, files, surface};
 
 /// Tiers are counted over this window, in seconds.
 const TIER_WINDOW_S: u64 = 60;
@@ -41,6 +41,7 @@ const HISTORY: &[&str] = &[
 const OPEN: &[&str] = &["im:write", "mpim:write"];
 const WRITE: &[&str] = &["chat:write"];
 const REACT: &[&str] = &["reactions:write"];
+const FILES: &[&str] = &["files:write"];
 
 /// `Special` methods and their numbers: slack.md §4.1 and §5.3.
 const METHODS: &[Method] = &[
@@ -126,6 +127,21 @@ const METHODS: &[Method] = &[
         50,
         true,
         surface::set_suggested_prompts,
+    ),
+    bot("files.info", &["files:read"], 100, false, files::info),
+    bot(
+        "files.getUploadURLExternal",
+        FILES,
+        100,
+        false,
+        files::get_upload_url,
+    ),
+    bot(
+        "files.completeUploadExternal",
+        FILES,
+        100,
+        true,
+        files::complete_upload,
     ),
 ];
 

@@ -1,12 +1,14 @@
 //! The Web API: one HTTP call from its bytes to its answer.
 //!
 //! Reading order: `call` (bytes to arguments), this file (faults, token, scope, tier, then the
-//! method), `methods` (the table), `chat`, `conversations`, `directory` (what the methods do).
+//! method), `methods` (the table), `chat`, `conversations`, `directory`, `files`
+//! (what the methods do).
 
 mod call;
 mod chat;
 mod conversations;
 mod directory;
+pub(super) mod files;
 mod methods;
 mod surface;
 

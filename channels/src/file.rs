@@ -1,0 +1,137 @@
+//! The file half of a channel: fetches the bytes of what was attached to a message.
+//!
+//! A file is known by the platform's id of it, which envelopes carry; addresses are asked for when
+//! they are needed, because they expire. Bytes go to a sink piece by piece, so that no file is in
+//! memory as a whole, and never more than the caller wants.
+
+use crate::channel::BoxFuture;
+
+/// How many redirects a download may take.
+#[cfg(feature = "slack")]
+pub(crate) const REDIRECTS_MAX: usize = 3;
+
+/// Takes the bytes of a file in order.
+pub trait FileSink: Send {
+    /// Takes the next bytes.
+    ///
+    /// # Errors
+    /// When they can't be kept; the transfer ends then.
+    fn take(&mut self, bytes: &[u8]) -> std::io::Result<()>;
+}
+
+impl FileSink for Vec<u8> {
+    fn take(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
+/// Fetches files; implemented by the adapters.
+pub trait FileSource: Send + Sync + 'static {
+    /// Fetches a file of at most `bytes_max` bytes into a sink. What the sink has taken is worth
+    /// something only after `Ok`.
+    ///
+    /// # Errors
+    /// A [`FileError`] by what the caller should do next.
+    fn fetch<'a>(
+        &'a self,
+        file: &'a str,
+        bytes_max: u64,
+        sink: &'a mut dyn FileSink,
+    ) -> BoxFuture<'a, Result<(), FileError>>;
+}
+
+/// Why a file was not fetched.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// It is larger than was wanted, or than the platform gives to bots.
+    #[error("the file is too large{}", shown_size(*size_bytes))]
+    TooLarge {
+        /// Its size, where the platform tells it.
+        size_bytes: Option<u64>,
+    },
+    /// The platform has it no more.
+    #[error("the file is gone: {reason}")]
+    Gone {
+        /// The platform's word for it.
+        reason: String,
+    },
+    /// The platform does not let us have it; somebody may change that, asking again does not.
+    #[error("the file is refused: {reason}")]
+    Refused {
+        /// Why, and what to do where that is known.
+        reason: String,
+    },
+    /// The platform asks to wait.
+    #[error("the platform asks to wait {wait_ms} ms")]
+    RetryAfter {
+        /// How long, in milliseconds.
+        wait_ms: u64,
+    },
+    /// It did not work this time.
+    #[error("the file could not be fetched: {reason}")]
+    Failed {
+        /// What happened, without any address.
+        reason: String,
+    },
+    /// The bytes came and could not be kept.
+    #[error("the file could not be kept")]
+    Sink(#[source] std::io::Error),
+}
+
+fn shown_size(size_bytes: Option<u64>) -> String {
+    size_bytes.map_or_else(String::new, |size| format!(": {size} bytes"))
+}
+
+/// Reads an answer's body into a sink; how many bytes it had.
+#[cfg(any(feature = "slack", feature = "telegram"))]
+pub(crate) async fn take_body(
+    mut response: reqwest::Response,
+    bytes_max: u64,
+    sink: &mut dyn FileSink,
+) -> Result<u64, FileError> {
+    if let Some(size) = response.content_length().filter(|size| *size > bytes_max) {
+        return Err(FileError::TooLarge {
+            size_bytes: Some(size),
+        });
+    }
+    let mut taken = 0;
+    loop {
+        let chunk = response.chunk().await.map_err(|error| broken(&error))?;
+        let Some(chunk) = chunk else {
+            return Ok(taken);
+        };
+        taken += chunk.len() as u64;
+        if taken > bytes_max {
+            return Err(FileError::TooLarge { size_bytes: None });
+        }
+        sink.take(&chunk).map_err(FileError::Sink)?;
+    }
+}
+
+/// What happened to a request, without its address.
+#[cfg(any(feature = "slack", feature = "telegram"))]
+pub(crate) fn broken(error: &reqwest::Error) -> FileError {
+    let reason = if error.is_timeout() {
+        "it took too long"
+    } else if error.is_connect() {
+        "no connection"
+    } else {
+        "the connection broke"
+    };
+    FileError::Failed {
+        reason: reason.to_owned(),
+    }
+}
+
+/// What an HTTP status means that is no success.
+#[cfg(any(feature = "slack", feature = "telegram"))]
+pub(crate) fn refused_status(status: u16, wait_ms: u64) -> FileError {
+    let reason = format!("HTTP {status}");
+    match status {
+        429 => FileError::RetryAfter { wait_ms },
+        404 | 410 => FileError::Gone { reason },
+        401 | 403 => FileError::Refused { reason },
+        _ => FileError::Failed { reason },
+    }
+}

@@ -1,0 +1,179 @@
+//! Fetches files: `files.info` says where, then one download with the bot's token.
+//!
+//! The token goes to Slack and to nobody else: a file's address counts only when its host is Slack's or
+//! that of `api_url`, and a redirect to another one is followed without it. Who has no right to a file
+//! gets a sign-in page with HTTP 200, so a page of HTML in place of something else is a refusal.
+
+use std::sync::Arc;
+
+use http::header::{CONTENT_TYPE, LOCATION};
+use reqwest::{Response, Url};
+
+use crate::channel::BoxFuture;
+use crate::error::ChannelError;
+use crate::file::{
+    FileError, FileSink, FileSource, REDIRECTS_MAX, broken, refused_status, take_body,
+};
+use crate::http::retry_after_ms;
+
+use super::api::{Api, Token};
+use super::wire::{FileInfo, FileInfoAnswer};
+
+/// What to do about a file that the token has no right to.
+const ADD_SCOPE: &str =
+    "Slack shows its sign-in page; add the scope files:read and reinstall the app";
+
+/// The file half of a Slack channel.
+#[derive(Debug)]
+pub(super) struct SlackFiles {
+    api: Arc<Api>,
+}
+
+impl SlackFiles {
+    pub(super) fn new(api: Arc<Api>) -> Self {
+        Self { api }
+    }
+
+    async fn fetch_into(
+        &self,
+        file: &str,
+        bytes_max: u64,
+        sink: &mut dyn FileSink,
+    ) -> Result<(), FileError> {
+        let info = self.info(file).await?;
+        let address = wanted(&info, bytes_max)?;
+        let address = Url::parse(&address).map_err(|_| no_address())?;
+        if !self.api.is_own_host(&address) {
+            return Err(FileError::Refused {
+                reason: "its address is not one of Slack's".to_owned(),
+            });
+        }
+        let response = self.download(address).await?;
+        check_page(&info, &response)?;
+        let taken = take_body(response, bytes_max, sink).await?;
+        match info.size.filter(|size| *size != taken) {
+            // A page in place of a page, or a transfer that ended early without saying so.
+            Some(size) => Err(FileError::Failed {
+                reason: format!("{taken} bytes came of {size}"),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    async fn info(&self, file: &str) -> Result<FileInfo, FileError> {
+        let arguments = [("file", file.to_owned())];
+        let asked = self.api.read_as("files.info", Token::Bot, &arguments);
+        let answer: FileInfoAnswer = asked.await.map_err(meaning)?;
+        answer.file.0.ok_or_else(|| FileError::Failed {
+            reason: "files.info names no file".to_owned(),
+        })
+    }
+
+    async fn download(&self, address: Url) -> Result<Response, FileError> {
+        let mut address = address;
+        for _ in 0..=REDIRECTS_MAX {
+            let asked = self.api.download(address.clone());
+            let response = asked.await.map_err(|error| broken(&error))?;
+            let status = response.status();
+            if status.is_success() {
+                return Ok(response);
+            }
+            if !status.is_redirection() {
+                let wait_ms = retry_after_ms(response.headers());
+                return Err(refused_status(status.as_u16(), wait_ms));
+            }
+            let to = response.headers().get(LOCATION);
+            let to = to.and_then(|to| to.to_str().ok());
+            address = to
+                .and_then(|to| address.join(to).ok())
+                .ok_or_else(no_address)?;
+        }
+        Err(FileError::Refused {
+            reason: "it is redirected again and again".to_owned(),
+        })
+    }
+}
+
+impl FileSource for SlackFiles {
+    fn fetch<'a>(
+        &'a self,
+        file: &'a str,
+        bytes_max: u64,
+        sink: &'a mut dyn FileSink,
+    ) -> BoxFuture<'a, Result<(), FileError>> {
+        Box::pin(self.fetch_into(file, bytes_max, sink))
+    }
+}
+
+fn no_address() -> FileError {
+    FileError::Refused {
+        reason: "it has no address that can be used".to_owned(),
+    }
+}
+
+/// Where a file is, if it is there to be fetched.
+fn wanted(info: &FileInfo, bytes_max: u64) -> Result<String, FileError> {
+    match info.mode.as_deref() {
+        Some("tombstone") => {
+            return Err(FileError::Gone {
+                reason: "it was deleted".to_owned(),
+            });
+        }
+        Some("hidden_by_limit") => {
+            return Err(FileError::Refused {
+                reason: "the workspace's plan hides it".to_owned(),
+            });
+        }
+        Some("external") => {
+            return Err(FileError::Refused {
+                reason: "it is kept outside Slack".to_owned(),
+            });
+        }
+        _ => {}
+    }
+    if let Some(size) = info.size.filter(|size| *size > bytes_max) {
+        return Err(FileError::TooLarge {
+            size_bytes: Some(size),
+        });
+    }
+    let address = info.url_private_download.0.clone();
+    address
+        .or_else(|| info.url_private.0.clone())
+        .ok_or_else(no_address)
+}
+
+/// Refuses a page that stands in place of something else.
+fn check_page(info: &FileInfo, response: &Response) -> Result<(), FileError> {
+    let is_page = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok())
+        .is_some_and(|kind| kind.trim_start().starts_with("text/html"));
+    let is_meant = info
+        .mimetype
+        .as_deref()
+        .is_some_and(|kind| kind.contains("html"));
+    match is_page && !is_meant {
+        true => Err(FileError::Refused {
+            reason: ADD_SCOPE.to_owned(),
+        }),
+        false => Ok(()),
+    }
+}
+
+/// What a refusal of `files.info` means for the file.
+fn meaning(error: ChannelError) -> FileError {
+    match error {
+        ChannelError::RetryAfter { wait_ms, .. } => FileError::RetryAfter { wait_ms },
+        ChannelError::Unauthorized { reason, .. } | ChannelError::ChatRefused { reason, .. } => {
+            FileError::Refused { reason }
+        }
+        ChannelError::Rejected { reason, .. } => match reason.as_str() {
+            "file_not_found" | "file_deleted" => FileError::Gone { reason },
+            _ => FileError::Refused { reason },
+        },
+        other => FileError::Failed {
+            reason: other.reason(),
+        },
+    }
+}
