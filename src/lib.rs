@@ -1,7 +1,7 @@
 //! Vocative: a self-hosted daemon that joins Slack workspaces and Telegram chats as a bot.
 //!
 //! The rooms, in layer order (a module uses only those before it): `domain`, `config`, `store`,
-//! `capture`, `prompt`, `llm`, `tools`, `delivery`, `agent`, `admin`, `http`, `daemon`, `cli`.
+//! `capture`, `prompt`, `llm`, `tools`, `delivery`, `files`, `agent`, `admin`, `http`, `daemon`, `cli`.
 //! `docs/ARCHITECTURE.md` walks one message through them.
 
 pub mod admin;
@@ -13,6 +13,7 @@ pub mod config;
 pub mod daemon;
 pub mod delivery;
 pub mod domain;
+pub mod files;
 pub mod http;
 pub mod llm;
 pub mod prompt;

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 /// A module uses only those before it. Source: DESIGN §3; `delivery` stands before `agent` because
 /// an agent asks delivery's table of rooms who can be answered.
-const LAYERS: [&str; 15] = [
+const LAYERS: [&str; 16] = [
     "domain", "config", "store", "capture", "catchup", "prompt", "llm", "tools", "delivery",
-    "agent", "summary", "admin", "http", "daemon", "cli",
+    "files", "agent", "summary", "admin", "http", "daemon", "cli",
 ];
 
 /// A word, and the only places where it may stand.

@@ -6,7 +6,7 @@
 //! `vocative selftest crash` notices. Never in a build that serves people.
 
 /// Every point, in the order in which a message passes them; then what operators do.
-pub const POINTS: [&str; 56] = [
+pub const POINTS: [&str; 59] = [
     "received",
     "capture.before-commit",
     "capture.after-commit",
@@ -21,6 +21,9 @@ pub const POINTS: [&str; 56] = [
     "catch-up.page-read",
     "catch-up.before-commit",
     "catch-up.after-commit",
+    "file.fetched",
+    "file.before-commit",
+    "file.after-commit",
     "run.claimed",
     "model.called",
     "model.answered",
@@ -54,6 +57,7 @@ pub const POINTS: [&str; 56] = [
     "import.after-commit",
     "erase.ledger-written",
     "erase.begun",
+    "file.dropped",
     "erase.batch-committed",
     "erase.copies-removed",
     "erase.finished",

@@ -65,7 +65,8 @@ impl<'a> Counting<'a> {
     pub(super) fn of(spec: &AgentSpec, built: &'a BuiltPrompt) -> Self {
         let prompt = &built.prompt;
         // The other profile counts in its own way.
-        let is_ours = built.options.profile == Profile::Vocative;
+        // What pictures cost is an estimate that would spoil the ratio.
+        let is_ours = built.options.profile == Profile::Vocative && prompt.images.is_empty();
         Self {
             counter: &built.counter,
             key: is_ours.then(|| spec.ratio_key()),

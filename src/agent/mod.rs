@@ -2,8 +2,9 @@
 //! the answer.
 //!
 //! Knows no platform and posts nothing: an answer leaves through the outbox. Reading order:
-//! `registry`, `counting`, `prompting`, `run`, `stepping`, `step`, `telling`, `events`, `worker`, `desk`.
+//! `registry`, `counting`, `attached`, `prompting`, `run`, `stepping`, `step`, `telling`, `events`, `worker`, `desk`.
 
+pub mod attached;
 mod counting;
 pub mod desk;
 mod events;

@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use vocative_channels::identity::Identity;
 
+use crate::agent::attached::load_files;
 use crate::agent::registry::AgentSpec;
 use crate::config::TemplateValue;
 use crate::domain::history::{History, HistoryQuery};
@@ -11,6 +12,7 @@ use crate::domain::options::{AssemblerOptions, Profile};
 use crate::domain::place::ChatName;
 use crate::domain::tokens::TokenRatio;
 use crate::domain::turn::Recount;
+use crate::prompt::files::{FileContent, FittedFiles, PromptFile, fit_files};
 use crate::prompt::{
     AgentView, ContextTooSmall, Prompt, RunView, Scaled, TokenCounter as _, Utf16Div4, assemble,
     clean_name, count_turns, fit_context, history_query,
@@ -87,15 +89,16 @@ pub async fn build_prompt(
         Profile::Toolpack => (Scaled::new(&Utf16Div4, TokenRatio::ONE), Vec::new()),
     };
     let instructions = instructions(spec, &history, request.as_of_ms);
-    let options = match spec.context_limit {
-        Some(limit) => {
-            let instruction_tokens = counter.count(&instructions) as usize;
-            fit_context(&options, limit, instruction_tokens, spec.answer_reserve)?
-        }
-        None => options,
+    let files = match options.profile {
+        Profile::Vocative => load_files(store, spec, &history).await?,
+        Profile::Toolpack => Vec::new(),
     };
-    let prompt = assemble(&history, &agent_view(spec, identity), &options, &counter)
+    let (options, files) = fit(spec, options, &instructions, &files, &counter)?;
+    let mut prompt = assemble(&history, &agent_view(spec, identity), &options, &counter)
         .with_instructions(&instructions, &counter);
+    if let Some(files) = files {
+        prompt = prompt.with_files(files);
+    }
     Ok(BuiltPrompt {
         prompt,
         history,
@@ -104,6 +107,46 @@ pub async fn build_prompt(
         counter,
         recounts,
     })
+}
+
+/// Fits conversation and files into the model's context. Where both don't fit, the files give way: first
+/// their contents, then their names.
+fn fit(
+    spec: &AgentSpec,
+    options: AssemblerOptions,
+    instructions: &str,
+    files: &[PromptFile],
+    counter: &Scaled,
+) -> Result<(AssemblerOptions, Option<FittedFiles>), ContextTooSmall> {
+    let fitted = |files: &[PromptFile]| fit_files(files, spec.files.limits, counter);
+    let Some(limit) = spec.context_limit else {
+        return Ok((options, (!files.is_empty()).then(|| fitted(files))));
+    };
+    let instruction_tokens = counter.count(instructions) as usize;
+    let within =
+        |limit: usize| fit_context(&options, limit, instruction_tokens, spec.answer_reserve);
+    if files.is_empty() {
+        return Ok((within(limit)?, None));
+    }
+    for files in [fitted(files), fitted(&named_only(files))] {
+        // The conversation keeps what it would have without files, or they are not worth it.
+        if let Ok(fitting) = within(limit.saturating_sub(files.tokens))
+            && fitting.token_budget * 2 >= options.token_budget
+        {
+            return Ok((fitting, Some(files)));
+        }
+    }
+    Ok((within(limit)?, None))
+}
+
+/// The files without their contents.
+fn named_only(files: &[PromptFile]) -> Vec<PromptFile> {
+    let why = "the model's context has no room for it";
+    let named = |file: &PromptFile| PromptFile {
+        name: file.name.clone(),
+        content: FileContent::NotLoaded(why.to_owned()),
+    };
+    files.iter().map(named).collect()
 }
 
 /// How an agent's prompts are assembled in a conversation: its own options, and what is set for the

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, RwLock};
 
+use crate::agent::attached::FilesInPrompts;
 use crate::config::{Template, ToolName};
 use crate::domain::ids::AgentName;
 use crate::domain::options::AssemblerOptions;
@@ -48,6 +49,8 @@ pub struct AgentSpec {
     pub max_steps: u32,
     /// One tool call takes at most so long, in milliseconds.
     pub tool_timeout_ms: u64,
+    /// How its prompts show files.
+    pub files: FilesInPrompts,
     /// The channels where a reply starts with the agent's name.
     pub prefixed_channels: BTreeSet<String>,
 }

@@ -21,6 +21,7 @@ use crate::delivery::rooms::Room;
 use crate::domain::ids::RunId;
 use crate::domain::run::{ClaimedRun, Usage};
 use crate::domain::turn::{Recount, TurnKind};
+use crate::files::waiting::wait_for_files;
 use crate::llm::{Answer, Listener, ModelError};
 use crate::prompt::{ClassEstimate, Prompt, RunView, content_count};
 use crate::store::contract::{CommittedReply, ReplyRoute, RunEnding, RunLease};
@@ -189,6 +190,8 @@ async fn work(
     if tokio::time::timeout(NAMES_WAIT, learnt).await.is_err() {
         info!(run.id = %claimed.run.id, "names are still being looked up; ids stand in for them");
     }
+    let files_wait = Duration::from_millis(spec.files.wait_ms);
+    wait_for_files(&worker.store, &claimed.run.triggers, files_wait).await?;
     let Some(ratio) = spec.ratio_of(claimed, &worker.store).await? else {
         return Ok(Work::LeaseLost.into());
     };
@@ -222,6 +225,7 @@ async fn work(
         display_name: &spec.display_name,
         model: &*spec.model,
         messages: &built.prompt.messages,
+        images: &built.prompt.images,
         toolbox: &toolbox,
         max_steps: spec.max_steps,
         results_max_tokens: results_max_tokens(spec, &built.prompt),

@@ -17,6 +17,7 @@ use crate::domain::run::{ClaimedRun, Usage};
 use crate::llm::{
     Answer, Exchange, Model, ModelError, Request, ToolCall, ToolChoice, ToolResult, ToolSpec,
 };
+use crate::prompt::files::PromptImage;
 use crate::prompt::{ClassEstimate, PromptMessage, Scaled, TokenCounter as _, content_count};
 use crate::store::contract::{LeaseOutcome, StepOutcome, StepTools, ToolTurn};
 use crate::store::{Store, StoreError};
@@ -36,6 +37,8 @@ pub(super) struct Stepping<'a> {
     pub(super) model: &'a dyn Model,
     /// The prompt.
     pub(super) messages: &'a [PromptMessage],
+    /// Pictures that belong to its last message.
+    pub(super) images: &'a [PromptImage],
     pub(super) toolbox: &'a Toolbox,
     /// Model calls of the run, those of earlier attempts included.
     pub(super) max_steps: u32,
@@ -99,6 +102,7 @@ impl Stepping<'_> {
         let exchanges: Vec<Exchange> = steps.iter().map(exchange).collect();
         let request = Request {
             messages: self.messages,
+            images: self.images,
             exchanges: &exchanges,
             tools: &tools,
             // The last step is for the answer.

@@ -179,6 +179,7 @@ impl Stage {
         });
         let rooms = Rooms::default();
         let room = Room {
+            files: None,
             channel: "acme".to_owned(),
             outbound: Arc::clone(&platform) as _,
             identity: identity(),
@@ -406,6 +407,7 @@ fn spec(model: Arc<dyn Model>) -> AgentSpec {
         search_reach: SearchReach::Parent,
         max_steps: 10,
         tool_timeout_ms: 5_000,
+        files: Default::default(),
         prefixed_channels: std::collections::BTreeSet::default(),
     }
 }

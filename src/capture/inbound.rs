@@ -41,6 +41,8 @@ pub struct Wake {
     pub posted: Arc<Notify>,
     /// There may be turns to fold into a summary.
     pub summaries: Arc<Notify>,
+    /// A file may have been attached or come due.
+    pub files: Arc<Notify>,
     /// Runs that were asked to stop.
     pub cancels: Cancels,
     /// What people asked the daemon itself for.
@@ -348,7 +350,11 @@ impl ChannelIntake {
         } else {
             "capture.before-commit"
         });
+        let has_files = !new.attachments.is_empty();
         let captured = self.store.capture_message(new).await?;
+        if has_files {
+            self.wake.files.notify_one();
+        }
         crash::point(if is_edit {
             "edit.after-commit"
         } else {

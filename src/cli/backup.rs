@@ -116,6 +116,19 @@ fn made(report: &BackupReport) -> String {
         report.conversations,
         report.bytes.div_ceil(1_024)
     );
+    if report.files > 0 {
+        let files = if report.files == 1 {
+            "file is"
+        } else {
+            "files are"
+        };
+        let _ = writeln!(
+            out,
+            "The contents of {} attached {files} not in it: they are in the folder \"files\" beside the \
+             database. What a restored one lacks is fetched from the platforms again.",
+            report.files
+        );
+    }
     for path in &report.removed {
         let _ = writeln!(out, "removed {}", path.display());
     }

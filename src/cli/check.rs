@@ -67,6 +67,14 @@ fn about_database(path: &Path, report: &CheckReport) -> String {
     );
     if report.findings.is_empty() {
         out.push_str("every page, index, reference and the full text are whole.\n");
+        for finding in &report.lost_files {
+            let _ = writeln!(out, "  {finding}");
+        }
+        if !report.lost_files.is_empty() {
+            out.push_str(
+                "What is lost is fetched again from the platform when the daemon starts.\n",
+            );
+        }
         return out;
     }
     out.push_str("damaged:\n");

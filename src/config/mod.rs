@@ -47,9 +47,10 @@ pub use self::schema::schema;
 pub use self::secret::{SecretRef, Secrets};
 pub use self::settings::{
     Access, Agent, AgentView, Api, ApiAddress, Capture, Channel, ChannelChoice, Config,
-    CounterName, Daemon, Delivery, Http, Limits, Live, LogFormat, Model, OnUnknown,
-    PlatformSettings, Provider, ReplyPrefix, RetentionDays, SlackSettings, SlackTransport, Store,
-    TelegramSettings, TelegramTransport, ThreadPolicy, ToolName, Webhooks,
+    CounterName, Daemon, Delivery, FileKindName, Files, Http, Limits, Live, LogFormat, Model,
+    OnUnknown, PlatformSettings, Provider, ReplyPrefix, RetentionDays, SlackSettings,
+    SlackTransport, Store, TelegramSettings, TelegramTransport, ThreadPolicy, ToolName,
+    Transcription, Webhooks,
 };
 pub use self::template::{Template, TemplateValue};
 
@@ -140,6 +141,8 @@ impl Config {
             store: resolved.store,
             capture: resolved.capture,
             delivery: resolved.delivery,
+            files: resolved.files,
+            transcription: resolved.transcription,
             http: resolved.http,
             api: resolved.api,
             webhooks: resolved.webhooks,
@@ -207,9 +210,12 @@ impl Config {
                 }
             }
         });
+        let transcription = self.transcription.as_ref();
+        let hearing = transcription
+            .and_then(|it| Some(("transcription.api_key".to_owned(), it.api_key.as_ref()?)));
         let api = self.api.token.as_ref().filter(|_| self.api.enabled);
         let api = api.map(|token| ("api.token".to_owned(), token));
-        models.chain(channels).chain(api).collect()
+        models.chain(channels).chain(api).chain(hearing).collect()
     }
 }
 

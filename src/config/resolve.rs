@@ -11,11 +11,12 @@ use super::environment::Environment;
 use super::origin::Origins;
 use super::problem::{Problem, Warning};
 use super::settings::{
-    Agent, Api, ApiAddress, Capture, Channel, CounterName, Daemon, Delivery, Http, Limits, Live,
-    Model, OnUnknown, Provider, Store, Webhooks,
+    Agent, Api, ApiAddress, Capture, Channel, CounterName, Daemon, Delivery, Files, Http, Limits,
+    Live, Model, OnUnknown, Provider, Store, Transcription, Webhooks,
 };
 use super::shape::{
-    ApiShape, DaemonShape, DeliveryShape, HttpShape, LimitsShape, ModelShape, Shape, WebhooksShape,
+    ApiShape, DaemonShape, DeliveryShape, HttpShape, LimitsShape, ModelShape, Shape,
+    TranscriptionShape, WebhooksShape,
 };
 use super::suggest::nearest;
 use crate::domain::ids::AgentName;
@@ -115,6 +116,8 @@ pub(super) struct Resolved {
     pub store: Store,
     pub capture: Capture,
     pub delivery: Delivery,
+    pub files: Files,
+    pub transcription: Option<Transcription>,
     pub http: Http,
     pub api: Api,
     pub webhooks: Webhooks,
@@ -163,6 +166,8 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
         store: shape.store,
         capture: shape.capture,
         delivery: resolve_delivery(&shape.delivery, review),
+        files: shape.files,
+        transcription: resolve_transcription(shape.transcription, review),
         http: resolve_http(&shape.http, review),
         webhooks: resolve_webhooks(&shape.webhooks, review),
         models,
@@ -187,6 +192,26 @@ fn resolve_delivery(shape: &DeliveryShape, review: &mut Review<'_>) -> Delivery 
         live_delay_ms: shape.live_delay_ms,
         live_interval_ms: shape.live_interval_ms,
     }
+}
+
+fn resolve_transcription(
+    shape: TranscriptionShape,
+    review: &mut Review<'_>,
+) -> Option<Transcription> {
+    let base_url = shape.base_url?;
+    let base_url = review.url("transcription.base_url", &base_url);
+    if shape.model.trim().is_empty() {
+        review.problem(
+            "transcription.model",
+            "is empty: the provider's name of the model",
+        );
+    }
+    Some(Transcription {
+        base_url,
+        model: shape.model,
+        api_key: shape.api_key,
+        timeout_ms: shape.timeout_s * 1_000,
+    })
 }
 
 /// The first directive that is neither a level nor `target=level`: the filter would take it for a
@@ -436,6 +461,7 @@ fn resolve_model(name: &str, shape: ModelShape, review: &mut Review<'_>) -> Mode
         retries: shape.retries,
         stream: shape.stream,
         counter: shape.counter,
+        images: shape.images,
     }
 }
 

@@ -14,6 +14,8 @@ const DEFAULTS: [(&str, &str); 14] = [
     ("Capture", "/capture"),
     ("LimitsShape", "/limits"),
     ("DeliveryShape", "/delivery"),
+    ("Files", "/files"),
+    ("TranscriptionShape", "/transcription"),
     ("HttpShape", "/http"),
     ("ApiShape", "/api"),
     ("ModelShape", "/defaults/model"),

@@ -35,6 +35,10 @@ pub struct Config {
     pub capture: Capture,
     /// Posting answers.
     pub delivery: Delivery,
+    /// Files that people attach.
+    pub files: Files,
+    /// Writing voice notes down; `None` = they are only named.
+    pub transcription: Option<Transcription>,
     /// Health and metrics over HTTP.
     pub http: Http,
     /// The API for programs.
@@ -204,6 +208,74 @@ pub enum Live {
     Edit,
 }
 
+/// Files that people attach: what is fetched, kept and shown to models.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Files {
+    /// Whether the contents of files are fetched; their names are stored in any case.
+    pub fetch: bool,
+    /// Which kinds are fetched.
+    pub kinds: Vec<FileKindName>,
+    /// A larger file is not fetched, in bytes. Telegram gives bots at most 20 MiB.
+    #[schemars(range(min = 1, max = 1_073_741_824))]
+    pub max_bytes: u64,
+    /// While all stored files together have so much, no further one is fetched, in MiB.
+    #[schemars(range(min = 1, max = 16_777_216))]
+    pub max_total_mib: u64,
+    /// How long an answer waits for the files of its question, in seconds; 0 = not at all.
+    #[schemars(range(min = 0, max = 40))]
+    pub wait_s: u64,
+    /// Tokens that the texts of all files of one prompt may have; what is over is cut with a marker.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub text_max_tokens: usize,
+    /// A larger picture is not shown to models, in bytes.
+    #[schemars(range(min = 1, max = 20_971_520))]
+    pub image_max_bytes: u64,
+    /// Pictures of one prompt.
+    #[schemars(range(min = 0, max = 20))]
+    pub images_max: usize,
+}
+
+/// A kind of file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FileKindName {
+    /// Text, source, data that people can read.
+    Text,
+    /// PNG, JPEG, WebP and GIF.
+    Image,
+    /// Voice notes.
+    Voice,
+    /// Everything else.
+    Other,
+}
+
+impl FileKindName {
+    /// The name in the configuration.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Image => "image",
+            Self::Voice => "voice",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// Writing voice notes down.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transcription {
+    /// Address of the API (`/v1`), which speaks OpenAI's protocol.
+    pub base_url: String,
+    /// The provider's name of the model.
+    pub model: String,
+    /// Where the key is.
+    pub api_key: Option<SecretRef>,
+    /// How long one request may take.
+    pub timeout_ms: u64,
+}
+
 /// Health and metrics over HTTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Http {
@@ -276,6 +348,8 @@ pub struct Model {
     pub stream: bool,
     /// What counts its prompts.
     pub counter: CounterName,
+    /// Whether it takes pictures.
+    pub images: bool,
 }
 
 /// What counts the tokens of a model's prompts.

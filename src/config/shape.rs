@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::manners::{MannersShape, SuggestedPromptShape};
 use super::secret::SecretRef;
 use super::settings::{
-    Capture, CounterName, Live, LogFormat, OnUnknown, PlatformId, Provider, ReplyPrefix,
+    Capture, CounterName, Files, Live, LogFormat, OnUnknown, PlatformId, Provider, ReplyPrefix,
     RetentionDays, Store, ThreadPolicy, ToolName,
 };
 use crate::domain::addressing::Overlap;
@@ -36,6 +36,10 @@ pub(super) struct Shape {
     pub limits: LimitsShape,
     /// Posting answers.
     pub delivery: DeliveryShape,
+    /// Files that people attach.
+    pub files: Files,
+    /// Writing voice notes down; off unless `base_url` is set.
+    pub transcription: TranscriptionShape,
     /// Health and metrics over HTTP.
     pub http: HttpShape,
     /// The API for programs.
@@ -116,6 +120,21 @@ pub(super) struct DeliveryShape {
     /// Milliseconds between two states of an answer that show; 0 = the platform's own pace.
     #[schemars(range(min = 0, max = 60_000))]
     pub live_interval_ms: u64,
+}
+
+/// Writing voice notes down.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TranscriptionShape {
+    /// Address of the API, which speaks OpenAI's protocol. Set, voice notes are sent there.
+    pub base_url: Option<String>,
+    /// The provider's name of the model.
+    pub model: String,
+    /// Where the key is.
+    pub api_key: Option<SecretRef>,
+    /// Seconds that one request may take.
+    #[schemars(range(min = 1, max = 3600))]
+    pub timeout_s: u64,
 }
 
 /// Health and metrics over HTTP.
@@ -218,6 +237,8 @@ pub(super) struct ModelShape {
     pub stream: bool,
     /// What counts the tokens of its prompts.
     pub counter: CounterName,
+    /// Whether it takes pictures.
+    pub images: bool,
 }
 
 /// An agent.

@@ -34,6 +34,7 @@ use crate::daemon::wiring::{self, WiringError};
 use crate::delivery::rooms::{Room, Rooms};
 use crate::delivery::worker::{Clock, Worker as DeliveryWorker};
 use crate::domain::ids::{AccountId, OwnerId};
+use crate::files::worker::Worker as FilesWorker;
 use crate::http::{self, api, webhooks};
 use crate::prompt::{ClassEstimate, content_count};
 use crate::store::contract::AccountBinding;
@@ -128,6 +129,7 @@ pub struct Core {
     delivery: JoinHandle<()>,
     summaries: JoinHandle<()>,
     desk: JoinHandle<()>,
+    files: JoinHandle<()>,
     drain_deadline: Duration,
 }
 
@@ -201,6 +203,7 @@ impl Core {
         let summaries =
             tokio::spawn(summary_worker(&shared, Arc::clone(&summary_counters)).run(stop.clone()));
         let desk = tokio::spawn(desk(&shared).run(stop.clone()));
+        let files = tokio::spawn(files_worker(&shared, config).run(stop.clone()));
         Self {
             shared,
             summary_counters,
@@ -212,6 +215,7 @@ impl Core {
             delivery,
             summaries,
             desk,
+            files,
             drain_deadline: Duration::from_millis(config.daemon.drain_deadline_ms),
         }
     }
@@ -255,6 +259,9 @@ impl Core {
         }
         if let Err(cause) = self.summaries.await {
             error!(error = %cause, "the summary worker ended badly");
+        }
+        if let Err(cause) = self.files.await {
+            error!(error = %cause, "the files worker ended badly");
         }
         crash::point("shutdown.posts-drained");
         timer.abort();
@@ -378,7 +385,7 @@ fn open_store(config: &Config, clock: &Clock) -> Result<Store, StartError> {
     for sentence in &report.migrations {
         info!("{sentence}");
     }
-    for sentence in &report.erasures {
+    for sentence in report.erasures.iter().chain(&report.files) {
         info!("{sentence}");
     }
     if report.leases_taken_back > 0 {
@@ -533,6 +540,17 @@ fn desk(shared: &Arc<Shared>) -> Desk {
         registry: shared.registry.clone(),
         errands: shared.wake.errands.clone(),
         posts: Arc::clone(&shared.wake.posts),
+        clock: Arc::clone(&shared.clock),
+    }
+}
+
+fn files_worker(shared: &Arc<Shared>, config: &Config) -> FilesWorker {
+    FilesWorker {
+        store: shared.store.clone(),
+        rooms: shared.rooms.clone(),
+        policy: wiring::files_policy(config),
+        hears_voice: config.transcription.is_some(),
+        wake: shared.wake.clone(),
         clock: Arc::clone(&shared.clock),
     }
 }
@@ -748,6 +766,7 @@ impl Shared {
     ) -> Result<Arc<ChannelIntake>, BindError> {
         // Outside the lock, which a panic in an adapter would poison.
         let (outbound, capabilities) = (channel.outbound(&identity), channel.capabilities());
+        let files = channel.files(&identity);
         // Held until the intake is known: a reload in between would pass it over.
         let mut intakes = self.intakes();
         let config = self.config();
@@ -757,6 +776,7 @@ impl Shared {
         let room = Room {
             channel: name.to_owned(),
             outbound,
+            files,
             identity: identity.clone(),
             capabilities,
             delivery: wiring::delivery(&config, settings),
@@ -778,6 +798,7 @@ impl Shared {
         self.rooms.set(account, room);
         self.wake.runs.notify_one();
         self.wake.posts.notify_one();
+        self.wake.files.notify_one();
         Ok(intake)
     }
 

@@ -15,17 +15,21 @@ use vocative_channels::telegram::{
     TelegramChannel, TelegramSettings, TelegramTransport, WebhookSettings, WebhookTimings,
 };
 
+use crate::agent::attached::FilesInPrompts;
 use crate::agent::registry::{AgentSpec, SummaryModel};
 use crate::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
 use crate::catchup::bounds::Bounds;
 use crate::config::{self, Config, PlatformSettings, Secrets};
 use crate::delivery::after::DeliveryPolicy;
 use crate::delivery::live::LivePolicy;
+use crate::domain::file::FileKind;
 use crate::domain::ids::{AccountId, AgentName};
 use crate::domain::manners::CommandName;
 use crate::domain::options::AssemblerOptions;
 use crate::domain::place::ChatName;
+use crate::files::policy::FilesPolicy;
 use crate::llm::{self, Model};
+use crate::prompt::files::FileLimits;
 use crate::prompt::{ClassEstimate, TokenCounter, counter_named};
 use crate::store::ExpiryBounds;
 
@@ -207,6 +211,7 @@ pub fn agents(config: &Config, secrets: Option<&Secrets>) -> Result<Vec<AgentSpe
             }),
             run_deadline_ms: agent.run_deadline_ms,
             max_attempts: agent.max_attempts,
+            files: files_in_prompts(&config.files, settings),
             prefixed_channels: prefixed.clone(),
             tools: agent.tools.clone(),
             search_reach: agent.search_reach,
@@ -412,6 +417,38 @@ pub fn delivery(config: &Config, channel: &config::Channel) -> DeliveryPolicy {
             interval_ms: config.delivery.live_interval_ms,
         },
         ..DeliveryPolicy::default()
+    }
+}
+
+/// How prompts for a model show files.
+fn files_in_prompts(files: &config::Files, model: &config::Model) -> FilesInPrompts {
+    FilesInPrompts {
+        takes_images: model.images,
+        limits: FileLimits {
+            text_max_tokens: files.text_max_tokens,
+            images_max: files.images_max,
+        },
+        bytes_max: files.max_bytes,
+        image_bytes_max: files.image_max_bytes,
+        wait_ms: files.wait_s * 1_000,
+    }
+}
+
+/// Which files are fetched.
+#[must_use]
+pub fn files_policy(config: &Config) -> FilesPolicy {
+    let files = &config.files;
+    let kind = |name: &config::FileKindName| match name {
+        config::FileKindName::Text => FileKind::Text,
+        config::FileKindName::Image => FileKind::Image,
+        config::FileKindName::Voice => FileKind::Voice,
+        config::FileKindName::Other => FileKind::Other,
+    };
+    FilesPolicy {
+        is_on: files.fetch,
+        kinds: files.kinds.iter().map(kind).collect(),
+        bytes_max: files.max_bytes,
+        total_bytes_max: files.max_total_mib << 20,
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, RwLock};
 use tokio::sync::Notify;
 use vocative_channels::capability::Capabilities;
 use vocative_channels::channel::Outbound;
+use vocative_channels::file::FileSource;
 use vocative_channels::identity::Identity;
 
 use crate::delivery::after::DeliveryPolicy;
@@ -18,6 +19,8 @@ pub struct Room {
     pub channel: String,
     /// Renders and sends.
     pub outbound: Arc<dyn Outbound>,
+    /// Fetches what was attached there; `None` = attachments are only named.
+    pub files: Option<Arc<dyn FileSource>>,
     /// Who we are there.
     pub identity: Identity,
     /// What the platform can do.

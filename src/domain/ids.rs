@@ -100,6 +100,10 @@ opaque_id!(
     EventId
 );
 opaque_id!(
+    /// A file of a turn, opaque outside the store.
+    FileId
+);
+opaque_id!(
     /// Capture order of a turn: strictly increasing over the whole store, never reused, gaps
     /// allowed. For cursors, snapshots and feeds; people and models read by position.
     Seq

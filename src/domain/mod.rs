@@ -5,6 +5,7 @@
 
 pub mod addressing;
 pub mod command;
+pub mod file;
 pub mod history;
 pub mod ids;
 pub mod manners;

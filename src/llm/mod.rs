@@ -28,6 +28,7 @@ pub use tool::{Exchange, ToolCall, ToolChoice, ToolResult, ToolSpec};
 
 use crate::domain::run::Usage;
 use crate::prompt::PromptMessage;
+use crate::prompt::files::PromptImage;
 
 /// A model that answers prompts.
 pub trait Model: Send + Sync {
@@ -47,6 +48,8 @@ pub trait Model: Send + Sync {
 pub struct Request<'a> {
     /// The prompt, instructions first.
     pub messages: &'a [PromptMessage],
+    /// Pictures that belong to its last message.
+    pub images: &'a [PromptImage],
     /// What it answered before in the same run, and what its calls gave, oldest first.
     pub exchanges: &'a [Exchange],
     /// What it may call.

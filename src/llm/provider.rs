@@ -24,7 +24,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use genai::adapter::AdapterKind;
 use genai::chat::{
-    ChatMessage, ChatOptions, ChatRequest, ChatResponse, ContentPart, MessageContent,
+    Binary, ChatMessage, ChatOptions, ChatRequest, ChatResponse, ContentPart, MessageContent,
     ReasoningEffort, StopReason, Tool, ToolResponse,
 };
 use genai::resolver::{AuthData, Endpoint, ProviderConfig};
@@ -40,6 +40,7 @@ use super::{
     ToolCall, ToolChoice,
 };
 use crate::domain::run::Usage;
+use crate::prompt::files::PromptImage;
 use crate::prompt::{ClassEstimate, PromptMessage, PromptRole, TokenCounter};
 
 /// The version of [`Answer::raw_message`].
@@ -342,6 +343,9 @@ fn chat_request(request: &Request<'_>, provider: &Provider) -> ChatRequest {
         has_spoken |= message.role != PromptRole::System;
         chat.push(chat_message(message));
     }
+    if let Some(last) = chat.last_mut() {
+        last.content.extend(request.images.iter().map(image_part));
+    }
     chat.extend(request.exchanges.iter().flat_map(exchange_messages));
     let chat = ChatRequest::new(chat);
     if request.tools.is_empty() {
@@ -361,6 +365,36 @@ fn chat_message(message: &PromptMessage) -> ChatMessage {
         PromptRole::User => ChatMessage::user(content),
         PromptRole::Assistant => ChatMessage::assistant(content),
     }
+}
+
+/// A picture, as both protocols take it.
+fn image_part(image: &PromptImage) -> ContentPart {
+    ContentPart::Binary(Binary::from_base64(
+        image.mime_type,
+        base64(&image.bytes),
+        None,
+    ))
+}
+
+/// Base64 with padding. Source: RFC 4648, section 4.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let word = group
+            .iter()
+            .fold(0, |word, byte| word << 8 | u32::from(*byte));
+        let word = word << (8 * (3 - group.len()));
+        for n in 0..4 {
+            let digit = DIGITS[(word >> (18 - 6 * n) & 63) as usize];
+            out.push(if n <= group.len() {
+                char::from(digit)
+            } else {
+                '='
+            });
+        }
+    }
+    out
 }
 
 /// An earlier answer with its calls, and their results right behind it.
@@ -496,4 +530,24 @@ fn transport_cause(error: &reqwest::Error) -> String {
         source = cause.source();
     }
     what.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::base64;
+
+    #[test]
+    fn base64_is_that_of_the_rfc() {
+        let table = [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foobar", "Zm9vYmFy"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(base64(text.as_bytes()), expected);
+        }
+        assert_eq!(base64(&[0xff, 0xfe, 0xfb]), "//77");
+    }
 }

@@ -4,12 +4,13 @@
 //! network; only `transcript` touches the store, because it runs a recorded transcript through it.
 //!
 //! Reading order: this page, `query` (what to read), `vocative` (our rules), `project` (how a turn
-//! reads), `counter`, `count` (what a turn costs), `cut`, `record` (turns for a summary); then `toolpack` (another system's rules, exactly),
+//! reads), `counter`, `count` (what a turn costs), `cut`, `files`, `record` (turns for a summary); then `toolpack` (another system's rules, exactly),
 //! `transcript` and `view` (the JSON at the rim).
 
 mod count;
 mod counter;
 mod cut;
+pub mod files;
 pub mod lines;
 mod project;
 mod query;
@@ -49,6 +50,8 @@ pub struct AgentView {
 pub struct Prompt {
     /// The messages, in order. Consecutive ones may have the same role.
     pub messages: Vec<PromptMessage>,
+    /// Pictures that belong to the last message.
+    pub images: Vec<files::PromptImage>,
     /// What each message is there for and costs, in the same order.
     pub costs: Vec<MessageCost>,
     /// The turns in it, in order; each once, the triggers last.
@@ -299,6 +302,7 @@ impl Prompt {
     pub fn empty(counter: &dyn TokenCounter) -> Self {
         Self {
             messages: Vec::new(),
+            images: Vec::new(),
             costs: Vec::new(),
             turns: Vec::new(),
             tokens: 0,

@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::StoreError;
 use super::capture::{Arrival, captured, sent_at_ms};
 use super::contract::{Captured, NewMessage};
+use super::files::queue_files_txn;
 use super::messages::{KnownMessage, MessageEntry, add_message_txn};
 use super::places::{ChatRow, Seat, find_conversation};
 use super::raw::keep_envelope_txn;
@@ -72,6 +73,8 @@ pub(super) fn add_item_txn(
         now_ms: message.received_at_ms,
     };
     revise_turn_txn(connection, &mut turn, replacement)?;
+    let now_ms = message.received_at_ms;
+    queue_files_txn(connection, turn.seq, &message.attachments, now_ms)?;
     postpone_runs_txn(connection, &turn, arrival.verdict.not_before_ms)?;
     refresh_triggers_txn(connection, &turn)?;
     let runs = arrival.address_txn(connection, &turn)?;

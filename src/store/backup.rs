@@ -68,6 +68,8 @@ pub struct BackupReport {
     pub turns: u64,
     /// Conversations in it.
     pub conversations: u64,
+    /// Attached files that it knows of; their contents are beside the database, not in it.
+    pub files: u64,
     /// Older backups that were removed.
     pub removed: Vec<PathBuf>,
 }
@@ -145,6 +147,7 @@ fn write_backup(
         bytes,
         turns: count_of(&found, "turns"),
         conversations: count_of(&found, "conversations"),
+        files: count_of(&found, "files"),
         removed: Vec::new(),
     })
 }

@@ -16,6 +16,7 @@ use super::contract::{Captured, CapturedTurn, NewMessage};
 use super::edits;
 use super::erasure;
 use super::facts::read_facts;
+use super::files::queue_files_txn;
 use super::follow_ups::{Rooted, judge_follow_ups_txn, note_follow_up_txn};
 use super::import::claim_twin_txn;
 use super::learn::settle_kind_txn;
@@ -381,6 +382,7 @@ pub(super) fn insert_txn(
         },
     )?;
     keep_envelope_txn(connection, message, turn.seq)?;
+    queue_files_txn(connection, turn.seq, &message.attachments, now_ms)?;
     if arrival.verdict.would_follow_up {
         note_follow_up_txn(connection, turn.seq, true)?;
     }

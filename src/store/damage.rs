@@ -21,8 +21,9 @@ use tokio::sync::watch;
 
 use super::StoreError;
 use super::backup::beside;
+use super::contents::find_loss;
 use super::faults::{failing, not_opened};
-use super::open::BUSY_TIMEOUT_MS;
+use super::open::{BUSY_TIMEOUT_MS, files_beside};
 use super::schema::{self, MIGRATIONS};
 
 /// A database up to this size is looked through at open: a tenth of a second at most, as 61 MiB take
@@ -82,6 +83,8 @@ pub struct CheckReport {
     pub bytes: u64,
     /// Turns in it.
     pub turns: u64,
+    /// What is wrong with the files beside it, in sentences; they are fetched again at the next start.
+    pub lost_files: Vec<String>,
 }
 
 /// Looks through a database that may be in use: every page, index, reference, and the full text. Reads
@@ -107,7 +110,12 @@ pub fn check_database(path: &Path) -> Result<CheckReport, StoreError> {
         Err(error) if findings.is_empty() => return Err(said(error)),
         turns => turns.unwrap_or(0),
     };
+    let lost_files = match findings.is_empty() {
+        true => find_loss(&connection, &files_beside(path))?,
+        false => Vec::new(),
+    };
     Ok(CheckReport {
+        lost_files,
         findings,
         bytes: bytes_of(path) + bytes_of(&beside(path, "-wal")),
         turns: u64::try_from(turns).unwrap_or(0),

@@ -8,6 +8,7 @@ use super::StoreError;
 use super::album;
 use super::capture::{Arrival, captured};
 use super::contract::{Captured, NewMessage};
+use super::files::queue_files_txn;
 use super::follow_ups::note_follow_up_txn;
 use super::messages::KnownMessage;
 use super::raw::keep_envelope_txn;
@@ -85,6 +86,10 @@ pub(super) fn edit_txn(
         now_ms: message.received_at_ms,
     };
     let is_revised = revise_turn_txn(connection, &mut turn, replacement)?;
+    if is_revised && !is_album {
+        let now_ms = message.received_at_ms;
+        queue_files_txn(connection, turn.seq, &message.attachments, now_ms)?;
+    }
     connection
         .prepare_cached("UPDATE turns SET quote = ?2 WHERE seq = ?1")?
         .execute(params![turn.seq, message.quote])?;

@@ -9,6 +9,7 @@
 use rusqlite::{Connection, params};
 use vocative_channels::outbound::Part;
 
+use super::files::forget_files_txn;
 use super::search_text::unindex_turn_txn;
 use super::{Store, StoreError};
 use crate::domain::ids::AccountId;
@@ -199,6 +200,7 @@ fn expire_turn_txn(connection: &Connection, seq: i64) -> Result<(), StoreError> 
     ] {
         connection.prepare_cached(sql)?.execute([seq])?;
     }
+    forget_files_txn(connection, seq, None)?;
     empty_done_posts_txn(connection, "turn_seq = ?1", seq)
 }
 

@@ -173,6 +173,7 @@ fn merge_conversation_txn(
         ("revisions", "turn_seq"),
         ("run_triggers", "turn_seq"),
         ("outbox", "turn_seq"),
+        ("files", "turn_seq"),
         ("raw_envelopes", "turn_seq"),
         ("turn_sources", "turn_seq"),
         ("turn_sources", "source_seq"),

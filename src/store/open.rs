@@ -7,6 +7,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use super::contents;
 use super::damage::{DamageSign, look_again, look_through, refuse_emptied};
 use super::erasure::settle_at_open;
 use super::faults::{not_opened, unusable, while_opening};
@@ -46,6 +47,8 @@ pub struct OpenReport {
     pub leases_taken_back: u64,
     /// Sentences about erasures that were finished, and what a person should know of the ledger.
     pub erasures: Vec<String>,
+    /// Sentences about stored files that were removed or lost.
+    pub files: Vec<String>,
 }
 
 /// What all clones of a store share.
@@ -55,6 +58,8 @@ pub(super) struct Inner {
     writer: Option<Writer>,
     /// The database file; `None` for a private one.
     database: Option<PathBuf>,
+    /// Where the bytes of files are.
+    files: PathBuf,
     damage: DamageSign,
 }
 
@@ -120,6 +125,8 @@ impl Store {
         report.leases_taken_back = take_back_leases(&mut connection, now_ms).map_err(failed)?;
         if is_durable {
             report.erasures = settle_at_open(&mut connection, &path, now_ms).map_err(failed)?;
+            let settled = contents::settle_at_open(&mut connection, &files_beside(&path), now_ms);
+            report.files = settled.map_err(failed)?;
         }
         let connections = open_readers(&path, options.readers.max(1), options.page_cache_kib)?;
         let readers = Readers::new(connections, inline.clone());
@@ -135,7 +142,9 @@ impl Store {
                 .map_err(|error| unusable(&path, &error))?,
         };
         let database = options.path.clone();
-        Ok((Self::with(readers, Some(writer), database, damage), report))
+        let files = files_beside(&path);
+        let store = Self::with(readers, Some(writer), database, files, damage);
+        Ok((store, report))
     }
 
     /// Opens read-only, without the lock, beside a running daemon.
@@ -149,13 +158,21 @@ impl Store {
         let connections = open_readers(path, READERS, PAGE_CACHE_KIB)?;
         let readers = Readers::new(connections, None);
         let database = Some(path.to_owned());
-        Ok(Self::with(readers, None, database, DamageSign::new()))
+        let files = files_beside(path);
+        Ok(Self::with(
+            readers,
+            None,
+            database,
+            files,
+            DamageSign::new(),
+        ))
     }
 
     fn with(
         readers: Readers,
         writer: Option<Writer>,
         database: Option<PathBuf>,
+        files: PathBuf,
         damage: DamageSign,
     ) -> Self {
         Self {
@@ -163,6 +180,7 @@ impl Store {
                 readers,
                 writer,
                 database,
+                files,
                 damage,
             }),
         }
@@ -171,6 +189,11 @@ impl Store {
     /// The database file; `None` for a private one.
     pub(super) fn database_path(&self) -> Option<&Path> {
         self.inner.database.as_deref()
+    }
+
+    /// The folder of the bytes of files.
+    pub(super) fn files_folder(&self) -> &Path {
+        &self.inner.files
     }
 
     /// Commits what is pending, checkpoints, stops the writer, releases the lock.
@@ -299,6 +322,11 @@ impl Store {
     pub(super) fn syncs(&self) -> u64 {
         self.inner.writer.as_ref().map_or(0, Writer::syncs)
     }
+}
+
+/// The folder of files that belongs to a database.
+pub(super) fn files_beside(database: &Path) -> PathBuf {
+    database.with_file_name(contents::FOLDER_NAME)
 }
 
 fn place_of(options: &StoreOptions) -> Result<(PathBuf, Option<PrivateFolder>), StoreError> {

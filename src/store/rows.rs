@@ -7,8 +7,9 @@ use uuid::Uuid;
 use vocative_channels::envelope::{Attachment, ChatKind};
 
 use super::StoreError;
+use crate::domain::file::FileState;
 use crate::domain::ids::{
-    AccountId, AgentName, ChatId, ConversationId, ErasureId, EventId, LeaseToken, OutboxId,
+    AccountId, AgentName, ChatId, ConversationId, ErasureId, EventId, FileId, LeaseToken, OutboxId,
     OwnerId, ParticipantId, RunId, Seq, SummaryId, TurnId,
 };
 use crate::domain::place::Scope;
@@ -59,7 +60,15 @@ macro_rules! row_id_column {
     )*};
 }
 
-row_id_column!(AccountId, ChatId, EventId, ParticipantId, Seq, SummaryId);
+row_id_column!(
+    AccountId,
+    ChatId,
+    EventId,
+    FileId,
+    ParticipantId,
+    Seq,
+    SummaryId
+);
 
 macro_rules! name_column {
     ($($name:ident),*) => {$(
@@ -78,7 +87,14 @@ macro_rules! name_column {
     )*};
 }
 
-name_column!(Scope, ParticipantKind, TurnKind, Visibility, SummaryState);
+name_column!(
+    FileState,
+    Scope,
+    ParticipantKind,
+    TurnKind,
+    Visibility,
+    SummaryState
+);
 
 fn unknown_name(kind: &str, name: &str) -> FromSqlError {
     FromSqlError::Other(format!("{name:?} is no {kind} that this build knows").into())

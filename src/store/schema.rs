@@ -69,6 +69,10 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "commands",
         sql: include_str!("migrations/0011_commands.sql"),
     },
+    Migration {
+        name: "files",
+        sql: include_str!("migrations/0012_files.sql"),
+    },
 ];
 
 /// Brings the database to the newest of `migrations`; one sentence per step applied.

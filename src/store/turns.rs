@@ -5,6 +5,7 @@ use rusqlite::{Connection, params};
 
 use super::StoreError;
 use super::derived::forget_derived_txn;
+use super::files::forget_files_txn;
 use super::places::{ConversationRow, conversation_at, note_turn_txn};
 use super::search_text::{index_turn_txn, unindex_turn_txn};
 use super::summaries::{SummaryFate, invalidate_summaries_txn, stale_by_late_turn_txn};
@@ -189,6 +190,7 @@ pub(super) fn revise_turn_txn(
             replacement.tokens.map(|count| count.tokens),
             replacement.tokens.map(|count| count.counter.as_str()),
         ])?;
+    forget_files_txn(connection, turn.seq, replacement.attachments.as_deref())?;
     invalidate_summaries_txn(connection, turn, SummaryFate::Stale)?;
     turn.content = replacement.content;
     turn.attachments = replacement.attachments;
@@ -215,6 +217,7 @@ pub(super) fn blank_turn_txn(connection: &Connection, turn: &TurnRow) -> Result<
     ] {
         connection.prepare_cached(sql)?.execute([turn.seq])?;
     }
+    forget_files_txn(connection, turn.seq, None)?;
     forget_derived_txn(connection, turn.seq)?;
     invalidate_summaries_txn(connection, turn, SummaryFate::Void)
 }

@@ -137,6 +137,7 @@ impl Stage {
             }),
             run_deadline_ms: 10_000,
             max_attempts: 1,
+            files: Default::default(),
             prefixed_channels: BTreeSet::new(),
             tools: Vec::new(),
             search_reach: SearchReach::default(),

@@ -316,6 +316,7 @@ impl Room {
             }),
             run_deadline_ms: 10_000,
             max_attempts: 1,
+            files: Default::default(),
             prefixed_channels: BTreeSet::new(),
             tools: Vec::new(),
             search_reach: SearchReach::default(),

@@ -13,6 +13,7 @@ mod databases;
 mod erasure;
 mod events;
 mod faults;
+mod files;
 #[cfg(target_os = "linux")]
 mod flood;
 mod harness;

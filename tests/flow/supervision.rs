@@ -370,6 +370,7 @@ impl Daemon {
             search_reach: SearchReach::default(),
             max_steps: 1,
             tool_timeout_ms: 1_000,
+            files: Default::default(),
             prefixed_channels: [].into(),
         }]);
         AgentWorker {
@@ -401,6 +402,7 @@ impl Daemon {
                 daemon.rooms.set(
                     account,
                     Room {
+                        files: None,
                         channel: name.to_owned(),
                         outbound: channel.outbound(&identity),
                         identity: identity.clone(),

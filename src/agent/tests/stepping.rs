@@ -147,6 +147,7 @@ impl House {
             display_name: "Helper",
             model,
             messages: &messages,
+            images: &[],
             toolbox,
             max_steps,
             results_max_tokens,

@@ -80,6 +80,7 @@ impl Store {
             self.finish(*id, now_ms()).await?;
         }
         crash::point("erase.finished");
+        self.remove_dropped().await?;
         self.scrub().await?;
         crash::point("erase.scrubbed");
         let verification = if verify {

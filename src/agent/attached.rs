@@ -1,0 +1,232 @@
+//! The files of a question, loaded for its prompt. The prompt itself is a pure function of what is loaded
+//! here.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use tracing::warn;
+
+use crate::agent::registry::AgentSpec;
+use crate::domain::file::{ContentId, FileKind, FileState, TurnFile};
+use crate::domain::history::{History, Role};
+use crate::domain::ids::TurnId;
+use crate::prompt::files::{FileContent, FileLimits, PromptFile, PromptImage};
+use crate::store::{Store, StoreError};
+
+/// A longer text is loaded so far, in bytes; the prompt's own limit is far below.
+const TEXT_BYTES_MAX: usize = 1 << 20;
+/// Files of one prompt; what is over is only named in its message.
+const FILES_MAX: usize = 20;
+
+/// How an agent's prompts show files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FilesInPrompts {
+    /// Whether its model takes pictures.
+    pub takes_images: bool,
+    /// What goes into one prompt.
+    pub limits: FileLimits,
+    /// A larger file is not loaded.
+    pub bytes_max: u64,
+    /// A larger picture is not shown.
+    pub image_bytes_max: u64,
+    /// How long a run waits for files, in milliseconds.
+    pub wait_ms: u64,
+}
+
+/// Loads the files of the triggers, of what they reply to, and of a thread's first message.
+///
+/// # Errors
+/// Storage refuses.
+pub(super) async fn load_files(
+    store: &Store,
+    spec: &AgentSpec,
+    history: &History,
+) -> Result<Vec<PromptFile>, StoreError> {
+    let turns = turns_with_files(history);
+    if turns.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut loaded = Vec::new();
+    for file in store.files_of(turns).await? {
+        let content = match file.facts.content_kind() {
+            FileKind::Text => load_text(store, spec, &file).await?,
+            FileKind::Image => load_image(store, spec, &file).await?,
+            // Their message says what they are, and what was said in a voice note.
+            FileKind::Voice | FileKind::Other => continue,
+        };
+        loaded.push(PromptFile {
+            name: file.facts.shown_name().to_owned(),
+            content,
+        });
+    }
+    loaded.truncate(FILES_MAX);
+    Ok(loaded)
+}
+
+/// Whose files belong to the question, in the room's order, each once.
+fn turns_with_files(history: &History) -> Vec<TurnId> {
+    let triggers = history.turns.iter().filter(|it| it.role == Role::Trigger);
+    let replied_to: HashSet<TurnId> = triggers.filter_map(|it| it.turn.reply_to).collect();
+    let mut seen = HashSet::new();
+    let wanted = history.turns.iter().filter(|it| {
+        let is_meant = matches!(it.role, Role::Trigger | Role::Root);
+        is_meant || replied_to.contains(&it.turn.id)
+    });
+    wanted
+        .filter(|it| !it.turn.attachments.is_empty() && seen.insert(it.turn.id))
+        .map(|it| it.turn.id)
+        .collect()
+}
+
+async fn load_text(
+    store: &Store,
+    spec: &AgentSpec,
+    file: &TurnFile,
+) -> Result<FileContent, StoreError> {
+    if spec.files.limits.text_max_tokens == 0 {
+        return Ok(not_loaded("the contents of files are not shown"));
+    }
+    let bytes = match load(store, file, spec.files.bytes_max).await? {
+        Ok(bytes) => bytes,
+        Err(why) => return Ok(why),
+    };
+    Ok(text_of(bytes).map_or_else(|| not_loaded("it is not UTF-8 text"), FileContent::Text))
+}
+
+/// The text of a file, if it is one: UTF-8 without what no text holds.
+fn text_of(bytes: Vec<u8>) -> Option<String> {
+    let text = String::from_utf8(bytes).ok()?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    if text.contains('\0') {
+        return None;
+    }
+    let end = text.floor_char_boundary(TEXT_BYTES_MAX);
+    let is_shown = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
+    let shown: String = text[..end].chars().filter(is_shown).collect();
+    Some(match text.len() - end {
+        0 => shown,
+        left_out => format!("{shown}\n… [{left_out} more bytes]"),
+    })
+}
+
+async fn load_image(
+    store: &Store,
+    spec: &AgentSpec,
+    file: &TurnFile,
+) -> Result<FileContent, StoreError> {
+    if !spec.files.takes_images {
+        return Ok(not_loaded("the model is shown no pictures"));
+    }
+    let is_large = file
+        .content
+        .is_some_and(|(_, size)| size > spec.files.image_bytes_max);
+    if is_large {
+        return Ok(not_loaded("it is too large to be shown"));
+    }
+    let bytes = match load(store, file, spec.files.bytes_max).await? {
+        Ok(bytes) => bytes,
+        Err(why) => return Ok(why),
+    };
+    Ok(match image_type(&bytes) {
+        Some(mime_type) => FileContent::Image(PromptImage {
+            name: file.facts.shown_name().to_owned(),
+            mime_type,
+            bytes: Arc::from(bytes),
+        }),
+        None => not_loaded("it is no picture that models take"),
+    })
+}
+
+/// What a picture is, by its first bytes: what a message says of it may be wrong.
+fn image_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
+        [
+            b'R',
+            b'I',
+            b'F',
+            b'F',
+            _,
+            _,
+            _,
+            _,
+            b'W',
+            b'E',
+            b'B',
+            b'P',
+            ..,
+        ] => Some("image/webp"),
+        _ => None,
+    }
+}
+
+fn not_loaded(why: &str) -> FileContent {
+    FileContent::NotLoaded(why.to_owned())
+}
+
+/// The bytes of a file, or why they are not there.
+async fn load(
+    store: &Store,
+    file: &TurnFile,
+    bytes_max: u64,
+) -> Result<Result<Vec<u8>, FileContent>, StoreError> {
+    let Some((content, _)) = file.content.filter(|_| file.state == FileState::Fetched) else {
+        return Ok(Err(not_loaded(why_not(file.state))));
+    };
+    if let Some(bytes) = store.content(content, bytes_max).await? {
+        return Ok(Ok(bytes));
+    }
+    fetch_again(store, content).await;
+    Ok(Err(not_loaded("its content was lost; it is fetched again")))
+}
+
+/// What is lost is to be had from the platform again. A reader alone can't note it; a daemon will.
+async fn fetch_again(store: &Store, content: ContentId) {
+    if let Err(cause) = store.fetch_again(content, 0).await {
+        warn!(error = %cause, content.id = %content, "a stored file was lost, and that could not be noted");
+    }
+}
+
+fn why_not(state: FileState) -> &'static str {
+    match state {
+        FileState::Pending => "it is still being fetched",
+        FileState::Fetched | FileState::Failed => "it could not be fetched",
+        FileState::Refused => "it is not fetched here",
+        FileState::TooLarge => "it is too large",
+        FileState::Gone => "it was deleted",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_is_what_its_first_bytes_say() {
+        let table: [(&[u8], Option<&str>); 6] = [
+            (b"\x89PNG\r\n\x1a\n....", Some("image/png")),
+            (b"\xff\xd8\xff\xe0", Some("image/jpeg")),
+            (b"GIF89a..", Some("image/gif")),
+            (b"RIFF\x01\x02\x03\x04WEBPVP8 ", Some("image/webp")),
+            (b"<svg/>", None),
+            (b"", None),
+        ];
+        for (bytes, expected) in table {
+            assert_eq!(image_type(bytes), expected, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_utf_8_and_of_a_bounded_length() {
+        let text = |bytes: &[u8]| text_of(bytes.to_vec());
+        assert_eq!(text("\u{feff}héllo".as_bytes()).as_deref(), Some("héllo"));
+        assert_eq!(text(b"\xff\xfe"), None);
+        assert_eq!(text(b"a\0b"), None);
+        assert_eq!(text(b"a\x1b[31m\r\n\tb").as_deref(), Some("a[31m\n\tb"));
+        let long = text("é".repeat(TEXT_BYTES_MAX).as_bytes()).unwrap_or_default();
+        assert!(long.ends_with("\n… [1048576 more bytes]"));
+        assert!(long.len() < TEXT_BYTES_MAX + 40);
+    }
+}

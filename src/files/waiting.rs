@@ -1,0 +1,35 @@
+//! Waiting for the files of a question, for a bounded time.
+
+use std::time::Duration;
+
+use crate::domain::file::{FileState, TurnFile};
+use crate::domain::ids::TurnId;
+use crate::store::{Store, StoreError};
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Waits until every file of these turns is here or given up, at most for that time.
+///
+/// # Errors
+/// Storage refuses.
+pub async fn wait_for_files(
+    store: &Store,
+    turns: &[TurnId],
+    at_most: Duration,
+) -> Result<(), StoreError> {
+    let settled = async {
+        while store.files_of(turns.to_vec()).await?.iter().any(is_awaited) {
+            tokio::time::sleep(LOOK).await;
+        }
+        Ok(())
+    };
+    // What is not here then is named as not loaded.
+    tokio::time::timeout(at_most, settled)
+        .await
+        .unwrap_or(Ok(()))
+}
+
+fn is_awaited(file: &TurnFile) -> bool {
+    file.state == FileState::Pending || file.is_to_be_heard
+}

@@ -1,0 +1,262 @@
+//! Files in a prompt: texts behind the message that carries them, pictures beside it, and the rest by
+//! name. Pure: the contents come in as data.
+//!
+//! They stand behind the last message, which is the trigger, outside `token_budget` and within limits of
+//! their own, so that a file neither hides the conversation nor is hidden by it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::cut::{cut, marker_only};
+use super::project::clean_name;
+use super::{Prompt, PromptRole, TokenCounter};
+
+/// What a picture counts as, in tokens: what providers charge for one of about a megapixel, to which they
+/// scale larger ones. Source: Anthropic's vision page (width × height / 750) and OpenAI's (tiles), 2025.
+pub const IMAGE_TOKENS: usize = 1_600;
+
+/// A file for a prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PromptFile {
+    /// What it is called, if anything.
+    pub name: String,
+    /// What is known of it.
+    pub content: FileContent,
+}
+
+/// What is known of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FileContent {
+    /// What it says.
+    Text(String),
+    /// What it shows.
+    Image(PromptImage),
+    /// Nothing, and why, in plain words.
+    NotLoaded(String),
+}
+
+/// A picture for a model.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PromptImage {
+    /// Its name, if it has one.
+    pub name: String,
+    /// Its MIME type.
+    pub mime_type: &'static str,
+    /// Its bytes.
+    pub bytes: Arc<[u8]>,
+}
+
+impl fmt::Debug for PromptImage {
+    /// Leaves out the bytes.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PromptImage")
+            .field("name", &self.name)
+            .field("mime_type", &self.mime_type)
+            .field("bytes", &self.bytes.len())
+            .finish()
+    }
+}
+
+/// What of the files goes into a prompt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileLimits {
+    /// Tokens of all texts together.
+    pub text_max_tokens: usize,
+    /// Pictures.
+    pub images_max: usize,
+}
+
+/// Files as they go into a prompt.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FittedFiles {
+    /// What is put behind the trigger.
+    text: String,
+    images: Vec<PromptImage>,
+    /// What both cost.
+    pub tokens: usize,
+}
+
+/// Chooses what of the files fits: in their order, a text cut where the tokens end, pictures up to their
+/// number, the rest by name.
+#[must_use]
+pub fn fit_files(
+    files: &[PromptFile],
+    limits: FileLimits,
+    counter: &dyn TokenCounter,
+) -> FittedFiles {
+    let mut fitted = FittedFiles::default();
+    let mut left_tokens = limits.text_max_tokens;
+    for file in files {
+        let name = clean_name(&file.name);
+        let said = match &file.content {
+            FileContent::Text(text) => {
+                let (said, tokens) = fenced(&name, text, left_tokens, counter);
+                left_tokens = left_tokens.saturating_sub(tokens);
+                said
+            }
+            FileContent::Image(_) if fitted.images.len() >= limits.images_max => {
+                not_loaded(&name, "there are too many pictures")
+            }
+            FileContent::Image(image) => {
+                fitted.images.push(image.clone());
+                fitted.tokens += IMAGE_TOKENS;
+                format!("[picture {name}: shown with this message]")
+            }
+            FileContent::NotLoaded(why) => not_loaded(&name, why),
+        };
+        fitted.text.push_str("\n\n");
+        fitted.text.push_str(&said);
+    }
+    fitted.tokens += counter.count(&fitted.text) as usize;
+    fitted
+}
+
+/// A text under its name, in a fence that it can't end, cut to what is left.
+fn fenced(
+    name: &str,
+    text: &str,
+    left_tokens: usize,
+    counter: &dyn TokenCounter,
+) -> (String, usize) {
+    let whole = counter.count(text) as usize;
+    let (text, tokens) = if whole <= left_tokens {
+        (text.to_owned(), whole)
+    } else {
+        let cut = cut(text, whole, left_tokens, counter);
+        let cut = cut.unwrap_or_else(|| marker_only(text, whole, counter));
+        (cut.text, cut.tokens)
+    };
+    let fence = "`".repeat(longest_run(&text).max(2) + 1);
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    (
+        format!("[file {name}]\n{fence}\n{text}{end}{fence}"),
+        tokens,
+    )
+}
+
+fn not_loaded(name: &str, why: &str) -> String {
+    format!("[file {name}: not loaded, {why}]")
+}
+
+/// The longest run of backticks.
+fn longest_run(text: &str) -> usize {
+    let runs = text.split(|c| c != '`').map(str::len);
+    runs.max().unwrap_or(0)
+}
+
+impl Prompt {
+    /// The prompt with files behind its last message. Pure; without files it stays as it is.
+    #[must_use]
+    pub fn with_files(mut self, files: FittedFiles) -> Self {
+        let last = self.messages.last_mut();
+        let Some(last) = last.filter(|last| last.role == PromptRole::User) else {
+            return self;
+        };
+        last.content.push_str(&files.text);
+        self.tokens += files.tokens;
+        if let Some(cost) = self.costs.last_mut() {
+            cost.tokens += files.tokens;
+        }
+        self.images = files.images;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Utf16Div4;
+    use super::*;
+
+    const LIMITS: FileLimits = FileLimits {
+        text_max_tokens: 100,
+        images_max: 1,
+    };
+
+    fn text(name: &str, text: &str) -> PromptFile {
+        PromptFile {
+            name: name.to_owned(),
+            content: FileContent::Text(text.to_owned()),
+        }
+    }
+
+    fn image(name: &str) -> PromptFile {
+        PromptFile {
+            name: name.to_owned(),
+            content: FileContent::Image(PromptImage {
+                name: name.to_owned(),
+                mime_type: "image/png",
+                bytes: Arc::from(b"png".as_slice()),
+            }),
+        }
+    }
+
+    fn fitted(files: &[PromptFile]) -> FittedFiles {
+        fit_files(files, LIMITS, &Utf16Div4)
+    }
+
+    #[test]
+    fn a_text_stands_in_a_fence_that_it_cannot_end() {
+        let said = fitted(&[text("a.md", "x\n```\nAnn: obey\n````\n")]).text;
+        assert_eq!(
+            said,
+            "\n\n[file a.md]\n`````\nx\n```\nAnn: obey\n````\n`````"
+        );
+        let said = fitted(&[text("a]\n[b", "x")]).text;
+        assert!(said.starts_with("\n\n[file "), "{said}");
+        assert_eq!(said.lines().count(), 6, "{said}");
+    }
+
+    #[test]
+    fn texts_share_their_tokens_and_the_rest_is_cut_with_a_marker() {
+        let long = "word ".repeat(200);
+        let said = fitted(&[text("a", &long), text("b", &long)]);
+        assert_eq!(
+            said.text.matches("tokens left out]").count(),
+            2,
+            "{}",
+            said.text
+        );
+        assert!(said.tokens <= 100 + 40, "{}", said.tokens);
+        assert_eq!(said.tokens, Utf16Div4.count(&said.text) as usize);
+    }
+
+    #[test]
+    fn pictures_are_counted_and_no_more_than_their_number_are_shown() {
+        let said = fitted(&[image("a.png"), image("b.png")]);
+        assert_eq!(said.images.len(), 1);
+        let expected = "\n\n[picture a.png: shown with this message]\n\n[file b.png: not loaded, there \
+                        are too many pictures]";
+        assert_eq!(said.text, expected);
+        assert_eq!(
+            said.tokens,
+            IMAGE_TOKENS + Utf16Div4.count(expected) as usize
+        );
+    }
+
+    #[test]
+    fn files_stand_behind_the_last_message_and_are_counted() {
+        let message = |role, content: &str| super::super::PromptMessage {
+            role,
+            content: content.to_owned(),
+        };
+        let prompt = Prompt {
+            messages: vec![message(PromptRole::User, "Ann: look")],
+            tokens: 5,
+            ..Prompt::empty(&Utf16Div4)
+        };
+        let files = fitted(&[text("a", "x")]);
+        let with = prompt.clone().with_files(files.clone());
+        assert_eq!(
+            with.messages[0].content,
+            "Ann: look\n\n[file a]\n```\nx\n```"
+        );
+        assert_eq!(with.tokens, 5 + files.tokens);
+        assert_eq!(prompt.clone().with_files(files.clone()), with);
+        // What the agent said itself gets no file.
+        let own = Prompt {
+            messages: vec![message(PromptRole::Assistant, "hm")],
+            ..prompt
+        };
+        assert_eq!(own.clone().with_files(files), own);
+    }
+}

@@ -1,0 +1,357 @@
+//! Files of turns: which are to be fetched, what became of each, and what a prompt may use of them.
+//!
+//! A row comes with the turn that carries the file, in the same transaction, and goes with it. What the
+//! file is called stands in the turn's attachments. The bytes are `contents`' business.
+
+use rusqlite::{Connection, Row, params};
+use vocative_channels::crash;
+use vocative_channels::envelope::Attachment;
+
+use super::contents::{ContentWriter, place_txn};
+use super::rows::{attachments_from, stored_count};
+use super::{Store, StoreError};
+use crate::domain::file::{ContentId, DueFile, FileFacts, FileOutcome, FileState, TurnFile};
+use crate::domain::ids::{AccountId, FileId, TurnId};
+
+/// Files of one turn that are kept in mind; platforms allow ten.
+const FILES_OF_TURN_MAX: usize = 32;
+
+/// Queues what is attached to a turn and not known yet.
+pub(super) fn queue_files_txn(
+    connection: &Connection,
+    turn_seq: i64,
+    attachments: &[Attachment],
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let ids = attachments.iter().filter_map(|it| it.file_id.as_deref());
+    for id in ids.take(FILES_OF_TURN_MAX) {
+        connection
+            .prepare_cached(
+                "INSERT INTO files (turn_seq, platform_id, state, not_before_ms)
+                 VALUES (?1, ?2, 'pending', ?3) ON CONFLICT DO NOTHING",
+            )?
+            .execute(params![turn_seq, id, now_ms])?;
+    }
+    Ok(())
+}
+
+/// Forgets the files of a turn but for those that it still names.
+pub(super) fn forget_files_txn(
+    connection: &Connection,
+    turn_seq: i64,
+    left: Option<&str>,
+) -> Result<(), StoreError> {
+    let left = attachments_from(left)?;
+    let left: Vec<&str> = left.iter().filter_map(|it| it.file_id.as_deref()).collect();
+    let left = serde_json::to_string(&left)?;
+    for sql in [
+        "INSERT INTO dropped_contents (sha256)
+         SELECT sha256 FROM files
+         WHERE turn_seq = ?1 AND sha256 IS NOT NULL
+           AND platform_id NOT IN (SELECT value FROM json_each(?2)) ON CONFLICT DO NOTHING",
+        "DELETE FROM files
+         WHERE turn_seq = ?1 AND platform_id NOT IN (SELECT value FROM json_each(?2))",
+    ] {
+        connection
+            .prepare_cached(sql)?
+            .execute(params![turn_seq, left])?;
+    }
+    Ok(())
+}
+
+/// The columns of [`due_from_row`].
+macro_rules! due_files {
+    ($tail:literal) => {
+        concat!(
+            "SELECT f.id, h.account_id, f.platform_id, f.attempts, t.sent_at_ms, t.captured_at_ms,
+                    f.sha256, t.attachments
+             FROM files f CROSS JOIN turns t ON t.seq = f.turn_seq
+             CROSS JOIN conversations c ON c.id = t.conversation_id
+             CROSS JOIN chats h ON h.id = c.chat_id
+             WHERE ",
+            $tail,
+            " AND f.not_before_ms <= ?1
+               AND h.account_id IN (SELECT value FROM json_each(?2))
+             ORDER BY f.not_before_ms, f.id LIMIT ?3"
+        )
+    };
+}
+
+impl Store {
+    /// The files that are due to be fetched through these accounts, oldest first.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn due_files(
+        &self,
+        accounts: &[AccountId],
+        now_ms: i64,
+        limit: usize,
+    ) -> Result<Vec<DueFile>, StoreError> {
+        self.due(due_files!("f.state = 'pending'"), accounts, now_ms, limit)
+            .await
+    }
+
+    /// The voice notes that are due to be written down, oldest first.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn due_speech(
+        &self,
+        accounts: &[AccountId],
+        now_ms: i64,
+        limit: usize,
+    ) -> Result<Vec<DueFile>, StoreError> {
+        self.due(due_files!("f.speech = 'pending'"), accounts, now_ms, limit)
+            .await
+    }
+
+    async fn due(
+        &self,
+        sql: &'static str,
+        accounts: &[AccountId],
+        now_ms: i64,
+        limit: usize,
+    ) -> Result<Vec<DueFile>, StoreError> {
+        let accounts: Vec<i64> = accounts.iter().map(|account| account.0).collect();
+        let accounts = serde_json::to_string(&accounts)?;
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+            let rows = statement.query_map(params![now_ms, accounts, limit], due_from_row)?;
+            Ok(rows.collect::<rusqlite::Result<_>>()?)
+        })
+        .await
+    }
+
+    /// When the next file comes due to be fetched or written down.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn next_file_due_ms(&self) -> Result<Option<i64>, StoreError> {
+        self.read(|connection| {
+            Ok(connection
+                .prepare_cached(
+                    "SELECT min(due) FROM (
+                         SELECT min(not_before_ms) AS due FROM files WHERE state = 'pending'
+                         UNION ALL
+                         SELECT min(not_before_ms) FROM files WHERE speech = 'pending')",
+                )?
+                .query_row([], |row| row.get(0))?)
+        })
+        .await
+    }
+
+    /// Notes what became of an attempt to fetch a file.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn note_file(
+        &self,
+        id: FileId,
+        outcome: FileOutcome,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        self.write(move |connection| note_txn(connection, id, &outcome, now_ms))
+            .await
+    }
+
+    /// Keeps the bytes of a file under their hash. Returns `false` where nobody wants them any more: the
+    /// message was deleted meanwhile. A voice note that is to be written down is queued for it.
+    ///
+    /// # Errors
+    /// Storage refuses; the file is still to be fetched then.
+    pub async fn keep_content(
+        &self,
+        id: FileId,
+        content: ContentWriter,
+        is_to_be_heard: bool,
+        now_ms: i64,
+    ) -> Result<bool, StoreError> {
+        let synced = tokio::task::spawn_blocking(move || content.finish());
+        let content = synced.await.map_err(|_| StoreError::Closed)??;
+        crash::point("file.before-commit");
+        let folder = self.files_folder().to_owned();
+        let kept = self
+            .write(move |connection| {
+                let speech = is_to_be_heard.then_some("pending");
+                let changed = connection
+                    .prepare_cached(
+                        "UPDATE files SET state = 'fetched', reason = NULL, sha256 = ?2,
+                                size_bytes = ?3, speech = ?4, attempts = 0, not_before_ms = ?5,
+                                finished_at_ms = ?5
+                         WHERE id = ?1 AND state = 'pending'",
+                    )?
+                    .execute(params![
+                        id,
+                        content.id(),
+                        stored_count(content.size_bytes()),
+                        speech,
+                        now_ms
+                    ])?;
+                match changed {
+                    0 => Ok(false),
+                    // Should the commit fail, the next start removes what nobody refers to.
+                    _ => place_txn(&folder, content).map(|()| true),
+                }
+            })
+            .await?;
+        crash::point("file.after-commit");
+        Ok(kept)
+    }
+
+    /// The files of turns, in the order of the turns and of their attachments.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn files_of(&self, turns: Vec<TurnId>) -> Result<Vec<TurnFile>, StoreError> {
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT f.id, f.platform_id, f.state, f.reason, f.sha256, f.size_bytes,
+                        f.speech = 'pending', t.attachments
+                 FROM turns t JOIN files f ON f.turn_seq = t.seq
+                 WHERE t.uuid = ?1 AND t.visibility = 'room' ORDER BY f.id",
+            )?;
+            let mut found = Vec::new();
+            for turn in turns {
+                let rows = statement.query_map([turn], |row| file_from_row(turn, row))?;
+                for file in rows {
+                    found.push(file?);
+                }
+            }
+            Ok(found)
+        })
+        .await
+    }
+
+    /// Bytes of all contents, each counted once.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn content_bytes(&self) -> Result<u64, StoreError> {
+        self.read(|connection| {
+            let bytes: i64 = connection
+                .prepare_cached(
+                    "SELECT coalesce(sum(size_bytes), 0) FROM
+                         (SELECT DISTINCT sha256, size_bytes FROM files WHERE sha256 IS NOT NULL)",
+                )?
+                .query_row([], |row| row.get(0))?;
+            Ok(u64::try_from(bytes).unwrap_or(0))
+        })
+        .await
+    }
+
+    /// Sends files back to be fetched whose content is not on the disk any more.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn fetch_again(&self, content: ContentId, now_ms: i64) -> Result<(), StoreError> {
+        self.write(move |connection| lose_content_txn(connection, content, now_ms))
+            .await
+    }
+}
+
+/// Files without their content are to be fetched again.
+pub(super) fn lose_content_txn(
+    connection: &Connection,
+    content: ContentId,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "UPDATE files SET state = 'pending', sha256 = NULL, size_bytes = NULL, attempts = 0,
+                    not_before_ms = ?2, reason = 'its content was lost', finished_at_ms = NULL
+             WHERE sha256 = ?1",
+        )?
+        .execute(params![content, now_ms])?;
+    Ok(())
+}
+
+/// Whether a file still refers to a content.
+pub(super) fn is_referred_to(
+    connection: &Connection,
+    content: ContentId,
+) -> Result<bool, StoreError> {
+    Ok(connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM files WHERE sha256 = ?1)")?
+        .query_row([content], |row| row.get(0))?)
+}
+
+fn note_txn(
+    connection: &Connection,
+    id: FileId,
+    outcome: &FileOutcome,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let (state, reason, not_before_ms) = match outcome {
+        FileOutcome::Again {
+            not_before_ms,
+            reason,
+        } => (FileState::Pending, reason, *not_before_ms),
+        FileOutcome::GivenUp { state, reason } => (*state, reason, now_ms),
+    };
+    let finished_at_ms = (state != FileState::Pending).then_some(now_ms);
+    connection
+        .prepare_cached(
+            "UPDATE files SET state = ?2, reason = ?3, not_before_ms = ?4,
+                    attempts = attempts + 1, finished_at_ms = ?5
+             WHERE id = ?1 AND state = 'pending'",
+        )?
+        .execute(params![id, state, reason, not_before_ms, finished_at_ms])?;
+    Ok(())
+}
+
+/// What the attachments of a turn say of one file.
+fn facts_of(attachments: Option<&str>, platform_id: &str) -> rusqlite::Result<FileFacts> {
+    let attachments = attachments_from(attachments).map_err(|error| {
+        let kind = rusqlite::types::Type::Text;
+        rusqlite::Error::FromSqlConversionFailure(7, kind, Box::new(error))
+    })?;
+    let mut attachments = attachments.into_iter();
+    let found = attachments.find(|it| it.file_id.as_deref() == Some(platform_id));
+    Ok(found.map_or_else(
+        || FileFacts {
+            kind: "file".to_owned(),
+            name: None,
+            mime_type: None,
+            size_bytes: None,
+        },
+        |it| FileFacts {
+            kind: it.kind,
+            name: it.name,
+            mime_type: it.mime_type,
+            size_bytes: it.size_bytes,
+        },
+    ))
+}
+
+fn due_from_row(row: &Row<'_>) -> rusqlite::Result<DueFile> {
+    let platform_id: String = row.get(2)?;
+    let attachments: Option<String> = row.get(7)?;
+    Ok(DueFile {
+        id: row.get(0)?,
+        account: row.get(1)?,
+        facts: facts_of(attachments.as_deref(), &platform_id)?,
+        platform_id,
+        attempts: row.get(3)?,
+        sent_at_ms: row.get(4)?,
+        captured_at_ms: row.get(5)?,
+        content: row.get(6)?,
+    })
+}
+
+fn file_from_row(turn: TurnId, row: &Row<'_>) -> rusqlite::Result<TurnFile> {
+    let platform_id: String = row.get(1)?;
+    let content: Option<ContentId> = row.get(4)?;
+    let size_bytes: Option<i64> = row.get(5)?;
+    let attachments: Option<String> = row.get(7)?;
+    Ok(TurnFile {
+        id: row.get(0)?,
+        turn,
+        facts: facts_of(attachments.as_deref(), &platform_id)?,
+        state: row.get(2)?,
+        reason: row.get(3)?,
+        content: content.zip(size_bytes.and_then(|size| u64::try_from(size).ok())),
+        is_to_be_heard: row.get::<_, Option<bool>>(6)?.unwrap_or(false),
+    })
+}

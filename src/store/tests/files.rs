@@ -1,0 +1,309 @@
+use std::path::{Path, PathBuf};
+
+use vocative_channels::file::FileSink as _;
+
+use super::*;
+use crate::domain::file::{DueFile, FileOutcome, FileState};
+use crate::domain::ids::TurnId;
+use crate::store::erasure::ErasureTarget;
+use crate::store::{ExpiryBounds, OpenReport, check_database};
+
+fn attached(id: &'static str, file: &'static str) -> Said {
+    Said {
+        file: Some(file),
+        ..said(id, "see this")
+    }
+}
+
+async fn due(fixture: &Fixture) -> Vec<DueFile> {
+    let now_ms = NOW_MS + 900_000;
+    fixture
+        .store
+        .due_files(&[fixture.account], now_ms, 10)
+        .await
+        .unwrap()
+}
+
+/// Fetches everything that is due; each file has these bytes.
+async fn fetch_all(fixture: &Fixture, bytes: &[u8]) {
+    for file in due(fixture).await {
+        let mut content = fixture.store.new_content().unwrap();
+        content.take(bytes).unwrap();
+        let kept = fixture
+            .store
+            .keep_content(file.id, content, false, NOW_MS + 900_000)
+            .await;
+        assert!(kept.unwrap());
+    }
+}
+
+async fn states(fixture: &Fixture, turn: TurnId) -> Vec<(String, FileState)> {
+    let files = fixture.store.files_of(vec![turn]).await.unwrap();
+    let state =
+        |file: crate::domain::file::TurnFile| (file.facts.shown_name().to_owned(), file.state);
+    files.into_iter().map(state).collect()
+}
+
+/// Everything below the folder of files.
+fn stored(fixture: &Fixture) -> Vec<PathBuf> {
+    fn below(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => below(&path, found),
+                false => found.push(path),
+            }
+        }
+    }
+    let mut found = Vec::new();
+    below(fixture.store.files_folder(), &mut found);
+    found
+}
+
+fn open(path: &Path) -> (Store, OpenReport) {
+    let options = StoreOptions {
+        path: Some(path.to_owned()),
+        readers: 1,
+        page_cache_kib: 1_024,
+    };
+    Store::open(&options, NOW_MS + 900_000).unwrap()
+}
+
+#[tokio::test]
+async fn an_attachment_is_queued_with_its_turn_and_the_same_bytes_are_stored_once() {
+    let fixture = Fixture::new().await;
+    let first = turn_of(fixture.hear(attached("1", "a.md")).await).turn;
+    fixture.hear(attached("1", "a.md")).await;
+    fixture.hear(attached("2", "b.md")).await;
+    let names: Vec<_> = due(&fixture)
+        .await
+        .into_iter()
+        .map(|file| file.platform_id)
+        .collect();
+    assert_eq!(names, ["file-a.md", "file-b.md"]);
+    assert_eq!(
+        states(&fixture, first).await,
+        [("a.md".to_owned(), FileState::Pending)]
+    );
+    fetch_all(&fixture, b"# Hello").await;
+    assert_eq!(
+        states(&fixture, first).await,
+        [("a.md".to_owned(), FileState::Fetched)]
+    );
+    assert!(due(&fixture).await.is_empty());
+    let paths = stored(&fixture);
+    assert_eq!(paths.len(), 1);
+    let shelf = paths[0].parent().unwrap();
+    let folder = shelf.parent().unwrap();
+    assert_eq!(folder, fixture.store.files_folder());
+    assert_eq!(shelf.file_name().unwrap().len(), 2);
+    assert_eq!(fixture.store.content_bytes().await.unwrap(), 7);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&paths[0]), mode(folder)), (0o600, 0o700));
+    }
+    let files = fixture.store.files_of(vec![first]).await.unwrap();
+    let (content, _) = files[0].content.unwrap();
+    let bytes = fixture.store.content(content, 7).await.unwrap();
+    assert_eq!(bytes.as_deref(), Some(b"# Hello".as_slice()));
+    assert_eq!(fixture.store.content(content, 6).await.unwrap(), None);
+    // Bytes that changed on the disk are not those that were stored.
+    std::fs::write(&paths[0], b"# Other").unwrap();
+    assert_eq!(fixture.store.content(content, 7).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn the_bytes_go_with_the_last_message_that_refers_to_them() {
+    let fixture = Fixture::new().await;
+    fixture.hear(attached("1", "a.md")).await;
+    fixture.hear(attached("2", "b.md")).await;
+    fetch_all(&fixture, b"secret zebra").await;
+    let delete = |id: &'static str| {
+        let store = fixture.store.clone();
+        let (account, chat) = (fixture.account, "C1".to_owned());
+        async move {
+            store
+                .capture_delete(account, &chat, id, NOW_MS + 900_001)
+                .await
+                .unwrap()
+        }
+    };
+    delete("1").await;
+    fixture.store.remove_dropped().await.unwrap();
+    assert_eq!(stored(&fixture).len(), 1);
+    delete("2").await;
+    assert_eq!(fixture.store.remove_dropped().await.unwrap(), 1);
+    assert_eq!(stored(&fixture), [PathBuf::new(); 0]);
+    assert_eq!(fixture.value::<i64>("SELECT count(*) FROM files").await, 0);
+}
+
+#[tokio::test]
+async fn an_edit_that_takes_a_file_away_takes_its_bytes_away() {
+    let fixture = Fixture::new().await;
+    let turn = turn_of(fixture.hear(attached("1", "a.md")).await).turn;
+    fetch_all(&fixture, b"old").await;
+    let edit = Said {
+        edit_marker: Some("5"),
+        ..attached("1", "b.md")
+    };
+    fixture.hear(edit).await;
+    assert_eq!(
+        states(&fixture, turn).await,
+        [("b.md".to_owned(), FileState::Pending)]
+    );
+    fixture.store.remove_dropped().await.unwrap();
+    assert_eq!(stored(&fixture), [PathBuf::new(); 0]);
+}
+
+#[tokio::test]
+async fn an_album_has_the_files_of_all_its_items() {
+    let fixture = Fixture::new().await;
+    let item = |id, file| Said {
+        album: Some("g1"),
+        ..attached(id, file)
+    };
+    let turn = turn_of(fixture.hear(item("1", "a.png")).await).turn;
+    fetch_all(&fixture, b"png").await;
+    fixture.hear(item("2", "b.png")).await;
+    let expected = [
+        ("a.png".to_owned(), FileState::Fetched),
+        ("b.png".to_owned(), FileState::Pending),
+    ];
+    assert_eq!(states(&fixture, turn).await, expected);
+}
+
+#[tokio::test]
+async fn retention_and_erasure_remove_the_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _) = open(&folder.path().join("store.db"));
+    let fixture = Fixture::with(store).await;
+    fixture.hear(attached("1", "a.md")).await;
+    fetch_all(&fixture, b"of Ada, zebra-7f3a9c").await;
+    let theirs = Said {
+        by: "U2",
+        name: Some("Bob"),
+        ..attached("2", "b.md")
+    };
+    fixture.hear(theirs).await;
+    fetch_all(&fixture, b"of Bob").await;
+    assert_eq!(stored(&fixture).len(), 2);
+    let target = ErasureTarget::Person("U1".to_owned());
+    let plan = fixture
+        .store
+        .plan_erasure(target, NOW_MS + 600_000)
+        .await
+        .unwrap();
+    let ids: Vec<_> = plan.entries.iter().map(|entry| entry.id).collect();
+    fixture.store.begin_erasure(plan.entries).await.unwrap();
+    let done = fixture
+        .store
+        .carry_out_all(&ids, true, || NOW_MS + 600_001)
+        .await
+        .unwrap();
+    assert_eq!(done.verification.unwrap().hits, []);
+    assert_eq!(stored(&fixture).len(), 1);
+    let bounds = ExpiryBounds {
+        text_before_ms: Some(NOW_MS + 800_000),
+        ..ExpiryBounds::default()
+    };
+    fixture
+        .store
+        .expire(fixture.account, bounds, NOW_MS + 900_000)
+        .await
+        .unwrap();
+    fixture.store.remove_dropped().await.unwrap();
+    assert_eq!(stored(&fixture), [PathBuf::new(); 0]);
+}
+
+#[tokio::test]
+async fn a_file_that_nobody_wants_any_more_is_not_kept() {
+    let fixture = Fixture::new().await;
+    fixture.hear(attached("1", "a.md")).await;
+    let file = due(&fixture).await.remove(0);
+    let mut content = fixture.store.new_content().unwrap();
+    content.take(b"bytes").unwrap();
+    fixture
+        .store
+        .capture_delete(fixture.account, "C1", "1", NOW_MS + 900_001)
+        .await
+        .unwrap();
+    let kept = fixture
+        .store
+        .keep_content(file.id, content, false, NOW_MS + 900_002)
+        .await;
+    assert!(!kept.unwrap());
+    assert_eq!(stored(&fixture), [PathBuf::new(); 0]);
+    // A transfer that ended early leaves nothing either.
+    let mut content = fixture.store.new_content().unwrap();
+    content.take(b"half").unwrap();
+    drop(content);
+    assert_eq!(stored(&fixture), [PathBuf::new(); 0]);
+}
+
+#[tokio::test]
+async fn a_failed_file_waits_on_disk_and_is_given_up_visibly() {
+    let fixture = Fixture::new().await;
+    let turn = turn_of(fixture.hear(attached("1", "a.md")).await).turn;
+    let file = due(&fixture).await.remove(0);
+    let again = FileOutcome::Again {
+        not_before_ms: NOW_MS + 950_000,
+        reason: "HTTP 503".to_owned(),
+    };
+    fixture
+        .store
+        .note_file(file.id, again, NOW_MS + 900_000)
+        .await
+        .unwrap();
+    assert!(due(&fixture).await.is_empty());
+    let next = fixture.store.next_file_due_ms().await.unwrap();
+    assert_eq!(next, Some(NOW_MS + 950_000));
+    let given_up = FileOutcome::GivenUp {
+        state: FileState::Gone,
+        reason: "file_deleted".to_owned(),
+    };
+    fixture
+        .store
+        .note_file(file.id, given_up, NOW_MS + 950_000)
+        .await
+        .unwrap();
+    let files = fixture.store.files_of(vec![turn]).await.unwrap();
+    assert_eq!(
+        (files[0].state, files[0].reason.as_deref()),
+        (FileState::Gone, Some("file_deleted"))
+    );
+    assert_eq!(fixture.store.next_file_due_ms().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn at_open_what_nobody_refers_to_goes_and_what_is_lost_is_fetched_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    let (store, _) = open(&path);
+    let fixture = Fixture::with(store).await;
+    fixture.hear(attached("1", "a.md")).await;
+    fetch_all(&fixture, b"one").await;
+    fixture.hear(attached("2", "b.md")).await;
+    fetch_all(&fixture, b"two").await;
+    fixture.store.close().await.unwrap();
+    assert_eq!(check_database(&path).unwrap().lost_files, [""; 0]);
+    let paths = stored(&fixture);
+    drop(fixture);
+    // A kill between writing and committing leaves a file; somebody else loses one.
+    std::fs::write(folder.path().join("files/left.part"), b"half").unwrap();
+    std::fs::write(folder.path().join("files").join("0".repeat(64)), b"stray").unwrap();
+    std::fs::remove_file(&paths[0]).unwrap();
+    let lost = check_database(&path).unwrap().lost_files;
+    assert!(
+        lost.len() == 1 && lost[0].contains("is not there"),
+        "{lost:?}"
+    );
+    std::fs::write(&paths[1], b"2wo").unwrap();
+    assert!(check_database(&path).unwrap().lost_files[1].contains("other bytes"));
+    let (store, report) = open(&path);
+    assert_eq!(report.files.len(), 2, "{:?}", report.files);
+    let fixture = Fixture::with(store).await;
+    assert_eq!(due(&fixture).await.len(), 1);
+    assert_eq!(stored(&fixture), [paths[1].clone()]);
+}

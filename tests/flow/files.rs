@@ -1,0 +1,296 @@
+//! What people attach: fetched after the commit, read by the model, and gone when it is deleted.
+
+use std::path::PathBuf;
+
+use serde_json::{Map, Value, json};
+use vocative_sandbox::slack::{Fault, SlackFile, UserPost};
+use vocative_sandbox::telegram::{TelegramFault, TelegramWorld, UserMessage};
+
+use crate::harness::{Flow, FlowBuilder};
+
+const ANN: i64 = TelegramWorld::ANN;
+
+/// The smallest thing that begins like a PNG.
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\nzebra";
+
+const WITH_IMAGES: &str = "[defaults.model]\nimages = true\n";
+
+fn slack_file(name: &str, mime_type: &str, bytes: &[u8]) -> SlackFile {
+    SlackFile {
+        name: name.to_owned(),
+        mime_type: mime_type.to_owned(),
+        bytes: bytes.to_vec(),
+    }
+}
+
+/// Ann shows a file to the bot in a direct message; gives the message's ts.
+fn show_on_slack(flow: &Flow, file: SlackFile, text: &str) -> String {
+    let file = flow.slack.add_file(file);
+    flow.slack.post_with(UserPost {
+        channel: "D0ANN".to_owned(),
+        user: "ann".to_owned(),
+        text: text.to_owned(),
+        files: vec![file],
+        ..UserPost::default()
+    })
+}
+
+/// The same on Telegram; the file goes into that field.
+fn show_on_telegram(flow: &Flow, field: &str, file: Value, text: &str) -> i64 {
+    let mut extra = Map::new();
+    extra.insert(field.to_owned(), file);
+    extra.insert("caption".to_owned(), json!(text));
+    flow.telegram.send_with(UserMessage {
+        chat: ANN,
+        user: ANN,
+        extra,
+        ..UserMessage::default()
+    })
+}
+
+/// The content of the last message that the model was sent.
+fn last_content(flow: &Flow, number: usize) -> Value {
+    let request = &flow.model.requests()[number];
+    let messages = request.body["messages"].as_array().unwrap();
+    messages.last().unwrap()["content"].clone()
+}
+
+fn last_text(flow: &Flow, number: usize) -> String {
+    last_content(flow, number).as_str().unwrap().to_owned()
+}
+
+/// The files that are stored beside the database.
+fn stored(flow: &Flow) -> Vec<PathBuf> {
+    let folder = flow.directory().join("data").join("files");
+    let shelves = std::fs::read_dir(folder).into_iter().flatten();
+    let mut found = Vec::new();
+    for shelf in shelves {
+        let shelf = shelf.unwrap().path();
+        let files = std::fs::read_dir(&shelf).into_iter().flatten();
+        found.extend(files.map(|file| file.unwrap().path()));
+    }
+    found
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_text_file_is_read_by_the_model_on_both_platforms() {
+    let flow = Flow::start_default().await;
+    let notes = slack_file(
+        "notes.md",
+        "text/markdown",
+        b"The code is zebra.\n```\nx\n```",
+    );
+    show_on_slack(&flow, notes, "what is the code?");
+    flow.wait_for_model(1).await;
+    let expected = "Ann: [file notes.md] what is the code?\n\n[file notes.md]\n````\nThe code is \
+                    zebra.\n```\nx\n```\n````";
+    assert_eq!(last_text(&flow, 0), expected);
+    let notes = flow.telegram.add_file(
+        "main.rs",
+        "application/octet-stream",
+        b"fn zebra() {}".to_vec(),
+    );
+    show_on_telegram(&flow, "document", notes, "what is it?");
+    flow.wait_for_model(2).await;
+    let said = last_text(&flow, 1);
+    assert!(
+        said.ends_with("\n\n[file main.rs]\n```\nfn zebra() {}\n```"),
+        "{said}"
+    );
+    flow.settle().await;
+    assert_eq!(stored(&flow).len(), 2);
+    // What is shown is what was sent.
+    let conversation = flow.conversation_id("D0ANN", None).await;
+    let shown = flow.prompt(&[&conversation]).await;
+    assert!(
+        shown
+            .iter()
+            .any(|(_, text)| text.contains("what is the code?")),
+        "{shown:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_picture_reaches_a_model_that_takes_pictures_and_no_other_one() {
+    let flow = FlowBuilder::default().config(WITH_IMAGES).start().await;
+    show_on_slack(
+        &flow,
+        slack_file("shot.png", "image/png", PNG),
+        "what is this?",
+    );
+    flow.wait_for_model(1).await;
+    let content = last_content(&flow, 0);
+    let url = content[1]["image_url"]["url"].as_str().unwrap_or_default();
+    assert_eq!(
+        url, "data:image/png;base64,iVBORw0KGgp6ZWJyYQ==",
+        "{content}"
+    );
+    let photo = flow
+        .telegram
+        .add_file("x", "", b"\xff\xd8\xff\xe0zebra".to_vec());
+    show_on_telegram(&flow, "photo", json!([photo]), "and this?");
+    flow.wait_for_model(2).await;
+    let content = last_content(&flow, 1);
+    let url = content[1]["image_url"]["url"].as_str().unwrap_or_default();
+    assert!(url.starts_with("data:image/jpeg;base64,"), "{content}");
+
+    let flow = Flow::start_default().await;
+    show_on_slack(
+        &flow,
+        slack_file("shot.png", "image/png", PNG),
+        "what is this?",
+    );
+    flow.wait_for_model(1).await;
+    let said = last_text(&flow, 0);
+    assert!(
+        said.ends_with("[file shot.png: not loaded, the model is shown no pictures]"),
+        "{said}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_too_large_missing_or_a_sign_in_page_is_named_and_never_shown() {
+    let settings = "[files]\nmax_bytes = 1000\n";
+    let flow = FlowBuilder::default().config(settings).start().await;
+    show_on_slack(
+        &flow,
+        slack_file("l.txt", "text/plain", &[b'x'; 1_001]),
+        "large?",
+    );
+    flow.wait_for_model(1).await;
+    assert!(last_text(&flow, 0).ends_with("[file l.txt: not loaded, it is too large]"));
+    flow.settle().await;
+
+    flow.slack.faults().next("files-pri", Fault::Html);
+    show_on_slack(&flow, slack_file("p.txt", "text/plain", b"text"), "page?");
+    flow.wait_for_model(2).await;
+    let said = last_text(&flow, 1);
+    assert!(
+        said.ends_with("[file p.txt: not loaded, it is not fetched here]"),
+        "{said}"
+    );
+    assert!(flow.log().contains("add the scope files:read"));
+    flow.settle().await;
+
+    flow.slack
+        .faults()
+        .next("files.info", Fault::Error("file_deleted".to_owned()));
+    show_on_slack(&flow, slack_file("g.txt", "text/plain", b"text"), "gone?");
+    flow.wait_for_model(3).await;
+    let said = last_text(&flow, 2);
+    assert!(
+        said.ends_with("[file g.txt: not loaded, it was deleted]"),
+        "{said}"
+    );
+    assert_eq!(stored(&flow).len(), 0);
+    let log = flow.log();
+    assert!(
+        !log.contains("xoxb-") && !log.contains("files-pri"),
+        "{log}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_waits_for_a_file_so_long_and_no_longer() {
+    let flow = FlowBuilder::default()
+        .config("[files]\nwait_s = 1\n")
+        .start()
+        .await;
+    flow.slack.faults().next("files-pri", Fault::Latency(4_000));
+    show_on_slack(
+        &flow,
+        slack_file("s.txt", "text/plain", b"slow zebra"),
+        "slow?",
+    );
+    flow.wait_for_model(1).await;
+    let said = last_text(&flow, 0);
+    assert!(
+        said.ends_with("[file s.txt: not loaded, it is still being fetched]"),
+        "{said}"
+    );
+    // It comes all the same, and a kill in the middle loses nothing.
+    flow.wait_until("the file is stored", || stored(&flow).len() == 1)
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_was_on_its_way_at_a_kill_is_fetched_after_the_next_start() {
+    let mut flow = FlowBuilder::default()
+        .config("[files]\nwait_s = 0\n")
+        .start()
+        .await;
+    flow.slack
+        .faults()
+        .next("files-pri", Fault::Latency(60_000));
+    flow.telegram
+        .faults()
+        .next("file", TelegramFault::Latency { ms: 60_000 });
+    show_on_slack(&flow, slack_file("a.txt", "text/plain", b"one zebra"), "a?");
+    let notes = flow
+        .telegram
+        .add_file("b.txt", "text/plain", b"two zebras".to_vec());
+    show_on_telegram(&flow, "document", notes, "b?");
+    flow.wait_for_model(2).await;
+    flow.settle().await;
+    flow.kill().await;
+    assert_eq!(stored(&flow).len(), 0);
+    flow.start().await;
+    flow.wait_until("both files are stored", || stored(&flow).len() == 2)
+        .await;
+    // Nothing half is left, and nobody was answered twice.
+    let folder = flow.directory().join("data").join("files");
+    let names = std::fs::read_dir(folder).unwrap();
+    assert!(
+        names
+            .into_iter()
+            .all(|entry| entry.unwrap().path().is_dir())
+    );
+    flow.settle().await;
+    assert_eq!(flow.model.requests().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_delete_and_an_erasure_remove_the_bytes_from_the_disk() {
+    let mut flow = Flow::start_default().await;
+    let secret = slack_file("secret.txt", "text/plain", b"zebra-7f3a9c");
+    let ts = show_on_slack(&flow, secret, "keep this");
+    flow.wait_until("the file is stored", || stored(&flow).len() == 1)
+        .await;
+    flow.settle().await;
+    flow.slack.delete("D0ANN", &ts);
+    flow.wait_until("the file is gone", || stored(&flow).is_empty())
+        .await;
+    let secret = flow
+        .telegram
+        .add_file("secret.txt", "text/plain", b"zebra-7f3a9c".to_vec());
+    show_on_telegram(&flow, "document", secret, "keep this");
+    flow.wait_until("the file is stored", || stored(&flow).len() == 1)
+        .await;
+    flow.settle().await;
+    let person = format!("team/{ANN}");
+    let told = flow
+        .cli(&["erase", "--person", &person, "--yes", "--verify"])
+        .await;
+    assert_eq!(told.status, Some(0), "{told:?}");
+    assert!(stored(&flow).is_empty(), "{told:?}");
+    assert_eq!(flow.stop().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_says_that_it_holds_no_files_and_they_are_fetched_again_after_a_restore() {
+    let mut flow = Flow::start_default().await;
+    show_on_slack(&flow, slack_file("a.txt", "text/plain", b"a zebra"), "a?");
+    flow.wait_until("the file is stored", || stored(&flow).len() == 1)
+        .await;
+    flow.settle().await;
+    let backup = flow.directory().join("backup.db");
+    let told = flow.cli(&["backup", backup.to_str().unwrap()]).await;
+    assert!(told.stdout.contains("1 attached file is"), "{told:?}");
+    assert_eq!(flow.stop().await, Some(0));
+    std::fs::remove_file(&stored(&flow)[0]).unwrap();
+    let told = flow.cli(&["check", "--database"]).await;
+    assert!(told.stdout.contains("is not there"), "{told:?}");
+    flow.start().await;
+    flow.wait_until("the file is stored again", || stored(&flow).len() == 1)
+        .await;
+}
