@@ -243,6 +243,25 @@ pub trait Outbound: Send + Sync + 'static {
     /// A [`ChannelError`] by what the caller should do next.
     fn deliver<'a>(&'a self, post: &'a Post) -> BoxFuture<'a, Result<Delivered, ChannelError>>;
 
+    /// Whether files can be uploaded.
+    fn uploads(&self) -> bool {
+        false
+    }
+
+    /// Makes the next call that must go before an upload shows in the room. What it gives is kept and
+    /// comes back in the part's file; `None` = nothing is left to be prepared, it may be delivered. Made
+    /// again, such a call does no harm.
+    ///
+    /// # Errors
+    /// A [`ChannelError`]; an unknown outcome is simply tried again.
+    fn prepare<'a>(
+        &'a self,
+        post: &'a Post,
+    ) -> BoxFuture<'a, Result<Option<String>, ChannelError>> {
+        let _ = post;
+        Box::pin(async { Ok(None) })
+    }
+
     /// Looks for a post of unknown outcome that was first tried at `since_ms`.
     ///
     /// # Errors

@@ -6,7 +6,7 @@
 //! `vocative selftest crash` notices. Never in a build that serves people.
 
 /// Every point, in the order in which a message passes them; then what operators do.
-pub const POINTS: [&str; 59] = [
+pub const POINTS: [&str; 61] = [
     "received",
     "capture.before-commit",
     "capture.after-commit",
@@ -38,6 +38,8 @@ pub const POINTS: [&str; 59] = [
     "reply.before-commit",
     "reply.after-commit",
     "post.claimed",
+    "upload.bytes-sent",
+    "upload.prepared",
     "send.started",
     "send.bytes-sent",
     "send.response-read",
@@ -203,7 +205,10 @@ mod points {
 
     /// The point "send.bytes-sent", for methods that post.
     pub fn bytes_sent(method: &'static str) {
-        if matches!(method, "chat.postMessage" | "sendMessage") {
+        if matches!(
+            method,
+            "chat.postMessage" | "sendMessage" | "files.completeUploadExternal" | "sendDocument"
+        ) {
             point("send.bytes-sent");
         }
     }

@@ -30,6 +30,7 @@ mod log_gate;
 #[cfg(any(feature = "slack", feature = "telegram"))]
 mod mac;
 pub mod markup;
+pub mod multipart;
 pub mod outbound;
 pub mod rate;
 pub mod render;

@@ -97,8 +97,8 @@ impl Operation {
 
 /// One rendered post: the wire text and what belongs to it. Stored in the outbox as JSON.
 ///
-/// Version 1 is text, and entities where the platform has them; version 2 may hold blocks, too. Both
-/// are read.
+/// Version 1 is text, and entities where the platform has them; version 2 may hold blocks, too; version 3
+/// a file. All are read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     /// The version of this form.
@@ -111,11 +111,30 @@ pub struct Part {
     /// Blocks as the platform takes them: what people see, `text` being what notifications say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<serde_json::Value>,
+    /// The file of an upload; the text is said with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<Box<PartFile>>,
+}
+
+/// The file of an upload.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartFile {
+    /// Its name, with extension.
+    pub name: String,
+    /// Its MIME type.
+    pub mime_type: String,
+    /// What is in it.
+    pub content: String,
+    /// How far the upload is, as [`crate::channel::Outbound::prepare`] says; the outbox keeps it apart.
+    #[serde(skip)]
+    pub progress: Option<String>,
 }
 
 impl Part {
     /// The newest version that this build writes and reads.
-    pub const VERSION: u32 = 2;
+    pub const VERSION: u32 = 3;
+    /// The version of a part with entities or blocks.
+    const RENDERED_VERSION: u32 = 2;
     /// The version of a part that is text alone: older builds can send it, too.
     const TEXT_VERSION: u32 = 1;
 
@@ -127,6 +146,17 @@ impl Part {
             text: text.into(),
             entities: None,
             blocks: None,
+            file: None,
+        }
+    }
+
+    /// A file, and what is said with it.
+    #[must_use]
+    pub fn upload(text: impl Into<String>, file: PartFile) -> Self {
+        Self {
+            version: Self::VERSION,
+            file: Some(Box::new(file)),
+            ..Self::plain(text)
         }
     }
 
@@ -140,13 +170,14 @@ impl Part {
         let has_more = entities.is_some() || blocks.is_some();
         Self {
             version: if has_more {
-                Self::VERSION
+                Self::RENDERED_VERSION
             } else {
                 Self::TEXT_VERSION
             },
             text: text.into(),
             entities,
             blocks,
+            file: None,
         }
     }
 }

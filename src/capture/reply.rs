@@ -4,7 +4,7 @@
 
 use vocative_channels::channel::Outbound;
 use vocative_channels::crash;
-use vocative_channels::outbound::Part;
+use vocative_channels::outbound::{Part, PartFile};
 use vocative_channels::render::People;
 
 use crate::domain::ids::LeaseToken;
@@ -44,8 +44,45 @@ pub fn render_reply(
 ) -> Vec<Part> {
     let text = format!("{}{}", reply.prefix, reply.text);
     let mut parts = outbound.render(&text, people);
+    if parts.len() > max_parts && outbound.uploads() && text.len() <= FILE_BYTES_MAX {
+        return as_file(outbound, text, people, max_parts);
+    }
     limit_parts(&mut parts, max_parts);
     parts
+}
+
+/// How much of an answer that comes as a file is shown in the room, in characters.
+const OPENING_MAX_CHARS: usize = 1_500;
+/// A longer answer does not come as a file, in bytes: it is stored with its post.
+const FILE_BYTES_MAX: usize = 1 << 20;
+/// What is said with the file. It is true of what takes its place, too, where files are refused.
+const WITH_FILE: &str = "That was the beginning; here is the whole answer.";
+
+/// The opening of an answer, and all of it as a file.
+fn as_file(outbound: &dyn Outbound, text: String, people: &People, max_parts: usize) -> Vec<Part> {
+    let mut parts = outbound.render(&format!("{} …", opening(&text)), people);
+    parts.truncate(max_parts.saturating_sub(1).max(1));
+    parts.push(Part::upload(
+        WITH_FILE,
+        PartFile {
+            name: "answer.md".to_owned(),
+            mime_type: "text/markdown".to_owned(),
+            content: text,
+            progress: None,
+        },
+    ));
+    parts
+}
+
+/// The first paragraphs that are not too long together; of a longer one its first lines, sentences or
+/// words.
+fn opening(text: &str) -> &str {
+    let end = text.char_indices().nth(OPENING_MAX_CHARS);
+    let most = end.map_or(text, |(end, _)| &text[..end]);
+    let cuts = ["\n\n", "\n", ". ", " "];
+    let good = |cut: &&str| most.rfind(*cut).filter(|at| *at >= most.len() / 3);
+    let at = cuts.iter().find_map(good).unwrap_or(most.len());
+    most[..at].trim_end()
 }
 
 #[allow(
@@ -100,7 +137,7 @@ pub async fn commit_tools(store: &Store, step: StepTools) -> Result<StepOutcome,
 }
 
 /// A longer answer ends with a line that says how much is missing; the whole text is captured.
-fn limit_parts(parts: &mut Vec<Part>, max_parts: usize) {
+pub fn limit_parts(parts: &mut Vec<Part>, max_parts: usize) {
     let max_parts = max_parts.max(1);
     if parts.len() > max_parts {
         let left_out = parts.len() - max_parts + 1;
@@ -114,6 +151,18 @@ fn limit_parts(parts: &mut Vec<Part>, max_parts: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_opening_ends_at_a_good_place() {
+        let paragraph = "word ".repeat(120);
+        let text = vec![paragraph.trim_end(); 9].join("\n\n");
+        assert_eq!(opening(&text).len(), 2 * 599 + 2);
+        assert_eq!(opening("short"), "short");
+        let sentences = "A sentence of words. ".repeat(200);
+        assert!(opening(&sentences).ends_with("words"));
+        let token = "é".repeat(4_000);
+        assert_eq!(opening(&token).chars().count(), OPENING_MAX_CHARS);
+    }
 
     #[test]
     fn an_answer_of_too_many_parts_says_what_is_missing() {

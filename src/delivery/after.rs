@@ -3,6 +3,7 @@
 use vocative_channels::error::{ChannelError, Fallback};
 use vocative_channels::outbound::{Delivered, Operation, Part, ReadBack, Target};
 
+use crate::capture::reply::limit_parts;
 use crate::config::OnUnknown;
 use crate::delivery::live::LivePolicy;
 use crate::domain::outbox::OutboxEntry;
@@ -107,7 +108,8 @@ pub fn after_send(
             }
         }
         ChannelError::Rejected { fallback, .. } => {
-            after_rejection(entry, fallback, render_fallback, reason)
+            let update = after_rejection(entry, fallback, render_fallback, reason);
+            limit_replacement(entry, update, policy)
         }
         ChannelError::OutcomeUnknown { .. } if entry.operation.is_repeatable() => {
             OutboxUpdate::Retry {
@@ -144,6 +146,20 @@ fn after_aside(entry: &OutboxEntry, error: &ChannelError, reason: &str) -> Optio
     is_refused.then(|| OutboxUpdate::Drop {
         reason: reason.to_owned(),
     })
+}
+
+/// What comes in place of a file is no longer than an answer may be.
+fn limit_replacement(
+    entry: &OutboxEntry,
+    mut update: OutboxUpdate,
+    policy: &DeliveryPolicy,
+) -> OutboxUpdate {
+    if let OutboxUpdate::Replace { parts, .. } = &mut update
+        && entry.operation == Operation::Upload
+    {
+        limit_parts(parts, policy.max_parts);
+    }
+    update
 }
 
 /// A fallback where one exists and would change something, else dead.

@@ -9,13 +9,14 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 use vocative_channels::crash::{self, Sabotage};
-use vocative_channels::outbound::{Operation, Post, ReadBack};
+use vocative_channels::error::ChannelError;
+use vocative_channels::outbound::{Delivered, Operation, Post, ReadBack};
 
 use crate::capture::inbound::Wake;
 use crate::delivery::after::{after_look, after_send, after_unknown, is_aside};
 use crate::delivery::rooms::{Room, Rooms};
 use crate::domain::ids::{AccountId, ChatId, OwnerId};
-use crate::domain::outbox::ClaimedEntry;
+use crate::domain::outbox::{ClaimedEntry, OutboxEntry};
 use crate::store::contract::{ClaimRequest, LeaseOutcome, OutboxUpdate};
 use crate::store::{Store, StoreError};
 
@@ -34,6 +35,11 @@ const DRAIN_WAIT_MS: i64 = 5_000;
 
 /// A post that must wait longer for the platform's rate is put off on disk.
 const MOMENT: Duration = Duration::from_millis(500);
+
+/// Calls that an upload may need before it shows; an address that ran out is asked for again.
+const PREPARING_CALLS_MAX: usize = 6;
+/// A call that failed before anything shows waits as a post does after so many attempts.
+const PREPARING_PATIENCE: u32 = 4;
 
 /// While storage refuses what became of a post, it is told again at this pace.
 const RECORD_AGAIN: Duration = Duration::from_millis(500);
@@ -191,6 +197,12 @@ impl Worker {
     /// Sends once. `None` if the lease was lost meanwhile.
     async fn send(&self, claimed: &ClaimedEntry, room: &Room) -> Option<OutboxUpdate> {
         let entry = &claimed.entry;
+        let mut post = post_of(claimed);
+        if entry.operation == Operation::Upload
+            && let Err(update) = self.prepare(claimed, room, &mut post).await?
+        {
+            return Some(update);
+        }
         let start = || {
             self.store
                 .mark_send_started(entry.id, claimed.token, (self.clock)())
@@ -202,7 +214,6 @@ impl Worker {
         crash::point("send.started");
         let mut attempted = entry.clone();
         attempted.attempts += 1;
-        let post = post_of(claimed);
         let is_final = matches!(post.operation, Operation::Edit { .. });
         if is_final {
             crash::point("final.before");
@@ -211,17 +222,73 @@ impl Worker {
         if is_final {
             crash::point("final.after");
         }
+        Some(self.after(&attempted, outcome, room))
+    }
+
+    /// Makes the calls that go before an upload shows, and keeps what each gave: a kill in between costs
+    /// the one call. `None` if the lease was lost; `Err` if it can't be delivered now.
+    async fn prepare(
+        &self,
+        claimed: &ClaimedEntry,
+        room: &Room,
+        post: &mut Post,
+    ) -> Option<Result<(), OutboxUpdate>> {
+        for _ in 0..PREPARING_CALLS_MAX {
+            let progress = match room.outbound.prepare(post).await {
+                Ok(None) => return Some(Ok(())),
+                Ok(Some(progress)) => progress,
+                Err(error) => return Some(Err(self.unprepared(claimed, room, error))),
+            };
+            let keep = || {
+                let progress = progress.clone();
+                self.store
+                    .keep_progress(claimed.entry.id, claimed.token, progress)
+            };
+            if self.persist(claimed, keep).await? == LeaseOutcome::Stale {
+                return None;
+            }
+            crash::point("upload.prepared");
+            if let Some(file) = &mut post.part.file {
+                file.progress = Some(progress).filter(|progress| !progress.is_empty());
+            }
+        }
+        let cause = "the platform takes no bytes at the addresses it names".into();
+        let operation = "upload";
+        let error = ChannelError::NotSent { operation, cause };
+        Some(Err(self.unprepared(claimed, room, error)))
+    }
+
+    /// What becomes of an upload of which nothing shows yet.
+    fn unprepared(&self, claimed: &ClaimedEntry, room: &Room, error: ChannelError) -> OutboxUpdate {
+        // Nothing is in the room, whatever became of the call.
+        let error = match error {
+            ChannelError::OutcomeUnknown { operation, cause } => {
+                ChannelError::NotSent { operation, cause }
+            }
+            error => error,
+        };
+        let mut attempted = claimed.entry.clone();
+        attempted.attempts = attempted.attempts.max(PREPARING_PATIENCE);
+        self.after(&attempted, Err(error), room)
+    }
+
+    fn after(
+        &self,
+        attempted: &OutboxEntry,
+        outcome: Result<Delivered, ChannelError>,
+        room: &Room,
+    ) -> OutboxUpdate {
         let fallback = |part: &_, fallback| room.outbound.render_fallback(part, fallback);
         let can_read_back = room.capabilities.can_read_back;
         let now_ms = (self.clock)();
-        Some(after_send(
-            &attempted,
+        after_send(
+            attempted,
             outcome,
             can_read_back,
             &fallback,
             &room.delivery,
             now_ms,
-        ))
+        )
     }
 
     /// Writes, again and again while storage refuses: forgotten, a post that is known to have

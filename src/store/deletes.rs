@@ -168,8 +168,9 @@ fn posted_text(connection: &Connection, seq: i64) -> Result<String, StoreError> 
     let mut texts = Vec::new();
     for payload in rows {
         let part: Part = serde_json::from_str(&payload?)?;
-        if !part.text.is_empty() {
-            texts.push(part.text);
+        let said = part.file.map_or(part.text, |file| file.content);
+        if !said.is_empty() {
+            texts.push(said);
         }
     }
     Ok(texts.join("\n"))

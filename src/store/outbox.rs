@@ -89,7 +89,7 @@ macro_rules! select_posts {
                     o.first_attempt_ms, o.looks, o.resends, o.created_at_ms, o.send_started,
                     (SELECT max(coalesce(a.ended_at_ms, a.started_at_ms))
                      FROM outbox_attempts a WHERE a.outbox_id = o.id),
-                    o.operation
+                    o.operation, o.progress
              FROM outbox o LEFT JOIN turns t ON t.seq = o.turn_seq ",
             $tail
         )
@@ -132,6 +132,31 @@ impl Store {
     ) -> Result<LeaseOutcome, StoreError> {
         self.write(move |connection| mark_send_started_txn(connection, entry, token, now_ms))
             .await
+    }
+
+    /// Keeps how far an operation of several calls is. Empty = it begins anew.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn keep_progress(
+        &self,
+        entry: OutboxId,
+        token: LeaseToken,
+        progress: String,
+    ) -> Result<LeaseOutcome, StoreError> {
+        self.write(move |connection| {
+            let kept = connection
+                .prepare_cached(
+                    "UPDATE outbox SET progress = nullif(?3, '')
+                     WHERE uuid = ?1 AND token = ?2 AND state = 'leased'",
+                )?
+                .execute((entry, token, progress))?;
+            Ok(match kept {
+                0 => LeaseOutcome::Stale,
+                _ => LeaseOutcome::Written,
+            })
+        })
+        .await
     }
 
     /// A person decides about a held or dead entry: `send` again, or drop.
@@ -220,6 +245,12 @@ pub(super) fn insert_post_txn(
     part: &Part,
 ) -> Result<OutboxId, StoreError> {
     let id = OutboxId::generate();
+    // A part with a file is an upload; what takes an upload's place is not, unless it has one, too.
+    let operation = match (&part.file, posts.operation) {
+        (Some(_), Operation::Post) => &Operation::Upload,
+        (None, Operation::Upload) => &Operation::Post,
+        (_, operation) => operation,
+    };
     connection
         .prepare_cached(
             "INSERT INTO outbox (uuid, account_id, chat_id, turn_seq, run_id, part, sort_key,
@@ -234,8 +265,8 @@ pub(super) fn insert_post_txn(
             posts.run_row,
             place.part_number,
             place.sort_key,
-            posts.operation.name(),
-            json(&StoredTarget::of(posts.target, posts.operation)),
+            operation.name(),
+            json(&StoredTarget::of(posts.target, operation)),
             json(part),
             posts.now_ms,
         ))?;
@@ -461,7 +492,7 @@ fn entry_from_row(row: &Row<'_>) -> rusqlite::Result<OutboxEntry> {
         part_number: row.get(4)?,
         target: stored.target,
         operation: operation_from_row(row, 5, 19)?,
-        part: from_json(row, 6)?,
+        part: part_from_row(row)?,
         state: entry_state(row)?,
         attempts: row.get(12)?,
         first_attempt_ms: row.get(13)?,
@@ -470,6 +501,15 @@ fn entry_from_row(row: &Row<'_>) -> rusqlite::Result<OutboxEntry> {
         resends: row.get(15)?,
         created_at_ms: row.get(16)?,
     })
+}
+
+/// What is posted, with how far its upload is.
+fn part_from_row(row: &Row<'_>) -> rusqlite::Result<Part> {
+    let mut part: Part = from_json(row, 6)?;
+    if let Some(file) = &mut part.file {
+        file.progress = row.get(20)?;
+    }
+    Ok(part)
 }
 
 /// What an entry does, from the columns of its target and of its operation.

@@ -33,4 +33,5 @@ mod shim;
 mod storage;
 mod streaming;
 mod supervision;
+mod uploads;
 mod webhooks;

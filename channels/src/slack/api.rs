@@ -109,6 +109,23 @@ impl Api {
         response.map_err(reqwest::Error::without_url)
     }
 
+    /// Sends bytes to an address that Slack named for them, without the token.
+    pub(super) async fn upload(
+        &self,
+        operation: &'static str,
+        address: &str,
+        bytes: impl Into<reqwest::Body>,
+    ) -> Result<StatusCode, ChannelError> {
+        let request = self.client.post(address).body(bytes);
+        let response = request
+            .header(http::header::CONTENT_TYPE, "application/octet-stream")
+            .send()
+            .await
+            .map_err(|error| transport::failed(operation, error))?;
+        crash::point("upload.bytes-sent");
+        Ok(response.status())
+    }
+
     /// Whether a host may see the token: the one of `api_url`, or one of Slack's over TLS.
     pub(super) fn is_own_host(&self, address: &Url) -> bool {
         is_host_of(&self.base, address)

@@ -3,7 +3,7 @@
 //! Reading order: `wire` (what Slack sends) -> `mrkdwn`, `text` and `translate` (pure) -> `socket` (one
 //! connection) -> `socket_pool` (several, replaced without a gap), or `signature` and `events_api`
 //! (HTTP) -> `api` -> `markdown`, `table`
-//! and `render` (pure) -> `outbound`, `names`, `history`, `file`; `check` looks at a configuration live; `export_files` and `export`
+//! and `render` (pure) -> `outbound`, `upload`, `names`, `history`, `file`; `check` looks at a configuration live; `export_files` and `export`
 //! read an export. It knows no store, no model and no
 //! agent.
 
@@ -30,6 +30,7 @@ mod socket_pool;
 mod table;
 mod text;
 mod translate;
+mod upload;
 mod wire;
 
 pub use channel::{SlackChannel, SlackSettings, SlackTransport};

@@ -22,7 +22,7 @@ use super::aside::{self, Reacting};
 use super::names::Names;
 use super::translate::time_of;
 use super::wire::{Answer, ChannelObject, IdOr, SlackEvent, UserObject};
-use super::{METADATA_EVENT_TYPE, render, text};
+use super::{METADATA_EVENT_TYPE, render, text, upload};
 
 /// How far before the first attempt a post is looked for: our clock may be ahead of Slack's.
 const READ_BACK_LEAD_MS: i64 = 5_000;
@@ -69,7 +69,13 @@ impl Outbound for SlackOutbound {
     }
 
     fn render_fallback(&self, part: &Part, fallback: Fallback) -> Vec<Part> {
-        render::render_fallback(part, fallback)
+        match (&part.file, fallback) {
+            // What can't be a file is posts.
+            (Some(file), Fallback::Plain | Fallback::Resplit) => {
+                render(&file.content, &People::nobody())
+            }
+            _ => render::render_fallback(part, fallback),
+        }
     }
 
     fn wait_before(&self, target: &Target) -> Duration {
@@ -95,9 +101,28 @@ impl Outbound for SlackOutbound {
                 Operation::Unreact { message_id } => {
                     aside::react(&self.api, post, message_id, Reacting::Removes).await
                 }
-                other => Err(ChannelError::unsupported(other)),
+                Operation::Upload => match post.part.file.as_deref() {
+                    Some(file) => upload::share(&self.api, post, file).await,
+                    None => Err(ChannelError::unsupported(&post.operation)),
+                },
             };
             done.inspect_err(|error| self.learn(&post.target.chat, error))
+        })
+    }
+
+    fn uploads(&self) -> bool {
+        true
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        post: &'a Post,
+    ) -> BoxFuture<'a, Result<Option<String>, ChannelError>> {
+        Box::pin(async move {
+            match post.part.file.as_deref() {
+                Some(file) => upload::prepare(&self.api, file).await,
+                None => Ok(None),
+            }
         })
     }
 
@@ -106,7 +131,12 @@ impl Outbound for SlackOutbound {
         post: &'a Post,
         since_ms: i64,
     ) -> BoxFuture<'a, Result<ReadBack, ChannelError>> {
-        Box::pin(self.find(post, since_ms))
+        Box::pin(async move {
+            match post.part.file.as_deref() {
+                Some(file) => upload::find(&self.api, post, file).await,
+                None => self.find(post, since_ms).await,
+            }
+        })
     }
 
     /// The status line of a thread, where Slack lets the app have one: a bot has no typing sign. It goes

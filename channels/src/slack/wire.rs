@@ -3,6 +3,7 @@
 //! Slack leaves fields out, sets them to null and changes their types between surfaces. A field that
 //! cannot be read is absent, never an error: only JSON that is no JSON fails.
 
+use std::collections::HashMap;
 use std::ops::Deref;
 
 use serde::de::DeserializeOwned;
@@ -406,6 +407,30 @@ pub(super) struct FileInfo {
     pub(super) size: Maybe<u64>,
     pub(super) url_private: Maybe<String>,
     pub(super) url_private_download: Maybe<String>,
+    pub(super) shares: Maybe<Shares>,
+}
+
+/// The messages that show a file, by channel.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Shares {
+    pub(super) public: HashMap<String, Vec<Share>>,
+    pub(super) private: HashMap<String, Vec<Share>>,
+}
+
+/// A message that shows a file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Share {
+    pub(super) ts: Maybe<String>,
+}
+
+/// The answer of `files.getUploadURLExternal`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct UploadAnswer {
+    pub(super) file_id: Maybe<String>,
+    pub(super) upload_url: Maybe<String>,
 }
 
 /// The answer of a method that reads or lists rooms; messages stay as they were sent.

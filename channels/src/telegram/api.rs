@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use reqwest::header::CONTENT_TYPE;
-use reqwest::{Client, Response};
+use reqwest::{Client, RequestBuilder, Response};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -17,6 +17,8 @@ use serde_json::{Map, Value};
 use crate::crash;
 use crate::error::{ChannelError, Fallback};
 use crate::http::{self, HttpTimeouts};
+use crate::multipart::Multipart;
+use crate::outbound::PartFile;
 
 use super::wire::{Answer, ResponseParameters};
 
@@ -102,6 +104,32 @@ impl Api {
             .map_err(|_| unreadable(operation, "the result has an unknown shape"))
     }
 
+    /// Calls a method that takes a file and reads its result.
+    pub(super) async fn call_with_file<T: DeserializeOwned>(
+        &self,
+        operation: &'static str,
+        parameters: &Parameters,
+        field: &str,
+        file: &PartFile,
+    ) -> Result<T, Failure> {
+        let mut parts = Multipart::new(file.content.as_bytes());
+        for (name, value) in parameters {
+            let text = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
+            parts = parts.field(name, &text);
+        }
+        let content = file.content.as_bytes();
+        let (kind, body) = parts
+            .file(field, &file.name, &file.mime_type, content)
+            .finish();
+        let request =
+            |client: Client, url: String| client.post(url).header(CONTENT_TYPE, kind).body(body);
+        let result = self.exchange(operation, request).await?;
+        serde_json::from_str(result.get())
+            .map_err(|_| unreadable(operation, "the result has an unknown shape"))
+    }
+
     /// Calls a method and returns its result as it came.
     pub(super) async fn call_raw(
         &self,
@@ -109,15 +137,22 @@ impl Api {
         parameters: &Parameters,
     ) -> Result<Box<RawValue>, Failure> {
         debug_assert!(parameters.values().all(|value| !value.is_null()));
+        self.exchange(operation, |client, url| client.post(url).json(parameters))
+            .await
+    }
+
+    async fn exchange(
+        &self,
+        operation: &'static str,
+        request: impl FnOnce(Client, String) -> RequestBuilder,
+    ) -> Result<Box<RawValue>, Failure> {
         let client = self.client().map_err(Failure::Unanswered)?;
         let url = format!(
             "{}/bot{}/{operation}",
             self.api_url,
             self.token.expose_secret()
         );
-        let response = client
-            .post(url)
-            .json(parameters)
+        let response = request(client, url)
             .send()
             .await
             .map_err(|error| Failure::Unanswered(http::failed(operation, error)))?;

@@ -11,7 +11,7 @@ use crate::crash;
 use crate::envelope::Place;
 use crate::error::{ChannelError, Fallback};
 use crate::live::{LiveForm, LivePost};
-use crate::outbound::{Delivered, Operation, Part, Post, ReadBack, Target};
+use crate::outbound::{Delivered, Operation, Part, PartFile, Post, ReadBack, Target};
 use crate::rate::{Everywhere, Pace, Paces, Rests};
 use crate::render::People;
 
@@ -189,6 +189,28 @@ impl TelegramOutbound {
             .map(drop)
     }
 
+    /// Sends a file. Where a chat takes messages and no files, the file is refused, not the chat.
+    async fn send_document(&self, post: &Post, file: &PartFile) -> Result<Delivered, ChannelError> {
+        let operation = "sendDocument";
+        let mut parameters = message_parameters(post);
+        parameters.remove("link_preview_options");
+        if let Some(text) = parameters.remove("text").filter(|text| *text != json!("")) {
+            parameters.insert("caption".to_owned(), text);
+        }
+        let sent: SentMessage = self
+            .api
+            .call_with_file(operation, &parameters, "document", file)
+            .await
+            .map_err(|failure| file_refused(failure.into_error(operation)))?;
+        crash::point("send.response-read");
+        Ok(Delivered {
+            chat: sent.chat.id.to_string(),
+            message_id: sent.message_id.to_string(),
+            sent_at_ms: sent.date.unwrap_or_default().saturating_mul(1_000),
+            shown: None,
+        })
+    }
+
     /// A sign takes from the same rate as an answer, so it is left out where a post would wait.
     fn may_show_working(&self, chat: &str, now: Instant) -> bool {
         let is_free = self.everywhere.wait(&self.pace_of(chat), now).is_zero();
@@ -223,7 +245,13 @@ impl Outbound for TelegramOutbound {
     }
 
     fn render_fallback(&self, part: &Part, fallback: Fallback) -> Vec<Part> {
-        render::render_fallback(part, fallback)
+        match (&part.file, fallback) {
+            // What can't be a file is posts.
+            (Some(file), Fallback::Plain | Fallback::Resplit) => {
+                render(&file.content, &People::nobody())
+            }
+            _ => render::render_fallback(part, fallback),
+        }
     }
 
     fn wait_before(&self, target: &Target) -> Duration {
@@ -246,10 +274,17 @@ impl Outbound for TelegramOutbound {
                     self.react(post, message_id, emoji).await
                 }
                 Operation::Unreact { message_id } => self.react(post, message_id, json!([])).await,
-                other => Err(ChannelError::unsupported(other)),
+                Operation::Upload => match post.part.file.as_deref() {
+                    Some(file) => self.send_document(post, file).await,
+                    None => Err(ChannelError::unsupported(&post.operation)),
+                },
             };
             done.inspect_err(|error| self.learn(&post.target.chat, error, Instant::now()))
         })
+    }
+
+    fn uploads(&self) -> bool {
+        true
     }
 
     fn read_back<'a>(
@@ -310,6 +345,31 @@ impl Outbound for TelegramOutbound {
 fn shown(sent: SentMessage, part: &Part) -> Option<Box<Part>> {
     let text = sent.text.filter(|text| *text != part.text)?;
     Some(Box::new(Part::rendered(text, sent.entities, None)))
+}
+
+/// What may still be posts when it can't be a file.
+fn file_refused(error: ChannelError) -> ChannelError {
+    match error {
+        ChannelError::ChatRefused { operation, reason }
+            if reason.to_ascii_lowercase().contains("document") =>
+        {
+            ChannelError::Rejected {
+                operation,
+                reason,
+                fallback: Fallback::Plain,
+            }
+        }
+        ChannelError::Rejected {
+            operation,
+            reason,
+            fallback: Fallback::None,
+        } => ChannelError::Rejected {
+            operation,
+            reason,
+            fallback: Fallback::Plain,
+        },
+        other => other,
+    }
 }
 
 /// Chat, text and entities.

@@ -1,0 +1,220 @@
+//! Uploads a file in Slack's three steps: get an address, send the bytes there, share the file.
+//!
+//! The first two leave nothing in the room and may be made again; what they gave is kept by the outbox
+//! between them (`prepare`). Only the share shows: whether it took place is read from the file itself.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+
+use crate::crash;
+use crate::error::{ChannelError, Fallback};
+use crate::http as transport;
+use crate::outbound::{Delivered, PartFile, Post, ReadBack};
+
+use super::api::{Api, Token};
+use super::outbound::delivered;
+use super::wire::{FileInfoAnswer, UploadAnswer};
+
+/// Shares a file; the only call of an upload that people see.
+pub(super) const COMPLETE: &str = "files.completeUploadExternal";
+const GET_ADDRESS: &str = "files.getUploadURLExternal";
+const SEND: &str = "file upload";
+
+/// The waits before a share is looked for, right after it was made: Slack tells it late.
+const LOOKS_MS: [u64; 3] = [0, 150, 600];
+
+/// How far an upload is, as the outbox keeps it.
+#[derive(Debug, Serialize, Deserialize)]
+struct Progress {
+    version: u32,
+    file_id: String,
+    /// Where the bytes go; none once they are there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    address: Option<String>,
+}
+
+impl Progress {
+    const VERSION: u32 = 1;
+
+    fn of(file: &PartFile) -> Option<Self> {
+        serde_json::from_str(file.progress.as_deref()?).ok()
+    }
+
+    fn stored(&self) -> String {
+        serde_json::to_string(self).expect("texts are always JSON")
+    }
+}
+
+/// Makes the next call before the share; what is to be kept of it. `None` = it may be shared.
+pub(super) async fn prepare(api: &Api, file: &PartFile) -> Result<Option<String>, ChannelError> {
+    match Progress::of(file) {
+        None => get_address(api, file).await.map(Some),
+        Some(Progress {
+            file_id,
+            address: Some(address),
+            ..
+        }) => {
+            let sent = send(api, file, &address).await?;
+            let next = Progress {
+                version: Progress::VERSION,
+                file_id,
+                address: None,
+            };
+            // An address that is not taken any more: from the beginning.
+            Ok(Some(if sent { next.stored() } else { String::new() }))
+        }
+        Some(_) => Ok(None),
+    }
+}
+
+async fn get_address(api: &Api, file: &PartFile) -> Result<String, ChannelError> {
+    let arguments = [
+        ("filename", file.name.clone()),
+        ("length", file.content.len().to_string()),
+    ];
+    let answer: UploadAnswer = api
+        .read_as(GET_ADDRESS, Token::Bot, &arguments)
+        .await
+        .map_err(refused)?;
+    let (Some(file_id), Some(address)) = (answer.file_id.0, answer.upload_url.0) else {
+        return Err(ChannelError::NotSent {
+            operation: GET_ADDRESS,
+            cause: "the answer names no address".into(),
+        });
+    };
+    let progress = Progress {
+        version: Progress::VERSION,
+        file_id,
+        address: Some(address),
+    };
+    Ok(progress.stored())
+}
+
+/// Sends the bytes, without the token; whether they were taken.
+async fn send(api: &Api, file: &PartFile, address: &str) -> Result<bool, ChannelError> {
+    let status = api.upload(SEND, address, file.content.clone()).await?;
+    match status {
+        status if status.is_success() => Ok(true),
+        StatusCode::TOO_MANY_REQUESTS => Err(ChannelError::RetryAfter {
+            operation: SEND,
+            wait_ms: transport::RETRY_AFTER_DEFAULT_MS,
+        }),
+        status if status.is_client_error() => Ok(false),
+        status => Err(ChannelError::NotSent {
+            operation: SEND,
+            cause: format!("HTTP {}", status.as_u16()).into(),
+        }),
+    }
+}
+
+/// Shares the file, and says which message shows it.
+pub(super) async fn share(
+    api: &Api,
+    post: &Post,
+    file: &PartFile,
+) -> Result<Delivered, ChannelError> {
+    let file_id = prepared(file)?;
+    let files = serde_json::json!([{"id": file_id, "title": file.name}]);
+    let mut arguments = vec![
+        ("files", files.to_string()),
+        ("channel_id", post.target.chat.clone()),
+    ];
+    if !post.part.text.is_empty() {
+        arguments.push(("initial_comment", post.part.text.clone()));
+    }
+    arguments.extend(
+        post.target
+            .thread
+            .clone()
+            .map(|thread| ("thread_ts", thread)),
+    );
+    api.call(COMPLETE, Token::Bot, &arguments)
+        .await
+        .map_err(refused)?;
+    crash::point("send.response-read");
+    for wait_ms in LOOKS_MS {
+        tokio::time::sleep(Duration::from_millis(wait_ms)).await;
+        if let Ok(ReadBack::Found(delivered)) = find(api, post, file).await {
+            return Ok(delivered);
+        }
+    }
+    // It is there for certain; its message's id is not told yet, so the file's stands for it.
+    Ok(Delivered {
+        chat: post.target.chat.clone(),
+        message_id: file_id,
+        sent_at_ms: 0,
+        shown: None,
+    })
+}
+
+/// Looks whether the file was shared in the post's chat.
+pub(super) async fn find(
+    api: &Api,
+    post: &Post,
+    file: &PartFile,
+) -> Result<ReadBack, ChannelError> {
+    let Ok(file_id) = prepared(file) else {
+        return Ok(ReadBack::NotFound);
+    };
+    let asked = api
+        .read_as("files.info", Token::Bot, &[("file", file_id)])
+        .await;
+    let answer: FileInfoAnswer = match asked {
+        Err(ChannelError::Rejected { reason, .. })
+            if reason == "file_not_found" || reason == "file_deleted" =>
+        {
+            return Ok(ReadBack::NotFound);
+        }
+        answer => answer?,
+    };
+    let shares = answer
+        .file
+        .0
+        .and_then(|file| file.shares.0)
+        .unwrap_or_default();
+    let of_chat = |side: &HashMap<String, Vec<super::wire::Share>>| {
+        let share = side.get(&post.target.chat)?.first()?;
+        share.ts.0.clone()
+    };
+    let ts = of_chat(&shares.public).or_else(|| of_chat(&shares.private));
+    let found = ts.and_then(|ts| delivered(post.target.chat.clone(), ts));
+    Ok(found.map_or(ReadBack::NotFound, ReadBack::Found))
+}
+
+fn prepared(file: &PartFile) -> Result<String, ChannelError> {
+    let progress = Progress::of(file).filter(|progress| progress.address.is_none());
+    progress
+        .map(|it| it.file_id)
+        .ok_or_else(|| ChannelError::NotSent {
+            operation: COMPLETE,
+            cause: "the file is not uploaded yet".into(),
+        })
+}
+
+/// An account that may not upload can still post: what is refused is the file, not the account.
+fn refused(error: ChannelError) -> ChannelError {
+    match error {
+        ChannelError::Unauthorized { operation, reason }
+            if reason.starts_with("missing_scope") || reason.starts_with("no_permission") =>
+        {
+            rejected(operation, reason)
+        }
+        ChannelError::Rejected {
+            operation,
+            reason,
+            fallback: Fallback::None,
+        } => rejected(operation, reason),
+        other => other,
+    }
+}
+
+fn rejected(operation: &'static str, reason: String) -> ChannelError {
+    ChannelError::Rejected {
+        operation,
+        reason,
+        fallback: Fallback::Plain,
+    }
+}
