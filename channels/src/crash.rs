@@ -6,7 +6,7 @@
 //! `vocative selftest crash` notices. Never in a build that serves people.
 
 /// Every point, in the order in which a message passes them; then what operators do.
-pub const POINTS: [&str; 61] = [
+pub const POINTS: [&str; 60] = [
     "received",
     "capture.before-commit",
     "capture.after-commit",
@@ -59,7 +59,6 @@ pub const POINTS: [&str; 61] = [
     "import.after-commit",
     "erase.ledger-written",
     "erase.begun",
-    "file.dropped",
     "erase.batch-committed",
     "erase.copies-removed",
     "erase.finished",

@@ -100,7 +100,8 @@ fn text_of(bytes: Vec<u8>) -> Option<String> {
     if text.contains('\0') {
         return None;
     }
-    let end = text.floor_char_boundary(TEXT_BYTES_MAX);
+    let ends = (0..=text.len().min(TEXT_BYTES_MAX)).rev();
+    let end = ends.into_iter().find(|end| text.is_char_boundary(*end))?;
     let is_shown = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
     let shown: String = text[..end].chars().filter(is_shown).collect();
     Some(match text.len() - end {

@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn an_opening_ends_at_a_good_place() {
         let paragraph = "word ".repeat(120);
-        let text = vec![paragraph.trim_end(); 9].join("\n\n");
+        let text = [paragraph.trim_end(); 9].join("\n\n");
         assert_eq!(opening(&text).len(), 2 * 599 + 2);
         assert_eq!(opening("short"), "short");
         let sentences = "A sentence of words. ".repeat(200);

@@ -34,6 +34,7 @@ use crate::daemon::wiring::{self, WiringError};
 use crate::delivery::rooms::{Room, Rooms};
 use crate::delivery::worker::{Clock, Worker as DeliveryWorker};
 use crate::domain::ids::{AccountId, OwnerId};
+use crate::files::speech::Transcriber;
 use crate::files::worker::Worker as FilesWorker;
 use crate::http::{self, api, webhooks};
 use crate::prompt::{ClassEstimate, content_count};
@@ -112,6 +113,8 @@ pub struct Ground {
     pub clock: Clock,
     /// The agents with their models.
     pub agents: Vec<AgentSpec>,
+    /// Writes voice notes down, where that is configured.
+    pub transcriber: Option<Transcriber>,
 }
 
 /// What works in a daemon: workers and channels, without anything that faces its host.
@@ -174,6 +177,7 @@ impl Core {
             store,
             clock,
             agents,
+            transcriber,
         } = ground;
         let registry = Registry::default();
         registry.replace(agents);
@@ -203,7 +207,7 @@ impl Core {
         let summaries =
             tokio::spawn(summary_worker(&shared, Arc::clone(&summary_counters)).run(stop.clone()));
         let desk = tokio::spawn(desk(&shared).run(stop.clone()));
-        let files = tokio::spawn(files_worker(&shared, config).run(stop.clone()));
+        let files = tokio::spawn(files_worker(&shared, config, transcriber).run(stop.clone()));
         Self {
             shared,
             summary_counters,
@@ -287,6 +291,7 @@ impl Daemon {
             store: store.clone(),
             clock: Arc::clone(&clock),
             agents: wiring::agents(&config, Some(secrets))?,
+            transcriber: wiring::transcriber(&config, secrets)?,
         };
         let mut core = Core::start(&config, ground);
         let rest = CancellationToken::new();
@@ -544,12 +549,16 @@ fn desk(shared: &Arc<Shared>) -> Desk {
     }
 }
 
-fn files_worker(shared: &Arc<Shared>, config: &Config) -> FilesWorker {
+fn files_worker(
+    shared: &Arc<Shared>,
+    config: &Config,
+    transcriber: Option<Transcriber>,
+) -> FilesWorker {
     FilesWorker {
         store: shared.store.clone(),
         rooms: shared.rooms.clone(),
         policy: wiring::files_policy(config),
-        hears_voice: config.transcription.is_some(),
+        transcriber,
         wake: shared.wake.clone(),
         clock: Arc::clone(&shared.clock),
     }

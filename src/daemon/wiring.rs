@@ -28,6 +28,7 @@ use crate::domain::manners::CommandName;
 use crate::domain::options::AssemblerOptions;
 use crate::domain::place::ChatName;
 use crate::files::policy::FilesPolicy;
+use crate::files::speech::Transcriber;
 use crate::llm::{self, Model};
 use crate::prompt::files::FileLimits;
 use crate::prompt::{ClassEstimate, TokenCounter, counter_named};
@@ -432,6 +433,24 @@ fn files_in_prompts(files: &config::Files, model: &config::Model) -> FilesInProm
         image_bytes_max: files.image_max_bytes,
         wait_ms: files.wait_s * 1_000,
     }
+}
+
+/// What writes voice notes down, where that is configured.
+///
+/// # Errors
+/// [`WiringError`] if its HTTP client can't be made.
+pub fn transcriber(config: &Config, secrets: &Secrets) -> Result<Option<Transcriber>, WiringError> {
+    let Some(settings) = &config.transcription else {
+        return Ok(None);
+    };
+    let key = settings.api_key.as_ref();
+    Ok(Some(Transcriber {
+        http: model_client()?,
+        base_url: settings.base_url.clone(),
+        model: settings.model.clone(),
+        api_key: key.map(|key| secrets.get(key).clone()),
+        timeout: Duration::from_millis(settings.timeout_ms),
+    }))
 }
 
 /// Which files are fetched.

@@ -1,10 +1,12 @@
 //! Fetching what people attach: after the commit of its turn, durably, and never in its way.
 //!
 //! A row of the store says that a file is to be fetched; the worker asks the channel for it, writes the
-//! bytes beside the database and notes what became of it. It knows no prompt, no model and no platform.
+//! bytes beside the database and notes what became of it. Voice notes are then written down, where that is
+//! configured. It knows no prompt, no model and no platform.
 //!
-//! Reading order: `policy` (what is fetched, and what follows from a failure: pure), `worker`, `waiting`.
+//! Reading order: `policy` (what is fetched, and what follows from a failure: pure), `speech`, `worker`, `waiting`.
 
 pub mod policy;
+pub mod speech;
 pub mod waiting;
 pub mod worker;

@@ -13,9 +13,10 @@ use vocative_channels::file::{FileError, FileSource};
 use crate::capture::inbound::Wake;
 use crate::delivery::rooms::Rooms;
 use crate::delivery::worker::{Clock, pause_until};
-use crate::domain::file::{DueFile, FileKind, FileOutcome, FileState};
-use crate::domain::ids::FileId;
+use crate::domain::file::{ContentId, DueFile, FileKind, FileOutcome, FileState};
+use crate::domain::ids::{AccountId, FileId};
 use crate::files::policy::FilesPolicy;
+use crate::files::speech::{Transcriber, after_speech};
 use crate::store::{Store, StoreError};
 
 /// Files on their way at once.
@@ -33,8 +34,8 @@ pub struct Worker {
     pub rooms: Rooms,
     /// What is fetched.
     pub policy: FilesPolicy,
-    /// Whether voice notes are to be written down.
-    pub hears_voice: bool,
+    /// Writes voice notes down; `None` = they are only named.
+    pub transcriber: Option<Transcriber>,
     /// Wake hints.
     pub wake: Wake,
     /// The time.
@@ -86,14 +87,29 @@ impl Worker {
         if free == 0 || accounts.is_empty() {
             return Vec::new();
         }
-        let due = self.store.due_files(&accounts, now_ms, free + taken.len());
-        let mut due = due.await.unwrap_or_else(|cause| {
-            warn!(error = %cause, "files could not be looked for; trying again");
-            Vec::new()
-        });
+        let mut due = self.look(&accounts, now_ms, free + taken.len()).await;
         due.retain(|file| !taken.contains(&file.id));
         due.truncate(free);
         due
+    }
+
+    /// What is to be fetched, and then what is to be written down.
+    async fn look(&self, accounts: &[AccountId], now_ms: i64, limit: usize) -> Vec<DueFile> {
+        let mut due = self.store.due_files(accounts, now_ms, limit).await;
+        if let Ok(due) = &mut due
+            && self.transcriber.is_some()
+        {
+            match self.store.due_speech(accounts, now_ms, limit).await {
+                Ok(speech) => due.extend(speech),
+                Err(cause) => {
+                    warn!(error = %cause, "voice notes could not be looked for; trying again");
+                }
+            }
+        }
+        due.unwrap_or_else(|cause| {
+            warn!(error = %cause, "files could not be looked for; trying again");
+            Vec::new()
+        })
     }
 
     async fn remove_dropped(&self) {
@@ -108,7 +124,10 @@ impl Worker {
     }
 
     async fn handle(&self, file: DueFile) {
-        let done = self.fetch(&file).await;
+        let done = match (file.content, &self.transcriber) {
+            (Some(content), Some(transcriber)) => self.hear(&file, content, transcriber).await,
+            _ => self.fetch(&file).await,
+        };
         if let Err(cause) = done {
             warn!(error = %cause, "storage refuses what becomes of a file; trying again");
             // Not at once, or a full disk would be asked again and again.
@@ -138,7 +157,8 @@ impl Worker {
             Ok(()) => {
                 crash::point("file.fetched");
                 let (size_bytes, now_ms) = (content.size_bytes(), (self.clock)());
-                let hears = self.hears_voice && file.facts.content_kind() == FileKind::Voice;
+                let hears =
+                    self.transcriber.is_some() && file.facts.content_kind() == FileKind::Voice;
                 if self
                     .store
                     .keep_content(file.id, content, hears, now_ms)
@@ -154,6 +174,32 @@ impl Worker {
             Err(error) => {
                 let outcome = self.policy.after(&error, file.attempts, (self.clock)());
                 self.note(file, outcome).await
+            }
+        }
+    }
+
+    /// Writes a voice note down.
+    async fn hear(
+        &self,
+        file: &DueFile,
+        content: ContentId,
+        transcriber: &Transcriber,
+    ) -> Result<(), StoreError> {
+        let Some(bytes) = self.store.content(content, self.policy.bytes_max).await? else {
+            return self.store.fetch_again(content, (self.clock)()).await;
+        };
+        match transcriber.transcribe(&file.facts, &bytes).await {
+            Ok(text) => {
+                self.store
+                    .keep_transcript(file.id, text, (self.clock)())
+                    .await?;
+                info!(file.id = %file.id, "a voice note was written down");
+                Ok(())
+            }
+            Err(cause) => {
+                warn!(error = %cause, file.id = %file.id, "a voice note was not written down");
+                let outcome = after_speech(&cause, file.attempts, (self.clock)());
+                self.store.note_speech(file.id, outcome).await
             }
         }
     }

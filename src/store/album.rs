@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::StoreError;
 use super::capture::{Arrival, captured, sent_at_ms};
 use super::contract::{Captured, NewMessage};
-use super::files::queue_files_txn;
+use super::files::{queue_files_txn, with_transcripts};
 use super::messages::{KnownMessage, MessageEntry, add_message_txn};
 use super::places::{ChatRow, Seat, find_conversation};
 use super::raw::keep_envelope_txn;
@@ -64,6 +64,7 @@ pub(super) fn add_item_txn(
     let mut attachments = attachments_from(turn.attachments.as_deref())?;
     attachments.extend(message.attachments.iter().cloned());
     let content = joined_text(connection, turn.seq)?;
+    let content = with_transcripts(connection, turn.seq, content)?;
     let replacement = Replacement {
         tokens: message.tokens.as_ref().filter(|_| content == message.text),
         content,

@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use sha2::{Digest, Sha256};
-use vocative_channels::crash;
 use vocative_channels::file::FileSink;
 
 use super::files::{is_referred_to, lose_content_txn};
@@ -164,7 +163,6 @@ impl Store {
             let folder = self.files_folder().to_owned();
             let batch = self.write(move |connection| remove_dropped_txn(connection, &folder));
             removed += batch.await?;
-            crash::point("file.dropped");
         }
     }
 }

@@ -8,7 +8,7 @@ use super::StoreError;
 use super::album;
 use super::capture::{Arrival, captured};
 use super::contract::{Captured, NewMessage};
-use super::files::queue_files_txn;
+use super::files::{queue_files_txn, with_transcripts};
 use super::follow_ups::note_follow_up_txn;
 use super::messages::KnownMessage;
 use super::raw::keep_envelope_txn;
@@ -74,6 +74,7 @@ pub(super) fn edit_txn(
     } else {
         message.text.clone()
     };
+    let content = with_transcripts(connection, turn.seq, content)?;
     let replacement = Replacement {
         tokens: message.tokens.as_ref().filter(|_| content == message.text),
         attachments: if is_album {

@@ -3,12 +3,14 @@
 //! A row comes with the turn that carries the file, in the same transaction, and goes with it. What the
 //! file is called stands in the turn's attachments. The bytes are `contents`' business.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use vocative_channels::crash;
 use vocative_channels::envelope::Attachment;
 
 use super::contents::{ContentWriter, place_txn};
 use super::rows::{attachments_from, stored_count};
+use super::triggers::refresh_triggers_txn;
+use super::turns::{Replacement, revise_turn_txn, turn_at};
 use super::{Store, StoreError};
 use crate::domain::file::{ContentId, DueFile, FileFacts, FileOutcome, FileState, TurnFile};
 use crate::domain::ids::{AccountId, FileId, TurnId};
@@ -174,11 +176,12 @@ impl Store {
         let folder = self.files_folder().to_owned();
         let kept = self
             .write(move |connection| {
+                // What was written down before its content was lost is not written down again.
                 let speech = is_to_be_heard.then_some("pending");
                 let changed = connection
                     .prepare_cached(
                         "UPDATE files SET state = 'fetched', reason = NULL, sha256 = ?2,
-                                size_bytes = ?3, speech = ?4, attempts = 0, not_before_ms = ?5,
+                                size_bytes = ?3, speech = coalesce(speech, ?4), attempts = 0, not_before_ms = ?5,
                                 finished_at_ms = ?5
                          WHERE id = ?1 AND state = 'pending'",
                     )?
@@ -198,6 +201,45 @@ impl Store {
             .await?;
         crash::point("file.after-commit");
         Ok(kept)
+    }
+
+    /// Stores what is said in a voice note, and adds it to its turn: there models and searches find it.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn keep_transcript(
+        &self,
+        id: FileId,
+        transcript: String,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        self.write(move |connection| transcript_txn(connection, id, &transcript, now_ms))
+            .await
+    }
+
+    /// Notes that a voice note was not written down this time, or never will be.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn note_speech(&self, id: FileId, outcome: FileOutcome) -> Result<(), StoreError> {
+        self.write(move |connection| {
+            let (speech, not_before_ms, reason) = match &outcome {
+                FileOutcome::Again {
+                    not_before_ms,
+                    reason,
+                } => ("pending", Some(*not_before_ms), reason),
+                FileOutcome::GivenUp { reason, .. } => ("failed", None, reason),
+            };
+            connection
+                .prepare_cached(
+                    "UPDATE files SET speech = ?2, not_before_ms = coalesce(?3, not_before_ms),
+                            reason = ?4, attempts = attempts + 1
+                     WHERE id = ?1 AND speech = 'pending'",
+                )?
+                .execute(params![id, speech, not_before_ms, reason])?;
+            Ok(())
+        })
+        .await
     }
 
     /// The files of turns, in the order of the turns and of their attachments.
@@ -260,7 +302,8 @@ pub(super) fn lose_content_txn(
     connection
         .prepare_cached(
             "UPDATE files SET state = 'pending', sha256 = NULL, size_bytes = NULL, attempts = 0,
-                    not_before_ms = ?2, reason = 'its content was lost', finished_at_ms = NULL
+                    not_before_ms = ?2, reason = 'its content was lost', finished_at_ms = NULL,
+                    speech = CASE WHEN transcript IS NULL THEN NULL ELSE speech END
              WHERE sha256 = ?1",
         )?
         .execute(params![content, now_ms])?;
@@ -275,6 +318,60 @@ pub(super) fn is_referred_to(
     Ok(connection
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM files WHERE sha256 = ?1)")?
         .query_row([content], |row| row.get(0))?)
+}
+
+fn transcript_txn(
+    connection: &Connection,
+    id: FileId,
+    transcript: &str,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let turn_seq: Option<i64> = connection
+        .prepare_cached(
+            "UPDATE files SET speech = 'done', transcript = ?2, reason = NULL
+             WHERE id = ?1 AND speech = 'pending' RETURNING turn_seq",
+        )?
+        .query_row(params![id, transcript], |row| row.get(0))
+        .optional()?;
+    let Some(turn_seq) = turn_seq.filter(|_| !transcript.is_empty()) else {
+        return Ok(());
+    };
+    let mut turn = turn_at(connection, turn_seq)?;
+    let replacement = Replacement {
+        content: with_words(&turn.content, transcript),
+        attachments: turn.attachments.clone(),
+        tokens: None,
+        // Nothing is replaced: the message is heard.
+        keep_revision: false,
+        now_ms,
+    };
+    revise_turn_txn(connection, &mut turn, replacement)?;
+    refresh_triggers_txn(connection, &turn)
+}
+
+/// A message's text with what is said in its voice notes, for an edit that brings the text alone.
+pub(super) fn with_transcripts(
+    connection: &Connection,
+    turn_seq: i64,
+    text: String,
+) -> Result<String, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT transcript FROM files
+         WHERE turn_seq = ?1 AND transcript IS NOT NULL AND transcript <> '' ORDER BY id",
+    )?;
+    let transcripts = statement.query_map([turn_seq], |row| row.get::<_, String>(0))?;
+    let mut text = text;
+    for transcript in transcripts {
+        text = with_words(&text, &transcript?);
+    }
+    Ok(text)
+}
+
+/// Words behind the label of what they are said in, or below what was written.
+fn with_words(text: &str, words: &str) -> String {
+    let is_label_alone = text.ends_with(']') && !text.contains('\n');
+    let between = if is_label_alone { " " } else { "\n[voice] " };
+    format!("{text}{between}{words}")
 }
 
 fn note_txn(

@@ -260,6 +260,18 @@ async fn a_delete_and_an_erasure_remove_the_bytes_from_the_disk() {
     flow.slack.delete("D0ANN", &ts);
     flow.wait_until("the file is gone", || stored(&flow).is_empty())
         .await;
+    // On Slack a file can be deleted and its message stay.
+    let secret = slack_file("secret.txt", "text/plain", b"zebra-7f3a9c");
+    let ts = show_on_slack(&flow, secret, "keep this, too");
+    flow.wait_until("the file is stored", || stored(&flow).len() == 1)
+        .await;
+    flow.settle().await;
+    let posts = flow.slack.posts("D0ANN");
+    let post = posts.iter().find(|post| post.ts == ts).unwrap();
+    flow.slack
+        .delete_file(post.files[0]["id"].as_str().unwrap());
+    flow.wait_until("the file is gone", || stored(&flow).is_empty())
+        .await;
     let secret = flow
         .telegram
         .add_file("secret.txt", "text/plain", b"zebra-7f3a9c".to_vec());
@@ -293,4 +305,49 @@ async fn a_backup_says_that_it_holds_no_files_and_they_are_fetched_again_after_a
     flow.start().await;
     flow.wait_until("the file is stored again", || stored(&flow).len() == 1)
         .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_voice_note_is_written_down_answered_and_found() {
+    let mut flow = FlowBuilder::default().prepare().await;
+    let further = format!(
+        "[transcription]\nbase_url = \"{}\"\nmodel = \"loopback-ear\"\napi_key = \"env:FLOW_MODEL_KEY\"\n",
+        flow.model.openai_url()
+    );
+    let text = std::fs::read_to_string(flow.config_path()).unwrap();
+    std::fs::write(flow.config_path(), format!("{text}\n{further}")).unwrap();
+    flow.start().await;
+    flow.model.enqueue_transcript(Err(503));
+    flow.model.enqueue_transcript(Ok("where is the zebra"));
+    let mut note = flow
+        .telegram
+        .add_file("v.oga", "audio/ogg", b"OggS zebra".to_vec());
+    note["duration"] = json!(3);
+    let mut extra = Map::new();
+    extra.insert("voice".to_owned(), note);
+    flow.telegram.send_with(UserMessage {
+        chat: ANN,
+        user: ANN,
+        extra,
+        ..UserMessage::default()
+    });
+    flow.wait_for_model(1).await;
+    let said = last_text(&flow, 0);
+    assert!(
+        said.starts_with("Ann: [voice") && said.ends_with("] where is the zebra"),
+        "{said}"
+    );
+    flow.settle().await;
+    let notes = flow.model.voice_notes();
+    assert_eq!(notes.len(), 2);
+    assert_eq!(
+        notes[0]["file"],
+        json!({"name": "voice.ogg", "type": "audio/ogg", "bytes": 10})
+    );
+    assert_eq!(notes[0]["model"], "loopback-ear");
+    let conversation = flow.conversation_id(&ANN.to_string(), None).await;
+    let search = ["conversations", "search", &conversation, "zebra"];
+    let found = flow.cli(&search).await;
+    assert!(found.stdout.contains("where is the zebra"), "{found:?}");
+    assert!(!flow.log().contains("zebra") && !flow.log().contains("sk-flow"));
 }

@@ -267,8 +267,8 @@ fn is_real_edit(message: &SlackEvent, previous: Option<&SlackEvent>) -> bool {
         || !message
             .files
             .iter()
-            .map(|it| &*it.id)
-            .eq(previous.files.iter().map(|it| &*it.id))
+            .map(File::live_id)
+            .eq(previous.files.iter().map(File::live_id))
 }
 
 fn edit_marker(message: &SlackEvent) -> Option<String> {
@@ -740,7 +740,7 @@ fn file_name(file: &File) -> Option<String> {
 fn attachment(file: &File) -> Attachment {
     Attachment {
         kind: file_kind(file).to_owned(),
-        file_id: file.id.0.clone(),
+        file_id: file.live_id().map(str::to_owned),
         name: file_name(file),
         mime_type: text::name(file.mimetype.as_deref()),
         size_bytes: *file.size,

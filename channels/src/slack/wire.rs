@@ -237,8 +237,17 @@ pub(super) struct File {
     pub(super) title: Maybe<String>,
     pub(super) mimetype: Maybe<String>,
     pub(super) subtype: Maybe<String>,
+    pub(super) mode: Maybe<String>,
     pub(super) size: Maybe<u64>,
     pub(super) duration_ms: Maybe<u64>,
+}
+
+impl File {
+    /// The id of a file that is still there; a deleted one leaves its place in the message.
+    pub(super) fn live_id(&self) -> Option<&str> {
+        let is_gone = self.mode.as_deref() == Some("tombstone");
+        self.id.as_deref().filter(|_| !is_gone)
+    }
 }
 
 /// An attachment of the older kind: what bots post, what people share, and link previews.

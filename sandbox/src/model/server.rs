@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::{ConnectInfo, DefaultBodyLimit, State};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, Multipart, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -52,6 +52,8 @@ struct Script {
     next: VecDeque<ModelReply>,
     requests: Vec<ModelRequest>,
     answered: u64,
+    transcripts: VecDeque<Result<String, u16>>,
+    voice_notes: Vec<Value>,
     echoes_all: bool,
     /// How fast an answer without a script is streamed.
     pace: Option<ModelPace>,
@@ -104,6 +106,7 @@ impl ModelServer {
             .route("/v1/chat/completions", post(chat_completions))
             .route("/v1/messages", post(messages))
             .route("/v1/models", get(models))
+            .route("/v1/audio/transcriptions", post(transcriptions))
             .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
             .with_state(shared.clone());
         let serving = Serving::start(addr, router).await?;
@@ -166,6 +169,19 @@ impl ModelServer {
         };
         self.shared
             .script(|script| script.looks_up = Some((word.to_owned(), call)));
+    }
+
+    /// Adds what the next voice note says; without one it says how long it is. A number is a status.
+    pub fn enqueue_transcript(&self, transcript: Result<&str, u16>) {
+        let transcript = transcript.map(str::to_owned);
+        self.shared
+            .script(|script| script.transcripts.push_back(transcript));
+    }
+
+    /// Voice notes that were sent: their fields (of the file its name, type and size).
+    #[must_use]
+    pub fn voice_notes(&self) -> Vec<Value> {
+        self.shared.script(|script| script.voice_notes.clone())
     }
 
     /// How many replies of the script are left.
@@ -316,6 +332,56 @@ async fn models(headers: HeaderMap) -> Response {
         }
     };
     json_response(200, &body)
+}
+
+/// Endings of files that the hosted API reads.
+const AUDIO_ENDINGS: [&str; 10] = [
+    "flac", "m4a", "mp3", "mp4", "mpeg", "mpga", "oga", "ogg", "wav", "webm",
+];
+
+/// `POST /v1/audio/transcriptions`: a form with `file` and `model`.
+async fn transcriptions(
+    State(shared): State<Shared>,
+    headers: HeaderMap,
+    mut form: Multipart,
+) -> Response {
+    if let Err(refused) = check_key(Provider::OpenAi, &headers) {
+        return json_response(refused.status, &refused.body);
+    }
+    let mut note = serde_json::Map::new();
+    while let Ok(Some(part)) = form.next_field().await {
+        let name = part.name().unwrap_or_default().to_owned();
+        let file = part.file_name().map(str::to_owned);
+        let kind = part.content_type().map(str::to_owned);
+        let Ok(bytes) = part.bytes().await else {
+            break;
+        };
+        let value = match file {
+            Some(file) => json!({"name": file, "type": kind, "bytes": bytes.len()}),
+            None => json!(String::from_utf8_lossy(&bytes)),
+        };
+        note.insert(name, value);
+    }
+    let note = Value::Object(note);
+    let ending = note["file"]["name"]
+        .as_str()
+        .and_then(|name| name.rsplit('.').next());
+    let is_audio = ending.is_some_and(|ending| AUDIO_ENDINGS.contains(&ending));
+    let is_empty = note["file"]["bytes"].as_u64().unwrap_or(0) == 0;
+    if note["model"].as_str().is_none_or(str::is_empty) || !is_audio || is_empty {
+        let body =
+            json!({"error": {"message": "Invalid file format.", "type": "invalid_request_error"}});
+        return json_response(400, &body);
+    }
+    let shown = format!("{} bytes of speech", note["file"]["bytes"]);
+    let next = shared.script(|script| {
+        script.voice_notes.push(note);
+        script.transcripts.pop_front()
+    });
+    match next.unwrap_or(Ok(shown)) {
+        Ok(text) => json_response(200, &json!({"text": text})),
+        Err(status) => json_response(status, &openai::status_body(status)),
+    }
 }
 
 async fn answer(

@@ -26,6 +26,27 @@ type Row = (
 /// Calls with a good token and a bad argument.
 const ARGUMENT_ROWS: &[Row] = &[
     (
+        "slack.md §10",
+        "ask for a file that is not there",
+        "files.info",
+        "file=F0NOWHERE",
+        "file_not_found",
+    ),
+    (
+        "slack.md §10",
+        "upload without saying how much",
+        "files.getUploadURLExternal",
+        "filename=a.md",
+        "invalid_arguments",
+    ),
+    (
+        "slack.md §10",
+        "share a file that was never uploaded",
+        "files.completeUploadExternal",
+        "files=%5B%7B%22id%22%3A%22F0NOWHERE%22%7D%5D&channel_id=C0GENERAL",
+        "file_not_found",
+    ),
+    (
         "slack.md §11",
         "call a method that is not there",
         "chat.shout",

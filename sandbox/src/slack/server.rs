@@ -176,9 +176,12 @@ impl SlackServer {
         self.shared.change(|core| core.add_file(file))
     }
 
-    /// Deletes a file for good.
+    /// Deletes a file for good; messages that showed it change.
     pub fn delete_file(&self, id: &str) {
-        self.shared.change(|core| core.delete_file(id));
+        self.shared.change(|core| {
+            let events = core.delete_file(id);
+            self.shared.emit(core, events);
+        });
     }
 
     /// The bytes of a file that somebody uploaded.

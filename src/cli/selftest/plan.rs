@@ -59,7 +59,7 @@ impl Mode {
         match self {
             Self::Slack => true,
             // Nothing can be looked for or read back, nobody tells of the bot's own posts or of deletions.
-            Self::TelegramResend => !is_of(&["look.", "catch-up.", "echo.", "delete."]),
+            Self::TelegramResend => !is_of(&["look.", "catch-up.", "echo.", "delete.", "upload."]),
             // Neither of the two posts anything.
             // What is held can't be taken back, so no post holds the place of an answer.
             Self::TelegramHold => {

@@ -1,7 +1,8 @@
 //! What people say, and what must come back: every question carries words of its own, which the
 //! scripted model repeats.
 
-use vocative_sandbox::telegram::TelegramWorld;
+use vocative_sandbox::slack::{SlackFile, UserPost};
+use vocative_sandbox::telegram::{TelegramWorld, UserMessage};
 
 use super::plan::Mode;
 use super::stage::{
@@ -11,6 +12,8 @@ use super::stage::{
 
 /// Lines of a question whose answer needs two posts.
 const LONG_LINES: usize = 214;
+/// Lines of a file that needs more posts than an answer may have.
+const FILE_LINES: usize = 700;
 
 /// Where an answer belongs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,6 +107,52 @@ impl Scene {
         });
     }
 
+    /// The text of a question, the file that comes with it, and the word at the end of the file. Read by
+    /// the model and repeated, it is too long for its posts: the answer is a file, too.
+    fn with_file(&self) -> (String, String, Vec<String>) {
+        let (text, end) = (self.next_word("with"), self.next_word("file"));
+        let lines = "and something more\n".repeat(FILE_LINES);
+        (text, format!("{lines}{end}"), vec![end])
+    }
+
+    fn show_file_on_slack(&mut self, stage: &Stage, chat: &str) {
+        let (text, content, words) = self.with_file();
+        let file = stage.slack.add_file(SlackFile {
+            name: "notes.txt".to_owned(),
+            mime_type: "text/plain".to_owned(),
+            bytes: content.into_bytes(),
+        });
+        let ts = stage.slack.post_with(UserPost {
+            channel: chat.to_owned(),
+            user: SLACK_PERSON.to_owned(),
+            text: stage.slack.typed(&format!("@vocative {text}")),
+            files: vec![file],
+            ..UserPost::default()
+        });
+        let place = Place::Slack {
+            chat: chat.to_owned(),
+            thread: Some(ts),
+        };
+        self.keep(words, place);
+    }
+
+    fn show_file_on_telegram(&mut self, stage: &Stage, person: i64) {
+        let (text, content, words) = self.with_file();
+        let bytes = content.into_bytes();
+        let file = stage.telegram.add_file("notes.txt", "text/plain", bytes);
+        let extra = [("document", file), ("caption", text.into())];
+        stage.telegram.send_with(UserMessage {
+            chat: person,
+            user: person,
+            extra: extra
+                .map(|(name, value)| (name.to_owned(), value))
+                .into_iter()
+                .collect(),
+            ..UserMessage::default()
+        });
+        self.keep(words, Place::Telegram(person));
+    }
+
     /// The last question may stay without an answer.
     fn let_go(&mut self) {
         if let Some(question) = self.questions.last_mut() {
@@ -180,6 +229,7 @@ impl Scene {
         let said = slack.say(&slack_room(step, 1), "bob", "I think it is at three.");
         slack.delete(&slack_room(step, 1), &said);
         self.ask_slack_room(stage, &slack_room(step, 2), Kind::Long);
+        self.show_file_on_slack(stage, &slack_room(step, 7));
         for dm in [slack_dm(step), slack_interrupted_dm(step)] {
             self.ask_slack_directly(stage, &dm);
             self.ask_slack_directly(stage, &dm);
@@ -267,6 +317,7 @@ impl Scene {
             self.ask_telegram_private(stage, stage.private(step, n), Kind::Short);
         }
         self.ask_telegram_private(stage, stage.private(step, 2), Kind::Long);
+        self.show_file_on_telegram(stage, stage.private(step, 4));
         let (group, person) = (telegram_group(step, 0), stage.private(0, 1));
         telegram.say(group, person, "I think it is at three.");
         self.ask_telegram_group(stage, group);

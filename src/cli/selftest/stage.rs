@@ -11,7 +11,8 @@ use vocative_sandbox::slack::{
     SlackWorld,
 };
 use vocative_sandbox::telegram::{
-    BotStatus, ChatKind, TelegramChat, TelegramFault, TelegramServer, TelegramUser, TelegramWorld,
+    BotStatus, ChatKind, TelegramChat, TelegramFault, TelegramPost, TelegramServer, TelegramUser,
+    TelegramWorld,
 };
 use vocative_sandbox::wire::{WireKind, WireLog};
 
@@ -29,8 +30,8 @@ const WORDS: usize = 12;
 const BETWEEN_WORDS: Duration = Duration::from_millis(40);
 /// Steps of a scene at most, each in rooms of its own: chats wait for their pace, not for others.
 const STEPS_MAX: usize = 10;
-const SLACK_ROOMS_OF_STEP: usize = 7;
-const TELEGRAM_PRIVATE_OF_STEP: usize = 4;
+const SLACK_ROOMS_OF_STEP: usize = 8;
+const TELEGRAM_PRIVATE_OF_STEP: usize = 5;
 const TELEGRAM_GROUPS_OF_STEP: usize = 4;
 /// The private chat of a step in which what comes meanwhile interrupts.
 const TELEGRAM_INTERRUPTED: usize = 3;
@@ -242,11 +243,17 @@ impl Stage {
         }
     }
 
-    /// When posts with that word arrived, in milliseconds since the Unix epoch, oldest first.
-    pub(super) fn arrivals_ms(&self, word: &str) -> Vec<i64> {
+    /// When posts with that word, or files into that chat, arrived, in milliseconds since the Unix epoch,
+    /// oldest first.
+    pub(super) fn arrivals_ms(&self, word: &str, place: &Place) -> Vec<i64> {
         let posts = self.wire.records().into_iter().filter(|record| {
-            let is_post = matches!(record.name.as_str(), "chat.postMessage" | "sendMessage");
-            is_post && record.kind == WireKind::Request && record.body.to_string().contains(word)
+            let is_there = match (record.name.as_str(), place) {
+                ("chat.postMessage" | "sendMessage", _) => record.body.to_string().contains(word),
+                // What is in a file is not in the log.
+                ("sendDocument", Place::Telegram(chat)) => record.body["chat_id"] == *chat,
+                _ => false,
+            };
+            is_there && record.kind == WireKind::Request
         });
         posts.map(|record| record.at_ms).collect()
     }
@@ -283,17 +290,32 @@ impl Stage {
             Place::Slack { chat, thread } => {
                 let posts = self.slack_posts(chat).into_iter();
                 let posts = posts.filter(|post| post.thread_ts == *thread);
-                posts.map(|post| post.shown()).collect()
+                posts.map(|post| self.read_on_slack(&post)).collect()
             }
             Place::Telegram(chat) => {
                 let posts = self.telegram.bot_posts(*chat).into_iter();
                 let posts = posts.filter(|post| !post.deleted);
-                // What keeps a name from being a mention shows nothing.
-                posts
-                    .map(|post| post.text.replace('\u{2060}', ""))
-                    .collect()
+                posts.map(|post| self.read_on_telegram(&post)).collect()
             }
         }
+    }
+
+    /// What a post says, its files included.
+    fn read_on_slack(&self, post: &SlackPost) -> String {
+        let ids = post.files.iter().filter_map(|file| file["id"].as_str());
+        let bytes = ids.filter_map(|id| self.slack.file_bytes(id));
+        let words = bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        std::iter::once(post.shown()).chain(words).collect()
+    }
+
+    fn read_on_telegram(&self, post: &TelegramPost) -> String {
+        let id = post.wire["document"]["file_id"].as_str();
+        let bytes = id
+            .and_then(|id| self.telegram.file_bytes(id))
+            .unwrap_or_default();
+        // What keeps a name from being a mention shows nothing.
+        let text = post.text.replace('\u{2060}', "");
+        text + &String::from_utf8_lossy(&bytes)
     }
 
     /// The texts of the bot's posts in a chat by the platform's id.
@@ -350,6 +372,10 @@ visibility_delay_s = {visibility_delay_s}
 live = \"{live}\"
 live_delay_ms = 0
 live_interval_ms = 20
+max_parts = 2
+
+[files]
+wait_s = 40
 
 [models.scripted]
 provider = \"openai\"
@@ -427,6 +453,7 @@ fn set_knobs(knobs: &mut SlackKnobs, row: &Row, has_faults: bool, visibility_del
     knobs.echo_own_posts = row.is_echoed();
     knobs.echo_before_response = has_faults;
     knobs.visibility_delay_ms = visibility_delay_ms;
+    knobs.shares_delay_ms = visibility_delay_ms;
     knobs.retry = RetryPlan {
         after_ms: vec![300; 1_000],
         http_after_ms: vec![300; 1_000],

@@ -102,7 +102,7 @@ impl Tally {
                     self.doubled += 1;
                     self.note_doubled(
                         &question.words[0],
-                        &stage.arrivals_ms(&question.words[0]),
+                        &stage.arrivals_ms(&question.words[0], &question.place),
                         ends,
                     );
                 }

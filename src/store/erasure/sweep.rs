@@ -234,9 +234,13 @@ impl Sweep<'_> {
             now_ms: self.now_ms,
         };
         revise_turn_txn(self.connection, &mut turn, replacement)?;
-        self.connection
-            .prepare_cached("DELETE FROM raw_envelopes WHERE turn_seq = ?1")?
-            .execute([seq])?;
+        for sql in [
+            "DELETE FROM raw_envelopes WHERE turn_seq = ?1",
+            // An edit would bring what was said back.
+            "UPDATE files SET transcript = NULL WHERE turn_seq = ?1",
+        ] {
+            self.connection.prepare_cached(sql)?.execute([seq])?;
+        }
         let mut items = self.connection.prepare_cached(
             "SELECT platform_id, chat_id, text FROM messages
              WHERE turn_seq = ?1 AND text IS NOT NULL",

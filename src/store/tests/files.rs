@@ -135,7 +135,7 @@ async fn the_bytes_go_with_the_last_message_that_refers_to_them() {
     assert_eq!(stored(&fixture).len(), 1);
     delete("2").await;
     assert_eq!(fixture.store.remove_dropped().await.unwrap(), 1);
-    assert_eq!(stored(&fixture), [PathBuf::new(); 0]);
+    assert!(stored(&fixture).is_empty());
     assert_eq!(fixture.value::<i64>("SELECT count(*) FROM files").await, 0);
 }
 
@@ -154,7 +154,7 @@ async fn an_edit_that_takes_a_file_away_takes_its_bytes_away() {
         [("b.md".to_owned(), FileState::Pending)]
     );
     fixture.store.remove_dropped().await.unwrap();
-    assert_eq!(stored(&fixture), [PathBuf::new(); 0]);
+    assert!(stored(&fixture).is_empty());
 }
 
 #[tokio::test]
@@ -214,7 +214,7 @@ async fn retention_and_erasure_remove_the_bytes() {
         .await
         .unwrap();
     fixture.store.remove_dropped().await.unwrap();
-    assert_eq!(stored(&fixture), [PathBuf::new(); 0]);
+    assert!(stored(&fixture).is_empty());
 }
 
 #[tokio::test]
@@ -234,12 +234,12 @@ async fn a_file_that_nobody_wants_any_more_is_not_kept() {
         .keep_content(file.id, content, false, NOW_MS + 900_002)
         .await;
     assert!(!kept.unwrap());
-    assert_eq!(stored(&fixture), [PathBuf::new(); 0]);
+    assert!(stored(&fixture).is_empty());
     // A transfer that ended early leaves nothing either.
     let mut content = fixture.store.new_content().unwrap();
     content.take(b"half").unwrap();
     drop(content);
-    assert_eq!(stored(&fixture), [PathBuf::new(); 0]);
+    assert!(stored(&fixture).is_empty());
 }
 
 #[tokio::test]
@@ -306,4 +306,82 @@ async fn at_open_what_nobody_refers_to_goes_and_what_is_lost_is_fetched_again() 
     let fixture = Fixture::with(store).await;
     assert_eq!(due(&fixture).await.len(), 1);
     assert_eq!(stored(&fixture), [paths[1].clone()]);
+}
+
+#[tokio::test]
+async fn what_is_said_in_a_voice_note_joins_its_turn_and_stays_through_an_edit() {
+    let fixture = Fixture::new().await;
+    let note = Said {
+        text: "[voice, 0:03]",
+        ..attached("1", "v.oga")
+    };
+    let turn = turn_of(fixture.hear(note.clone()).await).turn;
+    let file = due(&fixture).await.remove(0);
+    let mut content = fixture.store.new_content().unwrap();
+    content.take(b"OggS").unwrap();
+    let now_ms = NOW_MS + 900_000;
+    assert!(
+        fixture
+            .store
+            .keep_content(file.id, content, true, now_ms)
+            .await
+            .unwrap()
+    );
+    assert!(fixture.store.files_of(vec![turn]).await.unwrap()[0].is_to_be_heard);
+    let accounts = [fixture.account];
+    let to_hear = fixture
+        .store
+        .due_speech(&accounts, now_ms, 9)
+        .await
+        .unwrap();
+    assert_eq!(
+        to_hear.iter().map(|file| file.id).collect::<Vec<_>>(),
+        [file.id]
+    );
+    let again = FileOutcome::Again {
+        not_before_ms: now_ms + 5_000,
+        reason: "HTTP 503".to_owned(),
+    };
+    fixture.store.note_speech(file.id, again).await.unwrap();
+    assert_eq!(
+        fixture
+            .store
+            .due_speech(&accounts, now_ms, 9)
+            .await
+            .unwrap(),
+        []
+    );
+    let said = "where is the zebra".to_owned();
+    fixture
+        .store
+        .keep_transcript(file.id, said, now_ms + 5_000)
+        .await
+        .unwrap();
+    assert_eq!(
+        fixture.contents().await,
+        ["[voice, 0:03] where is the zebra"]
+    );
+    assert_eq!(fixture.found("zebra").await.len(), 1);
+    assert!(!fixture.store.files_of(vec![turn]).await.unwrap()[0].is_to_be_heard);
+    // Once is enough.
+    fixture
+        .store
+        .keep_transcript(file.id, "again".to_owned(), now_ms)
+        .await
+        .unwrap();
+    let edit = Said {
+        edit_marker: Some("5"),
+        text: "[voice, 0:03] about animals",
+        ..note
+    };
+    fixture.hear(edit).await;
+    let expected = "[voice, 0:03] about animals\n[voice] where is the zebra";
+    assert_eq!(fixture.contents().await, [expected]);
+    fixture
+        .store
+        .capture_delete(fixture.account, "C1", "1", now_ms)
+        .await
+        .unwrap();
+    assert!(fixture.is_nowhere("zebra").await);
+    assert_eq!(fixture.value::<i64>("SELECT count(*) FROM files").await, 0);
 }

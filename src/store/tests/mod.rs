@@ -167,6 +167,7 @@ impl Fixture {
                      + (SELECT count(*) FROM summaries WHERE instr(text, ?1))
                      + (SELECT count(*) FROM inquiries WHERE instr(target, ?1))
                      + (SELECT count(*) FROM steps WHERE instr(message, ?1))
+                     + (SELECT count(*) FROM files WHERE instr(coalesce(transcript, ''), ?1))
                      + (SELECT count(*) FROM turn_text_data
                         WHERE instr(block, CAST(?1 AS BLOB)))";
                 Ok(connection.query_row(sql, [word], |row| row.get(0))?)

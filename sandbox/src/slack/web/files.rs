@@ -11,11 +11,11 @@ use axum::body::Bytes;
 use axum::extract::{ConnectInfo, Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::super::cut::Cut;
-use super::super::events::Event;
+use super::super::events::{self, Change, Event};
 use super::super::faults::{Fault, SlackKnobs};
 use super::super::post::SlackPost;
 use super::super::state::{Core, Shared, visible_at_ms};
@@ -122,11 +122,43 @@ impl Core {
         object
     }
 
-    /// Deletes a file for good.
-    pub(in super::super) fn delete_file(&mut self, id: &str) {
+    /// Deletes a file for good; gives the changes of the messages that showed it.
+    pub(in super::super) fn delete_file(&mut self, id: &str) -> Vec<Event> {
         if let Some(file) = self.files.get_mut(id) {
             file.deleted = true;
         }
+        let is_it = |file: &Value| file["id"] == id;
+        let shows = |post: &&SlackPost| !post.deleted && post.files.iter().any(is_it);
+        let places: Vec<(String, String)> = self
+            .posts
+            .iter()
+            .flat_map(|(channel, posts)| {
+                posts
+                    .iter()
+                    .filter(shows)
+                    .map(|post| (channel.clone(), post.ts.clone()))
+            })
+            .collect();
+        let mut events = Vec::new();
+        for (channel, ts) in places {
+            let (change_ts, place) = (self.next_ts(), self.world.channel(&channel).cloned());
+            let (Some(place), Some(post)) = (place, self.post_mut(&channel, &ts)) else {
+                continue;
+            };
+            let before = post.clone();
+            for file in post.files.iter_mut().filter(|file| is_it(file)) {
+                *file = json!({"id": id, "mode": "tombstone"});
+            }
+            let after = post.clone();
+            let change = Change {
+                before: &before,
+                after: &after,
+                ts: change_ts,
+                counters: Map::new(),
+            };
+            events.extend(events::of_change(&self.world, &place, &change, false));
+        }
+        events
     }
 
     fn next_file_id(&self) -> String {

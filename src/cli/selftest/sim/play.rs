@@ -174,6 +174,7 @@ async fn work(
         store: store.clone(),
         clock: life.clock(),
         agents,
+        transcriber: None,
     };
     let mut core = Core::start(config, ground);
     let health = Health::new(life.clock());

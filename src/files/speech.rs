@@ -1,0 +1,197 @@
+//! Writing voice notes down: one request per note, to a server that speaks OpenAI's protocol for
+//! transcriptions. Off unless it is configured.
+
+use std::time::Duration;
+
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
+use vocative_channels::http::retry_after_ms;
+use vocative_channels::multipart::Multipart;
+
+use crate::domain::file::{FileFacts, FileOutcome, FileState};
+use crate::files::policy::retry_wait_ms;
+
+/// Attempts before a note stays unwritten.
+const ATTEMPTS_MAX: u32 = 6;
+/// A longer transcript is cut, in characters: some hours of speech.
+const TRANSCRIPT_MAX_CHARS: usize = 32_000;
+/// A longer answer is no transcript, in bytes.
+const ANSWER_BYTES_MAX: usize = 1 << 20;
+
+/// Writes voice notes down.
+pub struct Transcriber {
+    /// Makes the requests.
+    pub http: reqwest::Client,
+    /// Address of the API, without a slash at its end.
+    pub base_url: String,
+    /// The provider's name of the model.
+    pub model: String,
+    /// The key, where one is wanted.
+    pub api_key: Option<SecretString>,
+    /// How long one request may take.
+    pub timeout: Duration,
+}
+
+/// Why there is no transcript. Never holds an address or a key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SpeechError {
+    /// It may be there the next time.
+    #[error("the transcription server can't answer: {what}")]
+    Unavailable {
+        /// What happened.
+        what: String,
+        /// The wait that it asks for.
+        wait_ms: Option<u64>,
+    },
+    /// It will be refused again.
+    #[error("the transcription server refuses: {what}")]
+    Refused {
+        /// What it says.
+        what: String,
+    },
+}
+
+impl Transcriber {
+    /// What is said in a voice note; empty where nothing is.
+    ///
+    /// # Errors
+    /// [`SpeechError`].
+    pub async fn transcribe(&self, facts: &FileFacts, bytes: &[u8]) -> Result<String, SpeechError> {
+        let mime_type = facts.mime_type.as_deref().unwrap_or("audio/ogg");
+        let name = format!("voice.{}", ending_of(mime_type));
+        let (kind, body) = Multipart::new(bytes)
+            .field("model", &self.model)
+            .field("response_format", "json")
+            .file("file", &name, mime_type, bytes)
+            .finish();
+        let mut request = self
+            .http
+            .post(format!("{}/audio/transcriptions", self.base_url))
+            .header("content-type", kind)
+            .timeout(self.timeout)
+            .body(body);
+        if let Some(key) = &self.api_key {
+            request = request.bearer_auth(key.expose_secret());
+        }
+        let response = request.send().await.map_err(|error| broken(&error))?;
+        let status = response.status().as_u16();
+        let wait_ms = retry_after_ms(response.headers());
+        if status != 200 {
+            return Err(refused_status(status, wait_ms));
+        }
+        let answer = response.bytes().await.map_err(|error| broken(&error))?;
+        text_of(&answer)
+    }
+}
+
+fn text_of(answer: &[u8]) -> Result<String, SpeechError> {
+    let is_bounded = answer.len() <= ANSWER_BYTES_MAX;
+    let answer: Option<Value> = serde_json::from_slice(answer).ok().filter(|_| is_bounded);
+    let text = answer.as_ref().and_then(|answer| answer["text"].as_str());
+    let text = text.ok_or_else(|| SpeechError::Refused {
+        what: "its answer is no transcript; check transcription.base_url".to_owned(),
+    })?;
+    let shown = text.chars().filter(|c| !c.is_control() || *c == '\n');
+    let text: String = shown.take(TRANSCRIPT_MAX_CHARS).collect();
+    Ok(text.trim().to_owned())
+}
+
+fn broken(error: &reqwest::Error) -> SpeechError {
+    let what = if error.is_timeout() {
+        "it took too long"
+    } else if error.is_connect() {
+        "no connection"
+    } else {
+        "the connection broke"
+    };
+    SpeechError::Unavailable {
+        what: what.to_owned(),
+        wait_ms: None,
+    }
+}
+
+fn refused_status(status: u16, wait_ms: u64) -> SpeechError {
+    let what = format!("HTTP {status}");
+    match status {
+        429 => SpeechError::Unavailable {
+            what,
+            wait_ms: Some(wait_ms),
+        },
+        408 | 500.. => SpeechError::Unavailable {
+            what,
+            wait_ms: None,
+        },
+        _ => SpeechError::Refused { what },
+    }
+}
+
+/// The server tells formats apart by their endings.
+fn ending_of(mime_type: &str) -> &'static str {
+    let kinds = [
+        ("mpeg", "mp3"),
+        ("mp4", "m4a"),
+        ("m4a", "m4a"),
+        ("aac", "m4a"),
+        ("wav", "wav"),
+        ("webm", "webm"),
+        ("flac", "flac"),
+    ];
+    let found = kinds.iter().find(|(kind, _)| mime_type.contains(kind));
+    found.map_or("ogg", |(_, ending)| ending)
+}
+
+/// What becomes of a note that was not written down. Pure.
+#[must_use]
+pub fn after_speech(error: &SpeechError, attempts: u32, now_ms: i64) -> FileOutcome {
+    let reason = error.to_string();
+    match error {
+        SpeechError::Unavailable { wait_ms, .. } if attempts + 1 < ATTEMPTS_MAX => {
+            let asked_ms = wait_ms.and_then(|wait_ms| i64::try_from(wait_ms).ok());
+            let wait_ms = asked_ms.unwrap_or_else(|| retry_wait_ms(attempts));
+            FileOutcome::Again {
+                not_before_ms: now_ms.saturating_add(wait_ms),
+                reason,
+            }
+        }
+        _ => FileOutcome::GivenUp {
+            state: FileState::Failed,
+            reason,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_transcript_is_a_text_of_a_bounded_length() {
+        assert_eq!(
+            text_of(br#"{"text":" hello\u0007 there "}"#).unwrap(),
+            "hello there"
+        );
+        assert_eq!(text_of(br#"{"text":""}"#).unwrap(), "");
+        for bad in [b"<html>".as_slice(), b"{}", br#"{"text":7}"#] {
+            assert!(matches!(text_of(bad), Err(SpeechError::Refused { .. })));
+        }
+        let long = format!("{{\"text\":\"{}\"}}", "a".repeat(40_000));
+        assert_eq!(
+            text_of(long.as_bytes()).unwrap().len(),
+            TRANSCRIPT_MAX_CHARS
+        );
+    }
+
+    #[test]
+    fn a_server_that_is_away_is_asked_again_and_one_that_refuses_is_not() {
+        let again = |error: &SpeechError, attempts| match after_speech(error, attempts, 1_000) {
+            FileOutcome::Again { not_before_ms, .. } => Some(not_before_ms),
+            FileOutcome::GivenUp { .. } => None,
+        };
+        assert_eq!(again(&refused_status(503, 9), 0), Some(3_000));
+        assert_eq!(again(&refused_status(429, 9_000), 0), Some(10_000));
+        assert_eq!(again(&refused_status(503, 9), 5), None);
+        assert_eq!(again(&refused_status(401, 9), 0), None);
+    }
+}
