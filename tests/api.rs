@@ -177,6 +177,7 @@ impl House {
             tokens: None,
             usage: Usage::default(),
             now_ms: 300,
+            live_settle_ms: 0,
         };
         self.store.commit_reply(reply).await.unwrap();
     }

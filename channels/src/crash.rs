@@ -6,7 +6,7 @@
 //! `vocative selftest crash` notices. Never in a build that serves people.
 
 /// Every point, in the order in which a message passes them; then what operators do.
-pub const POINTS: [&str; 60] = [
+pub const POINTS: [&str; 61] = [
     "received",
     "capture.before-commit",
     "capture.after-commit",

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::shape::{CHAT_PATTERN, Shape};
 
 /// Which part of `config/default.toml` holds the defaults of which definition of the schema.
-const DEFAULTS: [(&str, &str); 14] = [
+const DEFAULTS: [(&str, &str); 16] = [
     ("DaemonShape", "/daemon"),
     ("Store", "/store"),
     ("Capture", "/capture"),

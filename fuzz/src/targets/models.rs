@@ -174,6 +174,7 @@ pub(super) fn answer(input: &[u8]) {
                 tools,
                 tool_choice: ToolChoice::Auto,
                 listener: is_stream.then_some(&heard as &dyn Listener),
+                images: &[],
             };
             let answered = asking.runtime.block_on(model.complete(&request));
             if is_stream {

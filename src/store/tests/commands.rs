@@ -314,6 +314,7 @@ async fn answer(fixture: &Fixture, now_ms: i64) {
         },
         tokens: None,
         usage: crate::domain::run::Usage::default(),
+        live_settle_ms: 0,
         now_ms,
     };
     let written = fixture.store.commit_reply(reply).await.unwrap();

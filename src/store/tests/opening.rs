@@ -31,7 +31,9 @@ async fn a_new_database_is_made_without_a_copy_and_opened_again_without_a_migrat
         "Schema 7 (erasure) made.",
         "Schema 8 (follow_ups) made.",
         "Schema 9 (run_events) made.",
-        "Schema 10 (commands) made.",
+        "Schema 10 (placeholders) made.",
+        "Schema 11 (commands) made.",
+        "Schema 12 (files) made.",
     ];
     assert_eq!(report.migrations, made);
     store.close().await.unwrap();
