@@ -153,7 +153,9 @@ async fn after_half_an_hour_down_fifty_messages_are_captured_and_three_mentions_
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_while_it_catches_up_the_next_start_goes_on_and_answers_once() {
-    let (mut flow, root) = stopped_with_a_thread(FlowBuilder::default()).await;
+    // An answer may be on its way at the kill; then it is looked for.
+    let looks = "[delivery]\nfirst_look_s = 1\nvisibility_delay_s = 1";
+    let (mut flow, root) = stopped_with_a_thread(FlowBuilder::default().config(looks)).await;
     let said = thirty_minutes(&flow, &root);
     flow.slack
         .faults()

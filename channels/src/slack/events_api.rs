@@ -316,7 +316,9 @@ mod tests {
             (b"a=b=c", r#"{"a":"b=c"}"#),
         ];
         for (body, wanted) in cases {
-            assert_eq!(Value::Object(form(body)).to_string(), wanted, "{body:?}");
+            // Which of the builds keeps the order of keys is not said.
+            let wanted: Value = serde_json::from_str(wanted).unwrap();
+            assert_eq!(Value::Object(form(body)), wanted, "{body:?}");
         }
     }
 }
