@@ -141,6 +141,8 @@ fn note_start(ends: &mut [End]) {
 fn passes(row: &Row, random: &mut impl FnMut(u64) -> u64) -> u64 {
     let rare = [
         "edit.",
+        "file.",
+        "upload.",
         "delete.",
         "merge.",
         "look.",

@@ -13,7 +13,7 @@ use super::stage::{
 /// Lines of a question whose answer needs two posts.
 const LONG_LINES: usize = 214;
 /// Lines of a file that needs more posts than an answer may have.
-const FILE_LINES: usize = 700;
+const FILE_LINES: usize = 1_500;
 
 /// Where an answer belongs.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -376,6 +376,7 @@ max_parts = 2
 
 [files]
 wait_s = 40
+text_max_tokens = 40000
 
 [models.scripted]
 provider = \"openai\"
