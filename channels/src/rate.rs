@@ -17,6 +17,10 @@ const SLOWER: (u32, u32) = (3, 2);
 const FASTER: (u32, u32) = (9, 10);
 /// Long against the minutes that platforms count by: a limit that was learnt is tried again rarely.
 const FASTER_AFTER: Duration = Duration::from_secs(600);
+/// A call that came so many times the present distance after the one before it was not too fast: its
+/// refusal says nothing about the pace here. Else a busy hour's refusals for other reasons would add up
+/// until a chat waits longer than people ask.
+const LEISURELY: u32 = 2;
 /// Calls never go further apart than this, in milliseconds, unless they did from the start.
 const EVERY_MAX_MS: u64 = 120_000;
 
@@ -39,6 +43,8 @@ struct Bucket {
     rests_until: Option<Instant>,
     /// When `every` last changed; after a refusal, when its rest ends.
     learnt_at: Option<Instant>,
+    /// The last call, and the one before it.
+    calls: [Option<Instant>; 2],
 }
 
 impl Pace {
@@ -54,6 +60,7 @@ impl Pace {
                 full_at: None,
                 rests_until: None,
                 learnt_at: None,
+                calls: [None; 2],
             }),
         }
     }
@@ -74,7 +81,7 @@ impl Pace {
         let mut bucket = self.bucket(now);
         let (wait, full) = self.next(&bucket, now);
         if wait.is_zero() {
-            bucket.full_at = Some(full);
+            bucket.note_call(now, full);
             return Ok(());
         }
         Err(wait)
@@ -87,9 +94,12 @@ impl Pace {
     }
 
     /// The platform refused a call and said to wait so long: until then no call goes, and then they go
-    /// further apart than before.
+    /// further apart than before, unless the call had come at leisure.
     pub fn refuse(&self, now: Instant, wait: Duration) {
         let mut bucket = self.bucket(now);
+        if bucket.is_leisurely() {
+            return bucket.rest(now, wait);
+        }
         let most = self.every.max(Duration::from_millis(EVERY_MAX_MS));
         bucket.every = (bucket.every * SLOWER.0 / SLOWER.1).min(most);
         bucket.learnt_at = Some(now + wait);
@@ -117,7 +127,7 @@ impl Pace {
     fn take(&self, now: Instant) -> Duration {
         let mut bucket = self.bucket(now);
         let (wait, full) = self.next(&bucket, now);
-        bucket.full_at = Some(full);
+        bucket.note_call(now + wait, full);
         wait
     }
 
@@ -152,6 +162,19 @@ impl Pace {
 }
 
 impl Bucket {
+    fn note_call(&mut self, at: Instant, full: Instant) {
+        self.full_at = Some(full);
+        self.calls = [Some(at), self.calls[0]];
+    }
+
+    /// Whether the last call came long after the one before it.
+    fn is_leisurely(&self) -> bool {
+        let [Some(last), Some(before)] = self.calls else {
+            return false;
+        };
+        last.saturating_duration_since(before) > self.every * LEISURELY
+    }
+
     fn rest(&mut self, now: Instant, wait: Duration) {
         let until = now + wait;
         self.rests_until = Some(self.rests_until.map_or(until, |at| at.max(until)));
@@ -322,6 +345,24 @@ mod tests {
         assert!(!pace.is_resting(rested));
         assert_eq!([pace.try_turn(rested), pace.try_turn(rested)], [Ok(()); 2]);
         assert_eq!(pace.try_turn(rested), Err(Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn refusals_of_calls_that_come_at_leisure_do_not_add_up() {
+        let pace = Pace::new(5, 4_000);
+        let mut now = Instant::now();
+        for n in 1..=100 {
+            now += Duration::from_secs(50);
+            assert_eq!(pace.try_turn(now), Ok(()), "call {n}");
+            if n % 7 == 0 {
+                pace.refuse(now, Duration::from_secs(2));
+                assert_eq!(pace.wait(now), Duration::from_secs(2));
+            }
+        }
+        // Calls right behind each other are another thing.
+        assert_eq!(pace.try_turn(now + Duration::from_secs(1)), Ok(()));
+        pace.refuse(now + Duration::from_secs(1), Duration::from_secs(2));
+        assert!(pace.bucket(now).every > pace.every);
     }
 
     /// How many calls a limit of so many a minute refuses in each ten minutes, with calls that always
