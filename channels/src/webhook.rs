@@ -2,7 +2,7 @@
 //!
 //! Whoever has an HTTP server (the daemon; nothing here opens a port) hands each request of a
 //! platform, unread, to the [`Receiver`] of its channel, and writes the answer back. The adapter
-//! keeps the protocol: who may call, what a body means, what to answer. [`Door`] is what both
+//! keeps the protocol: who may call, what a body means, what to answer. `Door` is what both
 //! platforms' receivers have in common: it is open while the inbound half runs, hands envelopes to
 //! the intake, and says whether they were committed in time. A commit that takes longer goes on; the
 //! platform is answered that it should send again, and capture knows the message then.

@@ -5,7 +5,7 @@
 //! sent as one. Elsewhere a post holds its place: committed like every post, sent by the delivery worker,
 //! and edited from here until the answer takes it over.
 //!
-//! Reading order: [`plan`] and [`Pacing`] (pure), [`LiveDesk`] (what one showing does), [`LiveReply`] (the
+//! Reading order: [`plan`] and `Pacing` (pure), [`LiveDesk`] (what one showing does), [`LiveReply`] (the
 //! task of a run, which the model never waits for).
 
 use std::sync::Arc;
