@@ -263,6 +263,10 @@ fn begin_live(
     route: &ReplyRoute,
     spec: &AgentSpec,
 ) -> Option<LiveReply> {
+    // The earlier answer stands until the new one is there.
+    if route.replaces_answer {
+        return None;
+    }
     let policy = &room.delivery;
     let plan = live::plan(
         policy.live,

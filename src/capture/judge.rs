@@ -88,6 +88,7 @@ pub fn judge(
             _ => None,
         },
         reaction: reaction(policy).filter(|_| is_asked),
+        edit_answer_within_ms: policy.manners.edit_answer_within_ms,
         command: None,
         overlaps: overlaps(&addressed_to, message, policy),
         would_follow_up: addressed_to.is_empty() && may_follow_up(message, facts, policy),
@@ -339,6 +340,7 @@ mod tests {
             overlaps: BTreeMap::from([(agent("kael"), Overlap::Auto)]),
             would_follow_up: false,
             reaction: None,
+            edit_answer_within_ms: 0,
             command: None,
         };
         assert_eq!(verdict, expected);

@@ -82,6 +82,9 @@ pub struct Verdict {
     pub would_follow_up: bool,
     /// The reaction that says that it was heard, where it is to be answered.
     pub reaction: Option<AckReaction>,
+    /// It is answered again where it is edited within so long after its answer, in milliseconds; 0 =
+    /// never.
+    pub edit_answer_within_ms: i64,
     /// It is a command to the daemon: carried out where the message is new.
     pub command: Option<CommandVerdict>,
 }

@@ -572,6 +572,8 @@ pub struct ReplyRoute {
     pub scope: Scope,
     /// The kind of chat.
     pub chat_kind: Option<ChatKind>,
+    /// Whether there is an answer that it replaces.
+    pub replaces_answer: bool,
 }
 
 /// An event kept raw because it did not translate.

@@ -12,6 +12,7 @@ use super::files::{queue_files_txn, with_transcripts};
 use super::follow_ups::note_follow_up_txn;
 use super::messages::KnownMessage;
 use super::raw::keep_envelope_txn;
+use super::reanswer::answer_again_txn;
 use super::rows::stored_attachments;
 use super::triggers::{refresh_triggers_txn, unaddress_txn};
 use super::turns::{Replacement, TurnRow, revise_turn_txn};
@@ -75,6 +76,7 @@ pub(super) fn edit_txn(
         message.text.clone()
     };
     let content = with_transcripts(connection, turn.seq, content)?;
+    let says_otherwise = content != turn.content;
     let replacement = Replacement {
         tokens: message.tokens.as_ref().filter(|_| content == message.text),
         attachments: if is_album {
@@ -97,6 +99,10 @@ pub(super) fn edit_txn(
     note_follow_up_txn(connection, turn.seq, arrival.verdict.would_follow_up)?;
     let cancelled_runs = settle_addressing_txn(connection, arrival, &turn, known)?;
     let mut report = captured(&turn, arrival.address_txn(connection, &turn)?);
+    if says_otherwise {
+        let again = answer_again_txn(connection, arrival, &turn)?;
+        report.new_runs.extend(again);
+    }
     // Also the trigger of a run that this edit brought back.
     if is_revised || !report.new_runs.is_empty() {
         refresh_triggers_txn(connection, &turn)?;

@@ -34,7 +34,8 @@ const NAMES_MAX: usize = 200;
 /// within the bound, and whether it is for the prompt. The index finds exactly these, so a reader stops
 /// where it has enough.
 ///
-/// A later inbound turn with a run of its own waits for that run: it is not in this one's prompt.
+/// A later inbound turn with a run of its own waits for that run: it is not in this one's prompt. Nor is
+/// an answer that the run replaces.
 macro_rules! walk {
     ($from:literal, $position:literal, $agent:literal) => {
         concat!(
@@ -45,7 +46,7 @@ macro_rules! walk {
             ".seq <= ?4,
              ",
             $position,
-            ".seq <= ?4 AND t.visibility = 'room' AND (?5 IS NULL OR t.scope = ?5)
+            ".seq <= ?4 AND t.visibility = 'room' AND t.run_id IS NOT ?6 AND (?5 IS NULL OR t.scope = ?5)
              AND NOT EXISTS (SELECT 1 FROM run_triggers g CROSS JOIN runs x ON x.id = g.run_id
                              WHERE g.turn_seq = t.seq AND x.id > ?6 AND x.conversation_id = ?7)
              FROM ",
@@ -97,6 +98,7 @@ const BY_SEQ_SQL: &str = select_turns!("WHERE t.seq = ?1");
 const TRIGGER_SQL: &str = select_turns!("WHERE t.uuid = ?1 AND c.chat_id = ?2");
 const REPLIED_TO_SQL: &str = select_turns!(
     "WHERE t.uuid = ?1 AND c.chat_id = ?2 AND t.visibility = 'room' AND t.seq <= ?3
+       AND t.run_id IS NOT ?4
        AND NOT EXISTS (SELECT 1 FROM run_triggers g CROSS JOIN runs x ON x.id = g.run_id
                        WHERE g.turn_seq = t.seq AND x.id > ?4 AND x.conversation_id = ?5)"
 );

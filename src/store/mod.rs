@@ -50,6 +50,7 @@ mod raw;
 mod reach;
 mod reactions;
 mod reader;
+mod reanswer;
 mod reply;
 mod restore;
 mod rows;

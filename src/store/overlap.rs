@@ -3,7 +3,8 @@
 //!
 //! All of it is decided in the transaction that captures the message. A run that was claimed reads as
 //! of its claim, however often it is tried again, so it never gets another trigger; its triggers may
-//! leave it for a new run. A trigger belongs to exactly one run all the time.
+//! leave it for a new run. A trigger belongs to exactly one run all the time. A run that replaces an
+//! answer of its own question gets no other, and is not interrupted.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -52,6 +53,7 @@ pub(super) fn joinable_run(
              WHERE r.state IN ('queued', 'leased', 'waiting') AND r.conversation_id = ?1
                AND r.state = 'queued' AND r.as_of_seq IS NULL AND r.cancel_requested_by IS NULL
                AND r.agent = ?2
+               AND NOT EXISTS (SELECT 1 FROM turns a WHERE a.run_id = r.id AND a.kind = 'message')
                AND (SELECT count(*) FROM run_triggers g WHERE g.run_id = r.id) < ?3
                AND (?4 OR NOT EXISTS (SELECT 1 FROM run_triggers g
                                       JOIN turns t ON t.seq = g.turn_seq
@@ -140,6 +142,7 @@ fn open_runs(
         "SELECT r.id, r.uuid, r.state = 'leased' FROM runs r INDEXED BY runs_open
          WHERE r.state IN ('queued', 'leased', 'waiting') AND r.conversation_id = ?1
            AND r.agent = ?2 AND r.id <> ?3 AND r.cancel_requested_by IS NULL
+           AND NOT EXISTS (SELECT 1 FROM turns a WHERE a.run_id = r.id AND a.kind = 'message')
          ORDER BY r.id",
     )?;
     let runs = statement.query_map(params![line.place.row, line.agent, but], open_run)?;
@@ -157,6 +160,10 @@ fn open_run(row: &rusqlite::Row<'_>) -> rusqlite::Result<OpenRun> {
 fn move_triggers_txn(connection: &Connection, from: i64, to: i64) -> Result<(), StoreError> {
     connection
         .prepare_cached("UPDATE run_triggers SET run_id = ?2 WHERE run_id = ?1")?
+        .execute((from, to))?;
+    // What the one was to replace, the other does.
+    connection
+        .prepare_cached("UPDATE turns SET run_id = ?2 WHERE run_id = ?1 AND kind = 'message'")?
         .execute((from, to))?;
     Ok(())
 }

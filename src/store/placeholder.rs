@@ -319,6 +319,11 @@ pub(super) fn resolve_txn(
         return Ok(true);
     };
     if let ("sent", Some(message_id)) = (state.as_str(), message_id) {
+        replace_said_txn(
+            connection,
+            before,
+            is_deletion.then_some(message_id.as_str()),
+        )?;
         connection
             .prepare_cached(
                 "UPDATE outbox SET target = json_set(target, '$.message', ?2) WHERE id = ?1",
@@ -348,6 +353,29 @@ pub(super) fn resolve_txn(
         )?
         .execute([row])?;
     Ok(true)
+}
+
+/// What an entry said is not what its message says from here on. A message that is taken away is no
+/// message of a turn any more: so that the platform's word of it changes nothing.
+fn replace_said_txn(
+    connection: &Connection,
+    before: i64,
+    deleted: Option<&str>,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached("UPDATE outbox SET payload = ?2 WHERE id = ?1")?
+        .execute((before, json(&Part::plain(""))))?;
+    if let Some(message_id) = deleted {
+        connection
+            .prepare_cached(
+                "UPDATE messages SET turn_seq = NULL, text = NULL, gone = 'deleted'
+                 WHERE platform_id = ?2
+                   AND (account_id, turn_seq) IN (SELECT account_id, turn_seq FROM outbox
+                                                  WHERE id = ?1)",
+            )?
+            .execute((before, message_id))?;
+    }
+    Ok(())
 }
 
 /// An entry lives on as another one: so do the run that holds it and the edit that waits for it.

@@ -12,6 +12,7 @@ use super::participants::{Heard, upsert_participant_txn};
 use super::placeholder::insert_answer_txn;
 use super::places::{ConversationRow, conversation_at};
 use super::reactions::take_reactions_back_txn;
+use super::reanswer::{answer_of, replace_answer_txn, replaced_answer, replaces_for_good};
 use super::rows::{chat_kind_from_name, day_start_ms, missing, stored_count};
 use super::runs::{LeasedRun, finish_cancelled_txn, leased_run};
 use super::turns::{NewTurn, insert_turn_txn};
@@ -26,8 +27,13 @@ impl Store {
     /// # Errors
     /// Storage refuses; then nothing is written.
     pub async fn commit_reply(&self, reply: ReplyCommit) -> Result<CommittedReply, StoreError> {
-        self.write(move |connection| commit_reply_txn(connection, &reply))
-            .await
+        let run = reply.run;
+        let job = move |connection: &Connection| commit_reply_txn(connection, &reply);
+        // The text that an answer replaces may have to be nowhere, the write-ahead log included.
+        if self.read(move |it| replaces_for_good(it, run)).await? {
+            return self.write_and_scrub(job).await;
+        }
+        self.write(job).await
     }
 
     /// Where the answer of a run goes.
@@ -69,22 +75,26 @@ pub(super) fn commit_reply_txn(
     }
     let room = room_of(connection, &leased)?;
     let triggers = triggers(connection, leased.row)?;
-    let (turn, seq) = insert_reply_txn(connection, reply, &leased, &room, &triggers)?;
+    let mut replaced = replaced_answer(connection, leased.row, reply)?;
+    let (turn, seq) = match &replaced {
+        Some(answer) => (answer.id, Seq(answer.seq)),
+        None => insert_reply_txn(connection, reply, &leased, &room, &triggers)?,
+    };
     involve_txn(connection, reply, &room, seq, &triggers)?;
-    let posts = insert_answer_txn(
-        connection,
-        &NewPosts {
-            account: room.account,
-            chat: room.conversation.chat,
-            turn: Some(seq),
-            run_row: Some(leased.row),
-            target: &reply.target,
-            operation: &Operation::Post,
-            parts: &reply.parts,
-            now_ms: reply.now_ms,
-        },
-        reply.live_settle_ms,
-    )?;
+    let posts = NewPosts {
+        account: room.account,
+        chat: room.conversation.chat,
+        turn: Some(seq),
+        run_row: Some(leased.row),
+        target: &reply.target,
+        operation: &Operation::Post,
+        parts: &reply.parts,
+        now_ms: reply.now_ms,
+    };
+    let posts = match &mut replaced {
+        Some(answer) => replace_answer_txn(connection, reply, &posts, answer)?,
+        None => insert_answer_txn(connection, &posts, reply.live_settle_ms)?,
+    };
     finish_txn(connection, leased.row, reply)?;
     Ok(CommittedReply::Written { turn, posts })
 }
@@ -322,11 +332,13 @@ fn reply_route(connection: &Connection, run: RunId) -> Result<ReplyRoute, StoreE
                 },
                 scope,
                 chat_kind,
+                replaces_answer: false,
             };
             Ok((row.get(0)?, row.get(1)?, route))
         })
         .map_err(not_found)?;
     route.target.reply_to = trigger_message(connection, run_row, chat)?;
+    route.replaces_answer = answer_of(connection, run_row)?.is_some();
     Ok(route)
 }
 

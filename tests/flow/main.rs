@@ -10,6 +10,7 @@ mod catchup;
 mod conversations;
 mod damage;
 mod databases;
+mod edited;
 mod erasure;
 mod events;
 mod faults;

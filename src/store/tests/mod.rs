@@ -29,6 +29,7 @@ mod pages;
 mod placeholders;
 mod posts;
 mod reach;
+mod reanswer;
 mod run_events;
 mod summaries;
 mod writing;

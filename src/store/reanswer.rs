@@ -1,0 +1,319 @@
+//! Answering again what was edited after it was answered: another run for the same question, whose
+//! answer takes the earlier one's place.
+//!
+//! The run takes over the triggers of the run that answered, and its turns. So an answer that belongs
+//! to a run which has not ended yet is one that the run replaces: nothing else says so. The prompt of
+//! such a run leaves that answer out. It is committed as a new revision of the answer's turn, and its
+//! posts are edited, part by part; what has no message of its own yet is posted behind, and messages
+//! that are left over are deleted.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use vocative_channels::envelope::SenderKind;
+use vocative_channels::outbound::{Operation, Part, Target};
+
+use super::StoreError;
+use super::capture::Arrival;
+use super::contract::ReplyCommit;
+use super::outbox::{NewPosts, append_post_txn, json};
+use super::turns::{Replacement, TurnRow, revise_turn_txn, turn_at};
+use crate::domain::addressing::{RunVerdict, edited_at_ms};
+use crate::domain::ids::{AgentName, OutboxId, RunId};
+use crate::domain::turn::TurnKind;
+
+/// Queues the runs that answer an edited question again; returns them.
+pub(super) fn answer_again_txn(
+    connection: &Connection,
+    arrival: &Arrival<'_>,
+    turn: &TurnRow,
+) -> Result<Vec<RunId>, StoreError> {
+    let (message, verdict) = (arrival.message, &arrival.verdict);
+    let within_ms = verdict.edit_answer_within_ms;
+    let is_persons = message.sender.kind == SenderKind::Person;
+    if within_ms <= 0 || verdict.runs != RunVerdict::Run || !is_persons {
+        return Ok(Vec::new());
+    }
+    let marker = message.edit_marker.as_deref();
+    let edited_ms = marker
+        .and_then(edited_at_ms)
+        .unwrap_or(message.received_at_ms);
+    let mut runs = Vec::new();
+    for agent in &verdict.addressed_to {
+        let since_ms = edited_ms.saturating_sub(within_ms);
+        if let Some(answered) = answered_run(connection, turn.seq, agent, since_ms)? {
+            runs.push(succeed_txn(connection, arrival, answered)?);
+        }
+    }
+    Ok(runs)
+}
+
+/// The run that answered a turn at that time or later, if its answer is there.
+fn answered_run(
+    connection: &Connection,
+    seq: i64,
+    agent: &AgentName,
+    since_ms: i64,
+) -> Result<Option<i64>, StoreError> {
+    let run: Option<i64> = connection
+        .prepare_cached(
+            "SELECT r.id FROM run_triggers g JOIN runs r ON r.id = g.run_id
+             WHERE g.turn_seq = ?1 AND g.agent = ?2 AND r.state = 'done' AND r.finished_at_ms >= ?3",
+        )?
+        .query_row(params![seq, agent, since_ms], |row| row.get(0))
+        .optional()?;
+    match run {
+        Some(run) if answer_of(connection, run)?.is_some() => Ok(Some(run)),
+        _ => Ok(None),
+    }
+}
+
+/// The turn that a run answered with. Of a run that has not ended: the one that it replaces.
+pub(super) fn answer_of(connection: &Connection, run_row: i64) -> Result<Option<i64>, StoreError> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT seq FROM turns
+             WHERE run_id = ?1 AND kind = 'message' AND visibility = 'room' AND NOT is_inbound
+             ORDER BY seq DESC LIMIT 1",
+        )?
+        .query_row([run_row], |row| row.get(0))
+        .optional()?)
+}
+
+/// Another run in the place of one that has answered.
+fn succeed_txn(
+    connection: &Connection,
+    arrival: &Arrival<'_>,
+    answered: i64,
+) -> Result<RunId, StoreError> {
+    let id = RunId::generate();
+    connection
+        .prepare_cached(
+            "INSERT INTO runs (uuid, conversation_id, chat_id, agent, state, not_before_ms,
+                    person_participant_id, created_at_ms)
+             SELECT ?2, conversation_id, chat_id, agent, 'queued', ?3, ?4, ?5
+             FROM runs WHERE id = ?1",
+        )?
+        .execute(params![
+            answered,
+            id,
+            arrival.verdict.not_before_ms,
+            arrival.person,
+            arrival.message.received_at_ms
+        ])?;
+    let run = connection.last_insert_rowid();
+    for sql in [
+        "UPDATE run_triggers SET run_id = ?2,
+                revision = (SELECT t.revision FROM turns t WHERE t.seq = turn_seq)
+         WHERE run_id = ?1",
+        "UPDATE turns SET run_id = ?2 WHERE run_id = ?1",
+    ] {
+        connection.prepare_cached(sql)?.execute((answered, run))?;
+    }
+    // What its model said to the earlier text goes where nobody would find it from the question.
+    connection
+        .prepare_cached("DELETE FROM steps WHERE run_id = ?1")?
+        .execute([answered])?;
+    Ok(id)
+}
+
+/// The answer that a reply of a run replaces, if it does: a notice stands by itself.
+pub(super) fn replaced_answer(
+    connection: &Connection,
+    run_row: i64,
+    reply: &ReplyCommit,
+) -> Result<Option<TurnRow>, StoreError> {
+    if reply.kind != TurnKind::Message {
+        return Ok(None);
+    }
+    match answer_of(connection, run_row)? {
+        Some(seq) => turn_at(connection, seq).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Whether a run replaces an answer whose earlier text is not to be kept.
+pub(super) fn replaces_for_good(connection: &Connection, run: RunId) -> Result<bool, StoreError> {
+    let run_row: Option<i64> = connection
+        .prepare_cached("SELECT id FROM runs WHERE uuid = ?1")?
+        .query_row([run], |row| row.get(0))
+        .optional()?;
+    match run_row {
+        Some(row) if answer_of(connection, row)?.is_some() => Ok(!keeps_texts(connection, row)?),
+        _ => Ok(false),
+    }
+}
+
+/// Whether earlier texts are kept: those of the answer are where those of its question were.
+fn keeps_texts(connection: &Connection, run_row: i64) -> Result<bool, StoreError> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM run_triggers g JOIN revisions v ON v.turn_seq = g.turn_seq
+                            WHERE g.run_id = ?1)",
+        )?
+        .query_row([run_row], |row| row.get(0))?)
+}
+
+/// Makes a reply the newest revision of an answer, and its posts what people see of it.
+pub(super) fn replace_answer_txn(
+    connection: &Connection,
+    reply: &ReplyCommit,
+    posts: &NewPosts<'_>,
+    answer: &mut TurnRow,
+) -> Result<Vec<OutboxId>, StoreError> {
+    let replacement = Replacement {
+        content: reply.text.clone(),
+        attachments: answer.attachments.clone(),
+        tokens: reply.tokens.as_ref(),
+        keep_revision: keeps_texts(connection, posts.run_row.unwrap_or_default())?,
+        now_ms: reply.now_ms,
+    };
+    if !revise_turn_txn(connection, answer, replacement)? {
+        return Ok(Vec::new());
+    }
+    edit_posts_txn(connection, posts, answer.seq)
+}
+
+/// What stands for a part of an answer.
+struct Standing {
+    row: i64,
+    id: OutboxId,
+    state: String,
+    /// Whether no byte of it ever left.
+    is_untouched: bool,
+    message_id: Option<String>,
+    target: Target,
+    has_file: bool,
+}
+
+fn standing(connection: &Connection, seq: i64) -> Result<Vec<Standing>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, uuid, operation, state, state = 'pending' AND attempts = 0, message_id, target,
+                payload
+         FROM outbox
+         WHERE turn_seq = ?1 AND operation IN ('post', 'edit', 'upload')
+           AND state NOT IN ('replaced', 'dead')
+           AND id NOT IN (SELECT e.edit_of FROM outbox e
+                          WHERE e.turn_seq = ?1 AND e.edit_of IS NOT NULL AND e.state <> 'dead')
+         ORDER BY sort_key",
+    )?;
+    let mut rows = statement.query([seq])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (target, payload): (String, String) = (row.get(6)?, row.get(7)?);
+        let part: Part = serde_json::from_str(&payload)?;
+        let operation: String = row.get(2)?;
+        found.push(Standing {
+            row: row.get(0)?,
+            id: row.get(1)?,
+            has_file: operation == "upload" || part.file.is_some(),
+            state: row.get(3)?,
+            is_untouched: row.get(4)?,
+            message_id: row.get(5)?,
+            target: serde_json::from_str(&target)?,
+        });
+    }
+    Ok(found)
+}
+
+/// Commits what makes the messages of an answer say the parts of another one.
+fn edit_posts_txn(
+    connection: &Connection,
+    posts: &NewPosts<'_>,
+    seq: i64,
+) -> Result<Vec<OutboxId>, StoreError> {
+    let standing = standing(connection, seq)?;
+    let nothing = json(&Part::plain(""));
+    // Nobody is to send again by hand what is not the answer any more.
+    connection
+        .prepare_cached(
+            "UPDATE outbox SET state = 'replaced', payload = ?2
+             WHERE turn_seq = ?1 AND state = 'dead' AND operation IN ('post', 'edit', 'upload')",
+        )?
+        .execute(params![seq, nothing])?;
+    let pairs = standing.iter().zip(posts.parts);
+    // A file's message can't come to say something else, and what follows it stays behind it.
+    let kept = pairs
+        .take_while(|(entry, part)| !entry.has_file && part.file.is_none())
+        .count();
+    let mut ids = Vec::with_capacity(posts.parts.len());
+    for (number, (entry, part)) in (0_u32..).zip(standing.iter().zip(&posts.parts[..kept])) {
+        ids.push(edit_post_txn(connection, posts, number, entry, part)?);
+    }
+    for entry in &standing[kept..] {
+        remove_post_txn(connection, posts, entry)?;
+    }
+    for (number, part) in (0_u32..).zip(posts.parts).skip(kept) {
+        ids.push(append_post_txn(connection, posts, number, part)?);
+    }
+    Ok(ids)
+}
+
+/// One that was never sent goes out with the new text; any other is edited behind it.
+fn edit_post_txn(
+    connection: &Connection,
+    posts: &NewPosts<'_>,
+    number: u32,
+    entry: &Standing,
+    part: &Part,
+) -> Result<OutboxId, StoreError> {
+    if entry.is_untouched {
+        connection
+            .prepare_cached("UPDATE outbox SET payload = ?2 WHERE id = ?1")?
+            .execute((entry.row, json(part)))?;
+        return Ok(entry.id);
+    }
+    let message_id = entry.message_id.clone().unwrap_or_default();
+    let edit = Operation::Edit { message_id };
+    follow_txn(connection, posts, number, entry, &edit, part)
+}
+
+/// One that was never sent never is; any other message is taken away.
+fn remove_post_txn(
+    connection: &Connection,
+    posts: &NewPosts<'_>,
+    entry: &Standing,
+) -> Result<(), StoreError> {
+    let nothing = Part::plain("");
+    if !entry.is_untouched {
+        let message_id = entry.message_id.clone().unwrap_or_default();
+        let deletion = Operation::Delete { message_id };
+        follow_txn(connection, posts, 0, entry, &deletion, &nothing)?;
+        return Ok(());
+    }
+    // An edit that was not made yet is of a message that is there.
+    connection
+        .prepare_cached(
+            "UPDATE outbox SET payload = ?2,
+                    state = CASE operation WHEN 'edit' THEN state ELSE 'replaced' END,
+                    finished_at_ms = CASE operation WHEN 'edit' THEN NULL ELSE ?3 END,
+                    operation = CASE operation WHEN 'edit' THEN 'delete' ELSE operation END
+             WHERE id = ?1",
+        )?
+        .execute(params![entry.row, json(&nothing), posts.now_ms])?;
+    Ok(())
+}
+
+/// Commits what is done to the message of another entry once that is there.
+fn follow_txn(
+    connection: &Connection,
+    posts: &NewPosts<'_>,
+    number: u32,
+    entry: &Standing,
+    operation: &Operation,
+    part: &Part,
+) -> Result<OutboxId, StoreError> {
+    let posts = NewPosts {
+        target: &entry.target,
+        operation,
+        ..*posts
+    };
+    let id = append_post_txn(connection, &posts, number, part)?;
+    connection
+        .prepare_cached("UPDATE outbox SET edit_of = ?2 WHERE uuid = ?1")?
+        .execute((id, entry.row))?;
+    if entry.state == "sent" {
+        connection
+            .prepare_cached("UPDATE outbox SET payload = ?2 WHERE id = ?1")?
+            .execute((entry.row, json(&Part::plain(""))))?;
+    }
+    Ok(id)
+}
