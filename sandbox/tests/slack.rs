@@ -503,6 +503,49 @@ async fn an_update_replaces_words_and_keeps_metadata() {
 }
 
 #[tokio::test]
+async fn a_stream_takes_words_until_it_is_stopped() {
+    let stage = Stage::new().await;
+    let root = stage.slack.say("#ops", "ann", "when?");
+    let chunks = |text: &str| json!([{"type": "markdown_text", "text": text}]);
+    let start = json!({
+        "channel": "C0OPS", "thread_ts": root, "recipient_user_id": "U0ANN",
+        "recipient_team_id": stage.world.team_id, "chunks": chunks("Tomorrow"),
+    });
+    let ts = stage.call("chat.startStream", start).await["ts"].clone();
+    let item = json!({"channel": "C0OPS", "ts": ts});
+    let with = |name: &str, value: Value| {
+        let mut args = item.clone();
+        args[name] = value;
+        args
+    };
+    let state = || async {
+        let args = json!({"channel": "C0OPS", "ts": root});
+        let body = stage.call("conversations.replies", args).await;
+        body["messages"][1]["streaming_state"].clone()
+    };
+    let added = with("chunks", chunks(" at nine"));
+    assert_eq!(
+        stage.call("chat.appendStream", added.clone()).await["ok"],
+        true
+    );
+    assert_eq!(stage.slack.posts("#ops")[1].text, "Tomorrow at nine");
+    assert_eq!(state().await, "in_progress");
+    let update = with("text", json!("x"));
+    let refused = stage.call("chat.update", update.clone()).await;
+    assert_eq!(refused["error"], "streaming_state_conflict");
+    let metadata = json!({"event_type": "reply", "event_payload": {"n": 1}});
+    let stopped = stage
+        .call("chat.stopStream", with("metadata", metadata.clone()))
+        .await;
+    assert_eq!(stopped["message"]["text"], "Tomorrow at nine");
+    assert_eq!(stage.slack.posts("#ops")[1].metadata, Some(metadata));
+    assert_eq!(state().await, "completed");
+    let late = stage.call("chat.appendStream", added).await;
+    assert_eq!(late["error"], "message_not_in_streaming_state");
+    assert_eq!(stage.call("chat.update", update).await["ok"], true);
+}
+
+#[tokio::test]
 async fn history_shows_roots_and_replies_show_threads() {
     let stage = Stage::new().await;
     let root = stage.slack.say("#ops", "ann", "root");

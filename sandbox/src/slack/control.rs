@@ -202,6 +202,7 @@ async fn knobs(State(shared): Server, Json(body): Body) -> Answer {
             "tiers_enforced" => put(&mut knobs.tiers_enforced, value.as_bool()),
             "history_gap_ms" => put(&mut knobs.history_gap_ms, number),
             "history_page_max" => put(&mut knobs.history_page_max, number),
+            "stream_life_ms" => put(&mut knobs.stream_life_ms, number),
             "ping_every_ms" => put(&mut knobs.ping_every_ms, number),
             "disconnect_grace_ms" => put(&mut knobs.disconnect_grace_ms, number),
             _ => false,

@@ -113,6 +113,8 @@ pub struct SlackKnobs {
     pub sign_in_redirects: bool,
     /// Whether a share shows in `files.info` only after this many milliseconds (Slack scans files).
     pub shares_delay_ms: u64,
+    /// After how long a message that is streamed takes no more words, in milliseconds (slack.md §8).
+    pub stream_life_ms: u64,
 }
 
 impl Default for SlackKnobs {
@@ -134,6 +136,7 @@ impl Default for SlackKnobs {
             account_error: None,
             sign_in_redirects: false,
             shares_delay_ms: 0,
+            stream_life_ms: 300_000,
         }
     }
 }

@@ -70,7 +70,7 @@ mod world;
 pub use blocks::{Complaint, check_blocks};
 pub use deliveries::{AckedEnvelope, EnvelopeKind};
 pub use faults::{EventFault, Fault, RetryPlan, SlackFaults, SlackKnobs};
-pub use post::{SlackEphemeral, SlackPost, UserPost};
+pub use post::{SlackEphemeral, SlackPost, SlackStream, UserPost};
 pub use requests::{RequestUrls, signature};
 pub use selfcheck::slack_refusals;
 pub use server::{BlockAction, SlackServer};

@@ -1,11 +1,13 @@
 //! One message of a loopback room, and its JSON.
 //!
-//! Pure; knows nothing of sockets or methods.
+//! Knows nothing of sockets or methods.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+
+use crate::wire::now_ms;
 
 /// A message as the people in the room see it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -46,6 +48,38 @@ pub struct SlackPost {
     pub reactions: BTreeMap<String, Vec<String>>,
     /// When history starts to show it, in milliseconds since the Unix epoch.
     pub visible_at_ms: i64,
+    /// Of a message that was started to take words at its end.
+    pub stream: Option<SlackStream>,
+}
+
+/// How a streamed message stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SlackStream {
+    /// Whether words come as `chunks`; else as `markdown_text`.
+    pub in_chunks: bool,
+    /// Whether it was stopped.
+    pub is_stopped: bool,
+    /// Until when it takes words, in milliseconds since the Unix epoch.
+    pub until_ms: i64,
+    /// On whose screen it grows.
+    pub recipient: Option<String>,
+}
+
+impl SlackStream {
+    /// Whether it takes words.
+    #[must_use]
+    pub fn is_open(&self, now_ms: i64) -> bool {
+        !self.is_stopped && now_ms < self.until_ms
+    }
+
+    /// As messages show it.
+    fn state(&self, now_ms: i64) -> &'static str {
+        match (self.is_stopped, self.is_open(now_ms)) {
+            (true, _) => "completed",
+            (false, true) => "in_progress",
+            (false, false) => "errored",
+        }
+    }
 }
 
 impl SlackPost {
@@ -113,6 +147,11 @@ impl SlackPost {
         if let Some((user, ts)) = &self.edited {
             put("edited", json!({"user": user, "ts": ts}));
         }
+        let stream = self.stream.as_ref();
+        put(
+            "streaming_state",
+            json!(stream.map(|it| it.state(now_ms()))),
+        );
         put("bot_id", json!(self.bot_id));
         put("app_id", json!(self.app_id));
         if let (Some(bot_id), Some(app_id), None) = (&self.bot_id, &self.app_id, &self.username) {

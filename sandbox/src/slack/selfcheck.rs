@@ -26,6 +26,55 @@ type Row = (
 /// Calls with a good token and a bad argument.
 const ARGUMENT_ROWS: &[Row] = &[
     (
+        "slack.md §8",
+        "stream outside of a thread",
+        "chat.startStream",
+        "channel=C0GENERAL&recipient_user_id=U0ANN&recipient_team_id=T0ACME&chunks=%5B%7B%22type%22%3A%22markdown_text%22%2C%22text%22%3A%22x%22%7D%5D",
+        "invalid_thread_ts",
+    ),
+    (
+        "slack.md §8",
+        "stream in a channel for nobody",
+        "chat.startStream",
+        "channel=C0GENERAL&thread_ts={ann}&chunks=%5B%7B%22type%22%3A%22markdown_text%22%2C%22text%22%3A%22x%22%7D%5D",
+        "missing_recipient_user_id",
+    ),
+    (
+        "slack.md §8",
+        "stream in a channel for a person of no team",
+        "chat.startStream",
+        "channel=C0GENERAL&thread_ts={ann}&recipient_user_id=U0ANN&chunks=%5B%7B%22type%22%3A%22markdown_text%22%2C%22text%22%3A%22x%22%7D%5D",
+        "missing_recipient_team_id",
+    ),
+    (
+        "slack.md §8",
+        "stream for a bot",
+        "chat.startStream",
+        "channel=C0GENERAL&thread_ts={ann}&recipient_user_id=U0VOCATIVE&recipient_team_id=T0ACME&chunks=%5B%7B%22type%22%3A%22markdown_text%22%2C%22text%22%3A%22x%22%7D%5D",
+        "invalid_arguments",
+    ),
+    (
+        "slack.md §8",
+        "stream chunks and markdown_text",
+        "chat.startStream",
+        "channel=C0GENERAL&thread_ts={ann}&recipient_user_id=U0ANN&recipient_team_id=T0ACME&markdown_text=x&chunks=%5B%7B%22type%22%3A%22markdown_text%22%2C%22text%22%3A%22x%22%7D%5D",
+        "cannot_provide_both_markdown_text_and_chunks",
+    ),
+    (
+        "slack.md §8",
+        "stream chunks of a made-up type",
+        "chat.startStream",
+        "channel=C0GENERAL&thread_ts={ann}&recipient_user_id=U0ANN&recipient_team_id=T0ACME&chunks=%5B%7B%22type%22%3A%22poem%22%7D%5D",
+        "invalid_chunks",
+    ),
+    (
+        "slack.md §8",
+        "add to a message that is not there",
+        "chat.appendStream",
+        "channel=C0GENERAL&ts=1000000000.000100&chunks=%5B%7B%22type%22%3A%22markdown_text%22%2C%22text%22%3A%22x%22%7D%5D",
+        "message_not_found",
+    ),
+    (
         "slack.md §10",
         "ask for a file that is not there",
         "files.info",
@@ -421,6 +470,7 @@ pub async fn slack_refusals() -> Vec<Refusal> {
         let got = check.call("chat.postMessage", &form(&args)).await;
         refusals.push(judge(section, what, expected, got));
     }
+    refusals.extend(check.stream_cases(&server, &anns_ts).await);
     refusals.extend(check.request_cases().await);
     refusals.extend(check.scope_cases(&server).await);
     refusals.extend(check.pace_cases(&server).await);
@@ -587,6 +637,80 @@ impl Check {
     fn with_tokens(&self, text: &str) -> String {
         text.replace("{bot}", &self.world.bot_token)
             .replace("{app}", &self.world.app_token)
+    }
+
+    /// What a streamed message refuses while it takes words, and afterwards.
+    async fn stream_cases(&self, server: &SlackServer, thread_ts: &str) -> Vec<Refusal> {
+        const SECTION: &str = "slack.md §8";
+        let chunks = json!([{"type": "markdown_text", "text": "x"}]);
+        let started = json!({
+            "channel": "C0GENERAL", "thread_ts": thread_ts, "recipient_user_id": "U0ANN",
+            "recipient_team_id": self.world.team_id, "chunks": chunks,
+        });
+        let mut refusals = Vec::new();
+        for life_ms in [300_000, 0] {
+            server
+                .faults()
+                .set_knobs(|knobs| knobs.stream_life_ms = life_ms);
+            let got = self.call("chat.startStream", &form(&started)).await;
+            let posts = server.posts("C0GENERAL");
+            let ts = posts.last().map(|post| post.ts.clone()).unwrap_or_default();
+            let item = |more: Value| {
+                let mut args = json!({"channel": "C0GENERAL", "ts": ts});
+                let fields = more.as_object().cloned().unwrap_or_default();
+                args.as_object_mut()
+                    .into_iter()
+                    .for_each(|args| args.extend(fields.clone()));
+                form(&args)
+            };
+            let rows: &[(&str, &str, Value, &str)] = match life_ms {
+                0 => &[
+                    (
+                        "add to a stream that is over",
+                        "chat.appendStream",
+                        json!({"chunks": chunks}),
+                        "message_not_in_streaming_state",
+                    ),
+                    (
+                        "stop a stream that is over",
+                        "chat.stopStream",
+                        json!({}),
+                        "message_not_in_streaming_state",
+                    ),
+                ],
+                _ => &[
+                    (
+                        "change the form of a stream",
+                        "chat.appendStream",
+                        json!({"markdown_text": "x"}),
+                        "streaming_mode_mismatch",
+                    ),
+                    (
+                        "update an open stream",
+                        "chat.update",
+                        json!({"text": "x"}),
+                        "streaming_state_conflict",
+                    ),
+                    (
+                        "delete an open stream",
+                        "chat.delete",
+                        json!({}),
+                        "cant_delete_message",
+                    ),
+                ],
+            };
+            if got != "no error" {
+                refusals.push(judge(SECTION, "start a stream", "no error", got));
+            }
+            for (what, method, more, expected) in rows {
+                let got = self.call(method, &item(more.clone())).await;
+                refusals.push(judge(SECTION, what, expected, got));
+            }
+        }
+        server
+            .faults()
+            .set_knobs(|knobs| knobs.stream_life_ms = 300_000);
+        refusals
     }
 
     async fn scope_cases(&self, server: &SlackServer) -> Vec<Refusal> {

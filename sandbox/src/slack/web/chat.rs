@@ -15,13 +15,14 @@ use super::super::world::{ChannelKind, SlackChannel};
 use super::call::Call;
 use super::conversations::required;
 use super::{ApiError, Outcome, Reply};
+use crate::wire::now_ms;
 
 /// Longer texts of a new post are cut, with a warning.
 const POST_CHARS_MAX: usize = 40_000;
 /// Longer texts of an update are refused.
 const UPDATE_CHARS_MAX: usize = 4_000;
 /// Longer `markdown_text` is refused.
-const MARKDOWN_CHARS_MAX: usize = 12_000;
+pub(super) const MARKDOWN_CHARS_MAX: usize = 12_000;
 /// Most `loading_messages` of a status.
 const LOADING_MESSAGES_MAX: usize = 10;
 
@@ -90,6 +91,9 @@ pub(super) fn update(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcom
     let change_ts = core.next_ts();
     let edit_by = core.world.bot_user_id.clone();
     let post = own_post(core, &channel, &ts, "cant_update_message")?;
+    if is_open(post) {
+        return Err(ApiError::new("streaming_state_conflict"));
+    }
     let before = post.clone();
     if let Some(text) = &content.text {
         post.text = posted_to_stored(text);
@@ -129,7 +133,9 @@ pub(super) fn update(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcom
 pub(super) fn delete(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
     let channel = conversation(core, call)?;
     let ts = required(call, "ts")?;
-    own_post(core, &channel, &ts, "cant_delete_message")?;
+    if is_open(own_post(core, &channel, &ts, "cant_delete_message")?) {
+        return Err(ApiError::new("cant_delete_message"));
+    }
     let events = core.delete(&channel.id, &ts).map_err(ApiError::new)?;
     Ok(Reply::of(json!({"channel": channel.id, "ts": ts})).with_events(events))
 }
@@ -272,7 +278,7 @@ impl Content {
     }
 }
 
-fn metadata(call: &Call) -> Result<Option<Value>, ApiError> {
+pub(super) fn metadata(call: &Call) -> Result<Option<Value>, ApiError> {
     let metadata = call
         .structure("metadata")
         .map_err(|()| ApiError::new("invalid_metadata_format"))?;
@@ -300,7 +306,7 @@ pub(super) fn writable(core: &mut Core, call: &Call, name: &str) -> Result<Slack
 }
 
 /// The channel of a change; a person's id is not one.
-fn conversation(core: &Core, call: &Call) -> Result<SlackChannel, ApiError> {
+pub(super) fn conversation(core: &Core, call: &Call) -> Result<SlackChannel, ApiError> {
     let id = call
         .given("channel")
         .ok_or_else(|| ApiError::new("channel_not_found"))?;
@@ -358,7 +364,13 @@ fn keep_pace(core: &mut Core, knobs: &SlackKnobs, channel: &str) -> Result<(), A
     Ok(())
 }
 
-fn own_post<'a>(
+/// Whether a message still takes words at its end: nothing else can be done to it.
+fn is_open(post: &SlackPost) -> bool {
+    let stream = post.stream.as_ref();
+    stream.is_some_and(|stream| stream.is_open(now_ms()))
+}
+
+pub(super) fn own_post<'a>(
     core: &'a mut Core,
     channel: &SlackChannel,
     ts: &str,

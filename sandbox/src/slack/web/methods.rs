@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::super::faults::SlackKnobs;
 use super::super::state::Core;
 use super::call::Call;
-use super::{ApiError, Outcome, chat, conversations, directory, files, surface};
+use super::{ApiError, Outcome, chat, conversations, directory, files, stream, surface};
 
 /// Tiers are counted over this window, in seconds.
 const TIER_WINDOW_S: u64 = 60;
@@ -58,6 +58,9 @@ const METHODS: &[Method] = &[
     bot("chat.postMessage", WRITE, 300, true, chat::post_message),
     bot("chat.update", WRITE, 50, true, chat::update),
     bot("chat.delete", WRITE, 50, true, chat::delete),
+    bot("chat.startStream", WRITE, 20, true, stream::start),
+    bot("chat.appendStream", WRITE, 100, true, stream::append),
+    bot("chat.stopStream", WRITE, 20, true, stream::stop),
     bot("chat.postEphemeral", WRITE, 100, true, chat::post_ephemeral),
     bot("conversations.info", READ, 50, false, conversations::info),
     bot(

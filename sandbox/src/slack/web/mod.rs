@@ -10,6 +10,7 @@ mod conversations;
 mod directory;
 pub(super) mod files;
 mod methods;
+mod stream;
 mod surface;
 
 pub(super) use directory::domain;

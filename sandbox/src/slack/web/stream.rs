@@ -1,0 +1,189 @@
+//! Messages that take words at their end: `chat.startStream`, `chat.appendStream`, `chat.stopStream`
+//! (slack.md §8).
+
+use serde_json::{Map, Value, json};
+
+use super::super::blocks::check_blocks;
+use super::super::events::{self, Change, message_object};
+use super::super::faults::SlackKnobs;
+use super::super::post::{SlackPost, SlackStream};
+use super::super::state::{Core, visible_at_ms};
+use super::super::text::posted_to_stored;
+use super::super::world::{ChannelKind, SlackChannel};
+use super::call::Call;
+use super::chat::{MARKDOWN_CHARS_MAX, conversation, metadata, own_post, thread, writable};
+use super::conversations::required;
+use super::{ApiError, Outcome, Reply};
+use crate::wire::now_ms;
+
+pub(super) fn start(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcome {
+    let channel = writable(core, call, "channel")?;
+    // Without a thread only in session channels, which this workspace has not.
+    let thread_ts = thread(core, call, &channel)?;
+    let thread_ts = thread_ts.ok_or_else(|| ApiError::new("invalid_thread_ts"))?;
+    let recipient = recipient(core, call, &channel)?;
+    let words = Words::of(call)?;
+    let life_ms = i64::try_from(knobs.stream_life_ms).unwrap_or(i64::MAX);
+    let post = SlackPost {
+        ts: core.next_ts(),
+        thread_ts: Some(thread_ts),
+        user: Some(core.world.bot_user_id.clone()),
+        bot_id: Some(core.world.bot_id.clone()),
+        app_id: Some(core.world.app_id.clone()),
+        user_team: Some(core.world.team_id.clone()),
+        text: posted_to_stored(&words.text),
+        stream: Some(SlackStream {
+            in_chunks: words.in_chunks == Some(true),
+            is_stopped: false,
+            until_ms: now_ms().saturating_add(life_ms),
+            recipient,
+        }),
+        visible_at_ms: visible_at_ms(knobs),
+        ..SlackPost::default()
+    };
+    let ts = post.ts.clone();
+    let events = core.insert(&channel, post);
+    Ok(Reply::of(json!({"channel": channel.id, "ts": ts})).with_events(events))
+}
+
+pub(super) fn append(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcome {
+    let words = Words::of(call)?;
+    if words.in_chunks.is_none() {
+        return Err(ApiError::new("no_text"));
+    }
+    change(core, call, knobs, |post| add(post, &words))
+}
+
+pub(super) fn stop(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcome {
+    let words = Words::of(call)?;
+    let metadata = metadata(call)?.filter(|metadata| *metadata != json!({}));
+    let blocks = call
+        .structure("blocks")
+        .map_err(|()| ApiError::new("invalid_blocks_format"))?;
+    if let Some(blocks) = &blocks {
+        check_blocks(blocks)?;
+    }
+    let mut reply = change(core, call, knobs, |post| {
+        add(post, &words)?;
+        if let Some(stream) = &mut post.stream {
+            stream.is_stopped = true;
+        }
+        post.metadata = metadata;
+        post.blocks = blocks;
+        Ok(())
+    })?;
+    let (channel, ts) = (required(call, "channel")?, required(call, "ts")?);
+    let message = core.post(&channel, &ts);
+    let message = message.map(|post| message_object(&core.world, post, None));
+    reply.fields.insert("message".to_owned(), json!(message));
+    Ok(reply)
+}
+
+/// Changes a message that takes words, and tells of it.
+fn change(
+    core: &mut Core,
+    call: &Call,
+    knobs: &SlackKnobs,
+    change: impl FnOnce(&mut SlackPost) -> Result<(), ApiError>,
+) -> Outcome {
+    let channel = conversation(core, call)?;
+    let ts = required(call, "ts")?;
+    let change_ts = core.next_ts();
+    let post = own_post(core, &channel, &ts, "message_not_found")?;
+    let before = post.clone();
+    change(post)?;
+    let after = post.clone();
+    let told = Change {
+        before: &before,
+        after: &after,
+        ts: change_ts,
+        counters: Map::new(),
+    };
+    let events = events::of_change(&core.world, &channel, &told, knobs.mention_on_edit);
+    Ok(Reply::of(json!({"channel": channel.id, "ts": ts})).with_events(events))
+}
+
+/// Words at the end of a message, if it takes them, in the mode in which it was started.
+fn add(post: &mut SlackPost, words: &Words) -> Result<(), ApiError> {
+    let stream = post.stream.as_ref().filter(|it| it.is_open(now_ms()));
+    let stream = stream.ok_or_else(|| ApiError::new("message_not_in_streaming_state"))?;
+    if words.in_chunks.is_some_and(|mode| mode != stream.in_chunks) {
+        return Err(ApiError::new("streaming_mode_mismatch"));
+    }
+    post.text.push_str(&posted_to_stored(&words.text));
+    Ok(())
+}
+
+/// On whose screen it grows. In a direct chat there is one person, and none is to be named.
+fn recipient(core: &Core, call: &Call, channel: &SlackChannel) -> Result<Option<String>, ApiError> {
+    let user = call.given("recipient_user_id");
+    let team = call.given("recipient_team_id");
+    if matches!(channel.kind, ChannelKind::Im { .. }) {
+        return match (user, team) {
+            (None, None) => Ok(None),
+            _ => Err(ApiError::new("invalid_arguments")),
+        };
+    }
+    let user = user.ok_or_else(|| ApiError::new("missing_recipient_user_id"))?;
+    team.ok_or_else(|| ApiError::new("missing_recipient_team_id"))?;
+    let known = core.world.users.iter().find(|it| it.id == user);
+    match known.filter(|it| it.bot.is_none()) {
+        Some(_) => Ok(Some(user)),
+        None => Err(ApiError::new("invalid_arguments").because("the recipient must be a person")),
+    }
+}
+
+/// What a call adds; `in_chunks` is the form, `None` = nothing.
+struct Words {
+    text: String,
+    in_chunks: Option<bool>,
+}
+
+impl Words {
+    fn of(call: &Call) -> Result<Self, ApiError> {
+        let markdown = call.given("markdown_text");
+        let chunks = call
+            .structure("chunks")
+            .map_err(|()| ApiError::new("invalid_chunks"))?;
+        let words = match (markdown, chunks) {
+            (Some(_), Some(_)) => {
+                let both = "cannot_provide_both_markdown_text_and_chunks";
+                return Err(ApiError::new(both));
+            }
+            (Some(text), None) => Self {
+                text,
+                in_chunks: Some(false),
+            },
+            (None, Some(chunks)) => Self {
+                text: chunked(&chunks)?,
+                in_chunks: Some(true),
+            },
+            (None, None) => Self {
+                text: String::new(),
+                in_chunks: None,
+            },
+        };
+        match words.text.chars().count() > MARKDOWN_CHARS_MAX {
+            true => Err(ApiError::new("msg_too_long")),
+            false => Ok(words),
+        }
+    }
+}
+
+/// The words of chunks; the other kinds say nothing here.
+fn chunked(chunks: &Value) -> Result<String, ApiError> {
+    let wrong = || ApiError::new("invalid_chunks");
+    let list = chunks.as_array().filter(|list| !list.is_empty());
+    let mut text = String::new();
+    for chunk in list.ok_or_else(wrong)? {
+        match chunk["type"].as_str() {
+            Some("markdown_text") => text.push_str(chunk["text"].as_str().ok_or_else(wrong)?),
+            Some("task_update" | "plan_update") => {
+                chunk["title"].as_str().ok_or_else(wrong)?;
+            }
+            Some("blocks") => check_blocks(&chunk["blocks"])?,
+            _ => return Err(wrong()),
+        }
+    }
+    Ok(text)
+}
