@@ -206,7 +206,11 @@ mod points {
     pub fn bytes_sent(method: &'static str) {
         if matches!(
             method,
-            "chat.postMessage" | "sendMessage" | "files.completeUploadExternal" | "sendDocument"
+            "chat.postMessage"
+                | "chat.startStream"
+                | "sendMessage"
+                | "files.completeUploadExternal"
+                | "sendDocument"
         ) {
             point("send.bytes-sent");
         }

@@ -37,12 +37,27 @@ pub enum LiveForm {
         /// Never 0; the same for the same text.
         id: i64,
     },
+    /// At the end of a post of ours that takes words there; the part says nothing. After any error but
+    /// one that says it was not taken and when to come again, nothing more is to be added.
+    Stream {
+        /// The platform's id of it.
+        message_id: String,
+        /// What is new of the text, CommonMark.
+        added: String,
+    },
 }
 
 /// What is shown of a text that goes on: its beginning, up to a whole word, and a sign that more comes.
 /// `None` while there is nothing to see.
 #[must_use]
 pub fn so_far(text: &str) -> Option<String> {
+    whole_words(text).map(|whole| format!("{whole}{MORE}"))
+}
+
+/// The beginning of a text that goes on, up to a whole word. That of a longer text begins with it, as
+/// long as nothing stands before it.
+#[must_use]
+pub fn whole_words(text: &str) -> Option<&str> {
     let text = text.trim_start();
     let end = text
         .char_indices()
@@ -54,7 +69,7 @@ pub fn so_far(text: &str) -> Option<String> {
         _ => beginning,
     };
     let whole = whole.trim_end();
-    (!whole.is_empty()).then(|| format!("{whole}{MORE}"))
+    (!whole.is_empty()).then_some(whole)
 }
 
 #[cfg(test)]
@@ -74,6 +89,18 @@ mod tests {
         for (text, expected) in table {
             assert_eq!(so_far(text).as_deref(), expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn what_is_shown_of_a_longer_text_begins_with_what_was_shown() {
+        let text = "  Tomorrow\n\nat `nine` \u{e9}t\u{e9} and so on. ".repeat(200);
+        let mut before = "";
+        for (end, _) in text.char_indices() {
+            let shown = whole_words(&text[..end]).unwrap_or_default();
+            assert!(shown.starts_with(before), "{before:?} then {shown:?}");
+            before = shown;
+        }
+        assert!(before.chars().count() >= 2_900);
     }
 
     #[test]

@@ -98,7 +98,7 @@ impl Operation {
 /// One rendered post: the wire text and what belongs to it. Stored in the outbox as JSON.
 ///
 /// Version 1 is text, and entities where the platform has them; version 2 may hold blocks, too; version 3
-/// a file. All are read.
+/// a file; version 4 the first words of a text that goes on. All are read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     /// The version of this form.
@@ -114,6 +114,20 @@ pub struct Part {
     /// The file of an upload; the text is said with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<Box<PartFile>>,
+    /// How the part may show where the platform has posts that take words at their end; the text and
+    /// blocks are shown where it has not, or refuses one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<Box<PartStream>>,
+}
+
+/// The beginning of a text that is being written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartStream {
+    /// The words so far, CommonMark.
+    pub text: String,
+    /// The platform's user id of the person for whom it is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<String>,
 }
 
 /// The file of an upload.
@@ -132,7 +146,9 @@ pub struct PartFile {
 
 impl Part {
     /// The newest version that this build writes and reads.
-    pub const VERSION: u32 = 3;
+    pub const VERSION: u32 = 4;
+    /// The version of a part with a file.
+    const FILE_VERSION: u32 = 3;
     /// The version of a part with entities or blocks.
     const RENDERED_VERSION: u32 = 2;
     /// The version of a part that is text alone: older builds can send it, too.
@@ -147,6 +163,7 @@ impl Part {
             entities: None,
             blocks: None,
             file: None,
+            stream: None,
         }
     }
 
@@ -154,7 +171,7 @@ impl Part {
     #[must_use]
     pub fn upload(text: impl Into<String>, file: PartFile) -> Self {
         Self {
-            version: Self::VERSION,
+            version: Self::FILE_VERSION,
             file: Some(Box::new(file)),
             ..Self::plain(text)
         }
@@ -178,6 +195,17 @@ impl Part {
             entities,
             blocks,
             file: None,
+            stream: None,
+        }
+    }
+
+    /// The same, as the beginning of a text that goes on.
+    #[must_use]
+    pub fn streamed(self, stream: PartStream) -> Self {
+        Self {
+            version: Self::VERSION,
+            stream: Some(Box::new(stream)),
+            ..self
         }
     }
 }

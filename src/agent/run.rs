@@ -16,7 +16,7 @@ use crate::agent::telling::{FirstWords, Telling};
 use crate::agent::worker::Worker;
 use crate::capture::reply::{Reply, commit_reply, render_reply};
 use crate::config::ToolName;
-use crate::delivery::live::{self, LiveDesk, LiveReply, SETTLE_MS};
+use crate::delivery::live::{self, LiveDesk, LivePlace, LiveReply, SETTLE_MS};
 use crate::delivery::rooms::Room;
 use crate::domain::ids::RunId;
 use crate::domain::run::{ClaimedRun, Usage};
@@ -272,7 +272,10 @@ fn begin_live(
         policy.live,
         policy.on_unknown,
         &room.capabilities,
-        route.chat_kind,
+        LivePlace {
+            kind: route.chat_kind,
+            is_thread: route.target.thread.is_some(),
+        },
     )?;
     let desk = LiveDesk {
         store: worker.store.clone(),
@@ -280,6 +283,7 @@ fn begin_live(
         run: claimed.run.id,
         token: claimed.token,
         target: route.target.clone(),
+        person: route.person.clone(),
         prefix: prefix(spec, route),
         posts: Arc::clone(&worker.wake.posts),
         posted: Arc::clone(&worker.wake.posted),

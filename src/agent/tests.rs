@@ -195,6 +195,7 @@ impl Stage {
                 chat_interval_ms: 0,
                 live_edit_ms: 0,
                 live_preview_ms: 0,
+                live_stream_ms: 0,
             },
             delivery: DeliveryPolicy::default(),
             refused: Arc::default(),

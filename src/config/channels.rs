@@ -210,6 +210,19 @@ impl Draft {
         }
     }
 
+    /// Only Slack has messages that take words at their end.
+    fn check_live(&self, table: &str, review: &mut Review<'_>) {
+        let is_slack = matches!(self.platform, PlatformDraft::Slack { .. });
+        if self.live == Some(Live::Stream) && !is_slack {
+            review.problem(
+                &format!("{table}.live"),
+                "\"stream\" is Slack's alone; \"edit\" edits a post, \"auto\" and \"on\" show drafts \
+                 in private chats"
+                    .to_owned(),
+            );
+        }
+    }
+
     fn resolve(
         self,
         table: &str,
@@ -221,6 +234,7 @@ impl Draft {
         let access = self.access(table, review);
         check_commands(table, &self.commands, review);
         let manners = self.manners.resolve(table, review);
+        self.check_live(table, review);
         self.check_chats(table, agents, review);
         let platform = self.platform.resolve(table, review)?;
         let minutes = self

@@ -185,6 +185,13 @@ fn resolve_delivery(shape: &DeliveryShape, review: &mut Review<'_>) -> Delivery 
             format!("must be longer than visibility_delay_s ({delay_s}), is {look_back_s}"),
         );
     }
+    if shape.live == Live::Stream {
+        review.problem(
+            "delivery.live",
+            "\"stream\" is Slack's alone: set it in a channel's table, [channels.slack.NAME]"
+                .to_owned(),
+        );
+    }
     Delivery {
         max_parts: shape.max_parts,
         first_look_ms: shape.first_look_s * 1_000,

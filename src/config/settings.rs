@@ -206,6 +206,8 @@ pub enum Live {
     Off,
     /// Everywhere, and by a post that is edited also where the platform has previews.
     Edit,
+    /// In Slack's threads by its streaming, and by a post that is edited in other chats with one person.
+    Stream,
 }
 
 /// Files that people attach: what is fetched, kept and shown to models.

@@ -1125,6 +1125,11 @@ fn a_transport_says_what_it_lacks_and_what_it_has_no_use_for() {
             "must end before any ?",
         ),
         (telegram("max_connections = 101"), "max_connections"),
+        (telegram("live = \"stream\""), "channels.telegram.team.live"),
+        (
+            slack("app_token = \"env:A\"\n[delivery]\nlive = \"stream\"\n#"),
+            "[channels.slack.NAME]",
+        ),
         (
             with_channel(
                 "slack.acme",

@@ -3,7 +3,8 @@
 //! What counts is the answer that the outbox delivers at the end; this is only shown, so whatever fails
 //! here fails in silence, and nothing is tried twice. In a chat that takes previews the text so far is
 //! sent as one. Elsewhere a post holds its place: committed like every post, sent by the delivery worker,
-//! and edited from here until the answer takes it over.
+//! and edited from here until the answer takes it over. Where the platform has posts that take words at their
+//! end, what is new is added to such a one; as soon as that does not work it is edited like any other.
 //!
 //! Reading order: [`plan`] and `Pacing` (pure), [`LiveDesk`] (what one showing does), [`LiveReply`] (the
 //! task of a run, which the model never waits for).
@@ -22,8 +23,8 @@ use vocative_channels::channel::Outbound;
 use vocative_channels::crash;
 use vocative_channels::envelope::ChatKind;
 use vocative_channels::error::ChannelError;
-use vocative_channels::live::{LIVE_MAX_CHARS, LiveForm, LivePost};
-use vocative_channels::outbound::{Part, Target};
+use vocative_channels::live::{LIVE_MAX_CHARS, LiveForm, LivePost, whole_words};
+use vocative_channels::outbound::{Part, PartStream, Target};
 
 use crate::config::{Live, OnUnknown};
 use crate::delivery::worker::Clock;
@@ -73,6 +74,8 @@ pub enum LiveWay {
     Post,
     /// By previews.
     Preview,
+    /// By a post that takes words at its end.
+    Stream,
 }
 
 /// How, and how often, an answer shows in one place.
@@ -84,9 +87,20 @@ pub struct LivePlan {
     pub delay: Duration,
     /// The shortest time between two states.
     pub interval: Duration,
+    /// The same once a post that takes no more words is edited.
+    pub edit_interval: Duration,
 }
 
-/// How an answer shows in a chat of that kind; `None` = it does not. A chat of unknown kind is none with
+/// Where an answer goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LivePlace {
+    /// The kind of chat; `None` = unknown.
+    pub kind: Option<ChatKind>,
+    /// Whether it is a thread.
+    pub is_thread: bool,
+}
+
+/// How an answer shows in that place; `None` = it does not. A chat of unknown kind is none with
 /// one person. Where posts of unknown outcome are held and can't be looked for, none is made that would
 /// have to be taken back.
 #[must_use]
@@ -94,31 +108,36 @@ pub fn plan(
     policy: LivePolicy,
     on_unknown: OnUnknown,
     capabilities: &Capabilities,
-    kind: Option<ChatKind>,
+    place: LivePlace,
 ) -> Option<LivePlan> {
-    let is_direct = kind == Some(ChatKind::Direct);
+    let is_direct = place.kind == Some(ChatKind::Direct);
+    let is_streamed =
+        policy.live == Live::Stream && place.is_thread && capabilities.live_stream_ms > 0;
     let is_wanted = match policy.live {
         Live::Off => false,
         Live::Auto => is_direct,
         Live::On | Live::Edit => true,
+        Live::Stream => is_streamed || is_direct,
     };
     let has_previews = capabilities.live_preview_ms > 0 && is_direct && policy.live != Live::Edit;
-    let (way, own_ms) = match has_previews {
-        true => (LiveWay::Preview, capabilities.live_preview_ms),
-        false => (LiveWay::Post, capabilities.live_edit_ms),
+    let (way, own_ms) = match (is_streamed, has_previews) {
+        (true, _) => (LiveWay::Stream, capabilities.live_stream_ms),
+        (false, true) => (LiveWay::Preview, capabilities.live_preview_ms),
+        (false, false) => (LiveWay::Post, capabilities.live_edit_ms),
     };
     let is_lost = on_unknown == OnUnknown::Hold && !capabilities.can_read_back;
-    if !is_wanted || own_ms == 0 || (way == LiveWay::Post && is_lost) {
+    if !is_wanted || own_ms == 0 || (way != LiveWay::Preview && is_lost) {
         return None;
     }
-    let interval_ms = match policy.interval_ms {
-        0 => own_ms,
-        set => set,
+    let or_set = |own_ms| match policy.interval_ms {
+        0 => Duration::from_millis(own_ms),
+        set => Duration::from_millis(set),
     };
     Some(LivePlan {
         way,
         delay: Duration::from_millis(policy.delay_ms),
-        interval: Duration::from_millis(interval_ms),
+        interval: or_set(own_ms),
+        edit_interval: or_set(capabilities.live_edit_ms),
     })
 }
 
@@ -173,6 +192,11 @@ impl Pacing {
             true => Due::At(at),
             false => Due::Again(at),
         }
+    }
+
+    fn edit_from_now_on(&mut self) {
+        self.plan.way = LiveWay::Post;
+        self.plan.interval = self.plan.edit_interval;
     }
 
     fn note_shown(&mut self, now: Instant, state: u64) {
@@ -234,6 +258,8 @@ pub struct LiveDesk {
     pub token: LeaseToken,
     /// Where.
     pub target: Target,
+    /// For whom it is written, by the platform's id.
+    pub person: Option<String>,
     /// Said before the text.
     pub prefix: String,
     /// A post was committed.
@@ -279,6 +305,11 @@ impl From<StoreError> for Shown {
 impl LiveDesk {
     fn render(&self, text: &str) -> Option<Part> {
         self.outbound.render_live(&format!("{}{text}", self.prefix))
+    }
+
+    /// What is added to a post that takes words at its end is a part of this.
+    fn words(&self, text: &str) -> Option<String> {
+        whole_words(&format!("{}{text}", self.prefix)).map(str::to_owned)
     }
 
     async fn show(&self, form: LiveForm, part: Part) -> Shown {
@@ -356,6 +387,8 @@ struct Showing {
     is_visible: Arc<AtomicBool>,
     /// Whether this run's placeholder is there, or is on its way.
     is_placed: bool,
+    /// The words that a post shows that takes more at its end.
+    said: String,
     /// How long an edit may still be on its way.
     settle_ms: i64,
 }
@@ -419,6 +452,7 @@ impl Showing {
                 Ok(shown) => shown,
                 Err(error) => error.into(),
             },
+            LiveWay::Stream => self.stream(&text, part).await,
             LiveWay::Post => match self.desk.posted(&self.stop).await {
                 Ok(Some(live)) => {
                     self.desk.target.chat.clone_from(&live.target.chat);
@@ -436,6 +470,10 @@ impl Showing {
             Placed::Refused => return Ok(Shown::Never("the run is another's".to_owned())),
             Placed::Found => {
                 self.settle_ms = SETTLE_MS;
+                // What it says is not known.
+                if self.pacing.plan.way == LiveWay::Stream {
+                    self.pacing.edit_from_now_on();
+                }
                 return Ok(Shown::Wait(Duration::ZERO));
             }
             Placed::Committed => {}
@@ -445,6 +483,61 @@ impl Showing {
             Some(_) => Shown::Yes,
             None => Shown::Never("it was not posted".to_owned()),
         })
+    }
+
+    /// Adds what is new at the end of the placeholder. Where that can't be, and whenever it did not work
+    /// or nobody knows whether it did, the placeholder is edited from then on: an edit may be made twice.
+    async fn stream(&mut self, text: &str, part: Part) -> Shown {
+        let Some(words) = self.desk.words(text) else {
+            return Shown::Yes;
+        };
+        if !self.is_placed {
+            let part = part.streamed(PartStream {
+                text: words.clone(),
+                person: self.desk.person.clone(),
+            });
+            self.said = words;
+            return self.place(part).await.unwrap_or_else(Shown::from);
+        }
+        let Some(added) = words.strip_prefix(self.said.as_str()) else {
+            return self.edit_from_now_on();
+        };
+        if added.is_empty() {
+            return Shown::Yes;
+        }
+        let live = match self.desk.posted(&self.stop).await {
+            Ok(Some(live)) => live,
+            Ok(None) => return Shown::Never("the placeholder is not there".to_owned()),
+            Err(error) => return error.into(),
+        };
+        let LiveForm::Post { message_id } = live.form else {
+            return self.edit_from_now_on();
+        };
+        self.desk.target.chat.clone_from(&live.target.chat);
+        let form = LiveForm::Stream {
+            message_id,
+            added: added.to_owned(),
+        };
+        match self.desk.show(form, Part::plain("")).await {
+            Shown::Yes => {
+                self.said = words;
+                Shown::Yes
+            }
+            wait @ Shown::Wait(_) => wait,
+            Shown::Unknown => {
+                self.settle_ms = self.settle_ms.max(SETTLE_MS);
+                self.edit_from_now_on()
+            }
+            Shown::Never(reason) => {
+                debug!(run.id = %self.desk.run, reason, "a post takes no more words; it is edited");
+                self.edit_from_now_on()
+            }
+        }
+    }
+
+    fn edit_from_now_on(&mut self) -> Shown {
+        self.pacing.edit_from_now_on();
+        Shown::Wait(Duration::ZERO)
     }
 
     /// Whether there may be more to show.
@@ -491,6 +584,7 @@ impl LiveReply {
             stop: stop.clone(),
             is_visible: Arc::clone(&is_visible),
             is_placed: false,
+            said: String::new(),
             settle_ms: 0,
         };
         Self {

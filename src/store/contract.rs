@@ -574,6 +574,8 @@ pub struct ReplyRoute {
     pub chat_kind: Option<ChatKind>,
     /// Whether there is an answer that it replaces.
     pub replaces_answer: bool,
+    /// The platform's id of the person who said the newest trigger.
+    pub person: Option<String>,
 }
 
 /// An event kept raw because it did not translate.

@@ -7,7 +7,7 @@
 
 use rusqlite::{Connection, OptionalExtension};
 use vocative_channels::crash;
-use vocative_channels::outbound::{Operation, Part, Target};
+use vocative_channels::outbound::{Operation, Part, PartStream, Target};
 
 use super::contract::{NewPlaceholder, Placed, Placeholder};
 use super::messages::{MessageEntry, add_message_txn};
@@ -115,6 +115,8 @@ struct Held {
     attempts: u32,
     target: Target,
     message_id: Option<String>,
+    /// Whether it was to take words at its end.
+    is_streamed: bool,
 }
 
 impl Held {
@@ -135,7 +137,8 @@ impl Held {
 fn find(connection: &Connection, run_row: i64) -> Result<Option<Held>, StoreError> {
     let found = connection
         .prepare_cached(
-            "SELECT id, uuid, account_id, chat_id, state, attempts, target, message_id
+            "SELECT id, uuid, account_id, chat_id, state, attempts, target, message_id,
+                    json_extract(payload, '$.stream') IS NOT NULL
              FROM outbox WHERE placeholder_of = ?1",
         )?
         .query_row([run_row], |row| {
@@ -154,6 +157,7 @@ fn find(connection: &Connection, run_row: i64) -> Result<Option<Held>, StoreErro
                         reply_to: None,
                     },
                     message_id: row.get(7)?,
+                    is_streamed: row.get(8)?,
                 },
                 row.get::<_, String>(6)?,
             ))
@@ -264,10 +268,18 @@ pub(super) fn retract_txn(
     if held.is_untouched() || !held.may_be_seen() {
         return let_go_txn(connection, &held);
     }
-    let left = if held.state == "sent" { "" } else { NOTHING };
+    let left = match (held.state.as_str(), held.is_streamed) {
+        ("sent", _) => Part::plain(""),
+        (_, false) => Part::plain(NOTHING),
+        // It still has to be found as what it was started as.
+        (_, true) => Part::plain(NOTHING).streamed(PartStream {
+            text: String::new(),
+            person: None,
+        }),
+    };
     connection
         .prepare_cached("UPDATE outbox SET placeholder_of = NULL, payload = ?2 WHERE id = ?1")?
-        .execute((held.row, json(&Part::plain(left))))?;
+        .execute((held.row, json(&left)))?;
     let message_id = held.message_id.clone().unwrap_or_default();
     let part = Part::plain("");
     let deletion = NewPosts {

@@ -333,12 +333,14 @@ fn reply_route(connection: &Connection, run: RunId) -> Result<ReplyRoute, StoreE
                 scope,
                 chat_kind,
                 replaces_answer: false,
+                person: None,
             };
             Ok((row.get(0)?, row.get(1)?, route))
         })
         .map_err(not_found)?;
     route.target.reply_to = trigger_message(connection, run_row, chat)?;
     route.replaces_answer = answer_of(connection, run_row)?.is_some();
+    route.person = trigger_person(connection, run_row)?;
     Ok(route)
 }
 
@@ -372,6 +374,19 @@ fn trigger_message(
              ORDER BY t.sent_at_ms DESC, t.ordinal DESC, t.seq DESC, m.part LIMIT 1",
         )?
         .query_row((run_row, chat), |row| row.get(0))
+        .optional()?)
+}
+
+/// The platform's id of whoever said the newest trigger.
+fn trigger_person(connection: &Connection, run_row: i64) -> Result<Option<String>, StoreError> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT p.platform_id FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
+             JOIN participants p ON p.id = t.participant_id
+             WHERE g.run_id = ?1 AND p.kind = 'user'
+             ORDER BY t.sent_at_ms DESC, t.ordinal DESC, t.seq DESC LIMIT 1",
+        )?
+        .query_row([run_row], |row| row.get(0))
         .optional()?)
 }
 

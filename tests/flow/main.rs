@@ -31,6 +31,7 @@ mod restart;
 #[cfg(target_os = "linux")]
 #[path = "../storage/shim.rs"]
 mod shim;
+mod slack_streams;
 mod storage;
 mod streaming;
 mod supervision;

@@ -188,6 +188,7 @@ impl Channel for Adapter {
             chat_interval_ms: 0,
             live_edit_ms: 0,
             live_preview_ms: 0,
+            live_stream_ms: 0,
         }
     }
 

@@ -187,6 +187,8 @@ impl Channel for SlackChannel {
             // Source: Slack's guide for agents.
             live_edit_ms: 3_000,
             live_preview_ms: 0,
+            // `chat.appendStream` is of tier 4, 100 a minute and more.
+            live_stream_ms: 1_000,
         }
     }
 

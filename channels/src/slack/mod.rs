@@ -27,6 +27,7 @@ mod render;
 mod signature;
 mod socket;
 mod socket_pool;
+mod stream;
 mod table;
 mod text;
 mod translate;

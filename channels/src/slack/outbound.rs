@@ -17,12 +17,12 @@ use crate::rate::{Everywhere, Pace, Paces};
 use crate::render::People;
 
 use super::agent_view;
-use super::api::{Api, POST_MESSAGE, Token};
+use super::api::{Api, Granted, POST_MESSAGE, Token};
 use super::aside::{self, Reacting};
 use super::names::Names;
 use super::translate::time_of;
 use super::wire::{Answer, ChannelObject, IdOr, SlackEvent, UserObject};
-use super::{METADATA_EVENT_TYPE, render, text, upload};
+use super::{METADATA_EVENT_TYPE, render, stream, text, upload};
 
 /// How far before the first attempt a post is looked for: our clock may be ahead of Slack's.
 const READ_BACK_LEAD_MS: i64 = 5_000;
@@ -42,8 +42,12 @@ const ALL_EVERY_MS: u64 = 200;
 /// them, and five at once after a rest. Source: the same page.
 const LIVE_BURST: u32 = 5;
 const LIVE_EVERY_MS: u64 = 1_500;
+/// `chat.appendStream` is of tier 4, 100 a minute and more: 80 of them. Source: the same page.
+const ADDING_BURST: u32 = 5;
+const ADDING_EVERY_MS: u64 = 750;
 
 const UPDATE: &str = "chat.update";
+const APPEND: &str = "chat.appendStream";
 const DELETE: &str = "chat.delete";
 const SET_STATUS: &str = "assistant.threads.setStatus";
 /// What stands behind the app's name while it works.
@@ -59,8 +63,12 @@ pub(super) struct SlackOutbound {
     everywhere: Everywhere,
     /// Edits of texts that are being written.
     live: Pace,
+    /// Words added to texts that are being written.
+    adding: Pace,
     /// Whether the app was refused a status line: then it is not asked for another one.
     lacks_status: AtomicBool,
+    /// Whether the app was refused a message that takes words at its end: then it asks for no other one.
+    lacks_streams: AtomicBool,
 }
 
 impl Outbound for SlackOutbound {
@@ -151,18 +159,19 @@ impl Outbound for SlackOutbound {
 
     fn show_live<'a>(&'a self, live: &'a LivePost) -> BoxFuture<'a, Result<(), ChannelError>> {
         Box::pin(async move {
-            let LiveForm::Post { message_id } = &live.form else {
-                return Err(ChannelError::unsupported(&Operation::Post));
-            };
-            let now = Instant::now();
             let chat = &live.target.chat;
-            let wait = match self.channels.of(chat).is_resting(now) {
-                true => Err(self.channels.of(chat).wait(now)),
-                false => self.live.try_turn(now),
-            };
-            wait.map_err(|wait| ChannelError::must_wait(UPDATE, wait))?;
-            let shown = self.update(chat, message_id, &live.part).await;
-            shown.inspect_err(|error| self.learn_live(error)).map(drop)
+            match &live.form {
+                LiveForm::Preview { .. } => Err(ChannelError::unsupported(&Operation::Post)),
+                LiveForm::Post { message_id } => {
+                    self.take_live_turn(chat, UPDATE, &self.live)?;
+                    let shown = self.update(chat, message_id, &live.part).await;
+                    shown.inspect_err(|error| self.learn_live(error)).map(drop)
+                }
+                LiveForm::Stream { message_id, added } => {
+                    self.take_live_turn(chat, APPEND, &self.adding)?;
+                    stream::append(&self.api, chat, message_id, added).await
+                }
+            }
         })
     }
 
@@ -191,7 +200,9 @@ impl SlackOutbound {
             channels: Paces::new(CHANNEL_BURST, CHANNEL_EVERY_MS),
             everywhere: Everywhere::new(Pace::new(ALL_BURST, ALL_EVERY_MS)),
             live: Pace::new(LIVE_BURST, LIVE_EVERY_MS),
+            adding: Pace::new(ADDING_BURST, ADDING_EVERY_MS),
             lacks_status: AtomicBool::new(false),
+            lacks_streams: AtomicBool::new(false),
         }
     }
 
@@ -203,6 +214,22 @@ impl SlackOutbound {
         }
     }
 
+    /// What only shows waits where a post would.
+    fn take_live_turn(
+        &self,
+        chat: &str,
+        method: &'static str,
+        pace: &Pace,
+    ) -> Result<(), ChannelError> {
+        let now = Instant::now();
+        let channel = self.channels.of(chat);
+        let wait = match channel.is_resting(now) {
+            true => Err(channel.wait(now)),
+            false => pace.try_turn(now),
+        };
+        wait.map_err(|wait| ChannelError::must_wait(method, wait))
+    }
+
     /// Gives a message of ours another text. Its metadata stays, and with it its marker.
     async fn update(
         &self,
@@ -211,14 +238,33 @@ impl SlackOutbound {
         part: &Part,
     ) -> Result<Delivered, ChannelError> {
         let arguments = update_arguments(chat, message_id, part);
-        self.api.call(UPDATE, Token::Bot, &arguments).await?;
+        self.call_closed(UPDATE, chat, message_id, &arguments)
+            .await?;
         of_message(UPDATE, chat, message_id)
+    }
+
+    /// Makes a call for a message of ours, and once more if that had to be stopped before.
+    async fn call_closed(
+        &self,
+        method: &'static str,
+        chat: &str,
+        message_id: &str,
+        arguments: &[(&str, String)],
+    ) -> Result<Granted, ChannelError> {
+        match self.api.call(method, Token::Bot, arguments).await {
+            Err(error) if stream::is_open(&error) => {
+                stream::stop(&self.api, chat, message_id).await?;
+                self.api.call(method, Token::Bot, arguments).await
+            }
+            outcome => outcome,
+        }
     }
 
     /// Takes a message of ours away; one that is gone is as it should be.
     async fn delete(&self, chat: &str, message_id: &str) -> Result<Delivered, ChannelError> {
         let arguments = [("channel", chat.to_owned()), ("ts", message_id.to_owned())];
-        match self.api.call(DELETE, Token::Bot, &arguments).await {
+        let deleted = self.call_closed(DELETE, chat, message_id, &arguments).await;
+        match deleted {
             Ok(_) => {}
             Err(ChannelError::Rejected { reason, .. }) if reason == "message_not_found" => {}
             Err(error) => return Err(error),
@@ -257,9 +303,13 @@ impl SlackOutbound {
         }
     }
 
+    /// Posts a message, as one that takes words at its end where it is to be one and Slack lets it.
     async fn post_message(&self, post: &Post) -> Result<Delivered, ChannelError> {
         let method = POST_MESSAGE;
-        let granted = self.api.call(method, Token::Bot, &arguments(post)).await?;
+        let granted = match self.start_stream(post).await? {
+            Some(granted) => granted,
+            None => self.api.call(method, Token::Bot, &arguments(post)).await?,
+        };
         crash::point("send.response-read");
         let unknown = |cause: &'static str| ChannelError::OutcomeUnknown {
             operation: method,
@@ -274,6 +324,29 @@ impl SlackOutbound {
         delivered(chat, message_id).ok_or_else(|| unknown("the answer's ts cannot be read"))
     }
 
+    /// `None` where nothing was started: the post is an ordinary one.
+    async fn start_stream(&self, post: &Post) -> Result<Option<Granted>, ChannelError> {
+        if self.lacks_streams.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        match stream::start(&self.api, &self.identity, post).await {
+            None => Ok(None),
+            Some(Ok(granted)) => Ok(Some(granted)),
+            Some(Err(error)) if stream::ends_attempt(&error) => Err(error),
+            Some(Err(error)) => {
+                let reason = error.reason();
+                tracing::debug!(
+                    reason,
+                    "Slack starts no stream here; an ordinary post is made"
+                );
+                if stream::is_for_others(&error) {
+                    self.lacks_streams.store(true, Ordering::Relaxed);
+                }
+                Ok(None)
+            }
+        }
+    }
+
     async fn find(&self, post: &Post, since_ms: i64) -> Result<ReadBack, ChannelError> {
         let mut cursor = None;
         for _ in 0..READ_BACK_PAGES_MAX {
@@ -283,11 +356,7 @@ impl SlackOutbound {
                 }
                 page => page?,
             };
-            if let Some(found) = answer
-                .messages
-                .iter()
-                .find(|it| self.is_post(it, &post.marker))
-            {
+            if let Some(found) = answer.messages.iter().find(|it| self.is_post(it, post)) {
                 let message_id = found.ts.clone().unwrap_or_default();
                 if let Some(found) = delivered(post.target.chat.clone(), message_id) {
                     return Ok(ReadBack::Found(found));
@@ -330,13 +399,18 @@ impl SlackOutbound {
     }
 
     /// Whether a message is that post of ours; others may copy our metadata.
-    fn is_post(&self, message: &SlackEvent, marker: &str) -> bool {
+    fn is_post(&self, message: &SlackEvent, post: &Post) -> bool {
         let authors = [message.user_id(), message.bot_id.as_deref()];
         let is_own = authors
             .into_iter()
             .flatten()
             .any(|id| self.identity.is_self(id));
-        is_own && message.marker() == Some(marker)
+        let is_started = || {
+            let stream = post.part.stream.as_deref();
+            let stream = stream.filter(|_| post.target.thread.is_some());
+            stream.is_some_and(|stream| stream::is_unclaimed(message, stream))
+        };
+        is_own && (message.marker() == Some(post.marker.as_str()) || is_started())
     }
 
     async fn look_up_person(&self, id: &str) -> Result<Option<String>, ChannelError> {

@@ -136,6 +136,8 @@ pub(super) struct SlackEvent {
     pub(super) deleted_ts: Maybe<String>,
     pub(super) edited: Maybe<Edited>,
     pub(super) metadata: Maybe<Metadata>,
+    /// Of a message that takes words at its end, also afterwards.
+    pub(super) streaming_state: Maybe<String>,
     pub(super) message: Maybe<Box<SlackEvent>>,
     pub(super) previous_message: Maybe<Box<SlackEvent>>,
     pub(super) name: Maybe<String>,

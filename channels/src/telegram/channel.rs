@@ -228,6 +228,7 @@ impl Channel for TelegramChannel {
             // A group takes 20 posts and edits a minute: half of them, so that answers don't wait.
             live_edit_ms: 6_000,
             live_preview_ms: 1_000,
+            live_stream_ms: 0,
         }
     }
 

@@ -317,6 +317,7 @@ impl Outbound for TelegramOutbound {
             match &live.form {
                 LiveForm::Preview { id } => self.preview(live, *id).await,
                 LiveForm::Post { message_id } => self.edit_live(live, message_id).await,
+                LiveForm::Stream { .. } => Err(ChannelError::unsupported(&Operation::Post)),
             }
         })
     }

@@ -135,6 +135,7 @@ impl Outbound for Board {
                     self.apply(&operation, "", text).unwrap();
                     drop(stalled);
                 }
+                LiveForm::Stream { .. } => return Err(refused("no streams", Fallback::None)),
             }
             Ok(())
         })

@@ -17,6 +17,7 @@ fn capabilities(live_edit_ms: u64, live_preview_ms: u64) -> Capabilities {
         chat_interval_ms: 0,
         live_edit_ms,
         live_preview_ms,
+        live_stream_ms: 0,
     }
 }
 
@@ -26,7 +27,11 @@ fn shown(live: Live, on_unknown: OnUnknown, can: &Capabilities, kind: ChatKind) 
         live,
         ..LivePolicy::default()
     };
-    match plan(policy, on_unknown, can, Some(kind)) {
+    let place = LivePlace {
+        kind: Some(kind),
+        is_thread: false,
+    };
+    match plan(policy, on_unknown, can, place) {
         None => "not".to_owned(),
         Some(plan) => format!("{:?} every {}", plan.way, plan.interval.as_millis()),
     }
@@ -66,9 +71,46 @@ fn how_an_answer_shows_depends_on_the_setting_the_platform_and_the_chat() {
         },
         OnUnknown::Resend,
         &slack,
-        None,
+        LivePlace {
+            kind: None,
+            is_thread: true,
+        },
     );
     assert_eq!(unknown, None);
+}
+
+#[test]
+fn only_a_thread_of_a_platform_that_has_streams_is_streamed_to() {
+    let slack = Capabilities {
+        live_stream_ms: 1_000,
+        ..capabilities(3_000, 0)
+    };
+    let telegram = capabilities(6_000, 1_000);
+    let way = |live, can: &Capabilities, kind, is_thread| {
+        let policy = LivePolicy {
+            live,
+            ..LivePolicy::default()
+        };
+        let place = LivePlace {
+            kind: Some(kind),
+            is_thread,
+        };
+        plan(policy, OnUnknown::Hold, can, place).map(|plan| plan.way)
+    };
+    let (direct, public) = (ChatKind::Direct, ChatKind::Public);
+    let table = [
+        (Live::Stream, &slack, public, true, Some(LiveWay::Stream)),
+        (Live::Stream, &slack, direct, true, Some(LiveWay::Stream)),
+        (Live::Stream, &slack, direct, false, Some(LiveWay::Post)),
+        (Live::Stream, &slack, public, false, None),
+        (Live::On, &slack, public, true, Some(LiveWay::Post)),
+        (Live::Auto, &slack, public, true, None),
+        (Live::Stream, &telegram, public, true, None),
+    ];
+    for (live, can, kind, is_thread, expected) in table {
+        let found = way(live, can, kind, is_thread);
+        assert_eq!(found, expected, "{live:?} {kind:?} {is_thread}");
+    }
 }
 
 /// Lets a model add a word every so often, and shows what is due. When states showed, in milliseconds.
@@ -103,6 +145,7 @@ fn states_show_after_a_delay_at_a_pace_and_a_refusal_is_kept_to() {
         way: LiveWay::Post,
         delay: Duration::from_millis(500),
         interval: Duration::from_millis(3_000),
+        edit_interval: Duration::from_secs(3),
     };
     // An answer of half a minute at twenty words a second.
     let edits = paced(slack, 50, 30_000, &[]);
@@ -120,6 +163,7 @@ fn nothing_is_shown_twice_but_a_preview_that_would_go() {
         way,
         delay: Duration::ZERO,
         interval: Duration::from_secs(1),
+        edit_interval: Duration::from_secs(3),
     };
     // The model adds something once a minute.
     assert_eq!(paced(plan(LiveWay::Post), 60_000, 59_000, &[]), [0]);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use vocative_channels::outbound::{Delivered, Operation, Part};
+use vocative_channels::outbound::{Delivered, Operation, Part, PartStream};
 
 use crate::domain::ids::OutboxId;
 use crate::domain::outbox::ClaimedEntry;
@@ -319,6 +319,49 @@ async fn wherever_a_placeholder_stands_the_answer_is_there_once() {
                     WHERE state NOT IN ('sent', 'replaced', 'dead') OR placeholder_of IS NOT NULL";
         assert_eq!(world.scene.value::<i64>(left).await, 0, "{at:?}");
     }
+}
+
+#[tokio::test]
+async fn one_that_was_to_be_streamed_is_still_known_as_such_when_it_is_taken_back() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    scene.ask(&room, "when?", 10).await;
+    let run = scene.claim(100).await.unwrap();
+    let part = Part::plain("be …").streamed(PartStream {
+        text: "be".to_owned(),
+        person: Some("U1".to_owned()),
+    });
+    let placeholder = NewPlaceholder {
+        run: run.run.id,
+        token: run.token,
+        target: target(&room),
+        part,
+        now_ms: 100,
+    };
+    let store = &scene.store;
+    store.commit_placeholder(placeholder).await.unwrap();
+    let claim = store.claim_posts(scene.request(101), 1).await.unwrap();
+    let (id, token) = (claim[0].entry.id, claim[0].token);
+    store.mark_send_started(id, token, 101).await.unwrap();
+    let look = OutboxUpdate::Look {
+        not_before_ms: 102,
+        reason: "nobody knows".to_owned(),
+    };
+    store.update_post(id, token, look, 101).await.unwrap();
+    let mut silent = scene.answer(&run, &room, "");
+    silent.parts.clear();
+    store.commit_reply(silent).await.unwrap();
+    let claim = store.claim_posts(scene.request(103), 1).await.unwrap();
+    assert!(claim[0].is_unknown);
+    let part = &claim[0].entry.part;
+    // It is looked for by how it stands; what it said is kept no longer.
+    assert_eq!(
+        (
+            part.text.as_str(),
+            part.stream.as_ref().unwrap().text.as_str()
+        ),
+        ("…", "")
+    );
 }
 
 #[tokio::test]

@@ -122,6 +122,7 @@ impl Channel for SimChannel {
             chat_interval_ms: 1_000,
             live_edit_ms: 0,
             live_preview_ms: 0,
+            live_stream_ms: 0,
         }
     }
 

@@ -1,0 +1,195 @@
+//! Slack's own way to show a text while it is written: a message that takes words at its end.
+//!
+//! Such a message carries no metadata until it is stopped and is none that can be edited or deleted
+//! before; it ends by itself after some minutes. So it is started only where a post of ours waits for its
+//! words, is known by its author, its time and what it says while it carries no marker, and is stopped
+//! by whoever first wants to edit or delete it, in whatever process. Words are never added twice: after a
+//! request of unknown outcome nobody adds any.
+
+use crate::error::ChannelError;
+use crate::identity::Identity;
+use crate::outbound::{PartStream, Post};
+
+use super::METADATA_EVENT_TYPE;
+use super::api::{Api, Granted, Token};
+use super::wire::SlackEvent;
+
+const START: &str = "chat.startStream";
+const APPEND: &str = "chat.appendStream";
+const STOP: &str = "chat.stopStream";
+/// Slack's limit is 12,000 characters in one call.
+const ADDED_MAX_CHARS: usize = 11_400;
+/// Breaks what would tell somebody; it shows nothing.
+const JOINER: char = '\u{2060}';
+
+/// Starts a message with a post's first words; `None` where the post is none that can be one.
+pub(super) async fn start(
+    api: &Api,
+    identity: &Identity,
+    post: &Post,
+) -> Option<Result<Granted, ChannelError>> {
+    let stream = post.part.stream.as_deref()?;
+    let arguments = start_arguments(identity, post, stream)?;
+    Some(api.call(START, Token::Bot, &arguments).await)
+}
+
+/// In a thread only, and outside of direct chats for one person whose screen it grows on.
+fn start_arguments(
+    identity: &Identity,
+    post: &Post,
+    stream: &PartStream,
+) -> Option<Vec<(&'static str, String)>> {
+    let thread = post.target.thread.clone()?;
+    if stream.text.trim().is_empty() {
+        return None;
+    }
+    let mut arguments = vec![
+        ("channel", post.target.chat.clone()),
+        ("thread_ts", thread),
+        ("chunks", chunks(&stream.text)),
+    ];
+    // In a direct chat there is one person anyway, and Slack wants none named.
+    if !post.target.chat.starts_with('D') {
+        arguments.push(("recipient_user_id", stream.person.clone()?));
+        arguments.push(("recipient_team_id", identity.account.clone()));
+    }
+    Some(arguments)
+}
+
+/// Adds words.
+pub(super) async fn append(
+    api: &Api,
+    chat: &str,
+    message_id: &str,
+    added: &str,
+) -> Result<(), ChannelError> {
+    let arguments = [
+        ("channel", chat.to_owned()),
+        ("ts", message_id.to_owned()),
+        ("chunks", chunks(added)),
+    ];
+    api.call(APPEND, Token::Bot, &arguments).await.map(drop)
+}
+
+/// Ends a message, so that it can be edited and deleted. One that has ended is as it should be. From
+/// here on it carries a mark, so that nobody takes it for one that is looked for.
+pub(super) async fn stop(api: &Api, chat: &str, message_id: &str) -> Result<(), ChannelError> {
+    let metadata = serde_json::json!({
+        "event_type": METADATA_EVENT_TYPE,
+        "event_payload": { "outbox_id": "stopped" },
+    });
+    let arguments = [
+        ("channel", chat.to_owned()),
+        ("ts", message_id.to_owned()),
+        ("metadata", metadata.to_string()),
+    ];
+    match api.call(STOP, Token::Bot, &arguments).await {
+        Ok(_) => Ok(()),
+        // Whether it can be edited now is found out by editing it.
+        Err(ChannelError::Rejected { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether what is to be done to a message has to wait until it is stopped.
+pub(super) fn is_open(error: &ChannelError) -> bool {
+    const OPEN: [&str; 2] = ["streaming_state_conflict", "cant_delete_message"];
+    matches!(error, ChannelError::Rejected { reason, .. } if OPEN.contains(&reason.as_str()))
+}
+
+/// What a refused start means for the post: `Some` ends the attempt, `None` = nothing is in the room and
+/// it may be an ordinary message.
+pub(super) fn ends_attempt(error: &ChannelError) -> bool {
+    matches!(
+        error,
+        ChannelError::OutcomeUnknown { .. }
+            | ChannelError::NotSent { .. }
+            | ChannelError::ChatRefused { .. }
+    )
+}
+
+/// Whether an app like this one can start none at all.
+pub(super) fn is_for_others(error: &ChannelError) -> bool {
+    const NEVER: [&str; 3] = ["unknown_method", "feature_not_enabled", "method_deprecated"];
+    match error {
+        ChannelError::Unauthorized { .. } => true,
+        ChannelError::Rejected { reason, .. } => NEVER.contains(&reason.as_str()),
+        _ => false,
+    }
+}
+
+/// Whether a message of ours may be the one that was started for a post and of which nobody knows. All
+/// other messages of ours carry a marker or a file; posts of a chat are made one after the other.
+pub(super) fn is_unclaimed(message: &SlackEvent, stream: &PartStream) -> bool {
+    let is_bare = message.metadata.is_none() && message.files.0.is_empty();
+    let said = words(message.text.as_deref().unwrap_or_default());
+    let is_said = !said.is_empty() && said == words(&stream.text);
+    is_bare && (message.streaming_state.is_some() || is_said)
+}
+
+/// What is left of a text whatever became of its marks.
+fn words(text: &str) -> String {
+    let text = text.replace("&lt;", "").replace("&gt;", "");
+    let text = text.replace("&amp;", "");
+    text.chars().filter(|c| c.is_alphanumeric()).collect()
+}
+
+/// Words as Slack takes them. All calls for one message must send them in one form; this one.
+fn chunks(text: &str) -> String {
+    let text: String = neutral(text).chars().take(ADDED_MAX_CHARS).collect();
+    serde_json::json!([{ "type": "markdown_text", "text": text }]).to_string()
+}
+
+/// A text whose `<!channel>`, `<@U1>` and `@here` tell nobody, wherever it is cut.
+fn neutral(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        out.push(c);
+        if matches!(c, '<' | '@') {
+            out.push(JOINER);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn what_is_added_tells_nobody() {
+        let sent = chunks("hi <!channel> @here `<@U1>`").replace(JOINER, "{joiner}");
+        let shown: serde_json::Value = serde_json::from_str(&sent).unwrap();
+        assert_eq!(
+            shown[0]["text"],
+            "hi <{joiner}!channel> @{joiner}here `<{joiner}@{joiner}U1>`"
+        );
+        // Cut anywhere, each piece is safe by itself.
+        assert_eq!(neutral("<") + &neutral("!here>"), neutral("<!here>"));
+    }
+
+    #[test]
+    fn a_message_is_the_one_that_is_looked_for_only_without_a_marker() {
+        let stream = PartStream {
+            text: "**Tom** & I".to_owned(),
+            person: None,
+        };
+        let table = [
+            (r#"{"text":"*Tom* &amp; I"}"#, true),
+            (r#"{"text":"","streaming_state":"in_progress"}"#, true),
+            (r#"{"text":"Tom and I"}"#, false),
+            (r#"{"text":"Tom &amp; I","files":[{"id":"F1"}]}"#, false),
+            (
+                r#"{"text":"Tom &amp; I","streaming_state":"completed",
+                    "metadata":{"event_type":"vocative_reply","event_payload":{"outbox_id":"stopped"}}}"#,
+                false,
+            ),
+        ];
+        for (json, expected) in table {
+            let message: SlackEvent = serde_json::from_str(json).unwrap();
+            assert_eq!(is_unclaimed(&message, &stream), expected, "{json}");
+        }
+    }
+}
