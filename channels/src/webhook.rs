@@ -261,6 +261,7 @@ pub(crate) struct Opened<'a> {
 
 impl Opened<'_> {
     /// Says that the channel hears, waits to be cancelled, and closes.
+    #[cfg_attr(not(feature = "slack"), allow(dead_code))]
     pub(crate) async fn until(self, cancel: CancellationToken) {
         if let Some(open) = self.door.opened() {
             open.reporter
