@@ -64,13 +64,13 @@ impl<R: Read> JsonStream<R> {
     }
 
     /// Bytes read so far.
-    #[cfg(feature = "telegram")]
+    #[cfg_attr(not(feature = "telegram"), allow(dead_code))]
     pub(crate) fn read_bytes(&self) -> u64 {
         self.read_bytes
     }
 
     /// Whether the next value begins with that byte.
-    #[cfg(feature = "telegram")]
+    #[cfg_attr(not(feature = "telegram"), allow(dead_code))]
     pub(crate) fn is_next(&mut self, byte: u8) -> Result<bool, ScanError> {
         Ok(self.next_byte()? == Some(byte))
     }
@@ -93,7 +93,7 @@ impl<R: Read> JsonStream<R> {
     }
 
     /// The next key of an object, and the value comes next; `None` goes out of it.
-    #[cfg(feature = "telegram")]
+    #[cfg_attr(not(feature = "telegram"), allow(dead_code))]
     pub(crate) fn next_key(&mut self, is_first: &mut bool) -> Result<Option<String>, ScanError> {
         const KEY_MAX_BYTES: usize = 4_096;
         if !self.next_of(b'}', is_first)? {
@@ -132,7 +132,7 @@ impl<R: Read> JsonStream<R> {
     }
 
     /// Passes over the next value.
-    #[cfg(feature = "telegram")]
+    #[cfg_attr(not(feature = "telegram"), allow(dead_code))]
     pub(crate) fn skip(&mut self) -> Result<(), ScanError> {
         self.lift(&mut Vec::new(), 0).map(|_| ())
     }

@@ -135,7 +135,7 @@ impl Run {
     }
 
     /// How many marks hold for it besides code: styles and a link whose address its text does not tell.
-    #[cfg(feature = "slack")]
+    #[cfg_attr(not(feature = "slack"), allow(dead_code))]
     pub(crate) fn count_marks(&self) -> usize {
         let is_hidden = self.link.as_deref().is_some_and(|url| url != self.text);
         self.shown_styles().count() + usize::from(is_hidden)
