@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tracing::{error, info, warn};
 use vocative_channels::render::People;
 
 use crate::agent::counting::Counting;
 use crate::agent::events::Events;
-use crate::agent::prompting::{PromptError, PromptRequest, build_prompt};
+use crate::agent::prompting::{BuiltPrompt, PromptError, PromptRequest, build_prompt};
 use crate::agent::registry::AgentSpec;
-use crate::agent::step::{self, Step};
+use crate::agent::step;
 use crate::agent::stepping::{Ended, RESULTS_MAX_TOKENS, Stepping};
 use crate::agent::telling::{FirstWords, Telling};
 use crate::agent::worker::Worker;
@@ -33,6 +34,8 @@ pub(super) const LEASE_MS: i64 = 60_000;
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// How long looking up names may take before a prompt is made with ids in their place.
 const NAMES_WAIT: Duration = Duration::from_secs(2);
+/// A prompt that is made within this time needs no sign of its own that somebody works on it.
+const SIGN_AFTER: Duration = Duration::from_secs(1);
 /// A run that failed waits this long before its second attempt, then twice as long each time.
 const RETRY_FIRST_MS: i64 = 2_000;
 const RETRY_MAX_MS: i64 = 300_000;
@@ -63,6 +66,14 @@ struct Worked {
     live_settle_ms: i64,
 }
 
+/// What came of something done under the run's lease.
+enum Held<T> {
+    /// It was done.
+    Done(T),
+    /// It was broken off, and so is the run's work.
+    BrokenOff(Work),
+}
+
 impl From<Work> for Worked {
     fn from(work: Work) -> Self {
         Self {
@@ -72,12 +83,12 @@ impl From<Work> for Worked {
     }
 }
 
-/// Where a run's work shows.
-#[derive(Clone, Copy)]
-struct Stage<'a> {
-    room: &'a Room,
-    route: &'a ReplyRoute,
-    live: Option<&'a LiveReply>,
+/// What a run asks its model with.
+enum Prepared {
+    /// Its prompt.
+    Prompt(Box<BuiltPrompt>),
+    /// There is none, and this is why.
+    Not(Work),
 }
 
 /// Works on a claimed run until it is answered, given back, given up or cancelled.
@@ -186,31 +197,15 @@ async fn work(
     if let Some(answer) = step::answer_of(&recorded) {
         return Ok(Work::Answered(answer).into());
     }
-    let learnt = (worker.learn_names)(route.account);
-    if tokio::time::timeout(NAMES_WAIT, learnt).await.is_err() {
-        info!(run.id = %claimed.run.id, "names are still being looked up; ids stand in for them");
-    }
-    let files_wait = Duration::from_millis(spec.files.wait_ms);
-    wait_for_files(&worker.store, &claimed.run.triggers, files_wait).await?;
-    let Some(ratio) = spec.ratio_of(claimed, &worker.store).await? else {
-        return Ok(Work::LeaseLost.into());
+    let begun = Instant::now();
+    let signs = async {
+        tokio::time::sleep(SIGN_AFTER).await;
+        show_working(room, route, None).await;
     };
-    let request = PromptRequest {
-        conversation: claimed.run.conversation,
-        run: RunView {
-            run: Some(claimed.run.id),
-            as_of_seq: Some(claimed.as_of_seq),
-            triggers: claimed.run.triggers.clone(),
-        },
-        as_of_ms: claimed.as_of_ms,
-        ratio,
-    };
-    let built = match build_prompt(&worker.store, spec, Some(&room.identity), request).await {
-        Ok(built) => built,
-        Err(PromptError::Store(cause)) => return Err(cause),
-        Err(cause) => {
-            return Ok(Work::Refused(format!("{cause}: {}", chain(&cause))).into());
-        }
+    let reading = prepare(worker, claimed, room, route, spec);
+    let built = match hold(worker, claimed, spec, begun, signs, reading).await? {
+        Held::Done(Prepared::Prompt(built)) => built,
+        Held::Done(Prepared::Not(work)) | Held::BrokenOff(work) => return Ok(work.into()),
     };
     keep_counts(worker, claimed.run.id, built.recounts.clone()).await;
     let toolbox = toolbox(&worker.store, claimed, spec);
@@ -236,23 +231,60 @@ async fn work(
         }
         .and_events(Arc::clone(&events)),
     };
-    let stage = Stage {
-        room,
-        route,
-        live: live.as_ref(),
-    };
-    let holding = hold(worker, claimed, stage, spec, &stepping, recorded);
-    let work = events
+    let signs = show_working(room, route, live.as_ref());
+    let holding = hold(worker, claimed, spec, begun, signs, stepping.work(recorded));
+    let held = events
         .during(holding, &worker.store, claimed, &worker.clock)
         .await;
     let live_settle_ms = match live {
         Some(live) => live.end().await,
         None => SETTLE_MS,
     };
+    let work = match held? {
+        Held::Done(ended) => judge(ended),
+        Held::BrokenOff(work) => work,
+    };
     Ok(Worked {
-        work: work?,
+        work,
         live_settle_ms,
     })
+}
+
+/// Waits, within bounds, for what the prompt is made from, and makes it.
+async fn prepare(
+    worker: &Worker,
+    claimed: &ClaimedRun,
+    room: &Room,
+    route: &ReplyRoute,
+    spec: &AgentSpec,
+) -> Result<Prepared, StoreError> {
+    let learnt = (worker.learn_names)(route.account);
+    if tokio::time::timeout(NAMES_WAIT, learnt).await.is_err() {
+        info!(run.id = %claimed.run.id, "names are still being looked up; ids stand in for them");
+    }
+    let files_wait = Duration::from_millis(spec.files.wait_ms);
+    wait_for_files(&worker.store, &claimed.run.triggers, files_wait).await?;
+    let Some(ratio) = spec.ratio_of(claimed, &worker.store).await? else {
+        return Ok(Prepared::Not(Work::LeaseLost));
+    };
+    let request = PromptRequest {
+        conversation: claimed.run.conversation,
+        run: RunView {
+            run: Some(claimed.run.id),
+            as_of_seq: Some(claimed.as_of_seq),
+            triggers: claimed.run.triggers.clone(),
+        },
+        as_of_ms: claimed.as_of_ms,
+        ratio,
+    };
+    match build_prompt(&worker.store, spec, Some(&room.identity), request).await {
+        Ok(built) => Ok(Prepared::Prompt(Box::new(built))),
+        Err(PromptError::Store(cause)) => Err(cause),
+        Err(cause) => {
+            let reason = format!("{cause}: {}", chain(&cause));
+            Ok(Prepared::Not(Work::Refused(reason)))
+        }
+    }
 }
 
 /// What shows the answer while it is written, where that is wanted.
@@ -332,51 +364,52 @@ fn results_max_tokens(spec: &AgentSpec, prompt: &Prompt) -> usize {
     left.min(RESULTS_MAX_TOKENS)
 }
 
-/// Lets the model work while keeping the lease, showing people that it works, and watching the
-/// deadline.
-async fn hold(
+/// Lets something be done for a run while keeping its lease, showing people that it works, listening for a
+/// "stop" and watching the deadline.
+async fn hold<T>(
     worker: &Worker,
     claimed: &ClaimedRun,
-    stage: Stage<'_>,
     spec: &AgentSpec,
-    stepping: &Stepping<'_>,
-    recorded: Vec<Step>,
-) -> Result<Work, StoreError> {
-    let deadline = tokio::time::sleep(Duration::from_millis(spec.run_deadline_ms));
+    begun: Instant,
+    signs: impl Future<Output = ()>,
+    working: impl Future<Output = Result<T, StoreError>>,
+) -> Result<Held<T>, StoreError> {
+    let deadline_ms = spec.run_deadline_ms;
+    let deadline = tokio::time::sleep_until(begun + Duration::from_millis(deadline_ms));
     let mut heartbeat = tokio::time::interval(HEARTBEAT);
     heartbeat.tick().await;
-    let working = stepping.work(recorded);
-    let showing = show_working(stage);
-    tokio::pin!(deadline, working, showing);
+    tokio::pin!(deadline, working, signs);
     loop {
         tokio::select! {
             // In this order: an answer that is there at once needs no sign that it is being worked on.
             biased;
-            ended = &mut working => return Ok(judge(ended?)),
+            done = &mut working => return Ok(Held::Done(done?)),
             () = &mut deadline => {
-                return Ok(Work::Failed(format!("it took longer than {} ms", spec.run_deadline_ms)));
+                let reason = format!("it took longer than {deadline_ms} ms");
+                return Ok(Held::BrokenOff(Work::Failed(reason)));
             }
             _ = heartbeat.tick() => {
                 let until_ms = (worker.clock)() + LEASE_MS;
                 match worker.store.extend_run(claimed.run.id, claimed.token, until_ms).await {
                     Ok(RunLease::Held) => {}
-                    Ok(RunLease::CancelRequested) => return Ok(Work::Cancelled),
-                    Ok(RunLease::Lost) => return Ok(Work::LeaseLost),
+                    Ok(RunLease::CancelRequested) => return Ok(Held::BrokenOff(Work::Cancelled)),
+                    Ok(RunLease::Lost) => return Ok(Held::BrokenOff(Work::LeaseLost)),
                     // The model's answer is worth waiting for; the next beat tries again.
                     Err(cause) => {
                         warn!(error = %cause, run.id = %claimed.run.id, "a lease could not be extended");
                     }
                 }
             }
-            () = worker.wake.cancels.asked(claimed.run.id) => return Ok(Work::Cancelled),
-            () = &mut showing => {}
+            () = worker.wake.cancels.asked(claimed.run.id) => {
+                return Ok(Held::BrokenOff(Work::Cancelled));
+            }
+            () = &mut signs => {}
         }
     }
 }
 
 /// Shows "typing" again and again, until the answer itself can be seen; never ends.
-async fn show_working(stage: Stage<'_>) {
-    let Stage { room, route, live } = stage;
+async fn show_working(room: &Room, route: &ReplyRoute, live: Option<&LiveReply>) {
     let lasts_ms = room.capabilities.working_sign_ms;
     if lasts_ms == 0 {
         return std::future::pending().await;

@@ -214,6 +214,35 @@ async fn an_answer_waits_for_a_file_so_long_and_no_longer() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_is_heard_while_a_file_is_waited_for() {
+    let flow = FlowBuilder::default()
+        .config("[files]\nwait_s = 40\n")
+        .start()
+        .await;
+    flow.slack
+        .faults()
+        .next("files-pri", Fault::Latency(60_000));
+    show_on_slack(
+        &flow,
+        slack_file("s.txt", "text/plain", b"slow zebra"),
+        "slow?",
+    );
+    flow.wait_for_status("the question is worked on", |status| {
+        status["runs"]["leased"] == 1
+    })
+    .await;
+    flow.slack.say("D0ANN", "ann", "stop");
+    flow.slack.say("D0ANN", "ann", "quick?");
+    flow.wait_for_model(1).await;
+    flow.settle().await;
+    let posts = flow.slack_posts("D0ANN");
+    let texts: Vec<&str> = posts.iter().map(|(_, text)| text.as_str()).collect();
+    assert_eq!(texts.len(), 2, "{texts:?}");
+    assert!(texts[0].starts_with("Stopped."), "{texts:?}");
+    assert!(texts[1].contains("quick?"), "{texts:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_that_was_on_its_way_at_a_kill_is_fetched_after_the_next_start() {
     let mut flow = FlowBuilder::default()
         .config("[files]\nwait_s = 0\n")
