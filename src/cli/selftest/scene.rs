@@ -229,7 +229,9 @@ impl Scene {
         let said = slack.say(&slack_room(step, 1), "bob", "I think it is at three.");
         slack.delete(&slack_room(step, 1), &said);
         self.ask_slack_room(stage, &slack_room(step, 2), Kind::Long);
-        self.show_file_on_slack(stage, &slack_room(step, 7));
+        if stage.shows_files {
+            self.show_file_on_slack(stage, &slack_room(step, 7));
+        }
         for dm in [slack_dm(step), slack_interrupted_dm(step)] {
             self.ask_slack_directly(stage, &dm);
             self.ask_slack_directly(stage, &dm);
@@ -317,7 +319,9 @@ impl Scene {
             self.ask_telegram_private(stage, stage.private(step, n), Kind::Short);
         }
         self.ask_telegram_private(stage, stage.private(step, 2), Kind::Long);
-        self.show_file_on_telegram(stage, stage.private(step, 4));
+        if stage.shows_files {
+            self.show_file_on_telegram(stage, stage.private(step, 4));
+        }
         let (group, person) = (telegram_group(step, 0), stage.private(0, 1));
         telegram.say(group, person, "I think it is at three.");
         self.ask_telegram_group(stage, group);

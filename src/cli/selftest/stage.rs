@@ -16,7 +16,7 @@ use vocative_sandbox::telegram::{
 };
 use vocative_sandbox::wire::{WireKind, WireLog};
 
-use super::plan::{Mode, Row};
+use super::plan::{Mode, Row, Way};
 use super::scene::Place;
 use crate::cli::CliError;
 
@@ -68,6 +68,8 @@ pub(super) fn telegram_group(step: usize, n: usize) -> i64 {
 /// The platform, the model and the daemon's folder.
 pub(super) struct Stage {
     pub(super) mode: Mode,
+    /// Whether a file is shown. Not where leases are cut short: one ends before a file can be waited for.
+    pub(super) shows_files: bool,
     /// Where the platform calls the daemon, if it does.
     called_at: Option<SocketAddr>,
     pub(super) slack: SlackServer,
@@ -100,6 +102,7 @@ impl Stage {
         let wire = WireLog::new();
         let stage = Self {
             mode: row.mode,
+            shows_files: row.way != Way::LeaseEnds,
             called_at: row.is_called.then(free_address).transpose()?,
             slack: SlackServer::start(slack_world(), anywhere, wire.clone()).await?,
             telegram: TelegramServer::start(telegram_world(), anywhere, wire.clone()).await?,
