@@ -115,19 +115,26 @@ fn succeed_txn(
     Ok(id)
 }
 
-/// The answer that a reply of a run replaces, if it does: a notice stands by itself.
+/// The answer that a reply of a run replaces, if it does: a notice stands by itself, and what a run has
+/// said stands once it has ended.
 pub(super) fn replaced_answer(
     connection: &Connection,
     run_row: i64,
     reply: &ReplyCommit,
 ) -> Result<Option<TurnRow>, StoreError> {
-    if reply.kind != TurnKind::Message {
+    if reply.kind != TurnKind::Message || !is_at_work(connection, run_row)? {
         return Ok(None);
     }
     match answer_of(connection, run_row)? {
         Some(seq) => turn_at(connection, seq).map(Some),
         None => Ok(None),
     }
+}
+
+fn is_at_work(connection: &Connection, run_row: i64) -> Result<bool, StoreError> {
+    Ok(connection
+        .prepare_cached("SELECT state = 'leased' FROM runs WHERE id = ?1")?
+        .query_row([run_row], |row| row.get(0))?)
 }
 
 /// Whether a run replaces an answer whose earlier text is not to be kept.

@@ -186,7 +186,7 @@ pub(super) fn rows(args: &CrashArgs, sabotage: Option<Sabotage>) -> Vec<Row> {
     };
     if is_called {
         let called = modes.iter().filter(|mode| mode.called_name().is_some());
-        let called = called.flat_map(|mode| called_rows(*mode, rounds_each));
+        let called = called.flat_map(|mode| called_rows(*mode, rounds_each, sabotage));
         let is_wanted = |row: &Row| {
             args.point.as_deref().is_none_or(|it| row.name() == it)
                 && sabotage.is_none_or(|promise| shows(promise, row.mode, row.way))
@@ -253,18 +253,26 @@ const INBOUND: [&str; 8] = [
     "shutdown.",
 ];
 
-/// The rows of a platform that calls: the points of inbound messages, then kills at any time.
-fn called_rows(mode: Mode, rounds_each: usize) -> Vec<Row> {
+/// The rows of a platform that calls: the points of inbound messages, then kills at any time. A broken
+/// promise shows at its points, and not at every kill: it has all of the rounds.
+fn called_rows(mode: Mode, rounds_each: usize, sabotage: Option<Sabotage>) -> Vec<Row> {
     let is_inbound = |name: &str| INBOUND.iter().any(|group| name.starts_with(group));
     let inbound = |way: &Way| matches!(way, Way::Point(point) if is_inbound(point));
-    let ways: Vec<Way> = ways(mode).into_iter().filter(inbound).collect();
+    let is_shown = |way: &Way| sabotage.is_none_or(|promise| shows(promise, mode, *way));
+    let ways = ways(mode).into_iter().filter(inbound).filter(is_shown);
+    let ways: Vec<Way> = ways.collect();
     let row = |way, kills| Row {
         mode,
         is_called: true,
         way,
         kills,
     };
-    let kills = (rounds_each / 4 / ways.len().max(1)).max(1);
+    let at_points = if sabotage.is_some() {
+        rounds_each
+    } else {
+        rounds_each / 4
+    };
+    let kills = (at_points / ways.len().max(1)).max(1);
     let random = row(Way::Random, (rounds_each / RANDOM_SHARE_MIN).max(1));
     let at_points = ways.into_iter().map(|way| row(way, kills));
     at_points.chain([random]).collect()
