@@ -18,7 +18,8 @@ pub(crate) fn hex(key: &[u8], parts: &[&[u8]]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Whether a hexadecimal text is that hash. Takes as long whatever differs.
+/// Whether a text is that hash as it is written: 64 lower-case hexadecimal digits. Takes as long whatever
+/// differs.
 #[cfg_attr(not(feature = "slack"), allow(dead_code))]
 pub(crate) fn is_hex_of(key: &[u8], parts: &[&[u8]], claimed: &str) -> bool {
     unhex(claimed).is_some_and(|claimed| over(key, parts).verify_slice(&claimed).is_ok())
@@ -35,7 +36,8 @@ pub(crate) fn is_same(secret: &[u8], claimed: &[u8]) -> bool {
 #[cfg_attr(not(feature = "slack"), allow(dead_code))]
 fn unhex(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
-    if !digits.len().is_multiple_of(2) || !digits.iter().all(u8::is_ascii_hexdigit) {
+    let is_digit = |digit: &u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
+    if !digits.len().is_multiple_of(2) || !digits.iter().all(is_digit) {
         return None;
     }
     let pairs = (0..digits.len()).step_by(2);
@@ -55,8 +57,16 @@ mod tests {
         let text: &[&[u8]] = &[b"what do ya want ", b"for nothing?"];
         assert_eq!(hex(b"Jefe", text), wanted);
         assert!(is_hex_of(b"Jefe", text, wanted));
-        assert!(is_hex_of(b"Jefe", text, &wanted.to_uppercase()));
-        for wrong in ["", "5b", "zz", &wanted[2..], &wanted.replace('5', "6")] {
+        for wrong in [
+            "",
+            "5b",
+            "zz",
+            &wanted[2..],
+            &wanted.replace('5', "6"),
+            &wanted.to_uppercase(),
+            &format!(" {wanted}"),
+            &format!("{wanted}00"),
+        ] {
             assert!(!is_hex_of(b"Jefe", text, wrong), "{wrong}");
         }
     }

@@ -30,6 +30,13 @@ pub const REQUESTS_MAX: usize = 256;
 /// How many bytes of bodies may be.
 pub const REQUEST_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// The value of a header that was sent once; which of several counts is nobody's guess.
+pub(crate) fn only<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h http::HeaderValue> {
+    let mut all = headers.get_all(name).iter();
+    let value = all.next();
+    value.filter(|_| all.next().is_none())
+}
+
 /// A request as it came: nothing was read of its body.
 #[derive(Clone, Debug)]
 pub struct WebhookRequest {
@@ -65,6 +72,17 @@ impl WebhookResponse {
 pub trait Receiver: Send + Sync + 'static {
     /// Where the platform calls: paths with a slash in front, of this channel alone.
     fn paths(&self) -> Vec<String>;
+
+    /// Whether these headers alone show that a request is to be refused. Asked before anything of a
+    /// body is read, so that strangers take no room; who passes is not known yet.
+    fn is_stranger(&self, _headers: &HeaderMap) -> bool {
+        false
+    }
+
+    /// Whether a request without a body only looks whether the address and its certificate work.
+    fn is_certificate_check(&self, _path: &str, _query: &str) -> bool {
+        false
+    }
 
     /// Takes one request, and answers it after the commit or never with a 2xx. Many calls run at
     /// once. What is being committed is committed also when the answer is no longer waited for.
@@ -323,6 +341,16 @@ impl Drop for Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_header_that_is_sent_twice_is_none() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(only(&headers, "x-secret"), None);
+        headers.append("x-secret", http::HeaderValue::from_static("a"));
+        assert!(only(&headers, "X-Secret").is_some_and(|value| value == "a"));
+        headers.append("x-secret", http::HeaderValue::from_static("a"));
+        assert_eq!(only(&headers, "x-secret"), None);
+    }
 
     #[test]
     fn places_are_bounded_by_number_and_by_bytes() {

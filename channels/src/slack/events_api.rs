@@ -81,7 +81,7 @@ impl EventsApi {
             }
             Read::Nothing => WebhookResponse::of(200),
             Read::Payload { kind, id, payload } => {
-                if payload.is_empty() {
+                if !is_json(&payload) {
                     self.door.malformed();
                 }
                 self.store(kind, &id, &payload, body.len()).await
@@ -117,6 +117,16 @@ impl Receiver for EventsApi {
     fn paths(&self) -> Vec<String> {
         let path = |end: &str| format!("/slack/{}{end}", self.channel);
         [EVENTS, INTERACTIVITY, COMMANDS].map(path).to_vec()
+    }
+
+    fn is_stranger(&self, headers: &http::HeaderMap) -> bool {
+        let claim = signature::claim(headers, chrono::Utc::now().timestamp());
+        claim.map_err(|why| self.door.refuse(why)).is_err()
+    }
+
+    /// Slack looks at the address of a command now and then, with `GET` and nothing to store.
+    fn is_certificate_check(&self, path: &str, query: &str) -> bool {
+        path.ends_with(COMMANDS) && is_ssl_check(&form(query.as_bytes()))
     }
 
     fn receive(&self, request: WebhookRequest) -> BoxFuture<'_, WebhookResponse> {
@@ -160,7 +170,7 @@ fn read(path: &str, body: &[u8]) -> Read {
     }
     let fields = form(body);
     let field = |name: &str| fields.get(name).and_then(Value::as_str);
-    if field("ssl_check") == Some("1") {
+    if is_ssl_check(&fields) {
         return Read::Nothing;
     }
     if path.ends_with(COMMANDS) {
@@ -176,6 +186,14 @@ fn read(path: &str, body: &[u8]) -> Read {
         id: String::new(),
         payload: field("payload").unwrap_or_default().to_owned(),
     }
+}
+
+fn is_ssl_check(fields: &Map<String, Value>) -> bool {
+    fields.get("ssl_check").and_then(Value::as_str) == Some("1")
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
 fn read_event(body: &[u8]) -> Read {

@@ -23,7 +23,7 @@ use crate::channel::{BoxFuture, Inbound, Intake, Reporter};
 use crate::error::ChannelError;
 use crate::identity::Identity;
 use crate::mac;
-use crate::webhook::{Door, Receiver, WebhookRequest, WebhookResponse};
+use crate::webhook::{Door, Receiver, WebhookRequest, WebhookResponse, only};
 
 use super::registration::Registration;
 use super::translate::{translate, update_id};
@@ -95,10 +95,7 @@ impl Webhook {
     }
 
     async fn take(&self, request: WebhookRequest) -> WebhookResponse {
-        let claimed = request.headers.get(SECRET_HEADER);
-        let claimed = claimed.map_or(&b""[..], |value| value.as_bytes());
-        if !mac::is_same(self.secret.expose_secret().as_bytes(), claimed) {
-            self.door.refuse("its secret is missing or wrong");
+        if self.is_stranger(&request.headers) {
             return WebhookResponse::of(401);
         }
         let Some(identity) = self.identity.get() else {
@@ -126,6 +123,15 @@ impl Webhook {
 impl Receiver for Webhook {
     fn paths(&self) -> Vec<String> {
         vec![Self::path(&self.channel)]
+    }
+
+    fn is_stranger(&self, headers: &http::HeaderMap) -> bool {
+        let claimed = only(headers, SECRET_HEADER).map_or(&b""[..], http::HeaderValue::as_bytes);
+        let is_known = mac::is_same(self.secret.expose_secret().as_bytes(), claimed);
+        if !is_known {
+            self.door.refuse("its secret is missing or wrong");
+        }
+        !is_known
     }
 
     fn receive(&self, request: WebhookRequest) -> BoxFuture<'_, WebhookResponse> {
