@@ -2,7 +2,7 @@
 
 use std::fs::Permissions;
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,14 +42,7 @@ enum Reply {
 /// # Errors
 /// If another daemon answers there, or the path can't be used.
 pub async fn bind(path: &Path, group: Option<&str>) -> io::Result<UnixListener> {
-    if UnixStream::connect(path).await.is_ok() {
-        let what = format!("another daemon answers on {}", path.display());
-        return Err(io::Error::new(io::ErrorKind::AddrInUse, what));
-    }
-    match std::fs::remove_file(path) {
-        Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
-        _ => {}
-    }
+    make_way(path).await?;
     let listener = UnixListener::bind(path)?;
     let Some(group) = group else {
         std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
@@ -62,6 +55,29 @@ pub async fn bind(path: &Path, group: Option<&str>) -> io::Result<UnixListener> 
     std::fs::set_permissions(path, Permissions::from_mode(0o660))?;
     open_directory(path, group)?;
     Ok(listener)
+}
+
+/// Takes away a socket on which nobody listens, and nothing else.
+async fn make_way(path: &Path) -> io::Result<()> {
+    let there = match std::fs::symlink_metadata(path) {
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(()),
+        there => there?,
+    };
+    let shown = path.display();
+    if !there.file_type().is_socket() {
+        let what = format!("{shown} is there and is no socket; name another path");
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
+    }
+    let what = match UnixStream::connect(path).await {
+        // Only this says that nobody listens; whoever is too busy to answer lives.
+        Err(cause) if cause.kind() == io::ErrorKind::ConnectionRefused => {
+            return std::fs::remove_file(path);
+        }
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(cause) => format!("{shown} belongs to another process: {cause}"),
+        Ok(_) => format!("another daemon answers on {shown}"),
+    };
+    Err(io::Error::new(io::ErrorKind::AddrInUse, what))
 }
 
 /// Lets a group reach what is in the directory of a path, where only its owner can.
@@ -215,6 +231,27 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
         drop(listener);
         bind(&path, None).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn only_a_socket_that_nobody_has_is_taken_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("notes.txt");
+        std::fs::write(&file, "precious").unwrap();
+        let error = bind(&file, None).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
+
+        // Somebody listens and is too busy to take anybody.
+        let path = folder.path().join(SOCKET_NAME);
+        let socket = tokio::net::UnixSocket::new_stream().unwrap();
+        socket.bind(&path).unwrap();
+        let busy = socket.listen(1).unwrap();
+        let _first = UnixStream::connect(&path).await.unwrap();
+        let _second = UnixStream::connect(&path).await.unwrap();
+        let error = bind(&path, None).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse, "{error}");
+        busy.accept().await.unwrap();
     }
 
     #[tokio::test]
