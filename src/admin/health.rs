@@ -171,11 +171,96 @@ impl Reporter for ChannelHealth {
     }
 }
 
-/// The health of all channels, by name. Cloning shares it.
+/// How a listener is doing. Written by whoever serves it, read by anybody.
+#[derive(Debug, Default)]
+pub struct ListenerHealth {
+    address: String,
+    connections_max: u64,
+    connections: AtomicU64,
+    streams: AtomicU64,
+    refused: AtomicU64,
+    sent_away: AtomicU64,
+}
+
+/// A reading of a listener.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListenerReading {
+    /// What it is for: `webhooks` or `api`.
+    pub name: &'static str,
+    /// Where it listens.
+    pub address: String,
+    /// Connections that are open.
+    pub connections: u64,
+    /// At most so many.
+    pub connections_max: u64,
+    /// Of these, event streams that somebody reads.
+    pub streams: u64,
+    /// Requests since the start that were answered with a refusal (4xx).
+    pub refused: u64,
+    /// Connections since the start that were closed because they asked for nothing and others waited.
+    pub sent_away: u64,
+}
+
+/// Counts one more for as long as it lives.
+#[derive(Debug)]
+pub struct Counted(Arc<ListenerHealth>, fn(&ListenerHealth) -> &AtomicU64);
+
+impl Counted {
+    fn new(of: &Arc<ListenerHealth>, which: fn(&ListenerHealth) -> &AtomicU64) -> Self {
+        which(of).fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(of), which)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        (self.1)(&self.0).fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl ListenerHealth {
+    /// A connection that is open from here on.
+    #[must_use]
+    pub fn connected(self: &Arc<Self>) -> Counted {
+        Counted::new(self, |health| &health.connections)
+    }
+
+    /// A stream that somebody reads from here on.
+    #[must_use]
+    pub fn streaming(self: &Arc<Self>) -> Counted {
+        Counted::new(self, |health| &health.streams)
+    }
+
+    /// Counts a request that was refused.
+    pub fn refused(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a connection that was closed for others.
+    pub fn sent_away(&self) {
+        self.sent_away.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn reading(&self, name: &'static str) -> ListenerReading {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        ListenerReading {
+            name,
+            address: self.address.clone(),
+            connections: read(&self.connections),
+            connections_max: self.connections_max,
+            streams: read(&self.streams),
+            refused: read(&self.refused),
+            sent_away: read(&self.sent_away),
+        }
+    }
+}
+
+/// The health of all channels, by name, and of the listeners. Cloning shares it.
 #[derive(Clone)]
 pub struct Health {
     clock: Clock,
     channels: Arc<RwLock<BTreeMap<String, Arc<ChannelHealth>>>>,
+    listeners: Arc<RwLock<BTreeMap<&'static str, Arc<ListenerHealth>>>>,
 }
 
 impl Health {
@@ -185,7 +270,42 @@ impl Health {
         Self {
             clock,
             channels: Arc::default(),
+            listeners: Arc::default(),
         }
+    }
+
+    /// The health of a listener that is opened.
+    #[must_use]
+    pub fn listener(
+        &self,
+        name: &'static str,
+        address: String,
+        connections_max: usize,
+    ) -> Arc<ListenerHealth> {
+        let health = Arc::new(ListenerHealth {
+            address,
+            connections_max: u64::try_from(connections_max).unwrap_or(u64::MAX),
+            ..ListenerHealth::default()
+        });
+        let mut listeners = self
+            .listeners
+            .write()
+            .expect("no holder of this lock panics");
+        listeners.insert(name, Arc::clone(&health));
+        health
+    }
+
+    /// Readings of the open listeners, by name.
+    #[must_use]
+    pub fn listeners(&self) -> Vec<ListenerReading> {
+        let listeners = self
+            .listeners
+            .read()
+            .expect("no holder of this lock panics");
+        let listeners = listeners.iter();
+        listeners
+            .map(|(name, health)| health.reading(name))
+            .collect()
     }
 
     /// The health of a channel, made at its first mention.

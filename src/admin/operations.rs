@@ -372,12 +372,15 @@ impl Operations {
         let view = match &self.running {
             Some(running) => {
                 let readings = running.health.readings();
-                status_view(
+                let mut view = status_view(
                     &status,
                     &readings,
                     Some((&*running.counters, &*running.summaries)),
                     Some(running.started_at_ms),
-                )
+                );
+                let listeners = running.health.listeners().into_iter();
+                view.listeners = listeners.map(Into::into).collect();
+                view
             }
             None => status_view(&status, &[], None, None),
         };

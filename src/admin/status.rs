@@ -27,6 +27,7 @@ pub fn status_view(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at_ms,
         channels: channels(store, readings),
+        listeners: Vec::new(),
         runs: RunCounts {
             queued: store.runs_queued,
             leased: store.runs_leased,

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::admin::health::ListenerReading;
 use crate::domain::outbox::{OutboxEntry, OutboxState};
 use crate::domain::place::Conversation;
 use crate::domain::run::{Run, RunState};
@@ -25,6 +26,9 @@ pub struct StatusView {
     pub started_at_ms: Option<i64>,
     /// Per channel.
     pub channels: Vec<ChannelView>,
+    /// Per open listener: what platforms call, and the API.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub listeners: Vec<ListenerView>,
     /// Runs.
     pub runs: RunCounts,
     /// Posts.
@@ -41,6 +45,39 @@ pub struct StatusView {
     pub intake: IntakeCounts,
     /// What needs a person, in plain words; not empty = exit code 1.
     pub needs_person: Vec<String>,
+}
+
+/// A listener as `status` shows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListenerView {
+    /// `webhooks` or `api`.
+    pub name: String,
+    /// Where it listens.
+    pub address: String,
+    /// Connections that are open.
+    pub connections: u64,
+    /// At most so many.
+    pub connections_max: u64,
+    /// Of these, event streams that somebody reads.
+    pub streams: u64,
+    /// Requests since the start that were answered with a refusal (4xx).
+    pub refused: u64,
+    /// Connections since the start that were closed because they asked for nothing and others waited.
+    pub sent_away: u64,
+}
+
+impl From<ListenerReading> for ListenerView {
+    fn from(reading: ListenerReading) -> Self {
+        Self {
+            name: reading.name.to_owned(),
+            address: reading.address,
+            connections: reading.connections,
+            connections_max: reading.connections_max,
+            streams: reading.streams,
+            refused: reading.refused,
+            sent_away: reading.sent_away,
+        }
+    }
 }
 
 /// How a model counts tokens, compared with a counter of ours.

@@ -9,7 +9,7 @@ use super::context::Context;
 use super::error::{CliError, Exit};
 use super::table::{ago, instant, span, table};
 use crate::admin::operations::Operation;
-use crate::admin::view::{ChannelView, StatusView};
+use crate::admin::view::{ChannelView, ListenerView, StatusView};
 use crate::daemon::start::wall_clock;
 
 /// Says how the daemon is doing; exit code 1 when something needs a person.
@@ -42,6 +42,7 @@ fn report(view: &StatusView, now_ms: i64) -> String {
     };
     let _ = writeln!(out, "vocative {}: {daemon}\n", view.version);
     out.push_str(&channels(view, now_ms));
+    about_listeners(&mut out, &view.listeners);
     let runs = &view.runs;
     let _ = writeln!(
         out,
@@ -107,6 +108,30 @@ fn report(view: &StatusView, now_ms: i64) -> String {
         let _ = writeln!(out, "\nneeds a person: {need}");
     }
     out
+}
+
+/// Who is connected to the listeners, and who was not let in.
+fn about_listeners(out: &mut String, listeners: &[ListenerView]) {
+    for listener in listeners {
+        let _ = write!(
+            out,
+            "{} at {}: {} of {} connections",
+            listener.name, listener.address, listener.connections, listener.connections_max
+        );
+        for (count, what) in [
+            (listener.streams, "streams are read"),
+            (listener.refused, "requests refused since the start"),
+            (
+                listener.sent_away,
+                "idle connections closed for others since the start",
+            ),
+        ] {
+            if count > 0 {
+                let _ = write!(out, ", {count} {what}");
+            }
+        }
+        out.push('\n');
+    }
 }
 
 /// Requests of a platform that calls, of which nothing was stored at once.
@@ -238,6 +263,32 @@ mod tests {
         insta::assert_snapshot!(lines.join("\n"), @r"
         tokens  default (openai/gpt-5-mini): 1.08 for each by class_v2, from 37 answers
         tokens  default (openai/gpt-5-mini): 1.08 for each by class_v2, from 37 answers, 2 reports not believed
+        ");
+    }
+
+    #[test]
+    fn listeners_are_shown_with_what_is_worth_a_word() {
+        let webhooks = ListenerView {
+            name: "webhooks".to_owned(),
+            address: "127.0.0.1:8088".to_owned(),
+            connections: 256,
+            connections_max: 256,
+            refused: 3,
+            sent_away: 40,
+            ..ListenerView::default()
+        };
+        let api = ListenerView {
+            name: "api".to_owned(),
+            address: "unix:/run/vocative/vocative-api.sock".to_owned(),
+            connections: 1,
+            connections_max: 2_048,
+            ..ListenerView::default()
+        };
+        let mut shown = String::new();
+        about_listeners(&mut shown, &[api, webhooks]);
+        insta::assert_snapshot!(shown, @r"
+        api at unix:/run/vocative/vocative-api.sock: 1 of 2048 connections
+        webhooks at 127.0.0.1:8088: 256 of 256 connections, 3 requests refused since the start, 40 idle connections closed for others since the start
         ");
     }
 

@@ -321,7 +321,8 @@ impl Daemon {
         // Last: nothing is heard by a daemon that then can't start.
         core.listen(channels, &health);
         let webhooks = webhooks.map(|(listener, receivers)| {
-            tokio::spawn(webhooks::serve(listener, receivers, rest.clone()))
+            let serving = webhooks::serve(listener, receivers, health.clone(), rest.clone());
+            tokio::spawn(serving)
         });
         start_rest(&core.shared, &config, pulse, &rest);
         Ok(Self {

@@ -16,6 +16,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep_until};
 use tracing::warn;
 
+use crate::admin::health::{Counted, ListenerHealth};
+
 /// How long a peer may take to send its first request.
 const FIRST_REQUEST: Duration = Duration::from_secs(5);
 /// How long a connection stays open after the last byte that was sent on it. Longer than the pause
@@ -38,13 +40,15 @@ pub(super) enum Outside {
 pub(super) struct Door {
     outside: Outside,
     seats: Arc<Semaphore>,
+    health: Arc<ListenerHealth>,
 }
 
 impl Door {
-    pub(super) fn new(outside: Outside, seats: usize) -> Self {
+    pub(super) fn new(outside: Outside, seats: usize, health: Arc<ListenerHealth>) -> Self {
         Self {
             outside,
             seats: Arc::new(Semaphore::new(seats)),
+            health,
         }
     }
 
@@ -69,7 +73,11 @@ impl axum::serve::Listener for Door {
         let seat = Arc::clone(&self.seats).acquire_owned().await.ok();
         loop {
             match self.take_one().await {
-                Ok(wire) => return (Guarded::new(wire, seat), String::new()),
+                Ok(wire) => {
+                    let mut guarded = Guarded::new(wire, seat);
+                    guarded.counted = Some(self.health.connected());
+                    return (guarded, String::new());
+                }
                 Err(cause) => {
                     warn!(error = %cause, "a connection to the API could not be accepted; trying again");
                     tokio::time::sleep(ACCEPT_AGAIN).await;
@@ -99,6 +107,7 @@ pub(super) struct Guarded {
     /// When it is closed because its peer takes nothing; `None` while it does.
     taken_by: Option<Pin<Box<Sleep>>>,
     _seat: Option<OwnedSemaphorePermit>,
+    counted: Option<Counted>,
 }
 
 impl Guarded {
@@ -108,6 +117,7 @@ impl Guarded {
             asked_by: Box::pin(sleep_until(Instant::now() + FIRST_REQUEST)),
             taken_by: None,
             _seat: seat,
+            counted: None,
         }
     }
 
@@ -238,13 +248,13 @@ mod tests {
         use axum::serve::Listener as _;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let mut door = Door::new(Outside::Tcp(listener), 1);
+        let mut door = Door::new(Outside::Tcp(listener), 1, Arc::default());
         let _first = tokio::net::TcpStream::connect(address).await.unwrap();
         let _second = tokio::net::TcpStream::connect(address).await.unwrap();
         let (seated, _) = door.accept().await;
         let outside = tokio::time::timeout(Duration::from_millis(20), door.accept()).await;
         assert!(outside.is_err());
         drop(seated);
-        door.accept().await;
+        let _seated = door.accept().await;
     }
 }

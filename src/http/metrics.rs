@@ -9,7 +9,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::admin::view::StatusView;
+use crate::admin::view::{ListenerView, StatusView};
 
 /// The content type of OpenMetrics text.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -30,6 +30,11 @@ struct ByModel {
     counter: String,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByListener {
+    listener: String,
+}
+
 type ChannelGauge = Family<ByChannel, Gauge>;
 
 /// Encodes a status. Ages that do not apply are left out.
@@ -37,6 +42,7 @@ pub(super) fn encode(view: &StatusView) -> Result<String, std::fmt::Error> {
     let mut registry = Registry::with_prefix("vocative");
     add_channels(&mut registry, view);
     add_requests(&mut registry, view);
+    add_listeners(&mut registry, view);
     add_work(&mut registry, view);
     add_summaries(&mut registry, view);
     add_token_ratios(&mut registry, view);
@@ -146,6 +152,45 @@ fn add_requests(registry: &mut Registry, view: &StatusView) {
         refused.get_or_create(&label).set(signed(channel.refused));
         late.get_or_create(&label).set(signed(channel.late));
     }
+}
+
+/// Who is connected to the listeners, and who was not let in.
+fn add_listeners(registry: &mut Registry, view: &StatusView) {
+    let mut add = |name: &str, help: &str, of: fn(&ListenerView) -> u64| {
+        let family: Family<ByListener, Gauge> = Family::default();
+        registry.register(name, help, family.clone());
+        for listener in &view.listeners {
+            let label = ByListener {
+                listener: listener.name.clone(),
+            };
+            family.get_or_create(&label).set(signed(of(listener)));
+        }
+    };
+    add(
+        "listener_connections",
+        "Connections that are open",
+        |listener| listener.connections,
+    );
+    add(
+        "listener_connections_max",
+        "Connections that may be open",
+        |listener| listener.connections_max,
+    );
+    add(
+        "listener_streams",
+        "Event streams that somebody reads",
+        |listener| listener.streams,
+    );
+    add(
+        "listener_refused",
+        "Requests since the start that were answered with a refusal (4xx)",
+        |listener| listener.refused,
+    );
+    add(
+        "listener_sent_away",
+        "Connections since the start that asked for nothing while others waited",
+        |listener| listener.sent_away,
+    );
 }
 
 fn add_work(registry: &mut Registry, view: &StatusView) {
@@ -327,6 +372,12 @@ mod tests {
             last_heard_ms: Some(7),
             ..ChannelView::default()
         });
+        view.listeners.push(ListenerView {
+            name: "webhooks".to_owned(),
+            connections: 5,
+            refused: 7,
+            ..ListenerView::default()
+        });
         view.runs.queued = 3;
         view.token_ratios.push(TokenRatioView {
             model: "default (offline)".to_owned(),
@@ -342,6 +393,8 @@ mod tests {
             "vocative_channel_last_heard_timestamp_ms{channel=\"acme\"} 7",
             "vocative_token_ratio{model=\"default (offline)\",counter=\"class_v2\"} 1.25",
             "vocative_token_reports_ignored_total{model=\"default (offline)\",counter=\"class_v2\"} 2",
+            "vocative_listener_connections{listener=\"webhooks\"} 5",
+            "vocative_listener_refused{listener=\"webhooks\"} 7",
             "vocative_runs{state=\"queued\"} 3",
             "vocative_intake_captured_total 12",
         ] {

@@ -1,11 +1,12 @@
 //! The optional HTTP listeners. This page: `/healthz`, `/readyz`, `/metrics`, read-only, loopback by
 //! default. `api`: what programs follow, behind a `door` with a number of seats.
-//! `webhooks`: what platforms call.
+//! `webhooks`: what platforms call, with a `crowd` that makes room.
 //!
 //! `/healthz` says that the process serves, `/readyz` that storage works and every channel is
 //! connected, `/metrics` what `vocative status` says, as OpenMetrics.
 
 pub mod api;
+mod crowd;
 mod door;
 mod metrics;
 pub mod webhooks;

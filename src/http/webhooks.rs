@@ -16,14 +16,18 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, info, warn};
 use vocative_channels::webhook::{Receiver, WebhookRequest};
 
-/// Connections at the same time; more wait in the system's queue.
+use super::crowd::Crowd;
+use crate::admin::health::{Health, ListenerHealth};
+
+/// Connections at the same time. Of more, those that ask for nothing make room; while all of them ask,
+/// the rest waits outside.
 pub const CONNECTIONS_MAX: usize = 256;
 /// Requests whose bodies are read or stored at the same time; more wait a moment, then get 503.
 pub const REQUESTS_MAX: usize = 64;
@@ -41,34 +45,40 @@ const PLACE_WITHIN: Duration = Duration::from_millis(500);
 const GOODBYE_WITHIN: Duration = Duration::from_secs(2);
 /// The wait after a connection could not be taken (too many open files).
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+/// The wait for a place that somebody was asked to leave, or that nobody can leave yet.
+const ROOM_AGAIN: Duration = Duration::from_millis(50);
 
 /// Serves until cancelled; then answers what is under way.
 pub async fn serve(
     listener: TcpListener,
     receivers: Vec<Arc<dyn Receiver>>,
+    health: Health,
     cancel: CancellationToken,
 ) {
-    let doors = Arc::new(Doors::new(receivers));
-    if let Ok(address) = listener.local_addr() {
-        let mut paths: Vec<&str> = doors.by_path.keys().map(String::as_str).collect();
-        paths.sort_unstable();
-        info!(%address, paths = paths.join(" "), "webhooks are served");
-    }
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let address = listener
+        .local_addr()
+        .map_or_else(|_| "?".to_owned(), |address| address.to_string());
+    let health = health.listener("webhooks", address.clone(), CONNECTIONS_MAX);
+    let doors = Arc::new(Doors::new(receivers, health));
+    let mut paths: Vec<&str> = doors.by_path.keys().map(String::as_str).collect();
+    paths.sort_unstable();
+    info!(address, paths = paths.join(" "), "webhooks are served");
+    let rooms = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let connections = TaskTracker::new();
     let taking = async {
         loop {
-            let place = Arc::clone(&room).acquire_owned().await;
-            match (listener.accept().await, place) {
-                (Ok((stream, _)), Ok(place)) => {
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    let Some(place) = doors.place(&rooms).await else {
+                        return;
+                    };
                     let serving = connection(stream, Arc::clone(&doors), cancel.clone(), place);
                     connections.spawn(serving);
                 }
-                (Err(cause), _) => {
+                Err(cause) => {
                     warn!(error = %cause, "a webhook connection could not be taken");
                     tokio::time::sleep(ACCEPT_AGAIN).await;
                 }
-                (_, Err(_)) => return,
             }
         }
     };
@@ -87,9 +97,16 @@ async fn connection(
     cancel: CancellationToken,
     _place: OwnedSemaphorePermit,
 ) {
-    let service = service_fn(move |request| {
-        let doors = Arc::clone(&doors);
-        async move { Ok::<_, Infallible>(doors.answer(request).await) }
+    let _counted = doors.health.connected();
+    let visitor = Arc::new(doors.crowd.enter());
+    let service = service_fn(|request| {
+        let (doors, visitor) = (Arc::clone(&doors), Arc::clone(&visitor));
+        async move {
+            visitor.is_busy();
+            let answer = doors.answer(request).await;
+            visitor.is_silent();
+            Ok::<_, Infallible>(answer)
+        }
     });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -99,6 +116,10 @@ async fn connection(
     tokio::pin!(serving);
     let ended = tokio::select! {
         ended = serving.as_mut() => ended,
+        () = visitor.sent_away() => {
+            doors.health.sent_away();
+            return;
+        }
         () = cancel.cancelled() => {
             serving.as_mut().graceful_shutdown();
             serving.await
@@ -109,14 +130,16 @@ async fn connection(
     }
 }
 
-/// Which channel each path belongs to.
+/// Which channel each path belongs to, and what all connections share.
 struct Doors {
     by_path: HashMap<String, Arc<dyn Receiver>>,
     places: Semaphore,
+    crowd: Arc<Crowd>,
+    health: Arc<ListenerHealth>,
 }
 
 impl Doors {
-    fn new(receivers: Vec<Arc<dyn Receiver>>) -> Self {
+    fn new(receivers: Vec<Arc<dyn Receiver>>, health: Arc<ListenerHealth>) -> Self {
         let of = |receiver: Arc<dyn Receiver>| {
             let paths = receiver.paths().into_iter();
             paths
@@ -126,15 +149,53 @@ impl Doors {
         Self {
             by_path: receivers.into_iter().flat_map(of).collect(),
             places: Semaphore::new(REQUESTS_MAX),
+            crowd: Arc::default(),
+            health,
+        }
+    }
+
+    /// A place for one more connection; where there is none, the longest silent one makes room. `None`
+    /// when there are no places any more.
+    async fn place(&self, rooms: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+        loop {
+            match Arc::clone(rooms).try_acquire_owned() {
+                Ok(place) => return Some(place),
+                Err(TryAcquireError::Closed) => return None,
+                Err(TryAcquireError::NoPermits) => {}
+            }
+            self.crowd.send_one_away();
+            let left = timeout(ROOM_AGAIN, Arc::clone(rooms).acquire_owned()).await;
+            if let Ok(place) = left {
+                return place.ok();
+            }
         }
     }
 
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
-        let Some(receiver) = self.by_path.get(request.uri().path()) else {
+        let answer = self.judged(request).await;
+        if answer.status().is_client_error() {
+            self.health.refused();
+        }
+        answer
+    }
+
+    async fn judged(&self, request: Request<Incoming>) -> Response<Body> {
+        let (path, query) = (request.uri().path(), request.uri().query());
+        let Some(receiver) = self.by_path.get(path) else {
             return plain(StatusCode::NOT_FOUND, String::new());
         };
         if request.method() != Method::POST {
-            return plain(StatusCode::METHOD_NOT_ALLOWED, String::new());
+            let is_look = matches!(*request.method(), Method::GET | Method::HEAD);
+            if is_look && receiver.is_certificate_check(path, query.unwrap_or_default()) {
+                return plain(StatusCode::OK, String::new());
+            }
+            let mut refused = plain(StatusCode::METHOD_NOT_ALLOWED, String::new());
+            let post = header::HeaderValue::from_static("POST");
+            refused.headers_mut().insert(header::ALLOW, post);
+            return refused;
+        }
+        if receiver.is_stranger(request.headers()) {
+            return unread(StatusCode::UNAUTHORIZED);
         }
         let Ok(Ok(_place)) = timeout(PLACE_WITHIN, self.places.acquire()).await else {
             receiver.turned_away("too many come at once");
@@ -148,11 +209,7 @@ impl Doors {
             Ok(body) => body,
             Err((status, why)) => {
                 receiver.turned_away(why);
-                let mut refused = plain(status, String::new());
-                // What is left of the body is not waited for.
-                let close = header::HeaderValue::from_static("close");
-                refused.headers_mut().insert(header::CONNECTION, close);
-                return refused;
+                return unread(status);
             }
         };
         let answer = receiver.receive(WebhookRequest {
@@ -189,6 +246,14 @@ async fn whole(body: Incoming) -> Result<Vec<u8>, (StatusCode, &'static str)> {
 fn is_about_length(error: &axum::Error) -> bool {
     let cause = std::error::Error::source(error);
     cause.is_some_and(|cause| cause.to_string().contains("length limit"))
+}
+
+/// An answer to a request whose body is not waited for.
+fn unread(status: StatusCode) -> Response<Body> {
+    let mut refused = plain(status, String::new());
+    let close = header::HeaderValue::from_static("close");
+    refused.headers_mut().insert(header::CONNECTION, close);
+    refused
 }
 
 fn plain(status: StatusCode, body: String) -> Response<Body> {

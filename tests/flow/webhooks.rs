@@ -226,20 +226,35 @@ async fn what_does_not_come_from_the_platform_is_refused_and_counted() {
         ("X-Slack-Signature", &old.1),
     ];
     assert_eq!(asked(addr, events, &headers, &body).await, "401");
+    // What could be Slack's by its head is read as far as it may be.
+    let at_s = now_s.to_string();
+    let head = [
+        ("X-Slack-Request-Timestamp", at_s.as_str()),
+        ("X-Slack-Signature", "v0=00"),
+    ];
+    let [time, hash] = head.map(|(name, value)| format!("{name}: {value}\r\n"));
+    let head_text = format!("{events} HTTP/1.1\r\nHost: x\r\n{time}{hash}");
     let large = vec![b'x'; 1024 * 1024 + 1];
-    assert_eq!(asked(addr, events, &[], &large).await, "413");
-    let mut chunked = format!("{events} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+    assert_eq!(asked(addr, events, &head, &large).await, "413");
+    let mut chunked = format!("{head_text}Transfer-Encoding: chunked\r\n\r\n");
     chunked.push_str(&format!("{:x}\r\n", large.len()));
     let chunked = [chunked.as_bytes(), &large, b"\r\n0\r\n\r\n"].concat();
     assert!(sent(addr, &chunked).await.starts_with("HTTP/1.1 413"));
     // A body of which the half never comes.
-    let slow = format!("{events} HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf");
+    let slow = format!("{head_text}Content-Length: 9\r\n\r\nhalf");
     assert!(
         sent(addr, slow.as_bytes())
             .await
             .starts_with("HTTP/1.1 408")
     );
-    refused += 4;
+    // What is a stranger's by its head is answered without waiting for its body.
+    let unsigned = format!("{events} HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n");
+    let twice = format!("{head_text}{hash}Content-Length: 9\r\n\r\n");
+    for stranger in [unsigned, twice] {
+        let answer = sent(addr, stranger.as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+    }
+    refused += 6;
     let update = br#"{"update_id":1,"message":{"message_id":1,"date":1,"chat":{"id":5001,"type":"private"},"from":{"id":5001,"is_bot":false,"first_name":"A"},"text":"forged xyzzy"}}"#;
     let webhook = "POST /telegram/team?v=0";
     for secret in ["", "wrong", &flow.telegram.token()] {
@@ -256,6 +271,13 @@ async fn what_does_not_come_from_the_platform_is_refused_and_counted() {
         assert_eq!(asked(addr, line, &[], b"").await, "404", "{line}");
     }
     assert_eq!(asked(addr, "GET /telegram/team", &[], b"").await, "405");
+    // Slack looks at the certificate of a command's address.
+    let look = "GET /slack/acme/commands?ssl_check=1&token=x";
+    assert_eq!(asked(addr, look, &[], b"").await, "200");
+    assert_eq!(
+        asked(addr, "GET /slack/acme/commands", &[], b"").await,
+        "405"
+    );
 
     let status = flow.status().await;
     assert_eq!(acme(&status)["refused"], refused, "{status}");
@@ -265,6 +287,39 @@ async fn what_does_not_come_from_the_platform_is_refused_and_counted() {
     assert!(log.contains("a webhook request was refused"), "{log}");
     assert!(!log.contains("xyzzy"), "nothing of what was sent is logged");
     // And it goes on.
+    let question = flow.slack.say("#general", "ann", "@vocative all well?");
+    flow.slack_reply("#general", &question).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_that_say_nothing_keep_no_platform_out() {
+    let flow = called().await;
+    let mut silent = Vec::new();
+    for n in 0..300 {
+        let mut stream = TcpStream::connect(flow.webhooks).await.unwrap();
+        if n % 2 == 0 {
+            let _ = stream.write_all(b"POST /slack/acme/events HTTP").await;
+        }
+        silent.push(stream);
+    }
+    let (secret, now_s) = (
+        flow.slack.world().signing_secret,
+        chrono::Utc::now().timestamp().to_string(),
+    );
+    let body = br#"{"type":"url_verification","challenge":"still there"}"#;
+    let headers = [
+        ("X-Slack-Request-Timestamp", now_s.as_str()),
+        ("X-Slack-Signature", &signature(&secret, &now_s, body)),
+    ];
+    let asking = asked(flow.webhooks, "POST /slack/acme/events", &headers, body);
+    let answered = tokio::time::timeout(Duration::from_secs(3), asking).await;
+    assert_eq!(answered.as_deref(), Ok("200"), "Slack waits 3 s");
+    let status = flow.status().await;
+    let listener = &status["listeners"][0];
+    assert_eq!(listener["name"], "webhooks", "{status}");
+    assert!(listener["connections"].as_u64() <= Some(256), "{status}");
+    assert!(listener["sent_away"].as_u64() > Some(0), "{status}");
+    drop(silent);
     let question = flow.slack.say("#general", "ann", "@vocative all well?");
     flow.slack_reply("#general", &question).await;
 }

@@ -1,6 +1,7 @@
 //! Who is let in, before anything else of a request is looked at.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -10,6 +11,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
 
 use super::refusal::Refusal;
+use crate::admin::health::ListenerHealth;
 
 /// Who is let in.
 #[derive(Clone)]
@@ -18,13 +20,19 @@ pub(super) struct Gate {
     token: Option<[u8; 32]>,
     /// Without a token, a page in a browser of this machine must not reach it under a name of its own.
     needs_local_host: bool,
+    health: Arc<ListenerHealth>,
 }
 
 impl Gate {
-    pub(super) fn new(token: Option<&SecretString>, is_tcp: bool) -> Self {
+    pub(super) fn new(
+        token: Option<&SecretString>,
+        is_tcp: bool,
+        health: Arc<ListenerHealth>,
+    ) -> Self {
         Self {
             needs_local_host: is_tcp && token.is_none(),
             token: token.map(|token| digest(token.expose_secret())),
+            health,
         }
     }
 
@@ -60,10 +68,14 @@ impl Gate {
 
 /// Lets a request in, or answers it.
 pub(super) async fn pass(State(gate): State<Gate>, request: Request, next: Next) -> Response {
-    match gate.check(request.headers()) {
+    let answer = match gate.check(request.headers()) {
         Ok(()) => next.run(request).await,
         Err(refusal) => refusal.into_response(),
+    };
+    if answer.status().is_client_error() {
+        gate.health.refused();
     }
+    answer
 }
 
 fn digest(text: &str) -> [u8; 32] {
@@ -113,7 +125,11 @@ mod tests {
 
     #[test]
     fn only_the_whole_token_is_let_in() {
-        let gate = Gate::new(Some(&SecretString::from("s3cret-token")), true);
+        let gate = Gate::new(
+            Some(&SecretString::from("s3cret-token")),
+            true,
+            Arc::default(),
+        );
         let table = [
             ("Bearer s3cret-token", None),
             ("bearer  s3cret-token", None),
@@ -132,7 +148,7 @@ mod tests {
 
     #[test]
     fn without_a_token_a_page_with_a_name_of_its_own_is_refused() {
-        let gate = Gate::new(None, true);
+        let gate = Gate::new(None, true, Arc::default());
         let table = [
             ("127.0.0.1:8087", None),
             ("localhost:8087", None),
@@ -143,7 +159,7 @@ mod tests {
         for (host, expected) in table {
             assert_eq!(status(&gate, &[(header::HOST, host)]), expected, "{host}");
         }
-        let on_a_socket = Gate::new(None, false);
+        let on_a_socket = Gate::new(None, false, Arc::default());
         assert_eq!(status(&on_a_socket, &[(header::HOST, "vocative")]), None);
         let with_body = [(header::CONTENT_LENGTH, "10"), (header::HOST, "localhost")];
         assert_eq!(status(&gate, &with_body), Some(413));

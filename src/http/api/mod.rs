@@ -96,18 +96,25 @@ pub async fn serve(
     operations: Operations,
     cancel: CancellationToken,
 ) {
+    let seats = seats();
+    let running = operations.running.as_ref();
+    let health = running.map(|running| {
+        let address = listener.shown.clone();
+        running.health.listener("api", address, seats)
+    });
+    let health = health.unwrap_or_default();
     let hub = Arc::new(Hub::new(operations.store.clone()));
     tokio::spawn(Arc::clone(&hub).run(cancel.clone()));
     let source = Source {
         store: operations.store.clone(),
         hub,
+        health: Arc::clone(&health),
         cancel: cancel.clone(),
     };
-    let gate = Gate::new(token.as_ref(), listener.is_tcp);
-    let seats = seats();
+    let gate = Gate::new(token.as_ref(), listener.is_tcp, Arc::clone(&health));
     info!(address = %listener.shown, connections = seats, "the API is served");
     let router = router(Desk { operations, source }, gate);
-    let served = axum::serve(Door::new(listener.outside, seats), router)
+    let served = axum::serve(Door::new(listener.outside, seats, health), router)
         .with_graceful_shutdown(async move { cancel.cancelled().await });
     if let Err(cause) = served.await {
         error!(error = %cause, "the API listener ended");

@@ -13,6 +13,7 @@ use tracing::debug;
 
 use super::frame;
 use super::hub::{Hub, Passed};
+use crate::admin::health::ListenerHealth;
 use crate::domain::ids::{ConversationId, EventId, RunId};
 use crate::domain::run_event::Happening;
 use crate::store::contract::EventScope;
@@ -28,6 +29,7 @@ const PAGE: usize = 128;
 pub(super) struct Source {
     pub(super) store: Store,
     pub(super) hub: Arc<Hub>,
+    pub(super) health: Arc<ListenerHealth>,
     /// Ends all streams.
     pub(super) cancel: CancellationToken,
 }
@@ -129,9 +131,10 @@ fn known(after: Option<EventId>, newest: EventId) -> Option<EventId> {
 }
 
 fn respond(reader: Reader) -> Response {
-    let frames = futures_util::stream::unfold(reader, |mut reader| async move {
-        let frame = reader.next().await?;
-        Some((Ok::<_, std::convert::Infallible>(frame), reader))
+    let counted = reader.source.health.streaming();
+    let frames = futures_util::stream::unfold((reader, counted), |mut told| async move {
+        let frame = told.0.next().await?;
+        Some((Ok::<_, std::convert::Infallible>(frame), told))
     });
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream"),

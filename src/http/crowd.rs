@@ -1,0 +1,115 @@
+//! Connections without a request under way: which of them goes first when others wait outside.
+//!
+//! Anybody may connect and say nothing. As long as there is room, that costs nothing; where there is
+//! none, the connection that has been silent for the longest makes room, so that silence keeps
+//! nobody out. A connection with a whole head is never sent away.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+/// The silent connections of a listener.
+#[derive(Debug, Default)]
+pub(super) struct Crowd {
+    /// Grows with every silence that begins.
+    newest: AtomicU64,
+    /// By the beginning of their silence.
+    silent: Mutex<BTreeMap<u64, Arc<Notify>>>,
+}
+
+impl Crowd {
+    /// A connection that has just been opened.
+    pub(super) fn enter(self: &Arc<Self>) -> Visitor {
+        let visitor = Visitor {
+            crowd: Arc::clone(self),
+            leave: Arc::default(),
+            since: AtomicU64::new(0),
+        };
+        visitor.is_silent();
+        visitor
+    }
+
+    /// Asks the connection that has been silent for the longest to go; says whether there is one.
+    pub(super) fn send_one_away(&self) -> bool {
+        let first = self.silent().pop_first();
+        first.map(|(_, leave)| leave.notify_one()).is_some()
+    }
+
+    fn silent(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Notify>>> {
+        self.silent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(super) struct Visitor {
+    crowd: Arc<Crowd>,
+    leave: Arc<Notify>,
+    since: AtomicU64,
+}
+
+impl Visitor {
+    /// A request has come.
+    pub(super) fn is_busy(&self) {
+        let since = self.since.load(Ordering::Relaxed);
+        self.crowd.silent().remove(&since);
+    }
+
+    /// It was answered, or nothing has come yet.
+    pub(super) fn is_silent(&self) {
+        let since = self.crowd.newest.fetch_add(1, Ordering::Relaxed);
+        self.since.store(since, Ordering::Relaxed);
+        let leave = Arc::clone(&self.leave);
+        self.crowd.silent().insert(since, leave);
+    }
+
+    /// Waits until it is asked to go.
+    pub(super) async fn sent_away(&self) {
+        self.leave.notified().await;
+    }
+}
+
+impl Drop for Visitor {
+    fn drop(&mut self) {
+        self.is_busy();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    async fn is_asked_to_go(visitor: &Visitor) -> bool {
+        let asked = timeout(Duration::from_millis(1), visitor.sent_away());
+        asked.await.is_ok()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_longest_silent_one_goes_first_and_a_busy_one_never() {
+        let crowd = Arc::<Crowd>::default();
+        let visitors: Vec<_> = (0..3).map(|_| crowd.enter()).collect();
+        visitors[0].is_busy();
+        assert!(crowd.send_one_away());
+        assert!(is_asked_to_go(&visitors[1]).await);
+        // Silent again, it is the youngest.
+        visitors[0].is_silent();
+        assert!(crowd.send_one_away());
+        assert!(is_asked_to_go(&visitors[2]).await);
+        assert!(!is_asked_to_go(&visitors[0]).await);
+        visitors[0].is_busy();
+        assert!(!crowd.send_one_away(), "nobody is silent");
+    }
+
+    #[test]
+    fn who_has_gone_is_not_asked() {
+        let crowd = Arc::<Crowd>::default();
+        drop(crowd.enter());
+        assert!(!crowd.send_one_away());
+    }
+}
