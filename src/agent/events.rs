@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tracing::warn;
 
 use crate::delivery::worker::Clock;
+use crate::domain::ids::TurnId;
 use crate::domain::run::ClaimedRun;
 use crate::llm::Listener;
 use crate::store::Store;
@@ -244,6 +245,19 @@ impl Listener for Events {
                 call_id: call_id.to_owned(),
                 tool: tool.to_owned(),
                 arguments: arguments.to_owned(),
+            });
+        });
+    }
+
+    fn tool_result(&self, call_id: &str, tool: &str, result: &str, sources: &[TurnId]) {
+        self.change(|waiting| {
+            let step = waiting.step.saturating_sub(1).max(1);
+            waiting.push(NewRunEvent::ToolResult {
+                step,
+                call_id: call_id.to_owned(),
+                tool: tool.to_owned(),
+                text: result.to_owned(),
+                sources: sources.to_vec(),
             });
         });
     }

@@ -182,7 +182,11 @@ impl Stepping<'_> {
                 content: outcome.content.clone(),
                 is_error: outcome.is_error,
             });
-            turns.push(turn(call, outcome));
+            let turn = turn(call, outcome);
+            if let Some(listener) = self.telling.listener() {
+                listener.tool_result(&turn.call_id, &turn.tool, &turn.result, &turn.sources);
+            }
+            turns.push(turn);
         }
         step.results = Some(results);
         self.telling.settled().await;

@@ -10,7 +10,7 @@ use std::time::Instant;
 use tracing::debug;
 
 use crate::agent::events::Events;
-use crate::domain::ids::RunId;
+use crate::domain::ids::{RunId, TurnId};
 use crate::llm::Listener;
 
 /// Tells several listeners the same, in their order.
@@ -70,6 +70,12 @@ impl Listener for Telling {
     fn tool_call(&self, call_id: &str, tool: &str, arguments: &str) {
         for listener in &self.listeners {
             listener.tool_call(call_id, tool, arguments);
+        }
+    }
+
+    fn tool_result(&self, call_id: &str, tool: &str, result: &str, sources: &[TurnId]) {
+        for listener in &self.listeners {
+            listener.tool_result(call_id, tool, result, sources);
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::domain::ids::TurnId;
+
 /// Hears the text of an answer while the model writes it.
 ///
 /// It is told on the task that reads the stream: every method is cheap and never blocks. What it
@@ -21,6 +23,9 @@ pub trait Listener: Send + Sync {
 
     /// A tool is called with what the last answer asked for.
     fn tool_call(&self, _call_id: &str, _tool: &str, _arguments: &str) {}
+
+    /// It gave a result, which quotes these turns.
+    fn tool_result(&self, _call_id: &str, _tool: &str, _result: &str, _sources: &[TurnId]) {}
 }
 
 /// Knows whether something was heard that may turn out to be void.

@@ -466,6 +466,19 @@ pub enum NewRunEvent {
         /// What it is asked.
         arguments: String,
     },
+    /// It gave a result, which is not recorded yet.
+    ToolResult {
+        /// In which step.
+        step: u32,
+        /// The call's id.
+        call_id: String,
+        /// The tool.
+        tool: String,
+        /// The result.
+        text: String,
+        /// Turns that it quotes: with one of them gone, its text is not told.
+        sources: Vec<TurnId>,
+    },
 }
 
 /// Whose events are read.

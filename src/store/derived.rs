@@ -4,6 +4,7 @@
 use rusqlite::{Connection, OptionalExtension};
 
 use super::StoreError;
+use super::run_events::forget_results_txn;
 use crate::domain::ids::TurnId;
 
 /// The seqs of turns that are there to be quoted; `None` if one is gone from the room.
@@ -51,5 +52,6 @@ pub(super) fn forget_derived_txn(connection: &Connection, source: i64) -> Result
     ] {
         connection.prepare_cached(sql)?.execute([source])?;
     }
-    Ok(())
+    // A result that is told and not recorded yet has not noted what it quotes.
+    forget_results_txn(connection)
 }

@@ -1,6 +1,7 @@
 //! Run events: what happens in a run, in order, told while it happens.
 //!
-//! A run's start is written with its claim, its usage and tool results with the step, its end by the
+//! A run's start is written with its claim, its usage with the step, its tools' results as they come (their
+//! text is the turn's as soon as the step has recorded it), its end by the
 //! run's state itself (migration 9): whatever ends a run, and wherever, tells so in the same
 //! transaction, once. What is said meanwhile rides with other commits, at a cost that does not grow
 //! with what was said before; it is gone as soon as the run is let go, because a turn has it then or
@@ -10,6 +11,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use tokio::sync::watch;
 
 use super::contract::{EventScope, LeaseOutcome, NewRunEvent};
+use super::derived::visible_sources;
 use super::rows::{conversation_row_id, count_from, stored_count};
 use super::runs::{leased_run, limit_of, run_by_id};
 use super::{Store, StoreError};
@@ -69,6 +71,12 @@ const CLAIM_SQL: &str = concat!(
     ", id, conversation_id, iif(first_claimed_at_ms IS NULL, 'started', 'restarted'), ?2
      FROM runs WHERE id = ?1"
 );
+
+/// The event that told a call's result, and whether the timeline has it, too. Looked for among the
+/// newest events of the run: a step's calls and results are never further apart.
+const TOLD_RESULT_SQL: &str = "SELECT id, turn IS NOT NULL FROM (
+         SELECT id, kind, step, call_id, turn FROM run_events WHERE run_id = ?1 ORDER BY id DESC LIMIT 64)
+     WHERE kind = 'tool_result' AND step = ?2 AND call_id = ?3 ORDER BY id DESC LIMIT 1";
 
 /// Statements for each event, which read no other one.
 #[cfg(test)]
@@ -186,37 +194,81 @@ fn record_txn(
         conversation_row: leased.conversation_row,
     };
     for event in events {
-        let entry = match event {
-            NewRunEvent::Text { step, text } => Entry {
-                kind: "text",
-                step: Some(*step),
-                text: Some(text),
+        record_one_txn(connection, owner, event, now_ms)?;
+    }
+    Ok(LeaseOutcome::Written)
+}
+
+fn record_one_txn(
+    connection: &Connection,
+    owner: Owner,
+    event: &NewRunEvent,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let entry = match event {
+        NewRunEvent::Text { step, text } => Entry {
+            kind: "text",
+            step: Some(*step),
+            text: Some(text),
+            ..Entry::default()
+        },
+        NewRunEvent::Restarted => {
+            void_text_txn(connection, owner.run_row)?;
+            Entry {
+                kind: "restarted",
                 ..Entry::default()
-            },
-            NewRunEvent::Restarted => {
-                void_text_txn(connection, owner.run_row)?;
-                Entry {
-                    kind: "restarted",
-                    ..Entry::default()
-                }
             }
-            NewRunEvent::ToolCall {
-                step,
-                call_id,
-                tool,
-                arguments,
-            } => Entry {
-                kind: "tool_call",
+        }
+        NewRunEvent::ToolCall {
+            step,
+            call_id,
+            tool,
+            arguments,
+        } => Entry {
+            kind: "tool_call",
+            step: Some(*step),
+            text: Some(arguments),
+            call_id: Some(call_id),
+            tool: Some(tool),
+            ..Entry::default()
+        },
+        NewRunEvent::ToolResult {
+            step,
+            call_id,
+            tool,
+            text,
+            sources,
+        } => {
+            if let Some((_, true)) = told_result(connection, owner.run_row, *step, call_id)? {
+                // It was recorded, and told, before this was written.
+                return Ok(());
+            }
+            let is_whole = visible_sources(connection, sources)?.is_some();
+            Entry {
+                kind: "tool_result",
                 step: Some(*step),
-                text: Some(arguments),
+                text: is_whole.then_some(text.as_str()),
                 call_id: Some(call_id),
                 tool: Some(tool),
                 ..Entry::default()
-            },
-        };
-        insert_txn(connection, owner, entry, now_ms)?;
-    }
-    Ok(LeaseOutcome::Written)
+            }
+        }
+    };
+    insert_txn(connection, owner, entry, now_ms)
+}
+
+fn told_result(
+    connection: &Connection,
+    run_row: i64,
+    step: u32,
+    call_id: &str,
+) -> Result<Option<(EventId, bool)>, StoreError> {
+    Ok(connection
+        .prepare_cached(TOLD_RESULT_SQL)?
+        .query_row(params![run_row, step, call_id], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .optional()?)
 }
 
 fn void_text_txn(connection: &Connection, run_row: i64) -> Result<(), StoreError> {
@@ -291,13 +343,20 @@ pub(super) struct ToldResult<'a> {
     pub(super) turn: TurnId,
 }
 
-/// Tells a tool's result.
+/// Tells a tool's result that the timeline has: of one that was told when it came, from where its text
+/// is read from here on.
 pub(super) fn tell_result_txn(
     connection: &Connection,
     (run_row, conversation_row): (i64, i64),
     result: &ToldResult<'_>,
     now_ms: i64,
 ) -> Result<(), StoreError> {
+    if let Some((id, false)) = told_result(connection, run_row, result.step, result.call_id)? {
+        connection
+            .prepare_cached("UPDATE run_events SET turn = ?2, text = NULL WHERE id = ?1")?
+            .execute((id, result.turn))?;
+        return Ok(());
+    }
     let owner = Owner {
         run_row,
         conversation_row,
@@ -311,6 +370,19 @@ pub(super) fn tell_result_txn(
         ..Entry::default()
     };
     insert_txn(connection, owner, entry, now_ms)
+}
+
+/// Takes away what tools found in runs that are worked on, as far as no turn has it yet: it may quote
+/// what has just gone.
+pub(super) fn forget_results_txn(connection: &Connection) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "UPDATE run_events SET text = NULL WHERE kind = 'tool_result' AND text IS NOT NULL
+               AND run_id IN (SELECT id FROM runs INDEXED BY runs_waiting
+                              WHERE state IN ('queued', 'leased', 'waiting') AND state = 'leased')",
+        )?
+        .execute([])?;
+    Ok(())
 }
 
 /// Takes away what is said in all runs that are worked on: the end of each tells the whole text.
@@ -494,7 +566,11 @@ fn event_from_row(row: &Row<'_>) -> rusqlite::Result<RunEvent> {
             call_id: word(7)?,
             tool: word(8)?,
             turn: row.get(9)?,
-            text: word(13)?,
+            // The turn's, or until there is one, its own.
+            text: match row.get(13)? {
+                Some(text) => text,
+                None => word(6)?,
+            },
         },
         "usage" => Happening::Usage {
             step: step()?,

@@ -14,7 +14,7 @@ use vocative_channels::identity::Platform;
 use super::*;
 use crate::agent::step::replay;
 use crate::domain::addressing::Verdict;
-use crate::domain::ids::{AccountId, AgentName, OwnerId};
+use crate::domain::ids::{AccountId, AgentName, OwnerId, TurnId};
 use crate::domain::search::SearchReach;
 use crate::domain::tokens::TokenRatio;
 use crate::domain::turn::{ParticipantKind, Turn, TurnKind, Visibility};
@@ -32,6 +32,7 @@ struct House {
     store: Store,
     account: AccountId,
     clock: Clock,
+    telling: Telling,
 }
 
 impl House {
@@ -53,6 +54,7 @@ impl House {
             store,
             account,
             clock: Arc::new(|| NOW_MS),
+            telling: Telling::default(),
         }
     }
 
@@ -156,7 +158,7 @@ impl House {
                 key: None,
                 prompt_tokens: 0,
             },
-            telling: Telling::default(),
+            telling: self.telling.clone(),
         };
         let recorded = replay(&self.store.steps(run.run.id).await.unwrap());
         stepping.work(recorded).await.unwrap()
@@ -310,6 +312,52 @@ impl Tool for Notebook {
             }
         })
     }
+}
+
+/// Writes what is told of tools into the same notebook as the tool itself.
+struct Ear(Notebook);
+
+impl crate::llm::Listener for Ear {
+    fn text(&self, _delta: &str) {}
+
+    fn restart(&self) {}
+
+    fn tool_call(&self, call_id: &str, tool: &str, _arguments: &str) {
+        let told = format!("{call_id}: {tool} is called");
+        self.0.notes.lock().unwrap().push(told);
+    }
+
+    fn tool_result(&self, call_id: &str, tool: &str, result: &str, _sources: &[TurnId]) {
+        let told = format!("{call_id}: {tool} says {result}");
+        self.0.notes.lock().unwrap().push(told);
+    }
+}
+
+#[tokio::test]
+async fn a_result_is_told_before_the_next_call_is_made() {
+    let mut house = House::open().await;
+    let notebook = Notebook::default();
+    house.telling = Telling::default().and(Arc::new(Ear(notebook.clone())));
+    let run = house.asked("find it").await;
+    let calls = [
+        ("a", "note", json!({"text": "one"})),
+        ("b", "note", json!({"txt": "two"})),
+    ];
+    let model = Scripted::new(vec![
+        Ok(answer("let me see", &calls)),
+        Ok(answer("here it is", &[])),
+    ]);
+    house.work(&run, &model, &notebook.toolbox()).await;
+    let notes = notebook.notes();
+    let expected = [
+        "a: note is called",
+        "one",
+        "a: note says noted one",
+        "b: note is called",
+    ];
+    assert_eq!(notes[..4], expected);
+    assert!(notes[4].starts_with("b: note says Error: "), "{notes:?}");
+    assert_eq!(notes.len(), 5);
 }
 
 #[tokio::test]

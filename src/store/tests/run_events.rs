@@ -380,6 +380,91 @@ async fn what_a_tool_found_is_told_from_its_turn_and_goes_with_what_it_was_made_
     assert_eq!(result(&left), (String::new(), true));
 }
 
+fn result(text: &str, sources: Vec<crate::domain::ids::TurnId>) -> NewRunEvent {
+    NewRunEvent::ToolResult {
+        step: 1,
+        call_id: "call_1".to_owned(),
+        tool: "conversation_search".to_owned(),
+        text: text.to_owned(),
+        sources,
+    }
+}
+
+/// The results that are told: text, and whether a turn has it.
+async fn results(store: &Store, run: RunId) -> Vec<(String, bool)> {
+    let events = events(store, run).await;
+    let results = events.iter().filter_map(|event| match &event.what {
+        Happening::ToolResult { text, turn, .. } => Some((text.clone(), turn.is_some())),
+        _ => None,
+    });
+    results.collect()
+}
+
+#[tokio::test]
+async fn a_result_is_told_when_it_comes_and_once() {
+    let scene = Scene::open().await;
+    let (_, run) = speaking(&scene).await;
+    let (id, store) = (run.run.id, &scene.store);
+    let step = store.record_step(id, run.token, 1, "asked".to_owned(), Usage::default(), 130);
+    step.await.unwrap();
+    tell(store, &run, vec![result("it is there", vec![])]).await;
+    let told = ("it is there".to_owned(), false);
+    assert_eq!(results(store, id).await, [told]);
+    let before = events(store, id).await;
+    let tools = || crate::store::contract::StepTools {
+        run: id,
+        token: run.token,
+        number: 1,
+        message: "complete".to_owned(),
+        agent_display_name: "Helper".to_owned(),
+        calls: vec![crate::store::contract::ToolTurn {
+            call_id: "call_1".to_owned(),
+            tool: "conversation_search".to_owned(),
+            call: "conversation_search {}".to_owned(),
+            call_tokens: None,
+            result: "it is there".to_owned(),
+            result_tokens: None,
+            sources: vec![],
+        }],
+        now_ms: 150,
+    };
+    store.record_step_tools(tools()).await.unwrap();
+    let recorded = ("it is there".to_owned(), true);
+    assert_eq!(results(store, id).await, [recorded.clone()]);
+    let ids = |events: &[RunEvent]| events.iter().map(|event| event.id).collect::<Vec<_>>();
+    assert_eq!(ids(&events(store, id).await), ids(&before), "no id changes");
+    // A slow disk: what is told late was recorded meanwhile.
+    let late = tell(store, &run, vec![result("it is there", vec![])]).await;
+    assert_eq!(late, LeaseOutcome::Written);
+    assert_eq!(results(store, id).await, [recorded]);
+}
+
+#[tokio::test]
+async fn a_result_that_no_turn_has_yet_goes_with_what_it_quotes() {
+    let scene = Scene::open().await;
+    let (room, run) = speaking(&scene).await;
+    let (id, store) = (run.run.id, &scene.store);
+    let found = scene.say(&room, "zebraword", 5).await;
+    let quoting = || vec![result("zebraword was found", vec![found.turn])];
+    tell(store, &run, quoting()).await;
+    assert_eq!(
+        results(store, id).await,
+        [("zebraword was found".to_owned(), false)]
+    );
+    let message = format!("m{}", found.seq);
+    let gone = store
+        .capture_delete(scene.account, "C1", &message, 200)
+        .await;
+    assert!(matches!(gone.unwrap(), Deleted::Blanked { .. }));
+    assert_eq!(results(store, id).await, [(String::new(), false)]);
+    // Found before the delete and told after it.
+    tell(store, &run, quoting()).await;
+    let empty = (String::new(), false);
+    assert_eq!(results(store, id).await, [empty.clone(), empty]);
+    let left = "SELECT count(*) FROM run_events WHERE text LIKE '%zebraword%'";
+    assert_eq!(scene.value::<i64>(left).await, 0);
+}
+
 #[tokio::test]
 async fn an_erasure_takes_away_what_is_being_said() {
     let scene = Scene::open().await;
