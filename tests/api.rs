@@ -99,10 +99,20 @@ impl House {
 
     /// Somebody asks, and an agent begins to work on it.
     async fn ask(&self, message: &str) -> ClaimedRun {
+        self.capture("C1", message).await;
+        self.claim(100).await
+    }
+
+    /// Somebody says something in another chat.
+    async fn say_in(&self, chat: &str) {
+        self.capture(chat, &format!("{chat}-1")).await;
+    }
+
+    async fn capture(&self, chat: &str, message: &str) {
         let asked = NewMessage {
             account: self.account,
             place: Place {
-                chat: "C1".to_owned(),
+                chat: chat.to_owned(),
                 kind: Some(ChatKind::Public),
                 ..Place::default()
             },
@@ -138,7 +148,6 @@ impl House {
         };
         let captured = self.store.capture_message(asked).await.unwrap();
         assert!(matches!(captured, Captured::New(_)), "{captured:?}");
-        self.claim(100).await
     }
 
     async fn claim(&self, now_ms: i64) -> ClaimedRun {
@@ -404,6 +413,31 @@ async fn a_conversation_is_followed_over_its_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conversations_are_read_page_by_page() {
+    let house = House::open(None).await;
+    for chat in ["C1", "C2", "C3"] {
+        house.say_in(chat).await;
+    }
+    let whole = house.json("/v1/conversations").await;
+    assert_eq!(whole["next_before"], Value::Null);
+    let (mut pages, mut path) = (Vec::new(), "/v1/conversations?limit=2".to_owned());
+    loop {
+        let page = house.json(&path).await;
+        pages.extend(page["conversations"].as_array().unwrap().clone());
+        let Some(next) = page["next_before"].as_str() else {
+            break;
+        };
+        path = format!("/v1/conversations?limit=2&before={next}");
+    }
+    assert_eq!(pages.len(), 3);
+    assert_eq!(Value::Array(pages), whole["conversations"]);
+    for wrong in ["x", "1", "1.x", "x.00000000-0000-0000-0000-000000000000"] {
+        let path = format!("/v1/conversations?before={wrong}");
+        assert_eq!(status(&house, &path, &[]).await, 400, "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_readers_hear_the_same() {
     let house = House::open(None).await;
     let run = house.ask("1").await;
@@ -580,7 +614,8 @@ async fn a_socket_serves_its_owner_and_ends_its_streams_at_the_stop() {
         .unwrap()
         .unwrap();
     assert!(
-        answer.starts_with("HTTP/1.1 200") && answer.ends_with(r#"{"conversations":[]}"#),
+        answer.starts_with("HTTP/1.1 200")
+            && answer.ends_with(r#"{"conversations":[],"next_before":null}"#),
         "{answer}"
     );
     cancel.cancel();

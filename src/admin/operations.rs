@@ -24,7 +24,7 @@ use crate::capture::import::import;
 use crate::capture::inbound::{CaptureCounters, Counter, Wake};
 use crate::delivery::rooms::Rooms;
 use crate::delivery::worker::Clock;
-use crate::domain::ids::{AgentName, ErasureId, OutboxId, RunId, Seq};
+use crate::domain::ids::{AgentName, ConversationId, ErasureId, OutboxId, RunId, Seq};
 use crate::domain::outbox::{OutboxEntry, OutboxState};
 use crate::domain::place::Conversation;
 use crate::domain::run::{Run, RunState};
@@ -67,6 +67,9 @@ pub enum Operation {
         /// Also those that were archived.
         #[serde(default)]
         all: bool,
+        /// Only those after this place in the list; what the page before said comes next.
+        #[serde(default)]
+        before: Option<String>,
     },
     /// Gives a conversation a title.
     TitleConversation {
@@ -308,7 +311,16 @@ impl Operations {
                 channel,
                 limit,
                 all,
-            } => self.conversations(channel, limit, all).await,
+                before,
+            } => {
+                let filter = ConversationFilter {
+                    channel,
+                    limit,
+                    with_archived: all,
+                    before: before.as_deref().map(place_in_list).transpose()?,
+                };
+                self.conversations(filter).await
+            }
             Operation::TitleConversation { name, title } => self.set_title(&name, title).await,
             Operation::ArchiveConversation { name, archived } => {
                 self.set_archived(&name, archived).await
@@ -387,17 +399,7 @@ impl Operations {
         Ok(json(&view))
     }
 
-    async fn conversations(
-        &self,
-        channel: Option<String>,
-        limit: usize,
-        with_archived: bool,
-    ) -> Answer {
-        let filter = ConversationFilter {
-            channel,
-            limit,
-            with_archived,
-        };
+    async fn conversations(&self, filter: ConversationFilter) -> Answer {
         let found = self.store.conversations(filter).await?;
         let mut views = Vec::with_capacity(found.len());
         for conversation in &found {
@@ -924,6 +926,17 @@ impl Operations {
             ))
         })
     }
+}
+
+/// A place in the list of conversations, as [`ConversationView::place`] tells it.
+fn place_in_list(text: &str) -> Result<(i64, ConversationId), OperationError> {
+    let place = text.split_once('.').and_then(|(at_ms, id)| {
+        let id = id.parse().ok()?;
+        Some((at_ms.parse().ok()?, id))
+    });
+    place.ok_or_else(|| {
+        OperationError::Wrong(format!("{text:?} is no place in the list of conversations"))
+    })
 }
 
 /// A position as it stands in a request.

@@ -449,6 +449,14 @@ pub struct ConversationView {
     pub archived_at_ms: Option<i64>,
 }
 
+impl ConversationView {
+    /// Its place in the list of conversations; what follows is asked for with it.
+    #[must_use]
+    pub fn place(&self) -> String {
+        format!("{}.{}", self.last_activity_ms, self.id)
+    }
+}
+
 /// Where a conversation comes from.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SourceView {

@@ -29,6 +29,7 @@ pub(super) async fn list(args: &ListArgs, context: &Context) -> Result<ExitCode,
         channel: args.channel.clone(),
         limit: args.limit.get(),
         all: args.all,
+        before: None,
     };
     let views: Vec<ConversationView> = ask(context, operation).await?;
     let text = match args.format {

@@ -632,6 +632,8 @@ pub struct ConversationFilter {
     pub limit: usize,
     /// Also those that were archived.
     pub with_archived: bool,
+    /// Only those that come after this one in the list: when it was last active, and its id.
+    pub before: Option<(i64, ConversationId)>,
 }
 
 /// What people are told of a conversation besides its turns.

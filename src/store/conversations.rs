@@ -167,10 +167,18 @@ fn conversations(
     let mut statement = connection.prepare_cached(select_conversations!(
         "WHERE (?1 IS NULL OR h.account_id = (SELECT account_id FROM channels WHERE name = ?1))
            AND (?3 OR c.archived_at_ms IS NULL)
+           AND (c.last_activity_ms, c.id)
+             < (?4, coalesce((SELECT b.id FROM conversations b WHERE b.uuid = ?5), 9223372036854775807))
          ORDER BY c.last_activity_ms DESC, c.id DESC LIMIT ?2"
     ))?;
     let rows = statement.query_map(
-        (&filter.channel, limit_of(limit), filter.with_archived),
+        (
+            &filter.channel,
+            limit_of(limit),
+            filter.with_archived,
+            filter.before.map_or(i64::MAX, |(at_ms, _)| at_ms),
+            filter.before.map(|(_, id)| id),
+        ),
         conversation_from_row,
     )?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -481,6 +489,31 @@ mod tests {
             ..all()
         };
         assert_eq!(listed(dm).await, Vec::<String>::new());
+    }
+
+    #[tokio::test]
+    async fn pages_of_conversations_laid_end_to_end_have_each_once() {
+        let scene = Scene::open().await;
+        for n in 0..7 {
+            let room = scene.room(&format!("C{n}")).await;
+            // Some were active in the same millisecond.
+            scene.say(&room, "hello", 10 + n / 3).await;
+        }
+        let whole = scene.store.conversations(ConversationFilter::default());
+        let whole = whole.await.unwrap();
+        let (mut pages, mut before) = (Vec::new(), None);
+        loop {
+            let filter = ConversationFilter {
+                limit: 2,
+                before,
+                ..ConversationFilter::default()
+            };
+            let page = scene.store.conversations(filter).await.unwrap();
+            let Some(last) = page.last() else { break };
+            before = Some((last.last_activity_ms, last.id));
+            pages.extend(page);
+        }
+        assert_eq!((pages.len(), &pages), (7, &whole));
     }
 
     #[tokio::test]

@@ -18,6 +18,7 @@ pub(super) async fn print(stage: &Stage, outcomes: &[Outcome]) -> Result<(), Cli
             channel: None,
             limit: 0,
             all: true,
+            before: None,
         },
     )
     .await?;

@@ -337,6 +337,7 @@ async fn remembered(process: &Process) -> Vec<Vec<String>> {
         channel: None,
         limit: CONVERSATIONS_MAX,
         all: true,
+        before: None,
     });
     let listed: Option<Vec<ConversationView>> = listed.await;
     let mut memory = Vec::new();

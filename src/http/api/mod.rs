@@ -33,7 +33,7 @@ use self::stream::Source;
 use super::door::{Door, Outside};
 use crate::admin::operations::{Operation, Operations};
 use crate::admin::socket;
-use crate::admin::view::RunView;
+use crate::admin::view::{ConversationView, RunView};
 use crate::config::ApiAddress;
 use crate::domain::ids::{ConversationId, EventId, RunId};
 
@@ -162,6 +162,7 @@ struct ListQuery {
     channel: Option<String>,
     #[serde(default)]
     archived: bool,
+    before: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -232,13 +233,19 @@ async fn conversations(
     query: Asked<ListQuery>,
 ) -> Result<Response, Refusal> {
     let query = asked(query)?;
+    let limit = limited(query.limit)?;
     let operation = Operation::Conversations {
         channel: query.channel,
-        limit: limited(query.limit)?,
+        limit,
         all: query.archived,
+        before: query.before,
     };
     let listed = desk.operations.execute(operation).await?;
-    Ok(axum::Json(json!({ "conversations": listed })).into_response())
+    let views = Vec::<ConversationView>::deserialize(&listed).unwrap_or_default();
+    let next = views.last().filter(|_| views.len() == limit);
+    let next = next.map(ConversationView::place);
+    let body = json!({ "conversations": listed, "next_before": next });
+    Ok(axum::Json(body).into_response())
 }
 
 async fn runs(
