@@ -379,7 +379,7 @@ async fn a_conversation_is_followed_over_its_runs() {
     let conversation = first.run.conversation;
     house.tell(&first, &["one"]).await;
     let mut follower = house.follow_conversation(conversation, None).await;
-    assert_eq!(follower.take(1).await, ["snapshot one"]);
+    assert_eq!(follower.take(2).await, ["snapshot one", "ready"]);
     house.answer(&first, "one").await;
     let second = house.ask("2").await;
     house.tell(&second, &["two"]).await;
@@ -393,7 +393,7 @@ async fn a_conversation_is_followed_over_its_runs() {
     // With nothing going on there is still an id to come back with.
     let mut idle = house.follow_conversation(conversation, None).await;
     let third = house.ask("3").await;
-    assert_eq!(idle.take(1).await, ["started"]);
+    assert_eq!(idle.take(2).await, ["ready", "started"]);
 
     let listed = house.json("/v1/conversations?limit=1").await;
     assert_eq!(listed["conversations"][0]["id"], conversation.to_string());

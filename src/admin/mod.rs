@@ -2,12 +2,14 @@
 //!
 //! The same operations run inside the daemon (asked over a Unix socket) and, without a daemon, in
 //! the command itself on a store it opens. Reading order: `health`, `view`, `status`, `explain`,
-//! `import`, `operations`, `socket`.
+//! `told`, `following`, `import`, `operations`, `socket`.
 
 mod explain;
+mod following;
 pub mod health;
 pub mod import;
 pub mod operations;
 pub mod socket;
 pub mod status;
+pub mod told;
 pub mod view;

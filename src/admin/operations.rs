@@ -71,6 +71,14 @@ pub enum Operation {
         #[serde(default)]
         before: Option<String>,
     },
+    /// What happened in a run or a conversation.
+    Events {
+        /// The id of a run, or a conversation's id prefix or name.
+        target: String,
+        /// Only what came after this event; absent = how things stand.
+        #[serde(default)]
+        after: Option<i64>,
+    },
     /// Gives a conversation a title.
     TitleConversation {
         /// Its id prefix or name.
@@ -321,6 +329,7 @@ impl Operations {
                 };
                 self.conversations(filter).await
             }
+            Operation::Events { target, after } => Ok(json(&self.events(&target, after).await?)),
             Operation::TitleConversation { name, title } => self.set_title(&name, title).await,
             Operation::ArchiveConversation { name, archived } => {
                 self.set_archived(&name, archived).await

@@ -89,6 +89,14 @@ Examples:
 A person is named by the platform's user id, @username or full name, with CHANNEL/ before it where
 several channels know one. Backups elsewhere are not reached: see docs/OPERATIONS.md.";
 
+const EVENTS_EXAMPLES: &str = "\
+Examples:
+  vocative events acme/#general --follow
+  vocative events 01a20324-e8b8-7589-b924-dab7d3ba46da --format json
+
+`vocative queue` names the runs that wait or are at work; `vocative conversations show CONVERSATION
+--timeline` names those of a conversation.";
+
 const CONVERSATION_NAMES: &str = "\
 A conversation is named by the start of its id (see `vocative conversations list`), or by channel
 and chat: acme/#general, acme/C0123ABCD, home/-1001234567890.";
@@ -171,6 +179,12 @@ pub enum Command {
     Summary(SummaryCommand),
     /// Show the questions that wait for an answer and why they wait; cancel one
     Queue(QueueArgs),
+    /// Tell what happened in a run or a conversation, and with --follow what happens
+    ///
+    /// The same events as the API tells: an agent begins, says something, calls a tool, gets its
+    /// result, and ends. Works with and without a running daemon, whether or not the API is enabled.
+    #[command(after_long_help = EVENTS_EXAMPLES)]
+    Events(EventsArgs),
     /// List questions and posts that were given up; show one, retry it or drop it
     #[command(subcommand)]
     Dead(DeadCommand),
@@ -222,6 +236,23 @@ pub enum Command {
 /// What `vocative run` takes.
 #[derive(Debug, Args)]
 pub struct RunArgs {}
+
+/// What `vocative events` takes.
+#[derive(Debug, Args)]
+pub struct EventsArgs {
+    /// The id of a run; or a conversation: the start of its id, or CHANNEL/CHAT
+    #[arg(value_name = "RUN|CONVERSATION")]
+    pub target: String,
+    /// Go on telling until the run has ended; of a conversation, what comes from here on, without end
+    #[arg(long)]
+    pub follow: bool,
+    /// Only what came after the event with this id
+    #[arg(long, value_name = "ID", value_parser = clap::value_parser!(i64).range(0..))]
+    pub after: Option<i64>,
+    /// How to print it; json is one event a line
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub format: TextFormat,
+}
 
 /// What `vocative demo` takes.
 #[derive(Debug, Args)]
@@ -795,6 +826,7 @@ mod tests {
       conversations  List conversations, show one, search in one, name it or put it away
       summary        Show the summaries of older turns, or have them made again
       queue          Show the questions that wait for an answer and why they wait; cancel one
+      events         Tell what happened in a run or a conversation, and with --follow what happens
       dead           List questions and posts that were given up; show one, retry it or drop it
       held           List posts and questions that wait for a decision, let one go on, or drop it
       import         Give a channel the memory of its rooms from before the bot came
@@ -1099,6 +1131,9 @@ mod tests {
             "vocative demo --fault drop-answer",
             "vocative run -v -q",
             "vocative conversations list --limit 0",
+            "vocative events",
+            "vocative events acme/#general --after -1",
+            "vocative events acme/#general --after soon",
             "vocative conversations search acme/#general",
             "vocative conversations title acme/#general",
         ];

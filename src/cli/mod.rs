@@ -13,6 +13,7 @@ mod conversations;
 mod demo;
 mod erase;
 mod error;
+mod events;
 mod export;
 mod held;
 mod import;
@@ -128,6 +129,7 @@ async fn dispatch(command: &Command, context: &Context) -> Result<ExitCode, CliE
         Command::Summary(command) => summary::run(command, context).await,
         Command::Erase(args) => erase::run(args, context).await,
         Command::Queue(args) => queue::queue(args, context).await,
+        Command::Events(args) => events::run(args, context).await,
         Command::Dead(command) => queue::dead(command, context).await,
         Command::Held(command) => held::run(command, context).await,
         Command::Import(args) => import::run(args, context).await,

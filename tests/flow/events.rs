@@ -239,17 +239,52 @@ async fn tools_and_tokens_are_told_and_a_stop_ends_the_stream() {
         "{result:?}"
     );
 
+    // The same on a terminal.
+    let run = newest_run(&flow).await;
+    let printed = flow.cli(&["events", &run, "--format", "json"]).await;
+    let printed: Vec<Value> = printed
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let as_told = |told: &Told| {
+        let mut line = serde_json::json!({ "event": told.name, "data": told.data });
+        if let Some(id) = told.id {
+            line["id"] = id.into();
+        }
+        line
+    };
+    assert_eq!(printed, told.iter().map(as_told).collect::<Vec<_>>());
+    let conversation = told[0].data["conversation"].as_str().unwrap();
+    let after = told[5..].iter().find_map(|told| told.id).unwrap() - 1;
+    let shown = flow
+        .cli(&["events", conversation, "--after", &after.to_string()])
+        .await;
+    assert!(shown.stdout.contains("finished: At three."), "{shown:?}");
+    assert_eq!(shown.stdout.lines().count(), 2, "{shown:?}");
+    let nobody = uuid::Uuid::nil().to_string();
+    let unknown = flow.cli(&["events", &nobody]).await;
+    assert_eq!((unknown.status, unknown.stdout.as_str()), (Some(1), ""));
+
     flow.model.hold();
     flow.slack
         .say("#general", "ann", "@vocative and the review?");
     flow.wait_for_model(3).await;
     let run = newest_run(&flow).await;
-    let mut follower = Follower::of(&flow, &format!("/v1/runs/{run}/events"), None).await;
-    assert_eq!(follower.next().await.unwrap().name, "snapshot");
-    let stopped = flow.cli(&["queue", "cancel", &run]).await;
-    assert_eq!(stopped.status, Some(0), "{stopped:?}");
-    assert_eq!(names(&follower.until("cancelled").await), ["cancelled"]);
-    assert_eq!(follower.next().await, None);
+    let stopping = async {
+        let mut follower = Follower::of(&flow, &format!("/v1/runs/{run}/events"), None).await;
+        assert_eq!(follower.next().await.unwrap().name, "snapshot");
+        let stopped = flow.cli(&["queue", "cancel", &run]).await;
+        assert_eq!(stopped.status, Some(0), "{stopped:?}");
+        assert_eq!(names(&follower.until("cancelled").await), ["cancelled"]);
+        assert_eq!(follower.next().await, None);
+    };
+    let follow = ["events", run.as_str(), "--follow"];
+    let (followed, ()) = tokio::join!(flow.cli(&follow), stopping);
+    let followed = followed.stdout;
+    let last = followed.lines().last().unwrap_or_default();
+    assert!(last.contains("cancelled"), "{followed}");
+    assert!(followed.contains("started"), "{followed}");
     flow.model.release();
 }
 

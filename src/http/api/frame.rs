@@ -1,126 +1,59 @@
 //! Events as server-sent events: bytes that are made once and shared by all readers.
 
 use axum::body::Bytes;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::domain::ids::EventId;
-use crate::domain::run_event::{Ending, Happening, RunEvent, RunSnapshot};
+use crate::admin::told::{self, Told};
+use crate::domain::ids::{ConversationId, EventId};
+use crate::domain::run_event::{RunEvent, RunSnapshot};
 
 /// A sign of life between events.
 pub(super) const HEARTBEAT: Bytes = Bytes::from_static(b": still here\n\n");
 
-/// An event. The end of a run that said something is told with all that it said, as a snapshot before
-/// it: whatever was heard of the text, this is what stands.
+/// An event.
 pub(super) fn event(event: &RunEvent) -> Bytes {
     let mut text = String::new();
-    if let Happening::Ended(ending) = &event.what
-        && !ending.text.is_empty()
-    {
-        write(&mut text, None, "snapshot", &said(event, ending));
+    for told in told::event(event) {
+        write(&mut text, &told);
     }
-    write(&mut text, event.id, event.what.name(), &data(event));
     text.into()
 }
 
 /// How a run stands, for a reader who comes late.
 pub(super) fn snapshot(snapshot: &RunSnapshot, id: Option<EventId>) -> Bytes {
     let mut text = String::new();
-    let data = json!({
-        "run": snapshot.run.to_string(),
-        "conversation": snapshot.conversation.to_string(),
-        "agent": snapshot.agent.as_str(),
-        "state": snapshot.state,
-        "attempt": snapshot.attempt,
-        "step": snapshot.step,
-        "text": snapshot.text,
-    });
-    write(&mut text, id, "snapshot", &data);
+    write(&mut text, &told::snapshot(snapshot, id));
     text.into()
 }
 
-/// Tells an id without an event: from here on a reader who comes back goes on.
-pub(super) fn mark(id: EventId) -> Bytes {
-    format!("id: {id}\n\n").into()
+/// Tells that a reader of a conversation knows how things stand, and from which id on it may come back.
+/// It has data, because readers differ in what they make of a block that has none.
+pub(super) fn ready(conversation: ConversationId, id: EventId) -> Bytes {
+    let mut text = String::new();
+    let ready = Told {
+        id: Some(id),
+        name: "ready",
+        data: json!({ "conversation": conversation.to_string() }),
+    };
+    write(&mut text, &ready);
+    text.into()
 }
 
 /// JSON has no line breaks, so each event is three lines at most.
-fn write(text: &mut String, id: Option<EventId>, name: &str, data: &Value) {
+fn write(text: &mut String, told: &Told) {
     use std::fmt::Write as _;
-    if let Some(id) = id {
+    if let Some(id) = told.id {
         let _ = writeln!(text, "id: {id}");
     }
-    let _ = write!(text, "event: {name}\ndata: {data}\n\n");
-}
-
-fn said(event: &RunEvent, ending: &Ending) -> Value {
-    json!({
-        "run": event.run.to_string(),
-        "conversation": event.conversation.to_string(),
-        "agent": event.agent.as_str(),
-        "state": ending.kind.name(),
-        "text": ending.text,
-    })
-}
-
-fn data(event: &RunEvent) -> Value {
-    let mut data = json!({
-        "run": event.run.to_string(),
-        "conversation": event.conversation.to_string(),
-        "agent": event.agent.as_str(),
-        "at_ms": event.at_ms,
-    });
-    match &event.what {
-        Happening::Started | Happening::Restarted => {}
-        Happening::Text { step, text } => {
-            data["step"] = json!(step);
-            data["text"] = json!(text);
-        }
-        Happening::ToolCall {
-            step,
-            call_id,
-            tool,
-            arguments,
-        } => {
-            data["step"] = json!(step);
-            data["call"] = json!(call_id);
-            data["tool"] = json!(tool);
-            data["arguments"] = json!(arguments);
-        }
-        Happening::ToolResult {
-            step,
-            call_id,
-            tool,
-            turn,
-            text,
-        } => {
-            data["step"] = json!(step);
-            data["call"] = json!(call_id);
-            data["tool"] = json!(tool);
-            data["turn"] = json!(turn.map(|turn| turn.to_string()));
-            data["text"] = json!(text);
-        }
-        Happening::Usage {
-            step,
-            prompt_tokens,
-            completion_tokens,
-        } => {
-            data["step"] = json!(step);
-            data["prompt_tokens"] = json!(prompt_tokens);
-            data["completion_tokens"] = json!(completion_tokens);
-        }
-        Happening::Ended(ending) => {
-            data["turn"] = json!(ending.turn.map(|turn| turn.to_string()));
-            data["reason"] = json!(ending.reason);
-        }
-    }
-    data
+    let _ = write!(text, "event: {}\ndata: {}\n\n", told.name, told.data);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::ids::{AgentName, ConversationId, RunId, TurnId};
-    use crate::domain::run_event::EndingKind;
+    use crate::domain::ids::{AgentName, RunId, TurnId};
+    use crate::domain::run_event::{Ending, EndingKind, Happening};
+    use serde_json::Value;
     use uuid::Uuid;
 
     fn told(what: Happening) -> String {

@@ -107,7 +107,7 @@ pub(super) async fn of_conversation(
     let mut ready = VecDeque::new();
     if after.is_none() {
         ready.extend(open.iter().map(|run| frame::snapshot(run, None)));
-        ready.push_back(frame::mark(newest));
+        ready.push_back(frame::ready(conversation, newest));
     }
     let phase = if after.is_some() {
         Phase::Missed
