@@ -270,7 +270,111 @@ impl Inbound for HttpInbound {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use tokio::sync::Notify;
+
     use super::*;
+    use crate::channel::{ConnectionState, IntakeError};
+    use crate::envelope::Envelope;
+    use crate::identity::Platform;
+
+    const SECRET: &str = "0123456789abcdef0123456789abcdef";
+    const EVENT: &[u8] = br#"{"type":"event_callback","event_id":"Ev1","team_id":"T1","event":{}}"#;
+
+    /// A request to the events' path, signed now.
+    fn signed(body: &[u8]) -> WebhookRequest {
+        let at_s = chrono::Utc::now().timestamp().to_string();
+        let hash = crate::mac::hex(SECRET.as_bytes(), &[b"v0:", at_s.as_bytes(), b":", body]);
+        let mut headers = http::HeaderMap::new();
+        let value = |text: String| text.parse().expect("it is a header's value");
+        headers.insert("x-slack-signature", value(format!("v0={hash}")));
+        headers.insert("x-slack-request-timestamp", value(at_s));
+        WebhookRequest {
+            path: "/slack/acme/events".to_owned(),
+            headers,
+            body: body.to_vec(),
+        }
+    }
+
+    fn events_api() -> EventsApi {
+        let secret = SecretString::from(SECRET.to_owned());
+        EventsApi::new("acme", secret, Arc::default())
+    }
+
+    fn identity() -> Identity {
+        Identity {
+            platform: Platform::Slack,
+            account: "T1".to_owned(),
+            account_name: "Acme".to_owned(),
+            user_id: "U1".to_owned(),
+            other_ids: Vec::new(),
+            username: None,
+            display_name: "vocative".to_owned(),
+            warnings: Vec::new(),
+        }
+    }
+
+    /// A disk that is stuck until it is let go.
+    #[derive(Default)]
+    struct Disk {
+        free: Notify,
+        stored: AtomicU64,
+        late: AtomicU64,
+    }
+
+    impl Intake for Disk {
+        fn accept(&self, _envelope: Envelope) -> BoxFuture<'_, Result<(), IntakeError>> {
+            Box::pin(async {
+                self.free.notified().await;
+                self.stored.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            })
+        }
+    }
+
+    impl Reporter for Disk {
+        fn state(&self, _state: ConnectionState) {}
+        fn heard(&self) {}
+        fn acknowledged(&self, _lag_ms: u64) {}
+        fn malformed(&self) {}
+        fn late(&self) {
+            self.late.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stuck_disk_is_answered_503_before_slack_hangs_up_and_what_was_begun_is_stored() {
+        let (events_api, disk) = (events_api(), Arc::<Disk>::default());
+        let _ = events_api.identity.set(identity());
+        let opened = events_api
+            .door
+            .open(Arc::clone(&disk) as _, Arc::clone(&disk) as _);
+        let begun = tokio::time::Instant::now();
+        assert_eq!(events_api.receive(signed(EVENT)).await.status, 503);
+        assert!(
+            begun.elapsed() < Duration::from_secs(3),
+            "{:?}",
+            begun.elapsed()
+        );
+        assert_eq!(disk.late.load(Ordering::Relaxed), 1);
+        disk.free.notify_one();
+        opened.close().await;
+        assert_eq!(disk.stored.load(Ordering::Relaxed), 1);
+    }
+
+    #[tokio::test]
+    async fn before_the_channel_hears_slack_may_verify_and_is_asked_to_send_the_rest_again() {
+        let events_api = events_api();
+        let challenge = br#"{"type":"url_verification","challenge":"abc"}"#;
+        let answer = events_api.receive(signed(challenge)).await;
+        assert_eq!((answer.status, answer.body.as_str()), (200, "abc"));
+        assert_eq!(events_api.receive(signed(EVENT)).await.status, 503);
+        let mut forged = signed(challenge);
+        forged.body.push(b' ');
+        let answer = events_api.receive(forged).await;
+        assert_eq!((answer.status, answer.body.as_str()), (401, ""));
+    }
 
     fn payload(kind: &'static str, id: &str, payload: &str) -> Read {
         Read::Payload {
