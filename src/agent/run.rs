@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tracing::{error, info, warn};
+use tracing::{debug, error, info, warn};
 use vocative_channels::render::People;
 
 use crate::agent::counting::Counting;
@@ -278,13 +278,29 @@ async fn prepare(
         ratio,
     };
     match build_prompt(&worker.store, spec, Some(&room.identity), request).await {
-        Ok(built) => Ok(Prepared::Prompt(Box::new(built))),
+        Ok(built) => {
+            log_prompt(claimed.run.id, &built);
+            Ok(Prepared::Prompt(Box::new(built)))
+        }
         Err(PromptError::Store(cause)) => Err(cause),
         Err(cause) => {
             let reason = format!("{cause}: {}", chain(&cause));
             Ok(Prepared::Not(Work::Refused(reason)))
         }
     }
+}
+
+/// How a prompt came out; never what is in it.
+fn log_prompt(run: RunId, built: &BuiltPrompt) {
+    let BuiltPrompt {
+        prompt, history, ..
+    } = built;
+    debug!(
+        run.id = %run, tokens = prompt.tokens, instruction_tokens = prompt.instruction_tokens,
+        counter = prompt.counter, turns_loaded = prompt.turns_loaded, turns_in_prompt = prompt.turns.len(),
+        left_out_or_cut = prompt.omitted.len(), has_summary = prompt.has_summary,
+        images = prompt.images.len(), rows = history.cost.rows, "the prompt is made"
+    );
 }
 
 /// What shows the answer while it is written, where that is wanted.

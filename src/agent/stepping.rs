@@ -13,6 +13,7 @@ use crate::agent::step::{Step, answer_of, record, usage_of};
 use crate::agent::telling::Telling;
 use crate::capture::reply::commit_tools;
 use crate::delivery::worker::Clock;
+use crate::domain::ids::RunId;
 use crate::domain::run::{ClaimedRun, Usage};
 use crate::llm::{
     Answer, Exchange, Model, ModelError, Request, ToolCall, ToolChoice, ToolResult, ToolSpec,
@@ -113,9 +114,17 @@ impl Stepping<'_> {
             },
             listener: self.telling.listener(),
         };
+        debug!(run.id = %self.claimed.run.id, step = number, model = self.model.name(), tools = tools.len(), "the model is asked");
+        let asked_at_ms = (self.clock)();
         crash::point("model.called");
         let answered = self.model.complete(&request).await;
         crash::point("model.answered");
+        log_answer(
+            self.claimed.run.id,
+            number,
+            (self.clock)() - asked_at_ms,
+            &answered,
+        );
         let answer = match answered {
             Ok(answer) if answer.text.trim().is_empty() && answer.tool_calls.is_empty() => {
                 return Ok(Err(Ended::Failed(ModelError::Empty)));
@@ -232,6 +241,22 @@ fn within(outcome: ToolOutcome, left_tokens: &mut usize, counter: &Scaled) -> To
     }
     *left_tokens -= tokens;
     outcome
+}
+
+/// What came of asking the model; never what it said.
+fn log_answer(run: RunId, step: u32, took_ms: i64, answered: &Result<Answer, ModelError>) {
+    let answer = match answered {
+        Ok(answer) => answer,
+        Err(cause) => {
+            debug!(run.id = %run, step, took_ms, error = %cause, "the model did not answer");
+            return;
+        }
+    };
+    debug!(
+        run.id = %run, step, took_ms, prompt_tokens = answer.usage.prompt_tokens,
+        completion_tokens = answer.usage.completion_tokens, tool_calls = answer.tool_calls.len(),
+        "the model answered"
+    );
 }
 
 /// A call as the timeline shows it.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
-use tracing::{error, warn};
+use tracing::{Instrument as _, Span, debug, debug_span, error, warn};
 use vocative_channels::channel::BoxFuture;
 use vocative_channels::crash;
 
@@ -46,6 +46,18 @@ pub struct Worker {
     pub max_parallel_runs: usize,
 }
 
+/// What every line of a run's work carries when debug lines are wanted; says also that it was claimed.
+fn span_of(claimed: &ClaimedRun) -> Span {
+    let run = &claimed.run;
+    let span = debug_span!("run", conversation.id = %run.conversation, agent = %run.agent);
+    let _entered = span.clone().entered();
+    debug!(
+        run.id = %run.id, attempt = run.attempt, questions = run.triggers.len(),
+        as_of_seq = claimed.as_of_seq.0, "a run was claimed"
+    );
+    span
+}
+
 /// A run that is being worked on.
 #[derive(Clone, Copy)]
 struct Lease {
@@ -76,7 +88,8 @@ impl Worker {
                     token: claimed.token,
                     attempt: claimed.run.attempt,
                 };
-                let task = working.spawn(work_on(Arc::clone(&worker), claimed));
+                let span = span_of(&claimed);
+                let task = working.spawn(work_on(Arc::clone(&worker), claimed).instrument(span));
                 held.insert(task.id(), lease);
                 continue;
             }

@@ -16,6 +16,50 @@ use crate::config::ThreadPolicy;
 use crate::domain::addressing::MessageFacts;
 use crate::domain::ids::AgentName;
 
+/// Why a message addresses an agent, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// Its sender can't address anybody: ourselves, a bot that is not in `allow_bots`, the platform.
+    Sender,
+    /// It is a command for another bot.
+    AnotherBot,
+    /// It names an agent.
+    Name,
+    /// It replies to what an agent wrote.
+    Reply,
+    /// It is a command for us.
+    Command,
+    /// It is a word to everybody, and those address here.
+    Everybody,
+    /// It was said in a direct chat.
+    Direct,
+    /// It mentions the bot.
+    Mention,
+    /// It goes on with a thread that is an agent's.
+    FollowUp,
+    /// It was said into the room.
+    Chatter,
+}
+
+impl Rule {
+    /// Its word in log lines.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sender => "sender can't address",
+            Self::AnotherBot => "command for another bot",
+            Self::Name => "name",
+            Self::Reply => "reply",
+            Self::Command => "command",
+            Self::Everybody => "everybody",
+            Self::Direct => "direct chat",
+            Self::Mention => "mention",
+            Self::FollowUp => "follow-up",
+            Self::Chatter => "not addressed",
+        }
+    }
+}
+
 /// The agents a message addresses, each once, in the order of the configuration.
 #[must_use]
 pub fn addressed_agents(
@@ -23,25 +67,58 @@ pub fn addressed_agents(
     facts: &MessageFacts,
     policy: &ChannelPolicy,
 ) -> Vec<AgentName> {
-    if !may_address(message, policy) || is_for_another_bot(message) {
-        return Vec::new();
+    addressing(message, facts, policy).1
+}
+
+/// The agents a message addresses, and the rule that says so.
+#[must_use]
+pub fn addressing(
+    message: &InboundMessage,
+    facts: &MessageFacts,
+    policy: &ChannelPolicy,
+) -> (Rule, Vec<AgentName>) {
+    if !may_address(message, policy) {
+        return (Rule::Sender, Vec::new());
+    }
+    if is_for_another_bot(message) {
+        return (Rule::AnotherBot, Vec::new());
     }
     let speech = spoken_text(without_labels(message));
     let named = named_agents(&speech, policy);
     if !named.is_empty() {
-        return named;
+        return (Rule::Name, named);
     }
     if let Some(agent) = replied_agent(message, facts, policy) {
-        return vec![agent];
+        return (Rule::Reply, vec![agent]);
     }
-    let is_called = is_own_command(message, policy) || calls_everybody(&speech, policy);
-    if is_direct(facts, message) || message.mentions_bot || is_called {
-        return vec![thread_agent(facts, policy).unwrap_or_else(|| policy.default_agent.clone())];
+    if let Some(rule) = called(message, facts, &speech, policy) {
+        let agent = thread_agent(facts, policy);
+        return (
+            rule,
+            vec![agent.unwrap_or_else(|| policy.default_agent.clone())],
+        );
     }
     if is_rooted(facts) && !is_told_again(message, facts) && may_follow_up(message, facts, policy) {
-        return thread_agent(facts, policy).into_iter().collect();
+        let agent = thread_agent(facts, policy);
+        return (Rule::FollowUp, agent.into_iter().collect());
     }
-    Vec::new()
+    (Rule::Chatter, Vec::new())
+}
+
+/// What calls the bot itself in a message, whichever agent that is.
+fn called(
+    message: &InboundMessage,
+    facts: &MessageFacts,
+    speech: &str,
+    policy: &ChannelPolicy,
+) -> Option<Rule> {
+    let rules = [
+        (message.mentions_bot, Rule::Mention),
+        (is_direct(facts, message), Rule::Direct),
+        (is_own_command(message, policy), Rule::Command),
+        (calls_everybody(speech, policy), Rule::Everybody),
+    ];
+    rules.into_iter().find(|(is, _)| *is).map(|(_, rule)| rule)
 }
 
 /// Whether a message goes on with its thread, if that is an agent's: a person's word in it that
@@ -211,6 +288,33 @@ mod tests {
 
     fn in_channel(text: &str) -> Vec<String> {
         addressed(&message(text), &MessageFacts::default())
+    }
+
+    #[test]
+    fn the_rule_that_decided_is_told() {
+        let bot = mention_token("UBOT");
+        let direct = MessageFacts {
+            chat_kind: Some(ChatKind::Direct),
+            ..MessageFacts::default()
+        };
+        let mut privately = message("hello");
+        privately.place.kind = None;
+        let mut stranger = message("kael, hi");
+        stranger.sender.kind = SenderKind::Bot;
+        let room = MessageFacts::default();
+        let table = [
+            (message("hello"), &room, Rule::Chatter),
+            (message(&format!("{bot} hi")), &room, Rule::Mention),
+            (message("kael, hi"), &room, Rule::Name),
+            (privately, &direct, Rule::Direct),
+            (stranger, &room, Rule::Sender),
+        ];
+        for (message, facts, expected) in table {
+            let (rule, agents) = addressing(&message, facts, &policy());
+            assert_eq!(rule, expected, "{:?}", message.text);
+            let addresses = !matches!(rule, Rule::Chatter | Rule::Sender | Rule::AnotherBot);
+            assert_eq!(!agents.is_empty(), addresses, "{:?}", message.text);
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
 use tokio::sync::Notify;
-use tracing::{error, info, warn};
+use tracing::{Level, debug, enabled, error, info, trace, warn};
 use vocative_channels::channel::{BoxFuture, Intake, IntakeError};
 use vocative_channels::crash;
 use vocative_channels::envelope::{
@@ -14,6 +14,7 @@ use vocative_channels::envelope::{
 use vocative_channels::markup::neutral_text;
 
 use crate::capture::access::{Access, access};
+use crate::capture::addressing::addressing;
 use crate::capture::cancels::Cancels;
 use crate::capture::commands::read_command;
 use crate::capture::errands::Errands;
@@ -179,6 +180,7 @@ impl ChannelIntake {
         let now_ms = envelope.received_at_ms;
         let account = policy.account;
         let is_edit = matches!(envelope.event, Event::Edited(_));
+        trace!(channel.id = %policy.channel, kind = kind_of(&envelope.event), ?origin, "an event came in");
         match envelope.event {
             Event::Posted(message) | Event::Edited(message) => {
                 let arrived = Arrived {
@@ -411,8 +413,12 @@ impl ChannelIntake {
                 let verdict = origin.bounded(verdict, facts, &judged);
                 let kind = judged.place.kind.or(facts.chat_kind);
                 let access = access(&judged.place, kind, &judged.sender, &judging);
+                let rule =
+                    enabled!(Level::DEBUG).then(|| addressing(&judged, facts, &judging).0.name());
                 *noted.lock().expect("no holder of this lock panics") = Some(Noted {
                     access,
+                    rule: rule.unwrap_or_default(),
+                    origin,
                     runs: verdict.runs,
                     is_addressed: !verdict.addressed_to.is_empty(),
                     is_command: verdict.command.is_some(),
@@ -453,6 +459,7 @@ impl ChannelIntake {
     /// Counts and logs what became of a message, and wakes whoever has work now.
     fn note(&self, chat: &str, captured: &Captured, noted: Option<Noted>, policy: &ChannelPolicy) {
         let counters = &self.counters;
+        log_captured(chat, captured, noted.as_ref(), policy);
         match captured {
             Captured::New(turn) | Captured::Revised(turn) | Captured::Duplicate(turn) => {
                 let is_new = matches!(captured, Captured::New(_));
@@ -639,6 +646,60 @@ fn introduction(policy: &ChannelPolicy) -> Option<String> {
     (!text.is_empty()).then(|| text.replace("{{agent}}", name))
 }
 
+/// Says at debug what became of a message, and why: it is where "why did it not answer?" ends.
+fn log_captured(chat: &str, captured: &Captured, noted: Option<&Noted>, policy: &ChannelPolicy) {
+    let channel = &policy.channel;
+    let rule = noted.map_or("", |noted| noted.rule);
+    let (what, turn) = match captured {
+        Captured::New(turn) => ("new", turn),
+        Captured::Revised(turn) => ("edited", turn),
+        Captured::Duplicate(turn) => ("known already", turn),
+        Captured::Tombstone => {
+            debug!(channel.id = %channel, chat.id = %chat, "a message was deleted or erased before; it is not stored again");
+            return;
+        }
+        Captured::NotAdmitted { .. } => {
+            let setting = noted.map_or("", |noted| noted.access.setting());
+            debug!(channel.id = %channel, chat.id = %chat, setting, "a message from outside access is not stored");
+            return;
+        }
+    };
+    let origin = noted.map_or_else(CaptureOrigin::default, |noted| noted.origin);
+    let is_addressed = noted.is_some_and(|noted| noted.is_addressed);
+    let decided = noted.map_or("", |noted| match noted.runs {
+        _ if noted.is_command => "command",
+        _ if !noted.is_addressed => "",
+        RunVerdict::Run => "run",
+        RunVerdict::TooOld => "too old to answer",
+        RunVerdict::LimitMet => "over a limit",
+        RunVerdict::Stop { .. } => "stop",
+    });
+    debug!(
+        channel.id = %channel, chat.id = %chat, conversation.id = %turn.conversation, turn.seq = turn.seq.0,
+        what, origin = origin.name(), rule, is_addressed, decided, runs = turn.new_runs.len(), "a message was captured"
+    );
+}
+
+/// An event's kind, for log lines.
+fn kind_of(event: &Event) -> &'static str {
+    match event {
+        Event::Posted(_) => "message",
+        Event::Edited(_) => "edit",
+        Event::Deleted { .. } => "delete",
+        Event::OwnPost { .. } => "own post",
+        Event::Command(_) => "command",
+        Event::Interaction { .. } => "interaction",
+        Event::ChatMoved { .. } => "chat moved",
+        Event::ChatChanged { .. } => "chat changed",
+        Event::Membership { .. } => "membership",
+        Event::Opened { .. } => "surface opened",
+        Event::PersonChanged { .. } => "person changed",
+        Event::Ignored { reason } => reason,
+        Event::Untranslated { .. } => "unreadable",
+        Event::AccountLost { .. } => "account lost",
+    }
+}
+
 /// How a message came in.
 struct Arrived {
     is_edit: bool,
@@ -650,6 +711,9 @@ struct Arrived {
 /// What the judge said, for counters and log lines.
 struct Noted {
     access: Access,
+    /// By which rule it addresses somebody or nobody; empty where nobody would read it.
+    rule: &'static str,
+    origin: CaptureOrigin,
     runs: RunVerdict,
     is_addressed: bool,
     is_command: bool,

@@ -19,6 +19,16 @@ pub enum CaptureOrigin {
 }
 
 impl CaptureOrigin {
+    /// Its word in log lines.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::CatchUp => "catch-up",
+            Self::Backfill => "before the bot came",
+        }
+    }
+
     /// What is left of a verdict on a message of this origin. Pure.
     #[must_use]
     pub fn bounded(

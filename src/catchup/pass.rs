@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 use vocative_channels::crash;
 use vocative_channels::envelope::Place;
 
@@ -188,7 +188,8 @@ impl Pass<'_> {
                 origin: CaptureOrigin::CatchUp,
             })
             .await?;
-        info!(channel.id = %reader.channel, chat.id = %place.chat, messages = read.messages, "a chat was caught up on");
+        let what = "a chat was caught up on";
+        log_read(&reader.channel, &place.chat, read.messages, what);
         Ok((read, is_older))
     }
 
@@ -262,7 +263,8 @@ impl Pass<'_> {
                 origin: CaptureOrigin::Backfill,
             })
             .await?;
-        info!(channel.id = %self.reader.channel, chat.id = %place.chat, messages = read.messages, "what was said before the bot joined was read");
+        let what = "what was said before the bot joined was read";
+        log_read(&self.reader.channel, &place.chat, read.messages, what);
         if read.cut_at_ms.is_some() {
             return Ok(read.cut_at_ms);
         }
@@ -310,5 +312,14 @@ impl Pass<'_> {
                 }
             }
         }
+    }
+}
+
+/// Chats in which nothing was missed are many, and no news.
+fn log_read(channel: &str, chat: &str, messages: usize, what: &'static str) {
+    if messages > 0 {
+        info!(channel.id = %channel, chat.id = %chat, messages, "{what}");
+    } else {
+        debug!(channel.id = %channel, chat.id = %chat, messages, "{what}");
     }
 }

@@ -218,6 +218,10 @@ impl Worker {
         if is_final {
             crash::point("final.before");
         }
+        debug!(
+            channel.id = %room.channel, post.id = %entry.id, operation = entry.operation.name(),
+            part = entry.part_number, attempt = attempted.attempts, "a post is sent"
+        );
         let outcome = room.outbound.deliver(&post).await;
         if is_final {
             crash::point("final.after");
@@ -388,9 +392,7 @@ fn log_update(claimed: &ClaimedEntry, room: &Room, update: &OutboxUpdate) {
     let id = claimed.entry.id;
     let channel = &room.channel;
     match update {
-        OutboxUpdate::Sent(_) => {
-            info!(channel.id = %channel, post.id = %id, part = claimed.entry.part_number, "posted");
-        }
+        OutboxUpdate::Sent(_) => log_sent(claimed, channel),
         OutboxUpdate::Retry { reason, .. }
         | OutboxUpdate::Look { reason, .. }
         | OutboxUpdate::Resend { reason }
@@ -406,6 +408,25 @@ fn log_update(claimed: &ClaimedEntry, room: &Room, update: &OutboxUpdate) {
         | OutboxUpdate::ParkChat { reason, .. }
         | OutboxUpdate::HoldAccount { reason } => {
             error!(channel.id = %channel, post.id = %id, reason, next = update_name(update), "a post needs a person");
+        }
+    }
+}
+
+/// What shows in the room is told; signs, which come and go, are at debug.
+fn log_sent(claimed: &ClaimedEntry, channel: &str) {
+    let entry = &claimed.entry;
+    let id = entry.id;
+    match &entry.operation {
+        Operation::Post | Operation::Upload => {
+            info!(channel.id = %channel, post.id = %id, part = entry.part_number, "posted");
+        }
+        Operation::Edit { .. } | Operation::Delete { .. } | Operation::Ephemeral { .. } => {
+            let operation = entry.operation.name();
+            info!(channel.id = %channel, post.id = %id, operation, part = entry.part_number, "done in the room");
+        }
+        Operation::React { .. } | Operation::Unreact { .. } => {
+            let operation = entry.operation.name();
+            debug!(channel.id = %channel, post.id = %id, operation, "done in the room");
         }
     }
 }

@@ -75,7 +75,8 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     },
 ];
 
-/// Brings the database to the newest of `migrations`; one sentence per step applied.
+/// Brings the database to the newest of `migrations`; one sentence per step applied, one in all for a
+/// database that is new.
 ///
 /// # Errors
 /// `Newer` for a newer database; `Open` if it is not ours or was migrated by another text;
@@ -99,7 +100,13 @@ pub(super) fn migrate(
             let doing = format!("migration {number} ({name}) failed and changed nothing: ");
             not_opened(path, &doing, &error)
         })?;
-        report.push(sentence(number, migration, copy.as_deref()));
+        report.extend(copy.map(|copy| sentence(number, migration, &copy)));
+    }
+    if is_new {
+        report.push(format!(
+            "A new database was made, with schema {}.",
+            migrations.len()
+        ));
     }
     Ok(report)
 }
@@ -228,15 +235,10 @@ pub(super) fn sync_folder(path: &Path) -> std::io::Result<()> {
     }
 }
 
-fn sentence(number: u32, migration: &Migration, copy: Option<&Path>) -> String {
-    let name = migration.name;
-    copy.map_or_else(
-        || format!("Schema {number} ({name}) made."),
-        |copy| {
-            format!(
-                "Migrated to schema {number} ({name}); the database as it was is kept at {}.",
-                copy.display()
-            )
-        },
+fn sentence(number: u32, migration: &Migration, copy: &Path) -> String {
+    format!(
+        "Migrated to schema {number} ({}); the database as it was is kept at {}.",
+        migration.name,
+        copy.display()
     )
 }

@@ -122,12 +122,15 @@ impl Shared {
         }
     }
 
-    /// Tells of a slot without a connection, unless another slot has one.
-    fn disconnected(&self, state: ConnectionState) {
+    /// Tells of a slot without a connection, unless another slot has one. Returns whether it did: whoever
+    /// is told says so in the log.
+    fn disconnected(&self, state: ConnectionState) -> bool {
         let live = lock(&self.live);
-        if *live == 0 || matches!(state, ConnectionState::Alarm { .. }) {
+        let is_told = *live == 0 || matches!(state, ConnectionState::Alarm { .. });
+        if is_told {
             self.reporter.state(state);
         }
+        is_told
     }
 }
 
@@ -282,7 +285,7 @@ impl Slot {
     fn start(&mut self, opened: socket::Opened) {
         while self.sessions.try_join_next().is_some() {}
         let connections = opened.hello.connections;
-        tracing::info!(channel.id = %self.shared.channel, connections, "a Slack socket says hello");
+        tracing::debug!(channel.id = %self.shared.channel, connections, "a Slack socket says hello");
         self.shared.compare(connections);
         // Two events at most: a wish to be replaced, and the end.
         let (events, receiver) = mpsc::channel(2);
@@ -342,18 +345,12 @@ impl Slot {
             self.close_all().await;
         }
         let (state, wait_ms) = self.verdict(&failure);
-        match &state {
-            ConnectionState::Alarm { reason } => {
-                tracing::error!(channel.id = %self.shared.channel, reason, wait_ms, "Slack cannot be heard");
-            }
-            _ => {
-                tracing::warn!(
-                    channel.id = %self.shared.channel, reason = %failure, wait_ms,
-                    "a Slack socket is lost and will be opened again"
-                );
-            }
+        if !self.shared.disconnected(state) {
+            tracing::warn!(
+                channel.id = %self.shared.channel, reason = %failure, wait_ms,
+                "one of several Slack sockets is lost and will be opened again"
+            );
         }
-        self.shared.disconnected(state);
         sleep(Duration::from_millis(wait_ms)).await;
     }
 

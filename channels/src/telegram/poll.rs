@@ -424,15 +424,7 @@ impl Poller {
                 self.trouble(failure.into_error("getUpdates"))
             }
         };
-        match &state {
-            ConnectionState::Alarm { reason } => {
-                tracing::error!(channel.id = %self.channel, wait_ms, reason, "Polling is refused");
-            }
-            ConnectionState::Retrying { reason, .. } => {
-                tracing::warn!(channel.id = %self.channel, wait_ms, reason, "A poll failed");
-            }
-            ConnectionState::Connecting | ConnectionState::Connected { .. } => {}
-        }
+        // Whoever hears the report says so in the log.
         self.report(reporter, state);
         Next::Wait(wait_ms)
     }

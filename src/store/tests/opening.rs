@@ -21,21 +21,10 @@ async fn a_new_database_is_made_without_a_copy_and_opened_again_without_a_migrat
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("inner").join("vocative.sqlite");
     let (store, report) = open(&path);
-    let made = [
-        "Schema 1 (initial) made.",
-        "Schema 2 (turn_sources) made.",
-        "Schema 3 (imports) made.",
-        "Schema 4 (history_gaps) made.",
-        "Schema 5 (conversations) made.",
-        "Schema 6 (token_ratios) made.",
-        "Schema 7 (erasure) made.",
-        "Schema 8 (follow_ups) made.",
-        "Schema 9 (run_events) made.",
-        "Schema 10 (placeholders) made.",
-        "Schema 11 (commands) made.",
-        "Schema 12 (files) made.",
-    ];
-    assert_eq!(report.migrations, made);
+    let [made] = report.migrations.as_slice() else {
+        panic!("one sentence: {:?}", report.migrations);
+    };
+    assert!(made.starts_with("A new database was made, with schema "));
     store.close().await.unwrap();
     let (_store, report) = open(&path);
     assert_eq!(report, OpenReport::default());
