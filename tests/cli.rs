@@ -23,7 +23,7 @@ default_agent = "iris"
 token = "env:TELEGRAM"
 allow_people = ["5001"]
 [daemon]
-data_dir = "/srv/vocative"
+data_dir = "data"
 "#;
 
 const SECRETS: [(&str, &str); 4] = [
@@ -60,9 +60,10 @@ fn check_says_who_answers_where() {
     std::fs::write(dir.path().join("vocative.toml"), CONFIG).unwrap();
     let (code, stdout, stderr) = told(&vocative(dir.path(), &["check"], &SECRETS));
     assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    let stdout = stdout.replace(&*dir.path().to_string_lossy(), "/srv");
     insta::assert_snapshot!(stdout, @r##"
     configuration  vocative.toml
-    database       /srv/vocative
+    database       /srv/data
     channel        acme (Slack): iris answers, hermes when named
     channel        home (Telegram): iris answers
     agent          hermes: goes by hermes; model gpt (gpt-5-mini of openai)
@@ -113,6 +114,48 @@ fn a_wrong_configuration_exits_with_78() {
 }
 
 #[test]
+fn a_folder_that_nobody_could_use_is_told_before_the_start() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("vocative.toml"), CONFIG).unwrap();
+    std::fs::write(dir.path().join("data"), "a file").unwrap();
+    let (code, _, stderr) = told(&vocative(dir.path(), &["check"], &SECRETS));
+    assert_eq!(code, Some(74), "{stderr}");
+    assert!(stderr.contains("daemon.data_dir can't be used"), "{stderr}");
+    assert_eq!(told(&vocative(dir.path(), &["run"], &SECRETS)).0, Some(74));
+}
+
+#[test]
+fn a_backup_into_no_folder_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("vocative.toml"), CONFIG).unwrap();
+    std::fs::create_dir(dir.path().join("data")).unwrap();
+    std::fs::write(dir.path().join("data/vocative.db"), "").unwrap();
+    for target in ["missing/", "missing/one.db"] {
+        let (code, _, stderr) = told(&vocative(dir.path(), &["backup", target], &[]));
+        assert_eq!(code, Some(1));
+        assert!(stderr.contains("there is no folder missing"), "{stderr}");
+    }
+}
+
+#[test]
+fn a_variable_that_holds_a_secret_is_no_setting_misspelt() {
+    let dir = tempfile::tempdir().unwrap();
+    let api = "[api]\nenabled = true\ntoken = \"env:VOCATIVE_API_TOKEN\"\n";
+    std::fs::write(dir.path().join("vocative.toml"), format!("{CONFIG}{api}")).unwrap();
+    let token = ("VOCATIVE_API_TOKEN", "value");
+    let mut variables = SECRETS.to_vec();
+    variables.push(token);
+    let (_, stdout, _) = told(&vocative(dir.path(), &["check"], &variables));
+    assert!(!stdout.contains("warning"), "{stdout}");
+    std::fs::write(dir.path().join("vocative.toml"), CONFIG).unwrap();
+    let (_, stdout, _) = told(&vocative(dir.path(), &["check"], &variables));
+    assert!(
+        stdout.contains("$VOCATIVE_API_TOKEN is not read"),
+        "{stdout}"
+    );
+}
+
+#[test]
 fn a_wrong_command_line_exits_with_2() {
     let dir = tempfile::tempdir().unwrap();
     for args in [&["chekc"][..], &["check", "--lvie"], &["prompt"]] {
@@ -128,8 +171,10 @@ fn the_example_is_a_valid_configuration() {
     assert_eq!(code, Some(0));
     std::fs::write(dir.path().join("vocative.toml"), example).unwrap();
     let (code, stdout, stderr) = told(&vocative(dir.path(), &["check"], &[]));
-    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    // It is valid, and there is nothing to serve with it: `vocative run` ends with the same code.
+    assert_eq!((code, stderr.as_str()), (Some(78), ""));
     assert!(stdout.contains("has no channel yet"), "{stdout}");
+    assert_eq!(told(&vocative(dir.path(), &["run"], &[])).0, Some(78));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Asks the running daemon over its socket; without one, opens the store itself.
 
+use std::io::{ErrorKind, Write as _};
 use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
@@ -9,7 +10,7 @@ use super::error::CliError;
 use crate::admin::operations::{Operation, Operations};
 use crate::admin::socket::{self, SOCKET_NAME};
 use crate::agent::registry::Registry;
-use crate::config::Config;
+use crate::config::{Config, ConfigError, runtime_dir_despite_mistakes};
 use crate::daemon::start::{DATABASE_NAME, wall_clock};
 use crate::daemon::wiring;
 use crate::delivery::rooms::Rooms;
@@ -33,17 +34,36 @@ pub(super) async fn ask<T: DeserializeOwned>(
 
 /// Whoever answers several questions in a row.
 pub(super) struct Answerer {
-    config: Config,
+    /// The configuration, or what is wrong with it.
+    config: Result<Config, ConfigError>,
+    /// The daemon's socket.
+    socket: PathBuf,
     /// Set once no daemon answered.
     own: Option<Operations>,
 }
 
 impl Answerer {
+    /// A running daemon answers also while the configuration at hand has mistakes.
+    ///
     /// # Errors
-    /// Everything wrong with the configuration.
+    /// Everything wrong with the configuration, if not even the daemon's socket can be found in it.
     pub(super) fn new(context: &Context) -> Result<Self, CliError> {
-        let (config, _) = context.load_config()?;
-        Ok(Self { config, own: None })
+        let asked = context.global.config.as_deref();
+        let (config, runtime_dir) = match Config::load(asked, &context.environment) {
+            Ok((config, _)) => {
+                let runtime_dir = config.daemon.runtime_dir.clone();
+                (Ok(config), runtime_dir)
+            }
+            Err(cause) => match runtime_dir_despite_mistakes(asked, &context.environment) {
+                Some(runtime_dir) => (Err(cause), runtime_dir),
+                None => return Err(cause.into()),
+            },
+        };
+        Ok(Self {
+            config,
+            socket: runtime_dir.join(SOCKET_NAME),
+            own: None,
+        })
     }
 
     /// The daemon's answer, or this process's own on the store.
@@ -55,7 +75,10 @@ impl Answerer {
         operation: Operation,
     ) -> Result<T, CliError> {
         let answer = match self.ask_daemon(&operation).await? {
-            Some(answer) => answer,
+            Some(answer) => {
+                self.warn_of_mistakes();
+                answer
+            }
             None => self.own(operation.is_write())?.execute(operation).await?,
         };
         serde_json::from_value(answer).map_err(|cause| {
@@ -70,20 +93,28 @@ impl Answerer {
         if self.own.is_some() {
             return Ok(None);
         }
-        let socket = self.config.daemon.runtime_dir.join(SOCKET_NAME);
-        let answered = socket::ask(&socket, operation).await;
-        answered.map_err(|cause| CliError::Failed {
-            what: cause.to_string(),
-            advice: None,
-            cause: None,
-        })
+        let answered = socket::ask(&self.socket, operation).await;
+        answered.map_err(|cause| not_asked(&cause))
+    }
+
+    /// The daemon goes on with what it read at its start, and would not start again.
+    fn warn_of_mistakes(&self) {
+        if let Err(cause) = &self.config {
+            let _ = writeln!(
+                std::io::stderr(),
+                "warning: the daemon answers, but the configuration at hand is wrong, and it would not \
+                 start with it: {}",
+                cause.in_one_line()
+            );
+        }
     }
 
     fn own(&mut self, is_write: bool) -> Result<Operations, CliError> {
         if let Some(own) = &self.own {
             return Ok(own.clone());
         }
-        let own = operations(&self.config, is_write)?;
+        let config = self.config.as_ref().map_err(Clone::clone)?;
+        let own = operations(config, is_write)?;
         self.own = Some(own.clone());
         Ok(own)
     }
@@ -138,11 +169,7 @@ impl Asked {
             Self::Store(operations) => operations.execute(operation).await?,
             Self::Daemon(path) => {
                 let answer = socket::ask(path, &operation).await;
-                let answer = answer.map_err(|cause| CliError::Failed {
-                    what: cause.to_string(),
-                    advice: None,
-                    cause: None,
-                })?;
+                let answer = answer.map_err(|cause| not_asked(&cause))?;
                 answer.ok_or_else(|| CliError::Unavailable {
                     what: "the daemon ended meanwhile".to_owned(),
                     advice: "run the same command again; it goes on where it was".to_owned(),
@@ -164,6 +191,30 @@ impl Asked {
             Self::Daemon(_) => Ok(()),
             Self::Store(operations) => Ok(operations.store.close().await?),
         }
+    }
+}
+
+/// What a daemon could not be asked for, or what it answered instead.
+fn not_asked(cause: &std::io::Error) -> CliError {
+    let what = cause.to_string();
+    let advice = match cause.kind() {
+        ErrorKind::PermissionDenied => {
+            "a daemon has it: ask as root or as the daemon's user, or let a group in with \
+             daemon.socket_group"
+        }
+        ErrorKind::TimedOut => "it may be busy or hang: look into its log, and ask again",
+        _ => {
+            return CliError::Failed {
+                what,
+                advice: None,
+                cause: None,
+            };
+        }
+    };
+    CliError::Unavailable {
+        what,
+        advice: advice.to_owned(),
+        cause: None,
     }
 }
 

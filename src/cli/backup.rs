@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,6 +25,7 @@ pub(super) async fn make(args: &BackupArgs, context: &Context) -> Result<ExitCod
             cause: None,
         });
     }
+    find_folder(&args.target)?;
     let options = BackupOptions {
         replaces: args.replace,
         keep: args.keep.map(std::num::NonZeroUsize::get),
@@ -35,6 +37,25 @@ pub(super) async fn make(args: &BackupArgs, context: &Context) -> Result<ExitCod
         off_thread(move |tell| store::backup(&database, &target, &options, tell)).await??;
     context.print(&made(&report))?;
     Ok(Exit::Ok.into())
+}
+
+/// A backup goes into a folder that is there: one that is made by mistake, on a disk that is not mounted,
+/// would be on another disk.
+fn find_folder(target: &Path) -> Result<(), CliError> {
+    let is_folder = target.as_os_str().as_encoded_bytes().ends_with(b"/");
+    let folder = match target.parent() {
+        _ if is_folder || target.is_dir() => target,
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    if folder.is_dir() {
+        return Ok(());
+    }
+    Err(CliError::Failed {
+        what: format!("there is no folder {}", folder.display()),
+        advice: Some("make it first, or look whether its disk is mounted".to_owned()),
+        cause: None,
+    })
 }
 
 /// Puts a backup in the database's place.

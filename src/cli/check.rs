@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use super::args::CheckArgs;
 use super::context::Context;
 use super::error::{CliError, Exit};
-use super::live;
+use super::{folders, live};
 use crate::config::{Agent, Channel, Config, PlatformSettings, Warning};
 use crate::daemon::start::DATABASE_NAME;
 use crate::store::{self, CheckReport, StoreError};
@@ -20,13 +20,16 @@ pub(super) async fn run(args: &CheckArgs, context: &Context) -> Result<ExitCode,
     }
     let (secrets, about_secrets) = config.resolve_secrets(&context.environment)?;
     warnings.extend(about_secrets);
-    context.print(&report(&config, &warnings))?;
-    let exit = if args.live {
+    let warnings: Vec<String> = warnings.iter().map(Warning::to_string).collect();
+    let folders = folders::look(&config)?;
+    context.print(&report(&config, &[warnings, folders].concat()))?;
+    let exit = if config.channels.is_empty() {
+        // `vocative run` ends with the same.
+        Exit::Config
+    } else if args.live {
         live::run(&config, &secrets, args.probe.as_deref(), context).await?
     } else {
-        if !config.channels.is_empty() {
-            context.print("The platforms were not asked; `vocative check --live` does.\n")?;
-        }
+        context.print("The platforms were not asked; `vocative check --live` does.\n")?;
         Exit::Ok
     };
     Ok(exit.into())
@@ -84,7 +87,7 @@ fn about_database(path: &Path, report: &CheckReport) -> String {
     out
 }
 
-fn report(config: &Config, warnings: &[Warning]) -> String {
+fn report(config: &Config, warnings: &[String]) -> String {
     let mut out = String::new();
     let file = config.file.as_ref().map_or_else(
         || "none (defaults and variables only)".to_owned(),
@@ -102,7 +105,10 @@ fn report(config: &Config, warnings: &[Warning]) -> String {
         let _ = writeln!(out, "warning        {warning}");
     }
     let verdict = match (config.channels.is_empty(), warnings.len()) {
-        (true, _) => "The configuration is valid, but has no channel yet.",
+        (true, _) => {
+            "The configuration is valid, but has no channel yet: add a [channels.slack.NAME] or \
+             [channels.telegram.NAME]."
+        }
         (_, 0) => "The configuration is fine, and every secret is there.",
         _ => "The configuration works, and every secret is there; see the warnings.",
     };

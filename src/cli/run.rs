@@ -22,7 +22,8 @@ pub(super) async fn run(_args: &RunArgs, context: &Context) -> Result<ExitCode, 
     let (secrets, about_secrets) = config.resolve_secrets(&context.environment)?;
     warnings.extend(about_secrets);
     for warning in &warnings {
-        tracing::warn!(setting = warning.key, "{}", warning.what);
+        let setting = Some(warning.key.as_str()).filter(|key| !key.is_empty());
+        tracing::warn!(setting, "{}", warning.what);
     }
     let mut signals =
         Signals::listen().map_err(|cause| CliError::failed("signals can't be heard", cause))?;
@@ -86,10 +87,10 @@ async fn reload(daemon: &Daemon) {
 fn read_config(path: Option<std::path::PathBuf>, environment: Environment) -> ReadConfig {
     Arc::new(move || {
         let (config, _) =
-            Config::load(path.as_deref(), &environment).map_err(|cause| cause.to_string())?;
+            Config::load(path.as_deref(), &environment).map_err(|cause| cause.in_one_line())?;
         let (secrets, _) = config
             .resolve_secrets(&environment)
-            .map_err(|cause| cause.to_string())?;
+            .map_err(|cause| cause.in_one_line())?;
         Ok((config, secrets))
     })
 }

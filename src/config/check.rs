@@ -79,6 +79,8 @@ impl<'a> Checker<'a> {
             let child = join(path, name);
             if !is_name(name) {
                 self.bad_name(&child, name);
+                // What is wrong inside is told as well, but nothing of it is used.
+                let _ = self.value(&child, &Node::of(self.schema, item), value);
                 continue;
             }
             if let Some(value) = self.value(&child, &Node::of(self.schema, item), value) {

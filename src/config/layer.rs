@@ -95,8 +95,8 @@ pub(super) fn variable_of(path: &str) -> String {
     format!("{PREFIX}{}", path.to_uppercase().replace('.', "__"))
 }
 
-/// Variables that look like settings with one underscore where two are needed.
-pub(super) fn near_misses(environment: &Environment, schema: &Value) -> Vec<Warning> {
+/// Variables that look like settings with one underscore where two are needed, and what to say of each.
+pub(super) fn near_misses(environment: &Environment, schema: &Value) -> Vec<(String, Warning)> {
     let known: Vec<String> = settings(schema)
         .iter()
         .map(|path| variable_of(path))
@@ -108,10 +108,9 @@ pub(super) fn near_misses(environment: &Environment, schema: &Value) -> Vec<Warn
             let meant = known
                 .iter()
                 .find(|known| known.replace("__", "_") == name)?;
-            Some(Warning::new(
-                "",
-                format!("${name} is not read: the section ends with two underscores, {meant}"),
-            ))
+            let what =
+                format!("${name} is not read: the section ends with two underscores, {meant}");
+            Some((name.to_owned(), Warning::new("", what)))
         })
         .collect()
 }

@@ -27,15 +27,19 @@ pub(super) fn locate(
         Some((PathBuf::from(path), "$VOCATIVE_CONFIG"))
     });
     if let Some((path, by)) = named {
-        return if path.is_file() {
+        // Anything but a folder may be read: a pipe, too.
+        return if path.exists() && !path.is_dir() {
             Ok(Located::File(path))
         } else {
-            Err(Problem::new(
-                "",
-                format!("{by} names {}, which is no file", path.display()),
-            )
-            .suggest("`vocative config example > vocative.toml` makes one to start from")
-            .into())
+            let why = if path.is_dir() {
+                "which is a folder; name the file in it"
+            } else {
+                "which is not there"
+            };
+            let what = format!("{by} names {}, {why}", path.display());
+            Err(Problem::new("", what)
+                .suggest("`vocative config example > vocative.toml` makes one to start from")
+                .into())
         };
     }
     let places = usual_places(environment);

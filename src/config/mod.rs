@@ -10,6 +10,7 @@ mod channels;
 mod check;
 mod environment;
 mod example;
+mod folders;
 mod layer;
 mod locate;
 mod manners;
@@ -23,6 +24,7 @@ mod shape;
 mod show;
 mod suggest;
 mod template;
+mod tokens;
 mod transport;
 
 #[cfg(test)]
@@ -42,6 +44,7 @@ use self::shape::Shape;
 
 pub use self::environment::Environment;
 pub use self::example::example;
+pub use self::folders::runtime_dir_despite_mistakes;
 pub use self::problem::{ConfigError, Problem, Warning};
 pub use self::schema::schema;
 pub use self::secret::{SecretRef, Secrets};
@@ -119,7 +122,7 @@ impl Config {
             environment,
             base_dir: &base_dir,
             problems: findings.problems,
-            warnings: layer::near_misses(environment, schema),
+            warnings: Vec::new(),
         };
         add_built_in(&mut tree, &mut review);
         expand_defaults(&mut tree);
@@ -154,7 +157,17 @@ impl Config {
             effective: tree,
             origins,
         };
-        Ok((config, warnings))
+        let mut about_variables = layer::near_misses(environment, schema);
+        about_variables.retain(|(name, _)| !config.reads_variable(name));
+        let about_variables = about_variables.into_iter().map(|(_, warning)| warning);
+        Ok((config, about_variables.chain(warnings).collect()))
+    }
+
+    /// Whether a secret is said to be in that variable.
+    fn reads_variable(&self, name: &str) -> bool {
+        let references = self.secret_references();
+        let is_it = |reference: &SecretRef| matches!(reference, SecretRef::Env(it) if it == name);
+        references.iter().any(|(_, reference)| is_it(reference))
     }
 
     /// Reads every secret that the configuration refers to.
@@ -177,7 +190,9 @@ impl Config {
                         problems.push(Problem::new(&key, what).at(self.origins.nearest(&key)));
                         continue;
                     }
-                    warnings.extend(found.warning.map(|what| Warning::new(&key, what)));
+                    let strange = tokens::strange(&key, found.secret.expose_secret());
+                    let whats = found.warning.into_iter().chain(strange);
+                    warnings.extend(whats.map(|what| Warning::new(&key, what)));
                     secrets.0.insert(reference.clone(), found.secret);
                 }
                 Err(what) => {

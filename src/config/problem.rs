@@ -75,12 +75,15 @@ impl fmt::Display for Problem {
             .into_iter()
             .chain((!self.key.is_empty()).then(|| self.key.clone()))
             .collect();
-        write!(f, "{}", head.join("  "))?;
-        for line in self
+        let lines = self
             .what
             .lines()
-            .chain(self.suggestion.iter().flat_map(|s| s.lines()))
-        {
+            .chain(self.suggestion.iter().flat_map(|s| s.lines()));
+        if head.is_empty() {
+            return write!(f, "{}", lines.collect::<Vec<_>>().join("\n"));
+        }
+        write!(f, "{}", head.join("  "))?;
+        for line in lines {
             write!(f, "\n    {line}")?;
         }
         Ok(())
@@ -95,6 +98,25 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
+    /// The same in one line, for a log: the first problems, and how many there are.
+    #[must_use]
+    pub fn in_one_line(&self) -> String {
+        const SHOWN: usize = 3;
+        let count = self.problems.len();
+        let one = |problem: &Problem| {
+            let place = problem.place().unwrap_or_default();
+            let parts = [place.as_str(), &problem.key, &problem.what];
+            let parts = parts.into_iter().filter(|part| !part.is_empty());
+            parts.collect::<Vec<_>>().join(" ").replace('\n', " ")
+        };
+        let shown: Vec<String> = self.problems.iter().take(SHOWN).map(one).collect();
+        let more = match count.saturating_sub(SHOWN) {
+            0 => String::new(),
+            more => format!("; and {more} more, which `vocative check` shows"),
+        };
+        format!("{}{more}", shown.join("; "))
+    }
+
     /// Fails if there is a problem.
     pub(super) fn check(mut problems: Vec<Problem>) -> Result<(), Self> {
         if problems.is_empty() {

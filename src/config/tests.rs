@@ -666,7 +666,7 @@ fn secrets_are_read_from_all_three_places() {
     let dir = tempfile::tempdir().unwrap();
     for name in ["open", "bot"] {
         let path = dir.path().join(name);
-        std::fs::write(&path, format!("{name}-value\n")).unwrap();
+        std::fs::write(&path, format!("1:{name}-value\n")).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
     }
     let path = dir.path().join("vocative.toml");
@@ -691,7 +691,7 @@ fn secrets_are_read_from_all_three_places() {
     };
     let read = [app_token, &slack.bot_token, &telegram.token]
         .map(|reference| secrets.get(reference).expose_secret());
-    assert_eq!(read, ["app-value", "bot-value", "open-value"]);
+    assert_eq!(read, ["app-value", "1:bot-value", "1:open-value"]);
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert_eq!(warnings[0].key, "channels.telegram.home.token");
     assert!(!format!("{secrets:?} {environment:?}").contains("-value"));
@@ -703,9 +703,8 @@ fn a_file_asked_for_must_exist_and_the_usual_places_need_not() {
     insta::assert_snapshot!(error, @r##"
     one problem in the configuration
 
-      
-          --config names /nonexistent/v.toml, which is no file
-          `vocative config example > vocative.toml` makes one to start from
+      --config names /nonexistent/v.toml, which is not there
+      `vocative config example > vocative.toml` makes one to start from
 
     `vocative config example` prints every setting with what it means
     "##);

@@ -1,0 +1,96 @@
+//! Where a running daemon's socket is, said by a configuration that can't be read as a whole.
+
+use std::path::{Path, PathBuf};
+
+use toml::de::{DeTable, DeValue};
+
+use super::environment::Environment;
+use super::locate::{self, Located};
+use super::settings::Config;
+
+/// Settings that say where the socket is.
+const FOLDERS: [&str; 2] = ["data_dir", "runtime_dir"];
+
+/// The folder of the socket by what can be read of the configuration, mistakes left aside; none if not
+/// even that is clear.
+#[must_use]
+pub fn runtime_dir_despite_mistakes(
+    asked: Option<&Path>,
+    environment: &Environment,
+) -> Option<PathBuf> {
+    let file = match locate::locate(asked, environment).ok()? {
+        Located::File(path) => {
+            let text = std::fs::read_to_string(&path).ok()?;
+            Some((path, folders_of(&text)))
+        }
+        Located::Nowhere(_) => None,
+    };
+    let others = environment
+        .iter()
+        .filter(|(name, _)| is_about_folders(name));
+    let others = Environment::from_pairs(others);
+    let file = file
+        .as_ref()
+        .map(|(path, text)| (path.as_path(), text.as_str()));
+    let (config, _) = Config::from_text(file, &others).ok()?;
+    Some(config.daemon.runtime_dir)
+}
+
+/// Variables that may hold another mistake are left out.
+fn is_about_folders(name: &str) -> bool {
+    let is_folder =
+        |folder: &str| name.strip_prefix("VOCATIVE_DAEMON__") == Some(&folder.to_uppercase());
+    !name.starts_with("VOCATIVE_") || FOLDERS.iter().any(|folder| is_folder(folder))
+}
+
+/// A configuration with nothing but the folders of another one, as far as its TOML can be read.
+fn folders_of(text: &str) -> String {
+    let (document, _) = DeTable::parse_recoverable(text);
+    let daemon = document.get_ref().get("daemon").map(toml::Spanned::get_ref);
+    let mut folders = toml::Table::new();
+    if let Some(DeValue::Table(daemon)) = daemon {
+        for folder in FOLDERS {
+            if let Some(DeValue::String(path)) = daemon.get(folder).map(toml::Spanned::get_ref) {
+                folders.insert(folder.to_owned(), path.to_string().into());
+            }
+        }
+    }
+    let table = toml::Table::from_iter([("daemon".to_owned(), folders.into())]);
+    table.to_string()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_socket_is_found_whatever_else_is_wrong() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("vocative.toml");
+        let environment = Environment::from([
+            ("HOME", "/home/ada"),
+            ("VOCATIVE_DAEMON__LOG_LEVEL", "loud"),
+        ]);
+        let found = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            runtime_dir_despite_mistakes(Some(&path), &environment)
+        };
+        let run = folder.path().join("here");
+        let table = [
+            "[daemon]\nruntime_dir = \"here\"\n[models.default]\nmodel = 5\n",
+            "[daemon]\nruntime_dir = \"here\"\nnonsense = true\n[channels.slack.acme\n",
+            "[daemon]\nruntime_dir = \"here\"\n\n[x]\nlist = [",
+        ];
+        for text in table {
+            assert_eq!(found(text), Some(run.clone()), "{text}");
+        }
+        let data = found("[daemon]\ndata_dir = \"data\"\nlog_level = 3");
+        assert_eq!(data, Some(folder.path().join("data/run")));
+        let nowhere = folder.path().join("nowhere.toml");
+        assert_eq!(
+            runtime_dir_despite_mistakes(Some(&nowhere), &environment),
+            None
+        );
+    }
+}
