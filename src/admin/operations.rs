@@ -24,6 +24,7 @@ use crate::capture::import::import;
 use crate::capture::inbound::{CaptureCounters, Counter, Wake};
 use crate::delivery::rooms::Rooms;
 use crate::delivery::worker::Clock;
+use crate::domain::history::{History, Role};
 use crate::domain::ids::{AgentName, ConversationId, ErasureId, OutboxId, RunId, Seq};
 use crate::domain::outbox::{OutboxEntry, OutboxState};
 use crate::domain::place::Conversation;
@@ -573,7 +574,8 @@ impl Operations {
             built: &built,
             summarized,
             at,
-            answered: answered_already(&newest, &spec.name),
+            answered: answered_already(&newest, &spec.name)
+                .or_else(|| answered_root(&newest, &built.history, &spec.name)),
             has_identity: identity.is_some(),
         };
         Ok(json(&explained.view()))
@@ -979,6 +981,19 @@ fn answered_already(newest: &[Turn], agent: &AgentName) -> Option<i64> {
     concerning
         .find(|turn| !is_own(turn))
         .map(|turn| turn.seq().0)
+}
+
+/// A thread's first message, if it is to the agent and the agent has spoken last in the thread.
+fn answered_root(newest: &[Turn], history: &History, agent: &AgentName) -> Option<i64> {
+    let last = newest.last()?;
+    let is_own = last.participant.kind == ParticipantKind::Agent
+        && last.participant.platform_id == agent.as_str();
+    let roots = history.turns.iter().filter(|read| read.role == Role::Root);
+    let mut asked = roots.filter(|read| read.turn.addressed_to.contains(agent));
+    asked
+        .next()
+        .filter(|_| is_own)
+        .map(|read| read.turn.seq().0)
 }
 
 fn json(view: &impl Serialize) -> serde_json::Value {

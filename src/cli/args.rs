@@ -342,7 +342,7 @@ pub enum SelftestCommand {
 #[derive(Debug, Args)]
 pub struct SimArgs {
     /// How many worlds
-    #[arg(long, value_name = "N", default_value_t = 200)]
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: u64,
     /// The first one's seed; the others follow
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
@@ -518,7 +518,7 @@ pub struct ShowArgs {
     #[arg(long, value_name = "N", default_value = "50")]
     pub limit: NonZeroUsize,
     /// Only what stands before the turn with this seq: the next page, back in time
-    #[arg(long, value_name = "SEQ")]
+    #[arg(long, value_name = "SEQ", value_parser = clap::value_parser!(i64).range(1..))]
     pub before: Option<i64>,
     /// Everything that happened, in one order: also tool calls and their results, deleted turns, runs,
     /// posts and summaries
@@ -663,7 +663,7 @@ pub struct PromptArgs {
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
     /// As if the turn with this seq were the newest
-    #[arg(long, value_name = "SEQ", conflicts_with = "transcript")]
+    #[arg(long, value_name = "SEQ", conflicts_with = "transcript", value_parser = clap::value_parser!(i64).range(1..))]
     pub at: Option<i64>,
     /// Say how many rows were read, and what each part of the prompt costs
     #[arg(long, conflicts_with = "transcript")]
@@ -712,6 +712,8 @@ pub struct QueueArgs {
 /// What to do about a question that waits.
 #[derive(Debug, Subcommand)]
 pub enum QueueCommand {
+    /// List them, which `vocative queue` alone does, too.
+    List(HeldListArgs),
     /// End one, waiting or at work, without a word in the room.
     Cancel {
         /// Its id, from the list.
@@ -1136,6 +1138,9 @@ mod tests {
             "vocative events acme/#general --after soon",
             "vocative conversations search acme/#general",
             "vocative conversations title acme/#general",
+            "vocative conversations show acme/#general --before 0",
+            "vocative prompt acme/#general --at=-5",
+            "vocative selftest sim --seeds 0",
         ];
         for case in cases {
             assert!(Cli::try_parse_from(case.split(' ')).is_err(), "{case}");

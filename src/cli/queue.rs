@@ -15,10 +15,14 @@ const TEXT_CHARS: usize = 40;
 
 /// Lists what waits, or cancels one.
 pub(super) async fn queue(args: &QueueArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let format = match &args.command {
+        Some(QueueCommand::List(list)) => list.format,
+        _ => args.format,
+    };
     match &args.command {
-        None => {
+        None | Some(QueueCommand::List(_)) => {
             let runs: Vec<QueuedRunView> = ask(context, Operation::Queue).await?;
-            let text = match args.format {
+            let text = match format {
                 TableFormat::Json => super::json_text(&runs)?,
                 TableFormat::Table => queue_report(&runs),
             };

@@ -22,19 +22,21 @@ pub(super) async fn run(args: &SandboxArgs, context: &Context) -> Result<ExitCod
     }
     let mut signals =
         Signals::listen().map_err(|cause| CliError::failed("signals can't be heard", cause))?;
-    let failed = |cause| CliError::failed("a port can't be used", cause);
+    let failed = |option: &'static str, port: u16| {
+        move |cause| CliError::failed(format!("--{option} {port} can't be used"), cause)
+    };
     let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let wire = WireLog::new();
     let slack = SlackServer::start(SlackWorld::acme(), at(args.slack_port), wire.clone())
         .await
-        .map_err(failed)?;
+        .map_err(failed("slack-port", args.slack_port))?;
     let telegram =
         TelegramServer::start(TelegramWorld::team(), at(args.telegram_port), wire.clone())
             .await
-            .map_err(failed)?;
+            .map_err(failed("telegram-port", args.telegram_port))?;
     let model = ModelServer::start(at(args.model_port), wire)
         .await
-        .map_err(failed)?;
+        .map_err(failed("model-port", args.model_port))?;
     context.print(&instructions(&slack, &telegram, &model))?;
     while signals.next().await != Asked::Stop {}
     slack.stop().await;
@@ -52,10 +54,18 @@ fn instructions(slack: &SlackServer, telegram: &TelegramServer, model: &ModelSer
     let _ = writeln!(out, "SLACK_API_URL={}", slack.api_url());
     let _ = writeln!(out, "SLACK_APP_TOKEN={}", world.app_token);
     let _ = writeln!(out, "SLACK_BOT_TOKEN={}", world.bot_token);
+    let _ = writeln!(out, "SLACK_SIGNING_SECRET={}", world.signing_secret);
     let _ = writeln!(out, "TELEGRAM_API_URL={}", telegram.api_url());
     let _ = writeln!(out, "TELEGRAM_TOKEN={}", team.bot.token);
+    let _ = writeln!(out, "OPENAI_API_KEY=any");
     let _ = writeln!(out, "OPENAI_BASE_URL={}", model.openai_url());
     let _ = writeln!(out, "ANTHROPIC_BASE_URL={}", model.anthropic_url());
+    let _ = writeln!(
+        out,
+        "\n# A configuration for Vocative: save it as sandbox.toml, and with these variables exported,\n\
+         # vocative run --config sandbox.toml"
+    );
+    out.push_str(&configuration(slack, telegram, model));
     let _ = writeln!(out, "\n# Speak as a person:");
     let _ = writeln!(
         out,
@@ -72,6 +82,31 @@ fn instructions(slack: &SlackServer, telegram: &TelegramServer, model: &ModelSer
         team.bot.username
     );
     out
+}
+
+/// What the daemon needs to serve the loopback platforms.
+fn configuration(slack: &SlackServer, telegram: &TelegramServer, model: &ModelServer) -> String {
+    format!(
+        "[daemon]\n\
+         data_dir = \"sandbox-data\"\n\
+         [models.default]\n\
+         provider = \"openai\"\n\
+         model = \"scripted\"\n\
+         api_key = \"env:OPENAI_API_KEY\"\n\
+         base_url = \"{}\"\n\
+         [channels.slack.acme]\n\
+         api_url = \"{}\"\n\
+         app_token = \"env:SLACK_APP_TOKEN\"\n\
+         bot_token = \"env:SLACK_BOT_TOKEN\"\n\
+         [channels.telegram.team]\n\
+         api_url = \"{}\"\n\
+         token = \"env:TELEGRAM_TOKEN\"\n\
+         allow_chats = [\"*\"]\n\
+         allow_people = [\"*\"]\n",
+        model.openai_url(),
+        slack.api_url(),
+        telegram.api_url()
+    )
 }
 
 async fn self_check(context: &Context) -> Result<ExitCode, CliError> {

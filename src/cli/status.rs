@@ -46,7 +46,7 @@ fn report(view: &StatusView, now_ms: i64) -> String {
     let runs = &view.runs;
     let _ = writeln!(
         out,
-        "\nruns    {} waiting{}, {} at work, {} given up",
+        "\nruns      {} waiting{}, {} at work, {} given up",
         runs.queued,
         oldest(runs.oldest_waiting_ms),
         runs.leased,
@@ -55,7 +55,7 @@ fn report(view: &StatusView, now_ms: i64) -> String {
     let posts = &view.posts;
     let _ = writeln!(
         out,
-        "posts   {} waiting{}, {} being looked for, {} held, {} dead",
+        "posts     {} waiting{}, {} being looked for, {} held, {} dead",
         posts.pending,
         oldest(posts.oldest_waiting_ms),
         posts.unknown,
@@ -65,7 +65,7 @@ fn report(view: &StatusView, now_ms: i64) -> String {
     let store = &view.store;
     let _ = writeln!(
         out,
-        "store   {} turns in {} conversations, {} KiB, {} unreadable events kept",
+        "store     {} turns in {} conversations, {} KiB, {} unreadable events kept",
         store.turns,
         store.conversations,
         store.bytes / 1_024,
@@ -80,7 +80,7 @@ fn report(view: &StatusView, now_ms: i64) -> String {
     for learnt in &view.token_ratios {
         let _ = writeln!(
             out,
-            "tokens  {}: {:.2} for each by {}, from {} answers{}",
+            "tokens    {}: {:.2} for each by {}, from {} answers{}",
             learnt.model,
             learnt.ratio,
             learnt.counter,
@@ -102,7 +102,7 @@ fn report(view: &StatusView, now_ms: i64) -> String {
         );
     }
     if store.erasures_open > 0 {
-        let _ = writeln!(out, "erasures {} not finished", store.erasures_open);
+        let _ = writeln!(out, "erasures  {} not finished", store.erasures_open);
     }
     for need in &view.needs_person {
         let _ = writeln!(out, "\nneeds a person: {need}");
@@ -261,8 +261,8 @@ mod tests {
             .filter(|line| line.starts_with("tokens"))
             .collect();
         insta::assert_snapshot!(lines.join("\n"), @r"
-        tokens  default (openai/gpt-5-mini): 1.08 for each by class_v2, from 37 answers
-        tokens  default (openai/gpt-5-mini): 1.08 for each by class_v2, from 37 answers, 2 reports not believed
+        tokens    default (openai/gpt-5-mini): 1.08 for each by class_v2, from 37 answers
+        tokens    default (openai/gpt-5-mini): 1.08 for each by class_v2, from 37 answers, 2 reports not believed
         ");
     }
 

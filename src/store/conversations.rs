@@ -311,7 +311,7 @@ fn near_titles(
     let name = place.strip_prefix('#').unwrap_or(place);
     let start: String = name.chars().take(NEAR_START_CHARS).collect();
     let mut statement = connection.prepare_cached(
-        "SELECT coalesce('#' || nullif(title, ''), platform_id) FROM chats WHERE account_id = ?1
+        "SELECT coalesce(nullif(title, ''), platform_id) FROM chats WHERE account_id = ?1
          ORDER BY instr(lower(coalesce(title, '')), lower(?2)) > 0 DESC, last_heard_ms DESC LIMIT ?3",
     )?;
     let near = statement.query_map((account, start, limit_of(NEAR_MISSES_MAX)), |row| {
@@ -426,7 +426,7 @@ mod tests {
             })
             .await;
         let cases = [
-            ("acme/#genral", "near: #general"),
+            ("acme/#genral", "near: general"),
             ("other/#general", "near: acme"),
             (
                 "acme/#twin",

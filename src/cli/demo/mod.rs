@@ -22,6 +22,9 @@ use crate::cli::{CliError, Exit};
 use scene::Place;
 use stage::Stage;
 
+/// How long answers are waited for once nobody types any more.
+const LAST_ANSWERS_WAIT: std::time::Duration = std::time::Duration::from_secs(3);
+
 /// Plays the demo.
 ///
 /// # Errors
@@ -68,24 +71,34 @@ pub(super) fn say_line(line: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{line}");
 }
 
-/// The person types into the chats until Ctrl-C.
+/// The person types into the chats until Ctrl-C, or until there is nobody to type any more.
 async fn converse(stage: &Stage) {
     say_line("");
-    say_line("Now you: type into a chat as a person. Ctrl-C ends the demo.");
+    say_line("Now you: type into a chat as a person. Ctrl-C or Ctrl-D ends the demo.");
     for place in Place::ALL {
         say_line(&format!("  {:<10} {}", place.handle(), place.describe()));
     }
     say_line("For example:  #general hello      or:  #general @vocative hello");
     say_line("");
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
-    let mut is_open = true;
+    let mut has_said = false;
     loop {
         tokio::select! {
-            line = lines.next_line(), if is_open => match line {
-                Ok(Some(line)) => take_line(stage, &line),
-                _ => is_open = false,
+            line = lines.next_line() => match line {
+                Ok(Some(line)) => {
+                    take_line(stage, &line);
+                    has_said = true;
+                }
+                _ => break,
             },
             _ = tokio::signal::ctrl_c() => return,
+        }
+    }
+    // What was piped in may still be answered.
+    if has_said {
+        tokio::select! {
+            () = tokio::time::sleep(LAST_ANSWERS_WAIT) => {}
+            _ = tokio::signal::ctrl_c() => {}
         }
     }
 }
