@@ -122,7 +122,7 @@ async fn a_healthy_set_up_is_told_line_by_line() {
       ok           signed in to workspace Acme as vocative
       ok           all needed scopes are granted
       ok           a socket opens and says hello
-      ok           which events the app is subscribed to cannot be read with these tokens; compare them with the app manifest in the README, or post a line with --probe and see whether it is heard
+      ok           which events the app is subscribed to cannot be read with these tokens; compare them with `vocative config slack-manifest`, or post a line with --probe and see whether it is heard
 
     team
       ok           the token is that of @vocative_bot
@@ -252,7 +252,7 @@ async fn a_probe_that_is_not_heard_points_at_the_subscriptions() {
     let problems = lines_of(&found, "problem");
     assert_eq!(problems.len(), 1, "{found}");
     assert!(
-        problems[0].contains("event subscriptions with the manifest"),
+        problems[0].contains("event subscriptions with `vocative config slack-manifest`"),
         "{found}"
     );
 }

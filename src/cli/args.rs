@@ -11,6 +11,7 @@ use crate::config::LogFormat;
 const EXAMPLES: &str = "\
 Examples:
   vocative demo                                see it work, without any account
+  vocative config slack-manifest               what to make the Slack app from
   vocative config example > vocative.toml      make a configuration to start from
   vocative check --live                        ask the platforms whether it will work
   vocative run                                 serve, until Ctrl-C
@@ -773,7 +774,7 @@ pub struct HeldListArgs {
 }
 
 /// What `vocative config` can do.
-#[derive(Clone, Copy, Debug, Subcommand)]
+#[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
     /// Print every value in force and where it came from; secrets only as references
     Show,
@@ -781,6 +782,24 @@ pub enum ConfigCommand {
     Schema,
     /// Print an example file: explained, every setting with its default
     Example,
+    /// Print the manifest to make the Slack app from, at <https://api.slack.com/apps>
+    ///
+    /// Paste it under Create New App, From a manifest. As it is, it is for sockets (Socket Mode).
+    SlackManifest(SlackManifestArgs),
+}
+
+/// What `vocative config slack-manifest` takes.
+#[derive(Debug, Args)]
+pub struct SlackManifestArgs {
+    /// Declare Slack's agent view, which can't be taken back: docs/OPERATIONS.md
+    #[arg(long)]
+    pub agent_view: bool,
+    /// Have Slack call this address instead of using sockets, for transport = "http"
+    #[arg(long, value_name = "https://HOST", requires = "channel")]
+    pub public_url: Option<String>,
+    /// The name of the channel in the configuration, which is a part of the addresses that Slack calls
+    #[arg(long, value_name = "NAME", requires = "public_url")]
+    pub channel: Option<String>,
 }
 
 #[cfg(test)]
@@ -866,6 +885,7 @@ mod tests {
 
     Examples:
       vocative demo                                see it work, without any account
+      vocative config slack-manifest               what to make the Slack app from
       vocative config example > vocative.toml      make a configuration to start from
       vocative check --live                        ask the platforms whether it will work
       vocative run                                 serve, until Ctrl-C
@@ -1141,6 +1161,7 @@ mod tests {
             "vocative conversations show acme/#general --before 0",
             "vocative prompt acme/#general --at=-5",
             "vocative selftest sim --seeds 0",
+            "vocative config slack-manifest --public-url https://bot.example.org",
         ];
         for case in cases {
             assert!(Cli::try_parse_from(case.split(' ')).is_err(), "{case}");

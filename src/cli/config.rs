@@ -1,16 +1,18 @@
-//! `vocative config`: the configuration in force, its schema, an example.
+//! `vocative config`: the configuration in force, its schema, an example, the Slack app's manifest.
 
 use std::process::ExitCode;
 
 use super::args::ConfigCommand;
 use super::context::Context;
 use super::error::{CliError, Exit};
+use super::manifest;
 
 /// Prints what is asked for.
-pub(super) fn run(command: ConfigCommand, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) fn run(command: &ConfigCommand, context: &Context) -> Result<ExitCode, CliError> {
     let text = match command {
         ConfigCommand::Show => context.load_config()?.0.show(),
         ConfigCommand::Example => crate::config::example(),
+        ConfigCommand::SlackManifest(args) => manifest::slack(args)?,
         ConfigCommand::Schema => {
             let schema = serde_json::to_string_pretty(crate::config::schema())
                 .map_err(|error| CliError::failed("the schema can't be written", error))?;

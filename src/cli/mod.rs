@@ -20,6 +20,7 @@ mod held;
 mod import;
 mod live;
 mod logging;
+mod manifest;
 mod markdown;
 mod prompt;
 mod queue;
@@ -137,7 +138,7 @@ async fn dispatch(command: &Command, context: &Context) -> Result<ExitCode, CliE
         Command::Backup(args) => backup::make(args, context).await,
         Command::Restore(args) => backup::restore(args, context).await,
         Command::Prompt(args) => prompt::run(args, context).await,
-        Command::Config(command) => config::run(*command, context),
+        Command::Config(command) => config::run(command, context),
     }
 }
 

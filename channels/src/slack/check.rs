@@ -24,7 +24,7 @@ pub(super) async fn check(settings: &SlackSettings, api: &Api, reach: CheckReach
     findings.push(finding(
         FindingLevel::Fine,
         "which events the app is subscribed to cannot be read with these tokens; compare them with \
-         the app manifest in the README, or post a line with --probe and see whether it is heard",
+         `vocative config slack-manifest`, or post a line with --probe and see whether it is heard",
     ));
     findings
 }

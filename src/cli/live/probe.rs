@@ -133,7 +133,7 @@ impl Probe {
         }
         let text = format!(
             "it was not heard back within {} seconds: either the app is not subscribed to the messages \
-             of this kind of chat (compare its event subscriptions with the manifest in the README and \
+             of this kind of chat (compare its event subscriptions with `vocative config slack-manifest` and \
              reinstall it), or another process with the same app_token took it",
             WAIT.as_secs()
         );
