@@ -1,0 +1,282 @@
+//! The documentation against the program: every command that it shows is one, every setting in its
+//! samples is one, and every link leads somewhere.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use clap::Parser as _;
+use vocative::cli::args::Cli;
+use vocative::config::{Config, Environment};
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The pages for people: README and docs, without the decisions, which tell of their day.
+fn pages() -> Vec<(PathBuf, String)> {
+    let mut paths = vec![root().join("README.md"), root().join("sandbox/README.md")];
+    let docs = std::fs::read_dir(root().join("docs")).unwrap();
+    paths.extend(docs.map(|entry| entry.unwrap().path()));
+    paths.retain(|path| path.extension().is_some_and(|it| it == "md"));
+    paths.sort();
+    let read = |path: PathBuf| {
+        let text = std::fs::read_to_string(&path).unwrap();
+        (path, text)
+    };
+    paths.into_iter().map(read).collect()
+}
+
+/// Blocks of code with the language that they say.
+fn blocks(text: &str) -> Vec<(String, String)> {
+    let mut blocks = Vec::new();
+    let mut open: Option<(String, String)> = None;
+    for line in text.lines() {
+        match (&mut open, line.trim().strip_prefix("```")) {
+            (None, Some(language)) => open = Some((language.to_owned(), String::new())),
+            (Some(_), Some(_)) => blocks.extend(open.take()),
+            (Some((_, code)), None) => {
+                code.push_str(line);
+                code.push('\n');
+            }
+            (None, None) => {}
+        }
+    }
+    blocks
+}
+
+/// What stands between two backticks in one line, outside of blocks.
+fn quoted(text: &str) -> Vec<String> {
+    let mut is_code = false;
+    let mut found = Vec::new();
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            is_code = !is_code;
+        } else if !is_code {
+            let parts = line.split('`').skip(1).step_by(2);
+            found.extend(parts.map(str::to_owned));
+        }
+    }
+    found
+}
+
+/// The words of a shell's line, up to what is not the command's own: a comment, a pipe, a redirection.
+fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    for c in line.chars() {
+        match quote {
+            Some(open) if c == open => quote = None,
+            Some(_) => word.get_or_insert_default().push(c),
+            None if c == '\'' || c == '"' => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            None if c.is_whitespace() => words.extend(word.take()),
+            None => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    let is_end = |word: &String| ["#", "|", ">", "&&", "\\", "2>"].contains(&word.as_str());
+    let end = words.iter().position(is_end).unwrap_or(words.len());
+    words.truncate(end);
+    words
+}
+
+/// The arguments of this program in a line, if it is called there.
+fn arguments(line: &str) -> Option<Vec<String>> {
+    let words = words(line.trim_start().trim_start_matches("$ "));
+    let at = match words.first()?.as_str() {
+        "cargo" if words.get(1).is_some_and(|word| word == "run") => {
+            let is_ours = !words.iter().any(|word| word == "-p");
+            words
+                .iter()
+                .position(|word| word == "--")
+                .filter(|_| is_ours)?
+        }
+        "vocative" => 0,
+        first if first.ends_with("/vocative") => 0,
+        _ => return None,
+    };
+    Some(words[at + 1..].to_vec())
+}
+
+#[test]
+fn every_command_that_is_shown_is_one() {
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for (path, text) in pages() {
+        let code = blocks(&text)
+            .into_iter()
+            .filter(|(language, _)| ["sh", "console", "bash"].contains(&language.as_str()))
+            .flat_map(|(_, code)| code.lines().map(str::to_owned).collect::<Vec<_>>());
+        // In running text an ellipsis or another dash stands for the rest.
+        let spoken = quoted(&text)
+            .into_iter()
+            .filter(|it| it.starts_with("vocative ") || it.starts_with("cargo run "));
+        for line in code.chain(spoken) {
+            let Some(arguments) = arguments(&line) else {
+                continue;
+            };
+            count += 1;
+            let name = "vocative".to_owned();
+            let parsed = Cli::try_parse_from(std::iter::once(&name).chain(&arguments));
+            if let Err(error) = parsed {
+                // A group of commands that is spoken of prints its help.
+                let is_group = error.kind()
+                    == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+                    || arguments.iter().any(|argument| argument == "--help")
+                    || is_spoken_of(&arguments);
+                if !is_group {
+                    let error = error.to_string();
+                    let reason = error.lines().next().unwrap_or_default();
+                    wrong.push(format!("{}: {line}\n    {reason}", path.display()));
+                }
+            }
+        }
+    }
+    assert!(count > 60, "commands were found: {count}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A command named without what it needs (`vocative erase`): it is one if its help is there.
+fn is_spoken_of(arguments: &[String]) -> bool {
+    let is_plain = arguments.iter().all(|word| !word.starts_with('-'));
+    let name = "vocative".to_owned();
+    let help = "--help".to_owned();
+    let asked = std::iter::once(&name)
+        .chain(arguments)
+        .chain(std::iter::once(&help));
+    let is_help = Cli::try_parse_from(asked)
+        .is_err_and(|error| error.kind() == clap::error::ErrorKind::DisplayHelp);
+    is_plain && arguments.len() <= 2 && is_help
+}
+
+#[test]
+fn every_setting_in_a_sample_is_one() {
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for (path, text) in pages() {
+        for (_, code) in blocks(&text)
+            .into_iter()
+            .filter(|(language, _)| language == "toml")
+        {
+            count += 1;
+            let file = Path::new("sample.toml");
+            let Err(error) = Config::from_text(Some((file, &code)), &Environment::default()) else {
+                continue;
+            };
+            // A sample is a part of a configuration: what it leaves out is no mistake.
+            let is_partial = |what: &str| {
+                what.starts_with("is missing")
+                    || what.starts_with("there is no [")
+                    || what.contains("can't be read: No such file")
+            };
+            let problems = error
+                .problems
+                .iter()
+                .filter(|problem| !is_partial(&problem.what));
+            // Without an environment there is no place for the database.
+            let problems = problems.filter(|problem| !problem.key.starts_with("daemon."));
+            wrong.extend(problems.map(|problem| format!("{}: {problem}", path.display())));
+        }
+    }
+    assert!(count > 10, "samples were found: {count}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The anchor of a heading, as it is made on the project's page.
+fn anchor(heading: &str) -> String {
+    let text = heading.trim_start_matches('#').trim().to_lowercase();
+    let kept = text
+        .chars()
+        .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+fn anchors(path: &Path) -> BTreeSet<String> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    headings.map(anchor).collect()
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for (path, text) in pages() {
+        let targets = text
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next());
+        for target in targets.filter(|target| !target.contains("://")) {
+            count += 1;
+            let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+            let there = match file {
+                "" => path.clone(),
+                file => path.parent().unwrap().join(file),
+            };
+            let is_there =
+                there.exists() && (heading.is_empty() || anchors(&there).contains(heading));
+            if !is_there {
+                wrong.push(format!("{}: {target}", path.display()));
+            }
+        }
+    }
+    assert!(count > 20, "links were found: {count}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// `a/{b,c}.rs` is two files, and `<platform>` stands for each.
+fn expanded(path: &str) -> Vec<String> {
+    let several = |path: String, open: &str, close: &str| {
+        let Some((before, rest)) = path.split_once(open) else {
+            return vec![path];
+        };
+        let (inner, after) = rest.split_once(close).unwrap_or((rest, ""));
+        let inner = if inner == "platform" {
+            "slack,telegram"
+        } else {
+            inner
+        };
+        inner
+            .split(',')
+            .map(|it| format!("{before}{it}{after}"))
+            .collect()
+    };
+    let paths = several(path.to_owned(), "{", "}");
+    paths
+        .into_iter()
+        .flat_map(|path| several(path, "<", ">"))
+        .collect()
+}
+
+#[test]
+fn every_file_that_the_architecture_names_is_there() {
+    let text = std::fs::read_to_string(root().join("docs/ARCHITECTURE.md")).unwrap();
+    let is_path = |it: &String| {
+        let is_file = it.ends_with(".rs") || it.ends_with(".md") || it.ends_with('/');
+        is_file && it.contains('/') && !it.contains("discord") && !it.contains(' ')
+    };
+    let named = quoted(&text).into_iter().filter(is_path);
+    let paths: Vec<String> = named.flat_map(|path| expanded(&path)).collect();
+    let bases = ["", "src", "channels/src"].map(|base| root().join(base));
+    let is_there = |path: &str| bases.iter().any(|base| base.join(path).exists());
+    // The adapters' files are named without their `src`.
+    let is_missing = |path: &&String| {
+        !is_there(path) && !is_there(&path.replacen("channels/", "channels/src/", 1))
+    };
+    let missing: Vec<&String> = paths.iter().filter(is_missing).collect();
+    assert!(paths.len() > 50, "files were found: {}", paths.len());
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// What the daemon's channel needs is in the manifest that people paste.
+#[test]
+fn the_manifest_has_every_scope_that_is_needed() {
+    let manifest = std::fs::read_to_string(root().join("config/slack-manifest.yaml")).unwrap();
+    for scope in vocative_channels::slack::REQUIRED_SCOPES {
+        assert!(manifest.contains(&format!("      - {scope}\n")), "{scope}");
+    }
+}
