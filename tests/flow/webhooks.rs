@@ -191,6 +191,26 @@ fn slack_event(text: &str) -> Vec<u8> {
     event.to_string().into_bytes()
 }
 
+/// Other paths are nobody's, and a look is no message.
+async fn only_its_paths_are_served(addr: SocketAddr) {
+    for line in [
+        "POST /",
+        "POST /slack/other/events",
+        "GET /metrics",
+        "POST /telegram/team/x",
+    ] {
+        assert_eq!(asked(addr, line, &[], b"").await, "404", "{line}");
+    }
+    assert_eq!(asked(addr, "GET /telegram/team", &[], b"").await, "405");
+    // Slack looks at the certificate of a command's address.
+    let look = "GET /slack/acme/commands?ssl_check=1&token=x";
+    assert_eq!(asked(addr, look, &[], b"").await, "200");
+    assert_eq!(
+        asked(addr, "GET /slack/acme/commands", &[], b"").await,
+        "405"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_does_not_come_from_the_platform_is_refused_and_counted() {
     let flow = called().await;
@@ -262,22 +282,7 @@ async fn what_does_not_come_from_the_platform_is_refused_and_counted() {
         assert_eq!(asked(addr, webhook, &headers, update).await, "401");
     }
     assert_eq!(asked(addr, webhook, &[], update).await, "401");
-    for line in [
-        "POST /",
-        "POST /slack/other/events",
-        "GET /metrics",
-        "POST /telegram/team/x",
-    ] {
-        assert_eq!(asked(addr, line, &[], b"").await, "404", "{line}");
-    }
-    assert_eq!(asked(addr, "GET /telegram/team", &[], b"").await, "405");
-    // Slack looks at the certificate of a command's address.
-    let look = "GET /slack/acme/commands?ssl_check=1&token=x";
-    assert_eq!(asked(addr, look, &[], b"").await, "200");
-    assert_eq!(
-        asked(addr, "GET /slack/acme/commands", &[], b"").await,
-        "405"
-    );
+    only_its_paths_are_served(addr).await;
 
     let status = flow.status().await;
     assert_eq!(acme(&status)["refused"], refused, "{status}");
