@@ -29,7 +29,7 @@ impl Operations {
         let found = self.store.find_conversation(target).await;
         let conversation = found.map_err(|cause| match cause {
             StoreError::NotFound { what } => OperationError::Wrong(format!(
-                "there is no run of this id, and no {what}; `vocative conversations show CONVERSATION \
+                "there is neither a run of this id nor {what}; `vocative conversations show CONVERSATION \
                  --timeline` names the runs of one"
             )),
             other => other.into(),

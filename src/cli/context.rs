@@ -58,6 +58,14 @@ impl Context {
     /// # Errors
     /// If stdout can't be written.
     pub(super) fn print(&self, text: &str) -> Result<(), CliError> {
+        self.print_on(text).map(|_| ())
+    }
+
+    /// The same, and says whether there is still a reader: who goes on printing stops without one.
+    ///
+    /// # Errors
+    /// As for [`Self::print`].
+    pub(super) fn print_on(&self, text: &str) -> Result<bool, CliError> {
         let mut stdout = std::io::stdout().lock();
         match stdout
             .write_all(harmless(text).as_bytes())
@@ -66,7 +74,7 @@ impl Context {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
                 Err(CliError::failed("stdout can't be written", error))
             }
-            _ => Ok(()),
+            written => Ok(written.is_ok()),
         }
     }
 }

@@ -49,7 +49,10 @@ async fn follow(
         for event in &view.events {
             text.push_str(&line(event, args.format)?);
         }
-        context.print(&text)?;
+        let is_read = context.print_on(&text)?;
+        if !is_read {
+            return Ok(());
+        }
         if view.is_newest {
             if view.is_over || !args.follow {
                 return Ok(());

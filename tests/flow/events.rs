@@ -196,6 +196,35 @@ async fn a_run_that_a_kill_cuts_off_is_told_on_with_the_same_ids_and_ends_once()
     assert_eq!(told[0].data["text"], reply.shown());
 }
 
+/// What a reader was told of a run is what `vocative events` prints.
+async fn is_the_same_on_a_terminal(flow: &Flow, run: &str, told: &[Told]) {
+    let printed = flow.cli(&["events", run, "--format", "json"]).await;
+    let printed: Vec<Value> = printed
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let as_told = |told: &Told| {
+        let mut line = serde_json::json!({ "event": told.name, "data": told.data });
+        if let Some(id) = told.id {
+            line["id"] = id.into();
+        }
+        line
+    };
+    assert_eq!(printed, told.iter().map(as_told).collect::<Vec<_>>());
+    let conversation = told[0].data["conversation"].as_str().unwrap();
+    let after = told[5..].iter().find_map(|told| told.id).unwrap() - 1;
+    let shown = flow
+        .cli(&["events", conversation, "--after", &after.to_string()])
+        .await;
+    assert!(shown.stdout.contains("finished: At three."), "{shown:?}");
+    assert_eq!(shown.stdout.lines().count(), 2, "{shown:?}");
+    let nobody = uuid::Uuid::nil().to_string();
+    let unknown = flow.cli(&["events", &nobody]).await;
+    assert_eq!((unknown.status, unknown.stdout.as_str()), (Some(1), ""));
+    assert!(unknown.stderr.contains("neither a run"), "{unknown:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tools_and_tokens_are_told_and_a_stop_ends_the_stream() {
     let flow = start().await;
@@ -213,7 +242,8 @@ async fn tools_and_tokens_are_told_and_a_stop_ends_the_stream() {
         .slack
         .say("#general", "ann", "@vocative when is the deploy?");
     flow.slack_reply("#general", &question).await;
-    let path = format!("/v1/runs/{}/events", newest_run(&flow).await);
+    let run = newest_run(&flow).await;
+    let path = format!("/v1/runs/{run}/events");
     let told = Follower::of(&flow, &path, Some(0))
         .await
         .until("finished")
@@ -239,32 +269,7 @@ async fn tools_and_tokens_are_told_and_a_stop_ends_the_stream() {
         "{result:?}"
     );
 
-    // The same on a terminal.
-    let run = newest_run(&flow).await;
-    let printed = flow.cli(&["events", &run, "--format", "json"]).await;
-    let printed: Vec<Value> = printed
-        .stdout
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    let as_told = |told: &Told| {
-        let mut line = serde_json::json!({ "event": told.name, "data": told.data });
-        if let Some(id) = told.id {
-            line["id"] = id.into();
-        }
-        line
-    };
-    assert_eq!(printed, told.iter().map(as_told).collect::<Vec<_>>());
-    let conversation = told[0].data["conversation"].as_str().unwrap();
-    let after = told[5..].iter().find_map(|told| told.id).unwrap() - 1;
-    let shown = flow
-        .cli(&["events", conversation, "--after", &after.to_string()])
-        .await;
-    assert!(shown.stdout.contains("finished: At three."), "{shown:?}");
-    assert_eq!(shown.stdout.lines().count(), 2, "{shown:?}");
-    let nobody = uuid::Uuid::nil().to_string();
-    let unknown = flow.cli(&["events", &nobody]).await;
-    assert_eq!((unknown.status, unknown.stdout.as_str()), (Some(1), ""));
+    is_the_same_on_a_terminal(&flow, &run, &told).await;
 
     flow.model.hold();
     flow.slack
