@@ -429,14 +429,14 @@ async fn a_result_is_told_when_it_comes_and_once() {
         now_ms: 150,
     };
     store.record_step_tools(tools()).await.unwrap();
-    let recorded = ("it is there".to_owned(), true);
-    assert_eq!(results(store, id).await, [recorded.clone()]);
+    let recorded = [("it is there".to_owned(), true)];
+    assert_eq!(results(store, id).await, recorded);
     let ids = |events: &[RunEvent]| events.iter().map(|event| event.id).collect::<Vec<_>>();
     assert_eq!(ids(&events(store, id).await), ids(&before), "no id changes");
     // A slow disk: what is told late was recorded meanwhile.
     let late = tell(store, &run, vec![result("it is there", vec![])]).await;
     assert_eq!(late, LeaseOutcome::Written);
-    assert_eq!(results(store, id).await, [recorded]);
+    assert_eq!(results(store, id).await, recorded);
 }
 
 #[tokio::test]
