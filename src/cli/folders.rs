@@ -14,8 +14,8 @@ const TRIED_BYTES: usize = 4_096;
 /// Looks at the folders of the database and of the socket; what a person should know of them.
 ///
 /// # Errors
-/// What no user could make work: a file in the way, a full or read-only disk. That this user may not
-/// write is a warning: the daemon may run as another one.
+/// What no user could make work: a file in the way, a full or failing disk. That this process may not
+/// write is a warning: the daemon may run as another user, in another unit.
 pub(super) fn look(config: &Config) -> Result<Vec<String>, CliError> {
     let folders = [
         ("daemon.data_dir", &config.daemon.data_dir),
@@ -27,9 +27,14 @@ pub(super) fn look(config: &Config) -> Result<Vec<String>, CliError> {
             continue;
         };
         let place = place.display();
-        if cause.kind() == ErrorKind::PermissionDenied {
+        // Another user may, or the same one outside of a unit that sees everything read-only.
+        if matches!(
+            cause.kind(),
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem
+        ) {
             warnings.push(format!(
-                "{setting}: this user may not write to {place}; the daemon needs to, as the user it runs as"
+                "{setting}: {place} can't be written from here ({cause}); the daemon needs to, where and \
+                 as whom it runs"
             ));
             continue;
         }
