@@ -7,9 +7,10 @@ use std::path::Path;
 use std::process::Output;
 use std::time::Duration;
 
+use vocative_sandbox::model::ModelServer;
 use vocative_sandbox::slack::{SlackServer, SlackWorld};
 use vocative_sandbox::telegram::{TelegramServer, TelegramWorld};
-use vocative_sandbox::wire::{WireKind, WireLog, WirePeer};
+use vocative_sandbox::wire::{WireKind, WireLog};
 
 /// Nothing on loopback takes longer.
 const WAIT: Duration = Duration::from_secs(20);
@@ -18,6 +19,7 @@ const WAIT: Duration = Duration::from_secs(20);
 struct Stage {
     slack: SlackServer,
     telegram: TelegramServer,
+    model: ModelServer,
     wire: WireLog,
     directory: tempfile::TempDir,
 }
@@ -31,6 +33,7 @@ impl Stage {
         let stage = Self {
             slack: slack.await.unwrap(),
             telegram: telegram.await.unwrap(),
+            model: ModelServer::start(anywhere, wire.clone()).await.unwrap(),
             wire,
             directory: tempfile::tempdir().unwrap(),
         };
@@ -43,8 +46,9 @@ impl Stage {
             r#"
 [models.gpt]
 provider = "openai"
-model = "gpt-5-mini"
+model = "loopback-small"
 api_key = "env:MODEL_KEY"
+base_url = "{model_url}"
 [agents.vocative]
 model = "gpt"
 [channels.slack.acme]
@@ -59,7 +63,8 @@ allow_chats = ["*"]
 data_dir = "{directory}/data"
 runtime_dir = "{directory}/run"
 "#,
-            directory = self.directory.path().display()
+            directory = self.directory.path().display(),
+            model_url = self.model.openai_url()
         );
         std::fs::write(self.directory.path().join("vocative.toml"), text).unwrap();
     }
@@ -130,15 +135,36 @@ async fn a_healthy_set_up_is_told_line_by_line() {
       ok           0 updates wait to be fetched
 
     models
-      ok           gpt (gpt-5-mini of openai) is configured and is not asked, because an answer costs
+      ok           gpt (loopback-small of openai): the key is accepted, and the model is there
 
     Everything that was asked is fine.
     "##);
     assert!(stage.slack.wait_for_socket_count(0, WAIT).await);
     assert_eq!(stage.polls(), 0, "a poll would take the daemon's place");
     assert_eq!(stage.slack.violations(), Vec::<String>::new());
-    let asked = stage.wire.records();
-    assert!(!asked.iter().any(|it| it.peer == WirePeer::Model));
+    assert_eq!(stage.model.requests(), [], "an answer costs");
+}
+
+#[tokio::test]
+async fn a_model_that_refuses_the_key_or_is_not_there_is_told() {
+    let stage = Stage::build().await;
+    let path = stage.directory.path().join("vocative.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    // The loopback server refuses only those who bring no key.
+    std::fs::write(&path, text.replace("api_key = \"env:MODEL_KEY\"\n", "")).unwrap();
+    let (code, found) = stage.check(None).await;
+    assert_eq!(code, Some(77), "{found}");
+    let refused = lines_of(&found, "refused");
+    assert!(refused[0].contains("refuses the key (HTTP 401)"), "{found}");
+
+    let url = stage.model.openai_url();
+    std::fs::write(&path, text.replace(&url, "http://127.0.0.1:1/v1/")).unwrap();
+    let (code, found) = stage.check(None).await;
+    assert_eq!(code, Some(69), "{found}");
+    assert!(
+        found.contains("the provider can't be reached: no connection"),
+        "{found}"
+    );
 }
 
 #[tokio::test]

@@ -152,9 +152,10 @@ pub enum Command {
     Demo(DemoArgs),
     /// Say whether the configuration will work, and what to fix
     ///
-    /// Checks the configuration and that every secret is there, without touching the network. With
-    /// --live it also asks each platform: who the bot is, its scopes, that a socket opens, privacy
-    /// mode. With --database it reads every page of the database, also beside a running daemon.
+    /// Checks the configuration, that every secret is there, and that the folders can be used, without
+    /// touching the network. With --live it also asks each platform (who the bot is, its scopes, that a
+    /// socket opens, privacy mode) and the providers of models whether they take the keys. With
+    /// --database it reads every page of the database, also beside a running daemon.
     #[command(after_long_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
     /// Say how the running daemon is doing
@@ -968,9 +969,10 @@ mod tests {
         insta::assert_snapshot!(help(&["check"]), @r##"
     Say whether the configuration will work, and what to fix
 
-    Checks the configuration and that every secret is there, without touching the network. With --live
-    it also asks each platform: who the bot is, its scopes, that a socket opens, privacy mode. With
-    --database it reads every page of the database, also beside a running daemon.
+    Checks the configuration, that every secret is there, and that the folders can be used, without
+    touching the network. With --live it also asks each platform (who the bot is, its scopes, that a
+    socket opens, privacy mode) and the providers of models whether they take the keys. With --database
+    it reads every page of the database, also beside a running daemon.
 
     Usage: vocative check [OPTIONS]
 

@@ -261,6 +261,31 @@ fn model(
     secrets: Option<&Secrets>,
     http: &reqwest::Client,
 ) -> Result<Arc<dyn Model>, WiringError> {
+    llm::build(&model_settings(settings, secrets), http.clone()).map_err(|cause| {
+        WiringError::Model {
+            model: settings.name.clone(),
+            cause,
+        }
+    })
+}
+
+/// Whether the provider of a model can be reached and takes its key. Costs nothing.
+///
+/// # Errors
+/// The setting to change.
+pub async fn model_reach(
+    settings: &config::Model,
+    secrets: &Secrets,
+) -> Result<llm::Reach, WiringError> {
+    let http = model_client()?;
+    let reach = llm::reach(&model_settings(settings, Some(secrets)), &http).await;
+    reach.map_err(|cause| WiringError::Model {
+        model: settings.name.clone(),
+        cause,
+    })
+}
+
+fn model_settings(settings: &config::Model, secrets: Option<&Secrets>) -> llm::ModelSettings {
     // Without secrets nothing is asked: a model that needs none stands in.
     let provider = secrets.map_or(llm::Provider::Offline, |_| {
         llm::Provider::from_name(settings.provider.name())
@@ -270,7 +295,7 @@ fn model(
         .as_ref()
         .zip(secrets)
         .map(|(key, secrets)| secrets.get(key).clone());
-    let settings_of_model = llm::ModelSettings {
+    llm::ModelSettings {
         provider,
         model: settings.model.clone(),
         base_url: settings.base_url.clone(),
@@ -281,11 +306,7 @@ fn model(
         context_limit: settings.context_limit.map(|limit| limit as usize),
         retries: settings.retries,
         stream: settings.stream,
-    };
-    llm::build(&settings_of_model, http.clone()).map_err(|cause| WiringError::Model {
-        model: settings.name.clone(),
-        cause,
-    })
+    }
 }
 
 /// The client that models are asked with. Time-outs are the model's own; nothing is retried below.

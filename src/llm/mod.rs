@@ -5,13 +5,14 @@
 //!
 //! Reading order: this page, `listener` (who hears an answer while it is written), `tool` (what a
 //! model may call), `settings`, `offline` (a model without a network), `provider` (OpenAI and
-//! Anthropic), `failure` (what a failed call means), `retry`.
+//! Anthropic), `failure` (what a failed call means), `retry`, `reach` (asked before anything else is).
 
 mod base_url;
 mod failure;
 mod listener;
 mod offline;
 mod provider;
+mod reach;
 mod retry;
 mod settings;
 mod tool;
@@ -22,6 +23,7 @@ use futures_util::future::BoxFuture;
 
 pub use listener::Listener;
 pub use offline::{ECHO_MAX_CHARS, Offline};
+pub use reach::{Reach, reach};
 pub use retry::{RetryPolicy, Retrying};
 pub use settings::{ModelSettings, Provider};
 pub use tool::{Exchange, ToolCall, ToolChoice, ToolResult, ToolSpec};

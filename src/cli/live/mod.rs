@@ -15,6 +15,7 @@ use super::error::Exit;
 use crate::admin::socket::{self, SOCKET_NAME};
 use crate::config::{Config, Model, Secrets};
 use crate::daemon::wiring;
+use crate::llm::Reach;
 
 /// What was found about one channel, or about the models.
 struct Section {
@@ -43,7 +44,7 @@ pub(super) async fn run(
             findings: probe.run(&*channel, is_served).await,
         });
     }
-    sections.push(models(config));
+    sections.push(models(config, secrets).await?);
     context.print(&report(&sections))?;
     Ok(exit(&sections))
 }
@@ -79,22 +80,75 @@ async fn ask_all(
     Ok(join_all(asked).await)
 }
 
-/// A model is not asked: even one token of an answer costs.
-fn models(config: &Config) -> Section {
-    let line = |model: &Model| {
+/// A model is not asked for an answer, since even one token costs: its provider is, for what it has.
+async fn models(config: &Config, secrets: &Secrets) -> Result<Section, CliError> {
+    let mut findings = Vec::new();
+    for model in config.models.values() {
         let name = &model.name;
         if model.api_key.is_none() && model.base_url.is_none() && model.model.is_empty() {
-            return fine(format!("{name} is built in"));
+            findings.push(fine(format!("{name} is built in")));
+            continue;
         }
-        fine(format!(
-            "{name} ({} of {}) is configured and is not asked, because an answer costs",
+        let reach = wiring::model_reach(model, secrets).await?;
+        let (level, what) = about_model(model, &reach);
+        let text = format!(
+            "{name} ({} of {}): {what}",
             model.model,
             model.provider.name()
-        ))
-    };
-    Section {
+        );
+        findings.push(Finding { level, text });
+    }
+    Ok(Section {
         title: "models".to_owned(),
-        findings: config.models.values().map(line).collect(),
+        findings,
+    })
+}
+
+/// What the provider's word means. A list that lacks the model is only telling where it is the provider's
+/// own; other servers leave out what they have under a short name.
+fn about_model(model: &Model, reach: &Reach) -> (FindingLevel, String) {
+    let is_own_list = model.base_url.is_none() && model.provider.name() == "openai";
+    let taken = if model.api_key.is_some() {
+        "the key is accepted"
+    } else {
+        "the server answers"
+    };
+    match reach {
+        Reach::Taken {
+            names_model: Some(true),
+        } => (
+            FindingLevel::Fine,
+            format!("{taken}, and the model is there"),
+        ),
+        Reach::Taken {
+            names_model: Some(false),
+        } if is_own_list => (
+            FindingLevel::Warning,
+            format!("{taken}, but there is no model of that name; look for a misspelling"),
+        ),
+        Reach::Taken {
+            names_model: Some(false),
+        } => (
+            FindingLevel::Fine,
+            format!("{taken}; its list does not name the model, which may be there all the same"),
+        ),
+        Reach::Taken { names_model: None } => (FindingLevel::Fine, taken.to_owned()),
+        Reach::Refused { status } => (
+            FindingLevel::Refused,
+            format!("the provider refuses the key (HTTP {status}); renew what api_key points to"),
+        ),
+        Reach::NoList { status } => (
+            FindingLevel::Fine,
+            format!("the server has no list of models (HTTP {status}), so the key is not tried"),
+        ),
+        Reach::Unreachable { what } => (
+            FindingLevel::Unreachable,
+            format!("the provider can't be reached: {what}; check base_url and the network"),
+        ),
+        Reach::NotAsked => (
+            FindingLevel::Fine,
+            "not asked, because an answer costs".to_owned(),
+        ),
     }
 }
 
