@@ -465,7 +465,7 @@ mod tests {
             )
         };
         let new = MessageFacts::default();
-        let line = "It is quiet here now; I answer at 01:00.".to_owned();
+        let line = "It is quiet here now; I answer at 01:00 (UTC).".to_owned();
         assert_eq!(told(&new, ChatKind::Public), (until_ms, Some(line)));
         let known = MessageFacts {
             quiet_told_until_ms: Some(until_ms),

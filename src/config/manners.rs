@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::resolve::Review;
-use crate::domain::manners::{CommandName, Manners, QuietHours};
+use crate::domain::manners::{CommandName, Manners, QuietHours, Zone};
 
 /// The longest introduction, in characters.
 const INTRODUCTION_MAX_CHARS: usize = 2_000;
@@ -82,7 +82,8 @@ pub(super) struct MannersShape {
     pub bot_exchanges_max: u32,
     /// When nothing is answered, like `22:00-07:00`; empty = never.
     pub quiet_hours: String,
-    /// The zone of these hours: `UTC` or a distance from it like `+01:00`.
+    /// The zone of these hours: a place of the IANA database like `Europe/Berlin`, whose summer time is
+    /// followed, `UTC`, or a distance from it like `+01:00`.
     pub time_zone: String,
     /// Whether they hold in direct chats, too.
     pub quiet_in_direct: bool,
@@ -101,14 +102,13 @@ impl MannersShape {
         let table = format!("{table}.manners");
         let quiet = QuietHours::read(&self.quiet_hours, &self.time_zone);
         if !self.quiet_hours.is_empty() && quiet.is_none() {
-            let is_zone = crate::domain::manners::offset_of(&self.time_zone).is_some();
-            let (key, what, hint) = if is_zone {
+            let (key, what, hint) = if Zone::read(&self.time_zone).is_some() {
                 let what = format!("\"{}\" is no part of a day", self.quiet_hours);
                 ("quiet_hours", what, "write \"22:00-07:00\": from and until")
             } else {
-                let what = format!("\"{}\" is no distance from UTC", self.time_zone);
-                let hint = "write \"UTC\" or \"+01:00\"; names like Europe/Berlin are not known, so \
-                            summer time is yours to set";
+                let what = format!("\"{}\" is no time zone", self.time_zone);
+                let hint = "write a place of the IANA database as it is spelt there (\"Europe/Berlin\"), \
+                            \"UTC\", or a distance from it (\"+01:00\")";
                 ("time_zone", what, hint)
             };
             review.advise(&format!("{table}.{key}"), what, Some(hint.to_owned()));

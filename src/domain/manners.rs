@@ -1,6 +1,11 @@
 //! How the bot behaves in a channel: commands, signs, bots among themselves, quiet hours. Settings as
 //! they were checked, and what follows from them. Pure.
 
+use std::fmt;
+
+use chrono::{DateTime, NaiveDate, NaiveDateTime, TimeDelta, TimeZone as _};
+use chrono_tz::Tz;
+
 /// A command of people to the daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CommandName {
@@ -92,8 +97,74 @@ pub struct Manners {
     pub edit_answer_within_ms: i64,
 }
 
-const DAY_MS: i64 = 86_400_000;
 const MINUTE_MS: i64 = 60_000;
+/// No clock was ever put forward by more: a whole day was left out where the date line moved.
+const GAP_MINUTES_MAX: i64 = 26 * 60;
+
+/// The zone of a wall clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Zone {
+    /// So many minutes ahead of UTC, all the year.
+    Fixed(i32),
+    /// A place of the IANA database, its summer time included.
+    Named(Tz),
+}
+
+impl Zone {
+    /// Reads `UTC`, `+01:00`, `-03:30` or a place like `Europe/Berlin`.
+    #[must_use]
+    pub fn read(zone: &str) -> Option<Self> {
+        offset_of(zone)
+            .map(Self::Fixed)
+            .or_else(|| zone.parse().ok().map(Self::Named))
+    }
+
+    /// What its clocks show at a time.
+    fn clock(self, now_ms: i64) -> Option<NaiveDateTime> {
+        match self {
+            Self::Fixed(minutes) => {
+                let local_ms = now_ms.checked_add(i64::from(minutes) * MINUTE_MS)?;
+                Some(DateTime::from_timestamp_millis(local_ms)?.naive_utc())
+            }
+            Self::Named(zone) => {
+                let now = DateTime::from_timestamp_millis(now_ms)?;
+                Some(now.with_timezone(&zone).naive_local())
+            }
+        }
+    }
+
+    /// When its clocks show that, in milliseconds since the Unix epoch: the first and the last time where
+    /// they are put back meanwhile. Where they are put forward over it, the moment at which they are.
+    fn when(self, shown: NaiveDateTime) -> Option<(i64, i64)> {
+        let zone = match self {
+            Self::Named(zone) => zone,
+            Self::Fixed(minutes) => {
+                let at_ms = shown.and_utc().timestamp_millis() - i64::from(minutes) * MINUTE_MS;
+                return Some((at_ms, at_ms));
+            }
+        };
+        (0..=GAP_MINUTES_MAX).find_map(|minutes| {
+            let shown = shown.checked_add_signed(TimeDelta::minutes(minutes))?;
+            let found = zone.from_local_datetime(&shown);
+            let (first, last) = (found.earliest()?, found.latest()?);
+            Some((first.timestamp_millis(), last.timestamp_millis()))
+        })
+    }
+}
+
+impl fmt::Display for Zone {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fixed(0) => out.write_str("UTC"),
+            Self::Fixed(minutes) => {
+                let sign = if *minutes < 0 { '-' } else { '+' };
+                let ahead = minutes.unsigned_abs();
+                write!(out, "{sign}{:02}:{:02}", ahead / 60, ahead % 60)
+            }
+            Self::Named(zone) => out.write_str(zone.name()),
+        }
+    }
+}
 
 /// A part of each day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,42 +173,62 @@ pub struct QuietHours {
     pub from_minute: u16,
     /// When it ends, in minutes of the local day; may be on the next.
     pub until_minute: u16,
-    /// Local time is so far ahead of UTC, in minutes.
-    pub offset_minutes: i32,
+    /// Whose day.
+    pub zone: Zone,
 }
 
 impl QuietHours {
     /// Until when it is quiet at a time, both in milliseconds since the Unix epoch; `None` if it is not.
+    ///
+    /// Where clocks are put back, it begins at the first time that they show its beginning and ends at the
+    /// last that they show its end; where they are put forward over either, at that moment.
     #[must_use]
     pub fn until_ms(&self, now_ms: i64) -> Option<i64> {
-        let local_ms = now_ms.checked_add(i64::from(self.offset_minutes) * MINUTE_MS)?;
-        let since_from_ms = (local_ms - i64::from(self.from_minute) * MINUTE_MS).rem_euclid(DAY_MS);
-        let length = i64::from(self.until_minute) - i64::from(self.from_minute);
-        let length_ms = (length * MINUTE_MS).rem_euclid(DAY_MS);
-        (since_from_ms < length_ms).then(|| now_ms - since_from_ms + length_ms)
+        let today = self.zone.clock(now_ms)?.date();
+        // The hours that began yesterday may not be over.
+        [today.pred_opt(), Some(today)]
+            .into_iter()
+            .flatten()
+            .filter_map(|day| self.of_day(day))
+            .find(|(from_ms, until_ms)| (*from_ms..*until_ms).contains(&now_ms))
+            .map(|(_, until_ms)| until_ms)
+    }
+
+    /// From when until when it is quiet in the hours that begin on a day.
+    fn of_day(&self, day: NaiveDate) -> Option<(i64, i64)> {
+        let last_day = if self.until_minute > self.from_minute {
+            day
+        } else {
+            day.succ_opt()?
+        };
+        let (from_ms, _) = self.zone.when(at(day, self.from_minute)?)?;
+        let (_, until_ms) = self.zone.when(at(last_day, self.until_minute)?)?;
+        Some((from_ms, until_ms))
     }
 
     /// Its end as people say it.
     #[must_use]
     pub fn end(&self) -> String {
-        format!(
-            "{:02}:{:02}",
-            self.until_minute / 60,
-            self.until_minute % 60
-        )
+        let (hours, minutes) = (self.until_minute / 60, self.until_minute % 60);
+        format!("{hours:02}:{minutes:02} ({})", self.zone)
     }
 
-    /// Reads `22:00-07:00` at a zone like `UTC` or `+01:00`.
+    /// Reads `22:00-07:00` at a zone like `UTC`, `+01:00` or `Europe/Berlin`.
     #[must_use]
     pub fn read(hours: &str, zone: &str) -> Option<Self> {
         let (from, until) = hours.split_once('-')?;
         let (from_minute, until_minute) = (minute_of(from)?, minute_of(until)?);
+        let zone = Zone::read(zone)?;
         (from_minute != until_minute).then_some(Self {
             from_minute,
             until_minute,
-            offset_minutes: offset_of(zone)?,
+            zone,
         })
     }
+}
+
+fn at(day: NaiveDate, minute: u16) -> Option<NaiveDateTime> {
+    day.and_hms_opt(u32::from(minute / 60), u32::from(minute % 60), 0)
 }
 
 fn minute_of(text: &str) -> Option<u16> {
@@ -150,8 +241,7 @@ fn minute_of(text: &str) -> Option<u16> {
 }
 
 /// Minutes ahead of UTC: `UTC`, `+01:00`, `-03:30`.
-#[must_use]
-pub fn offset_of(zone: &str) -> Option<i32> {
+fn offset_of(zone: &str) -> Option<i32> {
     if zone.eq_ignore_ascii_case("UTC") || zone == "Z" {
         return Some(0);
     }
@@ -170,6 +260,13 @@ mod tests {
     use super::*;
 
     const HOUR_MS: i64 = 3_600_000;
+    const DAY_MS: i64 = 24 * HOUR_MS;
+
+    fn ms(time: &str) -> i64 {
+        DateTime::parse_from_rfc3339(time)
+            .unwrap()
+            .timestamp_millis()
+    }
 
     #[test]
     fn quiet_hours_end_on_the_right_day() {
@@ -191,7 +288,87 @@ mod tests {
         let noon = QuietHours::read("12:00-13:30", "-03:30").unwrap();
         assert_eq!(noon.until_ms(day + 15 * HOUR_MS), None);
         assert_eq!(noon.until_ms(day + 16 * HOUR_MS), Some(day + 17 * HOUR_MS));
-        assert_eq!(night.end(), "07:00");
+        assert_eq!(night.end(), "07:00 (+02:00)");
+        assert_eq!(noon.end(), "13:30 (-03:30)");
+    }
+
+    #[test]
+    fn quiet_hours_of_a_place_follow_its_clocks() {
+        // Clocks go forward at 2026-03-29 01:00 UTC (02:00 -> 03:00) and back at 2026-10-25 01:00 UTC.
+        let table = [
+            // The night is an hour shorter, and an hour longer.
+            ("22:00-07:00", "2026-03-28T20:59:59Z", None),
+            (
+                "22:00-07:00",
+                "2026-03-28T21:00:00Z",
+                Some("2026-03-29T05:00:00Z"),
+            ),
+            (
+                "22:00-07:00",
+                "2026-03-29T04:59:59Z",
+                Some("2026-03-29T05:00:00Z"),
+            ),
+            ("22:00-07:00", "2026-03-29T05:00:00Z", None),
+            (
+                "22:00-07:00",
+                "2026-10-24T20:00:00Z",
+                Some("2026-10-25T06:00:00Z"),
+            ),
+            (
+                "22:00-07:00",
+                "2026-10-25T05:59:59Z",
+                Some("2026-10-25T06:00:00Z"),
+            ),
+            ("22:00-07:00", "2026-10-25T06:00:00Z", None),
+            // Half past two is left out: the moment of the change stands for it.
+            (
+                "22:00-02:30",
+                "2026-03-29T00:59:59Z",
+                Some("2026-03-29T01:00:00Z"),
+            ),
+            ("22:00-02:30", "2026-03-29T01:00:00Z", None),
+            ("02:30-07:00", "2026-03-29T00:59:59Z", None),
+            (
+                "02:30-07:00",
+                "2026-03-29T01:00:00Z",
+                Some("2026-03-29T05:00:00Z"),
+            ),
+            ("02:15-02:45", "2026-03-29T01:00:00Z", None),
+            // Half past two comes twice: from the first until the last.
+            (
+                "22:00-02:30",
+                "2026-10-25T00:30:00Z",
+                Some("2026-10-25T01:30:00Z"),
+            ),
+            ("22:00-02:30", "2026-10-25T01:30:00Z", None),
+            ("02:30-07:00", "2026-10-25T00:29:59Z", None),
+            (
+                "02:30-07:00",
+                "2026-10-25T00:30:00Z",
+                Some("2026-10-25T06:00:00Z"),
+            ),
+            // Another day, within one day.
+            (
+                "12:00-13:00",
+                "2026-07-01T10:00:00Z",
+                Some("2026-07-01T11:00:00Z"),
+            ),
+            ("12:00-13:00", "2026-12-01T10:30:00Z", None),
+        ];
+        for (hours, now, expected) in table {
+            let quiet = QuietHours::read(hours, "Europe/Berlin").unwrap();
+            assert_eq!(quiet.until_ms(ms(now)), expected.map(ms), "{hours} {now}");
+        }
+        // A place left out the 30th: the night before it ends at that moment, and its own begins.
+        let apia = QuietHours::read("22:00-07:00", "Pacific/Apia").unwrap();
+        for (now, until) in [
+            ("2011-12-30T09:30:00Z", "2011-12-30T10:00:00Z"),
+            ("2011-12-30T10:00:00Z", "2011-12-30T17:00:00Z"),
+        ] {
+            assert_eq!(apia.until_ms(ms(now)), Some(ms(until)), "{now}");
+        }
+        assert_eq!(apia.until_ms(i64::MAX), None);
+        assert_eq!(apia.end(), "07:00 (Pacific/Apia)");
     }
 
     #[test]
@@ -202,7 +379,8 @@ mod tests {
             ("7:00-8:00", "UTC"),
             ("22:00-22:00", "UTC"),
             ("22:60-07:00", "UTC"),
-            ("22:00-07:00", "Europe/Berlin"),
+            ("22:00-07:00", "Europe/Nowhere"),
+            ("22:00-07:00", "europe"),
             ("22:00-07:00", "+15:00"),
             ("22:00-07:00", "+é"),
             ("22:00-07:00", ""),
