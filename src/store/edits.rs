@@ -101,7 +101,8 @@ pub(super) fn edit_txn(
     let mut report = captured(&turn, arrival.address_txn(connection, &turn)?);
     if says_otherwise {
         let again = answer_again_txn(connection, arrival, &turn)?;
-        report.new_runs.extend(again);
+        report.new_runs.extend(again.new_runs);
+        report.cancelled_runs.extend(again.cancelled_runs);
     }
     // Also the trigger of a run that this edit brought back.
     if is_revised || !report.new_runs.is_empty() {

@@ -168,6 +168,20 @@ fn move_triggers_txn(connection: &Connection, from: i64, to: i64) -> Result<(), 
     Ok(())
 }
 
+/// Ends a run that somebody works on: its question was edited, and another run answers it.
+pub(super) fn end_outdated_txn(
+    connection: &Connection,
+    (row, id): (i64, RunId),
+    now_ms: i64,
+) -> Result<RunId, StoreError> {
+    let run = OpenRun {
+        row,
+        id,
+        is_leased: true,
+    };
+    end_txn(connection, &run, INTERRUPTED, now_ms)
+}
+
 /// Ends a run at once, or asks whoever works on it to.
 fn end_txn(
     connection: &Connection,

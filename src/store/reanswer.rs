@@ -15,53 +15,83 @@ use super::StoreError;
 use super::capture::Arrival;
 use super::contract::ReplyCommit;
 use super::outbox::{NewPosts, append_post_txn, json};
+use super::overlap::end_outdated_txn;
+use super::triggers::Addressed;
 use super::turns::{Replacement, TurnRow, revise_turn_txn, turn_at};
 use crate::domain::addressing::{RunVerdict, edited_at_ms};
 use crate::domain::ids::{AgentName, OutboxId, RunId};
 use crate::domain::turn::TurnKind;
 
-/// Queues the runs that answer an edited question again; returns them.
+/// Queues the runs that answer an edited question again. A run that is answering it as it was ends for
+/// that.
 pub(super) fn answer_again_txn(
     connection: &Connection,
     arrival: &Arrival<'_>,
     turn: &TurnRow,
-) -> Result<Vec<RunId>, StoreError> {
+) -> Result<Addressed, StoreError> {
     let (message, verdict) = (arrival.message, &arrival.verdict);
     let within_ms = verdict.edit_answer_within_ms;
     let is_persons = message.sender.kind == SenderKind::Person;
+    let mut addressed = Addressed::default();
     if within_ms <= 0 || verdict.runs != RunVerdict::Run || !is_persons {
-        return Ok(Vec::new());
+        return Ok(addressed);
     }
     let marker = message.edit_marker.as_deref();
     let edited_ms = marker
         .and_then(edited_at_ms)
         .unwrap_or(message.received_at_ms);
-    let mut runs = Vec::new();
     for agent in &verdict.addressed_to {
         let since_ms = edited_ms.saturating_sub(within_ms);
-        if let Some(answered) = answered_run(connection, turn.seq, agent, since_ms)? {
-            runs.push(succeed_txn(connection, arrival, answered)?);
+        let Some(outdated) = outdated_run(connection, turn.seq, agent, since_ms)? else {
+            continue;
+        };
+        let run = succeed_txn(connection, arrival, &outdated)?;
+        addressed.new_runs.push(run);
+        if outdated.is_leased {
+            let ended = end_outdated_txn(
+                connection,
+                (outdated.row, outdated.id),
+                message.received_at_ms,
+            )?;
+            addressed.cancelled_runs.push(ended);
         }
     }
-    Ok(runs)
+    Ok(addressed)
 }
 
-/// The run that answered a turn at that time or later, if its answer is there.
-fn answered_run(
+/// A run that answered an earlier text of its question, or is at it.
+struct OutdatedRun {
+    row: i64,
+    id: RunId,
+    is_leased: bool,
+}
+
+/// The run that somebody works on for a turn, or that ended at that time or later, if there is an answer.
+/// One that waits reads the newest text by itself.
+fn outdated_run(
     connection: &Connection,
     seq: i64,
     agent: &AgentName,
     since_ms: i64,
-) -> Result<Option<i64>, StoreError> {
-    let run: Option<i64> = connection
+) -> Result<Option<OutdatedRun>, StoreError> {
+    let run = connection
         .prepare_cached(
-            "SELECT r.id FROM run_triggers g JOIN runs r ON r.id = g.run_id
-             WHERE g.turn_seq = ?1 AND g.agent = ?2 AND r.state = 'done' AND r.finished_at_ms >= ?3",
+            "SELECT r.id, r.uuid, r.state = 'leased'
+             FROM run_triggers g JOIN runs r ON r.id = g.run_id
+             WHERE g.turn_seq = ?1 AND g.agent = ?2
+               AND ((r.state = 'leased' AND r.cancel_requested_by IS NULL)
+                    OR (r.state IN ('done', 'cancelled', 'dead') AND r.finished_at_ms >= ?3))",
         )?
-        .query_row(params![seq, agent, since_ms], |row| row.get(0))
+        .query_row(params![seq, agent, since_ms], |row| {
+            Ok(OutdatedRun {
+                row: row.get(0)?,
+                id: row.get(1)?,
+                is_leased: row.get(2)?,
+            })
+        })
         .optional()?;
     match run {
-        Some(run) if answer_of(connection, run)?.is_some() => Ok(Some(run)),
+        Some(run) if run.is_leased || answer_of(connection, run.row)?.is_some() => Ok(Some(run)),
         _ => Ok(None),
     }
 }
@@ -78,12 +108,13 @@ pub(super) fn answer_of(connection: &Connection, run_row: i64) -> Result<Option<
         .optional()?)
 }
 
-/// Another run in the place of one that has answered.
+/// Another run in the place of one: it has its triggers, and replaces its answer.
 fn succeed_txn(
     connection: &Connection,
     arrival: &Arrival<'_>,
-    answered: i64,
+    outdated: &OutdatedRun,
 ) -> Result<RunId, StoreError> {
+    let answered = outdated.row;
     let id = RunId::generate();
     connection
         .prepare_cached(
@@ -100,14 +131,19 @@ fn succeed_txn(
             arrival.message.received_at_ms
         ])?;
     let run = connection.last_insert_rowid();
-    for sql in [
-        "UPDATE run_triggers SET run_id = ?2,
-                revision = (SELECT t.revision FROM turns t WHERE t.seq = turn_seq)
-         WHERE run_id = ?1",
-        "UPDATE turns SET run_id = ?2 WHERE run_id = ?1",
-    ] {
-        connection.prepare_cached(sql)?.execute((answered, run))?;
-    }
+    connection
+        .prepare_cached(
+            "UPDATE run_triggers SET run_id = ?2,
+                    revision = (SELECT t.revision FROM turns t WHERE t.seq = turn_seq)
+             WHERE run_id = ?1",
+        )?
+        .execute((answered, run))?;
+    // Calls of tools that somebody still waits for stay with the run that made them.
+    connection
+        .prepare_cached(
+            "UPDATE turns SET run_id = ?2 WHERE run_id = ?1 AND (kind = 'message' OR NOT ?3)",
+        )?
+        .execute((answered, run, outdated.is_leased))?;
     // What its model said to the earlier text goes where nobody would find it from the question.
     connection
         .prepare_cached("DELETE FROM steps WHERE run_id = ?1")?

@@ -32,6 +32,10 @@ macro_rules! next_id {
     };
 }
 
+/// The kind of a turn that is an answer. A run that did not finish has none: an answer that is its own is
+/// one that it was to replace.
+const MESSAGE: &str = "message";
+
 /// Open runs of a conversation that a late reader is told of.
 const OPEN_RUNS_MAX: usize = 20;
 
@@ -39,7 +43,7 @@ macro_rules! select_events {
     ($tail:literal) => {
         concat!(
             "SELECT e.id, r.uuid, c.uuid, r.agent, e.kind, e.step, e.text, e.call_id, e.tool, e.turn,
-                    e.prompt_tokens, e.completion_tokens, e.at_ms, t.content, r.reason
+                    e.prompt_tokens, e.completion_tokens, e.at_ms, t.content, r.reason, t.kind
              FROM run_events e CROSS JOIN runs r ON r.id = e.run_id
              CROSS JOIN conversations c ON c.id = e.conversation_id
              LEFT JOIN turns t ON t.uuid = e.turn ",
@@ -503,10 +507,11 @@ fn end_of(connection: &Connection, run: RunId, kind: EndingKind) -> Result<RunEv
             "SELECT c.uuid, r.agent, r.finished_at_ms, r.reason, t.uuid, t.content
              FROM runs r JOIN conversations c ON c.id = r.conversation_id
              LEFT JOIN turns t ON t.seq = (SELECT max(seq) FROM turns
-                                           WHERE run_id = r.id AND kind IN ('message', 'notice'))
+                                           WHERE run_id = r.id
+                                             AND (kind = 'notice' OR (kind = 'message' AND ?2)))
              WHERE r.uuid = ?1",
         )?
-        .query_row([run], |row| {
+        .query_row((run, kind == EndingKind::Finished), |row| {
             Ok(RunEvent {
                 id: None,
                 run,
@@ -577,12 +582,17 @@ fn event_from_row(row: &Row<'_>) -> rusqlite::Result<RunEvent> {
             prompt_tokens: tokens(10)?,
             completion_tokens: tokens(11)?,
         },
-        other => Happening::Ended(Ending {
-            kind: EndingKind::from_name(other).unwrap_or(EndingKind::Failed),
-            turn: row.get(9)?,
-            text: word(13)?,
-            reason: row.get(14)?,
-        }),
+        other => {
+            let kind = EndingKind::from_name(other).unwrap_or(EndingKind::Failed);
+            let of_turn = row.get::<_, Option<String>>(15)?;
+            let is_its = kind == EndingKind::Finished || of_turn.as_deref() != Some(MESSAGE);
+            Happening::Ended(Ending {
+                kind,
+                turn: if is_its { row.get(9)? } else { None },
+                text: if is_its { word(13)? } else { String::new() },
+                reason: row.get(14)?,
+            })
+        }
     };
     Ok(RunEvent {
         id: Some(row.get(0)?),

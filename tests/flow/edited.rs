@@ -180,3 +180,24 @@ async fn an_edit_that_was_captured_is_answered_once_whatever_is_killed_and_told_
         [("In the hall.".to_owned(), 2)]
     );
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_edit_while_the_answer_is_written_is_what_is_answered() {
+    let flow = start().await;
+    flow.model.hold();
+    let asked = flow.slack.say("#general", "ann", "@vocative when?");
+    flow.wait_for_model(1).await;
+    edit(&flow, &asked);
+    flow.wait_for_model(2).await;
+    // So it is while the second one is written.
+    flow.slack
+        .edit("#general", &asked, "<@U0VOCATIVE> why, after all?");
+    flow.wait_for_model(3).await;
+    flow.model.release();
+    flow.slack_reply("#general", &asked).await;
+    flow.settle().await;
+    let posts = flow.slack_posts("#general");
+    let answer = "echo: Ann: @Vocative why, after all?".to_owned();
+    assert_eq!(posts, [(Some(asked.clone()), answer.clone())]);
+    assert_eq!(thread(&flow, &asked).await, [(answer, 1)]);
+}

@@ -92,6 +92,16 @@ impl World {
     }
 
     async fn commit(&self, run: &ClaimedRun, parts: &[&str], kind: TurnKind) -> CommittedReply {
+        self.end(run, parts, kind, RunEnding::Done).await
+    }
+
+    async fn end(
+        &self,
+        run: &ClaimedRun,
+        parts: &[&str],
+        kind: TurnKind,
+        ending: RunEnding,
+    ) -> CommittedReply {
         let store = &self.fixture.store;
         let reply = ReplyCommit {
             run: run.run.id,
@@ -100,7 +110,7 @@ impl World {
             agent_display_name: "Helper".to_owned(),
             text: parts.join(" "),
             kind,
-            ending: RunEnding::Done,
+            ending,
             parts: parts.iter().map(|part| Part::plain(*part)).collect(),
             target: store.reply_route(run.run.id).await.unwrap().target,
             live_settle_ms: 0,
@@ -394,6 +404,77 @@ async fn a_revision_is_answered_once_and_only_where_that_is_wanted() {
     assert_eq!(revision, i64::from(world.turns().await[0].revision));
     let runs: i64 = world.fixture.value("SELECT count(*) FROM runs").await;
     assert_eq!(runs, 2);
+}
+
+#[tokio::test]
+async fn an_edit_while_it_is_answered_ends_that_and_is_answered_instead() {
+    for is_first in [true, false] {
+        let mut world = World::answered(&["a"]).await;
+        if is_first {
+            world.edit_by(said("2", "when?"), verdict(WITHIN_MS)).await;
+        } else {
+            world.drain().await;
+            world.edit().await;
+        }
+        let at_work = world.claim().await;
+        let id = if is_first { "2" } else { "1" };
+        let again = Said {
+            id,
+            ..edit("why?", LATE)
+        };
+        // Off, it changes nothing.
+        let off = Said {
+            id,
+            ..edit("how?", "1700000699")
+        };
+        let left = world.edit_by(off, verdict(0)).await;
+        assert_eq!((left.new_runs, left.cancelled_runs), (vec![], vec![]));
+        let turn = world.edit_by(again, verdict(WITHIN_MS)).await;
+        assert_eq!(turn.cancelled_runs, [at_work.run.id], "{is_first}");
+        assert_eq!(turn.new_runs.len(), 1, "{is_first}");
+        // What was being written is not committed any more.
+        let late = world.commit(&at_work, &["old"], TurnKind::Message).await;
+        assert_eq!(late, CommittedReply::Cancelled, "{is_first}");
+        assert_eq!(world.claim().await.run.id, turn.new_runs[0]);
+        let state = world.fixture.store.run(at_work.run.id).await.unwrap().state;
+        assert_eq!(state, RunState::Cancelled);
+        world.now_ms += LEASE_MS + 1;
+        world.reply(&["new"]).await;
+        world.drain().await;
+        let expected: &[&str] = if is_first { &["a", "new"] } else { &["new"] };
+        assert_eq!(world.texts(), expected, "{is_first}");
+    }
+}
+
+#[tokio::test]
+async fn an_edit_after_a_stop_or_a_failure_is_answered_again() {
+    for stops in [true, false] {
+        let mut world = World::answered(&["a"]).await;
+        world.drain().await;
+        world.edit().await;
+        let run = world.claim().await;
+        let (id, store) = (run.run.id, &world.fixture.store);
+        if stops {
+            store.cancel_run(id, "stopped", world.now_ms).await.unwrap();
+            let late = world.commit(&run, &["x"], TurnKind::Message).await;
+            assert_eq!(late, CommittedReply::Cancelled);
+        } else {
+            let reason = "the model is gone".to_owned();
+            let ending = RunEnding::Dead { reason };
+            world.end(&run, &["Sorry."], TurnKind::Notice, ending).await;
+        }
+        // That end is told without the answer that stays.
+        let (snapshot, _) = store.run_snapshot(id).await.unwrap();
+        let notice = if stops { "" } else { "Sorry." };
+        assert_eq!(snapshot.text, notice);
+        let again = edit("why?", LATE);
+        let turn = world.edit_by(again, verdict(WITHIN_MS)).await;
+        assert_eq!(turn.new_runs.len(), 1, "{stops}");
+        world.reply(&["new"]).await;
+        world.drain().await;
+        let expected: &[&str] = if stops { &["new"] } else { &["new", "Sorry."] };
+        assert_eq!(world.texts(), expected);
+    }
 }
 
 #[tokio::test]
