@@ -78,8 +78,8 @@ pub enum Event {
     Membership {
         /// Which chat.
         place: Place,
-        /// Whether the bot can post there.
-        present: bool,
+        /// How the bot stands there.
+        standing: Standing,
     },
     /// A person opened the bot's own surface (Slack's agent view). Nothing was said.
     Opened {
@@ -110,6 +110,25 @@ pub enum Event {
 }
 
 /// Where something happened.
+/// How the bot stands in a chat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Standing {
+    /// It was added and can post.
+    Joined,
+    /// It was there before, and can post.
+    Back,
+    /// It can't post.
+    Gone,
+}
+
+impl Standing {
+    /// Whether the bot can post there.
+    #[must_use]
+    pub fn is_present(self) -> bool {
+        self != Self::Gone
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Place {
     /// The platform's chat id.

@@ -69,8 +69,8 @@ fn shown(event: &Event) -> String {
             place.as_ref().map_or("nowhere".to_owned(), shown_place)
         ),
         Event::ChatChanged { place } => format!("ChatChanged {}", shown_place(place)),
-        Event::Membership { place, present } => {
-            format!("Membership {present} in {}", shown_place(place))
+        Event::Membership { place, standing } => {
+            format!("Membership {standing:?} in {}", shown_place(place))
         }
         Event::PersonChanged { sender } => format!("PersonChanged {}", shown_sender(sender)),
         other => format!("{other:?}"),

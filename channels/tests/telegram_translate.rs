@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 use vocative_channels::envelope::{
     Attachment, ChatKind, CommandTarget, CommandWord, Envelope, Event, InboundMessage, Place,
-    ReplyTo, Sender, SenderKind,
+    ReplyTo, Sender, SenderKind, Standing,
 };
 use vocative_channels::identity::{Identity, Platform};
 use vocative_channels::markup::mention_token;
@@ -389,14 +389,14 @@ fn service_messages_change_chats_and_make_no_turn() {
 #[test]
 fn membership_says_whether_the_bot_can_post() {
     let events = fixtures!("events");
-    let membership = |place: Place, present| Event::Membership { place, present };
-    for (name, present) in [
-        ("member", true),
-        ("administrator", true),
-        ("restricted", false),
-        ("kicked", false),
+    let membership = |place: Place, standing| Event::Membership { place, standing };
+    for (name, standing) in [
+        ("member", Standing::Joined),
+        ("administrator", Standing::Joined),
+        ("restricted", Standing::Gone),
+        ("kicked", Standing::Gone),
     ] {
-        assert_eq!(events.event(name), membership(team(), present), "{name}");
+        assert_eq!(events.event(name), membership(team(), standing), "{name}");
     }
     let direct = Place {
         chat: "5001".to_owned(),
@@ -404,14 +404,17 @@ fn membership_says_whether_the_bot_can_post() {
         title: Some("Ann".to_owned()),
         ..Place::default()
     };
-    assert_eq!(events.event("blocked"), membership(direct, false));
+    assert_eq!(events.event("blocked"), membership(direct, Standing::Gone));
     let news = Place {
         chat: "-1005".to_owned(),
         kind: Some(ChatKind::Broadcast),
         title: Some("News".to_owned()),
         ..Place::default()
     };
-    assert_eq!(events.event("channel_reader"), membership(news, false));
+    assert_eq!(
+        events.event("channel_reader"),
+        membership(news, Standing::Gone)
+    );
 }
 
 #[test]
@@ -679,4 +682,31 @@ fn pointers(value: &Value) -> Vec<String> {
         );
     }
     found
+}
+
+#[test]
+fn who_is_made_an_administrator_did_not_join() {
+    let standing = |old: Value, new: Value| {
+        let update = json!({"update_id": 1, "my_chat_member": {
+            "chat": {"id": -1001, "type": "supergroup", "title": "Team"}, "from": {"id": 5, "is_bot": false,
+            "first_name": "Ann"}, "date": 1, "old_chat_member": old, "new_chat_member": new,
+        }});
+        match event_of(&update.to_string()) {
+            Event::Membership { standing, .. } => standing,
+            other => panic!("{other:?}"),
+        }
+    };
+    let status = |status: &str| json!({"status": status});
+    let muted = json!({"status": "restricted", "is_member": true, "can_send_messages": false});
+    for (old, new, expected) in [
+        (status("left"), status("member"), Standing::Joined),
+        (status("kicked"), status("administrator"), Standing::Joined),
+        (Value::Null, status("member"), Standing::Joined),
+        (status("member"), status("administrator"), Standing::Back),
+        (muted.clone(), status("member"), Standing::Back),
+        (status("member"), muted, Standing::Gone),
+        (status("administrator"), status("left"), Standing::Gone),
+    ] {
+        assert_eq!(standing(old.clone(), new.clone()), expected, "{old} {new}");
+    }
 }

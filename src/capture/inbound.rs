@@ -9,7 +9,7 @@ use tracing::{Level, debug, enabled, error, info, trace, warn};
 use vocative_channels::channel::{BoxFuture, Intake, IntakeError};
 use vocative_channels::crash;
 use vocative_channels::envelope::{
-    ChatKind, Command, Envelope, Event, InboundMessage, Place, Sender, SenderKind,
+    ChatKind, Command, Envelope, Event, InboundMessage, Place, Sender, SenderKind, Standing,
 };
 use vocative_channels::markup::neutral_text;
 
@@ -313,12 +313,13 @@ impl ChannelIntake {
                 }
                 self.store.learn_place(account, place, now_ms).await
             }
-            Event::Membership { place, present } => {
-                self.note_membership(&place.chat, present, policy);
+            Event::Membership { place, standing } => {
+                self.note_membership(&place.chat, standing, policy);
                 if !self.serves_chat(&place.chat, policy) {
                     return Ok(());
                 }
-                let introduction = introduction(policy);
+                let present = standing.is_present();
+                let introduction = introduction(policy).filter(|_| standing == Standing::Joined);
                 self.store
                     .record_membership(account, place, present, introduction, now_ms)
                     .await?;
@@ -542,13 +543,14 @@ impl ChannelIntake {
         }
     }
 
-    fn note_membership(&self, chat: &str, present: bool, policy: &ChannelPolicy) {
-        if present {
-            info!(channel.id = %policy.channel, chat.id = %chat, "the bot was added to a chat");
-        } else {
-            info!(channel.id = %policy.channel, chat.id = %chat, "the bot can no longer post in a chat");
-        }
-        if present && !self.serves_chat(chat, policy) {
+    fn note_membership(&self, chat: &str, standing: Standing, policy: &ChannelPolicy) {
+        let what = match standing {
+            Standing::Joined => "the bot was added to a chat",
+            Standing::Back => "the bot can post in a chat",
+            Standing::Gone => "the bot can no longer post in a chat",
+        };
+        info!(channel.id = %policy.channel, chat.id = %chat, "{what}");
+        if standing.is_present() && !self.serves_chat(chat, policy) {
             self.note_refused(chat, Access::ChatNotAllowed, policy);
         }
     }

@@ -281,14 +281,10 @@ impl Keeper {
     /// A chat that the bot joins is to be read; that is written down before the joining is
     /// acknowledged.
     async fn note_joining(&self, envelope: &Envelope) -> Result<(), StoreError> {
-        let Event::Membership {
-            place,
-            present: true,
-        } = &envelope.event
-        else {
+        let Event::Membership { place, standing } = &envelope.event else {
             return Ok(());
         };
-        if !self.bounds.backfills() || !self.intake.serves(place) {
+        if !standing.is_present() || !self.bounds.backfills() || !self.intake.serves(place) {
             return Ok(());
         }
         let (chat, now_ms) = (place.chat.clone(), envelope.received_at_ms);

@@ -50,7 +50,11 @@ impl Store {
             let Some(chat) = find_chat(connection, account, &place.chat)? else {
                 return Ok(());
             };
-            let is_room = place.kind.or(chat.kind) != Some(ChatKind::Direct);
+            // A broadcast channel is no room: what is said there goes out to everybody who reads it.
+            let is_room = !matches!(
+                place.kind.or(chat.kind),
+                Some(ChatKind::Direct | ChatKind::Broadcast)
+            );
             if let Some(text) = introduction.filter(|_| is_room) {
                 let chat = (chat.id, place.chat.as_str());
                 introduce_txn(connection, account, chat, &text, now_ms)?;

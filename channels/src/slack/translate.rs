@@ -5,6 +5,7 @@
 
 use crate::envelope::{
     Attachment, ChatKind, Command, Envelope, Event, InboundMessage, Place, Sender, SenderKind,
+    Standing,
 };
 use crate::identity::{Identity, Platform};
 use crate::markup::{mentioned_ids, neutral_text};
@@ -113,8 +114,8 @@ fn message(event: &SlackEvent, context: &Context<'_>) -> Event {
         Some("message_deleted") => deleted(event, context),
         Some("tombstone") => gone(event, event, context),
         Some("message_replied") => ignored("reply_count"),
-        Some("channel_join" | "group_join") => membership(event, context, true),
-        Some("channel_leave" | "group_leave") => membership(event, context, false),
+        Some("channel_join" | "group_join") => membership(event, context, Standing::Joined),
+        Some("channel_leave" | "group_leave") => membership(event, context, Standing::Gone),
         Some("channel_name" | "group_name") => chat_changed(event, context, None),
         Some("channel_convert_to_private") => chat_changed(event, context, Some(ChatKind::Private)),
         Some("channel_convert_to_public") => chat_changed(event, context, Some(ChatKind::Public)),
@@ -301,11 +302,11 @@ fn gone(event: &SlackEvent, message: &SlackEvent, context: &Context<'_>) -> Even
 fn other_event(kind: &str, event: &SlackEvent, context: &Context<'_>) -> Event {
     match kind {
         "reaction_added" | "reaction_removed" => ignored("reaction"),
-        "member_joined_channel" => membership(event, context, true),
-        "member_left_channel" => membership(event, context, false),
-        "channel_unarchive" | "group_unarchive" => presence(event, context, true),
+        "member_joined_channel" => membership(event, context, Standing::Joined),
+        "member_left_channel" => membership(event, context, Standing::Gone),
+        "channel_unarchive" | "group_unarchive" => presence(event, context, Standing::Back),
         "channel_left" | "group_left" | "channel_archive" | "group_archive" | "channel_deleted"
-        | "group_deleted" => presence(event, context, false),
+        | "group_deleted" => presence(event, context, Standing::Gone),
         "channel_rename" | "group_rename" => chat_changed(event, context, None),
         "channel_shared" | "channel_unshared" => shared(event, context, kind == "channel_shared"),
         "channel_id_changed" => chat_moved(event),
@@ -346,9 +347,9 @@ fn other_event(kind: &str, event: &SlackEvent, context: &Context<'_>) -> Event {
 }
 
 /// A member came or went; only our own coming and going matters.
-fn membership(event: &SlackEvent, context: &Context<'_>, present: bool) -> Event {
+fn membership(event: &SlackEvent, context: &Context<'_>, standing: Standing) -> Event {
     if is_own(event, context) {
-        presence(event, context, present)
+        presence(event, context, standing)
     } else {
         ignored("service")
     }
@@ -369,9 +370,9 @@ fn opened(chat: Option<String>, thread: Option<String>) -> Event {
     }
 }
 
-fn presence(event: &SlackEvent, context: &Context<'_>, present: bool) -> Event {
+fn presence(event: &SlackEvent, context: &Context<'_>, standing: Standing) -> Event {
     match place(event, &SlackEvent::default(), context) {
-        Some(place) => Event::Membership { place, present },
+        Some(place) => Event::Membership { place, standing },
         None => untranslated("a membership without a channel"),
     }
 }

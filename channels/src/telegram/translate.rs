@@ -6,7 +6,7 @@
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::envelope::{ChatKind, Envelope, Event, InboundMessage, Place, ReplyTo};
+use crate::envelope::{ChatKind, Envelope, Event, InboundMessage, Place, ReplyTo, Standing};
 use crate::identity::{Identity, Platform};
 use crate::markup::{neutral_text, one_line as label};
 
@@ -389,10 +389,21 @@ fn membership(value: &Value) -> Result<Event, &'static str> {
     let update: ChatMemberUpdated = read(value, "the membership change is not readable")?;
     let place = chat_place(&update.chat);
     let is_broadcast = place.kind == Some(ChatKind::Broadcast);
-    Ok(Event::Membership {
-        present: can_post(&update.new_chat_member, is_broadcast),
-        place,
-    })
+    let was_there = update.old_chat_member.as_ref().is_some_and(is_member);
+    let standing = match can_post(&update.new_chat_member, is_broadcast) {
+        true if was_there => Standing::Back,
+        true => Standing::Joined,
+        false => Standing::Gone,
+    };
+    Ok(Event::Membership { place, standing })
+}
+
+fn is_member(member: &ChatMember) -> bool {
+    match member.status.as_str() {
+        "creator" | "administrator" | "member" => true,
+        "restricted" => member.is_member == Some(true),
+        _ => false,
+    }
 }
 
 fn can_post(member: &ChatMember, is_broadcast: bool) -> bool {

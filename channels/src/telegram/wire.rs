@@ -383,6 +383,8 @@ pub(super) struct PressedMessage {
 #[derive(Debug, Deserialize)]
 pub(super) struct ChatMemberUpdated {
     pub(super) chat: Chat,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) old_chat_member: Option<ChatMember>,
     pub(super) new_chat_member: ChatMember,
 }
 

@@ -445,7 +445,7 @@ async fn the_bots_own_standing_is_told() {
     let present = |wanted: bool| {
         move |heard: &Heard| {
             heard.accepted.iter().find_map(|it| match &it.event {
-                Event::Membership { place, present } if *present == wanted => {
+                Event::Membership { place, standing } if standing.is_present() == wanted => {
                     Some(place.chat.clone())
                 }
                 _ => None,

@@ -397,3 +397,4 @@ async fn a_room_is_told_once_who_joined_it() {
     let posts: Vec<String> = fixture.column("SELECT target FROM outbox").await;
     assert_eq!(posts, [r#"{"chat":"C1"}"#]);
 }
+    join(ChatKind::Broadcast, "B1", true).await.unwrap();
