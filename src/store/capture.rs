@@ -140,7 +140,7 @@ impl Arrival<'_> {
     }
 
     /// Counts what bots say to agents in a row; a person's word ends the row.
-    fn count_exchange_txn(&self, connection: &Connection) -> Result<(), StoreError> {
+    pub(super) fn count_exchange_txn(&self, connection: &Connection) -> Result<(), StoreError> {
         let known = self.facts.bot_exchanges;
         let now = match self.message.sender.kind {
             SenderKind::Person => 0,

@@ -99,6 +99,9 @@ pub(super) fn edit_txn(
     note_follow_up_txn(connection, turn.seq, arrival.verdict.would_follow_up)?;
     let cancelled_runs = settle_addressing_txn(connection, arrival, &turn, known)?;
     let mut report = captured(&turn, arrival.address_txn(connection, &turn)?);
+    if arrival.addresses_anew() {
+        arrival.count_exchange_txn(connection)?;
+    }
     if says_otherwise {
         let again = answer_again_txn(connection, arrival, &turn)?;
         report.new_runs.extend(again.new_runs);

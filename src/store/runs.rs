@@ -559,13 +559,18 @@ pub(super) fn take_back_leases_txn(
     connection: &Connection,
     now_ms: i64,
 ) -> Result<u64, StoreError> {
-    let cancelled = connection.execute(
-        "UPDATE runs SET state = 'cancelled', reason = cancel_requested_by, finished_at_ms = ?1,
-                owner = NULL, token = NULL, lease_until_ms = NULL
-         WHERE state IN ('queued', 'leased', 'waiting') AND state = 'leased'
-           AND cancel_requested_by IS NOT NULL",
-        [now_ms],
-    )?;
+    let stopped: Vec<i64> = connection
+        .prepare(
+            "SELECT id FROM runs
+             WHERE state IN ('queued', 'leased', 'waiting') AND state = 'leased'
+               AND cancel_requested_by IS NOT NULL ORDER BY id",
+        )?
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    for row in &stopped {
+        finish_cancelled_txn(connection, *row, now_ms)?;
+    }
+    let cancelled = stopped.len();
     let runs = connection.execute(
         "UPDATE runs SET state = 'queued', not_before_ms = min(not_before_ms, ?1),
                 owner = NULL, token = NULL, lease_until_ms = NULL

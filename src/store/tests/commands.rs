@@ -373,6 +373,42 @@ async fn bots_are_counted_in_a_row_until_a_person_speaks() {
     assert_eq!(fixture.facts(said("3", "c")).await.bot_exchanges, 2);
     fixture.hear(said("4", "a person")).await;
     assert_eq!(count().await, 0);
+    // One that is posted as a beginning and edited until it addresses is one, too.
+    let growing = |edit_marker, agents: &'static [&'static str]| {
+        let said = Said {
+            edit_marker,
+            text: if edit_marker.is_some() {
+                "helper!"
+            } else {
+                "…"
+            },
+            ..said("5", "")
+        };
+        let mut message = said.message(fixture.account, Box::new(|_| admitted(agents)));
+        message.sender.kind = SenderKind::Bot;
+        fixture.store.capture_message(message)
+    };
+    growing(None, &[]).await.unwrap();
+    assert_eq!(count().await, 0);
+    for marker in ["1700000601", "1700000602"] {
+        growing(Some(marker), &["helper"]).await.unwrap();
+        assert_eq!(count().await, 1);
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_was_to_stop_when_the_daemon_died_leaves_no_sign_behind() {
+    let fixture = Fixture::new().await;
+    fixture.judge(said("1", "q"), |_| asks_with_sign()).await;
+    fixture
+        .execute("UPDATE runs SET state = 'leased', cancel_requested_by = 'stopped'")
+        .await;
+    let taken = fixture
+        .store
+        .write(|connection| crate::store::runs::take_back_leases_txn(connection, NOW_MS + 1));
+    assert_eq!(taken.await.unwrap(), 1);
+    let states = "SELECT r.state || ' ' || o.state FROM runs r, outbox o";
+    assert_eq!(fixture.column::<String>(states).await, ["cancelled dead"]);
 }
 
 #[tokio::test]
