@@ -99,6 +99,7 @@ impl Room {
             manners: vocative::domain::manners::Manners::default(),
             has_agent_view: false,
             tells_privately: false,
+            has_mentioned_commands: false,
             limits: Limits::default(),
         };
         let keeping = Keeping {

@@ -48,7 +48,8 @@ pub enum Event {
         /// The outbox marker found in its metadata.
         marker: Option<String>,
     },
-    /// A command that is not a message (Slack slash command). Identity is `id`.
+    /// A command that is not a message (a Slack slash command, or its agents' stop button). Identity is
+    /// `id`.
     Command(Command),
     /// A button press or another interaction. Captured for acknowledgement; nothing acts on it.
     Interaction {
@@ -109,7 +110,6 @@ pub enum Event {
     },
 }
 
-/// Where something happened.
 /// How the bot stands in a chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Standing {
@@ -129,6 +129,7 @@ impl Standing {
     }
 }
 
+/// Where something happened.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Place {
     /// The platform's chat id.
@@ -270,12 +271,12 @@ pub struct Attachment {
     pub size_bytes: Option<u64>,
 }
 
-/// A command that is not a message (Slack slash command).
+/// A command that is not a message: a Slack slash command, or the button that stops its agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
     /// The platform's identity of the command (Slack `trigger_id`).
     pub id: String,
-    /// Where it was given.
+    /// Where it was given. Only a button is in a thread.
     pub place: Place,
     /// Who gave it.
     pub sender: Sender,

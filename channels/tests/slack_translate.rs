@@ -256,3 +256,31 @@ fn paths(value: &Value) -> Vec<String> {
     }
     all
 }
+
+#[test]
+fn the_button_that_stops_an_agent_is_a_command_in_its_thread() {
+    let identity = identity("T0AAAAAAA", "U0BOT0001", "B0BOT0001");
+    let event = json!({"type": "agent_session_stopped", "channel": "D0DM00001", "user": "U0HUMAN01",
+        "thread_ts": "1763712800.001000", "streaming_message_ts": ["1763712801.001200"],
+        "event_ts": "1763712810.001300"});
+    let payload = |event: &Value| json!({"type": "event_callback", "event": event}).to_string();
+    let told = translated("events_api", &payload(&event), &identity).event;
+    let Event::Command(command) = &told else {
+        panic!("{told:?}");
+    };
+    assert_eq!(
+        command.id,
+        "agent_session_stopped:D0DM00001:1763712800.001000:1763712810.001300"
+    );
+    assert_eq!(
+        (command.sender.id.as_str(), command.text.as_str()),
+        ("U0HUMAN01", "stop")
+    );
+    assert_eq!(command.place.thread.as_deref(), Some("1763712800.001000"));
+    for field in ["channel", "user", "thread_ts", "event_ts"] {
+        let mut without = event.clone();
+        without.as_object_mut().unwrap().remove(field);
+        let told = translated("events_api", &payload(&without), &identity).event;
+        assert!(matches!(told, Event::Untranslated { .. }), "{field}");
+    }
+}

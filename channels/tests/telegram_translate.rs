@@ -710,3 +710,34 @@ fn who_is_made_an_administrator_did_not_join() {
         assert_eq!(standing(old.clone(), new.clone()), expected, "{old} {new}");
     }
 }
+
+#[test]
+fn a_command_that_its_sender_did_not_type_is_none() {
+    let command = |extra: Value| {
+        let mut message = json!({"message_id": 7, "date": 1_763_712_000, "text": "/forget me",
+            "chat": {"id": -1001, "type": "supergroup", "title": "Team"},
+            "from": {"id": 5, "is_bot": false, "first_name": "Ann"},
+            "entities": [{"type": "bot_command", "offset": 0, "length": 7}]});
+        for (name, value) in extra.as_object().unwrap() {
+            message[name.as_str()] = value.clone();
+        }
+        let update = json!({"update_id": 1, "message": message}).to_string();
+        match event_of(&update) {
+            Event::Posted(message) => message.command.map(|word| word.name),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(command(json!({})).as_deref(), Some("forget"));
+    let quoted = |kind: &str| {
+        json!({"entities": [{"type": kind, "offset": 0, "length": 10},
+                            {"type": "bot_command", "offset": 0, "length": 7}]})
+    };
+    for extra in [
+        json!({"forward_origin": {"type": "hidden_user", "date": 1, "sender_user_name": "Eve"}}),
+        json!({"via_bot": {"id": 9, "is_bot": true, "first_name": "Inline"}}),
+        quoted("blockquote"),
+        quoted("expandable_blockquote"),
+    ] {
+        assert_eq!(command(extra.clone()), None, "{extra}");
+    }
+}

@@ -357,6 +357,7 @@ fn policy(account: AccountId) -> ChannelPolicy {
         manners: Manners::default(),
         has_agent_view: false,
         tells_privately: true,
+        has_mentioned_commands: true,
         limits: Limits::default(),
     }
 }

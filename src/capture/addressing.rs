@@ -186,7 +186,7 @@ fn is_direct(facts: &MessageFacts, message: &InboundMessage) -> bool {
 }
 
 /// The text behind the labels that say what was attached (`[photo] kael, look` opens with `kael`).
-fn without_labels(message: &InboundMessage) -> &str {
+pub(super) fn without_labels(message: &InboundMessage) -> &str {
     let mut text = message.text.as_str();
     for _ in &message.attachments {
         let label = text.strip_prefix('[').and_then(|rest| rest.split_once(']'));

@@ -1,16 +1,20 @@
 //! What a person asks the daemon itself for: reading it, and who may. Pure.
 //!
-//! On Slack it is the text of a slash command (`/vocative new`), on Telegram a message that begins with
-//! a command of ours (`/new`). A model never sees either.
+//! On Slack it is the text of a slash command (`/vocative new`) or, because those can't be given in
+//! threads, a message that mentions the bot and says the word of a command and nothing else
+//! (`@Vocative new`); on Telegram a message that begins with a command of ours (`/new`). A model never
+//! sees any of them.
 
 use vocative_channels::envelope::{
     ChatKind, Command, CommandTarget, InboundMessage, Sender, SenderKind,
 };
 
 use crate::capture::access::{Access, access};
+use crate::capture::addressing::{names_bot, without_labels};
 use crate::capture::policy::ChannelPolicy;
+use crate::capture::speech::without_leading_mentions;
 use crate::domain::addressing::MessageFacts;
-use crate::domain::command::{CommandVerdict, Effect, Inquiry};
+use crate::domain::command::{CommandFacts, CommandVerdict, Effect, Inquiry};
 use crate::domain::ids::AgentName;
 use crate::domain::manners::CommandName;
 
@@ -34,6 +38,8 @@ enum Form {
     Behind,
     /// By themselves: `/new`.
     Plain,
+    /// Behind a mention of the bot: `@Vocative new`.
+    Mention,
 }
 
 /// Decides about a message that may be a command of ours; `None` if it is none, or one for somebody
@@ -44,38 +50,77 @@ pub fn read_message(
     facts: &MessageFacts,
     policy: &ChannelPolicy,
 ) -> Option<CommandVerdict> {
-    let word = message.command.as_ref()?;
     let is_person = message.sender.kind == SenderKind::Person;
-    if !policy.manners.commands || !is_person || word.target == CommandTarget::AnotherBot {
+    if !policy.manners.commands || !is_person {
         return None;
     }
-    let name = CommandName::from_name(&word.name).filter(|name| *name != CommandName::Stop)?;
-    let rest = message.text.split_once(char::is_whitespace);
+    let (name, rest, form) = match &message.command {
+        Some(word) if word.target == CommandTarget::AnotherBot => return None,
+        Some(word) => {
+            let name = CommandName::from_name(&word.name)?;
+            let rest = without_labels(message).split_once(char::is_whitespace);
+            (name, rest.map_or("", |(_, rest)| rest), Form::Plain)
+        }
+        None => mentioned_command(message, policy)?,
+    };
+    if name == CommandName::Stop {
+        return None;
+    }
     let replied_to = message.reply_to.as_ref();
     let said = Said {
         name,
-        rest: rest.map_or("", |(_, rest)| rest.trim()),
+        rest: rest.trim(),
         sender: &message.sender,
         kind: message.place.kind.or(facts.chat_kind),
         replied_to: replied_to.map(|reply| (reply.message_id.as_str(), facts.replies_to_sender)),
-        form: Form::Plain,
+        form,
     };
     Some(decide(&said, policy))
 }
 
-/// Decides about a command that is no message. `None` outside access, where nothing is to be said.
+/// The command of a message that mentions the bot and says one and nothing else. What says more is a
+/// question: `@Vocative new ideas for lunch?`.
+fn mentioned_command<'a>(
+    message: &'a InboundMessage,
+    policy: &ChannelPolicy,
+) -> Option<(CommandName, &'a str, Form)> {
+    if !policy.has_mentioned_commands || !message.attachments.is_empty() {
+        return None;
+    }
+    let text = message.text.trim();
+    let said = without_leading_mentions(text, &|id| names_bot(id, policy));
+    if said.len() == text.len() {
+        return None;
+    }
+    let said = said.trim_start_matches('/').trim_end_matches(['.', '!']);
+    let (word, rest) = said.split_once(char::is_whitespace).unwrap_or((said, ""));
+    let (name, rest) = (CommandName::from_name(&word.to_lowercase())?, rest.trim());
+    let is_all = match name {
+        _ if rest.is_empty() => true,
+        CommandName::Help | CommandName::Stop => false,
+        CommandName::Forget => ["me", "chat"].contains(&rest.to_lowercase().as_str()),
+        _ => agent_of_name(rest, policy).is_some(),
+    };
+    is_all.then_some((name, rest, Form::Mention))
+}
+
+/// Decides about a command that is no message. `None` where nothing is to be done or said.
 #[must_use]
 pub fn read_command(
     command: &Command,
-    kind: Option<ChatKind>,
+    facts: CommandFacts,
     policy: &ChannelPolicy,
 ) -> Option<CommandVerdict> {
     let is_person = command.sender.kind == SenderKind::Person;
-    if !policy.manners.commands || !is_person {
+    let is_button = command.place.thread.is_some();
+    if !(policy.manners.commands || is_button) || !is_person {
         return None;
     }
-    let kind = command.place.kind.or(kind);
+    let kind = command.place.kind.or(facts.kind);
     let access = access(&command.place, kind, &command.sender, policy);
+    if access != Access::Served && is_button {
+        return None;
+    }
     if access != Access::Served {
         let refusal = CommandVerdict::told(refused(access, &command.place.chat));
         return Some(CommandVerdict {
@@ -104,7 +149,36 @@ pub fn read_command(
         replied_to: None,
         form: Form::Behind,
     };
-    Some(decide(&said, policy))
+    let verdict = decide(&said, policy);
+    Some(CommandVerdict {
+        // Who pressed a button sees what it did.
+        answer: verdict
+            .answer
+            .filter(|_| !is_button || verdict.effect == Effect::Nothing),
+        // Nobody else is to be told in a room that does not know the bot.
+        is_private: verdict.is_private || (policy.tells_privately && !facts.is_in_room),
+        ..verdict
+    })
+}
+
+const ONLY_ADMINS: &str = "Only those who administer me may ask for that.";
+
+/// Whether a person may use a command at all.
+fn may_use(name: CommandName, person: &Sender, policy: &ChannelPolicy) -> bool {
+    !policy.manners.admins_only.contains(&name) || policy.admins.contains(&person.id)
+}
+
+/// Decides about a message that says stop; `None` if its person may.
+pub(super) fn refused_stop(
+    message: &InboundMessage,
+    kind: Option<ChatKind>,
+    policy: &ChannelPolicy,
+) -> Option<CommandVerdict> {
+    let is_kept = policy.manners.commands && !may_use(CommandName::Stop, &message.sender, policy);
+    is_kept.then(|| CommandVerdict {
+        is_private: is_private(kind, policy),
+        ..CommandVerdict::told(ONLY_ADMINS)
+    })
 }
 
 /// What somebody is told who is not served, where only they see it.
@@ -133,15 +207,15 @@ fn decide(said: &Said<'_>, policy: &ChannelPolicy) -> CommandVerdict {
     // A slash command may be given where the bot is not: an answer to its person alone still finds them.
     let is_private = match said.form {
         Form::Behind => policy.tells_privately,
-        Form::Plain => is_private(said.kind, policy),
+        Form::Plain | Form::Mention => is_private(said.kind, policy),
     };
     let is_alone = is_private && is_direct;
     let told = |text: String| CommandVerdict {
         is_private,
         ..CommandVerdict::told(text)
     };
-    if policy.manners.admins_only.contains(&said.name) && !is_admin {
-        return told("Only those who administer me may ask for that.".to_owned());
+    if !may_use(said.name, said.sender, policy) {
+        return told(ONLY_ADMINS.to_owned());
     }
     let agent = match named_agent(said, policy) {
         Ok(agent) => agent,
@@ -183,16 +257,21 @@ fn named_agent(said: &Said<'_>, policy: &ChannelPolicy) -> Result<Option<AgentNa
     if !takes_agent || said.rest.is_empty() {
         return Ok(None);
     }
-    let wanted = said.rest.trim_start_matches('@');
-    let is_meant = |alias: &String| alias.eq_ignore_ascii_case(wanted);
-    let mut agents = policy.agents.iter();
-    match agents.find(|agent| agent.aliases.iter().any(is_meant)) {
-        Some(agent) => Ok(Some(agent.name.clone())),
-        None => Err(format!(
+    agent_of_name(said.rest, policy).map(Some).ok_or_else(|| {
+        format!(
             "Nobody here has that name; there are: {}.",
             names(policy.agents.iter().map(|agent| &agent.name))
-        )),
-    }
+        )
+    })
+}
+
+/// The agent that people call so.
+fn agent_of_name(name: &str, policy: &ChannelPolicy) -> Option<AgentName> {
+    let wanted = name.trim_start_matches('@').to_lowercase();
+    let is_meant = |alias: &String| alias.to_lowercase() == wanted;
+    let mut agents = policy.agents.iter();
+    let agent = agents.find(|agent| agent.aliases.iter().any(is_meant))?;
+    Some(agent.name.clone())
 }
 
 /// What everybody there sees: it changes what they are answered.
@@ -255,6 +334,12 @@ fn forget(
             done(effect, "That message is forgotten, with what I made of it.")
         }
         ("", Some(_)) => told("I forget a message for whoever wrote it.".to_owned()),
+        // One name of many: nobody knows which of them asks.
+        ("me", _) if said.sender.id.starts_with(BEHIND_A_CHAT) => told(
+            "Whoever writes as a group or a channel shares that name with others. Write as yourself \
+             to have what you said forgotten."
+                .to_owned(),
+        ),
         ("me", _) => done(
             Effect::ForgetPerson,
             "All that you have said to me or near me is being forgotten, in every chat.",
@@ -270,9 +355,12 @@ fn forget(
     }
 }
 
+/// How the ids of those begin who write as a chat.
+const BEHIND_A_CHAT: &str = "chat:";
+
 fn forget_help(form: Form) -> &'static str {
     match form {
-        Form::Behind => {
+        Form::Behind | Form::Mention => {
             "Say \"forget me\" to have all that you have said forgotten, in every chat, or \
              \"forget chat\" to have this chat forgotten. That can't be undone. A message that \
              you delete is forgotten, too."
@@ -287,7 +375,7 @@ fn forget_help(form: Form) -> &'static str {
 
 fn help(form: Form, policy: &ChannelPolicy) -> String {
     let start = match form {
-        Form::Behind => "",
+        Form::Behind | Form::Mention => "",
         Form::Plain => "/",
     };
     let mut lines = vec!["I understand:".to_owned()];
@@ -302,6 +390,13 @@ fn help(form: Form, policy: &ChannelPolicy) -> String {
             name.description()
         ));
     }
+    if policy.has_mentioned_commands {
+        lines.push(format!(
+            "Also behind a mention of me, in a thread too, where there are no slash commands: \
+             \"@{} new\". Then it holds for the thread.",
+            policy.identity.display_name
+        ));
+    }
     lines.join("\n")
 }
 
@@ -314,13 +409,27 @@ fn names<'a>(agents: impl Iterator<Item = &'a AgentName>) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use vocative_channels::envelope::{CommandWord, Place, ReplyTo};
+    use vocative_channels::markup::mention_token;
 
     use super::*;
     use crate::capture::policy::AllowList;
     use crate::capture::testing::{agent, message, policy};
 
     fn slack(text: &str, sender: &str, kind: Option<ChatKind>) -> CommandVerdict {
-        read_command(&command(text, sender), kind, &policy()).unwrap()
+        read_command(&command(text, sender), here(kind), &policy()).unwrap()
+    }
+
+    fn here(kind: Option<ChatKind>) -> CommandFacts {
+        CommandFacts {
+            kind,
+            is_in_room: true,
+        }
+    }
+
+    /// The effect of a message in a channel, if it is a command.
+    fn mentioned(text: &str) -> Option<Effect> {
+        let of = message(text);
+        read_message(&of, &MessageFacts::default(), &policy()).map(|verdict| verdict.effect)
     }
 
     fn command(text: &str, sender: &str) -> Command {
@@ -368,6 +477,7 @@ mod tests {
     fn group_policy() -> ChannelPolicy {
         ChannelPolicy {
             tells_privately: false,
+            has_mentioned_commands: false,
             ..policy()
         }
     }
@@ -445,6 +555,113 @@ mod tests {
     }
 
     #[test]
+    fn behind_a_mention_the_word_alone_is_a_command_and_more_is_a_question() {
+        let bot = mention_token("UBOT");
+        let ops = || Effect::BeginAfresh {
+            agents: vec![agent("ops")],
+        };
+        let everybody = Effect::BeginAfresh {
+            agents: vec![agent("kael"), agent("ops")],
+        };
+        let table = [
+            (format!("{bot} new"), Some(everybody.clone())),
+            (format!(" {bot}: New. "), Some(everybody.clone())),
+            (format!("{bot} /new"), Some(everybody)),
+            (format!("{bot} new ops"), Some(ops())),
+            (format!("{bot} new The Oracle"), Some(ops())),
+            (format!("{bot} help"), Some(Effect::Nothing)),
+            (format!("{bot} forget me"), Some(Effect::ForgetPerson)),
+            (format!("{bot} forget chat"), Some(Effect::Nothing)),
+            (format!("{bot} new ideas for lunch?"), None),
+            (format!("{bot} help me with this"), None),
+            (format!("{bot} forget it"), None),
+            (format!("{bot} status of the deploy"), None),
+            (format!("{bot} stop"), None),
+            (format!("{bot} newer"), None),
+            (format!("new {bot}"), None),
+            (format!("> {bot} new"), None),
+            (format!("`{bot} new`"), None),
+            (format!("{} new", mention_token("U2")), None),
+            (format!("{bot} {} new", mention_token("U2")), None),
+            ("new".to_owned(), None),
+            ("kael, new".to_owned(), None),
+        ];
+        for (text, expected) in table {
+            assert_eq!(mentioned(&text), expected, "{text:?}");
+        }
+        let said = |change: &dyn Fn(&mut InboundMessage), policy: &ChannelPolicy| {
+            let mut message = message(&format!("{bot} new"));
+            change(&mut message);
+            read_message(&message, &MessageFacts::default(), policy)
+        };
+        assert!(said(&|_| (), &policy()).is_some());
+        assert_eq!(said(&|_| (), &group_policy()), None);
+        let by_bot = |message: &mut InboundMessage| message.sender.kind = SenderKind::Bot;
+        assert_eq!(said(&by_bot, &policy()), None);
+        // In a thread it is told there, and what concerns one person to them alone.
+        let help = message(&format!("{bot} help"));
+        let verdict = read_message(&help, &MessageFacts::default(), &policy()).unwrap();
+        assert!(verdict.is_private);
+        assert!(verdict.answer.unwrap().contains("\"@Kael new\""));
+    }
+
+    #[test]
+    fn what_stands_behind_a_command_of_a_caption_is_read_without_the_labels() {
+        let mut photo = typed("/new ops", "U1", ChatKind::Private);
+        photo.text = "[photo] /new ops".into();
+        photo.attachments = vec![vocative_channels::envelope::Attachment {
+            kind: "photo".into(),
+            file_id: None,
+            name: None,
+            mime_type: None,
+            size_bytes: None,
+        }];
+        let verdict = read_message(&photo, &MessageFacts::default(), &group_policy()).unwrap();
+        let ops = vec![agent("ops")];
+        assert_eq!(verdict.effect, Effect::BeginAfresh { agents: ops });
+    }
+
+    #[test]
+    fn nobody_has_the_words_of_all_who_share_a_name_forgotten() {
+        let forget = |text, sender| telegram(text, sender, ChatKind::Private).unwrap().effect;
+        assert_eq!(forget("/forget me", "chat:-1001"), Effect::Nothing);
+        assert_eq!(forget("/forget me", "U1"), Effect::ForgetPerson);
+    }
+
+    #[test]
+    fn where_the_bot_is_not_only_its_person_is_told() {
+        let elsewhere = CommandFacts::default();
+        let verdict = read_command(&command("new", "U1"), elsewhere, &policy()).unwrap();
+        assert!(verdict.is_private);
+        assert!(!slack("new", "U1", None).is_private);
+    }
+
+    #[test]
+    fn a_button_stops_without_a_word_also_where_commands_are_left_to_others() {
+        let mut off = policy();
+        off.manners.commands = false;
+        let press = |sender: &str, policy: &ChannelPolicy| {
+            let mut button = command("stop", sender);
+            button.place.thread = Some("1.0".into());
+            read_command(&button, here(Some(ChatKind::Public)), policy)
+        };
+        let verdict = press("U1", &off).unwrap();
+        let own = Effect::Stop {
+            of_everybody: false,
+        };
+        assert_eq!((verdict.effect, verdict.answer), (own, None));
+        let closed = ChannelPolicy {
+            allow_chats: AllowList::default(),
+            allow_people: AllowList::default(),
+            ..policy()
+        };
+        assert_eq!(press("U2", &closed), None);
+        let mut strict = policy();
+        strict.manners.admins_only = vec![CommandName::Stop];
+        assert_eq!(press("U1", &strict).unwrap().effect, Effect::Nothing);
+    }
+
+    #[test]
     fn a_prompt_is_shown_where_only_its_person_reads_it() {
         let context = |sender, kind| telegram("/context", sender, kind).unwrap().effect;
         assert_eq!(context("U1", ChatKind::Private), Effect::Nothing);
@@ -487,7 +704,7 @@ mod tests {
         let mut strict = policy();
         strict.manners.admins_only = vec![CommandName::New];
         let effect = |sender| {
-            let verdict = read_command(&command("new", sender), None, &strict);
+            let verdict = read_command(&command("new", sender), here(None), &strict);
             verdict.unwrap().effect
         };
         assert_eq!(effect("U1"), Effect::Nothing);
@@ -500,7 +717,8 @@ mod tests {
             allow_people: AllowList::default(),
             ..policy()
         };
-        let refused = |kind| read_command(&command("new", "U2"), Some(kind), &closed).unwrap();
+        let refused =
+            |kind| read_command(&command("new", "U2"), here(Some(kind)), &closed).unwrap();
         assert_eq!(
             refused(ChatKind::Public).effect,
             Effect::BeginAfresh {
@@ -511,7 +729,8 @@ mod tests {
             allow_chats: AllowList::default(),
             ..closed.clone()
         };
-        let verdict = read_command(&command("new", "U2"), Some(ChatKind::Public), &nobody).unwrap();
+        let public = here(Some(ChatKind::Public));
+        let verdict = read_command(&command("new", "U2"), public, &nobody).unwrap();
         assert_eq!(
             (verdict.effect, verdict.is_private),
             (Effect::Nothing, true)

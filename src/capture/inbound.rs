@@ -571,7 +571,8 @@ impl ChannelIntake {
             text: cut_text(&neutral_text(&text), policy.limits.inbound_text_max_bytes),
             received_at_ms: now_ms,
         };
-        if !policy.manners.commands {
+        let is_button = command.place.thread.is_some();
+        if !policy.manners.commands && !is_button {
             return match self.serves_chat(&command.place.chat, policy) {
                 true => self.store.keep_non_message(event).await.map(drop),
                 false => Ok(()),
@@ -582,7 +583,7 @@ impl ChannelIntake {
             event,
             place: command.place.clone(),
             sender: command.sender.clone(),
-            judge: Box::new(move |kind| read_command(&command, kind, &judging)),
+            judge: Box::new(move |facts| read_command(&command, facts, &judging)),
         };
         let outcome = self.store.capture_command(new).await?;
         self.ask_to_stop(&outcome.cancelled_runs);

@@ -51,10 +51,18 @@ pub fn judge(
             ..Verdict::default()
         };
     }
+    let is_stop = !is_old && !addressed_to.is_empty() && says_stop(message, policy);
+    if let Some(command) = commands::refused_stop(message, kind, policy).filter(|_| is_stop) {
+        return Verdict {
+            is_admitted: true,
+            command: Some(command),
+            ..Verdict::default()
+        };
+    }
     let limit = limit_met(message, facts, policy);
     let runs = if is_old {
         RunVerdict::TooOld
-    } else if !addressed_to.is_empty() && says_stop(message, policy) {
+    } else if is_stop {
         RunVerdict::Stop {
             of_everybody: policy.admins.contains(&message.sender.id),
         }
@@ -296,7 +304,7 @@ mod tests {
     use super::*;
     use crate::capture::policy::AllowList;
     use crate::capture::testing::{agent, message, policy};
-    use crate::domain::manners::QuietHours;
+    use crate::domain::manners::{CommandName, QuietHours};
 
     const NOW_MS: i64 = 1_000_500;
 
@@ -306,6 +314,24 @@ mod tests {
 
     fn decide(message: &InboundMessage, facts: &MessageFacts, policy: &ChannelPolicy) -> Verdict {
         judge(message, facts, policy, message.sent_at_ms, NOW_MS)
+    }
+
+    #[test]
+    fn a_stop_that_only_admins_may_say_ends_nothing_and_is_no_question() {
+        let mut strict = policy();
+        strict.manners.admins_only = vec![CommandName::Stop];
+        let stop = message(&format!("{} stop", mention_token("UBOT")));
+        let verdict = decide(&stop, &MessageFacts::default(), &strict);
+        let answer = verdict.command.and_then(|command| command.answer);
+        assert!(answer.unwrap().contains("administer"));
+        assert_eq!(verdict.addressed_to, []);
+        for (sender, policy) in [("UADMIN", &strict), ("U1", &policy())] {
+            let mut stop = stop.clone();
+            stop.sender.id = sender.into();
+            let verdict = decide(&stop, &MessageFacts::default(), policy);
+            assert_eq!(verdict.command, None, "{sender}");
+            assert!(matches!(verdict.runs, RunVerdict::Stop { .. }), "{sender}");
+        }
     }
 
     #[test]

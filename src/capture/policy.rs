@@ -51,6 +51,9 @@ pub struct ChannelPolicy {
     pub has_agent_view: bool,
     /// Whether the platform can show something to one person alone.
     pub tells_privately: bool,
+    /// Whether commands may stand behind a mention of the bot: where the platform's own can't be given
+    /// everywhere.
+    pub has_mentioned_commands: bool,
 }
 
 /// What addressing needs to know of an agent.

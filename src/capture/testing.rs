@@ -59,6 +59,7 @@ pub(super) fn policy() -> ChannelPolicy {
         },
         has_agent_view: false,
         tells_privately: true,
+        has_mentioned_commands: true,
     }
 }
 

@@ -31,7 +31,7 @@ fn with_agent_view(manifest: &str) -> String {
         ("      - app_mentions:read\n", "      - assistant:write\n"),
         (
             "    bot_events:\n",
-            "      - app_context_changed\n      - app_home_opened\n",
+            "      - agent_session_stopped\n      - app_home_opened\n",
         ),
     ];
     lines
@@ -114,7 +114,7 @@ mod tests {
                 "  agent_view:",
                 "    agent_description: Answers questions with what was said in the room.",
                 "      - assistant:write",
-                "      - app_context_changed",
+                "      - agent_session_stopped",
                 "      - app_home_opened",
             ]
         );

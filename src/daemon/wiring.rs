@@ -339,7 +339,7 @@ pub fn policy(
         .map(|agent| agent_policy(agent, agent.name == default_agent, &identity))
         .collect();
     let access = &channel.access;
-    let tells_privately = identity.platform == Platform::Slack;
+    let is_slack = identity.platform == Platform::Slack;
     ChannelPolicy {
         channel: channel.name.clone(),
         account,
@@ -357,7 +357,9 @@ pub fn policy(
         chat_overlaps: channel.chat_overlaps.clone(),
         manners: channel.manners.clone(),
         has_agent_view: channel.agent_view.is_some(),
-        tells_privately,
+        tells_privately: is_slack,
+        // No slash command can be given in a thread there.
+        has_mentioned_commands: is_slack,
         limits: Limits {
             runs_per_hour_person: channel.limits.max_runs_per_hour_person,
             runs_per_hour_chat: channel.limits.max_runs_per_hour_chat,

@@ -1,8 +1,18 @@
 //! What people ask the daemon itself for, and what comes of it. Never anything for a model.
 
+use vocative_channels::envelope::ChatKind;
 use vocative_channels::outbound::Target;
 
 use crate::domain::ids::{AccountId, AgentName, ChatId, ConversationId};
+
+/// What is known where a command is given that is no message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CommandFacts {
+    /// The kind of the chat.
+    pub kind: Option<ChatKind>,
+    /// Whether the bot was heard to be in the chat: others can be told something there.
+    pub is_in_room: bool,
+}
 
 /// What was decided about a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +50,8 @@ pub enum Effect {
         /// The agents.
         agents: Vec<AgentName>,
     },
-    /// What was asked there, and is not answered yet, ends.
+    /// What was asked there, and is not answered yet, ends: in the whole chat, or in the thread that it
+    /// was said in.
     Stop {
         /// Also what others asked.
         of_everybody: bool,

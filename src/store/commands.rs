@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension, params};
-use vocative_channels::envelope::{ChatKind, Place, Sender};
+use vocative_channels::envelope::{Place, Sender};
 use vocative_channels::outbound::{Operation, Part, Target};
 
 use super::contract::NonMessage;
@@ -15,7 +15,7 @@ use super::erasure::{Forgotten, order_txn};
 use super::fresh_starts::{begin_afresh_txn, behind_everything};
 use super::learn::settle_kind_txn;
 use super::outbox::{NewPosts, insert_posts_txn};
-use super::overlap::stop_chat_txn;
+use super::overlap::{Stopped, stop_chat_txn};
 use super::participants::{Heard, upsert_participant_txn};
 use super::places::{
     ConversationRow, Seat, ensure_chat_txn, ensure_conversation_txn, find_chat, hear_chat_txn,
@@ -25,7 +25,9 @@ use super::rows::{conversation_row_id, count_from};
 use super::runs::account_list;
 use super::triggers::Addressed;
 use super::{Store, StoreError};
-use crate::domain::command::{ChatStanding, CommandVerdict, Effect, Inquiry, OpenInquiry};
+use crate::domain::command::{
+    ChatStanding, CommandFacts, CommandVerdict, Effect, Inquiry, OpenInquiry,
+};
 use crate::domain::ids::{
     AccountId, AgentName, ChatId, ConversationId, ErasureId, ParticipantId, RunId,
 };
@@ -33,8 +35,8 @@ use crate::domain::turn::{ParticipantKind, Position};
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// Decides about a command, given the kind of its chat as far as that is known. Pure.
-pub type CommandJudge = Box<dyn FnOnce(Option<ChatKind>) -> Option<CommandVerdict> + Send>;
+/// Decides about a command, given what is known of its chat. Pure.
+pub type CommandJudge = Box<dyn FnOnce(CommandFacts) -> Option<CommandVerdict> + Send>;
 
 /// A command that is not a message.
 pub struct NewCommand {
@@ -146,14 +148,17 @@ fn capture_command_txn(
     } = command;
     let (account, now_ms) = (event.account, event.received_at_ms);
     let known = find_chat(connection, account, &place.chat)?;
-    let kind = place.kind.or(known.as_ref().and_then(|chat| chat.kind));
+    let facts = CommandFacts {
+        kind: place.kind.or(known.as_ref().and_then(|chat| chat.kind)),
+        is_in_room: known.is_some_and(|chat| chat.is_present && chat.last_heard_ms > 0),
+    };
     let target = Target {
         chat: place.chat.clone(),
-        thread: None,
+        thread: place.thread.clone(),
         topic: None,
         reply_to: None,
     };
-    let Some(verdict) = judge(kind) else {
+    let Some(verdict) = judge(facts) else {
         let is_new = keep_non_message_txn(connection, &event)?;
         return Ok(CommandOutcome {
             is_new,
@@ -170,7 +175,10 @@ fn capture_command_txn(
     if !keep_non_message_txn(connection, &event)? {
         return Ok(CommandOutcome::default());
     }
-    hear_chat_txn(connection, &chat, &place, now_ms)?;
+    // A command may be given where the bot is not; that is not to be taken for being there.
+    if facts.is_in_room {
+        hear_chat_txn(connection, &chat, &place, now_ms)?;
+    }
     settle_kind_txn(connection, &chat, place.kind, now_ms)?;
     let heard = Heard {
         kind: ParticipantKind::User,
@@ -178,7 +186,8 @@ fn capture_command_txn(
         display_name: sender.display_name.as_deref(),
         username: sender.username.as_deref(),
     };
-    let conversation = ensure_conversation_txn(connection, chat.id, Seat::Chat, now_ms)?;
+    let seat = place.thread.as_deref().map_or(Seat::Chat, Seat::Thread);
+    let conversation = ensure_conversation_txn(connection, chat.id, seat, now_ms)?;
     let asker = Asker {
         account,
         chat: chat.id,
@@ -215,7 +224,13 @@ pub(super) fn carry_out_txn(
         }
         Effect::Stop { of_everybody } => {
             let whose = (!of_everybody).then_some(asker.person);
-            done.cancelled_runs = stop_chat_txn(connection, asker.chat, whose, asker.now_ms)?;
+            let thread = Some(asker.conversation.row).filter(|_| asker.target.thread.is_some());
+            let what = Stopped {
+                chat: asker.chat,
+                thread,
+                whose,
+            };
+            done.cancelled_runs = stop_chat_txn(connection, &what, asker.now_ms)?;
         }
         Effect::Inquire { inquiry, agent } => {
             ask_txn(connection, asker, *inquiry, agent, verdict.is_private)?;

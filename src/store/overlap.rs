@@ -237,23 +237,32 @@ pub(super) fn stop_txn(
         .collect()
 }
 
-/// Ends the open runs of a whole chat: those that a person asked for alone, or everybody's. Returns them.
+/// What a command stops.
+pub(super) struct Stopped {
+    pub(super) chat: ChatId,
+    /// The only thread, if it is not the whole chat.
+    pub(super) thread: Option<i64>,
+    /// Whose questions, if not everybody's.
+    pub(super) whose: Option<ParticipantId>,
+}
+
+/// Ends the open runs of a chat or of a thread: those that a person asked for alone, or everybody's.
+/// Returns them.
 pub(super) fn stop_chat_txn(
     connection: &Connection,
-    chat: ChatId,
-    whose: Option<ParticipantId>,
+    what: &Stopped,
     now_ms: i64,
 ) -> Result<Vec<RunId>, StoreError> {
     let open: Vec<OpenRun> = connection
         .prepare_cached(
             "SELECT r.id, r.uuid, r.state = 'leased' FROM runs r
              WHERE r.state IN ('queued', 'leased', 'waiting') AND r.chat_id = ?1
-               AND r.cancel_requested_by IS NULL
+               AND r.cancel_requested_by IS NULL AND (?3 IS NULL OR r.conversation_id = ?3)
                AND NOT EXISTS (SELECT 1 FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
                                WHERE g.run_id = r.id AND t.participant_id <> ?2)
              ORDER BY r.id",
         )?
-        .query_map(params![chat, whose], open_run)?
+        .query_map(params![what.chat, what.whose, what.thread], open_run)?
         .collect::<Result<_, _>>()?;
     open.iter()
         .map(|run| end_txn(connection, run, STOPPED, now_ms))

@@ -19,6 +19,8 @@ pub(super) struct ChatRow {
     pub(super) refused_notice_at_ms: Option<i64>,
     pub(super) limit_notice_at_ms: Option<i64>,
     pub(super) last_heard_ms: i64,
+    /// Whether the bot is there, as last heard.
+    pub(super) is_present: bool,
     /// Whether the bot can post there, and nothing keeps it from doing so.
     pub(super) is_open: bool,
     /// Whether messages of it may be known under another of its ids too.
@@ -41,7 +43,7 @@ pub(super) fn find_chat(
                     c.is_present = 1 AND c.parked_until_ms IS NULL AND c.parked_reason IS NULL,
                     EXISTS (SELECT 1 FROM chat_ids o
                             WHERE o.chat_id = c.id AND o.identity_id <> i.identity_id),
-                    c.bot_exchanges, c.quiet_told_until_ms
+                    c.bot_exchanges, c.quiet_told_until_ms, c.is_present
              FROM chat_ids i JOIN chats c ON c.id = i.chat_id
              WHERE i.account_id = ?1 AND i.platform_id = ?2",
         )?
@@ -59,6 +61,7 @@ pub(super) fn find_chat(
                 has_other_ids: row.get(8)?,
                 bot_exchanges: row.get(9)?,
                 quiet_told_until_ms: row.get(10)?,
+                is_present: row.get(11)?,
             })
         })
         .optional()?;
@@ -92,6 +95,7 @@ pub(super) fn ensure_chat_txn(
         refused_notice_at_ms: None,
         limit_notice_at_ms: None,
         last_heard_ms: 0,
+        is_present: true,
         is_open: true,
         has_other_ids: false,
         bot_exchanges: 0,

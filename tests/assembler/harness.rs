@@ -412,6 +412,7 @@ fn policy(account: AccountId, inbound_text_max_bytes: usize) -> ChannelPolicy {
         manners: vocative::domain::manners::Manners::default(),
         has_agent_view: false,
         tells_privately: false,
+        has_mentioned_commands: false,
         limits: Limits {
             runs_per_hour_person: 0,
             runs_per_hour_chat: 0,

@@ -7,6 +7,7 @@ mod answers;
 mod backups;
 mod bad_input;
 mod catchup;
+mod commands;
 mod conversations;
 mod damage;
 mod databases;

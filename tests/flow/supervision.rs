@@ -462,6 +462,7 @@ impl Daemon {
             manners: Manners::default(),
             has_agent_view: false,
             tells_privately: false,
+            has_mentioned_commands: false,
         };
         let keeping = Keeping {
             keeps_revisions: true,

@@ -324,10 +324,10 @@ fn other_event(kind: &str, event: &SlackEvent, context: &Context<'_>) -> Event {
             let chat = thread.and_then(|thread| thread.channel_id.0.clone());
             opened(chat, thread.and_then(|thread| thread.thread_ts.0.clone()))
         }
+        "agent_session_stopped" => session_stopped(kind, event, context),
         "app_home_opened"
         | "app_context_changed"
         | "assistant_thread_context_changed"
-        | "agent_session_stopped"
         | "agent_session_title_changed"
         | "channel_created"
         | "channel_history_changed"
@@ -368,6 +368,35 @@ fn opened(chat: Option<String>, thread: Option<String>) -> Event {
             ..Place::default()
         },
     }
+}
+
+/// Somebody pressed the button under which an agent works in a thread. That carries no id of its own: it
+/// is the press at that time.
+fn session_stopped(kind: &str, event: &SlackEvent, context: &Context<'_>) -> Event {
+    let place = place(event, &SlackEvent::default(), context);
+    let (Some(place), Some(user), Some(at)) = (place, event.user_id(), event.event_ts.as_deref())
+    else {
+        return untranslated("a stop without its ids");
+    };
+    let Some(thread) = event.thread_ts.clone() else {
+        return untranslated("a stop without a thread");
+    };
+    Event::Command(Command {
+        id: format!("{kind}:{}:{thread}:{at}", place.chat),
+        place: Place {
+            thread: Some(thread),
+            ..place
+        },
+        sender: Sender {
+            id: user.to_owned(),
+            display_name: None,
+            username: None,
+            kind: SenderKind::Person,
+            is_stranger: false,
+        },
+        name: kind.to_owned(),
+        text: "stop".to_owned(),
+    })
 }
 
 fn presence(event: &SlackEvent, context: &Context<'_>, standing: Standing) -> Event {

@@ -133,6 +133,7 @@ pub(super) struct SlackEvent {
     pub(super) files: List<File>,
     pub(super) ts: Maybe<String>,
     pub(super) thread_ts: Maybe<String>,
+    pub(super) event_ts: Maybe<String>,
     pub(super) deleted_ts: Maybe<String>,
     pub(super) edited: Maybe<Edited>,
     pub(super) metadata: Maybe<Metadata>,

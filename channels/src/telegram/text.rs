@@ -95,6 +95,17 @@ pub(super) fn command_word(
     let span = spans
         .iter()
         .find(|span| span.entity.kind == "bot_command" && span.range.start == 0)?;
+    // A quotation of a command gives none.
+    let is_quoted = |it: &Span<'_>| {
+        it.range.start == 0
+            && matches!(
+                it.entity.kind.as_str(),
+                "blockquote" | "expandable_blockquote"
+            )
+    };
+    if spans.iter().any(is_quoted) {
+        return None;
+    }
     let word = text[span.range.clone()].strip_prefix('/')?;
     let (name, target) = match word.split_once('@') {
         None => (word, CommandTarget::Anyone),

@@ -302,7 +302,11 @@ pub(super) fn inbound_message(
     }
 }
 
+/// The command that its sender gives: what another person or bot wrote, and was passed on, is none.
 fn command(bot: &Identity, message: &Message) -> Option<crate::envelope::CommandWord> {
+    if message.forward_origin.is_some() || message.via_bot.is_some() {
+        return None;
+    }
     match (&message.text, &message.caption) {
         (Some(text), _) => command_word(text, &message.entities, bot),
         (None, Some(caption)) => command_word(caption, &message.caption_entities, bot),

@@ -130,6 +130,7 @@ fn policy(bot: &Identity, account: AccountId) -> ChannelPolicy {
         manners: Manners::default(),
         has_agent_view: false,
         tells_privately: true,
+        has_mentioned_commands: true,
         limits: Limits {
             max_trigger_age_ms: i64::MAX,
             ..Limits::default()

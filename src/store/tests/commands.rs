@@ -430,7 +430,7 @@ async fn a_room_is_told_once_who_joined_it() {
         join(ChatKind::Private, "C1", is_present).await.unwrap();
     }
     join(ChatKind::Direct, "D1", true).await.unwrap();
+    join(ChatKind::Broadcast, "B1", true).await.unwrap();
     let posts: Vec<String> = fixture.column("SELECT target FROM outbox").await;
     assert_eq!(posts, [r#"{"chat":"C1"}"#]);
 }
-    join(ChatKind::Broadcast, "B1", true).await.unwrap();
