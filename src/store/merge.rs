@@ -8,6 +8,7 @@
 use rusqlite::{Connection, params};
 
 use super::fresh_starts::merge_fresh_starts_txn;
+use super::notices::withdraw_introduction_txn;
 use super::places::{ChatRow, ConversationRow, ensure_chat_txn, find_conversation};
 use super::search_text::{index_turn_txn, unindex_turn_txn};
 use super::{Store, StoreError};
@@ -54,6 +55,7 @@ fn merge_txn(
             None => move_conversation_txn(connection, source.row, target.id)?,
         }
     }
+    withdraw_introduction_txn(connection, from.id, target.id)?;
     join_attributes_txn(connection, from.id, target.id)?;
     for sql in [
         "UPDATE chat_ids SET chat_id = ?2 WHERE chat_id = ?1",
@@ -115,6 +117,8 @@ fn join_attributes_txn(
                  refused_notice_at_ms = coalesce(chats.refused_notice_at_ms, f.refused_notice_at_ms),
                  limit_notice_at_ms = coalesce(chats.limit_notice_at_ms, f.limit_notice_at_ms),
                  introduced_at_ms = coalesce(chats.introduced_at_ms, f.introduced_at_ms),
+                 quiet_told_until_ms = coalesce(chats.quiet_told_until_ms, f.quiet_told_until_ms),
+                 bot_exchanges = max(chats.bot_exchanges, f.bot_exchanges),
                  last_heard_ms = max(chats.last_heard_ms, f.last_heard_ms)
              FROM chats f WHERE f.id = ?1 AND chats.id = ?2",
         )?

@@ -7,7 +7,7 @@ use super::StoreError;
 use super::capture::Arrival;
 use super::commands::said_to;
 use super::contract::{Captured, NewMessage};
-use super::outbox::{NewPosts, insert_posts_txn};
+use super::outbox::{NewPosts, insert_posts_txn, json};
 use super::participants::{Heard, upsert_participant_txn};
 use super::places::{ConversationRow, ensure_chat_txn};
 use super::triggers::run_place_txn;
@@ -213,6 +213,10 @@ fn queue_post_txn(connection: &Connection, post: &NewPost<'_>) -> Result<(), Sto
     insert_posts_txn(connection, &posts).map(drop)
 }
 
+/// An introduction waits so long for word that the room is one that was introduced to under another id:
+/// when a group is upgraded, Telegram may first tell that the bot was added to the new one.
+const INTRODUCTION_WAIT_MS: i64 = 2_000;
+
 /// Says who the bot is in a room that it was added to, once.
 pub(super) fn introduce_txn(
     connection: &Connection,
@@ -244,5 +248,31 @@ pub(super) fn introduce_txn(
         text,
         now_ms,
     };
-    queue_post_txn(connection, &post)
+    queue_post_txn(connection, &post)?;
+    connection
+        .prepare_cached(
+            "UPDATE outbox SET not_before_ms = ?2 + ?3
+             WHERE id = (SELECT max(id) FROM outbox WHERE chat_id = ?1)",
+        )?
+        .execute(params![chat, now_ms, INTRODUCTION_WAIT_MS])?;
+    Ok(())
+}
+
+/// Takes back an introduction that waits in a room which turns out to be another one, where it was made.
+pub(super) fn withdraw_introduction_txn(
+    connection: &Connection,
+    from: ChatId,
+    target: ChatId,
+) -> Result<(), StoreError> {
+    // Nothing else that is no turn and no answer is committed at that very time.
+    connection
+        .prepare_cached(
+            "UPDATE outbox SET state = 'replaced', payload = ?3
+             WHERE chat_id = ?2 AND turn_seq IS NULL AND run_id IS NULL AND operation = 'post'
+               AND state = 'pending' AND attempts = 0
+               AND created_at_ms = (SELECT introduced_at_ms FROM chats WHERE id = ?2)
+               AND (SELECT introduced_at_ms FROM chats WHERE id = ?1) IS NOT NULL",
+        )?
+        .execute(params![from, target, json(&Part::plain(""))])?;
+    Ok(())
 }

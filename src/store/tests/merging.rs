@@ -202,3 +202,35 @@ async fn what_waits_to_be_sent_goes_to_the_new_chat_and_summaries_go_stale() {
     let states: Vec<String> = fixture.column("SELECT DISTINCT state FROM summaries").await;
     assert_eq!(states, ["stale"]);
 }
+
+#[tokio::test]
+async fn a_group_that_is_upgraded_is_introduced_to_once_and_keeps_what_it_was_told() {
+    for old_first in [true, false] {
+        let fixture = Fixture::new().await;
+        let join = |chat: &str, at_ms| {
+            let place = Place {
+                chat: chat.to_owned(),
+                kind: Some(ChatKind::Private),
+                ..Place::default()
+            };
+            let (account, hello) = (fixture.account, Some("hello".to_owned()));
+            let store = &fixture.store;
+            store.record_membership(account, place, true, hello, at_ms)
+        };
+        if old_first {
+            join("old", NOW_MS).await.unwrap();
+        }
+        let told = "UPDATE chats SET quiet_told_until_ms = 7, bot_exchanges = 2";
+        fixture.execute(told).await;
+        join("new", NOW_MS + 9).await.unwrap();
+        merge(&fixture).await;
+        join("new", NOW_MS + 99).await.unwrap();
+        let waiting = "SELECT json_extract(target, '$.chat') FROM outbox WHERE state = 'pending'";
+        let waiting: Vec<String> = fixture.column(waiting).await;
+        assert_eq!(waiting, ["new"], "{old_first}");
+        let kept = "SELECT coalesce(quiet_told_until_ms, 0) + bot_exchanges FROM chats
+                    WHERE id = (SELECT chat_id FROM chat_ids WHERE platform_id = 'new')";
+        let expected = if old_first { 9 } else { 0 };
+        assert_eq!(fixture.value::<i64>(kept).await, expected);
+    }
+}
