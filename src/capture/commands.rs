@@ -42,6 +42,10 @@ enum Form {
     Mention,
 }
 
+/// What Telegram says for whoever opens a private chat with the bot; a command of the channel's own may
+/// have that name.
+const START: &str = "start";
+
 /// Decides about a message that may be a command of ours; `None` if it is none, or one for somebody
 /// else, or one that is answered by being addressed (a `stop`).
 #[must_use]
@@ -57,7 +61,12 @@ pub fn read_message(
     let (name, rest, form) = match &message.command {
         Some(word) if word.target == CommandTarget::AnotherBot => return None,
         Some(word) => {
-            let name = CommandName::from_name(&word.name)?;
+            let kind = message.place.kind.or(facts.chat_kind);
+            let is_opening = word.name == START
+                && kind == Some(ChatKind::Direct)
+                && !policy.commands.contains(&word.name);
+            let opening = is_opening.then_some(CommandName::Help);
+            let name = opening.or_else(|| CommandName::from_name(&word.name))?;
             let rest = without_labels(message).split_once(char::is_whitespace);
             (name, rest.map_or("", |(_, rest)| rest), Form::Plain)
         }
@@ -619,6 +628,19 @@ mod tests {
         let verdict = read_message(&photo, &MessageFacts::default(), &group_policy()).unwrap();
         let ops = vec![agent("ops")];
         assert_eq!(verdict.effect, Effect::BeginAfresh { agents: ops });
+    }
+
+    #[test]
+    fn who_opens_a_private_chat_is_told_what_there_is() {
+        let start = |kind| telegram("/start", "U1", kind).map(|verdict| verdict.effect);
+        assert_eq!(start(ChatKind::Direct), Some(Effect::Nothing));
+        assert_eq!(start(ChatKind::Private), None);
+        let own = ChannelPolicy {
+            commands: vec!["start".into()],
+            ..group_policy()
+        };
+        let opening = typed("/start", "U1", ChatKind::Direct);
+        assert_eq!(read_message(&opening, &MessageFacts::default(), &own), None);
     }
 
     #[test]
