@@ -110,7 +110,10 @@ async fn a_formatted_answer_is_formatted_in_both_rooms_and_stored_as_it_was_said
         json!({"type": "markdown", "text": "## Result\n\n**Two** of `three`:"})
     );
     assert_eq!(blocks[1]["type"], "table");
-    assert_eq!(answer.text, "Result\nTwo of three:\na | b\n1 | 2");
+    assert_eq!(
+        answer.text,
+        "Result\n\nTwo of three:\n\na | b\n--|--\n1 | 2"
+    );
     flow.model.enqueue(ModelReply::text(said_text));
     let question = flow.telegram.say(GROUP, ANN, "@vocative_bot how?");
     let answer = flow.telegram_reply(GROUP, question).await;

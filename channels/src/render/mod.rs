@@ -5,18 +5,20 @@
 //! grows with the input's length. It must not know a platform: those give a `Form` that says what a
 //! block costs, and write the parts (`telegram::layout`, `slack::markdown`).
 //!
-//! Reading order: `tree`, `parse` (with `link` and `people`), `split`, `inline`, `table`.
+//! Reading order: `tree`, `parse` (with `link` and `people`), `split`, `inline`, `table`, `plain`; `around`
+//! is what others say beside an answer.
 
-mod document;
+mod around;
 mod inline;
 mod link;
 mod parse;
 mod people;
+mod plain;
 mod split;
 mod table;
 mod tree;
 
-pub use document::{Document, as_document};
+pub use around::{noted, prefixed};
 pub use people::{People, Person};
 
 #[cfg(test)]
@@ -24,13 +26,17 @@ pub(crate) mod samples;
 #[cfg(test)]
 mod tests;
 
-#[cfg(feature = "slack")]
-pub(crate) use tree::{Align, Table};
 #[cfg(any(feature = "slack", feature = "telegram"))]
 pub(crate) use {
     link::has_own_address,
     parse::parsed,
+    plain::readable_text,
     split::{Container, Cost, Form, Place, parts_of},
     table::aligned,
-    tree::{Block, Item, Run, Styles, plain_text},
+    tree::{Block, Item, Run, Styles},
+};
+#[cfg(feature = "slack")]
+pub(crate) use {
+    parse::reread,
+    tree::{Align, Table, plain_text},
 };

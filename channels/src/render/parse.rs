@@ -12,7 +12,7 @@ use crate::markup::neutral_text;
 
 use super::link::{is_honest, push_linked};
 use super::people::People;
-use super::tree::{Align, Block, Item, Run, Styles, Table, push_run};
+use super::tree::{Align, Block, Item, Run, Styles, Table, plain_text, push_run};
 
 /// How many quotes, lists and items contain each other at most.
 const DEPTH_MAX: usize = 12;
@@ -23,24 +23,32 @@ const COLUMNS_MAX: usize = 50;
 /// A longer name of a language is none.
 const LANGUAGE_MAX_CHARS: usize = 32;
 
-/// The tree of a text.
+/// What there is besides CommonMark.
+pub(super) const OPTIONS: Options = Options::ENABLE_TABLES
+    .union(Options::ENABLE_STRIKETHROUGH)
+    .union(Options::ENABLE_TASKLISTS);
+
+/// The tree of a text. One of which only marks would be left, for one `#` or `---`, is shown as it was
+/// written: they are what was said.
 pub(crate) fn parsed(text: &str, people: &People) -> Vec<Block> {
+    let blocks = reread(text, people);
+    if plain_text(&blocks).trim().is_empty() {
+        return as_written(&neutral_text(text));
+    }
+    blocks
+}
+
+/// The tree of a text that may be without words.
+pub(crate) fn reread(text: &str, people: &People) -> Vec<Block> {
     let text = neutral_text(text);
     if !is_parsable(&text) {
         return as_written(&text);
     }
-    let options =
-        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut builder = Builder::new(people);
-    for event in Parser::new_ext(&text, options) {
+    for event in Parser::new_ext(&text, OPTIONS) {
         builder.take(event);
     }
-    let blocks = builder.finish();
-    if blocks.is_empty() && !text.trim().is_empty() {
-        // Only marks, for one `#`: they are what was said.
-        return as_written(&text);
-    }
-    blocks
+    builder.finish()
 }
 
 /// One paragraph per run of lines, marks and all.
@@ -54,7 +62,7 @@ fn as_written(text: &str) -> Vec<Block> {
 
 /// Whether the parser's work grows with the length of the text: it walks all open containers for each
 /// line.
-fn is_parsable(text: &str) -> bool {
+pub(super) fn is_parsable(text: &str) -> bool {
     text.lines().all(|line| opened(line) <= OPENED_MAX)
 }
 

@@ -1,6 +1,6 @@
 //! A table as aligned text, for a place where letters have one width.
 
-use super::tree::{Align, Run, Table};
+use super::tree::{Align, Run, Table, push_addressed};
 
 /// A wider cell does not widen its column: it sticks out.
 const WIDTH_MAX: usize = 40;
@@ -103,9 +103,10 @@ fn push_row(out: &mut String, row: &[String], widths: &[usize], aligns: &[Align]
     out.push('\n');
 }
 
-/// The words of a cell on one line.
+/// The words of a cell on one line; an address stands behind its label.
 fn cell_text(cell: &[Run]) -> String {
-    let text: String = cell.iter().map(|run| run.text.as_str()).collect();
+    let mut text = String::new();
+    push_addressed(&mut text, cell);
     text.replace(['\n', '\r', '\t'], " ").trim().to_owned()
 }
 
@@ -169,6 +170,16 @@ mod tests {
             "a        | number | mid\n---------|--------|----\n日本     |      7 |  x\nlong one |   1234"
         );
         assert_eq!(aligned(&table(text), 20), None);
+    }
+
+    #[test]
+    fn an_address_stands_behind_its_label() {
+        let text = "|a|b|\n|-|-|\n|[docs **here**](https://e.org)|https://e.org/x|\n";
+        assert_eq!(
+            aligned(&table(text), 1_000).unwrap(),
+            "a                         | b\n--------------------------|----------------\n\
+             docs here (https://e.org) | https://e.org/x"
+        );
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::cell::Cell;
 use proptest::prelude::*;
 
 use super::samples::{generated, pathological, seeds};
+use super::tree::plain_text;
 use super::*;
 
 /// Counts a character as one, and what it is asked.
@@ -101,8 +102,13 @@ fn parts(text: &str, max: usize) -> Vec<Vec<Block>> {
     parts_of(&Narrow::new(max), parsed(text, &People::nobody()))
 }
 
+/// What is said, without the addresses of links, which only some places tell.
 fn words<'a>(blocks: impl IntoIterator<Item = &'a Block>) -> String {
-    let text = plain_text(blocks);
+    let mut blocks: Vec<Block> = blocks.into_iter().cloned().collect();
+    for block in &mut blocks {
+        block.each_run(&mut |run| run.link = None);
+    }
+    let text = plain_text(&blocks);
     text.chars()
         .filter(|c| !c.is_whitespace() && *c != '|')
         .collect()

@@ -204,7 +204,7 @@ fn push_plain(out: &mut String, block: &Block) {
             for row in std::iter::once(&table.head).chain(&table.rows) {
                 for (n, cell) in row.iter().enumerate() {
                     out.push_str(if n == 0 { "" } else { " | " });
-                    cell.iter().for_each(|run| out.push_str(&run.text));
+                    push_addressed(out, cell);
                 }
                 out.push('\n');
             }
@@ -216,4 +216,22 @@ fn push_plain(out: &mut String, block: &Block) {
 fn push_line(out: &mut String, runs: &[Run]) {
     runs.iter().for_each(|run| out.push_str(&run.text));
     out.push('\n');
+}
+
+/// Appends the words of runs; the address of a link stands behind its label, unless that tells it.
+pub(super) fn push_addressed(out: &mut String, runs: &[Run]) {
+    let mut label = out.len();
+    for (n, run) in runs.iter().enumerate() {
+        let is_first = n == 0 || runs[n - 1].link != run.link;
+        let is_last = runs.get(n + 1).is_none_or(|next| next.link != run.link);
+        if is_first {
+            label = out.len();
+        }
+        out.push_str(&run.text);
+        if let Some(url) = run.link.as_deref().filter(|_| is_last)
+            && out[label..].trim() != url
+        {
+            out.push_str(&format!(" ({url})"));
+        }
+    }
 }

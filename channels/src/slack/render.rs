@@ -12,7 +12,7 @@ use crate::capability::LengthUnit;
 use crate::error::Fallback;
 use crate::markup::neutral_text;
 use crate::outbound::Part;
-use crate::render::{Block, People, parsed, parts_of, plain_text};
+use crate::render::{Block, People, parsed, parts_of, plain_text, readable_text, reread};
 use crate::split::split_text;
 
 use super::markdown::{MARKDOWN_MAX_CHARS, Marks, SlackForm, harmless, is_person, markdown};
@@ -75,10 +75,10 @@ fn plain_paragraphs(blocks: &[Block]) -> String {
 /// A part as blocks; as text if Slack would not take or not show it as it is meant. One without words,
 /// such as an empty list item, is none.
 fn push_part(parts: &mut Vec<Part>, blocks: &[Block], max: usize) {
-    let words = plain_text(blocks);
-    if words.trim().is_empty() {
+    if plain_text(blocks).trim().is_empty() {
         return;
     }
+    let words = readable_text(blocks);
     for marks in [Marks::All, Marks::NoStyles] {
         let posted = posted_blocks(blocks, marks);
         if markdown_chars(&posted) > max || posted.is_empty() {
@@ -141,35 +141,41 @@ fn shown(posted: &[Value]) -> String {
     let mut out = String::new();
     for block in posted {
         match block["text"].as_str() {
-            Some(text) => out.push_str(&plain_text(&parsed(text, &People::nobody()))),
-            None => push_table_words(&mut out, block),
+            Some(text) => out.push_str(&plain_text(&reread(text, &People::nobody()))),
+            None => push_table_words(&mut out, block, "\n"),
         }
         out.push('\n');
     }
     out
 }
 
-fn push_table_words(out: &mut String, block: &Value) {
-    for cell in block["rows"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .flat_map(|row| row.as_array().into_iter().flatten())
-    {
-        out.push_str(cell["text"].as_str().unwrap_or_default());
-        let elements = cell["elements"][0]["elements"].as_array();
-        for element in elements.into_iter().flatten() {
-            match element["user_id"].as_str() {
-                Some(id) => out.push_str(&format!("<@{id}>")),
-                None => out.push_str(
-                    element["text"]
-                        .as_str()
-                        .or(element["url"].as_str())
-                        .unwrap_or_default(),
-                ),
-            }
+fn push_table_words(out: &mut String, block: &Value, between: &str) {
+    for row in block["rows"].as_array().into_iter().flatten() {
+        for (n, cell) in row.as_array().into_iter().flatten().enumerate() {
+            out.push_str(if n == 0 { "" } else { between });
+            out.push_str(cell["text"].as_str().unwrap_or_default());
+            let elements = cell["elements"][0]["elements"].as_array();
+            push_element_words(out, elements.map_or(&[], Vec::as_slice));
         }
         out.push('\n');
+    }
+}
+
+/// The words of a cell; an address stands behind its label.
+fn push_element_words(out: &mut String, elements: &[Value]) {
+    for (n, element) in elements.iter().enumerate() {
+        if let Some(id) = element["user_id"].as_str() {
+            out.push_str(&format!("<@{id}>"));
+            continue;
+        }
+        let (text, url) = (element["text"].as_str(), element["url"].as_str());
+        out.push_str(text.or(url).unwrap_or_default());
+        let is_last = elements
+            .get(n + 1)
+            .is_none_or(|next| next["url"] != element["url"]);
+        if let (Some(_), Some(url), true) = (text, url, is_last) {
+            out.push_str(&format!(" ({url})"));
+        }
     }
 }
 
@@ -193,6 +199,20 @@ fn squeezed(text: &str) -> String {
         .collect()
 }
 
+/// What posted blocks say, for a post without marks.
+fn said(posted: &[Value]) -> String {
+    let texts = posted.iter().map(|block| match block["text"].as_str() {
+        Some(text) => readable_text(&reread(text, &People::nobody())),
+        None => {
+            let mut words = String::new();
+            push_table_words(&mut words, block, " | ");
+            words
+        }
+    });
+    let texts: Vec<String> = texts.map(|text| text.trim().to_owned()).collect();
+    texts.join("\n\n")
+}
+
 /// What stands beside blocks: their words as far as the limit goes.
 fn beside(text: &str) -> String {
     let wire = text_parts(text, TEXT_MAX_CHARS - 1);
@@ -211,8 +231,9 @@ fn beside(text: &str) -> String {
 #[must_use]
 pub(super) fn render_fallback(part: &Part, fallback: Fallback) -> Vec<Part> {
     let words = || match part.blocks.as_ref().and_then(Value::as_array) {
-        Some(blocks) => shown(blocks),
-        None => unescaped(&part.text),
+        // The text beside them is cut; else it says the same and knows people's names.
+        Some(blocks) if part.text.ends_with('…') => said(blocks),
+        _ => unescaped(&part.text),
     };
     match fallback {
         Fallback::Resplit => {
@@ -495,7 +516,31 @@ mod tests {
         let marked = parts("**one** <two>\n\n- three").remove(0);
         assert_eq!(
             render_fallback(&marked, Fallback::Plain),
-            [Part::plain("one &lt;two&gt;\nthree")]
+            [Part::plain("one &lt;two&gt;\n\n• three")]
+        );
+        let table =
+            "3. see [docs](https://e.org)\n\n| a | b |\n|---|---|\n| 1 | [x](https://e.org/x) |";
+        let mut marked = parts(table).remove(0);
+        let words = "3. see docs (https://e.org)\n\na | b\n--|--------------------\n1 | x (https://e.org/x)";
+        assert_eq!(
+            render_fallback(&marked, Fallback::Plain),
+            [Part::plain(words)]
+        );
+        marked.text = "3. see…".to_owned();
+        assert_eq!(
+            render_fallback(&marked, Fallback::Plain),
+            [Part::plain(
+                "3. see docs (https://e.org)\n\na | b\n1 | x (https://e.org/x)"
+            )]
+        );
+        let people = People::known([Person {
+            name: "Ann".to_owned(),
+            id: "U0ANN".to_owned(),
+        }]);
+        let named = render("**hi** @Ann", &people).remove(0);
+        assert_eq!(
+            render_fallback(&named, Fallback::Plain),
+            [Part::plain("hi @Ann")]
         );
     }
 

@@ -277,9 +277,22 @@ impl Out {
                 return;
             }
             if self.units > start {
-                self.push_str(if is_listed { "\n" } else { "\n\n" });
+                let between = if is_listed { "\n" } else { "\n\n" };
+                self.break_before(block, between);
             }
             self.push_block(block, is_listed);
+        }
+    }
+
+    /// Ends the line. What is shown as a box of its own begins at the very start of the next one, since
+    /// all that stands before it there would be a line by itself.
+    fn break_before(&mut self, block: &Block, between: &str) {
+        if is_box(block, self.is_quoted) {
+            let prefix = std::mem::take(&mut self.prefix);
+            self.push_str(between);
+            self.prefix = prefix;
+        } else {
+            self.push_str(between);
         }
     }
 
@@ -310,9 +323,11 @@ impl Out {
             }
             Block::Quote(blocks) => {
                 let offset = self.units;
+                let outer = std::mem::take(&mut self.prefix);
                 self.is_quoted = true;
                 self.push_blocks(blocks.iter(), false);
                 self.is_quoted = false;
+                self.prefix = outer;
                 self.close(Kind::Quote, offset);
             }
             Block::List { start, items } => self.push_list(*start, items.iter()),
@@ -339,9 +354,10 @@ impl Out {
             }
             let outer = self.prefix.len();
             self.prefix.push_str(INDENT);
-            let is_list_first = matches!(item.blocks.front(), Some(Block::List { .. }));
-            if is_list_first {
-                self.push_str("\n");
+            if let Some(first) = item.blocks.front()
+                && (matches!(first, Block::List { .. }) || is_box(first, self.is_quoted))
+            {
+                self.break_before(first, "\n");
             }
             self.push_blocks(item.blocks.iter(), true);
             self.prefix.truncate(outer);
@@ -414,6 +430,15 @@ impl Out {
         } else {
             self.push_words(&run.text);
         }
+    }
+}
+
+/// Whether a block is shown as a box: preformatted text, and a quotation that is in no other.
+fn is_box(block: &Block, is_quoted: bool) -> bool {
+    match block {
+        Block::Code { .. } | Block::Table(_) => true,
+        Block::Quote(_) => !is_quoted,
+        _ => false,
     }
 }
 

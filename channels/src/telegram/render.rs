@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::capability::LengthUnit;
 use crate::error::Fallback;
 use crate::outbound::Part;
-use crate::render::{Block, People, Run, parsed, parts_of, plain_text};
+use crate::render::{Block, People, Run, parsed, parts_of, readable_text};
 use crate::split::split_text;
 
 use super::layout::{ENTITIES_MAX, Laid, TelegramForm, laid};
@@ -41,7 +41,7 @@ fn render_within(text: &str, people: &People, max: usize) -> Vec<Part> {
         if LengthUnit::Utf16.len(&laid.text) <= max && laid.entities.len() <= ENTITIES_MAX {
             parts.push(part(&laid));
         } else {
-            parts.extend(plain_parts(&plain_text(&blocks), max));
+            parts.extend(plain_parts(&readable_text(&blocks), max));
         }
     }
     if parts.is_empty() {
@@ -66,7 +66,14 @@ fn plain_parts(text: &str, max: usize) -> Vec<Part> {
 pub(super) fn render_fallback(part: &Part, fallback: Fallback) -> Vec<Part> {
     match fallback {
         Fallback::None => Vec::new(),
-        Fallback::Plain => vec![Part::plain(part.text.clone())],
+        Fallback::Plain => {
+            let parts = split(&addressed(part), TEXT_MAX_UTF16);
+            if parts.is_empty() {
+                vec![Part::plain(part.text.clone())]
+            } else {
+                parts.into_iter().map(Part::plain).collect()
+            }
+        }
         Fallback::Resplit => {
             let half = LengthUnit::Utf16.len(&part.text) / 2;
             if half < 2 {
@@ -79,14 +86,38 @@ pub(super) fn render_fallback(part: &Part, fallback: Fallback) -> Vec<Part> {
     }
 }
 
+fn entities(part: &Part) -> &[Value] {
+    let entities = part.entities.as_ref().and_then(Value::as_array);
+    entities.map_or(&[], Vec::as_slice)
+}
+
+/// The text of a part with the addresses of its links behind their labels.
+fn addressed(part: &Part) -> String {
+    let links = entities(part).iter().filter_map(|entity| {
+        let end = entity["offset"]
+            .as_u64()?
+            .checked_add(entity["length"].as_u64()?)?;
+        Some((usize::try_from(end).ok()?, entity["url"].as_str()?))
+    });
+    let mut links: Vec<(usize, &str)> = links.collect();
+    links.sort_unstable();
+    let mut links = links.into_iter().peekable();
+    let mut out = String::with_capacity(part.text.len());
+    let mut units = 0;
+    for c in part.text.chars() {
+        while let Some((_, url)) = links.next_if(|(end, _)| *end <= units) {
+            out.push_str(&format!(" ({url})"));
+        }
+        out.push(c);
+        units += c.len_utf16();
+    }
+    links.for_each(|(_, url)| out.push_str(&format!(" ({url})")));
+    out
+}
+
 /// Smaller parts, each with its share of the entities.
 fn halves(part: &Part, max: usize) -> Vec<Part> {
-    let none = Vec::new();
-    let entities = part
-        .entities
-        .as_ref()
-        .and_then(Value::as_array)
-        .unwrap_or(&none);
+    let entities = entities(part);
     let mut done = 0;
     let mut parts = Vec::new();
     for piece in split(&part.text, max) {
@@ -372,6 +403,35 @@ mod tests {
             .collect();
         assert_eq!(counts.iter().sum::<usize>(), 150);
         assert_eq!(counts.len(), 2);
+    }
+
+    #[test]
+    fn boxes_in_a_list_begin_at_a_line_of_their_own() {
+        let text = "8. eight\n   ```sh\n   ls\n   pwd\n   ```\n   after\n   > said\n   > so\n- ```\n  x\n  ```";
+        let part = parts(text).remove(0);
+        assert_eq!(part.text, "8. eight\nls\npwd\n  after\nsaid\nso\n\n• \nx");
+        for entity in part.entities.unwrap().as_array().unwrap() {
+            let units: Vec<u16> = part.text.encode_utf16().collect();
+            let start = usize::try_from(entity["offset"].as_u64().unwrap()).unwrap();
+            assert_eq!(units[start - 1], u16::from(b'\n'), "{entity}");
+        }
+    }
+
+    #[test]
+    fn a_plain_part_tells_the_addresses_that_its_links_led_to() {
+        let part =
+            parts("👍 see [the docs](https://e.org/a) and [**b**](https://e.org/b)").remove(0);
+        assert_eq!(
+            render_fallback(&part, Fallback::Plain),
+            [Part::plain(
+                "👍 see the docs (https://e.org/a) and b (https://e.org/b)"
+            )]
+        );
+        let table = "|a|\n|-|\n|[docs](https://e.org/a)|\n";
+        assert_eq!(
+            texts(table),
+            ["a\n----------------------\ndocs (https://e.org/a)"]
+        );
     }
 
     #[test]
