@@ -128,9 +128,13 @@ impl Run {
 
     /// The run with another text.
     pub(crate) fn with_text(&self, text: &str) -> Self {
+        // Not by cloning all of it: that would copy a text once for each of its pieces.
         Self {
             text: text.to_owned(),
-            ..self.clone()
+            styles: self.styles,
+            is_code: self.is_code,
+            link: self.link.clone(),
+            mention: self.mention.clone(),
         }
     }
 
