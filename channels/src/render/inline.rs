@@ -5,7 +5,10 @@ use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation as _};
 
 use super::parse::trimmed;
 use super::split::{Cost, Form, Place};
-use super::tree::Run;
+use super::tree::{Block, Run};
+
+/// So often a longer piece is tried.
+const WIDENED_MAX: usize = 6;
 
 /// How good it is to cut behind an atom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,30 +33,39 @@ struct Atom {
     rank: Rank,
 }
 
+/// What pieces are cut from, and what they become.
+pub(super) struct Cutting<'a> {
+    pub(super) form: &'a dyn Form,
+    pub(super) place: &'a Place,
+    pub(super) runs: &'a [Run],
+    /// The block that a piece is.
+    pub(super) block: &'a dyn Fn(Vec<Run>) -> Block,
+}
+
 /// The pieces of a paragraph: the first within `first`, the others within `full`. The first one is
 /// empty if nothing of the paragraph fits.
-pub(super) fn cut_runs(
-    form: &dyn Form,
-    place: &Place,
-    runs: &[Run],
-    first: Cost,
-    full: Cost,
-) -> Vec<Vec<Run>> {
+pub(super) fn cut_runs(cutting: &Cutting<'_>, first: Cost, full: Cost) -> Vec<Vec<Run>> {
+    let Cutting {
+        form, place, runs, ..
+    } = *cutting;
     let atoms = atoms(form, place, runs, full);
     let mut pieces = Vec::new();
     let mut at = 0;
     let mut room = first;
     while at < atoms.len() {
         let is_first = pieces.is_empty();
-        let end = piece_end(form, place, runs, &atoms[at..], room) + at;
-        if end == at && is_first {
+        let (length, estimate) = piece_end(form, place, runs, &atoms[at..], room);
+        if length == 0 && is_first {
             pieces.push(Vec::new());
             room = full;
             continue;
         }
         // Not even one atom fits a whole post: it goes out all the same, and the form's last resort
         // takes it.
-        let end = end.max(at + 1);
+        let end = match length {
+            0 => at + 1,
+            length => at + cutting.widened(&atoms[at..], length, estimate, room),
+        };
         pieces.push(trimmed(piece(runs, atoms[at].from, atoms[end - 1].to)));
         at = end;
         room = full;
@@ -67,10 +79,64 @@ pub(super) fn cut_runs(
     kept
 }
 
-/// How many atoms the next piece takes.
-fn piece_end(form: &dyn Form, place: &Place, runs: &[Run], atoms: &[Atom], room: Cost) -> usize {
+impl Cutting<'_> {
+    /// How many atoms a piece takes that by its estimate takes `length`. Estimates are high: what they
+    /// leave free is filled, and the last piece is never one that would have fitted with the one before
+    /// it. Two pieces in one post would show the cut as a paragraph's end.
+    fn widened(&self, atoms: &[Atom], length: usize, estimate: Cost, room: Cost) -> usize {
+        let cost = |length: usize| {
+            let runs = piece(self.runs, atoms[0].from, atoms[length - 1].to);
+            let block = (self.block)(trimmed(runs));
+            self.form.block_cost(&block, self.place, room)
+        };
+        if cost(atoms.len()).is_within(room) {
+            return atoms.len();
+        }
+        let (mut length, mut estimate) = (length, estimate);
+        let mut wide = scaled(room, estimate, cost(length));
+        for _ in 0..WIDENED_MAX {
+            let (next, next_estimate) = piece_end(self.form, self.place, self.runs, atoms, wide);
+            if next <= length {
+                break;
+            }
+            let spent = cost(next);
+            if spent.is_within(room) {
+                (length, estimate) = (next, next_estimate);
+                wide = scaled(room, estimate, spent);
+            } else {
+                // What follows is dearer.
+                wide = Cost {
+                    length: usize::midpoint(wide.length, estimate.length),
+                    count: usize::midpoint(wide.count, estimate.count),
+                };
+            }
+        }
+        length
+    }
+}
+
+/// A room as it would have to be for estimates to fill it that are so much higher than what is spent.
+fn scaled(room: Cost, estimate: Cost, spent: Cost) -> Cost {
+    let scale = |room: usize, estimate: usize, spent: usize| {
+        let spent = spent.max(1);
+        room.saturating_mul(estimate.max(spent)) / spent
+    };
+    Cost {
+        length: scale(room.length, estimate.length, spent.length),
+        count: scale(room.count, estimate.count, spent.count),
+    }
+}
+
+/// How many atoms the next piece takes, and its estimate.
+fn piece_end(
+    form: &dyn Form,
+    place: &Place,
+    runs: &[Run],
+    atoms: &[Atom],
+    room: Cost,
+) -> (usize, Cost) {
     let mut spent = Cost::default();
-    let mut best: Option<((usize, Rank), usize)> = None;
+    let mut best: Option<((usize, Rank), (usize, Cost))> = None;
     for (n, atom) in atoms.iter().enumerate() {
         let mut cost = Cost {
             length: atom.length,
@@ -89,7 +155,7 @@ fn piece_end(form: &dyn Form, place: &Place, runs: &[Run], atoms: &[Atom], room:
         }
         spent = spent.plus(cost);
         if !spent.is_within(room) {
-            return best.map_or(0, |(_, end)| end);
+            return best.map_or((0, Cost::default()), |(_, end)| end);
         }
         // A cut in the first half would make many small pieces, one in the first quarter more so.
         let share =
@@ -101,10 +167,10 @@ fn piece_end(form: &dyn Form, place: &Place, runs: &[Run], atoms: &[Atom], room:
             (rank, _) => (2, rank),
         };
         if best.is_none_or(|(of_best, _)| worth >= of_best) {
-            best = Some((worth, n + 1));
+            best = Some((worth, (n + 1, spent)));
         }
     }
-    atoms.len()
+    (atoms.len(), spent)
 }
 
 fn piece(runs: &[Run], from: (usize, usize), to: (usize, usize)) -> Vec<Run> {

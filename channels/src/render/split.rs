@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use super::inline::cut_runs;
+use super::inline::{Cutting, cut_runs};
 use super::table::{row_length, widths_add};
 use super::tree::{Block, Item, Run, Table, push_run};
 
@@ -38,7 +38,7 @@ impl Cost {
     }
 
     /// What is left of this after that; nothing if it does not fit.
-    fn minus(self, other: Self) -> Self {
+    pub(super) fn minus(self, other: Self) -> Self {
         Self {
             length: self.length.saturating_sub(other.length),
             count: self.count.saturating_sub(other.count),
@@ -70,8 +70,10 @@ pub(crate) trait Form {
     fn block_cost(&self, block: &Block, place: &Place, room: Cost) -> Cost;
     /// What a run costs besides its characters.
     fn run_cost(&self, run: &Run, place: &Place) -> Cost;
-    /// The length of a character of text or code, however it must be written.
+    /// The length of a character of text, however it must be written.
     fn char_length(&self, c: char, place: &Place) -> usize;
+    /// The length of a character of code.
+    fn code_length(&self, c: char, place: &Place) -> usize;
     /// What stands before each line of a quotation or a list's item, in length.
     fn prefix_length(&self, container: Container) -> usize;
     /// What stands between two blocks, in length.
@@ -194,12 +196,9 @@ impl Splitter<'_> {
     fn split(&self, block: Block, place: &Place, space: Cost, full: Cost, must: bool) -> Halves {
         match block {
             Block::Paragraph(runs) => {
-                let pieces = cut_runs(self.form, place, &runs, space, full);
-                Halves::of(
-                    pieces
-                        .into_iter()
-                        .map(|runs| filled(runs, Block::Paragraph)),
-                )
+                let block = Block::Paragraph;
+                let pieces = cut_runs(&self.cutting(place, &runs, &block), space, full);
+                Halves::of(pieces.into_iter().map(|runs| filled(runs, block)))
             }
             Block::Heading { level, content } => {
                 // Room for the marks that make it a heading.
@@ -216,8 +215,9 @@ impl Splitter<'_> {
                     count: room.count / 2,
                     ..room.minus(marks)
                 };
-                let pieces = cut_runs(self.form, place, &content, half(space), half(full));
                 let heading = |content| Block::Heading { level, content };
+                let cutting = self.cutting(place, &content, &heading);
+                let pieces = cut_runs(&cutting, half(space), half(full));
                 Halves::of(pieces.into_iter().map(|runs| filled(runs, heading)))
             }
             Block::Code { language, text } => self.split_code(&language, &text, place, space, full),
@@ -225,6 +225,20 @@ impl Splitter<'_> {
             Block::List { start, items } => self.split_list(start, items, place, space, full, must),
             Block::Table(table) => self.split_table(table, place, space, must),
             Block::Rule => Halves::none(Block::Rule),
+        }
+    }
+
+    fn cutting<'c>(
+        &'c self,
+        place: &'c Place,
+        runs: &'c [Run],
+        block: &'c dyn Fn(Vec<Run>) -> Block,
+    ) -> Cutting<'c> {
+        Cutting {
+            form: self.form,
+            place,
+            runs,
+            block,
         }
     }
 
@@ -275,7 +289,7 @@ impl Splitter<'_> {
         let mut window = text.len();
         let mut line_end = 0;
         for (at, c) in text.char_indices() {
-            length += self.form.char_length(c, place);
+            length += self.form.code_length(c, place);
             if length > room {
                 window = at;
                 break;

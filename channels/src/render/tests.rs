@@ -89,6 +89,10 @@ impl Form for Narrow {
         1
     }
 
+    fn code_length(&self, c: char, place: &Place) -> usize {
+        self.char_length(c, place)
+    }
+
     fn prefix_length(&self, _container: Container) -> usize {
         1
     }
@@ -170,6 +174,26 @@ fn the_work_grows_with_the_text() {
         let bytes: usize = parts.iter().map(|part| plain_text(part).len()).sum();
         assert!(bytes <= 6 * text.len() + 1_000, "{name}: {bytes} bytes");
     }
+}
+
+/// Many pieces of one paragraph: each is made from its own text, not from all of it. Linear work takes a
+/// second or so, quadratic work many minutes.
+#[test]
+fn many_addresses_and_mentions_in_one_paragraph_take_no_time() {
+    let people = People::known([Person {
+        name: "Ann".to_owned(),
+        id: "U1".to_owned(),
+    }]);
+    let begun = std::time::Instant::now();
+    for unit in ["https://e.org/x ", "@Ann "] {
+        let blocks = parsed(&unit.repeat((1 << 20) / unit.len()), &people);
+        let [Block::Paragraph(runs)] = blocks.as_slice() else {
+            panic!("{unit}");
+        };
+        assert!(runs.len() > 100_000, "{}", runs.len());
+    }
+    let took = begun.elapsed();
+    assert!(took.as_secs() < 60, "{took:?}");
 }
 
 #[test]

@@ -88,6 +88,15 @@ impl Form for SlackForm {
         }
     }
 
+    fn code_length(&self, c: char, place: &Place) -> usize {
+        match c {
+            '\n' => 1 + place.prefix_length,
+            // The joiner that may follow.
+            '<' | '@' => 2,
+            _ => 1,
+        }
+    }
+
     fn prefix_length(&self, container: Container) -> usize {
         match container {
             Container::Quote => QUOTE_MARK.len(),

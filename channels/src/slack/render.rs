@@ -505,6 +505,26 @@ mod tests {
         assert_eq!(texts(&"**a** word ".repeat(1_500)).len(), 2);
     }
 
+    /// Estimates of what a piece costs are high; two pieces in one post would show a cut in the middle
+    /// of it.
+    #[test]
+    fn a_post_holds_no_cut() {
+        let all = "**Tell** more of it. ".repeat(900);
+        let texts: Vec<String> = posted(all.trim_end())
+            .split("\n=====\n")
+            .map(str::to_owned)
+            .collect();
+        assert_eq!(texts.len(), 2);
+        assert_eq!(texts.join(" "), all.trim_end());
+        let line = "{\"a\": [\"<b>\", (1), {}], '*': `x`, \"c\": [[1], {2}], !}\n";
+        let code = posted(&format!("```json\n{}```", line.repeat(400)));
+        let posts: Vec<&str> = code.split("\n=====\n").collect();
+        assert_eq!(posts.len(), 2);
+        for post in posts {
+            assert_eq!(post.matches("```").count(), 2, "{}", post.len());
+        }
+    }
+
     #[test]
     fn fallbacks_are_smaller_or_plainer() {
         let part = Part::plain("one two &lt;three&gt; four");

@@ -65,6 +65,10 @@ impl Form for TelegramForm {
         }
     }
 
+    fn code_length(&self, c: char, _place: &Place) -> usize {
+        c.len_utf16()
+    }
+
     fn prefix_length(&self, container: Container) -> usize {
         match container {
             Container::Quote => QUOTE_MARK.len(),

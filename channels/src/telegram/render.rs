@@ -395,6 +395,15 @@ mod tests {
     }
 
     #[test]
+    fn a_post_holds_no_cut() {
+        let all = "**Tell** @more of [it](https://e.org). ".repeat(300);
+        let texts = texts(all.trim_end());
+        let expected = "Tell @\u{2060}more of it. ".repeat(300);
+        assert_eq!(texts.join(" "), expected.trim_end());
+        assert!(texts.iter().all(|text| !text.contains('\n')));
+    }
+
+    #[test]
     fn more_than_a_hundred_entities_make_two_parts() {
         let parts = parts(&"`a` ".repeat(150));
         let counts: Vec<usize> = parts
