@@ -39,7 +39,7 @@ impl RetryPolicy {
 
 /// A model that is asked again after failures that may pass.
 ///
-/// Rate limits, 5xx, lost connections, streams that end in the middle and time-outs are asked again,
+/// Rate limits, 5xx, lost connections, streams that break in the middle and time-outs are asked again,
 /// after the time the provider names or else a back-off with jitter. What was refused, or answered
 /// badly, is not. Either way, what a listener heard of a failed answer is taken back.
 pub struct Retrying {

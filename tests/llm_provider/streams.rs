@@ -416,23 +416,36 @@ async fn an_event_of_a_megabyte_is_read() {
 }
 
 #[tokio::test]
-async fn an_event_that_is_no_json_is_a_clear_failure() {
+async fn an_event_that_is_no_json_is_a_stream_that_broke() {
     let text = openai_deltas(&[json!({"content": "Once"})]);
     let (text, _) = text.split_once("\n\n").unwrap();
+    let garbled = || {
+        act(ModelAct::Stream(format!(
+            "{text}\n\ndata: {{\"choices\": [\n\n"
+        )))
+    };
     let server = server().await;
-    server.enqueue(act(ModelAct::Stream(format!(
-        "{text}\n\ndata: {{\"choices\": [\n\n"
-    ))));
+    server.enqueue(garbled());
     let heard = Heard::default();
     let outcome = listen(&model(Provider::OpenAi, &server), &heard).await;
-    let Err(ModelError::Malformed { what }) = outcome else {
-        panic!("{outcome:?}");
-    };
-    assert!(what.contains("not JSON"), "{what}");
+    let cause = "an event of its stream is not JSON";
+    assert_eq!(outcome, unavailable(cause));
     assert_eq!(heard.voided(), ["Once"]);
     for (outcome, _) in streamed(act(ModelAct::Malformed)).await {
-        assert!(matches!(outcome, Err(ModelError::Malformed { .. })));
+        assert_eq!(outcome, unavailable(cause));
     }
+
+    // Asked again, it may be whole; what was heard is taken back.
+    let retrying = ModelSettings {
+        retries: 1,
+        ..settings(Provider::OpenAi, server.openai_url())
+    };
+    server.enqueue(garbled());
+    server.enqueue(ModelReply::text(WORDS));
+    let heard = Heard::default();
+    let answer = listen(&build(&retrying, http()).unwrap(), &heard).await;
+    assert_eq!(answer.unwrap().text, WORDS);
+    assert_eq!(heard.voided(), ["Once"]);
 }
 
 #[tokio::test]

@@ -42,7 +42,7 @@ impl Content {
     /// Reads one event. Whether it was one of this protocol.
     pub(super) fn read(&mut self, name: Option<&str>, data: &str, draft: &mut Draft) -> bool {
         let Ok(event) = serde_json::from_str::<Value>(data) else {
-            draft.fail(malformed("an event of its stream is not JSON"));
+            draft.garble();
             return true;
         };
         match event["type"].as_str().or(name).unwrap_or_default() {

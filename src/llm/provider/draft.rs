@@ -189,6 +189,15 @@ impl Draft {
         self.end = Some(End::Said);
     }
 
+    /// Something came that can't be read. Why an answer ended is the last thing that is said of it, so
+    /// one that was told is whole; any other has lost a piece, as if its connection had broken.
+    pub(super) fn garble(&mut self) {
+        self.close();
+        if self.end.is_none() {
+            self.fail(garbled("an event of its stream is not JSON"));
+        }
+    }
+
     pub(super) fn fail(&mut self, cause: ModelError) {
         self.end = Some(End::Failed(cause));
     }
@@ -245,6 +254,13 @@ impl Written {
             usage: self.usage,
             message,
         }
+    }
+}
+
+/// A stream that broke: asked again, it may be whole.
+pub(super) fn garbled(what: &str) -> ModelError {
+    ModelError::Unavailable {
+        cause: what.to_owned(),
     }
 }
 

@@ -6,8 +6,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::Said;
 use super::draft::{Draft, DraftCall, Written, tokens};
-use super::{Said, malformed};
 use crate::llm::failure::of_event;
 
 /// The mark behind the last event.
@@ -31,7 +31,7 @@ impl Message {
             return true;
         }
         let Ok(chunk) = serde_json::from_str::<Value>(data) else {
-            draft.fail(malformed("an event of its stream is not JSON"));
+            draft.garble();
             return true;
         };
         let is_error = |error: &Value| !error.is_null();
@@ -310,13 +310,18 @@ mod tests {
             Outcome::Failed(cause) => cause,
             other => panic!("{other:?}"),
         };
-        assert!(matches!(
-            failed("{\"choices\": ["),
-            ModelError::Malformed { .. }
-        ));
         let down = |cause: &str| ModelError::Unavailable {
             cause: cause.to_owned(),
         };
+        assert_eq!(
+            failed("{\"choices\": ["),
+            down("an event of its stream is not JSON")
+        );
+        // All of the answer was said before.
+        assert!(matches!(
+            read(&[text, finish, "{\"choices\": ["]),
+            Outcome::Whole(_)
+        ));
         assert_eq!(
             failed(r#"{"error":{"message":"secret","type":"server_error"}}"#),
             down("an error in its stream (server_error)")

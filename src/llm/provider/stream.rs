@@ -17,7 +17,7 @@ use genai::chat::{ChatFrameSink, ChatOptions, ChatRequest, ChatStream, FrameCtx,
 use genai::webc;
 
 use super::anthropic::Content;
-use super::draft::{Draft, Outcome};
+use super::draft::{Draft, Outcome, garbled};
 use super::openai::Message;
 use super::{Remote, Said, malformed, model_error, transport_cause, web_error};
 use crate::llm::failure::refuses_streams;
@@ -320,7 +320,7 @@ fn failure(error: &genai::Error) -> Read {
                 Some(error) => ModelError::Unavailable {
                     cause: transport_cause(error),
                 },
-                None => malformed("its stream is not text"),
+                None => garbled("its stream is not text"),
             }
         }
         Error::ChatResponse { .. } | Error::StreamParse { .. } | Error::JsonValueExt(_) => {
