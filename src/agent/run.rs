@@ -23,7 +23,7 @@ use crate::domain::ids::RunId;
 use crate::domain::run::{ClaimedRun, Usage};
 use crate::domain::turn::{Recount, TurnKind};
 use crate::files::waiting::wait_for_files;
-use crate::llm::{Answer, Listener, ModelError};
+use crate::llm::{Answer, Finish, Listener, ModelError};
 use crate::prompt::{ClassEstimate, Prompt, RunView, content_count};
 use crate::store::contract::{CommittedReply, ReplyRoute, RunEnding, RunLease};
 use crate::store::{Store, StoreError};
@@ -458,10 +458,24 @@ fn answer_reply(answer: Answer, spec: &AgentSpec, route: &ReplyRoute) -> Reply {
         tokens: Some(content_count(&answer.text, &ClassEstimate)),
         text: answer.text,
         prefix: prefix(spec, route),
+        note: note(answer.finish),
         kind: TurnKind::Message,
         ending: RunEnding::Done,
         usage: answer.usage,
         live_settle_ms: SETTLE_MS,
+    }
+}
+
+/// What the room is told of an answer that is not all that the model meant to say.
+fn note(finish: Finish) -> Option<&'static str> {
+    match finish {
+        Finish::Length => {
+            Some("(This answer ends here because it reached the length that I am allowed.)")
+        }
+        Finish::ContentFilter => {
+            Some("(This answer ends here because the model's content filter stopped it.)")
+        }
+        Finish::Stop | Finish::Other => None,
     }
 }
 
@@ -479,6 +493,7 @@ fn notice(text: String, ending: RunEnding) -> Reply {
         tokens: Some(content_count(&text, &ClassEstimate)),
         text,
         prefix: String::new(),
+        note: None,
         kind: TurnKind::Notice,
         ending,
         usage: Usage::default(),

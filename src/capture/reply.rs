@@ -5,7 +5,7 @@
 use vocative_channels::channel::Outbound;
 use vocative_channels::crash;
 use vocative_channels::outbound::{Part, PartFile};
-use vocative_channels::render::People;
+use vocative_channels::render::{People, noted, prefixed};
 
 use crate::domain::ids::LeaseToken;
 use crate::domain::run::{Run, Usage};
@@ -22,6 +22,8 @@ pub struct Reply {
     pub text: String,
     /// Said before it in the room but not captured (the agent's name, where several answer).
     pub prefix: String,
+    /// Said behind it in the room but not captured (that it is cut off), where something is to be.
+    pub note: Option<&'static str>,
     /// Whether it is an answer or a notice.
     pub kind: TurnKind,
     /// How the run ends.
@@ -42,7 +44,10 @@ pub fn render_reply(
     people: &People,
     max_parts: usize,
 ) -> Vec<Part> {
-    let text = format!("{}{}", reply.prefix, reply.text);
+    let mut text = prefixed(&reply.prefix, &reply.text);
+    if let Some(note) = reply.note {
+        text = noted(&text, note);
+    }
     let mut parts = outbound.render(&text, people);
     if parts.len() > max_parts && outbound.uploads() && text.len() <= FILE_BYTES_MAX {
         return as_file(outbound, text, people, max_parts);

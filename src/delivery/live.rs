@@ -25,6 +25,7 @@ use vocative_channels::envelope::ChatKind;
 use vocative_channels::error::ChannelError;
 use vocative_channels::live::{LIVE_MAX_CHARS, LiveForm, LivePost, whole_words};
 use vocative_channels::outbound::{Part, PartStream, Target};
+use vocative_channels::render::prefixed;
 
 use crate::config::{Live, OnUnknown};
 use crate::delivery::worker::Clock;
@@ -304,12 +305,12 @@ impl From<StoreError> for Shown {
 
 impl LiveDesk {
     fn render(&self, text: &str) -> Option<Part> {
-        self.outbound.render_live(&format!("{}{text}", self.prefix))
+        self.outbound.render_live(&prefixed(&self.prefix, text))
     }
 
     /// What is added to a post that takes words at its end is a part of this.
     fn words(&self, text: &str) -> Option<String> {
-        whole_words(&format!("{}{text}", self.prefix)).map(str::to_owned)
+        whole_words(&prefixed(&self.prefix, text)).map(str::to_owned)
     }
 
     async fn show(&self, form: LiveForm, part: Part) -> Shown {

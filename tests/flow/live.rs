@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use vocative_sandbox::model::ModelReply;
+use vocative_sandbox::model::{ModelAct, ModelReply};
 use vocative_sandbox::slack::{Fault, SlackPost};
 use vocative_sandbox::telegram::{TelegramFault, TelegramPost, TelegramWorld};
 use vocative_sandbox::wire::{WireKind, WirePeer};
@@ -194,6 +194,84 @@ async fn what_showed_of_an_answer_that_is_stopped_is_taken_back() {
     flow.settle().await;
     assert_eq!(seen(&flow, DM), [""; 0]);
     assert_eq!(calls(&flow, "chat.delete"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_whose_message_somebody_deletes_is_posted_anew() {
+    let flow = quick()
+        .telegram("allow_chats = [\"*\"]\nallow_people = [\"*\"]\nlive = \"on\"")
+        .start()
+        .await;
+    flow.model.enqueue(written());
+    flow.slack.say(DM, "ann", "when is the deploy?");
+    until_it_shows(&flow).await;
+    let begun = flow.slack.posts(DM).pop().unwrap().ts;
+    flow.slack.delete(DM, &begun);
+    flow.settle().await;
+    assert_eq!(seen(&flow, DM), [ANSWER]);
+    let conversation = flow.conversation_id(DM, None).await;
+    let turns = flow.turns(&conversation).await;
+    assert_eq!(turns.last().unwrap()["text"], ANSWER, "{turns:#?}");
+
+    flow.model.enqueue(written());
+    let asked = flow.telegram.say(GROUP, ANN, "@vocative_bot when?");
+    let is_beginning = |post: &TelegramPost| post.by_bot && post.text.ends_with('…');
+    let begun = flow
+        .telegram
+        .wait_for_post(GROUP, is_beginning, crate::harness::WAIT)
+        .await
+        .expect("a beginning");
+    assert!(flow.telegram.delete(GROUP, begun.message_id));
+    flow.settle().await;
+    let posts = flow.telegram.bot_posts(GROUP);
+    let left: Vec<_> = posts.iter().filter(|post| !post.deleted).collect();
+    assert_eq!(left.len(), 1, "{posts:#?}");
+    assert!(left[0].text.ends_with("everybody is welcome."));
+    assert_eq!(left[0].reply_to, Some(asked));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_of_several_posts_begins_in_the_one_that_grew() {
+    let flow = quick().start().await;
+    let answer = "**Tell** more of it. ".repeat(900);
+    let reply = ModelReply::text(answer.trim_end()).paced(PIECES, EVERY);
+    flow.model.enqueue(reply);
+    flow.slack.say(DM, "ann", "tell me all");
+    until_it_shows(&flow).await;
+    let begun = flow.slack.posts(DM).pop().unwrap().ts;
+    flow.settle().await;
+    let texts = seen(&flow, DM);
+    assert_eq!(texts.len(), 2);
+    assert_eq!(texts.join(" "), answer.trim_end());
+    let first = flow.slack.posts(DM).into_iter().find(|it| it.ts == begun);
+    assert_eq!(first.unwrap().shown(), texts[0]);
+}
+
+/// What showed of an attempt that broke is replaced: by a shorter answer, and by the notice that there is
+/// none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_left_of_what_an_attempt_that_broke_has_shown() {
+    let flow = quick().start().await;
+    let broken = || {
+        let text = ANSWER.to_owned();
+        ModelReply::new(ModelAct::Truncated { text }).paced(PIECES, EVERY)
+    };
+    flow.model.enqueue(broken());
+    flow.model.enqueue(ModelReply::text("Tomorrow."));
+    flow.slack.say(DM, "ann", "when is the deploy?");
+    until_it_shows(&flow).await;
+    flow.settle().await;
+    assert_eq!(seen(&flow, DM), ["Tomorrow."]);
+
+    flow.model.enqueue(broken());
+    flow.model.enqueue(ModelReply::status(401));
+    flow.slack.say(DM, "ann", "and where?");
+    until_it_shows(&flow).await;
+    flow.settle().await;
+    let texts = seen(&flow, DM);
+    assert_eq!(texts.len(), 2, "{texts:?}");
+    assert!(texts[1].starts_with("Sorry, I could not"), "{texts:?}");
+    assert_eq!(calls(&flow, "chat.postMessage"), 2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -97,3 +97,21 @@ async fn a_model_may_be_asked_without_streams() {
     flow.slack_post("D0ANN", |post| post.text == "Here.").await;
     assert_eq!(is_streamed(&flow), [false]);
 }
+
+/// Meeting a limit is visible: what the model had no room for is not missing in silence.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_was_cut_off_says_so_in_the_room_and_is_kept_as_it_was_said() {
+    let flow = Flow::start_default().await;
+    let text = "Like this:\n\n```rust\nlet x";
+    flow.model.enqueue(ModelReply::new(ModelAct::Cut {
+        text: text.to_owned(),
+    }));
+    flow.slack.say("D0ANN", "ann", "tell");
+    flow.settle().await;
+    let shown = flow.slack_post("D0ANN", |_| true).await.shown();
+    let end = "let x\n```\n\n(This answer ends here because it reached the length";
+    assert!(shown.contains(end), "{shown}");
+    let conversation = flow.conversation_id("D0ANN", None).await;
+    let turns = flow.turns(&conversation).await;
+    assert_eq!(turns[1]["text"], text, "{turns:?}");
+}
