@@ -6,6 +6,10 @@
 
 use crate::channel::BoxFuture;
 
+/// How long a download may take as a whole: the largest file over a slow line.
+#[cfg(any(feature = "slack", feature = "telegram"))]
+pub(crate) const DOWNLOAD_MAX: std::time::Duration = std::time::Duration::from_secs(290);
+
 /// How many redirects a download may take.
 #[cfg(feature = "slack")]
 pub(crate) const REDIRECTS_MAX: usize = 3;
@@ -26,8 +30,32 @@ impl FileSink for Vec<u8> {
     }
 }
 
+/// What a platform says of a file when it is asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileDescription {
+    /// The kind of attachment (`photo`, `file`, ...).
+    pub kind: String,
+    /// Its name.
+    pub name: Option<String>,
+    /// Its MIME type.
+    pub mime_type: Option<String>,
+    /// Its size.
+    pub size_bytes: Option<u64>,
+}
+
 /// Fetches files; implemented by the adapters.
 pub trait FileSource: Send + Sync + 'static {
+    /// Asks what a file is of which its message said nothing; `None` = the platform can't be asked.
+    ///
+    /// # Errors
+    /// A [`FileError`] by what the caller should do next.
+    fn describe<'a>(
+        &'a self,
+        _file: &'a str,
+    ) -> BoxFuture<'a, Result<Option<FileDescription>, FileError>> {
+        Box::pin(async { Ok(None) })
+    }
+
     /// Fetches a file of at most `bytes_max` bytes into a sink. What the sink has taken is worth
     /// something only after `Ok`.
     ///

@@ -199,7 +199,7 @@ async fn a_telegram_file_comes_and_every_refusal_is_understood() {
                 code: 404,
                 description: "Not Found".to_owned(),
             },
-            "gone",
+            "failed: HTTP 404",
         ),
     ];
     for (fault, expected) in table {
@@ -210,8 +210,36 @@ async fn a_telegram_file_comes_and_every_refusal_is_understood() {
             "{fault:?}"
         );
     }
+    let unclear = "Bad Request: wrong file_id or the file is temporarily unavailable";
+    let unclear = TelegramFault::Refused {
+        code: 400,
+        description: unclear.to_owned(),
+    };
+    server.faults().next("getFile", unclear);
+    let failed = fetched(&*files, &notes).await.unwrap_err();
+    assert!(failed.starts_with("failed: "), "{failed}");
     server
         .faults()
         .next("getFile", TelegramFault::RateLimited { retry_after_s: 4 });
     assert_eq!(fetched(&*files, &notes).await, Err("wait 4000".to_owned()));
+}
+
+#[tokio::test]
+async fn a_stub_is_asked_about_and_a_refused_account_is_no_refused_file() {
+    let (server, files) = slack().await;
+    let id = slack_file(&server, notes());
+    let told = files.describe(&id).await.unwrap().unwrap();
+    assert_eq!(told.kind, "file");
+    assert_eq!(told.name.as_deref(), Some("notes.md"));
+    assert_eq!(told.mime_type.as_deref(), Some("text/markdown"));
+    assert_eq!(told.size_bytes, Some(7));
+    // Somebody puts the token right, and the file is there as before.
+    for reason in ["token_revoked", "account_inactive", "invalid_auth"] {
+        server
+            .faults()
+            .next("files.info", Fault::Error(reason.to_owned()));
+        let failed = fetched(&*files, &id).await.unwrap_err();
+        assert!(failed.starts_with("failed: "), "{failed}");
+    }
+    assert_eq!(fetched(&*files, &id).await, Ok(b"# Notes".to_vec()));
 }

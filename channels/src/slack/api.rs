@@ -5,6 +5,7 @@
 //! whoever asks is told at once how long that is. Posts have a pace of their own, because their limit is
 //! the room's. Source of the error names: `chat.postMessage` and the Web API pages.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
@@ -15,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::crash;
 use crate::error::{ChannelError, Fallback};
+use crate::file::DOWNLOAD_MAX;
 use crate::http as transport;
 use crate::rate::Rests;
 
@@ -101,7 +103,12 @@ impl Api {
     /// Asks for a file. The token goes along only where the host is Slack's.
     pub(super) async fn download(&self, address: Url) -> Result<Response, reqwest::Error> {
         let is_own = self.is_own_host(&address);
-        let mut request = self.client.get(address);
+        // As it is stored: its size is compared with what Slack says.
+        let mut request = self
+            .client
+            .get(address)
+            .timeout(DOWNLOAD_MAX)
+            .header(http::header::ACCEPT_ENCODING, "identity");
         if is_own {
             request = request.bearer_auth(self.bot_token.expose_secret());
         }
@@ -129,6 +136,12 @@ impl Api {
     /// Whether a host may see the token: the one of `api_url`, or one of Slack's over TLS.
     pub(super) fn is_own_host(&self, address: &Url) -> bool {
         is_host_of(&self.base, address)
+    }
+
+    /// Whether a redirect may lead there, which is then asked without the token: Slack's own hosts, and others
+    /// over TLS, but no address of a machine or a network of ours.
+    pub(super) fn may_lead_to(&self, address: &Url) -> bool {
+        may_lead(&self.base, address)
     }
 
     /// How long a method is not called for, by Slack's own word.
@@ -191,6 +204,46 @@ impl Api {
 
 /// Slack's own domains.
 const DOMAINS: [&str; 2] = ["slack.com", "slack-gov.com"];
+
+/// Whether a redirect from a host of `base` may lead to an address.
+fn may_lead(base: &str, address: &Url) -> bool {
+    let is_outside = |address: &Url| {
+        let host = address.host_str().unwrap_or_default();
+        let ip = host.trim_start_matches('[').trim_end_matches(']').parse();
+        ip.map_or_else(|_| is_public_name(host), is_public_ip)
+    };
+    // A stand-in for Slack on this machine leads to others here.
+    let is_stand_in = Url::parse(base).is_ok_and(|base| !is_outside(&base));
+    is_stand_in || is_host_of(base, address) || (address.scheme() == "https" && is_outside(address))
+}
+
+/// Names of this machine and of networks that are not the internet.
+fn is_public_name(name: &str) -> bool {
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    let last = name.rsplit('.').next().unwrap_or_default();
+    name.contains('.') && !["localhost", "local", "internal", "lan", "home", "arpa"].contains(&last)
+}
+
+fn is_public_ip(ip: IpAddr) -> bool {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => {
+            let [first, second, ..] = ip.octets();
+            let is_shared = first == 100 && (64..128).contains(&second);
+            !(ip.is_private()
+                || ip.is_loopback()
+                || ip.is_link_local()
+                || ip.is_broadcast()
+                || ip.is_multicast()
+                || is_shared
+                || first == 0)
+        }
+        IpAddr::V6(ip) => {
+            let first = ip.segments()[0];
+            let is_of_a_network = (first & 0xfe00) == 0xfc00 || (first & 0xffc0) == 0xfe80;
+            !(ip.is_loopback() || ip.is_unspecified() || ip.is_multicast() || is_of_a_network)
+        }
+    }
+}
 
 fn is_host_of(base: &str, address: &Url) -> bool {
     let place = |url: &Url| {
@@ -400,6 +453,39 @@ mod tests {
             Err(ChannelError::Rejected { fallback, .. }) => format!("rejected: {fallback:?}"),
             Err(ChannelError::OutcomeUnknown { cause, .. }) => format!("unknown: {cause}"),
         }
+    }
+
+    #[test]
+    fn a_redirect_leads_to_no_machine_or_network_of_ours_and_never_out_of_tls() {
+        let leads = |base: &str, to: &str| may_lead(base, &Url::parse(to).unwrap());
+        for good in [
+            "https://files.slack.com/x",
+            "https://cdn.example.org/x",
+            "https://93.184.216.34/x",
+        ] {
+            assert!(leads("https://slack.com/api", good), "{good}");
+        }
+        for bad in [
+            "http://files.slack.com/x",
+            "http://cdn.example.org/x",
+            "https://localhost/x",
+            "https://metadata.google.internal/x",
+            "https://127.0.0.1/x",
+            "https://0x7f.1/x",
+            "https://10.1.2.3/x",
+            "https://169.254.169.254/latest",
+            "https://100.64.0.1/x",
+            "https://[::1]/x",
+            "https://[::ffff:10.0.0.1]/x",
+            "https://[fe80::1]/x",
+            "https://[fd00::1]/x",
+            "ftp://cdn.example.org/x",
+            "file:///etc/passwd",
+        ] {
+            assert!(!leads("https://slack.com/api", bad), "{bad}");
+        }
+        // A stand-in on this machine.
+        assert!(leads("http://127.0.0.1:1/api", "http://127.0.0.1:2/x"));
     }
 
     #[test]

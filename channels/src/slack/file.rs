@@ -12,12 +12,15 @@ use reqwest::{Response, Url};
 use crate::channel::BoxFuture;
 use crate::error::ChannelError;
 use crate::file::{
-    FileError, FileSink, FileSource, REDIRECTS_MAX, broken, refused_status, take_body,
+    FileDescription, FileError, FileSink, FileSource, REDIRECTS_MAX, broken, refused_status,
+    take_body,
 };
 use crate::http::retry_after_ms;
 
 use super::api::{Api, Token};
-use super::wire::{FileInfo, FileInfoAnswer};
+use super::text;
+use super::translate::{file_kind, file_name};
+use super::wire::{File, FileInfo, FileInfoAnswer, Maybe};
 
 /// What to do about a file that the token has no right to.
 const ADD_SCOPE: &str =
@@ -87,6 +90,12 @@ impl SlackFiles {
             address = to
                 .and_then(|to| address.join(to).ok())
                 .ok_or_else(no_address)?;
+            if !self.api.may_lead_to(&address) {
+                return Err(FileError::Refused {
+                    reason: "it is redirected to a place that files are not fetched from"
+                        .to_owned(),
+                });
+            }
         }
         Err(FileError::Refused {
             reason: "it is redirected again and again".to_owned(),
@@ -95,6 +104,13 @@ impl SlackFiles {
 }
 
 impl FileSource for SlackFiles {
+    fn describe<'a>(
+        &'a self,
+        file: &'a str,
+    ) -> BoxFuture<'a, Result<Option<FileDescription>, FileError>> {
+        Box::pin(async move { Ok(Some(description(&self.info(file).await?))) })
+    }
+
     fn fetch<'a>(
         &'a self,
         file: &'a str,
@@ -102,6 +118,23 @@ impl FileSource for SlackFiles {
         sink: &'a mut dyn FileSink,
     ) -> BoxFuture<'a, Result<(), FileError>> {
         Box::pin(self.fetch_into(file, bytes_max, sink))
+    }
+}
+
+/// What `files.info` says of a file, for a message that did not.
+fn description(info: &FileInfo) -> FileDescription {
+    let file = File {
+        name: Maybe(info.name.0.clone()),
+        title: Maybe(info.title.0.clone()),
+        mimetype: Maybe(info.mimetype.0.clone()),
+        subtype: Maybe(info.subtype.0.clone()),
+        ..File::default()
+    };
+    FileDescription {
+        kind: file_kind(&file).to_owned(),
+        name: file_name(&file),
+        mime_type: text::name(info.mimetype.as_deref()),
+        size_bytes: *info.size,
     }
 }
 
@@ -114,6 +147,11 @@ fn no_address() -> FileError {
 /// Where a file is, if it is there to be fetched.
 fn wanted(info: &FileInfo, bytes_max: u64) -> Result<String, FileError> {
     match info.mode.as_deref() {
+        _ if *info.is_external == Some(true) => {
+            return Err(FileError::Refused {
+                reason: "it is kept outside Slack".to_owned(),
+            });
+        }
         Some("tombstone") => {
             return Err(FileError::Gone {
                 reason: "it was deleted".to_owned(),
@@ -165,6 +203,10 @@ fn check_page(info: &FileInfo, response: &Response) -> Result<(), FileError> {
 fn meaning(error: ChannelError) -> FileError {
     match error {
         ChannelError::RetryAfter { wait_ms, .. } => FileError::RetryAfter { wait_ms },
+        // The account is refused, and not the file: somebody will act, and it is there then.
+        ChannelError::Unauthorized { reason, .. } if !reason.starts_with("missing_scope") => {
+            FileError::Failed { reason }
+        }
         ChannelError::Unauthorized { reason, .. } | ChannelError::ChatRefused { reason, .. } => {
             FileError::Refused { reason }
         }

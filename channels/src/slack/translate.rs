@@ -737,7 +737,7 @@ fn full_text(message: &SlackEvent) -> String {
 }
 
 /// `photo`, `video`, `voice`, `audio` or `file`.
-fn file_kind(file: &File) -> &'static str {
+pub(super) fn file_kind(file: &File) -> &'static str {
     let mime_type = file.mimetype.as_deref().unwrap_or_default();
     match mime_type.split('/').next() {
         _ if file.subtype.as_deref() == Some("slack_audio") => "voice",
@@ -761,7 +761,8 @@ fn file_label(file: &File) -> String {
     }
 }
 
-fn file_name(file: &File) -> Option<String> {
+/// The name that a file is shown by.
+pub(super) fn file_name(file: &File) -> Option<String> {
     text::name(file.name.as_deref())
         .or_else(|| text::name(file.title.as_deref()))
         .map(|name| name.replace(['\n', '\r'], " "))

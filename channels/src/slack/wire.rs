@@ -415,6 +415,10 @@ pub(super) struct FileInfoAnswer {
 #[serde(default)]
 pub(super) struct FileInfo {
     pub(super) mode: Maybe<String>,
+    pub(super) is_external: Maybe<bool>,
+    pub(super) name: Maybe<String>,
+    pub(super) title: Maybe<String>,
+    pub(super) subtype: Maybe<String>,
     pub(super) mimetype: Maybe<String>,
     pub(super) size: Maybe<u64>,
     pub(super) url_private: Maybe<String>,

@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 
 use crate::crash;
 use crate::error::{ChannelError, Fallback};
+use crate::file::DOWNLOAD_MAX;
 use crate::http::{self, HttpTimeouts};
 use crate::multipart::Multipart;
 use crate::outbound::PartFile;
@@ -188,8 +189,12 @@ impl Api {
         let client = self.client().map_err(Ok)?;
         let token = self.token.expose_secret();
         let url = format!("{}/file/bot{token}/{path}", self.api_url);
-        let response = client.get(url).send().await;
-        response.map_err(|error| Err(error.without_url()))
+        // As it is stored: its size is compared with what Telegram says.
+        let asked = client
+            .get(url)
+            .timeout(DOWNLOAD_MAX)
+            .header(::http::header::ACCEPT_ENCODING, "identity");
+        asked.send().await.map_err(|error| Err(error.without_url()))
     }
 
     fn client(&self) -> Result<Client, ChannelError> {

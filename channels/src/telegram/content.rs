@@ -160,7 +160,14 @@ fn media_thing(message: &Message) -> Option<Thing> {
         return Some(Thing::file("live_photo", media, ""));
     }
     if let Some(sizes) = &message.photo {
-        let largest = sizes.last().cloned().unwrap_or_default();
+        // The last one where nothing tells them apart.
+        let pixels = |size: &Media| {
+            size.width
+                .unwrap_or(0)
+                .saturating_mul(size.height.unwrap_or(0))
+        };
+        let largest = sizes.iter().max_by_key(|size| pixels(size)).cloned();
+        let largest = largest.unwrap_or_default();
         return Some(Thing::file("photo", &largest, ""));
     }
     if let Some(media) = &message.video {
@@ -415,6 +422,19 @@ mod tests {
         ];
         for (fields, expected) in table {
             assert_eq!(describe_fields(&fields).words.text, expected, "{fields}");
+        }
+    }
+
+    #[test]
+    fn of_a_photo_the_largest_size_counts_in_whatever_order_they_come() {
+        let size = |id: &str, side: u64| json!({"file_id": id, "width": side, "height": side});
+        for sizes in [
+            json!([size("s", 90), size("l", 1_280), size("m", 320)]),
+            json!([size("l", 1_280), size("m", 320)]),
+            json!([{"file_id": "s"}, {"file_id": "l"}]),
+        ] {
+            let content = describe_fields(&json!({"photo": sizes}));
+            assert_eq!(content.attachments[0].file_id.as_deref(), Some("l"));
         }
     }
 

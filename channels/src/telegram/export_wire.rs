@@ -218,6 +218,8 @@ impl ExportMessage {
             title: self.title,
             performer: self.performer,
             emoji: self.sticker_emoji,
+            width: None,
+            height: None,
         };
         match self.media_type.as_deref() {
             Some("sticker") => message.sticker = Some(media),

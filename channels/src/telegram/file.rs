@@ -52,7 +52,11 @@ impl TelegramFiles {
         let status = response.status();
         if !status.is_success() {
             let wait_ms = retry_after_ms(response.headers());
-            return Err(refused_status(status.as_u16(), wait_ms));
+            return Err(match refused_status(status.as_u16(), wait_ms) {
+                // The file is there, getFile said so; a path that ran out is asked for again.
+                FileError::Gone { reason } => FileError::Failed { reason },
+                error => error,
+            });
         }
         let taken = take_body(response, bytes_max, sink).await?;
         match stored.file_size.filter(|size| *size != taken) {
@@ -78,7 +82,8 @@ impl FileSource for TelegramFiles {
 /// Whether a path is one below the download address. A local Bot API server names files of its own
 /// machine instead.
 fn is_remote_path(path: &str) -> bool {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    // The rest is escaped where it has to be: endings of any script occur.
+    let is_plain = |c: char| !c.is_control() && !"?#%\\".contains(c);
     !path.is_empty()
         && !path.starts_with('/')
         && path.chars().all(is_plain)
@@ -91,13 +96,15 @@ fn is_remote_path(path: &str) -> bool {
 fn meaning(error: ChannelError) -> FileError {
     match error {
         ChannelError::RetryAfter { wait_ms, .. } => FileError::RetryAfter { wait_ms },
-        ChannelError::Unauthorized { reason, .. } | ChannelError::ChatRefused { reason, .. } => {
-            FileError::Refused { reason }
-        }
+        // The account is refused, and not the file: somebody will act, and it is there then.
+        ChannelError::Unauthorized { reason, .. } => FileError::Failed { reason },
+        ChannelError::ChatRefused { reason, .. } => FileError::Refused { reason },
         ChannelError::Rejected { reason, .. } => {
             let words = reason.to_ascii_lowercase();
             if words.contains("too big") {
                 FileError::TooLarge { size_bytes: None }
+            } else if words.contains("temporarily") {
+                FileError::Failed { reason }
             } else if words.contains("file_id") || words.contains("file identifier") {
                 FileError::Gone { reason }
             } else {
@@ -116,7 +123,11 @@ mod tests {
 
     #[test]
     fn only_paths_below_the_download_address_count() {
-        for good in ["documents/file_1.md", "photos/a-b.jpg"] {
+        for good in [
+            "documents/file_1.md",
+            "photos/a-b.jpg",
+            "documents/file_2.тхт",
+        ] {
             assert!(is_remote_path(good), "{good}");
         }
         for bad in [

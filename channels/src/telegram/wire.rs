@@ -176,6 +176,10 @@ pub(super) struct Media {
     #[serde(default, deserialize_with = "lenient")]
     pub(super) file_size: Option<u64>,
     #[serde(default, deserialize_with = "lenient")]
+    pub(super) width: Option<u64>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) height: Option<u64>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) duration: Option<u64>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) title: Option<String>,
