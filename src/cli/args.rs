@@ -25,7 +25,7 @@ Exit codes:
   0   all is well
   1   it failed, or something needs a person
   2   the command line is wrong
-  65  the database or a backup is damaged
+  65  the database or a backup is damaged, or a stored file is lost
   69  the daemon, a platform or a model can't be reached
   74  the database can't be used: rights, room, a failing disk
   77  a platform or a model refused the credentials
@@ -44,7 +44,7 @@ Examples:
   vocative check
   vocative check --live
   vocative check --live --probe acme/C0123ABCD
-  vocative check --database                    exit 65 if it is damaged";
+  vocative check --database                    exit 65 if it is damaged, or a stored file is lost";
 
 const SANDBOX_EXAMPLES: &str = "\
 Examples:
@@ -201,16 +201,18 @@ pub enum Command {
     /// an import that was cut off goes on where it was.
     #[command(after_long_help = IMPORT_EXAMPLES)]
     Import(ImportArgs),
-    /// Copy the database, whether or not the daemon runs, and verify the copy
+    /// Copy the database and its files, with or without a daemon, and verify the copy
     ///
     /// The copy holds everything that was captured before its start. It is made at a limited rate, so
     /// that a running daemon goes on answering, verified through and through, and has its name only
-    /// when it is whole and on disk. It holds the text of all rooms: mode 0600.
+    /// when it is whole and on disk. It holds the text of all rooms: mode 0600. The bytes of attached
+    /// files are beside it, in the folder FILE.files; exit 65 if some that ought to be stored are lost.
     #[command(after_long_help = BACKUP_EXAMPLES)]
     Backup(BackupArgs),
     /// Put a backup in the place of the database, while no daemon runs
     ///
-    /// The backup is verified first; the present database is kept beside it under another name.
+    /// The backup is verified first, and its attached files (FILE.files) are brought back; the present
+    /// database is kept beside it under another name, with its files.
     /// Questions and posts that were open in the backup may have been answered since: they are held,
     /// see `vocative held list`. What was erased since the backup is erased again at the next start.
     Restore(RestoreArgs),
@@ -287,7 +289,7 @@ pub struct CheckArgs {
     /// Ask the platforms, too
     #[arg(long)]
     pub live: bool,
-    /// Read the whole database and say whether it is damaged, and nothing else
+    /// Read the whole database and all stored files and say what is damaged or lost
     #[arg(long, conflicts_with = "live")]
     pub database: bool,
     /// Post one line into this chat and wait to hear it, which proves that events are subscribed
@@ -646,6 +648,9 @@ pub struct BackupArgs {
     /// Copy at most so many MiB a second; 0 = as fast as the disk goes
     #[arg(long, value_name = "MIB", default_value_t = 64)]
     pub rate: u64,
+    /// Leave out the bytes of attached files; a restored backup fetches them again where it can
+    #[arg(long)]
+    pub without_files: bool,
 }
 
 /// What `vocative restore` takes.
@@ -852,7 +857,7 @@ mod tests {
       dead           List questions and posts that were given up; show one, retry it or drop it
       held           List posts and questions that wait for a decision, let one go on, or drop it
       import         Give a channel the memory of its rooms from before the bot came
-      backup         Copy the database, whether or not the daemon runs, and verify the copy
+      backup         Copy the database and its files, with or without a daemon, and verify the copy
       restore        Put a backup in the place of the database, while no daemon runs
       erase          Erase everything that a person said, or a whole conversation, for good
       prompt         Show exactly what the model would be sent
@@ -900,7 +905,7 @@ mod tests {
       0   all is well
       1   it failed, or something needs a person
       2   the command line is wrong
-      65  the database or a backup is damaged
+      65  the database or a backup is damaged, or a stored file is lost
       69  the daemon, a platform or a model can't be reached
       74  the database can't be used: rights, room, a failing disk
       77  a platform or a model refused the credentials
@@ -981,7 +986,7 @@ mod tests {
               Ask the platforms, too
 
           --database
-              Read the whole database and say whether it is damaged, and nothing else
+              Read the whole database and all stored files and say what is damaged or lost
 
           --probe <CHANNEL/CHAT>
               Post one line into this chat and wait to hear it, which proves that events are subscribed
@@ -1011,7 +1016,7 @@ mod tests {
       vocative check
       vocative check --live
       vocative check --live --probe acme/C0123ABCD
-      vocative check --database                    exit 65 if it is damaged
+      vocative check --database                    exit 65 if it is damaged, or a stored file is lost
     "##);
     }
 

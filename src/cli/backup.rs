@@ -10,7 +10,9 @@ use super::args::{BackupArgs, RestoreArgs};
 use super::context::Context;
 use super::error::{CliError, Exit};
 use crate::daemon::start::{DATABASE_NAME, wall_clock};
-use crate::store::{self, BackupOptions, BackupReport, CopyProgress, RestoreReport, StoreError};
+use crate::store::{
+    self, BackupOptions, BackupReport, CopiedFiles, CopyProgress, RestoreReport, StoreError,
+};
 
 const MIB: u64 = 1 << 20;
 
@@ -29,6 +31,7 @@ pub(super) async fn make(args: &BackupArgs, context: &Context) -> Result<ExitCod
     let options = BackupOptions {
         replaces: args.replace,
         keep: args.keep.map(std::num::NonZeroUsize::get),
+        has_files: !args.without_files,
         bytes_per_s: (args.rate > 0).then(|| args.rate.saturating_mul(MIB)),
         now_ms: (wall_clock())(),
     };
@@ -36,7 +39,23 @@ pub(super) async fn make(args: &BackupArgs, context: &Context) -> Result<ExitCod
     let report =
         off_thread(move |tell| store::backup(&database, &target, &options, tell)).await??;
     context.print(&made(&report))?;
-    Ok(Exit::Ok.into())
+    match report.copied_files {
+        Some(files) if !files.lost.is_empty() => Err(lost(files.lost.len())),
+        _ => Ok(Exit::Ok.into()),
+    }
+}
+
+/// Stored files are gone or altered.
+pub(super) fn lost(count: usize) -> CliError {
+    let what = match count {
+        1 => "a stored file is lost; see above".to_owned(),
+        count => format!("{count} stored files are lost; see above"),
+    };
+    CliError::Damaged {
+        what,
+        advice: "restart the daemon to have what is not there fetched again from the platforms; remove what \
+                 holds other bytes before, or put both back from a backup's folder of files",
+    }
 }
 
 /// A backup goes into a folder that is there: one that is made by mistake, on a disk that is not mounted,
@@ -108,6 +127,11 @@ impl Bar {
                 (percent + 1, text)
             }
             CopyProgress::Verifying => (VERIFYING, "verifying".to_owned()),
+            CopyProgress::Files { bytes, of } => {
+                let percent = bytes * 100 / of.max(1);
+                let text = format!("files: {percent} % of {} MiB", of.div_ceil(MIB));
+                (VERIFYING + 1 + percent, text)
+            }
         };
         if self.shown.swap(mark, Ordering::Relaxed) != mark {
             Self::write(&text);
@@ -137,23 +161,42 @@ fn made(report: &BackupReport) -> String {
         report.conversations,
         report.bytes.div_ceil(1_024)
     );
-    if report.files > 0 {
-        let files = if report.files == 1 {
-            "file is"
-        } else {
-            "files are"
-        };
-        let _ = writeln!(
-            out,
-            "The contents of {} attached {files} not in it: they are in the folder \"files\" beside the \
-             database. What a restored one lacks is fetched from the platforms again.",
-            report.files
-        );
+    match &report.copied_files {
+        Some(files) if report.files > 0 => out.push_str(&about_files(files)),
+        None if report.files > 0 => {
+            let _ = writeln!(
+                out,
+                "The bytes of {} are not in it. What a restored one lacks is fetched from the platforms \
+                 again, as long as they have it.",
+                counted(report.files)
+            );
+        }
+        _ => {}
     }
     for path in &report.removed {
         let _ = writeln!(out, "removed {}", path.display());
     }
     out
+}
+
+fn about_files(files: &CopiedFiles) -> String {
+    let mut out = format!(
+        "{}: {}, {} KiB, verified.\n",
+        files.folder.display(),
+        counted(files.files),
+        files.bytes.div_ceil(1_024)
+    );
+    for lost in &files.lost {
+        let _ = writeln!(out, "  {lost}");
+    }
+    out
+}
+
+fn counted(files: u64) -> String {
+    match files {
+        1 => "1 attached file".to_owned(),
+        files => format!("{files} attached files"),
+    }
 }
 
 fn restored(report: &RestoreReport) -> String {
@@ -167,6 +210,17 @@ fn restored(report: &RestoreReport) -> String {
             "The database that was there is kept as {}; remove it once you don't need it: it holds \
              the rooms' text.",
             kept.display()
+        );
+    }
+    if report.files > 0 {
+        let _ = writeln!(out, "{} restored.", counted(report.files));
+    }
+    if report.files_missing > 0 {
+        let _ = writeln!(
+            out,
+            "{} not in the backup as stored: fetched from the platforms again at the next start, as long as \
+             they have it.",
+            counted(report.files_missing)
         );
     }
     let (posts, runs) = (report.posts_held, report.runs_held);
@@ -192,6 +246,8 @@ mod tests {
             conversations: 1,
             posts_held,
             runs_held: 0,
+            files: 0,
+            files_missing: 0,
         };
         assert_eq!(
             restored(&report(0, None)),

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use super::args::CheckArgs;
+use super::backup::lost;
 use super::context::Context;
 use super::error::{CliError, Exit};
 use super::{folders, live};
@@ -51,13 +52,16 @@ async fn database(config: &Config, context: &Context) -> Result<ExitCode, CliErr
         .await
         .map_err(|cause| CliError::failed("the check ended badly", cause))??;
     context.print(&about_database(&path, &report))?;
-    match report.findings.is_empty() {
-        true => Ok(Exit::Ok.into()),
-        false => Err(StoreError::Damaged {
+    if !report.findings.is_empty() {
+        return Err(StoreError::Damaged {
             database: Some(path),
             what: "see above".to_owned(),
         }
-        .into()),
+        .into());
+    }
+    match report.lost_files.len() {
+        0 => Ok(Exit::Ok.into()),
+        count => Err(lost(count)),
     }
 }
 
@@ -72,11 +76,6 @@ fn about_database(path: &Path, report: &CheckReport) -> String {
         out.push_str("every page, index, reference and the full text are whole.\n");
         for finding in &report.lost_files {
             let _ = writeln!(out, "  {finding}");
-        }
-        if !report.lost_files.is_empty() {
-            out.push_str(
-                "What is lost is fetched again from the platform when the daemon starts.\n",
-            );
         }
         return out;
     }

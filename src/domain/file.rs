@@ -8,6 +8,28 @@ use crate::domain::ids::{AccountId, FileId, TurnId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ContentId(pub [u8; 32]);
 
+impl ContentId {
+    /// Where its bytes are below the folder of a database.
+    #[must_use]
+    pub fn path(&self) -> String {
+        let name = self.to_string();
+        format!("files/{}/{}", &name[..2], &name[2..])
+    }
+
+    /// The hash of its name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        let mut id = [0; 32];
+        if name.len() != 64 || !name.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return None;
+        }
+        for (n, byte) in id.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&name[2 * n..2 * n + 2], 16).ok()?;
+        }
+        Some(Self(id))
+    }
+}
+
 impl fmt::Display for ContentId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))

@@ -1,4 +1,5 @@
-//! Backups: a consistent copy of a database that may be in use, verified before it gets its name.
+//! Backups: a consistent copy of a database that may be in use, verified before it gets its name, and
+//! the stored files that it refers to.
 //!
 //! The copy is made page by page from one snapshot, so it holds every commit before its start and
 //! nothing in part; whoever writes meanwhile is not kept waiting, only the write-ahead log grows
@@ -13,9 +14,13 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 
 use super::StoreError;
+use super::content_copies::{
+    ENDING, Source, Wanted, contents_of, copy_contents, folder_of_copy, remove_folder,
+    remove_others, still_referred_to,
+};
 use super::damage::{find_damage, in_words, is_damage, refuse_emptied};
 use super::lock;
-use super::open::{BUSY_TIMEOUT_MS, make_private};
+use super::open::{BUSY_TIMEOUT_MS, files_beside, make_private};
 use super::schema::{self, MIGRATIONS, sync_folder};
 
 /// Pages copied at a time: 1 MiB of 4 KiB pages. Between two of them the copy looks at its rate.
@@ -37,6 +42,8 @@ pub struct BackupOptions {
     pub replaces: bool,
     /// In a folder: how many backups named by this program stay, this one included; `None` = all.
     pub keep: Option<usize>,
+    /// Whether the bytes of attached files are copied, too.
+    pub has_files: bool,
     /// At most so many bytes are copied a second; `None` = as fast as the disk goes.
     pub bytes_per_s: Option<u64>,
     /// The time, in milliseconds since the Unix epoch; it names a backup in a folder.
@@ -55,6 +62,13 @@ pub enum CopyProgress {
     },
     /// The copy is being verified.
     Verifying,
+    /// Bytes of attached files that are there, of how many.
+    Files {
+        /// So far.
+        bytes: u64,
+        /// In all.
+        of: u64,
+    },
 }
 
 /// A backup that was made.
@@ -68,10 +82,26 @@ pub struct BackupReport {
     pub turns: u64,
     /// Conversations in it.
     pub conversations: u64,
-    /// Attached files that it knows of; their contents are beside the database, not in it.
+    /// Stored files that it refers to, each counted once.
     pub files: u64,
+    /// Where their bytes are, how many, and what is wrong with those that the database has lost, in
+    /// sentences; `None` where they were not copied.
+    pub copied_files: Option<CopiedFiles>,
     /// Older backups that were removed.
     pub removed: Vec<PathBuf>,
+}
+
+/// The stored files of a backup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopiedFiles {
+    /// The folder.
+    pub folder: PathBuf,
+    /// How many.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// What is wrong with those that the database has lost, in sentences.
+    pub lost: Vec<String>,
 }
 
 /// Rows by table: what a copy must have in common with its source.
@@ -139,16 +169,68 @@ fn write_backup(
         .and_then(|file| file.sync_all().and_then(|()| file.metadata()))
         .map_err(said)?
         .len();
+    let wanted = contents_of(partial)?;
+    let copied_files = match options.has_files {
+        true => Some(copy_files(database, path, &wanted, options, tell)?),
+        false => None,
+    };
     std::fs::rename(partial, path)
         .and_then(|()| sync_folder(path))
         .map_err(said)?;
+    let kept: &[Wanted] = if options.has_files { &wanted } else { &[] };
+    remove_others(&folder_of_copy(path), kept)?;
     Ok(BackupReport {
         path: path.to_owned(),
         bytes,
         turns: count_of(&found, "turns"),
         conversations: count_of(&found, "conversations"),
-        files: count_of(&found, "files"),
+        files: wanted.len() as u64,
+        copied_files,
         removed: Vec::new(),
+    })
+}
+
+/// Copies the stored files that a copy refers to into its folder, before the copy has its name. What an
+/// older backup in the same place has gets a second name there: it is in both, and on the disk once.
+fn copy_files(
+    database: &Path,
+    path: &Path,
+    wanted: &[Wanted],
+    options: &BackupOptions,
+    tell: &dyn Fn(CopyProgress),
+) -> Result<CopiedFiles, StoreError> {
+    let folder = folder_of_copy(path);
+    let older = own_names(&folder_of(path)).map_err(|error| cannot(error.to_string()))?;
+    let older = older.iter().rev().map(|name| Source {
+        folder: folder_of_copy(&path.with_file_name(name)),
+        may_link: true,
+    });
+    let own = Source {
+        folder: files_beside(database),
+        may_link: false,
+    };
+    let sources: Vec<Source> = older
+        .filter(|source| source.folder != folder && source.folder.is_dir())
+        .take(1)
+        .chain([own])
+        .collect();
+    let (started, of) = (Instant::now(), wanted.iter().map(|it| it.1).sum());
+    let was_there = folder.exists();
+    let copied = copy_contents(wanted, &sources, &folder, &|bytes| {
+        tell(CopyProgress::Files { bytes, of });
+        wait_for_rate(started, bytes, options.bytes_per_s);
+    });
+    let copied = copied.inspect_err(|_| {
+        if !was_there {
+            // It belongs to a backup that never was.
+            let _ = remove_folder(&folder);
+        }
+    })?;
+    Ok(CopiedFiles {
+        folder,
+        files: copied.files,
+        bytes: copied.bytes,
+        lost: still_referred_to(database, copied.missing)?,
     })
 }
 
@@ -383,21 +465,38 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Removes all but the newest backups that this program named.
-fn remove_older(folder: &Path, keep: usize) -> std::io::Result<Vec<PathBuf>> {
+/// Removes all but the newest backups that this program named, and the stored files of those that are
+/// there no more.
+fn remove_older(folder: &Path, keep: usize) -> Result<Vec<PathBuf>, StoreError> {
+    let said = |error: std::io::Error| cannot(error.to_string());
+    let mut names = own_names(folder).map_err(said)?;
+    names.truncate(names.len().saturating_sub(keep.max(1)));
+    let mut removed = Vec::with_capacity(names.len());
+    for name in names {
+        let path = folder.join(name);
+        std::fs::remove_file(&path).map_err(said)?;
+        removed.push(path);
+    }
+    for entry in std::fs::read_dir(folder).map_err(said)? {
+        let name = entry.map_err(said)?.file_name();
+        let backup = name.to_str().and_then(|name| name.strip_suffix(ENDING));
+        if let Some(backup) = backup.filter(|backup| is_own_name(backup))
+            && !folder.join(backup).exists()
+        {
+            remove_folder(&folder.join(&name))?;
+        }
+    }
+    Ok(removed)
+}
+
+/// The backups of a folder that this program named, oldest first.
+fn own_names(folder: &Path) -> std::io::Result<Vec<String>> {
     let mut names: Vec<String> = std::fs::read_dir(folder)?
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .filter(|name| is_own_name(name))
         .collect();
     names.sort_unstable();
-    names.truncate(names.len().saturating_sub(keep.max(1)));
-    let mut removed = Vec::with_capacity(names.len());
-    for name in names {
-        let path = folder.join(name);
-        std::fs::remove_file(&path)?;
-        removed.push(path);
-    }
-    Ok(removed)
+    Ok(names)
 }
 
 fn is_own_name(name: &str) -> bool {

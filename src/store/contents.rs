@@ -5,7 +5,7 @@
 //! writer's thread: whatever the same thread removes, nobody has come to refer to meanwhile. A kill in
 //! between leaves bytes that nobody refers to; the next open removes them.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fs::{DirBuilder, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -76,7 +76,7 @@ impl ContentWriter {
     /// Waits until the bytes are on the disk.
     pub(super) fn finish(mut self) -> Result<FinishedContent, StoreError> {
         let synced = self.file.flush().and_then(|()| self.file.sync_all());
-        synced.map_err(|error| cannot(&self.path, &error))?;
+        synced.map_err(|error| cannot_read(&self.path, &error))?;
         let id = ContentId(self.hash.finalize_reset().into());
         Ok(FinishedContent { id, writer: self })
     }
@@ -108,13 +108,14 @@ impl Store {
     pub fn new_content(&self) -> Result<ContentWriter, StoreError> {
         let folder = self.files_folder();
         make_folder(folder)?;
-        let name = format!("{}.{PARTIAL_ENDING}", uuid::Uuid::new_v4().simple());
-        let path = folder.join(name);
+        let path = new_partial(folder);
         let mut options = std::fs::OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(&path).map_err(|error| cannot(&path, &error))?;
+        let file = options
+            .open(&path)
+            .map_err(|error| cannot_read(&path, &error))?;
         Ok(ContentWriter {
             file,
             path,
@@ -182,12 +183,23 @@ pub(super) fn place_txn(folder: &Path, content: FinishedContent) -> Result<(), S
     placed?;
     std::fs::rename(&writer.path, &path)
         .and_then(|()| sync_folder(&path))
-        .map_err(|error| cannot(&path, &error))?;
+        .map_err(|error| cannot_read(&path, &error))?;
     writer.is_placed = true;
     Ok(())
 }
 
-fn make_folder(folder: &Path) -> Result<(), StoreError> {
+/// A name for what is still being written.
+pub(super) fn new_partial(folder: &Path) -> PathBuf {
+    let name = format!("{}.{PARTIAL_ENDING}", uuid::Uuid::new_v4().simple());
+    folder.join(name)
+}
+
+/// Whether a name is one of what is still being written.
+pub(super) fn is_partial(path: &Path) -> bool {
+    path.extension().is_some_and(|it| it == PARTIAL_ENDING)
+}
+
+pub(super) fn make_folder(folder: &Path) -> Result<(), StoreError> {
     if folder.is_dir() {
         return Ok(());
     }
@@ -198,10 +210,10 @@ fn make_folder(folder: &Path) -> Result<(), StoreError> {
     builder
         .create(folder)
         .and_then(|()| sync_folder(folder))
-        .map_err(|error| cannot(folder, &error))
+        .map_err(|error| cannot_read(folder, &error))
 }
 
-fn cannot(path: &Path, error: &std::io::Error) -> StoreError {
+pub(super) fn cannot_read(path: &Path, error: &std::io::Error) -> StoreError {
     StoreError::Unavailable {
         what: format!("{}: {error}", path.display()),
     }
@@ -210,12 +222,12 @@ fn cannot(path: &Path, error: &std::io::Error) -> StoreError {
 fn read_at_most(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>, StoreError> {
     let file = match File::open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        file => file.map_err(|error| cannot(path, &error))?,
+        file => file.map_err(|error| cannot_read(path, &error))?,
     };
     let mut bytes = Vec::new();
     file.take(bytes_max.saturating_add(1))
         .read_to_end(&mut bytes)
-        .map_err(|error| cannot(path, &error))?;
+        .map_err(|error| cannot_read(path, &error))?;
     Ok(Some(bytes).filter(|bytes| bytes.len() as u64 <= bytes_max))
 }
 
@@ -240,9 +252,11 @@ fn remove_dropped_txn(connection: &Connection, folder: &Path) -> Result<u64, Sto
 
 fn remove(path: &Path) -> Result<(), StoreError> {
     match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(cannot(path, &error)),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(cannot_read(path, &error))
+        }
         Err(_) => Ok(()),
-        Ok(()) => sync_folder(path).map_err(|error| cannot(path, &error)),
+        Ok(()) => sync_folder(path).map_err(|error| cannot_read(path, &error)),
     }
 }
 
@@ -257,11 +271,11 @@ pub(super) fn settle_at_open(
     now_ms: i64,
 ) -> Result<Vec<String>, StoreError> {
     let transaction = connection.transaction()?;
-    let (mut there, mut removed, mut lost) = (HashSet::new(), 0_u64, 0_u64);
+    let (mut there, mut removed, mut lost) = (HashMap::new(), 0_u64, 0_u64);
     for (path, id) in stored(folder)? {
         match id {
             Some(id) if is_referred_to(&transaction, id)? => {
-                there.insert(id);
+                there.insert(id, std::fs::metadata(&path).map_or(0, |file| file.len()));
             }
             _ => {
                 remove(&path)?;
@@ -269,8 +283,8 @@ pub(super) fn settle_at_open(
             }
         }
     }
-    for (id, _) in referred_to(&transaction)? {
-        if !there.contains(&id) {
+    for (id, size_bytes) in referred_to(&transaction)? {
+        if there.get(&id) != Some(&size_bytes) {
             lose_content_txn(&transaction, id, now_ms)?;
             lost += 1;
         }
@@ -285,13 +299,14 @@ pub(super) fn settle_at_open(
     }
     if lost > 0 {
         report.push(format!(
-            "{lost} stored files are not on the disk (a restored backup holds none); they are fetched again."
+            "{lost} stored files are not on the disk, or not whole; they are fetched again."
         ));
     }
     Ok(report)
 }
 
 /// What is wrong with the stored files, in sentences: bytes that are gone, or not those that were stored.
+/// The connection holds no snapshot: what is deleted meanwhile is not lost.
 pub(super) fn find_loss(connection: &Connection, folder: &Path) -> Result<Vec<String>, StoreError> {
     const FINDINGS_MAX: usize = 20;
     let mut findings = Vec::new();
@@ -303,6 +318,9 @@ pub(super) fn find_loss(connection: &Connection, folder: &Path) -> Result<Vec<St
             Ok(found) if found == (id, size_bytes) => continue,
             Ok(_) => "holds other bytes than were stored".to_owned(),
         };
+        if !is_referred_to(connection, id)? {
+            continue;
+        }
         findings.push(format!("the stored file {} {what}", path.display()));
         if findings.len() >= FINDINGS_MAX {
             break;
@@ -311,7 +329,8 @@ pub(super) fn find_loss(connection: &Connection, folder: &Path) -> Result<Vec<St
     Ok(findings)
 }
 
-fn hash_of(path: &Path) -> std::io::Result<(ContentId, u64)> {
+/// The hash and the size of a file's bytes.
+pub(super) fn hash_of(path: &Path) -> std::io::Result<(ContentId, u64)> {
     let mut file = File::open(path)?;
     let (mut hash, mut size_bytes) = (Sha256::new(), 0);
     let mut block = vec![0; 1 << 16];
@@ -326,7 +345,7 @@ fn hash_of(path: &Path) -> std::io::Result<(ContentId, u64)> {
 }
 
 /// The contents that files refer to, each once, with their sizes.
-fn referred_to(connection: &Connection) -> Result<Vec<(ContentId, u64)>, StoreError> {
+pub(super) fn referred_to(connection: &Connection) -> Result<Vec<(ContentId, u64)>, StoreError> {
     let mut statement = connection
         .prepare_cached("SELECT DISTINCT sha256, size_bytes FROM files WHERE sha256 IS NOT NULL")?;
     let rows = statement.query_map([], |row| {
@@ -337,7 +356,7 @@ fn referred_to(connection: &Connection) -> Result<Vec<(ContentId, u64)>, StoreEr
 }
 
 /// What lies in the folder, with the hash it is named by.
-fn stored(folder: &Path) -> Result<Vec<(PathBuf, Option<ContentId>)>, StoreError> {
+pub(super) fn stored(folder: &Path) -> Result<Vec<(PathBuf, Option<ContentId>)>, StoreError> {
     let mut found = Vec::new();
     for (path, is_folder) in entries(folder)? {
         if !is_folder {
@@ -355,28 +374,21 @@ fn stored(folder: &Path) -> Result<Vec<(PathBuf, Option<ContentId>)>, StoreError
     Ok(found)
 }
 
-fn entries(folder: &Path) -> Result<Vec<(PathBuf, bool)>, StoreError> {
+/// What lies in a folder, and whether it is a folder itself; nothing where there is none.
+pub(super) fn entries(folder: &Path) -> Result<Vec<(PathBuf, bool)>, StoreError> {
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(|error| cannot(folder, &error))?,
+        entries => entries.map_err(|error| cannot_read(folder, &error))?,
     };
     let entry = |entry: std::io::Result<std::fs::DirEntry>| {
         let entry = entry?;
         Ok((entry.path(), entry.file_type()?.is_dir()))
     };
     let entries: std::io::Result<Vec<_>> = entries.map(entry).collect();
-    entries.map_err(|error| cannot(folder, &error))
+    entries.map_err(|error| cannot_read(folder, &error))
 }
 
 fn id_of(shelf: &Path, file: &Path) -> Option<ContentId> {
     let name = |path: &Path| path.file_name()?.to_str().map(str::to_owned);
-    let hex = format!("{}{}", name(shelf)?, name(file)?);
-    if hex.len() != 64 || !hex.is_ascii() {
-        return None;
-    }
-    let mut id = [0; 32];
-    for (n, byte) in id.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&hex[2 * n..2 * n + 2], 16).ok()?;
-    }
-    Some(ContentId(id))
+    ContentId::from_name(&format!("{}{}", name(shelf)?, name(file)?))
 }

@@ -83,7 +83,7 @@ pub struct CheckReport {
     pub bytes: u64,
     /// Turns in it.
     pub turns: u64,
-    /// What is wrong with the files beside it, in sentences; they are fetched again at the next start.
+    /// What is wrong with the files beside it, in sentences.
     pub lost_files: Vec<String>,
 }
 
@@ -94,6 +94,15 @@ pub struct CheckReport {
 /// `Damaged` if it can't even be read through; `Newer` if a newer version wrote it; `Unusable` or
 /// `Open` if it can't be opened.
 pub fn check_database(path: &Path) -> Result<CheckReport, StoreError> {
+    let (connection, mut report) = check_tables(path)?;
+    if report.findings.is_empty() {
+        report.lost_files = find_loss(&connection, &files_beside(path))?;
+    }
+    Ok(report)
+}
+
+/// Looks through the database alone; the connection that did has no snapshot any more.
+fn check_tables(path: &Path) -> Result<(Connection, CheckReport), StoreError> {
     let said = |error: rusqlite::Error| not_opened(path, "", &error);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(said)?;
@@ -110,16 +119,15 @@ pub fn check_database(path: &Path) -> Result<CheckReport, StoreError> {
         Err(error) if findings.is_empty() => return Err(said(error)),
         turns => turns.unwrap_or(0),
     };
-    let lost_files = match findings.is_empty() {
-        true => find_loss(&connection, &files_beside(path))?,
-        false => Vec::new(),
-    };
-    Ok(CheckReport {
-        lost_files,
+    // A damaged database may have ended it itself.
+    let _ = connection.execute_batch("ROLLBACK");
+    let report = CheckReport {
         findings,
         bytes: bytes_of(path) + bytes_of(&beside(path, "-wal")),
         turns: u64::try_from(turns).unwrap_or(0),
-    })
+        lost_files: Vec::new(),
+    };
+    Ok((connection, report))
 }
 
 /// Everything that is wrong with a database, in sentences.
@@ -204,12 +212,12 @@ fn unreadable(path: &Path) -> Option<std::io::Error> {
 /// What a sign of damage in a running daemon turns out to be, once everything was read again: damage,
 /// a disk that fails, or a read that failed once.
 pub(super) fn look_again(path: &Path, sign: &str) -> StoreError {
-    let found = match check_database(path) {
-        Ok(report) if report.findings.is_empty() => {
+    let found = match check_tables(path) {
+        Ok((_, report)) if report.findings.is_empty() => {
             let what = format!("{sign}; read again, nothing in it is damaged");
             return failing(path, what);
         }
-        Ok(report) => damaged(path, &report.findings),
+        Ok((_, report)) => damaged(path, &report.findings),
         Err(error @ StoreError::Damaged { .. }) => error,
         Err(_) => damaged(path, &[sign.to_owned()]),
     };

@@ -10,6 +10,7 @@ mod backup;
 mod capture;
 pub mod commands;
 mod confirm;
+mod content_copies;
 mod contents;
 pub mod contract;
 mod conversations;
@@ -75,7 +76,8 @@ mod writer;
 
 use std::sync::Arc;
 
-pub use backup::{BackupOptions, BackupReport, CopyProgress, backup};
+pub use backup::{BackupOptions, BackupReport, CopiedFiles, CopyProgress, backup};
+pub use content_copies::copy_stored_file;
 pub use contents::ContentWriter;
 pub use damage::{CheckReport, check_database, diagnose};
 pub use error::StoreError;

@@ -3,7 +3,8 @@
 //! The backup is copied beside the database, verified and made ready there; only then it takes the
 //! database's name, by one renaming. Killed before it, the old database is there as it was; after
 //! it, the new one. What was open in the backup is held: its posts may have gone out since, and
-//! nothing may be said twice. Other files beside the database (the ledger of what was erased) stay.
+//! nothing may be said twice. The backup's stored files come before it, under their hashes; the kept database
+//! keeps its own. Other files beside the database (the ledger of what was erased) stay.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
@@ -14,7 +15,11 @@ use rusqlite::{Connection, OpenFlags};
 use super::backup::{
     CopyProgress, beside, cannot, copy_database, count_of, remove_database, time_name, verify,
 };
+use super::content_copies::{
+    Copied, Source, contents_of, copy_contents, folder_of_copy, link_contents, own_like_parent,
+};
 use super::damage::refuse_emptied;
+use super::open::files_beside;
 use super::schema::sync_folder;
 use super::{StoreError, lock};
 
@@ -34,6 +39,10 @@ pub struct RestoreReport {
     pub posts_held: u64,
     /// Runs that were open in the backup and now wait for a decision.
     pub runs_held: u64,
+    /// Stored files that it refers to and that are there.
+    pub files: u64,
+    /// Stored files that it refers to and nobody has: they are fetched again at the next start.
+    pub files_missing: u64,
 }
 
 /// Puts a backup in the place of a database that no daemon has open. An older schema is migrated at
@@ -71,8 +80,39 @@ pub fn restore(
             return Err(error);
         }
     };
+    let files = match bring_files(backup, &ready, database, tell) {
+        Ok(files) => files,
+        Err(error) => {
+            let _ = remove_database(&ready);
+            return Err(error);
+        }
+    };
+    report.files = files.files;
+    report.files_missing = files.missing.len() as u64;
     report.kept = swap(&ready, database, now_ms)?;
     Ok(report)
+}
+
+/// Brings the stored files of the backup to those of the database. Should it end here, the next start
+/// removes what nobody refers to.
+fn bring_files(
+    backup: &Path,
+    ready: &Path,
+    database: &Path,
+    tell: &dyn Fn(CopyProgress),
+) -> Result<Copied, StoreError> {
+    let wanted = contents_of(ready)?;
+    let source = Source {
+        folder: folder_of_copy(backup),
+        may_link: false,
+    };
+    let of = wanted.iter().map(|it| it.1).sum();
+    let folder = files_beside(database);
+    let copied = copy_contents(&wanted, &[source], &folder, &|bytes| {
+        tell(CopyProgress::Files { bytes, of });
+    })?;
+    own_like_parent(&folder)?;
+    Ok(copied)
 }
 
 /// Copies the backup, verifies the copy, holds what was open, and brings it to disk.
@@ -98,6 +138,8 @@ fn make_ready(
         conversations: count_of(&found, "conversations"),
         posts_held: held.posts,
         runs_held: held.runs,
+        files: 0,
+        files_missing: 0,
     })
 }
 
@@ -156,6 +198,10 @@ fn swap(ready: &Path, database: &Path, now_ms: i64) -> Result<Option<PathBuf>, S
     let kept = if database.exists() {
         settle_log(database)?;
         let kept = free_name(database, now_ms);
+        // It keeps its files, too: the new one's first start removes what that one does not refer to.
+        let files = folder_of_copy(&kept);
+        link_contents(database, &files_beside(database), &files)?;
+        own_like_parent(&files)?;
         keep(database, &kept).map_err(said)?;
         // A log is told apart by nothing in the database: an old one would be read into the new.
         for suffix in ["-wal", "-shm", "-journal"] {
@@ -210,7 +256,7 @@ fn free_name(database: &Path, now_ms: i64) -> PathBuf {
     let further = (2..).map(|number| beside(&name, &format!("-{number}")));
     std::iter::once(name.clone())
         .chain(further)
-        .find(|path| !path.exists())
+        .find(|path| !path.exists() && !folder_of_copy(path).exists())
         .unwrap_or(name)
 }
 

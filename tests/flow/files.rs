@@ -15,7 +15,7 @@ const PNG: &[u8] = b"\x89PNG\r\n\x1a\nzebra";
 
 const WITH_IMAGES: &str = "[defaults.model]\nimages = true\n";
 
-fn slack_file(name: &str, mime_type: &str, bytes: &[u8]) -> SlackFile {
+pub(crate) fn slack_file(name: &str, mime_type: &str, bytes: &[u8]) -> SlackFile {
     SlackFile {
         name: name.to_owned(),
         mime_type: mime_type.to_owned(),
@@ -24,7 +24,7 @@ fn slack_file(name: &str, mime_type: &str, bytes: &[u8]) -> SlackFile {
 }
 
 /// Ann shows a file to the bot in a direct message; gives the message's ts.
-fn show_on_slack(flow: &Flow, file: SlackFile, text: &str) -> String {
+pub(crate) fn show_on_slack(flow: &Flow, file: SlackFile, text: &str) -> String {
     let file = flow.slack.add_file(file);
     flow.slack.post_with(UserPost {
         channel: "D0ANN".to_owned(),
@@ -60,7 +60,7 @@ fn last_text(flow: &Flow, number: usize) -> String {
 }
 
 /// The files that are stored beside the database.
-fn stored(flow: &Flow) -> Vec<PathBuf> {
+pub(crate) fn stored(flow: &Flow) -> Vec<PathBuf> {
     let folder = flow.directory().join("data").join("files");
     let shelves = std::fs::read_dir(folder).into_iter().flatten();
     let mut found = Vec::new();
@@ -315,25 +315,6 @@ async fn a_delete_and_an_erasure_remove_the_bytes_from_the_disk() {
     assert_eq!(told.status, Some(0), "{told:?}");
     assert!(stored(&flow).is_empty(), "{told:?}");
     assert_eq!(flow.stop().await, Some(0));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backup_says_that_it_holds_no_files_and_they_are_fetched_again_after_a_restore() {
-    let mut flow = Flow::start_default().await;
-    show_on_slack(&flow, slack_file("a.txt", "text/plain", b"a zebra"), "a?");
-    flow.wait_until("the file is stored", || stored(&flow).len() == 1)
-        .await;
-    flow.settle().await;
-    let backup = flow.directory().join("backup.db");
-    let told = flow.cli(&["backup", backup.to_str().unwrap()]).await;
-    assert!(told.stdout.contains("1 attached file is"), "{told:?}");
-    assert_eq!(flow.stop().await, Some(0));
-    std::fs::remove_file(&stored(&flow)[0]).unwrap();
-    let told = flow.cli(&["check", "--database"]).await;
-    assert!(told.stdout.contains("is not there"), "{told:?}");
-    flow.start().await;
-    flow.wait_until("the file is stored again", || stored(&flow).len() == 1)
-        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

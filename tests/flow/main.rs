@@ -15,6 +15,7 @@ mod edited;
 mod erasure;
 mod events;
 mod faults;
+mod file_archive;
 mod files;
 #[cfg(target_os = "linux")]
 mod flood;

@@ -9,6 +9,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::needles::Needles;
 use crate::domain::ids::ErasureId;
 use crate::store::StoreError;
+use crate::store::content_copies::{ENDING, remove_folder};
 
 /// Bytes read at once.
 const BLOCK_BYTES: usize = 1 << 20;
@@ -53,15 +54,30 @@ pub(super) fn remove_old_copies(
     let start = format!("{}.before-", name.to_string_lossy());
     let entries = std::fs::read_dir(folder).map_err(|error| cannot(folder, &error))?;
     let mut removed = Vec::new();
+    let mut contents = Vec::new();
     for entry in entries {
         let entry = entry.map_err(|error| cannot(folder, &error))?;
         let is_copy = entry.file_name().to_string_lossy().starts_with(&start);
-        if is_copy && !has_carried_out(&entry.path(), ids) {
+        if is_copy && entry.path().is_dir() {
+            contents.push(entry.path());
+        } else if is_copy && !has_carried_out(&entry.path(), ids) {
             std::fs::remove_file(entry.path()).map_err(|error| cannot(&entry.path(), &error))?;
             removed.push(entry.path());
         }
     }
+    for contents in contents {
+        if !is_folder_of_a_copy(&contents) {
+            remove_folder(&contents)?;
+            removed.push(contents);
+        }
+    }
     Ok(removed)
+}
+
+/// Whether the stored files in a folder belong to a copy that is there.
+fn is_folder_of_a_copy(folder: &Path) -> bool {
+    let copy = folder.to_str().and_then(|name| name.strip_suffix(ENDING));
+    copy.is_some_and(|copy| Path::new(copy).is_file())
 }
 
 /// Whether a copy is a database that has finished all these erasures. One that can't be read, or has

@@ -11,6 +11,7 @@ use crate::store::{BackupOptions, BackupReport, CopyProgress, RestoreReport, bac
 const OPTIONS: BackupOptions = BackupOptions {
     replaces: false,
     keep: None,
+    has_files: true,
     bytes_per_s: None,
     now_ms: NOW_MS,
 };

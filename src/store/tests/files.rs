@@ -8,14 +8,14 @@ use crate::domain::ids::TurnId;
 use crate::store::erasure::ErasureTarget;
 use crate::store::{ExpiryBounds, OpenReport, check_database};
 
-fn attached(id: &'static str, file: &'static str) -> Said {
+pub(super) fn attached(id: &'static str, file: &'static str) -> Said {
     Said {
         file: Some(file),
         ..said(id, "see this")
     }
 }
 
-async fn due(fixture: &Fixture) -> Vec<DueFile> {
+pub(super) async fn due(fixture: &Fixture) -> Vec<DueFile> {
     let now_ms = NOW_MS + 900_000;
     fixture
         .store
@@ -25,7 +25,7 @@ async fn due(fixture: &Fixture) -> Vec<DueFile> {
 }
 
 /// Fetches everything that is due; each file has these bytes.
-async fn fetch_all(fixture: &Fixture, bytes: &[u8]) {
+pub(super) async fn fetch_all(fixture: &Fixture, bytes: &[u8]) {
     for file in due(fixture).await {
         let mut content = fixture.store.new_content().unwrap();
         content.take(bytes).unwrap();
@@ -45,7 +45,7 @@ async fn states(fixture: &Fixture, turn: TurnId) -> Vec<(String, FileState)> {
 }
 
 /// Everything below the folder of files.
-fn stored(fixture: &Fixture) -> Vec<PathBuf> {
+pub(super) fn stored(fixture: &Fixture) -> Vec<PathBuf> {
     fn below(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(folder).into_iter().flatten() {
             let path = entry.unwrap().path();
@@ -60,7 +60,7 @@ fn stored(fixture: &Fixture) -> Vec<PathBuf> {
     found
 }
 
-fn open(path: &Path) -> (Store, OpenReport) {
+pub(super) fn open(path: &Path) -> (Store, OpenReport) {
     let options = StoreOptions {
         path: Some(path.to_owned()),
         readers: 1,

@@ -15,6 +15,7 @@ mod edits;
 mod erasing;
 mod expiring;
 mod exports;
+mod file_copies;
 mod files;
 mod follow_ups;
 mod imports;
