@@ -31,6 +31,7 @@ use crate::domain::place::Conversation;
 use crate::domain::run::{Run, RunState};
 use crate::domain::search::SearchReach;
 use crate::domain::turn::{ParticipantKind, Position, Turn};
+use crate::files::counters::FileCounters;
 use crate::prompt::lines::ThreadLine;
 use crate::prompt::{ClassEstimate, RunView, content_count};
 use crate::store::contract::{
@@ -280,6 +281,8 @@ pub struct Running {
     pub counters: Arc<CaptureCounters>,
     /// What became of summaries.
     pub summaries: Arc<SummaryCounters>,
+    /// What became of files.
+    pub files: Arc<FileCounters>,
     /// Since when it runs.
     pub started_at_ms: i64,
     /// Wake hints.
@@ -397,7 +400,7 @@ impl Operations {
                 let mut view = status_view(
                     &status,
                     &readings,
-                    Some((&*running.counters, &*running.summaries)),
+                    Some((&*running.counters, &*running.summaries, &*running.files)),
                     Some(running.started_at_ms),
                 );
                 let listeners = running.health.listeners().into_iter();

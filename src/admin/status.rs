@@ -6,10 +6,12 @@ use vocative_channels::channel::ConnectionState;
 
 use crate::admin::health::HealthReading;
 use crate::admin::view::{
-    ChannelView, IntakeCounts, PostCounts, RunCounts, StatusView, StoreView, SummaryCountsView,
+    ChannelView, FileCountsView, IntakeCounts, PostCounts, RunCounts, StatusView, StoreView,
+    SummaryCountsView,
 };
 use crate::capture::inbound::CaptureCounters;
-use crate::store::contract::{AccountStatus, StoreStatus};
+use crate::files::counters::FileCounters;
+use crate::store::contract::{AccountStatus, FileCounts, StoreStatus};
 use crate::summary::worker::SummaryCounters;
 
 /// A run that waits longer than this for its turn needs a look, in milliseconds.
@@ -20,7 +22,7 @@ const WAITING_TOO_LONG_MS: i64 = 600_000;
 pub fn status_view(
     store: &StoreStatus,
     readings: &[HealthReading],
-    counters: Option<(&CaptureCounters, &SummaryCounters)>,
+    counters: Option<(&CaptureCounters, &SummaryCounters, &FileCounters)>,
     started_at_ms: Option<i64>,
 ) -> StatusView {
     let mut view = StatusView {
@@ -53,16 +55,17 @@ pub fn status_view(
             expired_last_ms: store.expired_last_ms,
             erasures_open: store.erasures_open,
         },
+        files: file_counts(store.files, counters.map(|(_, _, files)| files)),
         summaries: SummaryCountsView {
             current: store.summaries.current,
             stale: store.summaries.stale,
             void: store.summaries.void,
-            made: counters.map_or(0, |(_, made)| made.made.load(Ordering::Relaxed)),
-            failed: counters.map_or(0, |(_, made)| made.failed.load(Ordering::Relaxed)),
+            made: counters.map_or(0, |(_, made, _)| made.made.load(Ordering::Relaxed)),
+            failed: counters.map_or(0, |(_, made, _)| made.failed.load(Ordering::Relaxed)),
         },
         token_ratios: store.token_ratios.iter().map(Into::into).collect(),
         intake: counters
-            .map(|(intake, _)| intake_counts(intake))
+            .map(|(intake, ..)| intake_counts(intake))
             .unwrap_or_default(),
         needs_person: Vec::new(),
     };
@@ -181,6 +184,24 @@ fn needs_person(view: &StatusView, store: &StoreStatus) -> Vec<String> {
         needs.push("a question has been waiting for more than 10 minutes".to_owned());
     }
     needs
+}
+
+fn file_counts(stored: FileCounts, since_start: Option<&FileCounters>) -> FileCountsView {
+    let read = |counter: fn(&FileCounters) -> &AtomicU64| {
+        since_start.map_or(0, |it| counter(it).load(Ordering::Relaxed))
+    };
+    FileCountsView {
+        stored: stored.stored,
+        bytes: stored.bytes,
+        waiting: stored.waiting,
+        to_be_heard: stored.to_be_heard,
+        fetched: read(|it| &it.fetched),
+        refused: read(|it| &it.refused),
+        failed: read(|it| &it.failed),
+        heard: read(|it| &it.heard),
+        unheard: read(|it| &it.unheard),
+        last_reason: since_start.and_then(FileCounters::last_reason),
+    }
 }
 
 fn intake_counts(counters: &CaptureCounters) -> IntakeCounts {

@@ -35,6 +35,9 @@ pub struct StatusView {
     pub posts: PostCounts,
     /// The store.
     pub store: StoreView,
+    /// Attached files.
+    #[serde(default)]
+    pub files: FileCountsView,
     /// Summaries of older turns.
     #[serde(default)]
     pub summaries: SummaryCountsView,
@@ -222,6 +225,32 @@ pub struct StoreView {
     /// Erasures that are not finished.
     #[serde(default)]
     pub erasures_open: u64,
+}
+
+/// Counts of attached files.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct FileCountsView {
+    /// Contents stored, the same bytes once.
+    pub stored: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// To be fetched.
+    pub waiting: u64,
+    /// Voice notes to be written down.
+    pub to_be_heard: u64,
+    /// Fetched since the start.
+    pub fetched: u64,
+    /// Only named, since the start: not wanted, too large, refused or gone.
+    pub refused: u64,
+    /// Given up after many attempts, since the start.
+    pub failed: u64,
+    /// Voice notes written down since the start.
+    pub heard: u64,
+    /// Voice notes that never will be, since the start.
+    pub unheard: u64,
+    /// Why the last one was given up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_reason: Option<String>,
 }
 
 /// Counts of summaries.

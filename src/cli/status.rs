@@ -9,7 +9,7 @@ use super::context::Context;
 use super::error::{CliError, Exit};
 use super::table::{ago, instant, span, table};
 use crate::admin::operations::Operation;
-use crate::admin::view::{ChannelView, ListenerView, StatusView};
+use crate::admin::view::{ChannelView, FileCountsView, ListenerView, StatusView};
 use crate::daemon::start::wall_clock;
 
 /// Says how the daemon is doing; exit code 1 when something needs a person.
@@ -71,6 +71,7 @@ fn report(view: &StatusView, now_ms: i64) -> String {
         store.bytes / 1_024,
         store.raw_stubs
     );
+    out.push_str(&about_files(&view.files));
     let summaries = &view.summaries;
     let _ = writeln!(
         out,
@@ -132,6 +133,28 @@ fn about_listeners(out: &mut String, listeners: &[ListenerView]) {
         }
         out.push('\n');
     }
+}
+
+fn about_files(files: &FileCountsView) -> String {
+    let mut out = format!(
+        "files     {} stored ({} KiB), {} waiting",
+        files.stored,
+        files.bytes / 1_024,
+        files.waiting + files.to_be_heard
+    );
+    let lost = [
+        (files.refused, "only named"),
+        (files.failed, "given up"),
+        (files.unheard, "voice notes not written down"),
+    ];
+    for (count, what) in lost.into_iter().filter(|(count, _)| *count > 0) {
+        let _ = write!(out, ", {count} {what}");
+    }
+    if let Some(reason) = &files.last_reason {
+        let _ = write!(out, " since the start; the last: {reason}");
+    }
+    out.push('\n');
+    out
 }
 
 /// Requests of a platform that calls, of which nothing was stored at once.

@@ -34,6 +34,8 @@ use crate::daemon::wiring::{self, WiringError};
 use crate::delivery::rooms::{Room, Rooms};
 use crate::delivery::worker::{Clock, Worker as DeliveryWorker};
 use crate::domain::ids::{AccountId, OwnerId};
+use crate::files::counters::FileCounters;
+use crate::files::space::Space;
 use crate::files::speech::Transcriber;
 use crate::files::worker::Worker as FilesWorker;
 use crate::http::{self, api, webhooks};
@@ -121,6 +123,7 @@ pub struct Ground {
 pub struct Core {
     shared: Arc<Shared>,
     summary_counters: Arc<SummaryCounters>,
+    file_counters: Arc<FileCounters>,
     /// Stops intake and the claiming of runs.
     stop: CancellationToken,
     /// Ends delivery once nothing is due; after the runs, whose answers it still posts.
@@ -207,10 +210,13 @@ impl Core {
         let summaries =
             tokio::spawn(summary_worker(&shared, Arc::clone(&summary_counters)).run(stop.clone()));
         let desk = tokio::spawn(desk(&shared).run(stop.clone()));
-        let files = tokio::spawn(files_worker(&shared, config, transcriber).run(stop.clone()));
+        let files = files_worker(&shared, config, transcriber);
+        let file_counters = Arc::clone(&files.counters);
+        let files = tokio::spawn(files.run(stop.clone()));
         Self {
             shared,
             summary_counters,
+            file_counters,
             stop,
             stop_posts,
             drain_until,
@@ -301,6 +307,7 @@ impl Daemon {
         let running = Running {
             health: health.clone(),
             summaries: Arc::clone(&core.summary_counters),
+            files: Arc::clone(&core.file_counters),
             counters: Arc::clone(&shared.counters),
             started_at_ms: (clock)(),
             wake: shared.wake.clone(),
@@ -562,6 +569,8 @@ fn files_worker(
         transcriber,
         wake: shared.wake.clone(),
         clock: Arc::clone(&shared.clock),
+        counters: Arc::default(),
+        space: Space::default(),
     }
 }
 

@@ -98,7 +98,7 @@ pub enum FileKind {
 }
 
 /// Endings of files that are text whatever their MIME type says.
-const TEXT_ENDINGS: [&str; 56] = [
+const TEXT_ENDINGS: [&str; 74] = [
     "adoc",
     "bash",
     "bat",
@@ -106,23 +106,31 @@ const TEXT_ENDINGS: [&str; 56] = [
     "cc",
     "cfg",
     "clj",
+    "cmake",
     "conf",
     "cpp",
     "cs",
     "css",
     "csv",
+    "dart",
     "diff",
     "dockerfile",
+    "el",
+    "env",
     "ex",
+    "gitignore",
     "go",
     "gradle",
     "graphql",
     "h",
     "hpp",
     "hs",
+    "htm",
     "html",
+    "ics",
     "ini",
     "java",
+    "jl",
     "js",
     "json",
     "jsonl",
@@ -130,12 +138,15 @@ const TEXT_ENDINGS: [&str; 56] = [
     "kt",
     "log",
     "lua",
+    "makefile",
     "md",
     "mjs",
+    "nix",
     "patch",
     "php",
     "pl",
     "properties",
+    "proto",
     "ps1",
     "py",
     "r",
@@ -146,15 +157,22 @@ const TEXT_ENDINGS: [&str; 56] = [
     "scala",
     "sh",
     "sql",
+    "srt",
+    "svelte",
     "swift",
     "tex",
+    "tf",
     "toml",
     "ts",
     "tsv",
     "tsx",
     "txt",
+    "vtt",
+    "vue",
+    "xml",
     "yaml",
     "yml",
+    "zig",
 ];
 /// MIME types of pictures that models take.
 const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/webp", "image/gif"];
@@ -225,6 +243,12 @@ impl FileFacts {
         FileKind::of(&self.kind, self.mime_type.as_deref(), self.name.as_deref())
     }
 
+    /// Whether its message says nothing of it: the platform wants to be asked (Slack's `check_file_info`).
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        self.kind == "file" && self.name.is_none() && self.mime_type.is_none()
+    }
+
     /// What it is called where it is shown: its name, else its kind.
     #[must_use]
     pub fn shown_name(&self) -> &str {
@@ -260,6 +284,8 @@ pub struct TurnFile {
     pub id: FileId,
     /// The turn.
     pub turn: TurnId,
+    /// The platform's id of it.
+    pub platform_id: String,
     /// What its message says of it.
     pub facts: FileFacts,
     /// How far it is known.
@@ -279,6 +305,8 @@ pub enum FileOutcome {
     Again {
         /// Not before, in milliseconds since the Unix epoch.
         not_before_ms: i64,
+        /// Whether it was an attempt: being asked to wait is none.
+        counts: bool,
         /// Why.
         reason: String,
     },

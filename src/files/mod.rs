@@ -4,9 +4,12 @@
 //! bytes beside the database and notes what became of it. Voice notes are then written down, where that is
 //! configured. It knows no prompt, no model and no platform.
 //!
-//! Reading order: `policy` (what is fetched, and what follows from a failure: pure), `speech`, `worker`, `waiting`.
+//! Reading order: `policy` (what is fetched, and what follows from a failure: pure), `space` (the limit of all
+//! together), `speech`, `worker`, `waiting`, `counters`.
 
+pub mod counters;
 pub mod policy;
+pub mod space;
 pub mod speech;
 pub mod waiting;
 pub mod worker;

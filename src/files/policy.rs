@@ -9,6 +9,8 @@ pub const ATTEMPTS_MAX: u32 = 10;
 /// The waits between attempts.
 const RETRY_FIRST_MS: i64 = 2_000;
 const RETRY_MAX_MS: i64 = 1_800_000;
+/// The longest wait that is believed of a platform or a transcription server.
+const ASKED_WAIT_MAX_MS: i64 = 6 * 3_600_000;
 /// The files of a message that was read so long after it was sent are only named: whole histories are
 /// read back when the bot joins a room.
 const LATE_MS: i64 = 24 * 3_600_000;
@@ -27,15 +29,10 @@ pub struct FilesPolicy {
 }
 
 impl FilesPolicy {
-    /// Why a file is not even asked for; `None` = it is. `total_bytes` is what is stored already.
+    /// Why a file is not even asked for; `None` = it is, if there is room for it.
     #[must_use]
-    pub fn refusal(&self, file: &DueFile, total_bytes: u64) -> Option<FileOutcome> {
-        let refused = |reason: String| {
-            Some(FileOutcome::GivenUp {
-                state: FileState::Refused,
-                reason,
-            })
-        };
+    pub fn refusal(&self, file: &DueFile) -> Option<FileOutcome> {
+        let refused = |reason: String| Some(refused(reason));
         let kind = file.facts.content_kind();
         if !self.is_on {
             return refused("files.fetch is off".to_owned());
@@ -50,12 +47,19 @@ impl FilesPolicy {
         if size_bytes.is_some_and(|size| size > self.bytes_max) {
             return Some(too_large(size_bytes, self.bytes_max));
         }
-        // What comes is at most `bytes_max`; only files that are on their way at once may pass the limit.
-        let coming = size_bytes.unwrap_or(self.bytes_max);
-        if total_bytes.saturating_add(coming) > self.total_bytes_max {
-            return refused("files.max_total_mib is reached".to_owned());
-        }
         None
+    }
+
+    /// For how many bytes a file needs room.
+    #[must_use]
+    pub fn bytes_of(&self, file: &DueFile) -> u64 {
+        file.facts.size_bytes.unwrap_or(self.bytes_max)
+    }
+
+    /// What becomes of a file that there is no room for.
+    #[must_use]
+    pub fn no_room() -> FileOutcome {
+        refused("files.max_total_mib is reached".to_owned())
     }
 
     /// What becomes of a file that was not fetched; `attempts` were made before this one.
@@ -69,23 +73,34 @@ impl FilesPolicy {
             FileError::TooLarge { size_bytes } => too_large(*size_bytes, self.bytes_max),
             FileError::Gone { reason } => given_up(FileState::Gone, reason),
             FileError::Refused { reason } => given_up(FileState::Refused, reason),
-            // Asking to wait is no failure: it does not count towards giving up.
-            FileError::RetryAfter { wait_ms } if attempts < 100 * ATTEMPTS_MAX => {
-                FileOutcome::Again {
-                    not_before_ms: now_ms
-                        .saturating_add(i64::try_from(*wait_ms).unwrap_or(RETRY_MAX_MS)),
-                    reason: "the platform asks to wait".to_owned(),
-                }
-            }
+            FileError::RetryAfter { wait_ms } => FileOutcome::Again {
+                not_before_ms: now_ms.saturating_add(asked_wait_ms(*wait_ms)),
+                counts: false,
+                reason: "the platform asks to wait".to_owned(),
+            },
             error if attempts + 1 >= ATTEMPTS_MAX => {
                 given_up(FileState::Failed, &error.to_string())
             }
             error => FileOutcome::Again {
                 not_before_ms: now_ms.saturating_add(retry_wait_ms(attempts)),
+                counts: true,
                 reason: error.to_string(),
             },
         }
     }
+}
+
+fn refused(reason: String) -> FileOutcome {
+    FileOutcome::GivenUp {
+        state: FileState::Refused,
+        reason,
+    }
+}
+
+/// How long a file waits that somebody asks to wait for: a wait of years is a mistake.
+#[must_use]
+pub fn asked_wait_ms(wait_ms: u64) -> i64 {
+    i64::try_from(wait_ms).map_or(ASKED_WAIT_MAX_MS, |wait_ms| wait_ms.min(ASKED_WAIT_MAX_MS))
 }
 
 fn too_large(size_bytes: Option<u64>, bytes_max: u64) -> FileOutcome {
@@ -142,6 +157,7 @@ mod tests {
             Some(FileOutcome::Again {
                 not_before_ms,
                 reason,
+                ..
             }) => format!("{not_before_ms}: {reason}"),
         }
     }
@@ -153,47 +169,32 @@ mod tests {
             ..policy()
         };
         assert_eq!(
-            said(off.refusal(&due("a.md", None), 0)),
+            said(off.refusal(&due("a.md", None))),
             "refused: files.fetch is off"
         );
         let table = [
-            (due("a.md", Some(100)), 0, "fetched"),
-            (due("a.md", Some(100)), 900, "fetched"),
-            (due("a.md", None), 900, "fetched"),
-            (
-                due("a.md", Some(100)),
-                901,
-                "refused: files.max_total_mib is reached",
-            ),
-            (
-                due("a.md", None),
-                901,
-                "refused: files.max_total_mib is reached",
-            ),
+            (due("a.md", Some(100)), "fetched"),
+            (due("a.md", None), "fetched"),
             (
                 due("a.md", Some(101)),
-                0,
                 "too_large: 101 bytes, files.max_bytes is 100",
             ),
             (
                 due("a.pdf", Some(1)),
-                0,
                 "refused: files.kinds leaves other out",
             ),
         ];
-        for (file, total_bytes, expected) in table {
-            assert_eq!(
-                said(policy().refusal(&file, total_bytes)),
-                expected,
-                "{file:?}"
-            );
+        for (file, expected) in table {
+            assert_eq!(said(policy().refusal(&file)), expected, "{file:?}");
         }
+        assert_eq!(policy().bytes_of(&due("a.md", Some(7))), 7);
+        assert_eq!(policy().bytes_of(&due("a.md", None)), 100);
         let late = DueFile {
             captured_at_ms: LATE_MS + 1,
             ..due("a.md", None)
         };
         let expected = "refused: its message was read long after it was sent";
-        assert_eq!(said(policy().refusal(&late, 0)), expected);
+        assert_eq!(said(policy().refusal(&late)), expected);
     }
 
     #[test]
@@ -216,6 +217,8 @@ mod tests {
         );
         let wait = || FileError::RetryAfter { wait_ms: 9_000 };
         assert_eq!(after(wait(), 50), "10000: the platform asks to wait");
+        let for_ever = FileError::RetryAfter { wait_ms: u64::MAX };
+        assert_eq!(after(for_ever, 0), "21601000: the platform asks to wait");
         let gone = FileError::Gone {
             reason: "file_deleted".to_owned(),
         };

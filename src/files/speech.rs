@@ -9,7 +9,7 @@ use vocative_channels::http::retry_after_ms;
 use vocative_channels::multipart::Multipart;
 
 use crate::domain::file::{FileFacts, FileOutcome, FileState};
-use crate::files::policy::retry_wait_ms;
+use crate::files::policy::{asked_wait_ms, retry_wait_ms};
 
 /// Attempts before a note stays unwritten.
 const ATTEMPTS_MAX: u32 = 6;
@@ -79,18 +79,32 @@ impl Transcriber {
         if status != 200 {
             return Err(refused_status(status, wait_ms));
         }
-        let answer = response.bytes().await.map_err(|error| broken(&error))?;
-        text_of(&answer)
+        text_of(&read(response).await?)
+    }
+}
+
+/// Reads an answer as far as one may go.
+async fn read(mut response: reqwest::Response) -> Result<Vec<u8>, SpeechError> {
+    let mut answer = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| broken(&error))? {
+        if answer.len() + chunk.len() > ANSWER_BYTES_MAX {
+            return Err(no_transcript());
+        }
+        answer.extend_from_slice(&chunk);
+    }
+    Ok(answer)
+}
+
+fn no_transcript() -> SpeechError {
+    SpeechError::Refused {
+        what: "its answer is no transcript; check transcription.base_url".to_owned(),
     }
 }
 
 fn text_of(answer: &[u8]) -> Result<String, SpeechError> {
-    let is_bounded = answer.len() <= ANSWER_BYTES_MAX;
-    let answer: Option<Value> = serde_json::from_slice(answer).ok().filter(|_| is_bounded);
+    let answer: Option<Value> = serde_json::from_slice(answer).ok();
     let text = answer.as_ref().and_then(|answer| answer["text"].as_str());
-    let text = text.ok_or_else(|| SpeechError::Refused {
-        what: "its answer is no transcript; check transcription.base_url".to_owned(),
-    })?;
+    let text = text.ok_or_else(no_transcript)?;
     let shown = text.chars().filter(|c| !c.is_control() || *c == '\n');
     let text: String = shown.take(TRANSCRIPT_MAX_CHARS).collect();
     Ok(text.trim().to_owned())
@@ -146,10 +160,10 @@ pub fn after_speech(error: &SpeechError, attempts: u32, now_ms: i64) -> FileOutc
     let reason = error.to_string();
     match error {
         SpeechError::Unavailable { wait_ms, .. } if attempts + 1 < ATTEMPTS_MAX => {
-            let asked_ms = wait_ms.and_then(|wait_ms| i64::try_from(wait_ms).ok());
-            let wait_ms = asked_ms.unwrap_or_else(|| retry_wait_ms(attempts));
+            let wait_ms = wait_ms.map_or_else(|| retry_wait_ms(attempts), asked_wait_ms);
             FileOutcome::Again {
                 not_before_ms: now_ms.saturating_add(wait_ms),
+                counts: true,
                 reason,
             }
         }
@@ -181,6 +195,40 @@ mod tests {
             text_of(long.as_bytes()).unwrap().len(),
             TRANSCRIPT_MAX_CHARS
         );
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_never_ends_is_no_transcript() {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base_url = format!("http://{}", listener.local_addr().unwrap());
+        let server = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut head = [0_u8; 64];
+            stream.read_exact(&mut head).await.unwrap();
+            let answer = "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{\"text\":\"";
+            stream.write_all(answer.as_bytes()).await.unwrap();
+            // Until nobody reads any more.
+            while stream.write_all(&[b'a'; 1 << 16]).await.is_ok() {}
+        });
+        let transcriber = Transcriber {
+            http: vocative_channels::http::client(vocative_channels::http::HttpTimeouts::default())
+                .unwrap(),
+            base_url,
+            model: "ear".to_owned(),
+            api_key: None,
+            timeout: Duration::from_secs(30),
+        };
+        let facts = FileFacts {
+            kind: "voice".to_owned(),
+            name: None,
+            mime_type: None,
+            size_bytes: None,
+        };
+        let heard = transcriber.transcribe(&facts, b"OggS").await;
+        assert_eq!(heard, Err(no_transcript()));
+        server.await.unwrap();
     }
 
     #[test]

@@ -1,30 +1,37 @@
 //! The worker: fetches what is due, a few files at once, and removes what nothing refers to any more.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use vocative_channels::crash;
-use vocative_channels::file::{FileError, FileSource};
+use vocative_channels::file::{FileDescription, FileError, FileSource};
 
 use crate::capture::inbound::Wake;
 use crate::delivery::rooms::Rooms;
 use crate::delivery::worker::{Clock, pause_until};
-use crate::domain::file::{ContentId, DueFile, FileKind, FileOutcome, FileState};
+use crate::domain::file::{ContentId, DueFile, FileFacts, FileKind, FileOutcome, FileState};
 use crate::domain::ids::{AccountId, FileId};
+use crate::files::counters::FileCounters;
 use crate::files::policy::FilesPolicy;
+use crate::files::space::{Promise, Space};
 use crate::files::speech::{Transcriber, after_speech};
-use crate::store::{Store, StoreError};
+use crate::store::{ContentWriter, Store, StoreError};
 
-/// Files on their way at once.
+/// Files of one channel on their way at once: a slow platform keeps no other one waiting.
 pub const FILES_IN_FLIGHT_MAX: usize = 4;
+/// Voice notes that are being written down at once: a slow server keeps no file waiting.
+pub const SPEECH_IN_FLIGHT_MAX: usize = 2;
 /// With every wake hint lost, files are still looked for at this pace, and dropped ones removed.
 const POLL: Duration = Duration::from_millis(1_000);
 /// A transfer that takes longer is given up and tried again.
 const FETCH_MAX: Duration = Duration::from_secs(300);
+/// A disk that takes no more is not asked again before this.
+const DISK_WAIT: Duration = Duration::from_secs(30);
 
 /// The files worker.
 pub struct Worker {
@@ -40,19 +47,32 @@ pub struct Worker {
     pub wake: Wake,
     /// The time.
     pub clock: Clock,
+    /// What became of files.
+    pub counters: Arc<FileCounters>,
+    /// Room on the disk.
+    pub space: Space,
 }
+
+/// On whose account something is done: each has so many hands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hands {
+    Of(AccountId),
+    Hearing,
+}
+
+type Taken = HashMap<FileId, Hands>;
 
 impl Worker {
     /// Fetches until `stop`; what is on its way then is fetched again after the next start.
     pub async fn run(self, stop: CancellationToken) {
         let worker = Arc::new(self);
         let mut in_flight: JoinSet<FileId> = JoinSet::new();
-        let mut taken: HashSet<FileId> = HashSet::new();
+        let mut taken = Taken::new();
         loop {
             let notified = worker.wake.files.notified();
             let now_ms = (worker.clock)();
-            for file in worker.due(&taken, now_ms).await {
-                taken.insert(file.id);
+            for (file, hands) in worker.due(&taken, now_ms).await {
+                taken.insert(file.id, hands);
                 let worker = Arc::clone(&worker);
                 in_flight.spawn(async move {
                     let id = file.id;
@@ -81,35 +101,20 @@ impl Worker {
         in_flight.shutdown().await;
     }
 
-    async fn due(&self, taken: &HashSet<FileId>, now_ms: i64) -> Vec<DueFile> {
-        let free = FILES_IN_FLIGHT_MAX.saturating_sub(taken.len());
+    /// What is to be fetched and written down, as far as hands are free.
+    async fn due(&self, taken: &Taken, now_ms: i64) -> Vec<(DueFile, Hands)> {
         let accounts = self.rooms.accounts();
-        if free == 0 || accounts.is_empty() {
-            return Vec::new();
+        let mut due = Vec::new();
+        for account in &accounts {
+            let hands = Hands::Of(*account);
+            let look = async |limit| self.store.due_files(&[*account], now_ms, limit).await;
+            due.extend(free(taken, hands, FILES_IN_FLIGHT_MAX, look).await);
         }
-        let mut due = self.look(&accounts, now_ms, free + taken.len()).await;
-        due.retain(|file| !taken.contains(&file.id));
-        due.truncate(free);
+        if self.transcriber.is_some() && !accounts.is_empty() {
+            let look = async |limit| self.store.due_speech(&accounts, now_ms, limit).await;
+            due.extend(free(taken, Hands::Hearing, SPEECH_IN_FLIGHT_MAX, look).await);
+        }
         due
-    }
-
-    /// What is to be fetched, and then what is to be written down.
-    async fn look(&self, accounts: &[AccountId], now_ms: i64, limit: usize) -> Vec<DueFile> {
-        let mut due = self.store.due_files(accounts, now_ms, limit).await;
-        if let Ok(due) = &mut due
-            && self.transcriber.is_some()
-        {
-            match self.store.due_speech(accounts, now_ms, limit).await {
-                Ok(speech) => due.extend(speech),
-                Err(cause) => {
-                    warn!(error = %cause, "voice notes could not be looked for; trying again");
-                }
-            }
-        }
-        due.unwrap_or_else(|cause| {
-            warn!(error = %cause, "files could not be looked for; trying again");
-            Vec::new()
-        })
     }
 
     async fn remove_dropped(&self) {
@@ -126,56 +131,118 @@ impl Worker {
     async fn handle(&self, file: DueFile) {
         let done = match (file.content, &self.transcriber) {
             (Some(content), Some(transcriber)) => self.hear(&file, content, transcriber).await,
-            _ => self.fetch(&file).await,
+            _ => self.fetch(file).await,
         };
         if let Err(cause) = done {
             warn!(error = %cause, "storage refuses what becomes of a file; trying again");
             // Not at once, or a full disk would be asked again and again.
-            tokio::time::sleep(POLL).await;
+            tokio::time::sleep(DISK_WAIT).await;
         }
     }
 
-    async fn fetch(&self, file: &DueFile) -> Result<(), StoreError> {
+    async fn fetch(&self, mut file: DueFile) -> Result<(), StoreError> {
         let Some(room) = self.rooms.get(file.account) else {
             return Ok(());
         };
-        let total_bytes = self.store.content_bytes().await?;
-        if let Some(outcome) = self.policy.refusal(file, total_bytes) {
-            return self.note(file, outcome).await;
-        }
         let Some(source) = room.files else {
             let outcome = FileOutcome::GivenUp {
                 state: FileState::Refused,
                 reason: "this channel fetches no files".to_owned(),
             };
-            return self.note(file, outcome).await;
+            return self.note(&file, outcome).await;
+        };
+        if file.facts.is_unknown() && self.policy.is_on {
+            match source.describe(&file.platform_id).await {
+                Ok(told) => self.describe(&mut file, told).await?,
+                Err(error) => return self.note_failure(&file, &error).await,
+            }
+        }
+        if let Some(outcome) = self.policy.refusal(&file) {
+            return self.note(&file, outcome).await;
+        }
+        let Some(promise) = self.room_for(self.policy.bytes_of(&file)).await? else {
+            return self.note(&file, FilesPolicy::no_room()).await;
         };
         let mut content = self.store.new_content()?;
         let bytes_max = self.policy.bytes_max;
-        let fetching = fetch_in_time(&*source, &file.platform_id, bytes_max, &mut content);
-        match fetching.await {
-            Ok(()) => {
-                crash::point("file.fetched");
-                let (size_bytes, now_ms) = (content.size_bytes(), (self.clock)());
-                let hears =
-                    self.transcriber.is_some() && file.facts.content_kind() == FileKind::Voice;
-                if self
-                    .store
-                    .keep_content(file.id, content, hears, now_ms)
-                    .await?
-                {
-                    info!(file.id = %file.id, size_bytes, "a file was fetched");
-                }
-                Ok(())
-            }
-            Err(FileError::Sink(error)) => Err(StoreError::Unavailable {
-                what: error.to_string(),
-            }),
+        match fetch_in_time(&*source, &file.platform_id, bytes_max, &mut content).await {
+            Ok(()) => self.keep(&file, content, promise).await,
+            // The bytes that came go first: there may be room then.
             Err(error) => {
-                let outcome = self.policy.after(&error, file.attempts, (self.clock)());
-                self.note(file, outcome).await
+                drop(content);
+                self.note_failure(&file, &error).await
             }
         }
+    }
+
+    /// Keeps what came.
+    async fn keep(
+        &self,
+        file: &DueFile,
+        content: ContentWriter,
+        promise: Promise<'_>,
+    ) -> Result<(), StoreError> {
+        crash::point("file.fetched");
+        let (size_bytes, now_ms) = (content.size_bytes(), (self.clock)());
+        let mut promise = Some(promise);
+        // More came than was told.
+        if promise.as_ref().is_some_and(|it| it.bytes() < size_bytes) {
+            drop(promise.take());
+            promise = self.room_for(size_bytes).await?;
+            if promise.is_none() {
+                return self.note(file, FilesPolicy::no_room()).await;
+            }
+        }
+        let hears = self.transcriber.is_some() && file.facts.content_kind() == FileKind::Voice;
+        let keeping = self.store.keep_content(file.id, content, hears, now_ms);
+        if keeping.await? {
+            self.counters.fetched.fetch_add(1, Ordering::Relaxed);
+            info!(file.id = %file.id, size_bytes, "a file was fetched");
+        }
+        drop(promise);
+        Ok(())
+    }
+
+    async fn room_for(&self, bytes: u64) -> Result<Option<Promise<'_>>, StoreError> {
+        let stored = || self.store.content_bytes();
+        self.space
+            .promise(bytes, self.policy.total_bytes_max, stored)
+            .await
+    }
+
+    /// Notes what the platform says of a file that its message said nothing of.
+    async fn describe(
+        &self,
+        file: &mut DueFile,
+        told: Option<FileDescription>,
+    ) -> Result<(), StoreError> {
+        let Some(told) = told else {
+            return Ok(());
+        };
+        file.facts = FileFacts {
+            kind: told.kind,
+            name: told.name,
+            mime_type: told.mime_type,
+            size_bytes: told.size_bytes,
+        };
+        let facts = file.facts.clone();
+        self.store
+            .describe_file(file.id, facts, (self.clock)())
+            .await
+    }
+
+    async fn note_failure(&self, file: &DueFile, error: &FileError) -> Result<(), StoreError> {
+        let now_ms = (self.clock)();
+        let outcome = match error {
+            // It is the disk, and not the file: it stays wanted.
+            FileError::Sink(error) => FileOutcome::Again {
+                not_before_ms: now_ms.saturating_add(millis(DISK_WAIT)),
+                counts: false,
+                reason: format!("it can't be written to the disk: {error}"),
+            },
+            error => self.policy.after(error, file.attempts, now_ms),
+        };
+        self.note(file, outcome).await
     }
 
     /// Writes a voice note down.
@@ -185,7 +252,8 @@ impl Worker {
         content: ContentId,
         transcriber: &Transcriber,
     ) -> Result<(), StoreError> {
-        let Some(bytes) = self.store.content(content, self.policy.bytes_max).await? else {
+        // What was stored under a larger limit is still what was stored.
+        let Some(bytes) = self.store.content(content, u64::MAX).await? else {
             return self.store.fetch_again(content, (self.clock)()).await;
         };
         match transcriber.transcribe(&file.facts, &bytes).await {
@@ -193,12 +261,16 @@ impl Worker {
                 self.store
                     .keep_transcript(file.id, text, (self.clock)())
                     .await?;
+                self.counters.heard.fetch_add(1, Ordering::Relaxed);
                 info!(file.id = %file.id, "a voice note was written down");
                 Ok(())
             }
             Err(cause) => {
                 warn!(error = %cause, file.id = %file.id, "a voice note was not written down");
                 let outcome = after_speech(&cause, file.attempts, (self.clock)());
+                if let FileOutcome::GivenUp { reason, .. } = &outcome {
+                    self.counters.note_unheard(reason);
+                }
                 self.store.note_speech(file.id, outcome).await
             }
         }
@@ -210,6 +282,7 @@ impl Worker {
                 warn!(file.id = %file.id, reason, "a file could not be fetched; trying again");
             }
             FileOutcome::GivenUp { state, reason } => {
+                self.counters.note(*state, reason);
                 info!(file.id = %file.id, state = state.name(), reason, "a file is not fetched; it is only named");
             }
         }
@@ -217,11 +290,37 @@ impl Worker {
     }
 }
 
+/// What is due for these hands, as far as they are free.
+async fn free(
+    taken: &Taken,
+    hands: Hands,
+    hands_max: usize,
+    look: impl AsyncFnOnce(usize) -> Result<Vec<DueFile>, StoreError>,
+) -> Vec<(DueFile, Hands)> {
+    let busy = taken.values().filter(|it| **it == hands).count();
+    let free = hands_max.saturating_sub(busy);
+    if free == 0 {
+        return Vec::new();
+    }
+    // What is taken is still due in the store.
+    let due = look(free + taken.len()).await.unwrap_or_else(|cause| {
+        warn!(error = %cause, "files could not be looked for; trying again");
+        Vec::new()
+    });
+    let is_free = |file: &DueFile| !taken.contains_key(&file.id);
+    let due = due.into_iter().filter(is_free).take(free);
+    due.map(|file| (file, hands)).collect()
+}
+
+fn millis(span: Duration) -> i64 {
+    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
+}
+
 async fn fetch_in_time(
     source: &dyn FileSource,
     id: &str,
     bytes_max: u64,
-    content: &mut crate::store::ContentWriter,
+    content: &mut ContentWriter,
 ) -> Result<(), FileError> {
     let fetching = source.fetch(id, bytes_max, content);
     let in_time = tokio::time::timeout(FETCH_MAX, fetching).await;

@@ -44,6 +44,7 @@ pub(super) fn encode(view: &StatusView) -> Result<String, std::fmt::Error> {
     add_requests(&mut registry, view);
     add_listeners(&mut registry, view);
     add_work(&mut registry, view);
+    add_files(&mut registry, view);
     add_summaries(&mut registry, view);
     add_token_ratios(&mut registry, view);
     add_retention(&mut registry, view);
@@ -267,6 +268,57 @@ fn add_work(registry: &mut Registry, view: &StatusView) {
     );
 }
 
+fn add_files(registry: &mut Registry, view: &StatusView) {
+    let files = &view.files;
+    let gauges = [
+        (
+            "files_stored",
+            "Attached files that are stored, the same bytes once",
+            files.stored,
+        ),
+        ("files_bytes", "Their bytes", files.bytes),
+        (
+            "files_waiting",
+            "Attached files to be fetched",
+            files.waiting,
+        ),
+        (
+            "voice_notes_waiting",
+            "Voice notes to be written down",
+            files.to_be_heard,
+        ),
+    ];
+    for (name, help, count) in gauges {
+        let gauge: Gauge = Gauge::default();
+        gauge.set(signed(count));
+        registry.register(name, help, gauge);
+    }
+    let counters = [
+        ("files_fetched", "Attached files fetched", files.fetched),
+        (
+            "files_refused",
+            "Attached files that are only named: not wanted, too large, refused or gone",
+            files.refused,
+        ),
+        (
+            "files_failed",
+            "Attached files given up after many attempts",
+            files.failed,
+        ),
+        ("voice_notes_heard", "Voice notes written down", files.heard),
+        (
+            "voice_notes_unheard",
+            "Voice notes that never will be written down",
+            files.unheard,
+        ),
+    ];
+    for (name, help, count) in counters {
+        let counter: Counter<u64, AtomicU64> = Counter::default();
+        counter.inc_by(count);
+        registry.register(name, help, counter);
+    }
+}
+
 fn add_summaries(registry: &mut Registry, view: &StatusView) {
     let stored: Family<ByState, Gauge> = Family::default();
     registry.register("summaries", "Summaries of older turns", stored.clone());
@@ -387,6 +439,8 @@ mod tests {
             ignored: 2,
         });
         view.intake.captured = 12;
+        view.files.bytes = 34;
+        view.files.failed = 2;
         let text = encode(&view).unwrap();
         for line in [
             "vocative_channel_connected{channel=\"acme\"} 1",
@@ -397,6 +451,8 @@ mod tests {
             "vocative_listener_refused{listener=\"webhooks\"} 7",
             "vocative_runs{state=\"queued\"} 3",
             "vocative_intake_captured_total 12",
+            "vocative_files_bytes 34",
+            "vocative_files_failed_total 2",
         ] {
             assert!(text.contains(line), "{line} is missing in\n{text}");
         }

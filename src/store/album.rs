@@ -9,7 +9,7 @@ use super::files::{queue_files_txn, with_transcripts};
 use super::messages::{KnownMessage, MessageEntry, add_message_txn};
 use super::places::{ChatRow, Seat, find_conversation};
 use super::raw::keep_envelope_txn;
-use super::rows::{attachments_from, stored_attachments};
+use super::rows::{attachments_from, count_from, stored_attachments};
 use super::triggers::{postpone_runs_txn, refresh_triggers_txn};
 use super::turns::{Replacement, TurnRow, revise_turn_txn, turn_at};
 
@@ -97,6 +97,39 @@ pub(super) fn joined_text(connection: &Connection, seq: i64) -> Result<String, S
         }
     }
     Ok(texts.join("\n"))
+}
+
+/// The attachments of an album of which an item is edited: its picture may be another one. Each item has
+/// one attachment, in the order in which they came; where that is not so, they stay.
+pub(super) fn with_item_replaced(
+    connection: &Connection,
+    turn: &TurnRow,
+    known: &KnownMessage,
+    message: &NewMessage,
+) -> Result<Option<String>, StoreError> {
+    let (part, items) = connection
+        .prepare_cached(
+            "SELECT part, (SELECT count(*) FROM messages WHERE turn_seq = ?1) FROM messages
+             WHERE account_id = ?2 AND chat_id = ?3 AND platform_id = ?4",
+        )?
+        .query_row(
+            params![
+                turn.seq,
+                message.account,
+                known.identity,
+                message.message_id
+            ],
+            |row| Ok((count_from(row.get(0)?), count_from(row.get(1)?))),
+        )?;
+    let mut attachments = attachments_from(turn.attachments.as_deref())?;
+    let is_one_each = attachments.len() as u64 == items;
+    let at = usize::try_from(part).unwrap_or(usize::MAX);
+    if let ([new], Some(old)) = (message.attachments.as_slice(), attachments.get_mut(at))
+        && is_one_each
+    {
+        old.clone_from(new);
+    }
+    Ok(stored_attachments(&attachments))
 }
 
 /// Whether another item of a turn than this message has text.

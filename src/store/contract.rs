@@ -909,10 +909,25 @@ pub struct StoreStatus {
     pub expired_last_ms: Option<i64>,
     /// Erasures that are not finished.
     pub erasures_open: u64,
+    /// Attached files.
+    pub files: FileCounts,
     /// Database bytes.
     pub database_bytes: u64,
     /// Per account.
     pub accounts: Vec<AccountStatus>,
+}
+
+/// Counts of attached files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileCounts {
+    /// Contents stored, each once.
+    pub stored: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Files to be fetched.
+    pub waiting: u64,
+    /// Voice notes to be written down.
+    pub to_be_heard: u64,
 }
 
 /// Numbers of one account.

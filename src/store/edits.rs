@@ -8,7 +8,7 @@ use super::StoreError;
 use super::album;
 use super::capture::{Arrival, captured};
 use super::contract::{Captured, NewMessage};
-use super::files::{queue_files_txn, with_transcripts};
+use super::files::{queue_files_txn, with_known_facts, with_transcripts};
 use super::follow_ups::note_follow_up_txn;
 use super::messages::KnownMessage;
 use super::raw::keep_envelope_txn;
@@ -80,16 +80,17 @@ pub(super) fn edit_txn(
     let replacement = Replacement {
         tokens: message.tokens.as_ref().filter(|_| content == message.text),
         attachments: if is_album {
-            turn.attachments.clone()
+            album::with_item_replaced(connection, &turn, known, message)?
         } else {
-            stored_attachments(&message.attachments)
+            let told = with_known_facts(&message.attachments, turn.attachments.as_deref())?;
+            stored_attachments(&told)
         },
         content,
         keep_revision: message.keep_revisions,
         now_ms: message.received_at_ms,
     };
     let is_revised = revise_turn_txn(connection, &mut turn, replacement)?;
-    if is_revised && !is_album {
+    if is_revised {
         let now_ms = message.received_at_ms;
         queue_files_txn(connection, turn.seq, &message.attachments, now_ms)?;
     }

@@ -8,7 +8,8 @@ use vocative_channels::crash;
 use vocative_channels::envelope::Attachment;
 
 use super::contents::{ContentWriter, place_txn};
-use super::rows::{attachments_from, stored_count};
+use super::contract::FileCounts;
+use super::rows::{attachments_from, count_from, stored_attachments, stored_count};
 use super::triggers::refresh_triggers_txn;
 use super::turns::{Replacement, revise_turn_txn, turn_at};
 use super::{Store, StoreError};
@@ -144,6 +145,21 @@ impl Store {
         .await
     }
 
+    /// Stores what the platform says of a file of which its message said nothing; the message names it from
+    /// then on.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn describe_file(
+        &self,
+        id: FileId,
+        facts: FileFacts,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        self.write(move |connection| describe_txn(connection, id, &facts, now_ms))
+            .await
+    }
+
     /// Notes what became of an attempt to fetch a file.
     ///
     /// # Errors
@@ -227,6 +243,7 @@ impl Store {
                 FileOutcome::Again {
                     not_before_ms,
                     reason,
+                    ..
                 } => ("pending", Some(*not_before_ms), reason),
                 FileOutcome::GivenUp { reason, .. } => ("failed", None, reason),
             };
@@ -248,18 +265,9 @@ impl Store {
     /// Storage refuses.
     pub async fn files_of(&self, turns: Vec<TurnId>) -> Result<Vec<TurnFile>, StoreError> {
         self.read(move |connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT f.id, f.platform_id, f.state, f.reason, f.sha256, f.size_bytes,
-                        f.speech = 'pending', t.attachments
-                 FROM turns t JOIN files f ON f.turn_seq = t.seq
-                 WHERE t.uuid = ?1 AND t.visibility = 'room' ORDER BY f.id",
-            )?;
             let mut found = Vec::new();
             for turn in turns {
-                let rows = statement.query_map([turn], |row| file_from_row(turn, row))?;
-                for file in rows {
-                    found.push(file?);
-                }
+                found.extend(files_of(connection, turn)?);
             }
             Ok(found)
         })
@@ -271,16 +279,8 @@ impl Store {
     /// # Errors
     /// Storage refuses.
     pub async fn content_bytes(&self) -> Result<u64, StoreError> {
-        self.read(|connection| {
-            let bytes: i64 = connection
-                .prepare_cached(
-                    "SELECT coalesce(sum(size_bytes), 0) FROM
-                         (SELECT DISTINCT sha256, size_bytes FROM files WHERE sha256 IS NOT NULL)",
-                )?
-                .query_row([], |row| row.get(0))?;
-            Ok(u64::try_from(bytes).unwrap_or(0))
-        })
-        .await
+        self.read(|connection| Ok(count_files(connection)?.bytes))
+            .await
     }
 
     /// Sends files back to be fetched whose content is not on the disk any more.
@@ -291,6 +291,37 @@ impl Store {
         self.write(move |connection| lose_content_txn(connection, content, now_ms))
             .await
     }
+}
+
+/// The files of a turn, in the order of its attachments.
+pub(super) fn files_of(connection: &Connection, turn: TurnId) -> Result<Vec<TurnFile>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT f.id, f.platform_id, f.state, f.reason, f.sha256, f.size_bytes,
+                f.speech = 'pending', t.attachments
+         FROM turns t JOIN files f ON f.turn_seq = t.seq
+         WHERE t.uuid = ?1 AND t.visibility = 'room' ORDER BY f.id",
+    )?;
+    let files = statement.query_map([turn], |row| file_from_row(turn, row))?;
+    Ok(files.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Counts files: what is stored, each content once, and what waits.
+pub(super) fn count_files(connection: &Connection) -> Result<FileCounts, StoreError> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT count(*), coalesce(sum(size_bytes), 0),
+                    (SELECT count(*) FROM files WHERE state = 'pending'),
+                    (SELECT count(*) FROM files WHERE speech = 'pending')
+             FROM (SELECT DISTINCT sha256, size_bytes FROM files WHERE sha256 IS NOT NULL)",
+        )?
+        .query_row([], |row| {
+            Ok(FileCounts {
+                stored: count_from(row.get(0)?),
+                bytes: count_from(row.get(1)?),
+                waiting: count_from(row.get(2)?),
+                to_be_heard: count_from(row.get(3)?),
+            })
+        })?)
 }
 
 /// Files without their content are to be fetched again.
@@ -318,6 +349,65 @@ pub(super) fn is_referred_to(
     Ok(connection
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM files WHERE sha256 = ?1)")?
         .query_row([content], |row| row.get(0))?)
+}
+
+fn describe_txn(
+    connection: &Connection,
+    id: FileId,
+    facts: &FileFacts,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let found: Option<(i64, String)> = connection
+        .prepare_cached("SELECT turn_seq, platform_id FROM files WHERE id = ?1")?
+        .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let Some((turn_seq, platform_id)) = found else {
+        return Ok(());
+    };
+    let mut turn = turn_at(connection, turn_seq)?;
+    let mut attachments = attachments_from(turn.attachments.as_deref())?;
+    let is_it = |it: &&mut Attachment| it.file_id.as_deref() == Some(&platform_id);
+    let Some(attachment) = attachments.iter_mut().find(is_it) else {
+        return Ok(());
+    };
+    attachment.kind.clone_from(&facts.kind);
+    attachment.name.clone_from(&facts.name);
+    attachment.mime_type.clone_from(&facts.mime_type);
+    attachment.size_bytes = facts.size_bytes;
+    // As messages that say it are labelled.
+    let label = match facts.name.as_deref().filter(|_| facts.kind != "photo") {
+        Some(name) => format!("[{} {name}]", facts.kind),
+        None => format!("[{}]", facts.kind),
+    };
+    let replacement = Replacement {
+        content: turn.content.replacen("[file]", &label, 1),
+        attachments: stored_attachments(&attachments),
+        tokens: None,
+        // Nothing is replaced: the message is told in full.
+        keep_revision: false,
+        now_ms,
+    };
+    revise_turn_txn(connection, &mut turn, replacement)?;
+    refresh_triggers_txn(connection, &turn)
+}
+
+/// What is known of files whose message, told again, says nothing of them.
+pub(super) fn with_known_facts(
+    attachments: &[Attachment],
+    known: Option<&str>,
+) -> Result<Vec<Attachment>, StoreError> {
+    let known = attachments_from(known)?;
+    let told = |attachment: &Attachment| {
+        let says_nothing = attachment.name.is_none() && attachment.mime_type.is_none();
+        let before = known
+            .iter()
+            .find(|before| before.file_id.is_some() && before.file_id == attachment.file_id);
+        before
+            .filter(|_| says_nothing)
+            .unwrap_or(attachment)
+            .clone()
+    };
+    Ok(attachments.iter().map(told).collect())
 }
 
 fn transcript_txn(
@@ -380,21 +470,29 @@ fn note_txn(
     outcome: &FileOutcome,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    let (state, reason, not_before_ms) = match outcome {
+    let (state, reason, not_before_ms, counts) = match outcome {
         FileOutcome::Again {
             not_before_ms,
+            counts,
             reason,
-        } => (FileState::Pending, reason, *not_before_ms),
-        FileOutcome::GivenUp { state, reason } => (*state, reason, now_ms),
+        } => (FileState::Pending, reason, *not_before_ms, *counts),
+        FileOutcome::GivenUp { state, reason } => (*state, reason, now_ms, true),
     };
     let finished_at_ms = (state != FileState::Pending).then_some(now_ms);
     connection
         .prepare_cached(
             "UPDATE files SET state = ?2, reason = ?3, not_before_ms = ?4,
-                    attempts = attempts + 1, finished_at_ms = ?5
+                    attempts = attempts + ?6, finished_at_ms = ?5
              WHERE id = ?1 AND state = 'pending'",
         )?
-        .execute(params![id, state, reason, not_before_ms, finished_at_ms])?;
+        .execute(params![
+            id,
+            state,
+            reason,
+            not_before_ms,
+            finished_at_ms,
+            counts
+        ])?;
     Ok(())
 }
 
@@ -446,6 +544,7 @@ fn file_from_row(turn: TurnId, row: &Row<'_>) -> rusqlite::Result<TurnFile> {
         id: row.get(0)?,
         turn,
         facts: facts_of(attachments.as_deref(), &platform_id)?,
+        platform_id,
         state: row.get(2)?,
         reason: row.get(3)?,
         content: content.zip(size_bytes.and_then(|size| u64::try_from(size).ok())),

@@ -1,11 +1,13 @@
 //! Numbers for operators.
 //!
 //! Every count reads an index over what is open, stuck or recent; none grows with what is finished,
-//! but for the two that are asked of everything (turns, conversations), which add up counters.
+//! but for the two that are asked of everything (turns, conversations), which add up counters, and stored
+//! files, which are counted along an index.
 
 use rusqlite::{Connection, Row};
 
 use super::contract::{AccountStatus, StoreStatus};
+use super::files::count_files;
 use super::outbox::DROPPED;
 use super::reach::read_reach;
 use super::reply::platform;
@@ -33,6 +35,7 @@ fn status(connection: &Connection, now_ms: i64) -> Result<StoreStatus, StoreErro
         accounts: accounts(connection, now_ms)?,
         summaries: count_summaries(connection)?,
         token_ratios: token_ratios(connection)?,
+        files: count_files(connection)?,
         ..StoreStatus::default()
     };
     read_rooms(connection, &mut status)?;

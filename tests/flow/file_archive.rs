@@ -5,7 +5,7 @@ use std::path::Path;
 use vocative_sandbox::slack::Fault;
 
 use crate::files::{show_on_slack, slack_file, stored};
-use crate::harness::Flow;
+use crate::harness::{Flow, FlowBuilder};
 
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()
@@ -94,4 +94,50 @@ async fn a_lost_or_altered_file_is_an_exit_code_of_the_check_and_the_backup() {
         .await;
     let told = flow.cli(&["check", "--database"]).await;
     assert_eq!(told.status, Some(0), "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn status_counts_files_and_says_why_one_is_only_named() {
+    let flow = with_a_file().await;
+    flow.slack
+        .faults()
+        .next("files.info", Fault::Error("file_deleted".to_owned()));
+    show_on_slack(&flow, slack_file("b.md", "text/markdown", b"b"), "b?");
+    let status = flow
+        .wait_for_status("both files are settled", |status| {
+            status["files"]["refused"] == 1
+        })
+        .await;
+    let files = &status["files"];
+    let counts = ["stored", "bytes", "waiting", "fetched", "failed"];
+    let counts = counts.map(|name| files[name].as_u64().unwrap());
+    assert_eq!(counts, [1, 7, 0, 1, 0], "{files}");
+    assert_eq!(files["last_reason"], "file_deleted");
+    let told = flow.cli(&["status"]).await;
+    let expected = "files     1 stored (0 KiB), 0 waiting, 1 only named since the start; the last: \
+                    file_deleted";
+    assert!(told.stdout.contains(expected), "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_that_are_on_their_way_together_never_pass_the_limit_of_all() {
+    let settings = "[files]\nmax_total_mib = 1\nwait_s = 0\n";
+    let flow = FlowBuilder::default().config(settings).start().await;
+    for _ in 0..4 {
+        flow.slack.faults().next("files-pri", Fault::Latency(500));
+    }
+    for letter in [b'a', b'b', b'c', b'd'] {
+        let bytes = vec![letter; 400 << 10];
+        show_on_slack(&flow, slack_file("x.txt", "text/plain", &bytes), "x");
+    }
+    let status = flow
+        .wait_for_status("all four are settled", |status| {
+            let count = |name| status["files"][name].as_u64().unwrap_or(0);
+            count("fetched") + count("refused") == 4
+        })
+        .await;
+    let files = &status["files"];
+    assert_eq!(files["fetched"], 2, "{files}");
+    assert_eq!(files["stored"], 2, "{files}");
+    assert_eq!(files["last_reason"], "files.max_total_mib is reached");
 }

@@ -318,6 +318,24 @@ async fn a_delete_and_an_erasure_remove_the_bytes_from_the_disk() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_of_which_the_message_says_nothing_is_asked_about() {
+    let flow = Flow::start_default().await;
+    let notes = slack_file("notes.md", "text/markdown", b"zebra");
+    let id = flow.slack.add_file(notes)["id"].clone();
+    let stub = json!({"id": id, "mode": "file_access", "file_access": "check_file_info"});
+    flow.slack.post_with(UserPost {
+        channel: "D0ANN".to_owned(),
+        user: "ann".to_owned(),
+        text: "what is it?".to_owned(),
+        files: vec![stub],
+        ..UserPost::default()
+    });
+    flow.wait_for_model(1).await;
+    let expected = "Ann: [file notes.md] what is it?\n\n[file notes.md]\n```\nzebra\n```";
+    assert_eq!(last_text(&flow, 0), expected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_voice_note_is_written_down_answered_and_found() {
     let mut flow = FlowBuilder::default().prepare().await;
     let further = format!(

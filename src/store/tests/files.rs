@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use vocative_channels::file::FileSink as _;
 
 use super::*;
-use crate::domain::file::{DueFile, FileOutcome, FileState};
+use crate::domain::file::{DueFile, FileFacts, FileOutcome, FileState};
 use crate::domain::ids::TurnId;
 use crate::store::erasure::ErasureTarget;
 use crate::store::{ExpiryBounds, OpenReport, check_database};
@@ -175,6 +175,28 @@ async fn an_album_has_the_files_of_all_its_items() {
 }
 
 #[tokio::test]
+async fn an_edit_that_replaces_a_picture_of_an_album_replaces_its_bytes_alone() {
+    let fixture = Fixture::new().await;
+    let item = |id, file| Said {
+        album: Some("g1"),
+        ..attached(id, file)
+    };
+    let turn = turn_of(fixture.hear(item("1", "a.png")).await).turn;
+    fixture.hear(item("2", "b.png")).await;
+    fetch_all(&fixture, b"png").await;
+    let edit = Said {
+        edit_marker: Some("5"),
+        ..item("1", "c.png")
+    };
+    fixture.hear(edit).await;
+    let expected = [
+        ("b.png".to_owned(), FileState::Fetched),
+        ("c.png".to_owned(), FileState::Pending),
+    ];
+    assert_eq!(states(&fixture, turn).await, expected);
+}
+
+#[tokio::test]
 async fn retention_and_erasure_remove_the_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let (store, _) = open(&folder.path().join("store.db"));
@@ -249,6 +271,7 @@ async fn a_failed_file_waits_on_disk_and_is_given_up_visibly() {
     let file = due(&fixture).await.remove(0);
     let again = FileOutcome::Again {
         not_before_ms: NOW_MS + 950_000,
+        counts: true,
         reason: "HTTP 503".to_owned(),
     };
     fixture
@@ -340,6 +363,7 @@ async fn what_is_said_in_a_voice_note_joins_its_turn_and_stays_through_an_edit()
     );
     let again = FileOutcome::Again {
         not_before_ms: now_ms + 5_000,
+        counts: true,
         reason: "HTTP 503".to_owned(),
     };
     fixture.store.note_speech(file.id, again).await.unwrap();
@@ -384,4 +408,57 @@ async fn what_is_said_in_a_voice_note_joins_its_turn_and_stays_through_an_edit()
         .unwrap();
     assert!(fixture.is_nowhere("zebra").await);
     assert_eq!(fixture.value::<i64>("SELECT count(*) FROM files").await, 0);
+}
+
+#[tokio::test]
+async fn what_the_platform_says_of_a_stub_joins_its_turn_and_stays_through_an_edit() {
+    let fixture = Fixture::new().await;
+    let stub = Said {
+        text: "[file] see this",
+        ..attached("1", "")
+    };
+    let turn = turn_of(fixture.hear(stub.clone()).await).turn;
+    let file = due(&fixture).await.remove(0);
+    assert!(file.facts.is_unknown(), "{:?}", file.facts);
+    let facts = FileFacts {
+        kind: "photo".to_owned(),
+        name: Some("shot.png".to_owned()),
+        mime_type: Some("image/png".to_owned()),
+        size_bytes: Some(5),
+    };
+    fixture
+        .store
+        .describe_file(file.id, facts.clone(), NOW_MS + 900_000)
+        .await
+        .unwrap();
+    assert_eq!(due(&fixture).await.remove(0).facts, facts);
+    assert_eq!(fixture.contents().await, ["[photo] see this"]);
+    let edit = Said {
+        text: "[file] see that",
+        edit_marker: Some("5"),
+        ..stub
+    };
+    fixture.hear(edit).await;
+    let files = fixture.store.files_of(vec![turn]).await.unwrap();
+    assert_eq!(files[0].facts, facts);
+}
+
+#[tokio::test]
+async fn being_asked_to_wait_is_no_attempt() {
+    let fixture = Fixture::new().await;
+    fixture.hear(attached("1", "a.md")).await;
+    for (counts, attempts) in [(false, 0), (true, 1), (false, 1)] {
+        let file = due(&fixture).await.remove(0);
+        let again = FileOutcome::Again {
+            not_before_ms: NOW_MS + 900_000,
+            counts,
+            reason: "wait".to_owned(),
+        };
+        fixture
+            .store
+            .note_file(file.id, again, NOW_MS + 900_000)
+            .await
+            .unwrap();
+        assert_eq!(due(&fixture).await.remove(0).attempts, attempts);
+    }
 }

@@ -262,12 +262,13 @@ impl Said {
         account: AccountId,
         judge: crate::domain::addressing::Judge,
     ) -> NewMessage {
+        // Of one without a name nothing is said.
         let attachment = |name: &str| Attachment {
-            kind: "photo".to_owned(),
+            kind: if name.is_empty() { "file" } else { "photo" }.to_owned(),
             file_id: Some(format!("file-{name}")),
-            name: Some(name.to_owned()),
+            name: Some(name.to_owned()).filter(|name| !name.is_empty()),
             mime_type: None,
-            size_bytes: Some(9),
+            size_bytes: Some(9).filter(|_| !name.is_empty()),
         };
         NewMessage {
             account,
