@@ -6,15 +6,21 @@ use std::sync::Arc;
 
 use tracing::warn;
 
+use crate::agent::decode::decoded;
 use crate::agent::registry::AgentSpec;
 use crate::domain::file::{ContentId, FileKind, FileState, TurnFile};
 use crate::domain::history::{History, Role};
 use crate::domain::ids::TurnId;
+use crate::domain::turn::Turn;
 use crate::prompt::files::{FileContent, FileLimits, PromptFile, PromptImage};
 use crate::store::{Store, StoreError};
 
 /// A longer text is loaded so far, in bytes; the prompt's own limit is far below.
 const TEXT_BYTES_MAX: usize = 1 << 20;
+/// A file of a turn before the question is worth a wait only while it has just been sent.
+const FRESH_MS: i64 = 15_000;
+/// A larger file is not loaded, in bytes.
+const LOADED_BYTES_MAX: u64 = 64 << 20;
 /// Files of one prompt; what is over is only named in its message.
 const FILES_MAX: usize = 20;
 
@@ -25,15 +31,26 @@ pub struct FilesInPrompts {
     pub takes_images: bool,
     /// What goes into one prompt.
     pub limits: FileLimits,
-    /// A larger file is not loaded.
-    pub bytes_max: u64,
+    /// Of how many turns before the question the files are read, too.
+    pub recent_turns: usize,
     /// A larger picture is not shown.
     pub image_bytes_max: u64,
     /// How long a run waits for files, in milliseconds.
     pub wait_ms: u64,
 }
 
-/// Loads the files of the triggers, of what they reply to, and of a thread's first message.
+/// The files of a prompt.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LoadedFiles {
+    /// What goes into it, the most important first: those of the question, then those sent shortly before
+    /// it, the newest first.
+    pub(super) files: Vec<PromptFile>,
+    /// Turns shortly before the question whose files are still on their way.
+    pub(super) awaited: Vec<TurnId>,
+}
+
+/// Loads the files of the triggers, of what they reply to, and of a thread's first message, and those of
+/// the turns shortly before them; `in_prompt` says which of these the prompt shows.
 ///
 /// # Errors
 /// Storage refuses.
@@ -41,26 +58,88 @@ pub(super) async fn load_files(
     store: &Store,
     spec: &AgentSpec,
     history: &History,
-) -> Result<Vec<PromptFile>, StoreError> {
-    let turns = turns_with_files(history);
-    if turns.is_empty() {
-        return Ok(Vec::new());
+    as_of_ms: i64,
+    in_prompt: impl FnOnce() -> Vec<TurnId>,
+) -> Result<LoadedFiles, StoreError> {
+    let asked = turns_with_files(history);
+    let mut earlier = earlier_turns(history, spec.files.recent_turns);
+    earlier.retain(|turn| !asked.contains(turn));
+    if !earlier.is_empty() {
+        let shown = in_prompt();
+        earlier.retain(|turn| shown.contains(turn));
     }
-    let mut loaded = Vec::new();
-    for file in store.files_of(turns).await? {
-        let content = match file.facts.content_kind() {
-            FileKind::Text => load_text(store, spec, &file).await?,
-            FileKind::Image => load_image(store, spec, &file).await?,
-            // Their message says what they are, and what was said in a voice note.
-            FileKind::Voice | FileKind::Other => continue,
-        };
-        loaded.push(PromptFile {
-            name: file.facts.shown_name().to_owned(),
-            content,
-        });
+    let is_fresh = |turn: &Turn| turn.position.sent_at_ms >= as_of_ms.saturating_sub(FRESH_MS);
+    let fresh: HashSet<TurnId> = history
+        .turns
+        .iter()
+        .filter(|it| is_fresh(&it.turn))
+        .map(|it| it.turn.id)
+        .collect();
+    let mut loaded = LoadedFiles::default();
+    let mut seen = HashSet::new();
+    for (turn, is_earlier) in asked
+        .into_iter()
+        .map(|turn| (turn, false))
+        .chain(earlier.into_iter().map(|turn| (turn, true)))
+    {
+        for file in store.files_of(vec![turn]).await? {
+            let is_again = file.content.is_some_and(|(id, _)| !seen.insert(id));
+            if loaded.files.len() >= FILES_MAX || (is_earlier && is_again) {
+                continue;
+            }
+            let Some(content) = load_content(store, spec, &file).await? else {
+                continue;
+            };
+            if is_earlier && file.state == FileState::Pending {
+                loaded.awaited.extend(fresh.contains(&turn).then_some(turn));
+            } else if is_earlier && matches!(content, FileContent::NotLoaded(_)) {
+                // Its own message names it.
+                continue;
+            }
+            loaded.files.push(PromptFile {
+                name: file.facts.shown_name().to_owned(),
+                is_earlier,
+                content,
+            });
+        }
     }
-    loaded.truncate(FILES_MAX);
     Ok(loaded)
+}
+
+async fn load_content(
+    store: &Store,
+    spec: &AgentSpec,
+    file: &TurnFile,
+) -> Result<Option<FileContent>, StoreError> {
+    Ok(match file.facts.content_kind() {
+        FileKind::Text => Some(load_text(store, spec, file).await?),
+        FileKind::Image => Some(load_image(store, spec, file).await?),
+        // Their message says what they are, and what was said in a voice note.
+        FileKind::Voice | FileKind::Other => None,
+    })
+}
+
+/// The turns shortly before the question that carry files, the newest first. Only of the room or thread in
+/// which it was asked: a thread's prompt also shows turns of the room around it.
+fn earlier_turns(history: &History, recent_max: usize) -> Vec<TurnId> {
+    let triggers = || history.turns.iter().filter(|it| it.role == Role::Trigger);
+    let asked_in: HashSet<_> = triggers().map(|it| it.turn.conversation).collect();
+    let mut recent: Vec<_> = history
+        .turns
+        .iter()
+        .filter(|it| matches!(it.role, Role::Kept | Role::Parent | Role::Ambient))
+        .filter(|it| asked_in.contains(&it.turn.conversation))
+        .map(|it| &it.turn)
+        .collect();
+    recent.sort_by_key(|turn| std::cmp::Reverse(turn.position));
+    let mut seen = HashSet::new();
+    recent.retain(|turn| seen.insert(turn.id));
+    recent
+        .into_iter()
+        .take(recent_max)
+        .filter(|turn| !turn.attachments.is_empty())
+        .map(|turn| turn.id)
+        .collect()
 }
 
 /// Whose files belong to the question, in the room's order, each once.
@@ -86,20 +165,17 @@ async fn load_text(
     if spec.files.limits.text_max_tokens == 0 {
         return Ok(not_loaded("the contents of files are not shown"));
     }
-    let bytes = match load(store, file, spec.files.bytes_max).await? {
+    let bytes = match load(store, file).await? {
         Ok(bytes) => bytes,
         Err(why) => return Ok(why),
     };
-    Ok(text_of(bytes).map_or_else(|| not_loaded("it is not UTF-8 text"), FileContent::Text))
+    Ok(text_of(bytes).map_or_else(|| not_loaded("it is no text"), FileContent::Text))
 }
 
-/// The text of a file, if it is one: UTF-8 without what no text holds.
+/// The text of a file, if it is one.
 fn text_of(bytes: Vec<u8>) -> Option<String> {
-    let text = String::from_utf8(bytes).ok()?;
+    let text = decoded(bytes).filter(|text| !text.contains('\0'))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    if text.contains('\0') {
-        return None;
-    }
     let ends = (0..=text.len().min(TEXT_BYTES_MAX)).rev();
     let end = ends.into_iter().find(|end| text.is_char_boundary(*end))?;
     let is_shown = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
@@ -124,7 +200,7 @@ async fn load_image(
     if is_large {
         return Ok(not_loaded("it is too large to be shown"));
     }
-    let bytes = match load(store, file, spec.files.bytes_max).await? {
+    let bytes = match load(store, file).await? {
         Ok(bytes) => bytes,
         Err(why) => return Ok(why),
     };
@@ -168,15 +244,16 @@ fn not_loaded(why: &str) -> FileContent {
 }
 
 /// The bytes of a file, or why they are not there.
-async fn load(
-    store: &Store,
-    file: &TurnFile,
-    bytes_max: u64,
-) -> Result<Result<Vec<u8>, FileContent>, StoreError> {
-    let Some((content, _)) = file.content.filter(|_| file.state == FileState::Fetched) else {
+async fn load(store: &Store, file: &TurnFile) -> Result<Result<Vec<u8>, FileContent>, StoreError> {
+    let Some((content, size_bytes)) = file.content.filter(|_| file.state == FileState::Fetched)
+    else {
         return Ok(Err(not_loaded(why_not(file.state))));
     };
-    if let Some(bytes) = store.content(content, bytes_max).await? {
+    // What was stored under a larger limit is not lost, and too much to be read.
+    if size_bytes > LOADED_BYTES_MAX {
+        return Ok(Err(not_loaded("it is too large")));
+    }
+    if let Some(bytes) = store.content(content, size_bytes).await? {
         return Ok(Ok(bytes));
     }
     fetch_again(store, content).await;
@@ -220,11 +297,11 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_utf_8_and_of_a_bounded_length() {
+    fn a_text_is_of_a_bounded_length_and_without_what_no_text_holds() {
         let text = |bytes: &[u8]| text_of(bytes.to_vec());
         assert_eq!(text("\u{feff}héllo".as_bytes()).as_deref(), Some("héllo"));
-        assert_eq!(text(b"\xff\xfe"), None);
         assert_eq!(text(b"a\0b"), None);
+        assert_eq!(text(b"\x89PNG\r\n\x1a\n\x00"), None);
         assert_eq!(text(b"a\x1b[31m\r\n\tb").as_deref(), Some("a[31m\n\tb"));
         let long = text("é".repeat(TEXT_BYTES_MAX).as_bytes()).unwrap_or_default();
         assert!(long.ends_with("\n… [1048576 more bytes]"));

@@ -6,6 +6,7 @@
 
 pub mod attached;
 mod counting;
+mod decode;
 pub mod desk;
 mod events;
 pub mod prompting;

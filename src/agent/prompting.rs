@@ -3,11 +3,11 @@
 use chrono::{DateTime, Utc};
 use vocative_channels::identity::Identity;
 
-use crate::agent::attached::load_files;
+use crate::agent::attached::{LoadedFiles, load_files};
 use crate::agent::registry::AgentSpec;
 use crate::config::TemplateValue;
 use crate::domain::history::{History, HistoryQuery};
-use crate::domain::ids::ConversationId;
+use crate::domain::ids::{ConversationId, TurnId};
 use crate::domain::options::{AssemblerOptions, Profile};
 use crate::domain::place::ChatName;
 use crate::domain::tokens::TokenRatio;
@@ -58,6 +58,8 @@ pub struct BuiltPrompt {
     pub counter: Scaled,
     /// What had to be counted, to be stored.
     pub recounts: Vec<Recount>,
+    /// Turns before the question whose files are still on their way.
+    pub awaited: Vec<TurnId>,
 }
 
 /// Reads the snapshot and assembles.
@@ -89,13 +91,15 @@ pub async fn build_prompt(
         Profile::Toolpack => (Scaled::new(&Utf16Div4, TokenRatio::ONE), Vec::new()),
     };
     let instructions = instructions(spec, &history, request.as_of_ms);
-    let files = match options.profile {
-        Profile::Vocative => load_files(store, spec, &history).await?,
-        Profile::Toolpack => Vec::new(),
+    let view = agent_view(spec, identity);
+    let in_prompt = || assemble(&history, &view, &options, &counter).turns;
+    let loaded = match options.profile {
+        Profile::Vocative => load_files(store, spec, &history, request.as_of_ms, in_prompt).await?,
+        Profile::Toolpack => LoadedFiles::default(),
     };
-    let (options, files) = fit(spec, options, &instructions, &files, &counter)?;
-    let mut prompt = assemble(&history, &agent_view(spec, identity), &options, &counter)
-        .with_instructions(&instructions, &counter);
+    let (options, files) = fit(spec, options, &instructions, &loaded.files, &counter)?;
+    let mut prompt =
+        assemble(&history, &view, &options, &counter).with_instructions(&instructions, &counter);
     if let Some(files) = files {
         prompt = prompt.with_files(files);
     }
@@ -106,6 +110,7 @@ pub async fn build_prompt(
         has_chat_options,
         counter,
         recounts,
+        awaited: loaded.awaited,
     })
 }
 
@@ -144,9 +149,12 @@ fn named_only(files: &[PromptFile]) -> Vec<PromptFile> {
     let why = "the model's context has no room for it";
     let named = |file: &PromptFile| PromptFile {
         name: file.name.clone(),
+        is_earlier: file.is_earlier,
         content: FileContent::NotLoaded(why.to_owned()),
     };
-    files.iter().map(named).collect()
+    // What came before the question is named by its own message.
+    let asked = files.iter().filter(|file| !file.is_earlier);
+    asked.map(named).collect()
 }
 
 /// How an agent's prompts are assembled in a conversation: its own options, and what is set for the

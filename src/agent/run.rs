@@ -34,6 +34,8 @@ pub(super) const LEASE_MS: i64 = 60_000;
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// How long looking up names may take before a prompt is made with ids in their place.
 const NAMES_WAIT: Duration = Duration::from_secs(2);
+/// How long a file that was sent just before the question may keep it waiting.
+const EARLIER_FILES_WAIT: Duration = Duration::from_secs(2);
 /// A prompt that is made within this time needs no sign of its own that somebody works on it.
 const SIGN_AFTER: Duration = Duration::from_secs(1);
 /// A run that failed waits this long before its second attempt, then twice as long each time.
@@ -263,7 +265,8 @@ async fn prepare(
         info!(run.id = %claimed.run.id, "names are still being looked up; ids stand in for them");
     }
     let files_wait = Duration::from_millis(spec.files.wait_ms);
-    wait_for_files(&worker.store, &claimed.run.triggers, files_wait).await?;
+    let files_until = Instant::now() + files_wait;
+    wait_for_files(&worker.store, &claimed.run.triggers, files_until).await?;
     let Some(ratio) = spec.ratio_of(claimed, &worker.store).await? else {
         return Ok(Prepared::Not(Work::LeaseLost));
     };
@@ -277,7 +280,17 @@ async fn prepare(
         as_of_ms: claimed.as_of_ms,
         ratio,
     };
-    match build_prompt(&worker.store, spec, Some(&room.identity), request).await {
+    let earlier_until = Instant::now() + files_wait.min(EARLIER_FILES_WAIT);
+    let build = || build_prompt(&worker.store, spec, Some(&room.identity), request.clone());
+    let mut built = build().await;
+    // Whose files are read besides those of the question is known only with the prompt.
+    if let Ok(first) = &built
+        && !first.awaited.is_empty()
+        && wait_for_files(&worker.store, &first.awaited, earlier_until).await?
+    {
+        built = build().await;
+    }
+    match built {
         Ok(built) => {
             log_prompt(claimed.run.id, &built);
             Ok(Prepared::Prompt(Box::new(built)))

@@ -227,6 +227,9 @@ pub struct Files {
     /// How long an answer waits for the files of its question, in seconds; 0 = not at all.
     #[schemars(range(min = 0, max = 40))]
     pub wait_s: u64,
+    /// Of how many turns before a question the files are read, too; 0 = only those of the question.
+    #[schemars(range(min = 0, max = 100))]
+    pub recent_turns: usize,
     /// Tokens that the texts of all files of one prompt may have; what is over is cut with a marker.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub text_max_tokens: usize,

@@ -452,7 +452,7 @@ fn files_in_prompts(files: &config::Files, model: &config::Model) -> FilesInProm
             text_max_tokens: files.text_max_tokens,
             images_max: files.images_max,
         },
-        bytes_max: files.max_bytes,
+        recent_turns: files.recent_turns,
         image_bytes_max: files.image_max_bytes,
         wait_ms: files.wait_s * 1_000,
     }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use crate::domain::file::{FileState, TurnFile};
 use crate::domain::ids::TurnId;
 use crate::store::{Store, StoreError};
@@ -9,25 +11,28 @@ use crate::store::{Store, StoreError};
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Waits until every file of these turns is here or given up, at most for that time.
+/// Waits until every file of these turns is here or given up, at most until then. Returns whether it had
+/// to wait.
 ///
 /// # Errors
 /// Storage refuses.
 pub async fn wait_for_files(
     store: &Store,
     turns: &[TurnId],
-    at_most: Duration,
-) -> Result<(), StoreError> {
+    until: Instant,
+) -> Result<bool, StoreError> {
     let settled = async {
+        let mut has_waited = false;
         while store.files_of(turns.to_vec()).await?.iter().any(is_awaited) {
             tokio::time::sleep(LOOK).await;
+            has_waited = true;
         }
-        Ok(())
+        Ok(has_waited)
     };
     // What is not here then is named as not loaded.
-    tokio::time::timeout(at_most, settled)
+    tokio::time::timeout_at(until, settled)
         .await
-        .unwrap_or(Ok(()))
+        .unwrap_or(Ok(true))
 }
 
 fn is_awaited(file: &TurnFile) -> bool {

@@ -20,6 +20,8 @@ pub const IMAGE_TOKENS: usize = 1_600;
 pub struct PromptFile {
     /// What it is called, if anything.
     pub name: String,
+    /// Whether it was sent before the question, and not with it.
+    pub is_earlier: bool,
     /// What is known of it.
     pub content: FileContent,
 }
@@ -88,21 +90,31 @@ pub fn fit_files(
     let mut left_tokens = limits.text_max_tokens;
     for file in files {
         let name = clean_name(&file.name);
+        let what = if file.is_earlier {
+            "earlier file"
+        } else {
+            "file"
+        };
         let said = match &file.content {
             FileContent::Text(text) => {
-                let (said, tokens) = fenced(&name, text, left_tokens, counter);
+                let (said, tokens) = fenced(&format!("{what} {name}"), text, left_tokens, counter);
                 left_tokens = left_tokens.saturating_sub(tokens);
                 said
             }
             FileContent::Image(_) if fitted.images.len() >= limits.images_max => {
-                not_loaded(&name, "there are too many pictures")
+                not_loaded(what, &name, "there are too many pictures")
             }
             FileContent::Image(image) => {
                 fitted.images.push(image.clone());
                 fitted.tokens += IMAGE_TOKENS;
-                format!("[picture {name}: shown with this message]")
+                let what = if file.is_earlier {
+                    "earlier picture"
+                } else {
+                    "picture"
+                };
+                format!("[{what} {name}: shown with this message]")
             }
-            FileContent::NotLoaded(why) => not_loaded(&name, why),
+            FileContent::NotLoaded(why) => not_loaded(what, &name, why),
         };
         fitted.text.push_str("\n\n");
         fitted.text.push_str(&said);
@@ -111,9 +123,9 @@ pub fn fit_files(
     fitted
 }
 
-/// A text under its name, in a fence that it can't end, cut to what is left.
+/// A text under its head, in a fence that it can't end, cut to what is left.
 fn fenced(
-    name: &str,
+    head: &str,
     text: &str,
     left_tokens: usize,
     counter: &dyn TokenCounter,
@@ -128,14 +140,11 @@ fn fenced(
     };
     let fence = "`".repeat(longest_run(&text).max(2) + 1);
     let end = if text.ends_with('\n') { "" } else { "\n" };
-    (
-        format!("[file {name}]\n{fence}\n{text}{end}{fence}"),
-        tokens,
-    )
+    (format!("[{head}]\n{fence}\n{text}{end}{fence}"), tokens)
 }
 
-fn not_loaded(name: &str, why: &str) -> String {
-    format!("[file {name}: not loaded, {why}]")
+fn not_loaded(what: &str, name: &str, why: &str) -> String {
+    format!("[{what} {name}: not loaded, {why}]")
 }
 
 /// The longest run of backticks.
@@ -175,6 +184,7 @@ mod tests {
     fn text(name: &str, text: &str) -> PromptFile {
         PromptFile {
             name: name.to_owned(),
+            is_earlier: false,
             content: FileContent::Text(text.to_owned()),
         }
     }
@@ -182,6 +192,7 @@ mod tests {
     fn image(name: &str) -> PromptFile {
         PromptFile {
             name: name.to_owned(),
+            is_earlier: false,
             content: FileContent::Image(PromptImage {
                 name: name.to_owned(),
                 mime_type: "image/png",
@@ -231,6 +242,18 @@ mod tests {
             said.tokens,
             IMAGE_TOKENS + Utf16Div4.count(expected) as usize
         );
+    }
+
+    #[test]
+    fn what_was_sent_before_the_question_says_so() {
+        let earlier = |file: PromptFile| PromptFile {
+            is_earlier: true,
+            ..file
+        };
+        let said = fitted(&[earlier(text("a.md", "x")), earlier(image("b.png"))]);
+        let expected = "\n\n[earlier file a.md]\n```\nx\n```\n\n[earlier picture b.png: shown with this \
+                        message]";
+        assert_eq!(said.text, expected);
     }
 
     #[test]

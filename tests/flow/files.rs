@@ -318,6 +318,73 @@ async fn a_delete_and_an_erasure_remove_the_bytes_from_the_disk() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_shown_shortly_before_the_question_is_read_too_and_only_there() {
+    let flow = FlowBuilder::default().config(WITH_IMAGES).start().await;
+    let ask = |text: &str| flow.slack.say("D0ANN", "ann", text);
+    // In another room.
+    let elsewhere = flow
+        .slack
+        .add_file(slack_file("other.md", "text/markdown", b"giraffe"));
+    flow.slack.post_with(UserPost {
+        channel: "#general".to_owned(),
+        user: "ann".to_owned(),
+        text: "@vocative see there".to_owned(),
+        files: vec![elsewhere],
+        ..UserPost::default()
+    });
+    flow.settle().await;
+    show_on_slack(
+        &flow,
+        slack_file("notes.md", "text/markdown", b"zebra"),
+        "look at this",
+    );
+    flow.wait_until("the file is stored", || !stored(&flow).is_empty())
+        .await;
+    flow.settle().await;
+    show_on_slack(&flow, slack_file("shot.png", "image/png", PNG), "and this");
+    flow.settle().await;
+    let asked = flow.model.requests().len();
+    ask("what do you think?");
+    flow.wait_for_model(asked + 1).await;
+    let content = last_content(&flow, asked);
+    let said = content[0]["text"].as_str().unwrap();
+    let expected = "what do you think?\n\n[earlier picture shot.png: shown with this message]\n\n[earlier \
+                    file notes.md]\n```\nzebra\n```";
+    assert!(said.ends_with(expected), "{said}");
+    assert!(!content.to_string().contains("giraffe"), "{content}");
+    let url = content[1]["image_url"]["url"].as_str().unwrap_or_default();
+    assert!(url.starts_with("data:image/png;base64,"), "{content}");
+    flow.settle().await;
+    // After five more turns it is a name in its own message.
+    for number in 0..3 {
+        ask(&format!("more {number}"));
+        flow.settle().await;
+    }
+    let last = flow.model.requests().len() - 1;
+    let said = last_text(&flow, last);
+    assert!(!said.contains("zebra"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_smaller_limit_does_not_lose_what_is_stored() {
+    let mut flow = FlowBuilder::default()
+        .config("[files]\nmax_bytes = 1000\n")
+        .start()
+        .await;
+    show_on_slack(&flow, slack_file("a.md", "text/markdown", b"a zebra"), "a?");
+    flow.wait_for_model(1).await;
+    flow.settle().await;
+    assert_eq!(flow.stop().await, Some(0));
+    flow.reconfigure("max_bytes = 1000", "max_bytes = 3");
+    flow.start().await;
+    flow.slack.say("D0ANN", "ann", "again?");
+    flow.wait_for_model(2).await;
+    let said = last_text(&flow, 1);
+    assert!(said.contains("a zebra"), "{said}");
+    assert_eq!(stored(&flow).len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_of_which_the_message_says_nothing_is_asked_about() {
     let flow = Flow::start_default().await;
     let notes = slack_file("notes.md", "text/markdown", b"zebra");
