@@ -71,6 +71,7 @@ Exit code 1 if something of the export could not be read; what could is imported
 const EXPORT_EXAMPLES: &str = "\
 Examples:
   vocative conversations export acme/#general --output general.jsonl
+  vocative conversations export acme/#general --output general.jsonl --files general-files
   vocative conversations export acme/#general --format markdown --timezone +02:00 | less
 
 A conversation is named by the start of its id (see `vocative conversations list`), or by channel
@@ -457,6 +458,10 @@ pub struct ExportArgs {
     /// Write to this file, which must not be there yet; it has its name once it is whole (mode 0600)
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Copy the stored files that are attached to its messages into this folder, each once, named by its
+    /// hash; the export says which is which
+    #[arg(long, value_name = "FOLDER")]
+    pub files: Option<PathBuf>,
     /// Which clock markdown tells days and times by: utc, local, or an offset like +02:00
     #[arg(
         long,

@@ -66,6 +66,15 @@ impl Answerer {
         })
     }
 
+    /// The database that is asked about.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration, which says where it is.
+    pub(super) fn database(&self) -> Result<PathBuf, CliError> {
+        let config = self.config.as_ref().map_err(Clone::clone)?;
+        Ok(config.daemon.data_dir.join(DATABASE_NAME))
+    }
+
     /// The daemon's answer, or this process's own on the store.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ use super::args::{ExportArgs, ExportFormat};
 use super::asking::Answerer;
 use super::context::Context;
 use super::error::{CliError, Exit};
+use super::export_files::FileCopies;
 use super::markdown::{Messages, header};
 use crate::admin::operations::Operation;
 use crate::admin::view::ExportPageView;
@@ -33,6 +34,10 @@ async fn write(args: &ExportArgs, answerer: &mut Answerer) -> Result<(), CliErro
             shown: is_markdown,
         })
         .await?;
+    let mut copies = match &args.files {
+        Some(folder) => Some(FileCopies::new(answerer.database()?, folder.clone())),
+        None => None,
+    };
     let mut out = Out::open(args.output.as_deref())?;
     let mut messages = Messages::new(args.timezone);
     if is_markdown
@@ -46,6 +51,9 @@ async fn write(args: &ExportArgs, answerer: &mut Answerer) -> Result<(), CliErro
     }
     loop {
         let mut text = String::new();
+        if let Some(copies) = &mut copies {
+            copies.take(&mut page.messages)?;
+        }
         for message in &page.messages {
             if is_markdown {
                 text.push_str(&messages.message(message));
@@ -61,7 +69,8 @@ async fn write(args: &ExportArgs, answerer: &mut Answerer) -> Result<(), CliErro
             return Ok(());
         }
         let Some(next) = page.next else {
-            return out.finish();
+            out.finish()?;
+            return copies.map_or(Ok(()), FileCopies::finish);
         };
         page = answerer
             .ask(Operation::Export {

@@ -152,9 +152,11 @@ impl Messages {
         }
         for attached in &line.attachments {
             let name = attached.name.as_deref().unwrap_or_default();
+            let stored = attached.path.as_deref().map(inline);
+            let stored = stored.map_or_else(String::new, |path| format!(", stored as {path}"));
             let _ = writeln!(
                 out,
-                "\n*attached: {} {}*",
+                "\n*attached: {} {}{stored}*",
                 inline(&attached.kind),
                 inline(name)
             );

@@ -15,6 +15,7 @@ mod erase;
 mod error;
 mod events;
 mod export;
+mod export_files;
 mod folders;
 mod held;
 mod import;

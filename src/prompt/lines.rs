@@ -12,12 +12,14 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use vocative_channels::envelope::Attachment;
 
 use super::transcript::{
     Field, Scene, StoredMessage, TranscriptError, bind, counter_of, message, new_message,
     open_store,
 };
 use super::{AgentView, Prompt};
+use crate::domain::file::TurnFile;
 use crate::domain::ids::{AccountId, AgentName, ConversationId};
 use crate::domain::options::AssemblerOptions;
 use crate::domain::turn::{ParticipantKind, TurnKind, Visibility};
@@ -114,6 +116,36 @@ pub struct AttachmentLine {
     /// Size in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,
+    /// How far it is known: `fetched`, or why it is only named (`pending`, `refused`, `too_large`, `gone`,
+    /// `failed`); absent where the platform gives no file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+    /// The hash of its bytes, if they are stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// Where they are: below the data folder, or in the folder that the export was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+}
+
+impl AttachmentLine {
+    fn of(attachment: &Attachment, files: &[TurnFile]) -> Self {
+        let id = attachment.file_id.as_deref();
+        let file = files
+            .iter()
+            .find(|file| Some(file.platform_id.as_str()) == id);
+        let content = file.and_then(|file| file.content).map(|(id, _)| id);
+        Self {
+            kind: attachment.kind.clone(),
+            file_id: attachment.file_id.clone(),
+            name: attachment.name.clone(),
+            mime_type: attachment.mime_type.clone(),
+            size_bytes: attachment.size_bytes,
+            state: file.map(|file| file.state.name().to_owned()),
+            sha256: content.map(|id| id.to_string()),
+            path: content.map(|id| id.path()),
+        }
+    }
 }
 
 /// Whom a message concerns.
@@ -156,13 +188,7 @@ impl MessageLine {
             reply_to: turn.reply_to.map(|id| id.to_string()),
             quote: turn.quote.clone(),
             attachments: attachments
-                .map(|attachment| AttachmentLine {
-                    kind: attachment.kind.clone(),
-                    file_id: attachment.file_id.clone(),
-                    name: attachment.name.clone(),
-                    mime_type: attachment.mime_type.clone(),
-                    size_bytes: attachment.size_bytes,
-                })
+                .map(|attachment| AttachmentLine::of(attachment, &exported.files))
                 .collect(),
             edited: turn.revision > 1 && turn.visibility != Visibility::Hidden,
             deleted: turn.visibility == Visibility::Hidden,

@@ -6,6 +6,7 @@ use vocative_channels::outbound::{Delivered, Operation, Part, Target};
 
 use super::expiry::Expired;
 use crate::domain::addressing::{FollowUpJudge, Judge};
+use crate::domain::file::TurnFile;
 use crate::domain::ids::{
     AccountId, AgentName, ChatId, ConversationId, ErasureId, LeaseToken, OutboxId, OwnerId, RunId,
     Seq, TurnId,
@@ -857,6 +858,8 @@ pub struct ExportTurn {
     pub names: Vec<(String, String)>,
     /// Those of its mention tokens that are of the bot itself.
     pub bot_ids: Vec<String>,
+    /// What became of its attached files.
+    pub files: Vec<TurnFile>,
 }
 
 /// What a turn replies to.

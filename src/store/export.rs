@@ -9,6 +9,7 @@ use vocative_channels::markup::mentioned_ids;
 
 use super::contract::{ExportPage, ExportQuery, ExportTurn, RepliedTo};
 use super::conversations::conversation;
+use super::files::files_of;
 use super::history::FIRST;
 use super::names::Names;
 use super::rows::{conversation_row_id, select_turns, turn_from_row};
@@ -126,7 +127,12 @@ fn exported(
         Some(target) => replied_to(connection, names, target)?,
         None => None,
     };
+    let files = match turn.attachments.is_empty() {
+        true => Vec::new(),
+        false => files_of(connection, turn.id)?,
+    };
     Ok(ExportTurn {
+        files,
         text: names.named(&turn.content)?,
         quote: turn
             .quote

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use serde_json::Value;
 use vocative_sandbox::slack::Fault;
 
 use crate::files::{show_on_slack, slack_file, stored};
@@ -94,6 +95,56 @@ async fn a_lost_or_altered_file_is_an_exit_code_of_the_check_and_the_backup() {
         .await;
     let told = flow.cli(&["check", "--database"]).await;
     assert_eq!(told.status, Some(0), "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_export_brings_the_files_out_of_the_archive() {
+    let flow = with_a_file().await;
+    let out = flow.directory().join("general.jsonl");
+    let files = flow.directory().join("out");
+    let conversation = flow.conversation_id("D0ANN", None).await;
+    let export = ["conversations", "export", &conversation];
+    let plain = flow.cli(&export).await;
+    let line: Value = serde_json::from_str(plain.stdout.lines().next().unwrap()).unwrap();
+    let attached = &line["attachments"][0];
+    assert_eq!(attached["state"], "fetched", "{line}");
+    let path = flow
+        .directory()
+        .join("data")
+        .join(attached["path"].as_str().unwrap());
+    assert_eq!(std::fs::read(path).unwrap(), b"a zebra");
+
+    let told = flow
+        .cli(
+            &[
+                &export[..],
+                &["--output", text(&out), "--files", text(&files)],
+            ]
+            .concat(),
+        )
+        .await;
+    assert_eq!(told.status, Some(0), "{told:?}");
+    let line = std::fs::read_to_string(&out).unwrap();
+    let line: Value = serde_json::from_str(line.lines().next().unwrap()).unwrap();
+    let path = Path::new(line["attachments"][0]["path"].as_str().unwrap());
+    assert_eq!(path.parent(), Some(files.as_path()));
+    assert_eq!(path.extension().unwrap(), "md");
+    assert_eq!(std::fs::read(path).unwrap(), b"a zebra");
+    // What can't be had is named, and the export is there all the same.
+    std::fs::remove_file(&stored(&flow)[0]).unwrap();
+    let again = flow.directory().join("again.jsonl");
+    let told = flow
+        .cli(
+            &[
+                &export[..],
+                &["--output", text(&again), "--files", text(&files)],
+            ]
+            .concat(),
+        )
+        .await;
+    assert_eq!(told.status, Some(1), "{told:?}");
+    assert!(told.stderr.contains("is not there"), "{told:?}");
+    assert!(again.is_file());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
