@@ -33,6 +33,10 @@ const FETCH_MAX: Duration = Duration::from_secs(300);
 /// A disk that takes no more is not asked again before this.
 const DISK_WAIT: Duration = Duration::from_secs(30);
 
+/// At a start, files that were given up within this time are tried once more, so many of them.
+const AGAIN_MS: i64 = 7 * 24 * 3_600_000;
+const AGAIN_MAX: usize = 500;
+
 /// The files worker.
 pub struct Worker {
     /// Where files are queued.
@@ -66,6 +70,7 @@ impl Worker {
     /// Fetches until `stop`; what is on its way then is fetched again after the next start.
     pub async fn run(self, stop: CancellationToken) {
         let worker = Arc::new(self);
+        worker.try_again().await;
         let mut in_flight: JoinSet<FileId> = JoinSet::new();
         let mut taken = Taken::new();
         loop {
@@ -99,6 +104,26 @@ impl Worker {
             }
         }
         in_flight.shutdown().await;
+    }
+
+    /// What was given up lately is looked at once more at a start: with another limit, scope or server it may
+    /// be had.
+    async fn try_again(&self) {
+        let now_ms = (self.clock)();
+        let since_ms = now_ms.saturating_sub(AGAIN_MS);
+        let tried = async {
+            let mut files = self.store.given_up_files(since_ms, AGAIN_MAX).await?;
+            files.retain(|file| file.facts.is_unknown() || self.policy.refusal(file).is_none());
+            let files = files.into_iter().map(|file| file.id).collect();
+            let hears_since_ms = self.transcriber.as_ref().map(|_| since_ms);
+            let again = self.store.try_files_again(files, hears_since_ms, now_ms);
+            again.await
+        };
+        match tried.await {
+            Ok(0) => {}
+            Ok(count) => info!(count, "files that were given up lately are tried once more"),
+            Err(cause) => warn!(error = %cause, "files that were given up can't be tried again"),
+        }
     }
 
     /// What is to be fetched and written down, as far as hands are free.

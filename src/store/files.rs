@@ -80,6 +80,16 @@ macro_rules! due_files {
     };
 }
 
+/// The same columns of files that were given up.
+const GIVEN_UP_SQL: &str =
+    "SELECT f.id, h.account_id, f.platform_id, f.attempts, t.sent_at_ms, t.captured_at_ms,
+            f.sha256, t.attachments
+     FROM files f CROSS JOIN turns t ON t.seq = f.turn_seq
+     CROSS JOIN conversations c ON c.id = t.conversation_id
+     CROSS JOIN chats h ON h.id = c.chat_id
+     WHERE f.state IN ('refused', 'too_large', 'failed') AND f.finished_at_ms >= ?1
+     ORDER BY f.id DESC LIMIT ?2";
+
 impl Store {
     /// The files that are due to be fetched through these accounts, oldest first.
     ///
@@ -255,6 +265,58 @@ impl Store {
                 )?
                 .execute(params![id, speech, not_before_ms, reason])?;
             Ok(())
+        })
+        .await
+    }
+
+    /// Files that were given up since a time, and could not be had or were not wanted then; the newest.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn given_up_files(
+        &self,
+        since_ms: i64,
+        limit: usize,
+    ) -> Result<Vec<DueFile>, StoreError> {
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached(GIVEN_UP_SQL)?;
+            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+            let rows = statement.query_map(params![since_ms, limit], due_from_row)?;
+            Ok(rows.collect::<rusqlite::Result<_>>()?)
+        })
+        .await
+    }
+
+    /// Sends files that were given up back to be fetched, and with `hears_since_ms` voice notes back to be
+    /// written down that were given up since then; how many.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn try_files_again(
+        &self,
+        files: Vec<FileId>,
+        hears_since_ms: Option<i64>,
+        now_ms: i64,
+    ) -> Result<u64, StoreError> {
+        self.write(move |connection| {
+            let mut fetch = connection.prepare_cached(
+                "UPDATE files SET state = 'pending', attempts = 0, not_before_ms = ?2,
+                        finished_at_ms = NULL
+                 WHERE id = ?1 AND state IN ('refused', 'too_large', 'failed')",
+            )?;
+            let mut count = 0;
+            for file in &files {
+                count += fetch.execute(params![file, now_ms])?;
+            }
+            if let Some(since_ms) = hears_since_ms {
+                count += connection
+                    .prepare_cached(
+                        "UPDATE files SET speech = 'pending', attempts = 0, not_before_ms = ?2
+                         WHERE state = 'fetched' AND speech = 'failed' AND finished_at_ms >= ?1",
+                    )?
+                    .execute(params![since_ms, now_ms])?;
+            }
+            Ok(count as u64)
         })
         .await
     }

@@ -385,6 +385,25 @@ async fn a_smaller_limit_does_not_lose_what_is_stored() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_was_refused_for_want_of_a_scope_is_had_after_the_next_start() {
+    let mut flow = Flow::start_default().await;
+    flow.slack
+        .change_world(|world| world.scopes.retain(|scope| scope != "files:read"));
+    show_on_slack(&flow, slack_file("a.md", "text/markdown", b"a zebra"), "a?");
+    flow.wait_for_status("the file is refused", |status| {
+        status["files"]["refused"] == 1
+    })
+    .await;
+    flow.settle().await;
+    assert_eq!(flow.stop().await, Some(0));
+    flow.slack
+        .change_world(|world| world.scopes.push("files:read".to_owned()));
+    flow.start().await;
+    flow.wait_until("the file is stored", || stored(&flow).len() == 1)
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_of_which_the_message_says_nothing_is_asked_about() {
     let flow = Flow::start_default().await;
     let notes = slack_file("notes.md", "text/markdown", b"zebra");

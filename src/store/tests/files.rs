@@ -444,6 +444,39 @@ async fn what_the_platform_says_of_a_stub_joins_its_turn_and_stays_through_an_ed
 }
 
 #[tokio::test]
+async fn what_was_given_up_lately_is_tried_once_more_the_newest_first() {
+    let fixture = Fixture::new().await;
+    let given_up = [
+        ("1", "a.md", FileState::Refused, 10),
+        ("2", "b.md", FileState::TooLarge, 20),
+        ("3", "c.md", FileState::Gone, 20),
+        ("4", "d.md", FileState::Failed, 20),
+        ("5", "e.md", FileState::Refused, 20),
+    ];
+    for (id, name, state, at_ms) in given_up {
+        fixture.hear(attached(id, name)).await;
+        let file = due(&fixture).await.remove(0);
+        let outcome = FileOutcome::GivenUp {
+            state,
+            reason: "as it was".to_owned(),
+        };
+        let noted = fixture.store.note_file(file.id, outcome, NOW_MS + at_ms);
+        noted.await.unwrap();
+    }
+    let files = fixture.store.given_up_files(NOW_MS + 15, 2).await.unwrap();
+    let names: Vec<&str> = files.iter().map(|file| file.platform_id.as_str()).collect();
+    assert_eq!(names, ["file-e.md", "file-d.md"]);
+    let ids = files.iter().map(|file| file.id).collect();
+    let tried = fixture
+        .store
+        .try_files_again(ids, Some(NOW_MS), NOW_MS + 30);
+    assert_eq!(tried.await.unwrap(), 2);
+    let waiting = due(&fixture).await.into_iter();
+    let waiting: Vec<String> = waiting.map(|file| file.platform_id).collect();
+    assert_eq!(waiting, ["file-d.md", "file-e.md"]);
+}
+
+#[tokio::test]
 async fn being_asked_to_wait_is_no_attempt() {
     let fixture = Fixture::new().await;
     fixture.hear(attached("1", "a.md")).await;
