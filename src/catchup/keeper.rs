@@ -108,6 +108,16 @@ impl Keeper {
         }
     }
 
+    /// Notes, before there is a connection, that from here on something may be missing. Killed
+    /// between its first connection and its first message, a daemon that was never heard of before
+    /// would begin anew, and what its platform gave up meanwhile would be gone.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn begin(&self) -> Result<(), StoreError> {
+        self.open().await.map(drop)
+    }
+
     /// Hears how the connection is doing. Never blocks.
     pub fn note_state(&self, state: &ConnectionState) {
         let is_connected = matches!(state, ConnectionState::Connected { .. });

@@ -461,6 +461,9 @@ fn bind_with(shared: Arc<Shared>, channel: Arc<dyn Channel>, name: String) -> Bi
                     name, account, history, intake, store, bounds, clock,
                 ))
             });
+            if let Some(keeper) = &keeper {
+                keeper.begin().await?;
+            }
             let heard: Arc<dyn Intake> = match &keeper {
                 Some(keeper) => Arc::clone(keeper) as Arc<dyn Intake>,
                 None => intake,

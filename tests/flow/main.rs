@@ -17,6 +17,7 @@ mod events;
 mod faults;
 mod file_archive;
 mod files;
+mod first_start;
 #[cfg(target_os = "linux")]
 mod flood;
 mod harness;

@@ -27,7 +27,9 @@ use super::wire::{HistoryAnswer, ResponseMetadata};
 const EVERY_MS: u64 = 1_500;
 /// Calls of one method that may go at once.
 const BURST: u32 = 10;
-/// The same for `conversations.list`, which is in tier 2 (20 a minute).
+/// Lists the chats of a kind.
+const LIST: &str = "conversations.list";
+/// The same for [`LIST`], which is in tier 2 (20 a minute).
 const LIST_EVERY_MS: u64 = 4_000;
 /// Chats on one page of the list.
 const LIST_PAGE: usize = 200;
@@ -86,9 +88,7 @@ impl SlackHistory {
                 ("limit", LIST_PAGE.to_string()),
             ];
             arguments.extend(cursor.take().map(|cursor| ("cursor", cursor)));
-            let answer = self
-                .read("conversations.list", &arguments, &self.list)
-                .await?;
+            let answer = self.list_page(&arguments).await?;
             let is = |flag: Option<bool>| flag == Some(true);
             let joined = answer.channels.iter().filter(|channel| {
                 is(*channel.is_member) || is(*channel.is_im) || is(*channel.is_mpim)
@@ -101,6 +101,23 @@ impl SlackHistory {
         }
         tracing::warn!(channel.id = %self.channel, kind, "there are more chats than are listed");
         Ok(())
+    }
+
+    /// A page of the list, asked for until Slack gives it: what was listed before stays listed. A
+    /// refusal costs what it says and no more. The list is short and read once at a start, which waits
+    /// for it, so nothing is learnt for a next time.
+    async fn list_page(&self, arguments: &[(&str, String)]) -> Result<HistoryAnswer, ChannelError> {
+        loop {
+            self.list.wait_turn().await;
+            match self.call(LIST, arguments).await {
+                Err(ChannelError::RetryAfter { wait_ms, .. }) => {
+                    tracing::debug!(channel.id = %self.channel, wait_ms, "Slack asks to list chats more slowly");
+                    self.list
+                        .rest(Instant::now(), Duration::from_millis(wait_ms));
+                }
+                answer => return answer,
+            }
+        }
     }
 
     async fn read_page(&self, request: &HistoryRequest) -> Result<HistoryPage, ChannelError> {
@@ -136,7 +153,7 @@ impl SlackHistory {
         })
     }
 
-    /// One call, in its turn. A scope is wanting for one kind of chat, so it is that chat that refuses.
+    /// One call, in its turn.
     async fn read(
         &self,
         method: &'static str,
@@ -146,11 +163,20 @@ impl SlackHistory {
         pace.wait_turn().await;
         // Others call it too; what they were told is no news.
         self.api.rest_left(method)?;
-        let answer = self.api.read(method, Token::Bot, arguments).await;
+        let answer = self.call(method, arguments).await;
         if let Err(ChannelError::RetryAfter { wait_ms, .. }) = &answer {
             pace.refuse(Instant::now(), Duration::from_millis(*wait_ms));
         }
-        match answer {
+        answer
+    }
+
+    /// One call. A scope is wanting for one kind of chat, so it is that chat that refuses.
+    async fn call(
+        &self,
+        method: &'static str,
+        arguments: &[(&str, String)],
+    ) -> Result<HistoryAnswer, ChannelError> {
+        match self.api.read(method, Token::Bot, arguments).await {
             Err(ChannelError::Unauthorized { operation, reason })
                 if reason.starts_with("missing_scope") =>
             {
