@@ -12,7 +12,6 @@ fn over(key: &[u8], parts: &[&[u8]]) -> Hmac<Sha256> {
 }
 
 /// The hash of some parts in a row, in lower-case hexadecimal.
-#[cfg_attr(not(feature = "telegram"), allow(dead_code))]
 pub(crate) fn hex(key: &[u8], parts: &[&[u8]]) -> String {
     let bytes = over(key, parts).finalize().into_bytes();
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()

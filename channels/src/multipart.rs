@@ -56,7 +56,9 @@ impl Multipart {
     }
 
     fn head(&mut self, disposition: &str, mime_type: Option<&str>) {
-        let kind = mime_type.map_or_else(String::new, |kind| format!("Content-Type: {kind}\r\n"));
+        // A type is what a person's program said of a file.
+        let kind = mime_type.map(|it| it.chars().filter(|c| !c.is_control()).collect::<String>());
+        let kind = kind.map_or_else(String::new, |kind| format!("Content-Type: {kind}\r\n"));
         let head = format!(
             "--{}\r\nContent-Disposition: form-data; {disposition}\r\n{kind}\r\n",
             self.boundary

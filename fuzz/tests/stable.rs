@@ -66,9 +66,9 @@ macro_rules! stable {
 }
 
 stable! {
-    capture config config_env judging json_list model_answer prompt search slack_answer slack_event
-    slack_export slack_frame slack_history slack_text slack_zip split telegram_answer telegram_export
-    telegram_text telegram_update texts
+    capture command config config_env event_id form_file judging json_list model_answer prompt quiet_hours
+    search slack_answer slack_event slack_export slack_frame slack_history slack_request slack_text
+    slack_zip split telegram_answer telegram_export telegram_text telegram_update texts
 }
 
 fn names_in(folder: &Path) -> BTreeSet<String> {

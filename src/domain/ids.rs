@@ -99,6 +99,16 @@ opaque_id!(
     /// who knows one can ask for what came after it.
     EventId
 );
+
+impl EventId {
+    /// The id that a reader says: a whole number from 0 on.
+    #[must_use]
+    pub fn read(text: &str) -> Option<Self> {
+        let id: u64 = text.trim().parse().ok()?;
+        i64::try_from(id).ok().map(Self)
+    }
+}
+
 opaque_id!(
     /// A file of a turn, opaque outside the store.
     FileId

@@ -196,6 +196,15 @@ fn is_json(text: &str) -> bool {
     serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
+/// The same for the fuzz targets (`fuzzing`).
+pub(super) fn fuzzed(path: &str, body: &[u8]) -> Option<Result<String, (&'static str, String)>> {
+    match read(path, body) {
+        Read::Challenge(challenge) => Some(Ok(challenge)),
+        Read::Nothing => None,
+        Read::Payload { kind, payload, .. } => Some(Err((kind, payload))),
+    }
+}
+
 fn read_event(body: &[u8]) -> Read {
     let payload = String::from_utf8_lossy(body).into_owned();
     let outline: Outline = serde_json::from_str(&payload).unwrap_or_default();

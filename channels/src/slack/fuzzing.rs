@@ -32,6 +32,35 @@ pub fn frame(text: &str, identity: &Identity, received_at_ms: i64) -> Option<Env
     Some(translate(&delivery, identity))
 }
 
+/// Whether a request's timestamp and signature are right, for a body that came at `now_s`.
+#[must_use]
+pub fn is_signed(secret: &str, timestamp: &str, signature: &str, body: &[u8], now_s: i64) -> bool {
+    let mut headers = HeaderMap::new();
+    for (name, value) in [
+        ("x-slack-request-timestamp", timestamp),
+        ("x-slack-signature", signature),
+    ] {
+        if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
+            headers.insert(name, value);
+        }
+    }
+    super::signature::check(secret, &headers, body, now_s).is_ok()
+}
+
+/// The signature that Slack gives a body.
+#[must_use]
+pub fn signature(secret: &str, timestamp: &str, body: &[u8]) -> String {
+    let parts: [&[u8]; 4] = [b"v0:", timestamp.as_bytes(), b":", body];
+    format!("v0={}", crate::mac::hex(secret.as_bytes(), &parts))
+}
+
+/// What a request to one of our paths becomes: what Slack wants back, or the kind and the payload of
+/// an envelope; `None` if it is only a look whether the address works.
+#[must_use]
+pub fn request(path: &str, body: &[u8]) -> Option<Result<String, (&'static str, String)>> {
+    super::events_api::fuzzed(path, body)
+}
+
 /// What a message of `conversations.history` becomes.
 #[must_use]
 pub fn past_message(

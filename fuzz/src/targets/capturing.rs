@@ -87,7 +87,7 @@ fn check_verdict(verdict: &Verdict, message: &InboundMessage, policy: &ChannelPo
 }
 
 /// Open, closed, without threads, with bots.
-fn policies(bot: &Identity) -> [ChannelPolicy; 3] {
+pub(super) fn policies(bot: &Identity) -> [ChannelPolicy; 3] {
     let open = policy(bot, AccountId(1));
     let closed = ChannelPolicy {
         allow_chats: AllowList::default(),

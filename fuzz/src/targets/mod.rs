@@ -1,14 +1,16 @@
 //! All targets. A target is a function of bytes that panics where a promise breaks.
 //!
 //! One file per subject: `slack` and `telegram` (wire to envelope, answers, texts), `texts` (splitting
-//! and marks), `capturing` (judging, and everything up to the commit), `exports` (importers),
-//! `configs`, `prompts`, `models`, `searching`. `speech` holds what every envelope must keep.
+//! and marks), `capturing` (judging, and everything up to the commit), `commands`, `requests` (what
+//! comes over HTTP), `exports` (importers), `configs`, `prompts`, `models`, `searching`. `speech` holds what every envelope must keep.
 
 mod capturing;
+mod commands;
 mod configs;
 mod exports;
 mod models;
 mod prompts;
+mod requests;
 mod searching;
 mod slack;
 mod speech;
@@ -51,8 +53,19 @@ pub const TARGETS: &[Target] = &[
         "a Slack frame or a Telegram update",
         capturing::capture,
     ),
+    target(
+        "command",
+        "what is said behind a command",
+        commands::command,
+    ),
     dear("config", "a TOML file", configs::file),
     dear("config_env", "NAME=VALUE lines", configs::environment),
+    target("event_id", "a Last-Event-ID", requests::event_id),
+    target(
+        "form_file",
+        "names of a field and a file, its type, its bytes, with | between them",
+        requests::form,
+    ),
     target(
         "judging",
         "a Slack frame or a Telegram update",
@@ -69,6 +82,7 @@ pub const TARGETS: &[Target] = &[
         models::answer,
     ),
     target("prompt", "a transcript", prompts::assembled),
+    target("quiet_hours", "hours, then a zone", commands::quiet_hours),
     target("search", "words to search for", searching::query),
     target(
         "slack_answer",
@@ -83,6 +97,11 @@ pub const TARGETS: &[Target] = &[
     ),
     target("slack_frame", "a text frame of a socket", slack::frame),
     target("slack_history", "a message of a history", slack::history),
+    target(
+        "slack_request",
+        "a path, a timestamp and a signature, then a body",
+        requests::slack,
+    ),
     target("slack_text", "an escaped text", slack::text),
     target("slack_zip", "a zip", exports::slack_zip),
     target("split", "a limit, then a text", texts::split),

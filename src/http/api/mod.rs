@@ -224,8 +224,7 @@ fn event_id(headers: &HeaderMap, query: EventsQuery) -> Result<Option<EventId>, 
     let Some(last) = last.filter(|last| !last.trim().is_empty()) else {
         return Ok(None);
     };
-    let id: u64 = last.trim().parse().map_err(|_| wrong())?;
-    Ok(Some(EventId(i64::try_from(id).map_err(|_| wrong())?)))
+    EventId::read(&last).map(Some).ok_or_else(wrong)
 }
 
 async fn conversations(
