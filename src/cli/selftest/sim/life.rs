@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::task;
 use tokio::time::Instant;
 
 use super::world::World;
@@ -20,6 +21,19 @@ use crate::store::{Gate, Moment, StoreError};
 const STALL_MS: (i64, i64) = (61_000, 85_000);
 /// Two of them are so far apart.
 const STALLS_APART_MS: i64 = 300_000;
+/// In how many of a thousand times a worker is paused that has the model's answer, in worlds that have it.
+const PAUSED_PER_MILLE: u64 = 250;
+/// It comes to so many writes first, fewer than this.
+const WRITES_BEFORE_PAUSE: u64 = 2;
+
+/// A worker that is paused: as when its machine, or its thread, gets no time. Nothing of it goes on
+/// meanwhile, not the heartbeat either, so its lease ends and another one works; then it goes on.
+#[derive(Clone, Copy)]
+struct Pause {
+    worker: task::Id,
+    writes_left: u64,
+    until: Option<Instant>,
+}
 
 /// A life.
 pub(super) struct Life {
@@ -29,6 +43,7 @@ pub(super) struct Life {
     kill_at: Option<u64>,
     steps: AtomicU64,
     is_dead: AtomicBool,
+    pause: Mutex<Option<Pause>>,
     /// It was killed.
     pub(super) died: Notify,
     /// Something happens earlier than was thought.
@@ -48,6 +63,7 @@ impl Life {
             kill_at,
             steps: AtomicU64::new(0),
             is_dead: AtomicBool::new(false),
+            pause: Mutex::new(None),
             died: Notify::new(),
             changed: Notify::new(),
             heard: Notify::new(),
@@ -91,6 +107,7 @@ impl Life {
 
     /// A step.
     pub(super) async fn step(&self, what: &'static str) {
+        self.sit_out().await;
         self.survive().await;
         let step = self.steps.fetch_add(1, Ordering::SeqCst) + 1;
         if self.kill_at == Some(step) {
@@ -106,12 +123,60 @@ impl Life {
             Noise::None => {}
             Noise::Turns(turns) => {
                 for _ in 0..turns {
-                    tokio::task::yield_now().await;
+                    task::yield_now().await;
                 }
             }
             Noise::Time(wait_ms) => self.sleep(wait_ms).await,
         }
         self.survive().await;
+    }
+
+    /// May have the worker that asks here paused at one of its next writes: one in a life.
+    pub(super) fn tire(&self) {
+        let Some(worker) = task::try_id().filter(|_| locked(&self.pause).is_none()) else {
+            return;
+        };
+        let writes_left = self.world(|world| {
+            let is_due = world.script.pauses_workers && may_stall(world);
+            let is_chosen = is_due && world.dice.hits(PAUSED_PER_MILLE);
+            is_chosen.then(|| world.dice.below(WRITES_BEFORE_PAUSE))
+        });
+        if let Some(writes_left) = writes_left {
+            *locked(&self.pause) = Some(Pause {
+                worker,
+                writes_left,
+                until: None,
+            });
+        }
+    }
+
+    /// A write begins; the worker that is to be paused may be so from here on.
+    fn count_write(&self) {
+        let mut pause = locked(&self.pause);
+        let Some(pause) = pause
+            .as_mut()
+            .filter(|it| Some(it.worker) == task::try_id())
+        else {
+            return;
+        };
+        if pause.until.is_some() {
+            return;
+        }
+        if pause.writes_left > 0 {
+            pause.writes_left -= 1;
+            return;
+        }
+        let stall_ms = self.world(|world| begin_stall(world, "the worker of a run is paused"));
+        pause.until = Some(Instant::now() + Duration::from_millis(stall_ms.unsigned_abs()));
+    }
+
+    /// The paused wait, whatever they come to.
+    async fn sit_out(&self) {
+        let pause = *locked(&self.pause);
+        let own = pause.filter(|it| Some(it.worker) == task::try_id());
+        if let Some(until) = own.and_then(|pause| pause.until) {
+            tokio::time::sleep_until(until).await;
+        }
     }
 
     /// The dead wait for ever.
@@ -127,6 +192,9 @@ impl Life {
         Arc::new(move |moment| {
             let life = Arc::clone(&life);
             Box::pin(async move {
+                if moment == Moment::BeforeWrite {
+                    life.count_write();
+                }
                 life.step(match moment {
                     Moment::Read => "before a read",
                     Moment::BeforeWrite => "before a write",
@@ -159,19 +227,27 @@ fn noise(world: &mut World) -> Noise {
     match world.dice.below(1_000) {
         0..200 => Noise::Turns(1 + world.dice.below(4)),
         200..300 => Noise::Time(world.dice.ms(1, 15)),
-        300..302 if world.now_ms - world.stalled_at_ms > STALLS_APART_MS => {
-            world.stalled_at_ms = world.now_ms;
-            let stall_ms = world.dice.ms(STALL_MS.0, STALL_MS.1);
-            let from_ms = world.now_ms;
-            world.stalls_ms.push((from_ms, from_ms + stall_ms));
-            world.note(format_args!("a step stalls for {stall_ms} ms"));
-            Noise::Time(stall_ms)
+        300..302 if !world.script.pauses_workers && may_stall(world) => {
+            Noise::Time(begin_stall(world, "a step stalls"))
         }
         _ => Noise::None,
     }
 }
 
-/// The world, whoever panicked with it.
-pub(super) fn locked(world: &Mutex<World>) -> std::sync::MutexGuard<'_, World> {
-    world.lock().unwrap_or_else(PoisonError::into_inner)
+fn may_stall(world: &World) -> bool {
+    world.has_faults() && world.now_ms - world.stalled_at_ms > STALLS_APART_MS
+}
+
+/// Notes a stall that begins now; how long it takes.
+fn begin_stall(world: &mut World, what: &str) -> i64 {
+    let (from_ms, stall_ms) = (world.now_ms, world.dice.ms(STALL_MS.0, STALL_MS.1));
+    world.stalled_at_ms = from_ms;
+    world.stalls_ms.push((from_ms, from_ms + stall_ms));
+    world.note(format_args!("{what} for {stall_ms} ms"));
+    stall_ms
+}
+
+/// What is locked, whoever panicked with it.
+pub(super) fn locked<T>(it: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    it.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -44,6 +44,7 @@ impl Model for SimModel {
             });
             life.sleep(think_ms).await;
             life.step("after the model answered").await;
+            life.tire();
             life.world(|world| respond(world, request, own))
         })
     }

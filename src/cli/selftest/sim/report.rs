@@ -67,6 +67,7 @@ pub(super) fn report(
         "answered",
         "lost",
         "doubled",
+        "excused",
         "held",
     ];
     let mut out = table(&header, &rows);
@@ -80,10 +81,9 @@ pub(super) fn report(
         args.seed,
         shown_time(all.virtual_ms),
     );
-    let excused = all.doubled.saturating_sub(all.doubled_outside);
-    if excused > 0 && all.doubled_outside == 0 {
+    if all.doubled > all.doubled_outside {
         out.push_str(
-            "Doubled answers are of Telegram with on_unknown = \"resend\": they had arrived, and nobody could know.\n",
+            "Excused ones are of Telegram with on_unknown = \"resend\": they had arrived, and nobody could know.\n",
         );
     }
     if failed.is_empty() {
@@ -116,6 +116,7 @@ fn cells(name: &str, tally: &Tally) -> Vec<String> {
         tally.answered,
         tally.lost,
         tally.doubled,
+        tally.doubled - tally.doubled_outside,
         tally.held,
     ];
     let name = std::iter::once(name.to_owned());

@@ -58,6 +58,8 @@ pub(super) struct Script {
     pub(super) disk_fails: bool,
     /// Whether the platform tells again when nobody waits for it any more, minutes later.
     pub(super) is_patient: bool,
+    /// Whether it is a worker that stalls, with a model's answer in its hands; else any step may.
+    pub(super) pauses_workers: bool,
     /// Which long texts the platform refuses.
     refused: u64,
 }
@@ -92,6 +94,7 @@ impl Script {
             disk_fails: dice.hits(250),
             is_patient: dice.hits(50),
             refused: dice.below(REFUSED_OF),
+            pauses_workers: dice.hits(400),
         }
     }
 }

@@ -74,7 +74,6 @@ fn a_delivery_taken_for_a_message_is_noticed() {
     assert!(is_noticed(Sabotage::NoDedupe, Mode::Slack, shows));
 }
 
-/// Without the lease's token, which in these worlds matters too seldom.
 #[cfg(feature = "crash-points")]
 #[test]
 fn promises_that_are_broken_in_the_daemon_are_noticed() {
@@ -82,6 +81,8 @@ fn promises_that_are_broken_in_the_daemon_are_noticed() {
         (Sabotage::NoReadback, Mode::Slack),
         (Sabotage::ResendAlways, Mode::TelegramHold),
         (Sabotage::CommitAfterSend, Mode::TelegramHold),
+        (Sabotage::NoLeaseToken, Mode::Slack),
+        (Sabotage::NoLeaseToken, Mode::TelegramResend),
     ];
     for (sabotage, mode) in table {
         let shows = |tally: &Tally| tally.doubled_outside > 0;

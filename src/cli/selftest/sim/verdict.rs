@@ -91,7 +91,7 @@ fn judge_answer(world: &World, question: &Question, tally: &mut Tally) {
     let word = question.word;
     let room = &world.rooms[word.room];
     let mut places = Vec::new();
-    let mut is_doubled = false;
+    let (mut is_doubled, mut is_outside) = (false, false);
     for line in 1..=question.lines {
         let has_line = |message: &Message| {
             message.person.is_none()
@@ -112,7 +112,7 @@ fn judge_answer(world: &World, question: &Question, tally: &mut Tally) {
         if posts.len() > 1 {
             is_doubled = true;
             if !is_excused(world, &posts) {
-                tally.doubled_outside += 1;
+                is_outside = true;
                 tally
                     .wrong
                     .push(format!("{word}.{line} is answered {} times", posts.len()));
@@ -121,6 +121,7 @@ fn judge_answer(world: &World, question: &Question, tally: &mut Tally) {
     }
     tally.answered += 1;
     tally.doubled += usize::from(is_doubled);
+    tally.doubled_outside += usize::from(is_outside);
     let mut released = world.released.iter();
     let is_released = released.any(|text| words(text).any(|found| found == word));
     if !places.is_sorted() && !is_released {

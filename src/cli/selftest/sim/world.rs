@@ -182,9 +182,13 @@ impl World {
         act.into_iter().chain(late).chain(self.wire.due_ms()).min()
     }
 
-    /// Whether nothing is left that happens by itself.
+    /// Whether nothing is left that happens by itself, and nobody sleeps who goes on later.
     pub(super) fn is_quiet(&self) -> bool {
-        self.acts.is_empty() && self.late.is_empty() && self.wire.is_quiet()
+        let is_awake = |(_, to_ms): &(i64, i64)| *to_ms < self.now_ms;
+        self.stalls_ms.iter().all(is_awake)
+            && self.acts.is_empty()
+            && self.late.is_empty()
+            && self.wire.is_quiet()
     }
 
     fn act(&mut self, act: Act) {
