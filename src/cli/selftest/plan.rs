@@ -45,12 +45,12 @@ impl Mode {
         }
     }
 
-    /// The same when the platform calls; `None` where that changes nothing that counts.
-    fn called_name(self) -> Option<&'static str> {
+    /// The same when the platform calls.
+    fn called_name(self) -> &'static str {
         match self {
-            Self::Slack => Some("slack, http"),
-            Self::TelegramResend => Some("telegram, webhook"),
-            Self::TelegramHold => None,
+            Self::Slack => "slack, http",
+            Self::TelegramResend => "telegram, webhook",
+            Self::TelegramHold => "telegram, webhook, hold",
         }
     }
 
@@ -94,12 +94,22 @@ pub(super) enum Play {
     Erasure,
 }
 
+/// How a daemon and its platform come together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Link {
+    /// The daemon connects.
+    Connects,
+    /// The platform calls it.
+    Called,
+    /// It connects, and its answers grow in their threads by Slack's own streaming.
+    Streams,
+}
+
 /// One row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) mode: Mode,
-    /// Whether the platform calls the daemon, in place of being connected to.
-    pub(super) is_called: bool,
+    pub(super) link: Link,
     pub(super) way: Way,
     /// How often.
     pub(super) kills: usize,
@@ -108,8 +118,11 @@ pub(super) struct Row {
 impl Row {
     /// Its platform in the table.
     pub(super) fn platform(&self) -> &'static str {
-        let called = self.mode.called_name().filter(|_| self.is_called);
-        called.unwrap_or(self.mode.name())
+        match self.link {
+            Link::Connects => self.mode.name(),
+            Link::Called => self.mode.called_name(),
+            Link::Streams => "slack, streams",
+        }
     }
 
     /// Its name in the table.
@@ -162,7 +175,8 @@ impl Row {
         let is_point = ["placeholder.", "live.", "final."]
             .iter()
             .any(|group| name.starts_with(group));
-        is_point || matches!(self.way, Way::Unanswered | Way::Random)
+        let is_any = matches!(self.way, Way::Unanswered | Way::Random);
+        is_point || is_any || self.link == Link::Streams
     }
 
     /// Whether Slack tells of the bot's own posts: where that is the point, only a look can tell.
@@ -184,17 +198,21 @@ pub(super) fn rows(args: &CrashArgs, sabotage: Option<Sabotage>) -> Vec<Row> {
         // A broken promise shows over one of the transports as well as over both.
         None => sabotage.is_none(),
     };
+    let is_wanted = |row: &Row| {
+        args.point.as_deref().is_none_or(|it| row.name() == it)
+            && sabotage.is_none_or(|promise| shows(promise, row.mode, row.way))
+    };
     if is_called {
-        let called = modes.iter().filter(|mode| mode.called_name().is_some());
-        let called = called.flat_map(|mode| called_rows(*mode, rounds_each, sabotage));
-        let is_wanted = |row: &Row| {
-            args.point.as_deref().is_none_or(|it| row.name() == it)
-                && sabotage.is_none_or(|promise| shows(promise, row.mode, row.way))
-        };
+        let called = modes
+            .iter()
+            .flat_map(|mode| called_rows(*mode, rounds_each, sabotage));
         rows.extend(called.filter(is_wanted));
     }
     if args.transport == Some(CrashTransport::Http) {
         return rows;
+    }
+    if modes.contains(&Mode::Slack) && sabotage.is_none() {
+        rows.extend(streamed_rows(rounds_each).into_iter().filter(is_wanted));
     }
     for mode in modes {
         let ways: Vec<Way> = ways(mode)
@@ -215,19 +233,19 @@ pub(super) fn rows(args: &CrashArgs, sabotage: Option<Sabotage>) -> Vec<Row> {
         let kills = (at_points / ways.len().max(1)).max(1);
         let at_points = ways.into_iter().map(|way| Row {
             mode,
-            is_called: false,
+            link: Link::Connects,
             way,
             kills,
         });
         rows.extend(at_points.filter(is_wanted));
         let so_far: usize = rows
             .iter()
-            .filter(|row| row.mode == mode && !row.is_called)
+            .filter(|row| row.mode == mode && row.link == Link::Connects)
             .map(|row| row.kills)
             .sum();
         let random = Row {
             mode,
-            is_called: false,
+            link: Link::Connects,
             way: Way::Random,
             kills: rounds_each
                 .saturating_sub(so_far)
@@ -263,7 +281,7 @@ fn called_rows(mode: Mode, rounds_each: usize, sabotage: Option<Sabotage>) -> Ve
     let ways: Vec<Way> = ways.collect();
     let row = |way, kills| Row {
         mode,
-        is_called: true,
+        link: Link::Called,
         way,
         kills,
     };
@@ -275,6 +293,36 @@ fn called_rows(mode: Mode, rounds_each: usize, sabotage: Option<Sabotage>) -> Ve
     let kills = (at_points / ways.len().max(1)).max(1);
     let random = row(Way::Random, (rounds_each / RANDOM_SHARE_MIN).max(1));
     let at_points = ways.into_iter().map(|way| row(way, kills));
+    at_points.chain([random]).collect()
+}
+
+/// Where it counts how an answer grows: from its first word to its last, and when it is looked for.
+const GROWING: [&str; 6] = [
+    "placeholder.",
+    "live.",
+    "send.",
+    "final.",
+    "delivery.",
+    "look.",
+];
+
+/// The rows of Slack's own streaming.
+fn streamed_rows(rounds_each: usize) -> Vec<Row> {
+    let is_growing = |name: &str| GROWING.iter().any(|group| name.starts_with(group));
+    let of_streams = |way: &Way| match way {
+        Way::Point(point) => is_growing(point),
+        Way::Unanswered | Way::Random => true,
+        Way::LeaseEnds => false,
+    };
+    let row = |way, kills| Row {
+        mode: Mode::Slack,
+        link: Link::Streams,
+        way,
+        kills,
+    };
+    let random = row(Way::Random, (rounds_each / 8).max(1));
+    let at_points = ways(Mode::Slack).into_iter().filter(of_streams);
+    let at_points = at_points.map(|way| row(way, (rounds_each / 100).max(1)));
     at_points.chain([random]).collect()
 }
 
@@ -324,27 +372,54 @@ mod tests {
     #[test]
     fn platforms_that_call_have_rows_of_their_own_for_what_comes_in() {
         let called = rows(&args(Some(CrashTransport::Http)), None);
-        assert!(called.iter().all(|row| row.is_called && row.kills > 0));
+        let is_called = |row: &Row| row.link == Link::Called;
+        assert!(called.iter().all(|row| is_called(row) && row.kills > 0));
         let of = |platform: &str| {
             called
                 .iter()
                 .filter(|row| row.platform() == platform)
                 .count()
         };
-        assert!(of("slack, http") > 0 && of("telegram, webhook") > 0);
+        for platform in [
+            "slack, http",
+            "telegram, webhook",
+            "telegram, webhook, hold",
+        ] {
+            assert!(of(platform) > 0, "{platform}");
+        }
         assert!(called.iter().all(|row| !row.name().starts_with("send.")));
         let connects = rows(&args(Some(CrashTransport::Connect)), None);
-        assert!(connects.iter().all(|row| !row.is_called));
+        assert!(!connects.iter().any(is_called));
         let sabotaged = args(Some(CrashTransport::Http));
         let shown = rows(&sabotaged, Some(Sabotage::NoDedupe));
-        assert!(shown.iter().all(|row| row.is_called));
+        assert!(shown.iter().all(is_called));
         assert_eq!(shown.is_empty(), !crash::is_built_in());
         let both = rows(&args(None), None);
         assert_eq!(both.len(), called.len() + connects.len());
         if crash::is_built_in() {
             let has = |point: &str| called.iter().filter(|row| row.name() == point).count();
-            assert_eq!(has("capture.before-commit"), 2);
+            assert_eq!(has("capture.before-commit"), 3);
             assert_eq!(has("catch-up.before-commit"), 1);
         }
+    }
+
+    #[test]
+    fn answers_that_grow_by_slacks_streaming_have_rows_of_their_own() {
+        let all = rows(&args(None), None);
+        let streams = all.iter().filter(|row| row.link == Link::Streams);
+        let streams: Vec<&Row> = streams.collect();
+        let ways: Vec<&str> = streams.iter().map(|row| row.name()).collect();
+        assert!(
+            ways.contains(&"random") && ways.contains(&"send.unanswered"),
+            "{ways:?}"
+        );
+        assert!(
+            streams
+                .iter()
+                .all(|row| row.is_live() && row.mode == Mode::Slack)
+        );
+        assert_eq!(crash::is_built_in(), ways.contains(&"live.after"));
+        let broken = rows(&args(None), Some(Sabotage::NoReadback));
+        assert!(broken.iter().all(|row| row.link == Link::Connects));
     }
 }

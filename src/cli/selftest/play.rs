@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use vocative_channels::crash::Sabotage;
 
 use super::memory;
-use super::plan::{Mode, Play, Row, Way};
+use super::plan::{Link, Mode, Play, Row, Way};
 use super::process::{LOOK, Process, WAIT, late};
 use super::scene::Scene;
 use super::stage::Stage;
@@ -127,6 +127,7 @@ async fn scene(
     .await?;
     process.kill(stage).await?;
     tally.held += held.len();
+    scene.hear_of_commands(stage);
     tally.count(stage, &scene, &ends);
     Ok(tally)
 }
@@ -163,7 +164,7 @@ fn prepare(row: &Row, stage: &Stage) {
         Way::Point(point) if point.starts_with("cancel.") => stage.model.hold(),
         Way::Point(point) if point.starts_with("look.") => {
             let reset = vocative_sandbox::slack::Fault::ResetAfter;
-            stage.slack.faults().next("chat.postMessage", reset);
+            stage.slack.faults().next(stage.posting_call(), reset);
         }
         _ => {}
     }
@@ -337,8 +338,12 @@ fn name_number(row: &Row) -> u64 {
         Mode::TelegramResend => "r",
         Mode::TelegramHold => "h",
     };
-    let called = if row.is_called { "called " } else { "" };
-    let bytes = mode.bytes().chain(called.bytes()).chain(row.name().bytes());
+    let link = match row.link {
+        Link::Connects => "",
+        Link::Called => "called ",
+        Link::Streams => "streams ",
+    };
+    let bytes = mode.bytes().chain(link.bytes()).chain(row.name().bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })

@@ -18,8 +18,8 @@ use crate::cli::CliError;
 pub(super) const LOOK: Duration = Duration::from_millis(10);
 /// How long a state may take to come. Generous: a busy machine is no failure.
 pub(super) const WAIT: Duration = Duration::from_secs(60);
-/// The lease of a run in the row in which it ends.
-const SHORT_LEASE_MS: &str = "400";
+/// The lease of a run in the row in which it ends: long enough to answer in on a busy machine.
+const SHORT_LEASE_MS: &str = "1500";
 
 /// A daemon.
 pub(super) struct Process {

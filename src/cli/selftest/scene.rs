@@ -15,6 +15,11 @@ const LONG_LINES: usize = 214;
 /// Lines of a file that needs more posts than an answer may have.
 const FILE_LINES: usize = 1_500;
 
+/// What everybody reads where somebody asked for a fresh start.
+const FRESH_START: &str = "A fresh start";
+/// Bytes of the first voice note; each has one more than the one before it.
+const VOICE_BYTES: usize = 7_000;
+
 /// Where an answer belongs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
@@ -40,7 +45,7 @@ pub(super) enum Due {
     Once,
     /// One answer, or none: it was stopped or deleted, and may have been answered before.
     AtMostOnce,
-    /// None: it was cancelled before its answer was there.
+    /// None: it was cancelled before its answer was there, or its answer gave place to another one.
     Never,
 }
 
@@ -70,6 +75,10 @@ pub(super) struct Scene {
     pub(super) questions: Vec<Question>,
     /// Questions in the rooms so far; their threads get follow-ups.
     threads: Vec<(String, String)>,
+    /// The question that is edited next: which it is, and its message.
+    to_edit: Option<(usize, String)>,
+    /// Slash commands that were given, and in which rooms.
+    commands: Vec<(usize, String)>,
 }
 
 impl Scene {
@@ -193,9 +202,89 @@ impl Scene {
     /// What is said before the daemon listens.
     pub(super) fn say_early(&mut self, stage: &Stage, step: usize) {
         match stage.mode {
-            Mode::Slack => self.ask_slack_room(stage, &slack_room(step, 0), Kind::LookUp),
-            _ => self.ask_telegram_private(stage, stage.private(step, 0), Kind::LookUp),
+            Mode::Slack => {
+                self.ask_slack_room(stage, &slack_room(step, 0), Kind::LookUp);
+                self.ask_slack_room(stage, &slack_room(step, 8), Kind::Short);
+                // Nobody goes on in the thread of what is edited.
+                let root = self.threads.pop().map(|(_, ts)| ts);
+                self.to_edit = root.map(|ts| (self.questions.len() - 1, ts));
+            }
+            _ => {
+                self.ask_telegram_private(stage, stage.private(step, 0), Kind::LookUp);
+                let message = self.ask_telegram_private(stage, stage.private(step, 5), Kind::Short);
+                self.to_edit = Some((self.questions.len() - 1, message.to_string()));
+            }
         }
+    }
+
+    /// The question that was asked before the daemon listened becomes another one, answered or not: the
+    /// room ends with the answer to what it says now.
+    fn edit_question(&mut self, stage: &Stage) {
+        let Some((earlier, message)) = self.to_edit.take() else {
+            return;
+        };
+        let (text, words) = self.text(Kind::Short);
+        let place = self.questions[earlier].place.clone();
+        let due = match &place {
+            Place::Slack { chat, .. } => {
+                let typed = stage.slack.typed(&format!("@vocative {text}"));
+                stage.slack.edit(chat, &message, &typed);
+                Due::Never
+            }
+            Place::Telegram(chat) => {
+                let id = message.parse().unwrap_or_default();
+                stage.telegram.edit(*chat, id, &text);
+                // Of a post whose answer was lost at a kill nobody knows the id: it can't be edited.
+                Due::AtMostOnce
+            }
+        };
+        self.questions[earlier].due = due;
+        self.keep(words, place);
+    }
+
+    /// Which commands were heard: of another one its person was told that nothing came of it.
+    pub(super) fn hear_of_commands(&mut self, stage: &Stage) {
+        for (question, room) in &self.commands {
+            if stage
+                .slack
+                .acked_envelopes()
+                .iter()
+                .any(|heard| heard.payload["channel_id"] == **room)
+            {
+                self.questions[*question].due = Due::Once;
+            }
+        }
+    }
+
+    /// A slash command. Slack sends it once; who gave it sees whether it was taken.
+    fn begin_afresh_in_slack(&mut self, stage: &Stage, room: String) {
+        stage
+            .slack
+            .slash_command(&room, "U0ANN", "/vocative", "new");
+        let place = Place::Slack {
+            chat: room.clone(),
+            thread: None,
+        };
+        self.keep(vec![FRESH_START.to_owned()], place);
+        self.let_go();
+        self.commands.push((self.questions.len() - 1, room));
+    }
+
+    /// A voice note; the words that come back are those of its transcript.
+    fn speak_on_telegram(&mut self, stage: &Stage, person: i64) {
+        let bytes = VOICE_BYTES + self.questions.len();
+        let mut note = stage.telegram.add_file("", "audio/ogg", vec![7; bytes]);
+        note["duration"] = 2.into();
+        stage.telegram.send_with(UserMessage {
+            chat: person,
+            user: person,
+            extra: std::iter::once(("voice".to_owned(), note)).collect(),
+            ..UserMessage::default()
+        });
+        self.keep(
+            vec![format!("{bytes} bytes of speech")],
+            Place::Telegram(person),
+        );
     }
 
     /// What is said while it listens: in rooms, directly, in a thread, at length, by an edit.
@@ -245,7 +334,9 @@ impl Scene {
             thread: Some(root),
         };
         self.keep(words, place);
+        self.edit_question(stage);
         self.edit_in_slack(stage, &slack_room(step, 3));
+        self.begin_afresh_in_slack(stage, slack_room(step, 9));
         self.withdraw_in_slack(stage, step);
         self.move_slack_room(stage, step);
     }
@@ -296,10 +387,11 @@ impl Scene {
         self.keep(words, place);
     }
 
-    fn ask_telegram_private(&mut self, stage: &Stage, person: i64, kind: Kind) {
+    fn ask_telegram_private(&mut self, stage: &Stage, person: i64, kind: Kind) -> i64 {
         let (text, words) = self.text(kind);
-        stage.telegram.say(person, person, &text);
+        let message = stage.telegram.say(person, person, &text);
         self.keep(words, Place::Telegram(person));
+        message
     }
 
     fn ask_telegram_group(&mut self, stage: &Stage, group: i64) {
@@ -321,7 +413,12 @@ impl Scene {
         self.ask_telegram_private(stage, stage.private(step, 2), Kind::Long);
         if stage.shows_files {
             self.show_file_on_telegram(stage, stage.private(step, 4));
+            self.speak_on_telegram(stage, stage.private(step, 6));
         }
+        self.edit_question(stage);
+        telegram.say(telegram_group(step, 4), stage.private(0, 1), "/new");
+        let afresh = Place::Telegram(telegram_group(step, 4));
+        self.keep(vec![FRESH_START.to_owned()], afresh);
         let (group, person) = (telegram_group(step, 0), stage.private(0, 1));
         telegram.say(group, person, "I think it is at three.");
         self.ask_telegram_group(stage, group);
@@ -355,7 +452,9 @@ impl Scene {
     pub(super) fn ask_directly(&mut self, stage: &Stage) {
         match stage.mode {
             Mode::Slack => self.ask_slack_directly(stage, &slack_dm(0)),
-            _ => self.ask_telegram_private(stage, stage.private(0, 0), Kind::Short),
+            _ => {
+                self.ask_telegram_private(stage, stage.private(0, 0), Kind::Short);
+            }
         }
     }
 }

@@ -16,7 +16,7 @@ use vocative_sandbox::telegram::{
 };
 use vocative_sandbox::wire::{WireKind, WireLog};
 
-use super::plan::{Mode, Row, Way};
+use super::plan::{Link, Mode, Row, Way};
 use super::scene::Place;
 use crate::cli::CliError;
 
@@ -30,9 +30,9 @@ const WORDS: usize = 12;
 const BETWEEN_WORDS: Duration = Duration::from_millis(40);
 /// Steps of a scene at most, each in rooms of its own: chats wait for their pace, not for others.
 const STEPS_MAX: usize = 10;
-const SLACK_ROOMS_OF_STEP: usize = 8;
-const TELEGRAM_PRIVATE_OF_STEP: usize = 5;
-const TELEGRAM_GROUPS_OF_STEP: usize = 4;
+const SLACK_ROOMS_OF_STEP: usize = 10;
+const TELEGRAM_PRIVATE_OF_STEP: usize = 7;
+const TELEGRAM_GROUPS_OF_STEP: usize = 5;
 /// The private chat of a step in which what comes meanwhile interrupts.
 const TELEGRAM_INTERRUPTED: usize = 3;
 
@@ -68,6 +68,7 @@ pub(super) fn telegram_group(step: usize, n: usize) -> i64 {
 /// The platform, the model and the daemon's folder.
 pub(super) struct Stage {
     pub(super) mode: Mode,
+    link: Link,
     /// Whether a file is shown. Not where leases are cut short: one ends before a file can be waited for.
     pub(super) shows_files: bool,
     /// Where the platform calls the daemon, if it does.
@@ -103,7 +104,8 @@ impl Stage {
         let stage = Self {
             mode: row.mode,
             shows_files: row.way != Way::LeaseEnds,
-            called_at: row.is_called.then(free_address).transpose()?,
+            link: row.link,
+            called_at: (row.link == Link::Called).then(free_address).transpose()?,
             slack: SlackServer::start(slack_world(), anywhere, wire.clone()).await?,
             telegram: TelegramServer::start(telegram_world(), anywhere, wire.clone()).await?,
             model: ModelServer::start(anywhere, wire.clone()).await?,
@@ -209,11 +211,19 @@ impl Stage {
             Mode::Slack => self
                 .slack
                 .faults()
-                .next("chat.postMessage", Fault::LoseResponse),
+                .next(self.posting_call(), Fault::LoseResponse),
             _ => self
                 .telegram
                 .faults()
                 .next("sendMessage", TelegramFault::StallAfter),
+        }
+    }
+
+    /// The call that brings the first words of most answers on Slack.
+    pub(super) fn posting_call(&self) -> &'static str {
+        match self.link {
+            Link::Streams => "chat.startStream",
+            Link::Connects | Link::Called => "chat.postMessage",
         }
     }
 
@@ -251,7 +261,9 @@ impl Stage {
     pub(super) fn arrivals_ms(&self, word: &str, place: &Place) -> Vec<i64> {
         let posts = self.wire.records().into_iter().filter(|record| {
             let is_there = match (record.name.as_str(), place) {
-                ("chat.postMessage" | "sendMessage", _) => record.body.to_string().contains(word),
+                ("chat.postMessage" | "chat.startStream" | "sendMessage", _) => {
+                    record.body.to_string().contains(word)
+                }
                 // What is in a file is not in the log.
                 ("sendDocument", Place::Telegram(chat)) => record.body["chat_id"] == *chat,
                 _ => false,
@@ -381,6 +393,10 @@ max_parts = 2
 wait_s = 40
 text_max_tokens = 40000
 
+[transcription]
+base_url = \"{model}\"
+api_key = \"env:SELFTEST_MODEL_KEY\"
+
 [models.scripted]
 provider = \"openai\"
 model = \"loopback-small\"
@@ -418,6 +434,10 @@ trigger_max_tokens = 20000
                 format!("[webhooks]\nlisten = \"{addr}\"\n"),
             ),
         };
+        let streams = match self.link {
+            Link::Streams => "live = \"stream\"\n",
+            Link::Connects | Link::Called => "",
+        };
         let on_unknown = match self.mode {
             Mode::TelegramHold => "hold",
             Mode::Slack | Mode::TelegramResend => "resend",
@@ -426,7 +446,8 @@ trigger_max_tokens = 20000
             Mode::Slack => {
                 format!(
                     "[channels.slack.acme]\napp_token = \"env:SELFTEST_SLACK_APP_TOKEN\"\n\
-                 bot_token = \"env:SELFTEST_SLACK_BOT_TOKEN\"\napi_url = \"{}\"\n{slack_called}",
+                 bot_token = \"env:SELFTEST_SLACK_BOT_TOKEN\"\napi_url = \"{}\"\n{slack_called}{streams}\
+                 [channels.slack.acme.manners]\nedit_answer_within_s = 3600\n",
                     self.slack.api_url()
                 ) + &interruptions("slack.acme", slack_interrupted_dm)
                     + &listener
@@ -434,7 +455,8 @@ trigger_max_tokens = 20000
             _ => {
                 format!(
                     "[channels.telegram.team]\ntoken = \"env:SELFTEST_TELEGRAM_TOKEN\"\napi_url = \"{}\"\n\
-                 allow_chats = [\"*\"]\nallow_people = [\"*\"]\non_unknown = \"{on_unknown}\"\n{telegram_called}",
+                 allow_chats = [\"*\"]\nallow_people = [\"*\"]\non_unknown = \"{on_unknown}\"\n{telegram_called}\
+                 [channels.telegram.team.manners]\nedit_answer_within_s = 3600\n",
                     self.telegram.api_url()
                 ) + &interruptions("telegram.team", |step| {
                     telegram_person(step, TELEGRAM_INTERRUPTED).to_string()

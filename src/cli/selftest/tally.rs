@@ -136,7 +136,7 @@ impl Tally {
     fn unwanted(&mut self, word: &str) {
         self.doubled += 1;
         self.doubled_outside += 1;
-        let what = format!("{word} is answered although it was cancelled");
+        let what = format!("{word} is answered although it was taken back");
         self.wrong.push(what);
     }
 
