@@ -288,8 +288,14 @@ pub(super) fn report(
     let mut sum = Tally::default();
     for (row, tally) in played {
         rows.push(cells(row.platform(), row.name(), tally));
-        if tally.kills == 0 && row.way != Way::LeaseEnds {
-            wrong.push(format!("{} {}: never reached", row.platform(), row.name()));
+        if tally.unreached > 0 || (tally.kills == 0 && row.way != Way::LeaseEnds) {
+            let (place, kills) = (row.platform(), tally.kills + tally.unreached);
+            let what = format!(
+                "{place} {}: reached {} of {kills} times",
+                row.name(),
+                tally.kills
+            );
+            wrong.push(what);
         }
         let is_doubled = tally.doubled > 0 && !may_double(row, tally);
         if tally.lost + tally.left > 0 || is_doubled {
