@@ -1,0 +1,25 @@
+//! What operators are shown, as JSON. The names here are an interface: additions only.
+
+mod conversations;
+mod erasure;
+mod exports;
+mod prompt;
+mod runs;
+mod search;
+mod status;
+mod summaries;
+
+pub use conversations::{
+    ConversationDetailView, ConversationView, EntryView, HappeningView, ParticipantView,
+    ParticipantsView, SourceView, TurnView, timeline,
+};
+pub use erasure::{ErasePlanView, EraseView, VerificationView};
+pub use exports::{ExportMessageView, ExportPageView, ReplyView};
+pub use prompt::{MessageCostView, OmittedView, PromptMessageView, PromptView};
+pub use runs::{DeadView, HeldRunView, PostView, QueuedRunView, ReleasedView, RunView};
+pub use search::{HitView, SearchView};
+pub use status::{
+    ChannelView, FileCountsView, IntakeCounts, ListenerView, PostCounts, RunCounts, StatusView,
+    StoreView, SummaryCountsView, TokenRatioView,
+};
+pub use summaries::{RebuildView, SummariesView, SummaryView};

@@ -1,0 +1,137 @@
+//! Runs and posts that wait or were given up.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::outbox::{OutboxEntry, OutboxState};
+use crate::domain::run::{Run, RunState};
+
+/// A run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RunView {
+    /// Its id.
+    pub id: String,
+    /// Its agent.
+    pub agent: String,
+    /// Where it stands.
+    pub state: String,
+    /// Why it was given up or is held.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Attempts so far.
+    pub attempt: u32,
+    /// Tokens of its prompts.
+    pub prompt_tokens: u64,
+    /// Tokens of its answers.
+    pub completion_tokens: u64,
+}
+
+impl RunView {
+    /// The view of a run.
+    #[must_use]
+    pub fn of(run: &Run) -> Self {
+        let reason = match &run.state {
+            RunState::Dead { reason } | RunState::Held { reason } => Some(reason.clone()),
+            _ => None,
+        };
+        Self {
+            id: run.id.to_string(),
+            agent: run.agent.to_string(),
+            state: run.state.name().to_owned(),
+            reason,
+            attempt: run.attempt,
+            prompt_tokens: run.usage.prompt_tokens,
+            completion_tokens: run.usage.completion_tokens,
+        }
+    }
+}
+
+/// A run that waits for a person.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct HeldRunView {
+    /// The run.
+    pub run: RunView,
+    /// The name of its conversation.
+    pub conversation: String,
+    /// What it was to answer; empty once deleted.
+    pub text: String,
+}
+
+/// A run that waits for its answer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct QueuedRunView {
+    /// The run.
+    pub run: RunView,
+    /// The name of its conversation.
+    pub conversation: String,
+    /// Who asked first.
+    pub person: Option<String>,
+    /// What it is to answer, oldest first.
+    pub texts: Vec<String>,
+    /// How long ago it came to be.
+    pub age_ms: i64,
+    /// What it waits for, in words.
+    pub why: String,
+}
+
+/// What was given up.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DeadView {
+    /// Questions.
+    pub runs: Vec<HeldRunView>,
+    /// Posts.
+    pub posts: Vec<PostView>,
+}
+
+/// What was decided about.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct ReleasedView {
+    /// Whether it is a run; else a post.
+    pub is_run: bool,
+}
+
+/// A post.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PostView {
+    /// Its id.
+    pub id: String,
+    /// Where it stands.
+    pub state: String,
+    /// Why it is held or dead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The platform's message id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
+    /// The chat it goes to.
+    pub chat: String,
+    /// Which part of the answer, from 0.
+    pub part: u32,
+    /// Attempts so far.
+    pub attempts: u32,
+    /// Its text, as the platform takes it.
+    pub text: String,
+}
+
+impl PostView {
+    /// The view of a post.
+    #[must_use]
+    pub fn of(entry: &OutboxEntry) -> Self {
+        let (reason, message_id) = match &entry.state {
+            OutboxState::Held { reason } | OutboxState::Dead { reason } => {
+                (Some(reason.clone()), None)
+            }
+            OutboxState::Sent { message_id } => (None, Some(message_id.clone())),
+            _ => (None, None),
+        };
+        Self {
+            id: entry.id.to_string(),
+            state: entry.state.name().to_owned(),
+            reason,
+            message_id,
+            chat: entry.target.chat.clone(),
+            part: entry.part_number,
+            attempts: entry.attempts,
+            text: entry.part.text.clone(),
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! The daemon at a glance.
+
+use serde::{Deserialize, Serialize};
+
+use crate::admin::health::ListenerReading;
+use crate::domain::tokens::RatioStatus;
+
+/// The daemon at a glance.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct StatusView {
+    /// The version of the program.
+    pub version: String,
+    /// Since when the daemon runs, in milliseconds since the Unix epoch; absent without a daemon.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at_ms: Option<i64>,
+    /// Per channel.
+    pub channels: Vec<ChannelView>,
+    /// Per open listener: what platforms call, and the API.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub listeners: Vec<ListenerView>,
+    /// Runs.
+    pub runs: RunCounts,
+    /// Posts.
+    pub posts: PostCounts,
+    /// The store.
+    pub store: StoreView,
+    /// Attached files.
+    #[serde(default)]
+    pub files: FileCountsView,
+    /// Summaries of older turns.
+    #[serde(default)]
+    pub summaries: SummaryCountsView,
+    /// What was learnt about counting tokens, by model.
+    #[serde(default)]
+    pub token_ratios: Vec<TokenRatioView>,
+    /// What came in since the start.
+    pub intake: IntakeCounts,
+    /// What needs a person, in plain words; not empty = exit code 1.
+    pub needs_person: Vec<String>,
+}
+
+/// A listener as `status` shows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListenerView {
+    /// `webhooks` or `api`.
+    pub name: String,
+    /// Where it listens.
+    pub address: String,
+    /// Connections that are open.
+    pub connections: u64,
+    /// At most so many.
+    pub connections_max: u64,
+    /// Of these, event streams that somebody reads.
+    pub streams: u64,
+    /// Requests since the start that were answered with a refusal (4xx).
+    pub refused: u64,
+    /// Connections since the start that were closed because they asked for nothing and others waited.
+    pub sent_away: u64,
+}
+
+impl From<ListenerReading> for ListenerView {
+    fn from(reading: ListenerReading) -> Self {
+        Self {
+            name: reading.name.to_owned(),
+            address: reading.address,
+            connections: reading.connections,
+            connections_max: reading.connections_max,
+            streams: reading.streams,
+            refused: reading.refused,
+            sent_away: reading.sent_away,
+        }
+    }
+}
+
+/// How a model counts tokens, compared with a counter of ours.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TokenRatioView {
+    /// The model, under its configured name and the provider's.
+    pub model: String,
+    /// The counter's name and version.
+    pub counter: String,
+    /// Reported over counted tokens; a counter that estimates is multiplied with it.
+    pub ratio: f64,
+    /// Reports learnt from.
+    pub reports: u64,
+    /// Reports too far off to be believed.
+    pub ignored: u64,
+}
+
+impl From<&RatioStatus> for TokenRatioView {
+    fn from(status: &RatioStatus) -> Self {
+        Self {
+            model: status.key.model.clone(),
+            counter: status.key.counter.clone(),
+            ratio: status.learnt.ratio.as_number(),
+            reports: status.learnt.reports,
+            ignored: status.learnt.ignored,
+        }
+    }
+}
+
+/// One channel.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ChannelView {
+    /// The configured name.
+    pub name: String,
+    /// The platform, once an account is bound.
+    pub platform: Option<String>,
+    /// What people call the account.
+    pub account: Option<String>,
+    /// `connecting`, `connected`, `retrying`, `alarm`; `stopped` without a daemon.
+    pub state: String,
+    /// Why it is not connected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Open connections.
+    pub connections: usize,
+    /// When anything was last heard.
+    pub last_heard_ms: Option<i64>,
+    /// When a message was last captured.
+    pub last_captured_ms: Option<i64>,
+    /// From received to acknowledged, for the last event, in milliseconds.
+    pub lag_ms: u64,
+    /// Frames or updates that could not be read.
+    pub malformed: u64,
+    /// Webhook requests that did not come from the platform, or not whole.
+    #[serde(default)]
+    pub refused: u64,
+    /// Webhook requests that were not committed in the time the platform waits; they come again.
+    #[serde(default)]
+    pub late: u64,
+    /// Starts after a failure.
+    pub restarts: u64,
+    /// How often since the start a connection was there and heard nothing of what was said.
+    #[serde(default)]
+    pub deaf: u64,
+    /// Connections of the same app that are not ours and take a part of the events, as last told.
+    #[serde(default)]
+    pub other_connections: u64,
+    /// Chats that refuse posts for now.
+    pub parked_chats: u64,
+    /// Tokens used since the start of the UTC day.
+    pub tokens_today: u64,
+    /// Messages since then may be missing and are being read back; absent if none are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unread_from_ms: Option<i64>,
+    /// Chats of which what was said before the bot joined is still to be read.
+    #[serde(default)]
+    pub backfills: u64,
+    /// Chats in which something is missing, as their timeline says.
+    #[serde(default)]
+    pub history_gaps: u64,
+    /// One of them, and why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history_gap: Option<String>,
+    /// What was learnt at start and a person should know.
+    pub warnings: Vec<String>,
+}
+
+/// Counts of runs.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct RunCounts {
+    /// Waiting to be claimed.
+    pub queued: u64,
+    /// Being worked on.
+    pub leased: u64,
+    /// Given up.
+    pub dead: u64,
+    /// Waiting for a person, after a restore.
+    #[serde(default)]
+    pub held: u64,
+    /// Age of the oldest waiting one, in milliseconds.
+    pub oldest_waiting_ms: Option<i64>,
+}
+
+/// Counts of posts.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct PostCounts {
+    /// To be sent or being sent.
+    pub pending: u64,
+    /// Of unknown outcome, being looked for.
+    pub unknown: u64,
+    /// Waiting for a person.
+    pub held: u64,
+    /// Never to be sent.
+    pub dead: u64,
+    /// Age of the oldest waiting one, in milliseconds.
+    pub oldest_waiting_ms: Option<i64>,
+}
+
+/// The store.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct StoreView {
+    /// Turns.
+    pub turns: u64,
+    /// Conversations.
+    pub conversations: u64,
+    /// Bytes of the database.
+    pub bytes: u64,
+    /// Events that did not translate and are kept raw.
+    pub raw_stubs: u64,
+    /// Turns that retention let go so far.
+    #[serde(default)]
+    pub expired_turns: u64,
+    /// Raw events that it let go.
+    #[serde(default)]
+    pub expired_raw: u64,
+    /// Runs whose details it let go.
+    #[serde(default)]
+    pub expired_runs: u64,
+    /// When it last let something go, in milliseconds since the Unix epoch.
+    #[serde(default)]
+    pub expired_last_ms: Option<i64>,
+    /// Erasures that are not finished.
+    #[serde(default)]
+    pub erasures_open: u64,
+}
+
+/// Counts of attached files.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct FileCountsView {
+    /// Contents stored, the same bytes once.
+    pub stored: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// To be fetched.
+    pub waiting: u64,
+    /// Voice notes to be written down.
+    pub to_be_heard: u64,
+    /// Fetched since the start.
+    pub fetched: u64,
+    /// Only named, since the start: not wanted, too large, refused or gone.
+    pub refused: u64,
+    /// Given up after many attempts, since the start.
+    pub failed: u64,
+    /// Voice notes written down since the start.
+    pub heard: u64,
+    /// Voice notes that never will be, since the start.
+    pub unheard: u64,
+    /// Why the last one was given up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_reason: Option<String>,
+}
+
+/// Counts of summaries.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct SummaryCountsView {
+    /// In use.
+    pub current: u64,
+    /// To be made again: a turn was edited or came late.
+    pub stale: u64,
+    /// Void: a turn was deleted.
+    pub void: u64,
+    /// Made since the start.
+    pub made: u64,
+    /// Attempts that failed since the start; the summary before each stands.
+    pub failed: u64,
+}
+
+/// What came in since the start.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct IntakeCounts {
+    /// New turns.
+    pub captured: u64,
+    /// Duplicates.
+    pub duplicates: u64,
+    /// Runs queued.
+    pub runs_queued: u64,
+    /// Messages outside access.
+    pub not_admitted: u64,
+    /// Triggers too old to answer.
+    pub too_old: u64,
+    /// Triggers not answered because a limit was met.
+    pub limited: u64,
+    /// Events that did not translate.
+    pub untranslated: u64,
+    /// Events without room content.
+    pub ignored: u64,
+    /// Envelopes that could not be stored.
+    pub refused: u64,
+}
