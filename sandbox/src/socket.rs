@@ -51,10 +51,16 @@ impl Serving {
     }
 
     /// Ends the accept loop and cuts every open connection.
-    pub(crate) async fn stop(self) {
+    pub(crate) async fn stop(mut self) {
         self.all.cancel();
         // A task that only waits for sockets can't have panicked.
-        let _ = self.task.await;
+        let _ = (&mut self.task).await;
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.all.cancel();
     }
 }
 
@@ -157,5 +163,30 @@ impl AsyncWrite for CuttableStream {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.check()?;
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_that_is_dropped_frees_its_port() {
+        let serving = Serving::start(([127, 0, 0, 1], 0).into(), Router::new());
+        let serving = serving.await.unwrap();
+        let addr = serving.addr();
+        TcpStream::connect(addr).await.unwrap();
+        drop(serving);
+        let refused = async {
+            while TcpStream::connect(addr).await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let bound = Duration::from_secs(10);
+        tokio::time::timeout(bound, refused).await.unwrap();
     }
 }
