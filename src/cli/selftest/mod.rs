@@ -15,6 +15,7 @@ mod sim;
 mod stage;
 mod tally;
 
+use std::cmp::Reverse;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -71,14 +72,17 @@ async fn crash(args: &CrashArgs, context: &Context) -> Result<ExitCode, CliError
     Ok(if is_fine { Exit::Ok } else { Exit::Failed }.into())
 }
 
-/// Plays all rows, many side by side: most of the time of a row is waiting. In their order.
+/// Plays all rows, many side by side: most of the time of a row is waiting. The longest begin first, so that
+/// none is left alone with its waiting; what is given is in the order of the rows.
 async fn play_all(
     rows: &[Row],
     args: &CrashArgs,
     sabotage: Option<Sabotage>,
 ) -> Result<Vec<(Row, Tally)>, CliError> {
+    let mut order: Vec<usize> = (0..rows.len()).collect();
+    order.sort_by_key(|place| Reverse(rows[*place].kills));
     let next = AtomicUsize::new(0);
-    let lanes = (0..LANES).map(|_| play_rows(rows, &next, args, sabotage));
+    let lanes = (0..LANES).map(|_| play_rows(rows, &order, &next, args, sabotage));
     let lanes = try_join_all(lanes).await?;
     let mut played: Vec<(usize, Tally)> = lanes.into_iter().flatten().collect();
     played.sort_unstable_by_key(|(place, _)| *place);
@@ -89,21 +93,22 @@ async fn play_all(
 /// Plays the next row that nobody plays yet, until there is none.
 async fn play_rows(
     rows: &[Row],
+    order: &[usize],
     next: &AtomicUsize,
     args: &CrashArgs,
     sabotage: Option<Sabotage>,
 ) -> Result<Vec<(usize, Tally)>, CliError> {
     let mut played = Vec::new();
     loop {
-        let place = next.fetch_add(1, Ordering::Relaxed);
-        let Some(row) = rows.get(place) else {
+        let Some(place) = order.get(next.fetch_add(1, Ordering::Relaxed)) else {
             return Ok(played);
         };
+        let row = &rows[*place];
         let tally = play::row(row, args, sabotage).await?;
         if args.progress {
             eprintln!("{} {}: {tally:?}", row.platform(), row.name());
         }
-        played.push((place, tally));
+        played.push((*place, tally));
     }
 }
 

@@ -15,7 +15,7 @@ const LONG_LINES: usize = 214;
 /// Lines of a file that needs more posts than an answer may have.
 const FILE_LINES: usize = 1_500;
 
-/// What everybody reads where somebody asked for a fresh start.
+/// What is read where somebody asked for a fresh start.
 const FRESH_START: &str = "A fresh start";
 /// Bytes of the first voice note; each has one more than the one before it.
 const VOICE_BYTES: usize = 7_000;
@@ -208,6 +208,10 @@ impl Scene {
                 // Nobody goes on in the thread of what is edited.
                 let root = self.threads.pop().map(|(_, ts)| ts);
                 self.to_edit = root.map(|ts| (self.questions.len() - 1, ts));
+                // Where something was heard, everybody is told what a command did.
+                stage
+                    .slack
+                    .say(&slack_room(step, 9), "bob", "Good morning!");
             }
             _ => {
                 self.ask_telegram_private(stage, stage.private(step, 0), Kind::LookUp);
@@ -256,7 +260,8 @@ impl Scene {
         }
     }
 
-    /// A slash command. Slack sends it once; who gave it sees whether it was taken.
+    /// A slash command. Slack sends it once; who gave it sees whether it was taken. In a room of which
+    /// nothing was heard yet nobody else is told.
     fn begin_afresh_in_slack(&mut self, stage: &Stage, room: String) {
         stage
             .slack

@@ -1,5 +1,6 @@
 //! The loopback platform and the scripted model of one scene, and the daemon's configuration.
 
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -305,7 +306,9 @@ impl Stage {
             Place::Slack { chat, thread } => {
                 let posts = self.slack_posts(chat).into_iter();
                 let posts = posts.filter(|post| post.thread_ts == *thread);
-                posts.map(|post| self.read_on_slack(&post)).collect()
+                let told = thread.is_none().then(|| self.told_on_slack(chat));
+                let posts = posts.map(|post| self.read_on_slack(&post));
+                posts.chain(told.into_iter().flatten()).collect()
             }
             Place::Telegram(chat) => {
                 let posts = self.telegram.bot_posts(*chat).into_iter();
@@ -313,6 +316,14 @@ impl Stage {
                 posts.map(|post| self.read_on_telegram(&post)).collect()
             }
         }
+    }
+
+    /// What single people were told in a room: each thing once, for it is gone soon, and is told again
+    /// where nobody can know whether it was seen.
+    fn told_on_slack(&self, chat: &str) -> BTreeSet<String> {
+        let told = self.slack.ephemerals().into_iter();
+        let told = told.filter(|told| told.channel == chat);
+        told.map(|told| told.text).collect()
     }
 
     /// What a post says, its files included.
