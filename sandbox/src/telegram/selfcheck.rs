@@ -515,6 +515,10 @@ impl Probe<'_> {
             got = older => got,
             got = newer => got,
         };
+        // The other one was hung up on; it waits until that is noticed.
+        while self.server.polls_waiting() > 0 {
+            tokio::task::yield_now().await;
+        }
         let hook = json!({"url": "https://bot.example.org/hook"});
         let waiting = self.call("getUpdates", &waits);
         let setting = async {

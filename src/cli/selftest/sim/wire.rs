@@ -155,6 +155,11 @@ impl Wire {
         &self.events[event]
     }
 
+    /// Whether there is a socket.
+    pub(super) fn is_listened_to(&self) -> bool {
+        self.socket.is_some()
+    }
+
     /// Opens a socket, in the place of another one.
     pub(super) fn open_socket(&mut self) -> u64 {
         self.socket = Some(VecDeque::new());

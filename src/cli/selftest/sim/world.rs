@@ -182,13 +182,15 @@ impl World {
         act.into_iter().chain(late).chain(self.wire.due_ms()).min()
     }
 
-    /// Whether nothing is left that happens by itself, and nobody sleeps who goes on later.
+    /// Whether nothing is left that happens by itself, nobody sleeps who goes on later, and Slack is listened
+    /// to: what it gave up is read back by whoever is connected again.
     pub(super) fn is_quiet(&self) -> bool {
         let is_awake = |(_, to_ms): &(i64, i64)| *to_ms < self.now_ms;
         self.stalls_ms.iter().all(is_awake)
             && self.acts.is_empty()
             && self.late.is_empty()
             && self.wire.is_quiet()
+            && (!self.is_slack() || self.wire.is_listened_to())
     }
 
     fn act(&mut self, act: Act) {
