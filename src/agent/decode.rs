@@ -3,71 +3,31 @@
 //! UTF-8, UTF-16 with its mark, and what older programs of western languages write. There is nothing that
 //! says it: what can't be one of them is no text.
 
-/// The characters of Windows-1252 from 0x80 on that Latin-1 has not; five bytes mean nothing.
-/// *Source:* <https://encoding.spec.whatwg.org/index-windows-1252.txt>, without the control characters.
-const WINDOWS_1252: [Option<char>; 32] = [
-    Some('€'),
-    None,
-    Some('‚'),
-    Some('ƒ'),
-    Some('„'),
-    Some('…'),
-    Some('†'),
-    Some('‡'),
-    Some('ˆ'),
-    Some('‰'),
-    Some('Š'),
-    Some('‹'),
-    Some('Œ'),
-    None,
-    Some('Ž'),
-    None,
-    None,
-    Some('‘'),
-    Some('’'),
-    Some('“'),
-    Some('”'),
-    Some('•'),
-    Some('–'),
-    Some('—'),
-    Some('˜'),
-    Some('™'),
-    Some('š'),
-    Some('›'),
-    Some('œ'),
-    None,
-    Some('ž'),
-    Some('Ÿ'),
-];
+use encoding_rs::{Encoding, WINDOWS_1252};
 
 /// The text of bytes, if they are one.
 pub(super) fn decoded(bytes: Vec<u8>) -> Option<String> {
-    match bytes.as_slice() {
-        [0xff, 0xfe, rest @ ..] => utf_16(rest, u16::from_le_bytes),
-        [0xfe, 0xff, rest @ ..] => utf_16(rest, u16::from_be_bytes),
-        _ => match String::from_utf8(bytes) {
-            Ok(text) => Some(text),
-            Err(error) => western(error.as_bytes()),
-        },
+    if let Some((marked, mark_bytes)) = Encoding::for_bom(&bytes)
+        && marked != encoding_rs::UTF_8
+    {
+        return whole(marked, &bytes[mark_bytes..]);
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => Some(text),
+        Err(error) => whole(WINDOWS_1252, error.as_bytes()).filter(|text| !is_for_programs(text)),
     }
 }
 
-/// Whole units that are characters.
-fn utf_16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
-    let (pairs, left) = bytes.as_chunks::<2>();
-    let units = pairs.iter().map(|pair| unit(*pair));
-    let text: Result<String, _> = char::decode_utf16(units).collect();
-    text.ok().filter(|_| left.is_empty())
+/// The characters, if every byte belongs to one.
+fn whole(encoding: &'static Encoding, bytes: &[u8]) -> Option<String> {
+    let text = encoding.decode_without_bom_handling_and_without_replacement(bytes);
+    text.map(std::borrow::Cow::into_owned)
 }
 
-/// One character a byte, and none that only programs read.
-fn western(bytes: &[u8]) -> Option<String> {
-    let character = |byte: &u8| match byte {
-        b'\t' | b'\n' | b'\r' | 0x0c | 0x20..=0x7e | 0xa0.. => Some(char::from(*byte)),
-        0x80..0xa0 => WINDOWS_1252[usize::from(byte - 0x80)],
-        _ => None,
-    };
-    bytes.iter().map(character).collect()
+/// Whether there are characters that only programs read.
+fn is_for_programs(text: &str) -> bool {
+    text.chars()
+        .any(|c| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{c}'))
 }
 
 #[cfg(test)]
