@@ -10,7 +10,6 @@ mod channels;
 mod check;
 mod environment;
 mod example;
-mod folders;
 mod layer;
 mod locate;
 mod manners;
@@ -22,9 +21,10 @@ mod secret;
 mod settings;
 mod shape;
 mod show;
+mod socket_folder;
 mod suggest;
+mod swapped_tokens;
 mod template;
-mod tokens;
 mod transport;
 
 #[cfg(test)]
@@ -44,7 +44,6 @@ use self::shape::Shape;
 
 pub use self::environment::Environment;
 pub use self::example::example;
-pub use self::folders::runtime_dir_despite_mistakes;
 pub use self::problem::{ConfigError, Problem, Warning};
 pub use self::schema::schema;
 pub use self::secret::{SecretRef, Secrets};
@@ -55,6 +54,7 @@ pub use self::settings::{
     SlackTransport, Store, TelegramSettings, TelegramTransport, ThreadPolicy, ToolName,
     Transcription, Webhooks,
 };
+pub use self::socket_folder::runtime_dir_despite_mistakes;
 pub use self::template::{Template, TemplateValue};
 
 /// Every setting with its default; `config/default.toml`.
@@ -190,7 +190,7 @@ impl Config {
                         problems.push(Problem::new(&key, what).at(self.origins.nearest(&key)));
                         continue;
                     }
-                    let strange = tokens::strange(&key, found.secret.expose_secret());
+                    let strange = swapped_tokens::strange(&key, found.secret.expose_secret());
                     let whats = found.warning.into_iter().chain(strange);
                     warnings.extend(whats.map(|what| Warning::new(&key, what)));
                     secrets.0.insert(reference.clone(), found.secret);
