@@ -2,10 +2,9 @@
 //!
 //! The same operations run inside the daemon (asked over a Unix socket) and, without a daemon, in
 //! the command itself on a store it opens. Reading order: `health`, `view`, `status`, `explain`,
-//! `told`, `following`, `import`, `operations`, `socket`.
+//! `told`, `import`, `operations` (a file per noun), `socket`.
 
 mod explain;
-mod following;
 pub mod health;
 pub mod import;
 pub mod operations;

@@ -1,6 +1,6 @@
 //! What happens in a run or a conversation, page by page, for `vocative events`.
 
-use crate::admin::operations::{OperationError, Operations};
+use super::{OperationError, Operations};
 use crate::admin::told::{self, EventsView};
 use crate::domain::ids::{ConversationId, EventId, RunId};
 use crate::domain::run_event::Happening;

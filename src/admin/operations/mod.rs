@@ -1,0 +1,420 @@
+//! The operations themselves, with or without a running daemon.
+
+mod conversations;
+mod erasure;
+mod events;
+mod imports;
+mod prompts;
+mod waiting;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use vocative_channels::channel::BoxFuture;
+
+use crate::admin::health::Health;
+use crate::admin::import::ImportBatchView;
+use crate::admin::status::status_view;
+use crate::agent::registry::Registry;
+use crate::capture::inbound::{CaptureCounters, Wake};
+use crate::delivery::rooms::Rooms;
+use crate::delivery::worker::Clock;
+use crate::domain::ids::{ConversationId, Seq};
+use crate::domain::turn::Position;
+use crate::files::counters::FileCounters;
+use crate::store::contract::{ConversationFilter, ExportQuery, PageQuery};
+use crate::store::{Store, StoreError};
+use crate::summary::worker::SummaryCounters;
+
+/// What can be asked. On the socket it is one JSON object a line.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case")]
+pub enum Operation {
+    /// The daemon at a glance.
+    Status,
+    /// A list of conversations.
+    Conversations {
+        /// Only of this channel.
+        channel: Option<String>,
+        /// At most so many.
+        limit: usize,
+        /// Also those that were archived.
+        #[serde(default)]
+        all: bool,
+        /// Only those after this place in the list; what the page before said comes next.
+        #[serde(default)]
+        before: Option<String>,
+    },
+    /// What happened in a run or a conversation.
+    Events {
+        /// The id of a run, or a conversation's id prefix or name.
+        target: String,
+        /// Only what came after this event; absent = how things stand.
+        #[serde(default)]
+        after: Option<i64>,
+    },
+    /// Gives a conversation a title.
+    TitleConversation {
+        /// Its id prefix or name.
+        name: String,
+        /// The title; absent = none of its own any more.
+        title: Option<String>,
+    },
+    /// Puts a conversation away, or takes it back.
+    ArchiveConversation {
+        /// Its id prefix or name.
+        name: String,
+        /// Away, or back.
+        archived: bool,
+    },
+    /// One conversation with its newest turns.
+    Conversation {
+        /// Its id prefix or name.
+        name: String,
+        /// At most so many turns.
+        limit: usize,
+        /// Whether to show also what is not in the room (tool calls, deleted turns), and runs, posts
+        /// and summaries in their places.
+        #[serde(default)]
+        timeline: bool,
+        /// Only what stands before the turn with this seq.
+        #[serde(default)]
+        before: Option<i64>,
+    },
+    /// The next page of a whole conversation.
+    Export {
+        /// Its id prefix or name.
+        name: String,
+        /// What the page before said comes next; absent = the first page.
+        #[serde(default)]
+        after: Option<[i64; 3]>,
+        /// What the first page said it is as of.
+        #[serde(default)]
+        as_of: Option<i64>,
+        /// Whether texts for people are wanted, too.
+        #[serde(default)]
+        shown: bool,
+    },
+    /// What was said in a conversation, by words.
+    Search {
+        /// The conversation's id prefix or name.
+        name: String,
+        /// What to look for.
+        query: String,
+        /// At most so many hits.
+        limit: usize,
+        /// Whether a thread's room and a room's threads are searched, too.
+        #[serde(default)]
+        threads: bool,
+    },
+    /// The prompt an agent would be sent.
+    Prompt {
+        /// The conversation's id prefix or name.
+        name: String,
+        /// The agent; the only one, if there is one.
+        agent: Option<String>,
+        /// Only turns up to this capture order.
+        at: Option<i64>,
+    },
+    /// The summaries of a conversation.
+    Summaries {
+        /// The conversation's id prefix or name.
+        name: String,
+        /// Only of this agent.
+        agent: Option<String>,
+    },
+    /// Sets the summaries of a conversation aside, so that they are made again.
+    RebuildSummaries {
+        /// The conversation's id prefix or name.
+        name: String,
+        /// Only of this agent.
+        agent: Option<String>,
+    },
+    /// What erasing would take away; changes nothing.
+    ErasePlan {
+        /// A person or a conversation.
+        target: EraseTarget,
+    },
+    /// Erases, to the end.
+    Erase {
+        /// A person or a conversation.
+        target: EraseTarget,
+        /// Whether the files are searched for what was erased.
+        #[serde(default)]
+        verify: bool,
+    },
+    /// Runs that are not at their end.
+    Queue,
+    /// Runs that were given up and posts that were refused for good.
+    Dead {
+        /// Only this one.
+        id: Option<String>,
+    },
+    /// A decision about such a run or post.
+    DecideDead {
+        /// Its id.
+        id: String,
+        /// Whether it is tried again; else it is dropped.
+        retry: bool,
+    },
+    /// Posts that wait for a person or were refused for good.
+    Held,
+    /// Runs that wait for a person: they were open in a backup that was restored.
+    HeldRuns,
+    /// A decision about such a post or run.
+    Release {
+        /// Its id.
+        id: String,
+        /// Whether it is sent (again); else it is dropped.
+        send: bool,
+    },
+    /// Stops a run.
+    CancelRun {
+        /// Its id.
+        id: String,
+    },
+    /// Reads agents and aliases again.
+    Reload,
+    /// Into which account of a channel an import goes, and how far it is.
+    ImportBegin {
+        /// The configured channel.
+        channel: String,
+        /// What is imported, once that is known.
+        fingerprint: Option<String>,
+    },
+    /// Imports a batch.
+    Import {
+        /// The configured channel.
+        channel: String,
+        /// The batch.
+        batch: ImportBatchView,
+    },
+}
+
+impl Operation {
+    /// Whether it changes anything.
+    #[must_use]
+    pub fn is_write(&self) -> bool {
+        matches!(
+            self,
+            Self::Release { .. }
+                | Self::CancelRun { .. }
+                | Self::DecideDead { .. }
+                | Self::Reload
+                | Self::RebuildSummaries { .. }
+                | Self::Import { .. }
+                | Self::TitleConversation { .. }
+                | Self::ArchiveConversation { .. }
+                | Self::Erase { .. }
+        )
+    }
+
+    /// How long its answer may take: an erasure goes through the whole database, with live writes
+    /// between its steps.
+    #[must_use]
+    pub fn answer_wait(&self) -> Duration {
+        match self {
+            Self::Erase { .. } => Duration::from_secs(6 * 3_600),
+            _ => Duration::from_secs(60),
+        }
+    }
+}
+
+/// What is to be erased.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EraseTarget {
+    /// Everything of a person: id, `@username` or name, with `CHANNEL/` before it where needed.
+    Person(String),
+    /// A conversation with its threads: id prefix or name.
+    Conversation(String),
+}
+
+/// Why an operation failed, in words for its caller.
+#[derive(Debug, thiserror::Error)]
+pub enum OperationError {
+    /// What was asked for does not exist or the question is wrong.
+    #[error("{0}")]
+    Wrong(String),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Reads the configuration again; `Ok` says what changed.
+pub type Reload = Arc<dyn Fn() -> BoxFuture<'static, Result<String, String>> + Send + Sync>;
+
+/// What only a running daemon has.
+#[derive(Clone)]
+pub struct Running {
+    /// How the channels are doing.
+    pub health: Health,
+    /// What came in.
+    pub counters: Arc<CaptureCounters>,
+    /// What became of summaries.
+    pub summaries: Arc<SummaryCounters>,
+    /// What became of files.
+    pub files: Arc<FileCounters>,
+    /// Since when it runs.
+    pub started_at_ms: i64,
+    /// Wake hints.
+    pub wake: Wake,
+    /// Reads the configuration again.
+    pub reload: Reload,
+}
+
+/// Executes operations.
+#[derive(Clone)]
+pub struct Operations {
+    /// The store.
+    pub store: Store,
+    /// The agents.
+    pub registry: Registry,
+    /// Who we are where.
+    pub rooms: Rooms,
+    /// The time.
+    pub clock: Clock,
+    /// Set inside the daemon.
+    pub running: Option<Running>,
+}
+
+type Answer = Result<serde_json::Value, OperationError>;
+
+impl Operations {
+    /// Executes one operation; the answer is its view as JSON.
+    ///
+    /// # Errors
+    /// [`OperationError`], see there.
+    pub async fn execute(&self, operation: Operation) -> Answer {
+        match operation {
+            Operation::Status => self.status().await,
+            Operation::Conversations {
+                channel,
+                limit,
+                all,
+                before,
+            } => {
+                let filter = ConversationFilter {
+                    channel,
+                    limit,
+                    with_archived: all,
+                    before: before.as_deref().map(place_in_list).transpose()?,
+                };
+                self.conversations(filter).await
+            }
+            Operation::Events { target, after } => Ok(json(&self.events(&target, after).await?)),
+            Operation::TitleConversation { name, title } => self.set_title(&name, title).await,
+            Operation::ArchiveConversation { name, archived } => {
+                self.set_archived(&name, archived).await
+            }
+            Operation::Conversation {
+                name,
+                limit,
+                timeline,
+                before,
+            } => {
+                let query = PageQuery {
+                    limit,
+                    before: before.map(Seq),
+                    is_timeline: timeline,
+                };
+                self.conversation(&name, query).await
+            }
+            Operation::Export {
+                name,
+                after,
+                as_of,
+                shown,
+            } => {
+                let query = ExportQuery {
+                    after: after.map(position),
+                    as_of: as_of.map(Seq),
+                };
+                self.export(&name, query, shown).await
+            }
+            Operation::Search {
+                name,
+                query,
+                limit,
+                threads,
+            } => self.search(&name, query, limit, threads).await,
+            Operation::Prompt { name, agent, at } => self.prompt(&name, agent, at).await,
+            Operation::Summaries { name, agent } => self.summaries(&name, agent).await,
+            Operation::RebuildSummaries { name, agent } => {
+                self.rebuild_summaries(&name, agent).await
+            }
+            Operation::ErasePlan { target } => self.erase_plan(target).await,
+            Operation::Erase { target, verify } => self.erase(target, verify).await,
+            Operation::Queue => self.queue().await,
+            Operation::Dead { id } => self.dead(id).await,
+            Operation::DecideDead { id, retry } => self.decide_dead(&id, retry).await,
+            Operation::Held => self.held().await,
+            Operation::HeldRuns => self.held_runs().await,
+            Operation::Release { id, send } => self.release(&id, send).await,
+            Operation::CancelRun { id } => self.cancel_run(&id).await,
+            Operation::Reload => self.reload().await,
+            Operation::ImportBegin {
+                channel,
+                fingerprint,
+            } => self.import_begin(&channel, fingerprint.as_deref()).await,
+            Operation::Import { channel, batch } => self.import(&channel, batch).await,
+        }
+    }
+
+    async fn status(&self) -> Answer {
+        let status = self.store.status((self.clock)()).await?;
+        let view = match &self.running {
+            Some(running) => {
+                let readings = running.health.readings();
+                let mut view = status_view(
+                    &status,
+                    &readings,
+                    Some((&*running.counters, &*running.summaries, &*running.files)),
+                    Some(running.started_at_ms),
+                );
+                let listeners = running.health.listeners().into_iter();
+                view.listeners = listeners.map(Into::into).collect();
+                view
+            }
+            None => status_view(&status, &[], None, None),
+        };
+        Ok(json(&view))
+    }
+
+    async fn reload(&self) -> Answer {
+        let Some(running) = &self.running else {
+            return Err(OperationError::Wrong(
+                "there is no running daemon to reload".to_owned(),
+            ));
+        };
+        (running.reload)()
+            .await
+            .map(serde_json::Value::String)
+            .map_err(OperationError::Wrong)
+    }
+}
+
+/// A place in the list of conversations, as [`ConversationView::place`] tells it.
+fn place_in_list(text: &str) -> Result<(i64, ConversationId), OperationError> {
+    let place = text.split_once('.').and_then(|(at_ms, id)| {
+        let id = id.parse().ok()?;
+        Some((at_ms.parse().ok()?, id))
+    });
+    place.ok_or_else(|| {
+        OperationError::Wrong(format!("{text:?} is no place in the list of conversations"))
+    })
+}
+
+/// A position as it stands in a request.
+fn position([sent_at_ms, ordinal, seq]: [i64; 3]) -> Position {
+    Position {
+        sent_at_ms,
+        ordinal,
+        seq: Seq(seq),
+    }
+}
+
+fn json(view: &impl Serialize) -> serde_json::Value {
+    serde_json::to_value(view).expect("views are plain data with string keys")
+}

@@ -1,0 +1,192 @@
+//! What an agent would be sent of a conversation, and the summaries in it.
+
+use std::sync::Arc;
+
+use super::{Answer, OperationError, Operations, json};
+use crate::admin::explain::Explained;
+use crate::admin::view::{RebuildView, SummariesView, SummaryView};
+use crate::agent::prompting::{PromptRequest, build_prompt};
+use crate::agent::registry::AgentSpec;
+use crate::domain::history::{History, Role};
+use crate::domain::ids::{AgentName, Seq};
+use crate::domain::place::Conversation;
+use crate::domain::turn::{ParticipantKind, Turn};
+use crate::prompt::RunView;
+use crate::store::StoreError;
+use crate::store::contract::TurnFilter;
+
+/// Turns looked at to find which agent a conversation concerns.
+const CONCERNED_TURNS: usize = 50;
+
+impl Operations {
+    pub(super) async fn prompt(
+        &self,
+        name: &str,
+        agent: Option<String>,
+        at: Option<i64>,
+    ) -> Answer {
+        let conversation = self.store.find_conversation(name).await?;
+        let newest = self.newest_turns(&conversation, at).await?;
+        let agent = match agent.or_else(|| newest.iter().rev().find_map(concerned_by)) {
+            Some(agent) => Some(agent),
+            None => self.agent_of_newest_run(&conversation).await?,
+        };
+        let spec = self.agent(agent)?;
+        let identity = match self.rooms.get(conversation.account) {
+            Some(room) => Some(room.identity),
+            None => self.store.identity(conversation.account).await?,
+        };
+        let request = PromptRequest {
+            conversation: conversation.id,
+            run: RunView {
+                as_of_seq: at.map(Seq),
+                ..RunView::default()
+            },
+            as_of_ms: (self.clock)(),
+            ratio: spec.present_ratio(&self.store).await?,
+        };
+        let built = build_prompt(&self.store, &spec, identity.as_ref(), request)
+            .await
+            .map_err(|cause| OperationError::Wrong(cause.to_string()))?;
+        if built.history.turns.is_empty() {
+            let what = match at {
+                Some(at) => format!("nothing up to seq {at} concerns {} here", spec.name),
+                None => format!("nothing concerns {} here yet", spec.name),
+            };
+            return Err(OperationError::Wrong(what));
+        }
+        let summarized = match &built.history.summary {
+            Some(summary) => self.store.summarized_turns(summary.id).await?,
+            None => 0,
+        };
+        let explained = Explained {
+            conversation: self.conversation_view(&conversation).await?.name,
+            agent: &spec.name,
+            built: &built,
+            summarized,
+            at,
+            answered: answered_already(&newest, &spec.name)
+                .or_else(|| answered_root(&newest, &built.history, &spec.name)),
+            has_identity: identity.is_some(),
+        };
+        Ok(json(&explained.view()))
+    }
+
+    /// The newest turns up to a capture order, in the order of the room.
+    pub(super) async fn newest_turns(
+        &self,
+        conversation: &Conversation,
+        at: Option<i64>,
+    ) -> Result<Vec<Turn>, StoreError> {
+        let newest = TurnFilter {
+            limit: Some(CONCERNED_TURNS),
+            ..TurnFilter::default()
+        };
+        let mut turns = self.store.turns(conversation.id, newest).await?;
+        turns.retain(|turn| at.is_none_or(|at| turn.seq().0 <= at));
+        Ok(turns)
+    }
+
+    pub(super) async fn agent_of_newest_run(
+        &self,
+        conversation: &Conversation,
+    ) -> Result<Option<String>, StoreError> {
+        let runs = self.store.runs(conversation.id, 1).await?;
+        Ok(runs.first().map(|run| run.agent.to_string()))
+    }
+
+    pub(super) fn agent(&self, name: Option<String>) -> Result<Arc<AgentSpec>, OperationError> {
+        let names = self.registry.names();
+        let known = || {
+            names
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        let wrong = |what: String| OperationError::Wrong(what);
+        let name = match (name, names.as_slice()) {
+            (Some(name), _) => AgentName::new(name).map_err(|name| {
+                wrong(format!(
+                    "{name:?} is no agent's name; there are: {}",
+                    known()
+                ))
+            })?,
+            (None, [only]) => only.clone(),
+            (None, _) => {
+                return Err(wrong(format!(
+                    "say which agent with --agent; there are: {}",
+                    known()
+                )));
+            }
+        };
+        self.registry
+            .get(&name)
+            .ok_or_else(|| wrong(format!("there is no agent {name}; there are: {}", known())))
+    }
+
+    pub(super) async fn summaries(&self, name: &str, agent: Option<String>) -> Answer {
+        let conversation = self.store.find_conversation(name).await?;
+        // Also of an agent that is no longer configured.
+        let agent = agent.map(AgentName::trusted);
+        let found = self.store.summaries(conversation.id, agent).await?;
+        let view = SummariesView {
+            conversation: self.conversation_view(&conversation).await?,
+            summaries: found.iter().map(SummaryView::of).collect(),
+        };
+        Ok(json(&view))
+    }
+
+    pub(super) async fn rebuild_summaries(&self, name: &str, agent: Option<String>) -> Answer {
+        let conversation = self.store.find_conversation(name).await?;
+        let agent = agent.map(AgentName::trusted);
+        let set_aside = self
+            .store
+            .set_summaries_aside(conversation.id, agent)
+            .await?;
+        if let Some(running) = &self.running {
+            running.wake.summaries.notify_one();
+        }
+        Ok(json(&RebuildView {
+            set_aside,
+            has_daemon: self.running.is_some(),
+        }))
+    }
+}
+
+/// The agent that a turn addresses or that wrote it.
+fn concerned_by(turn: &Turn) -> Option<String> {
+    let is_agent = turn.participant.kind == ParticipantKind::Agent;
+    let author = is_agent.then(|| turn.participant.platform_id.clone());
+    turn.addressed_to
+        .first()
+        .map(ToString::to_string)
+        .or(author)
+}
+
+/// The newest message to an agent, if the agent has spoken since.
+fn answered_already(newest: &[Turn], agent: &AgentName) -> Option<i64> {
+    let is_own = |turn: &&Turn| {
+        turn.participant.kind == ParticipantKind::Agent
+            && turn.participant.platform_id == agent.as_str()
+    };
+    let concerns = |turn: &&Turn| is_own(turn) || turn.addressed_to.contains(agent);
+    let mut concerning = newest.iter().rev().filter(concerns);
+    concerning.next().filter(is_own)?;
+    concerning
+        .find(|turn| !is_own(turn))
+        .map(|turn| turn.seq().0)
+}
+
+/// A thread's first message, if it is to the agent and the agent has spoken last in the thread.
+fn answered_root(newest: &[Turn], history: &History, agent: &AgentName) -> Option<i64> {
+    let last = newest.last()?;
+    let is_own = last.participant.kind == ParticipantKind::Agent
+        && last.participant.platform_id == agent.as_str();
+    let roots = history.turns.iter().filter(|read| read.role == Role::Root);
+    let mut asked = roots.filter(|read| read.turn.addressed_to.contains(agent));
+    asked
+        .next()
+        .filter(|_| is_own)
+        .map(|read| read.turn.seq().0)
+}

@@ -1,0 +1,207 @@
+//! Questions and posts that wait, are held or were given up, and what people decide about them.
+
+use vocative_channels::crash;
+
+use super::{Answer, OperationError, Operations, json};
+use crate::admin::view::{
+    DeadView, HeldRunView, PostView, QueuedRunView, ReleasedView, RunView as RunShown,
+};
+use crate::domain::ids::{OutboxId, RunId};
+use crate::domain::outbox::{OutboxEntry, OutboxState};
+use crate::domain::run::{Run, RunState};
+use crate::store::StoreError;
+use crate::store::contract::{QueuedRun, WaitingFor};
+
+/// So many posts, and so many runs, that wait for a person are listed.
+const HELD_MAX: usize = 200;
+
+/// So many runs that wait for their answer are listed.
+const QUEUE_MAX: usize = 500;
+
+impl Operations {
+    pub(super) async fn held(&self) -> Answer {
+        let stuck = self.store.stuck_posts(HELD_MAX).await?;
+        Ok(json(&stuck.iter().map(PostView::of).collect::<Vec<_>>()))
+    }
+
+    pub(super) async fn held_runs(&self) -> Answer {
+        let runs = self.store.held_runs(HELD_MAX).await?;
+        Ok(json(&self.run_views(&runs).await?))
+    }
+
+    /// Ids of posts and runs are of one kind; a post is looked for first.
+    pub(super) async fn release(&self, id: &str, send: bool) -> Answer {
+        let wrong = |_| OperationError::Wrong(format!("{id:?} is no id of a post or a run"));
+        let post: OutboxId = id.parse().map_err(wrong)?;
+        let run = RunId(post.0);
+        let now_ms = (self.clock)();
+        let is_run = match self.store.release_post(post, send, now_ms).await {
+            Err(StoreError::NotFound { .. }) => self.release_run(run, send, now_ms).await?,
+            other => other.map(|()| false)?,
+        };
+        if let Some(running) = &self.running {
+            let waiting = if is_run {
+                &running.wake.runs
+            } else {
+                &running.wake.posts
+            };
+            waiting.notify_one();
+        }
+        Ok(json(&ReleasedView { is_run }))
+    }
+
+    pub(super) async fn release_run(
+        &self,
+        run: RunId,
+        send: bool,
+        now_ms: i64,
+    ) -> Result<bool, OperationError> {
+        let not_held = || OperationError::Wrong(format!("no post and no question {run} is held"));
+        match self.store.run(run).await {
+            Ok(Run {
+                state: RunState::Held { .. },
+                ..
+            }) => {}
+            Ok(_) | Err(StoreError::NotFound { .. }) => return Err(not_held()),
+            Err(other) => return Err(other.into()),
+        }
+        if send {
+            self.store.release_run(run, now_ms).await?;
+        } else {
+            self.store
+                .cancel_run(run, "dropped by an operator", now_ms)
+                .await?;
+        }
+        Ok(true)
+    }
+
+    pub(super) async fn cancel_run(&self, id: &str) -> Answer {
+        let id: RunId = id
+            .parse()
+            .map_err(|_| OperationError::Wrong(format!("{id:?} is no id of a run")))?;
+        crash::point("cancel.before-commit");
+        let is_cancelled = self
+            .store
+            .cancel_run(id, "cancelled by an operator", (self.clock)())
+            .await?;
+        crash::point("cancel.after-commit");
+        if let Some(running) = &self.running {
+            running.wake.cancels.ask(id);
+        }
+        Ok(serde_json::Value::Bool(is_cancelled))
+    }
+
+    pub(super) async fn queue(&self) -> Answer {
+        let now_ms = (self.clock)();
+        let mut views = Vec::new();
+        for queued in self.store.queued_runs(QUEUE_MAX, now_ms).await? {
+            let (conversation, texts) = self.asked(&queued.run).await?;
+            views.push(QueuedRunView {
+                conversation,
+                texts,
+                person: queued.person.clone(),
+                age_ms: now_ms - queued.run.created_at_ms,
+                why: self.waits_for(&queued, now_ms),
+                run: RunShown::of(&queued.run),
+            });
+        }
+        Ok(json(&views))
+    }
+
+    pub(super) fn waits_for(&self, queued: &QueuedRun, now_ms: i64) -> String {
+        let seconds = |at_ms: i64| (at_ms - now_ms).max(0) / 1_000;
+        match &queued.waiting_for {
+            WaitingFor::Answer { lease_until_ms } if *lease_until_ms <= now_ms => {
+                "its worker fell silent; it is taken over".to_owned()
+            }
+            WaitingFor::Answer { .. } => "its answer: it is at work".to_owned(),
+            WaitingFor::Stop => "its worker to let go: it was asked to stop".to_owned(),
+            WaitingFor::Earlier => "an earlier question of its conversation".to_owned(),
+            WaitingFor::Attempt { at_ms, reason } => {
+                format!("another attempt in {} s: {reason}", seconds(*at_ms))
+            }
+            WaitingFor::Time { at_ms } => {
+                format!("more of its message, for {} s", seconds(*at_ms))
+            }
+            WaitingFor::Channel { reason } => format!("its channel: {reason}"),
+            WaitingFor::Worker if self.running.is_none() => "a daemon: none runs".to_owned(),
+            WaitingFor::Worker if self.rooms.get(queued.account).is_none() => {
+                "its channel to be connected".to_owned()
+            }
+            WaitingFor::Worker => "a free worker".to_owned(),
+        }
+    }
+
+    /// The name of a run's conversation and what it is to answer, oldest first.
+    pub(super) async fn asked(&self, run: &Run) -> Result<(String, Vec<String>), StoreError> {
+        let conversation = self.store.conversation(run.conversation).await?;
+        let mut texts = Vec::new();
+        for trigger in &run.triggers {
+            texts.push(self.store.turn(*trigger).await?.content);
+        }
+        let texts = self.store.named(conversation.account, texts).await?;
+        Ok((self.conversation_view(&conversation).await?.name, texts))
+    }
+
+    pub(super) async fn run_views(&self, runs: &[Run]) -> Result<Vec<HeldRunView>, StoreError> {
+        let mut views = Vec::new();
+        for run in runs {
+            let (conversation, texts) = self.asked(run).await?;
+            views.push(HeldRunView {
+                run: RunShown::of(run),
+                conversation,
+                text: texts.join("\n"),
+            });
+        }
+        Ok(views)
+    }
+
+    pub(super) async fn dead(&self, id: Option<String>) -> Answer {
+        let mut runs = self.store.dead_runs(HELD_MAX).await?;
+        let mut posts = self.store.stuck_posts(HELD_MAX).await?;
+        posts.retain(|post| matches!(post.state, OutboxState::Dead { .. }));
+        if let Some(id) = &id {
+            runs.retain(|run| run.id.to_string() == *id);
+            posts.retain(|post| post.id.to_string() == *id);
+            if runs.is_empty() && posts.is_empty() {
+                return Err(not_dead(id));
+            }
+        }
+        Ok(json(&DeadView {
+            runs: self.run_views(&runs).await?,
+            posts: posts.iter().map(PostView::of).collect(),
+        }))
+    }
+
+    pub(super) async fn decide_dead(&self, id: &str, retry: bool) -> Answer {
+        let run: RunId = id.parse().map_err(|_| not_dead(id))?;
+        let now_ms = (self.clock)();
+        let is_run = match self.store.revive_run(run, retry, now_ms).await {
+            Ok(()) => true,
+            Err(StoreError::NotFound { .. }) => false,
+            Err(other) => return Err(other.into()),
+        };
+        if !is_run {
+            let post = OutboxId(run.0);
+            let posts = self.store.stuck_posts(HELD_MAX).await?;
+            let is_dead = |stuck: &OutboxEntry| {
+                stuck.id == post && matches!(stuck.state, OutboxState::Dead { .. })
+            };
+            if !posts.iter().any(is_dead) {
+                return Err(not_dead(id));
+            }
+            self.store.release_post(post, retry, now_ms).await?;
+        }
+        if let Some(running) = &self.running {
+            running.wake.runs.notify_one();
+            running.wake.posts.notify_one();
+        }
+        Ok(json(&ReleasedView { is_run }))
+    }
+}
+
+fn not_dead(id: &str) -> OperationError {
+    OperationError::Wrong(format!(
+        "no question and no post {id} was given up; `vocative dead list` shows those that were"
+    ))
+}
