@@ -297,7 +297,7 @@ async fn prepare(
         }
         Err(PromptError::Store(cause)) => Err(cause),
         Err(cause) => {
-            let reason = format!("{cause}: {}", chain(&cause));
+            let reason = chain(&cause);
             Ok(Prepared::Not(Work::Refused(reason)))
         }
     }
@@ -462,7 +462,7 @@ fn judge(ended: Ended) -> Work {
             Work::Failed("a message that a tool found was deleted meanwhile".to_owned())
         }
         Ended::Failed(ModelError::Refused { reason }) => Work::Refused(reason),
-        Ended::Failed(cause) => Work::Failed(format!("{cause}: {}", chain(&cause))),
+        Ended::Failed(cause) => Work::Failed(chain(&cause)),
     }
 }
 
@@ -633,10 +633,10 @@ fn note_end(run: RunId, committed: &CommittedReply) {
     }
 }
 
-/// The sources of an error, joined.
+/// An error and its sources, joined.
 fn chain(error: &dyn std::error::Error) -> String {
-    let sources = std::iter::successors(error.source(), |cause| cause.source());
-    sources
+    let errors = std::iter::successors(Some(error), |cause| cause.source());
+    errors
         .map(ToString::to_string)
         .collect::<Vec<_>>()
         .join(": ")
@@ -650,5 +650,15 @@ mod tests {
     fn waits_between_attempts_grow_to_a_maximum() {
         let waits: Vec<i64> = [1, 2, 3, 9, 60].into_iter().map(retry_wait_ms).collect();
         assert_eq!(waits, [2_000, 4_000, 8_000, 300_000, 300_000]);
+    }
+
+    #[test]
+    fn a_reason_names_an_error_and_its_sources_and_nothing_more() {
+        assert_eq!(chain(&ModelError::Empty), ModelError::Empty.to_string());
+        let storage = StoreError::Unavailable {
+            what: "no room".to_owned(),
+        };
+        let told = format!("the history could not be read: {storage}");
+        assert_eq!(chain(&PromptError::Store(storage)), told);
     }
 }
