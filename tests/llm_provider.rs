@@ -290,6 +290,32 @@ async fn reasoning_in_the_text_is_not_part_of_the_answer() {
     assert_eq!(openai.unwrap().text, "Yes.");
 }
 
+/// Routers answer with a status of success whatever went wrong behind them.
+#[tokio::test]
+async fn an_error_in_place_of_an_answer_is_read_as_what_it_says() {
+    let said = |error: Value| {
+        ModelReply::new(ModelAct::Status {
+            status: 200,
+            headers: Vec::new(),
+            body: Some(json!({"error": error}).to_string()),
+        })
+    };
+    let busy = said(json!({"code": 429, "message": "upstream is busy"}));
+    for outcome in outcomes(busy).await {
+        assert!(
+            matches!(outcome, Err(ModelError::RetryAfter { .. })),
+            "{outcome:?}"
+        );
+    }
+    let refused = said(json!({"type": "invalid_request_error", "message": "no such model"}));
+    for outcome in outcomes(refused).await {
+        assert!(
+            matches!(outcome, Err(ModelError::Refused { .. })),
+            "{outcome:?}"
+        );
+    }
+}
+
 /// Gap 1: a stream that ends early raises no error. Unstreamed, a body that ends early does.
 #[tokio::test]
 async fn gap_1_a_body_that_ends_early_is_no_answer() {

@@ -116,23 +116,29 @@ pub fn failed(operation: &'static str, error: reqwest::Error) -> ChannelError {
 ///
 /// # Errors
 /// [`ChannelError::OutcomeUnknown`]: the request was sent, and its answer cannot be read.
-pub async fn body(
-    operation: &'static str,
-    mut response: Response,
-) -> Result<Vec<u8>, ChannelError> {
+pub async fn body(operation: &'static str, response: Response) -> Result<Vec<u8>, ChannelError> {
     let unknown = |cause: Cause| ChannelError::OutcomeUnknown { operation, cause };
+    let read = body_within(response, RESPONSE_MAX_BYTES).await;
+    let read = read.map_err(|error| unknown(Box::new(error.without_url())))?;
+    read.ok_or_else(|| unknown("the answer is too long".into()))
+}
+
+/// Reads a whole answer of at most so many bytes; `None` = it is longer, and is not read on.
+///
+/// # Errors
+/// The connection broke. The error may show the address.
+pub async fn body_within(
+    mut response: Response,
+    bytes_max: usize,
+) -> Result<Option<Vec<u8>>, reqwest::Error> {
     let mut bytes = Vec::new();
-    while let Some(chunk) = response
-        .chunk()
-        .await
-        .map_err(|error| unknown(Box::new(error.without_url())))?
-    {
-        if bytes.len() + chunk.len() > RESPONSE_MAX_BYTES {
-            return Err(unknown("the answer is too long".into()));
+    while let Some(chunk) = response.chunk().await? {
+        if bytes.len() + chunk.len() > bytes_max {
+            return Ok(None);
         }
         bytes.extend_from_slice(&chunk);
     }
-    Ok(bytes)
+    Ok(Some(bytes))
 }
 
 /// How long a `Retry-After` header of whole seconds asks to wait, in milliseconds.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
-use vocative_channels::http::retry_after_ms;
+use vocative_channels::http::{body_within, retry_after_ms};
 use vocative_channels::multipart::Multipart;
 
 use crate::domain::file::{FileFacts, FileOutcome, FileState};
@@ -79,20 +79,10 @@ impl Transcriber {
         if status != 200 {
             return Err(refused_status(status, wait_ms));
         }
-        text_of(&read(response).await?)
+        let answer = body_within(response, ANSWER_BYTES_MAX).await;
+        let answer = answer.map_err(|error| broken(&error))?;
+        text_of(&answer.ok_or_else(no_transcript)?)
     }
-}
-
-/// Reads an answer as far as one may go.
-async fn read(mut response: reqwest::Response) -> Result<Vec<u8>, SpeechError> {
-    let mut answer = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| broken(&error))? {
-        if answer.len() + chunk.len() > ANSWER_BYTES_MAX {
-            return Err(no_transcript());
-        }
-        answer.extend_from_slice(&chunk);
-    }
-    Ok(answer)
 }
 
 fn no_transcript() -> SpeechError {

@@ -53,6 +53,15 @@ pub(super) fn of_status(failed: &FailedStatus<'_>, now: DateTime<Utc>) -> ModelE
 /// What to do about an error that comes in the middle of a stream, where no status can say it. Some
 /// servers put the status into its `code`.
 pub(super) fn of_event(error: &Value) -> ModelError {
+    of_error(error, "an error in its stream")
+}
+
+/// The same of one that comes with a status of success, in place of an answer.
+pub(super) fn of_answer(error: &Value) -> ModelError {
+    of_error(error, "an error in place of an answer")
+}
+
+fn of_error(error: &Value, what: &str) -> ModelError {
     let codes = codes(error);
     let status = error["code"].as_u64().and_then(|n| u16::try_from(n).ok());
     let kind = codes
@@ -77,7 +86,7 @@ pub(super) fn of_event(error: &Value) -> ModelError {
         false => format!(" ({})", codes.join(", ")),
     };
     ModelError::Unavailable {
-        cause: format!("an error in its stream{shown}"),
+        cause: format!("{what}{shown}"),
     }
 }
 

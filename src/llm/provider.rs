@@ -33,7 +33,7 @@ use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 
 use super::base_url::{endpoint, normalised, own_address};
-use super::failure::{FailedStatus, of_status};
+use super::failure::{FailedStatus, of_answer, of_status};
 use super::tool::settled;
 use super::{
     Answer, BuildError, Exchange, Finish, Model, ModelError, ModelSettings, Provider, Request,
@@ -143,6 +143,20 @@ impl Remote {
                 cause: format!("no answer within {} ms", self.timeout_ms),
             })?
             .map_err(|_| malformed("the client library fails on it"))?;
+        let body = match &response {
+            Ok(response) => response.captured_raw_body.as_ref(),
+            Err(genai::Error::ChatResponseGeneration { response_body, .. }) => {
+                Some(&**response_body)
+            }
+            Err(_) => None,
+        };
+        // Routers send what went wrong behind them with a status of success.
+        if let Some(error) = body
+            .and_then(|body| body.get("error"))
+            .filter(|it| it.is_object())
+        {
+            return Err(of_answer(error));
+        }
         let said = match response {
             Ok(response) => said(&response, &self.provider),
             Err(genai::Error::ChatResponseGeneration { response_body, .. })

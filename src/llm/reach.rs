@@ -6,6 +6,7 @@ use std::time::Duration;
 use reqwest::Url;
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
+use vocative_channels::http::body_within;
 
 use super::base_url::{normalised, own_address};
 use super::{BuildError, ModelSettings, Provider};
@@ -70,7 +71,7 @@ pub async fn reach(settings: &ModelSettings, http: &reqwest::Client) -> Result<R
     let status = response.status().as_u16();
     Ok(match status {
         200 => Reach::Taken {
-            names_model: names(&response.bytes().await.unwrap_or_default(), &settings.model),
+            names_model: names(&list(response).await, &settings.model),
         },
         401 | 403 => Reach::Refused { status },
         _ => Reach::NoList { status },
@@ -94,11 +95,15 @@ fn address(settings: &ModelSettings) -> Result<Option<Url>, BuildError> {
     Ok(Some(url))
 }
 
+/// A list of models; empty if it breaks off or is too long for one.
+async fn list(response: reqwest::Response) -> Vec<u8> {
+    let body = body_within(response, LIST_BYTES_MAX).await;
+    body.ok().flatten().unwrap_or_default()
+}
+
 /// Whether a list of models names one. Both protocols have `data`, and an `id` in each.
 fn names(list: &[u8], model: &str) -> Option<bool> {
-    let list: Value = serde_json::from_slice(list)
-        .ok()
-        .filter(|_| list.len() <= LIST_BYTES_MAX)?;
+    let list: Value = serde_json::from_slice(list).ok()?;
     let models = list["data"].as_array()?;
     Some(models.iter().any(|it| it["id"] == model))
 }
