@@ -14,15 +14,15 @@ use super::contract::NonMessage;
 use super::erasure::{Forgotten, order_txn};
 use super::fresh_starts::{begin_afresh_txn, behind_everything};
 use super::learn::settle_kind_txn;
-use super::outbox::{NewPosts, insert_posts_txn};
+use super::outbox_rows::{NewPosts, insert_posts_txn};
 use super::overlap::{Stopped, stop_chat_txn};
 use super::participants::{Heard, upsert_participant_txn};
 use super::places::{
     ConversationRow, Seat, ensure_chat_txn, ensure_conversation_txn, find_chat, hear_chat_txn,
 };
 use super::raw::keep_non_message_txn;
+use super::rows::account_list;
 use super::rows::{conversation_row_id, count_from};
-use super::runs::account_list;
 use super::triggers::Addressed;
 use super::{Store, StoreError};
 use crate::domain::command::{

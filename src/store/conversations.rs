@@ -3,9 +3,10 @@
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::contract::{ConversationFilter, TurnDetail, TurnFilter};
-use super::outbox::posts_of_turn;
+use super::outbox_rows::posts_of_turn;
+use super::rows::limit_of;
 use super::rows::{chat_kind_from_name, count_from, missing, select_turns, turn_from_row};
-use super::runs::{limit_of, runs_of_turn};
+use super::run_rows::runs_of_turn;
 use super::{Store, StoreError};
 use crate::domain::ids::{ConversationId, Seq, TurnId};
 use crate::domain::place::{Conversation, ConversationKey, Scope};

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use super::fresh_starts::floor;
 use super::history::{LAST, Reading};
 use super::rows::conversation_row_id;
-use super::runs::limit_of;
+use super::rows::limit_of;
 use super::summaries::{SummaryBound, current_summary, keep_name, position_at};
 use super::{Store, StoreError};
 use crate::domain::history::{History, HistoryQuery, Keep, Role};

@@ -39,6 +39,7 @@ mod names;
 mod notices;
 mod open;
 mod outbox;
+mod outbox_rows;
 mod outcome;
 mod overlap;
 mod overview;
@@ -56,6 +57,7 @@ mod reply;
 mod restore;
 mod rows;
 mod run_events;
+mod run_rows;
 mod runs;
 #[cfg(test)]
 mod scene;

@@ -7,7 +7,7 @@ use super::StoreError;
 use super::capture::Arrival;
 use super::commands::said_to;
 use super::contract::{Captured, NewMessage};
-use super::outbox::{NewPosts, insert_posts_txn, json};
+use super::outbox_rows::{NewPosts, insert_posts_txn, json};
 use super::participants::{Heard, upsert_participant_txn};
 use super::places::{ConversationRow, ensure_chat_txn};
 use super::triggers::run_place_txn;

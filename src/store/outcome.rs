@@ -5,10 +5,8 @@ use vocative_channels::outbound::{Delivered, Operation, Part, Target};
 
 use super::contract::{LeaseOutcome, OutboxUpdate};
 use super::messages::{MessageEntry, add_message_txn};
-use super::outbox::{
-    DROPPED, NewPosts, Place, append_post_txn, close_attempt_txn, insert_post_txn,
-    operation_from_row,
-};
+use super::outbox::{DROPPED, close_attempt_txn};
+use super::outbox_rows::{NewPosts, Place, append_post_txn, insert_post_txn, operation_from_row};
 use super::placeholder::move_txn;
 use super::places::find_chat;
 use super::{Store, StoreError};

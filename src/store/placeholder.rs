@@ -11,7 +11,7 @@ use vocative_channels::outbound::{Operation, Part, PartStream, Target};
 
 use super::contract::{NewPlaceholder, Placed, Placeholder};
 use super::messages::{MessageEntry, add_message_txn};
-use super::outbox::{NewPosts, append_post_txn, insert_posts_txn, json};
+use super::outbox_rows::{NewPosts, append_post_txn, insert_posts_txn, json};
 use super::places::find_chat;
 use super::reply::room_of;
 use super::runs::leased_run;

@@ -3,8 +3,10 @@
 use rusqlite::{Connection, Row};
 
 use super::contract::{QueuedRun, WaitingFor};
+use super::rows::limit_of;
 use super::rows::missing;
-use super::runs::{finish_cancelled_txn, limit_of, run_by_row};
+use super::run_rows::run_by_row;
+use super::runs::finish_cancelled_txn;
 use super::{Store, StoreError};
 use crate::domain::ids::RunId;
 use crate::domain::run::Run;

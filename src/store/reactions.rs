@@ -5,7 +5,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 use vocative_channels::outbound::{Operation, Part, Target};
 
 use super::StoreError;
-use super::outbox::{DROPPED, NewPosts, insert_posts_txn};
+use super::outbox::DROPPED;
+use super::outbox_rows::{NewPosts, insert_posts_txn};
 use crate::domain::ids::{AccountId, ChatId, Seq};
 
 /// What `outbox.progress` says of a reaction that stays.

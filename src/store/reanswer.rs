@@ -14,7 +14,7 @@ use vocative_channels::outbound::{Operation, Part, Target};
 use super::StoreError;
 use super::capture::Arrival;
 use super::contract::ReplyCommit;
-use super::outbox::{NewPosts, append_post_txn, json};
+use super::outbox_rows::{NewPosts, append_post_txn, json};
 use super::overlap::end_outdated_txn;
 use super::triggers::Addressed;
 use super::turns::{Replacement, TurnRow, revise_turn_txn, turn_at};

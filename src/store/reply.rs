@@ -7,7 +7,7 @@ use vocative_channels::identity::Platform;
 use vocative_channels::outbound::{Operation, Target};
 
 use super::contract::{CommittedReply, ReplyCommit, ReplyRoute, RunEnding};
-use super::outbox::NewPosts;
+use super::outbox_rows::NewPosts;
 use super::participants::{Heard, upsert_participant_txn};
 use super::placeholder::insert_answer_txn;
 use super::places::{ConversationRow, conversation_at};

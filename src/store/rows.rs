@@ -326,3 +326,14 @@ pub(super) fn missing(error: rusqlite::Error, what: impl FnOnce() -> String) -> 
         other => other.into(),
     }
 }
+
+/// Accounts as a JSON array, for `json_each`.
+pub(super) fn account_list(accounts: &[AccountId]) -> String {
+    let ids: Vec<i64> = accounts.iter().map(|account| account.0).collect();
+    serde_json::to_string(&ids).expect("numbers are always JSON")
+}
+
+/// A limit for `LIMIT`.
+pub(super) fn limit_of(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}

@@ -12,8 +12,10 @@ use tokio::sync::watch;
 
 use super::contract::{EventScope, LeaseOutcome, NewRunEvent};
 use super::derived::visible_sources;
+use super::rows::limit_of;
 use super::rows::{conversation_row_id, count_from, stored_count};
-use super::runs::{leased_run, limit_of, run_by_id};
+use super::run_rows::run_by_id;
+use super::runs::leased_run;
 use super::{Store, StoreError};
 use crate::domain::ids::{ConversationId, EventId, LeaseToken, RunId, TurnId};
 use crate::domain::run::{RunState, Usage};

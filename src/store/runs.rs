@@ -5,17 +5,18 @@
 //! before it: a busy room has no advantage. A write that needs a lease compares the token; a stale
 //! one writes nothing. Answers are committed in `reply`.
 
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, OptionalExtension};
 use vocative_channels::crash::{self, Sabotage};
 
 use super::contract::{ClaimRequest, LeaseOutcome, RunLease};
 use super::placeholder::retract_txn;
 use super::reactions::take_reactions_back_txn;
-use super::rows::{conversation_row_id, count_from, missing, stored_count};
-use super::run_events::{tell_claim_txn, tell_usage_txn};
+use super::rows::{account_list, missing};
+use super::run_events::tell_claim_txn;
+use super::run_rows::run_by_row;
 use super::{Store, StoreError};
-use crate::domain::ids::{AccountId, ConversationId, LeaseToken, OwnerId, RunId, Seq, TurnId};
-use crate::domain::run::{ClaimedRun, Run, RunState, Usage};
+use crate::domain::ids::{LeaseToken, RunId};
+use crate::domain::run::ClaimedRun;
 
 /// The oldest unfinished run of each conversation that has one, as `heads (id)`: one probe of
 /// `runs_open` per conversation, however many runs wait or are finished. The planner would rather
@@ -72,18 +73,6 @@ const NEXT_DUE_SQL: &str = with_heads!(
                                 AND o.conversation_id = r.conversation_id), 0)))
      FROM heads JOIN runs r ON r.id = heads.id WHERE r.state IN ('queued', 'leased')"
 );
-
-macro_rules! select_runs {
-    ($tail:literal) => {
-        concat!(
-            "SELECT r.id, r.uuid, c.uuid, r.agent, r.state, r.reason, r.not_before_ms, r.owner,
-                    r.lease_until_ms, r.as_of_seq, r.first_claimed_at_ms, r.attempt,
-                    r.created_at_ms, r.prompt_tokens, r.completion_tokens
-             FROM runs r JOIN conversations c ON c.id = r.conversation_id ",
-            $tail
-        )
-    };
-}
 
 impl Store {
     /// Leases the oldest run that may start, of a conversation with no leased run; rooms take turns.
@@ -184,15 +173,6 @@ impl Store {
             .await
     }
 
-    /// Runs that wait for a person, newest first.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn held_runs(&self, limit: usize) -> Result<Vec<Run>, StoreError> {
-        self.read(move |connection| held_runs(connection, limit))
-            .await
-    }
-
     /// A person decides that a held run is worked on after all.
     ///
     /// # Errors
@@ -211,91 +191,6 @@ impl Store {
         })
         .await
     }
-
-    /// Records a model call of a run: the provider's own message, opaque, and its usage. The same
-    /// number again replaces it. A power cut may undo it until the reply is committed; the model is
-    /// then asked again.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn record_step(
-        &self,
-        run: RunId,
-        token: LeaseToken,
-        number: u32,
-        message: String,
-        usage: Usage,
-        now_ms: i64,
-    ) -> Result<LeaseOutcome, StoreError> {
-        let step = Step {
-            run,
-            token,
-            number,
-            message,
-            usage,
-            now_ms,
-        };
-        self.write_riding(move |connection| record_step_txn(connection, &step))
-            .await
-    }
-
-    /// What a run's model calls answered, oldest first.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn steps(&self, run: RunId) -> Result<Vec<String>, StoreError> {
-        self.read(move |connection| steps(connection, run)).await
-    }
-
-    /// A run.
-    ///
-    /// # Errors
-    /// `NotFound` if there is none.
-    pub async fn run(&self, id: RunId) -> Result<Run, StoreError> {
-        self.read(move |connection| run_by_id(connection, id)).await
-    }
-
-    /// Runs of a conversation that are older than one of them, newest first.
-    ///
-    /// # Errors
-    /// `NotFound` if there is no such conversation, or no such run.
-    pub async fn runs_before(
-        &self,
-        conversation: ConversationId,
-        before: Option<RunId>,
-        limit: usize,
-    ) -> Result<Vec<Run>, StoreError> {
-        self.read(move |connection| {
-            let conversation_row = conversation_row_id(connection, conversation)?;
-            let before = match before {
-                Some(run) => connection
-                    .prepare_cached("SELECT id FROM runs WHERE uuid = ?1")?
-                    .query_row([run], |row| row.get(0))
-                    .map_err(|error| missing(error, || format!("run {run}")))?,
-                None => i64::MAX,
-            };
-            let mut statement = connection.prepare_cached(select_runs!(
-                "WHERE r.conversation_id = ?1 AND r.id < ?2 ORDER BY r.id DESC LIMIT ?3"
-            ))?;
-            let page = (conversation_row, before, limit_of(limit));
-            let rows = statement.query_map(page, run_from_row)?;
-            with_triggers(connection, rows.collect::<rusqlite::Result<_>>()?)
-        })
-        .await
-    }
-
-    /// Runs of a conversation, newest first.
-    ///
-    /// # Errors
-    /// `NotFound` if there is no such conversation.
-    pub async fn runs(
-        &self,
-        conversation: ConversationId,
-        limit: usize,
-    ) -> Result<Vec<Run>, StoreError> {
-        self.read(move |connection| runs(connection, conversation, limit))
-            .await
-    }
 }
 
 pub(super) struct Requeue {
@@ -306,15 +201,6 @@ pub(super) struct Requeue {
     /// Whether the attempt counts.
     pub(super) counts: bool,
     pub(super) now_ms: i64,
-}
-
-struct Step {
-    run: RunId,
-    token: LeaseToken,
-    number: u32,
-    message: String,
-    usage: Usage,
-    now_ms: i64,
 }
 
 pub(super) fn claim_run_txn(
@@ -336,12 +222,6 @@ pub(super) fn claim_run_txn(
             Some((row, false)) => return lease_txn(connection, row, request).map(Some),
         }
     }
-}
-
-/// Accounts as a JSON array, for `json_each`.
-pub(super) fn account_list(accounts: &[AccountId]) -> String {
-    let ids: Vec<i64> = accounts.iter().map(|account| account.0).collect();
-    serde_json::to_string(&ids).expect("numbers are always JSON")
 }
 
 /// Leases a run. The read bound and the run's "now" are written once, so that a retry reads the
@@ -518,40 +398,6 @@ pub(super) fn finish_cancelled_txn(
     take_reactions_back_txn(connection, row, now_ms)
 }
 
-fn steps(connection: &Connection, run: RunId) -> Result<Vec<String>, StoreError> {
-    let found = connection
-        .prepare_cached(
-            "SELECT s.message FROM steps s JOIN runs r ON r.id = s.run_id
-             WHERE r.uuid = ?1 ORDER BY s.n",
-        )?
-        .query_map([run], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
-    Ok(found)
-}
-
-fn record_step_txn(connection: &Connection, step: &Step) -> Result<LeaseOutcome, StoreError> {
-    let Some(leased) = leased_run(connection, step.run, step.token)? else {
-        return Ok(LeaseOutcome::Stale);
-    };
-    connection
-        .prepare_cached(
-            "INSERT OR REPLACE INTO steps
-                 (run_id, n, message, prompt_tokens, completion_tokens, at_ms)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        )?
-        .execute((
-            leased.row,
-            step.number,
-            &step.message,
-            stored_count(step.usage.prompt_tokens),
-            stored_count(step.usage.completion_tokens),
-            step.now_ms,
-        ))?;
-    let owner = (leased.row, leased.conversation_row);
-    tell_usage_txn(connection, owner, step.number, step.usage, step.now_ms)?;
-    Ok(LeaseOutcome::Written)
-}
-
 /// Takes over what a predecessor had leased: nobody works on it. Returns how many leases.
 ///
 /// A post whose bytes may have left is of unknown outcome; every other one is pending again.
@@ -581,308 +427,10 @@ pub(super) fn take_back_leases_txn(
     Ok(u64::try_from(cancelled + runs).unwrap_or(0) + posts)
 }
 
-/// The run of an id.
-pub(super) fn run_by_id(connection: &Connection, id: RunId) -> Result<Run, StoreError> {
-    let row = connection
-        .prepare_cached("SELECT id FROM runs WHERE uuid = ?1")?
-        .query_row([id], |row| row.get(0))
-        .map_err(|error| missing(error, || format!("run {id}")))?;
-    run_by_row(connection, row)
-}
-
-/// The run of a row.
-pub(super) fn run_by_row(connection: &Connection, row: i64) -> Result<Run, StoreError> {
-    let (row, mut run) = connection
-        .prepare_cached(select_runs!("WHERE r.id = ?1"))?
-        .query_row([row], run_from_row)?;
-    run.triggers = triggers(connection, row)?;
-    Ok(run)
-}
-
-fn runs(
-    connection: &Connection,
-    conversation: ConversationId,
-    limit: usize,
-) -> Result<Vec<Run>, StoreError> {
-    let conversation_row = conversation_row_id(connection, conversation)?;
-    let mut statement = connection.prepare_cached(select_runs!(
-        "WHERE r.conversation_id = ?1 ORDER BY r.id DESC LIMIT ?2"
-    ))?;
-    let rows = statement.query_map((conversation_row, limit_of(limit)), run_from_row)?;
-    with_triggers(connection, rows.collect::<rusqlite::Result<_>>()?)
-}
-
-/// Runs of a conversation that came to be at or after the first time and before the second, oldest
-/// first.
-pub(super) fn runs_created(
-    connection: &Connection,
-    conversation_row: i64,
-    (from_ms, before_ms): (i64, i64),
-) -> Result<Vec<Run>, StoreError> {
-    let mut statement = connection.prepare_cached(select_runs!(
-        "WHERE r.chat_id = (SELECT chat_id FROM conversations WHERE id = ?1)
-           AND r.created_at_ms >= ?2 AND r.created_at_ms < ?3 AND r.conversation_id = ?1
-         ORDER BY r.created_at_ms, r.id"
-    ))?;
-    let rows = statement.query_map((conversation_row, from_ms, before_ms), run_from_row)?;
-    with_triggers(connection, rows.collect::<rusqlite::Result<_>>()?)
-}
-
-fn held_runs(connection: &Connection, limit: usize) -> Result<Vec<Run>, StoreError> {
-    let mut statement = connection.prepare_cached(select_runs!(
-        "WHERE r.state = 'held' ORDER BY r.id DESC LIMIT ?1"
-    ))?;
-    let rows = statement.query_map([limit_of(limit)], run_from_row)?;
-    with_triggers(connection, rows.collect::<rusqlite::Result<_>>()?)
-}
-
-/// Runs that a turn triggered, oldest first.
-pub(super) fn runs_of_turn(connection: &Connection, seq: Seq) -> Result<Vec<Run>, StoreError> {
-    let mut statement = connection.prepare_cached(select_runs!(
-        "WHERE r.id IN (SELECT run_id FROM run_triggers WHERE turn_seq = ?1) ORDER BY r.id"
-    ))?;
-    let rows = statement.query_map([seq], run_from_row)?;
-    with_triggers(connection, rows.collect::<rusqlite::Result<_>>()?)
-}
-
-/// A limit for `LIMIT`.
-pub(super) fn limit_of(limit: usize) -> i64 {
-    i64::try_from(limit).unwrap_or(i64::MAX)
-}
-
-fn with_triggers(connection: &Connection, rows: Vec<(i64, Run)>) -> Result<Vec<Run>, StoreError> {
-    rows.into_iter()
-        .map(|(row, mut run)| {
-            run.triggers = triggers(connection, row)?;
-            Ok(run)
-        })
-        .collect()
-}
-
-/// The triggers of a run, oldest first.
-fn triggers(connection: &Connection, row: i64) -> Result<Vec<TurnId>, StoreError> {
-    let mut statement = connection.prepare_cached(
-        "SELECT t.uuid FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
-         WHERE g.run_id = ?1 ORDER BY t.sent_at_ms, t.ordinal, t.seq",
-    )?;
-    let triggers = statement.query_map([row], |row| row.get(0))?;
-    Ok(triggers.collect::<rusqlite::Result<_>>()?)
-}
-
-fn run_from_row(row: &Row<'_>) -> rusqlite::Result<(i64, Run)> {
-    let run = Run {
-        id: row.get(1)?,
-        conversation: row.get(2)?,
-        agent: row.get(3)?,
-        state: run_state(row)?,
-        as_of_seq: row.get(9)?,
-        first_claimed_at_ms: row.get(10)?,
-        attempt: row.get(11)?,
-        triggers: Vec::new(),
-        created_at_ms: row.get(12)?,
-        usage: Usage {
-            prompt_tokens: count_from(row.get(13)?),
-            completion_tokens: count_from(row.get(14)?),
-        },
-    };
-    Ok((row.get(0)?, run))
-}
-
-fn run_state(row: &Row<'_>) -> rusqlite::Result<RunState> {
-    let state: String = row.get(4)?;
-    let reason: Option<String> = row.get(5)?;
-    Ok(match state.as_str() {
-        "queued" | "waiting" => RunState::Queued {
-            not_before_ms: row.get(6)?,
-        },
-        "leased" => RunState::Leased {
-            owner: row
-                .get::<_, Option<OwnerId>>(7)?
-                .unwrap_or(OwnerId(uuid::Uuid::nil())),
-            until_ms: row.get::<_, Option<i64>>(8)?.unwrap_or(0),
-        },
-        "held" => RunState::Held {
-            reason: reason.unwrap_or_default(),
-        },
-        "done" => RunState::Done,
-        "cancelled" | "superseded" => RunState::Cancelled,
-        // `failed` and `dead` were both given up.
-        _ => RunState::Dead {
-            reason: reason.unwrap_or_default(),
-        },
-    })
-}
-
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::store::scene::{LEASE_MS, Scene};
-
-    #[tokio::test]
-    async fn runs_of_a_conversation_go_one_at_a_time_oldest_first() {
-        let scene = Scene::open().await;
-        let room = scene.room("C1").await;
-        let (_, first) = scene.ask(&room, "one", 10).await;
-        let (_, second) = scene.ask(&room, "two", 20).await;
-
-        let claimed = scene.claim(100).await.unwrap();
-        assert_eq!(claimed.run.id, first);
-        assert_eq!(scene.claim(100).await, None);
-
-        let answer = scene.answer(&claimed, &room, "done");
-        scene.store.commit_reply(answer).await.unwrap();
-        assert_eq!(scene.claim(200).await.unwrap().run.id, second);
-    }
-
-    #[tokio::test]
-    async fn a_later_run_waits_for_an_earlier_one_that_waits_for_a_time() {
-        let scene = Scene::open().await;
-        let room = scene.room("C1").await;
-        scene.ask(&room, "one", 10).await;
-        scene.ask(&room, "two", 20).await;
-        let claimed = scene.claim(100).await.unwrap();
-        let given_back = scene
-            .store
-            .requeue_run(claimed.run.id, claimed.token, 5_000, "model is busy", 100)
-            .await;
-        assert_eq!(given_back.unwrap(), LeaseOutcome::Written);
-
-        assert_eq!(scene.claim(4_999).await, None);
-        assert_eq!(scene.store.next_run_due_ms().await.unwrap(), Some(5_000));
-        let again = scene.claim(5_000).await.unwrap();
-        assert_eq!((again.run.id, again.run.attempt), (claimed.run.id, 2));
-    }
-
-    #[tokio::test]
-    async fn a_run_returned_at_a_stop_has_not_been_attempted() {
-        let scene = Scene::open().await;
-        let room = scene.room("C1").await;
-        scene.ask(&room, "one", 10).await;
-        let claimed = scene.claim(100).await.unwrap();
-        let returned = scene
-            .store
-            .return_run(claimed.run.id, claimed.token, "shutdown", 100)
-            .await;
-        assert_eq!(returned.unwrap(), LeaseOutcome::Written);
-        let again = scene.claim(100).await.unwrap();
-        assert_eq!((again.run.id, again.run.attempt), (claimed.run.id, 1));
-        assert_eq!(again.as_of_seq, claimed.as_of_seq);
-    }
-
-    #[tokio::test]
-    async fn a_busy_room_takes_turns_with_a_quiet_one() {
-        let scene = Scene::open().await;
-        let (busy, quiet) = (scene.room("C1").await, scene.room("C2").await);
-        for at_ms in [10, 11, 12] {
-            scene.ask(&busy, "again", at_ms).await;
-        }
-        let (_, lone) = scene.ask(&quiet, "hello", 50).await;
-
-        let first = scene.claim(100).await.unwrap();
-        assert_eq!(first.run.conversation, busy.id);
-        let answer = scene.answer(&first, &busy, "yes");
-        scene.store.commit_reply(answer).await.unwrap();
-        assert_eq!(scene.claim(102).await.unwrap().run.id, lone);
-    }
-
-    #[tokio::test]
-    async fn an_expired_lease_is_claimed_again_and_its_token_writes_nothing() {
-        let scene = Scene::open().await;
-        let room = scene.room("C1").await;
-        scene.ask(&room, "one", 10).await;
-        let lost = scene.claim(100).await.unwrap();
-        assert_eq!(
-            scene.store.next_run_due_ms().await.unwrap(),
-            Some(100 + LEASE_MS)
-        );
-        let held = scene.claim(100 + LEASE_MS).await.unwrap();
-        assert_eq!((held.run.id, held.run.attempt), (lost.run.id, 2));
-
-        let before = scene.store.run(lost.run.id).await.unwrap();
-        let (run, token) = (lost.run.id, lost.token);
-        let store = &scene.store;
-        let requeued = store
-            .requeue_run(run, token, 0, "late", 2_000)
-            .await
-            .unwrap();
-        let step = store
-            .record_step(run, token, 0, "{}".to_owned(), Usage::default(), 2_000)
-            .await
-            .unwrap();
-        assert_eq!((requeued, step), (LeaseOutcome::Stale, LeaseOutcome::Stale));
-        let extended = store.extend_run(run, token, 9_000).await.unwrap();
-        assert_eq!(extended, RunLease::Lost);
-        assert_eq!(store.run(run).await.unwrap(), before);
-        assert_eq!(scene.value::<i64>("SELECT count(*) FROM steps").await, 0);
-    }
-
-    #[tokio::test]
-    async fn the_read_bound_is_written_at_the_first_claim_and_stays() {
-        let scene = Scene::open().await;
-        let room = scene.room("C1").await;
-        let (asked, _) = scene.ask(&room, "one", 10).await;
-        let first = scene.claim(100).await.unwrap();
-        assert_eq!((first.as_of_seq, first.as_of_ms), (asked.seq, 100));
-
-        scene.say(&room, "meanwhile", 150).await;
-        let second = scene.claim(100 + LEASE_MS).await.unwrap();
-        assert_eq!((second.as_of_seq, second.as_of_ms), (asked.seq, 100));
-    }
-
-    #[tokio::test]
-    async fn a_queued_run_is_cancelled_at_once_and_a_leased_one_is_asked_to_stop() {
-        let scene = Scene::open().await;
-        let room = scene.room("C1").await;
-        let (_, first) = scene.ask(&room, "one", 10).await;
-        let (_, second) = scene.ask(&room, "two", 20).await;
-        let leased = scene.claim(100).await.unwrap();
-        let store = &scene.store;
-        assert!(store.cancel_run(second, "by hand", 101).await.unwrap());
-        assert!(store.cancel_run(first, "by hand", 101).await.unwrap());
-        assert_eq!(store.run(second).await.unwrap().state, RunState::Cancelled);
-
-        let extended = store.extend_run(first, leased.token, 5_000).await.unwrap();
-        assert_eq!(extended, RunLease::CancelRequested);
-        let given_back = store
-            .requeue_run(first, leased.token, 0, "stopped", 102)
-            .await;
-        assert_eq!(given_back.unwrap(), LeaseOutcome::Written);
-        assert_eq!(store.run(first).await.unwrap().state, RunState::Cancelled);
-        assert!(!store.cancel_run(first, "again", 103).await.unwrap());
-        assert_eq!(scene.claim(9_999).await, None);
-    }
-
-    #[tokio::test]
-    async fn an_expired_run_that_was_asked_to_stop_is_not_started_again() {
-        let scene = Scene::open().await;
-        let room = scene.room("C1").await;
-        let (_, first) = scene.ask(&room, "one", 10).await;
-        let (_, second) = scene.ask(&room, "two", 20).await;
-        scene.claim(100).await.unwrap();
-        scene.store.cancel_run(first, "by hand", 101).await.unwrap();
-        let next = scene.claim(100 + LEASE_MS).await.unwrap();
-        assert_eq!(next.run.id, second);
-        let state = scene.store.run(first).await.unwrap().state;
-        assert_eq!(state, RunState::Cancelled);
-    }
-
-    #[tokio::test]
-    async fn a_start_takes_over_what_its_predecessor_had_leased() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("store.sqlite");
-        let scene = Scene::open_at(Some(path.clone())).await;
-        let room = scene.room("C1").await;
-        let (_, run) = scene.ask(&room, "one", 10).await;
-        scene.claim(100).await.unwrap();
-        scene.store.close().await.unwrap();
-        drop(scene);
-
-        let scene = Scene::open_at(Some(path)).await;
-        let claimed = scene.claim(150).await.unwrap();
-        assert_eq!((claimed.run.id, claimed.run.attempt), (run, 2));
-        assert_eq!(claimed.as_of_ms, 100);
-    }
+    use crate::store::scene::Scene;
 
     #[tokio::test]
     async fn a_claim_reads_unfinished_runs_only() {

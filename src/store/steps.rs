@@ -1,21 +1,59 @@
-//! What a run's steps did with tools: calls and results as turns that only the timeline shows.
+//! A run's steps: what each model call answered, and what it did with tools (calls and results as turns
+//! that only the timeline shows).
 //!
 //! The step as it is to be replayed and its turns are one transaction, so that a step with results
 //! has exactly one pair of turns for each call, however often the run is resumed.
 
 use rusqlite::{Connection, params};
 
-use super::contract::{StepOutcome, StepTools, ToolTurn};
+use super::contract::{LeaseOutcome, StepOutcome, StepTools, ToolTurn};
 use super::derived::{note_sources_txn, visible_sources};
 use super::participants::{Heard, upsert_participant_txn};
 use super::reply::{Room, room_of, triggers};
-use super::run_events::{ToldResult, tell_result_txn};
+use super::rows::stored_count;
+use super::run_events::{ToldResult, tell_result_txn, tell_usage_txn};
 use super::runs::leased_run;
 use super::{Store, StoreError};
-use crate::domain::ids::{ParticipantId, TurnId};
+use crate::domain::ids::{LeaseToken, ParticipantId, RunId, TurnId};
+use crate::domain::run::Usage;
 use crate::domain::turn::{ParticipantKind, TokenCount, TurnKind};
 
 impl Store {
+    /// Records a model call of a run: the provider's own message, opaque, and its usage. The same
+    /// number again replaces it. A power cut may undo it until the reply is committed; the model is
+    /// then asked again.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn record_step(
+        &self,
+        run: RunId,
+        token: LeaseToken,
+        number: u32,
+        message: String,
+        usage: Usage,
+        now_ms: i64,
+    ) -> Result<LeaseOutcome, StoreError> {
+        let step = Step {
+            run,
+            token,
+            number,
+            message,
+            usage,
+            now_ms,
+        };
+        self.write_riding(move |connection| record_step_txn(connection, &step))
+            .await
+    }
+
+    /// What a run's model calls answered, oldest first.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn steps(&self, run: RunId) -> Result<Vec<String>, StoreError> {
+        self.read(move |connection| steps(connection, run)).await
+    }
+
     /// Completes a recorded step with what its tools gave.
     ///
     /// # Errors
@@ -163,6 +201,49 @@ fn insert_timeline_turn_txn(
             place.now_ms,
         ])?;
     Ok((connection.last_insert_rowid(), id))
+}
+
+struct Step {
+    run: RunId,
+    token: LeaseToken,
+    number: u32,
+    message: String,
+    usage: Usage,
+    now_ms: i64,
+}
+
+fn steps(connection: &Connection, run: RunId) -> Result<Vec<String>, StoreError> {
+    let found = connection
+        .prepare_cached(
+            "SELECT s.message FROM steps s JOIN runs r ON r.id = s.run_id
+             WHERE r.uuid = ?1 ORDER BY s.n",
+        )?
+        .query_map([run], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    Ok(found)
+}
+
+fn record_step_txn(connection: &Connection, step: &Step) -> Result<LeaseOutcome, StoreError> {
+    let Some(leased) = leased_run(connection, step.run, step.token)? else {
+        return Ok(LeaseOutcome::Stale);
+    };
+    connection
+        .prepare_cached(
+            "INSERT OR REPLACE INTO steps
+                 (run_id, n, message, prompt_tokens, completion_tokens, at_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute((
+            leased.row,
+            step.number,
+            &step.message,
+            stored_count(step.usage.prompt_tokens),
+            stored_count(step.usage.completion_tokens),
+            step.now_ms,
+        ))?;
+    let owner = (leased.row, leased.conversation_row);
+    tell_usage_txn(connection, owner, step.number, step.usage, step.now_ms)?;
+    Ok(LeaseOutcome::Written)
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ mod learning;
 mod merging;
 mod notices;
 mod opening;
+mod outbox;
 mod overlap;
 mod overviews;
 mod pages;
@@ -32,6 +33,7 @@ mod posts;
 mod reach;
 mod reanswer;
 mod run_events;
+mod runs;
 mod summaries;
 mod writing;
 
