@@ -1,9 +1,15 @@
 //! The daemon: wiring, supervision, shutdown. Nothing is decided here that a room below decides.
 //!
-//! Reading order: `wiring` (configuration to rooms), `supervise` (one channel), `surface`, `names` (look-ups),
-//! `start` (everything together), `system` (signals and systemd).
+//! Reading order: `start` (everything together), `core` (the workers), `shared` (what channels share),
+//! `binding` (a channel that knows who it is), `supervise` (one channel), `surface`, `names` (look-ups),
+//! `wiring` (configuration to rooms), `listeners`, `housekeeping`, `system` (signals and systemd).
 
+mod binding;
+pub mod core;
+mod housekeeping;
+mod listeners;
 pub mod names;
+mod shared;
 pub mod start;
 pub mod supervise;
 mod surface;

@@ -1,6 +1,6 @@
 //! `vocative selftest sim`: the daemon on a clock of its own, in a world of its own, thousands of times.
 //!
-//! What runs is the daemon's own core (`daemon::start::Core`): its workers, its capture, its store. What
+//! What runs is the daemon's own core (`daemon::core::Core`): its workers, its capture, its store. What
 //! it stands on is simulated: the platform (`world`, `wire`), the network (`channel`, `hearing`, `past`),
 //! the model (`model`), time and death (`life`). Everything that chance decides follows from the seed, so
 //! a seed that fails fails again. No promise is read from the store alone: the rooms are searched first.

@@ -20,7 +20,7 @@ use crate::admin::health::Health;
 use crate::agent::registry::AgentSpec;
 use crate::cli::CliError;
 use crate::config::{Config, Environment};
-use crate::daemon::start::{Core, Ground};
+use crate::daemon::core::{Core, Ground};
 use crate::daemon::wiring;
 use crate::domain::outbox::OutboxState;
 use crate::store::contract::{AccountBinding, ConversationFilter, StoreStatus, TurnFilter};

@@ -1,0 +1,108 @@
+//! What happens once a channel knows who it is: its account is bound, its room opened, its intake made.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tracing::{info, warn};
+use vocative_channels::backoff::Backoff;
+use vocative_channels::channel::{Announced, Channel, Intake};
+use vocative_channels::identity::Identity;
+
+use crate::catchup::keeper::Keeper;
+use crate::daemon::shared::Shared;
+use crate::daemon::supervise::{Bind, BindError, Bound, Lift};
+use crate::daemon::wiring;
+use crate::store::contract::AccountBinding;
+
+/// Binds a channel under its configured name, once it knows who it is.
+pub(super) fn bind_with(shared: Arc<Shared>, channel: Arc<dyn Channel>, name: String) -> Bind {
+    Arc::new(move |identity| {
+        let (shared, channel, name) = (Arc::clone(&shared), Arc::clone(&channel), name.clone());
+        Box::pin(bind(shared, channel, name, identity))
+    })
+}
+
+async fn bind(
+    shared: Arc<Shared>,
+    channel: Arc<dyn Channel>,
+    name: String,
+    identity: Identity,
+) -> Result<Bound, BindError> {
+    shared.claim_account(&name, &identity)?;
+    let binding = AccountBinding {
+        channel: name.clone(),
+        platform: identity.platform,
+        account: identity.account.clone(),
+        name: identity.account_name.clone(),
+    };
+    let now_ms = (shared.clock)();
+    let account = shared.store.bind_account(binding.clone(), now_ms).await?;
+    shared.store.learn_bot(account, &identity).await?;
+    let refused = Arc::new(Notify::new());
+    let history = channel.history(&identity);
+    let intake = shared.open_room(&name, account, identity, &*channel, &refused)?;
+    let commands = wiring::commands(&shared.config(), &name);
+    tokio::spawn(announce(name.clone(), channel, commands));
+    let keeper = history.map(|history| {
+        Arc::new(Keeper::new(
+            name.clone(),
+            account,
+            history,
+            Arc::clone(&intake),
+            shared.store.clone(),
+            wiring::bounds(&shared.config()),
+            Arc::clone(&shared.clock),
+        ))
+    });
+    if let Some(keeper) = &keeper {
+        keeper.begin().await?;
+    }
+    let heard: Arc<dyn Intake> = match &keeper {
+        Some(keeper) => Arc::clone(keeper) as Arc<dyn Intake>,
+        None => intake,
+    };
+    Ok(Bound {
+        intake: shared.with_surface(&name, account, heard),
+        refused,
+        lift: lift_with(shared, binding),
+        keeper,
+    })
+}
+
+/// How often a list of commands is told before the next start tells it.
+const ANNOUNCE_ATTEMPTS: u32 = 5;
+
+/// Tells the platform which commands there are. Nothing waits for it.
+async fn announce(name: String, channel: Arc<dyn Channel>, commands: Vec<Announced>) {
+    if commands.is_empty() {
+        return;
+    }
+    let mut backoff = Backoff::new(1_000, 60_000);
+    for _ in 0..ANNOUNCE_ATTEMPTS {
+        match channel.announce(&commands).await {
+            Ok(true) => {
+                info!(channel.id = %name, count = commands.len(), "the platform was told the commands");
+                return;
+            }
+            Ok(false) => return,
+            Err(cause) => {
+                let reason = cause.reason();
+                warn!(channel.id = %name, reason, "the platform could not be told the commands; they work all the same");
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(backoff.next_ms())).await;
+    }
+}
+
+/// Binding an account again lifts its hold.
+fn lift_with(shared: Arc<Shared>, binding: AccountBinding) -> Lift {
+    Arc::new(move || {
+        let (shared, binding) = (Arc::clone(&shared), binding.clone());
+        Box::pin(async move {
+            let bound = shared.store.bind_account(binding, (shared.clock)()).await;
+            shared.wake.posts.notify_one();
+            bound.map(|_| ())
+        })
+    })
+}

@@ -1,0 +1,217 @@
+//! What works in a daemon: its workers and channels, without anything that faces its host. Started and
+//! stopped in order. The simulation runs it as it is, on a ground of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, warn};
+use vocative_channels::channel::Channel;
+use vocative_channels::crash;
+
+use crate::admin::health::Health;
+use crate::agent::desk::Desk;
+use crate::agent::registry::AgentSpec;
+use crate::agent::worker::Worker as AgentWorker;
+use crate::config::Config;
+use crate::daemon::binding::bind_with;
+use crate::daemon::shared::Shared;
+use crate::daemon::supervise::supervise;
+use crate::daemon::wiring;
+use crate::delivery::worker::{Clock, Worker as DeliveryWorker};
+use crate::domain::ids::OwnerId;
+use crate::files::counters::FileCounters;
+use crate::files::space::Space;
+use crate::files::speech::Transcriber;
+use crate::files::worker::Worker as FilesWorker;
+use crate::store::Store;
+use crate::summary::worker::{SummaryCounters, Worker as SummaryWorker};
+
+/// A channel's adapter under its configured name.
+pub type NamedChannel = (String, Arc<dyn Channel>);
+
+/// What a daemon stands on, besides its configuration and its platforms. A simulation has its own.
+pub struct Ground {
+    /// Where everything is kept.
+    pub store: Store,
+    /// The time.
+    pub clock: Clock,
+    /// The agents with their models.
+    pub agents: Vec<AgentSpec>,
+    /// Writes voice notes down, where that is configured.
+    pub transcriber: Option<Transcriber>,
+}
+
+/// What works in a daemon: workers and channels, without anything that faces its host.
+pub struct Core {
+    pub(super) shared: Arc<Shared>,
+    pub(super) summary_counters: Arc<SummaryCounters>,
+    pub(super) file_counters: Arc<FileCounters>,
+    /// Stops intake and the claiming of runs.
+    stop: CancellationToken,
+    /// Ends delivery once nothing is due; after the runs, whose answers it still posts.
+    stop_posts: CancellationToken,
+    /// Ends draining.
+    drain_until: CancellationToken,
+    channels: Vec<JoinHandle<()>>,
+    agents: JoinHandle<()>,
+    delivery: JoinHandle<()>,
+    summaries: JoinHandle<()>,
+    desk: JoinHandle<()>,
+    files: JoinHandle<()>,
+    drain_deadline: Duration,
+}
+
+impl Core {
+    /// Starts the workers. Nothing is heard before [`Self::listen`].
+    #[must_use]
+    pub fn start(config: &Config, ground: Ground) -> Self {
+        let shared = Arc::new(Shared::new(config, ground.store, ground.clock));
+        shared.registry.replace(ground.agents);
+        let (stop, stop_posts) = (CancellationToken::new(), CancellationToken::new());
+        let drain_until = CancellationToken::new();
+        let owner = OwnerId::generate();
+        let agents = tokio::spawn(
+            agent_worker(&shared, config, owner).run(stop.clone(), drain_until.clone()),
+        );
+        let delivery = tokio::spawn(
+            delivery_worker(&shared, owner).run(stop_posts.clone(), drain_until.clone()),
+        );
+        let summary_counters: Arc<SummaryCounters> = Arc::default();
+        let summaries =
+            tokio::spawn(summary_worker(&shared, Arc::clone(&summary_counters)).run(stop.clone()));
+        let desk = tokio::spawn(desk(&shared).run(stop.clone()));
+        let files = files_worker(&shared, config, ground.transcriber);
+        let file_counters = Arc::clone(&files.counters);
+        let files = tokio::spawn(files.run(stop.clone()));
+        Self {
+            shared,
+            summary_counters,
+            file_counters,
+            stop,
+            stop_posts,
+            drain_until,
+            channels: Vec::new(),
+            agents,
+            delivery,
+            summaries,
+            desk,
+            files,
+            drain_deadline: Duration::from_millis(config.daemon.drain_deadline_ms),
+        }
+    }
+
+    /// Lets channels hear, each under its configured name.
+    pub fn listen(&mut self, channels: Vec<NamedChannel>, health: &Health) {
+        for (name, channel) in channels {
+            let bind = bind_with(Arc::clone(&self.shared), Arc::clone(&channel), name.clone());
+            let health = health.of(&name);
+            let supervised = supervise(name, channel, bind, health, self.stop.clone());
+            self.channels.push(tokio::spawn(supervised));
+        }
+    }
+
+    /// Stops in order: intake first, then claimed runs end or are given back, then the outbox
+    /// drains; all within the deadline. Nothing committed is lost whatever happens.
+    pub async fn stop(self) {
+        crash::point("shutdown.begun");
+        self.stop.cancel();
+        let deadline = self.drain_until.clone();
+        let limit = self.drain_deadline;
+        let timer = tokio::spawn(async move {
+            tokio::time::sleep(limit).await;
+            deadline.cancel();
+        });
+        let channels = futures_util::future::join_all(self.channels);
+        if tokio::time::timeout(limit, channels).await.is_err() {
+            warn!("a channel did not stop in time; what it held is sent again by the platform");
+        }
+        crash::point("shutdown.intake-stopped");
+        if let Err(cause) = self.agents.await {
+            error!(error = %cause, "the agent worker ended badly");
+        }
+        crash::point("shutdown.runs-ended");
+        self.stop_posts.cancel();
+        if let Err(cause) = self.delivery.await {
+            error!(error = %cause, "the delivery worker ended badly");
+        }
+        if let Err(cause) = self.desk.await {
+            error!(error = %cause, "the desk ended badly");
+        }
+        if let Err(cause) = self.summaries.await {
+            error!(error = %cause, "the summary worker ended badly");
+        }
+        if let Err(cause) = self.files.await {
+            error!(error = %cause, "the files worker ended badly");
+        }
+        crash::point("shutdown.posts-drained");
+        timer.abort();
+    }
+}
+
+fn agent_worker(shared: &Arc<Shared>, config: &Config, owner: OwnerId) -> AgentWorker {
+    let names = shared.names.clone();
+    AgentWorker {
+        store: shared.store.clone(),
+        rooms: shared.rooms.clone(),
+        registry: shared.registry.clone(),
+        owner,
+        wake: shared.wake.clone(),
+        clock: Arc::clone(&shared.clock),
+        learn_names: Arc::new(move |account| {
+            let names = names.clone();
+            Box::pin(async move { names.learn(account).await })
+        }),
+        max_parallel_runs: config.daemon.max_parallel_runs,
+    }
+}
+
+fn summary_worker(shared: &Arc<Shared>, counters: Arc<SummaryCounters>) -> SummaryWorker {
+    SummaryWorker {
+        store: shared.store.clone(),
+        rooms: shared.rooms.clone(),
+        registry: shared.registry.clone(),
+        wake: shared.wake.clone(),
+        clock: Arc::clone(&shared.clock),
+        counters,
+    }
+}
+
+fn desk(shared: &Arc<Shared>) -> Desk {
+    Desk {
+        store: shared.store.clone(),
+        rooms: shared.rooms.clone(),
+        registry: shared.registry.clone(),
+        errands: shared.wake.errands.clone(),
+        posts: Arc::clone(&shared.wake.posts),
+        clock: Arc::clone(&shared.clock),
+    }
+}
+
+fn files_worker(
+    shared: &Arc<Shared>,
+    config: &Config,
+    transcriber: Option<Transcriber>,
+) -> FilesWorker {
+    FilesWorker {
+        store: shared.store.clone(),
+        rooms: shared.rooms.clone(),
+        policy: wiring::files_policy(config),
+        transcriber,
+        wake: shared.wake.clone(),
+        clock: Arc::clone(&shared.clock),
+        counters: Arc::default(),
+        space: Space::default(),
+    }
+}
+
+fn delivery_worker(shared: &Arc<Shared>, owner: OwnerId) -> DeliveryWorker {
+    DeliveryWorker {
+        store: shared.store.clone(),
+        rooms: shared.rooms.clone(),
+        owner,
+        wake: shared.wake.clone(),
+        clock: Arc::clone(&shared.clock),
+    }
+}

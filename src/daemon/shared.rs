@@ -1,0 +1,198 @@
+//! What the channels of a daemon share, and what a reload puts in its place.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, RwLock};
+
+use tokio::sync::Notify;
+use vocative_channels::channel::{Channel, Intake};
+use vocative_channels::identity::{Identity, Platform};
+
+use crate::agent::registry::Registry;
+use crate::capture::inbound::{CaptureCounters, ChannelIntake, Counter, Keeping, Wake};
+use crate::config::{Config, Secrets};
+use crate::daemon::names::Names;
+use crate::daemon::supervise::BindError;
+use crate::daemon::surface::Surface;
+use crate::daemon::wiring::{self, WiringError};
+use crate::delivery::rooms::{Room, Rooms};
+use crate::delivery::worker::Clock;
+use crate::domain::ids::AccountId;
+use crate::prompt::{ClassEstimate, content_count};
+use crate::store::Store;
+
+/// What channels and reloads share.
+pub(super) struct Shared {
+    pub(super) store: Store,
+    pub(super) rooms: Rooms,
+    pub(super) names: Names,
+    pub(super) registry: Registry,
+    pub(super) wake: Wake,
+    pub(super) counters: Arc<CaptureCounters>,
+    config: RwLock<Arc<Config>>,
+    intakes: Mutex<BTreeMap<String, (Arc<ChannelIntake>, Identity)>>,
+    /// Which channel serves a platform's account: the first that turned out to be it.
+    served_by: Mutex<HashMap<(Platform, String), String>>,
+    pub(super) clock: Clock,
+}
+
+fn counter() -> Counter {
+    Arc::new(|text| content_count(text, &ClassEstimate))
+}
+
+impl Shared {
+    /// Before any channel is there.
+    pub(super) fn new(config: &Config, store: Store, clock: Clock) -> Self {
+        let rooms = Rooms::default();
+        Self {
+            store: store.clone(),
+            names: Names::new(store, rooms.clone()),
+            rooms,
+            registry: Registry::default(),
+            wake: Wake::default(),
+            counters: Arc::default(),
+            config: RwLock::new(Arc::new(config.clone())),
+            intakes: Mutex::default(),
+            served_by: Mutex::default(),
+            clock,
+        }
+    }
+
+    /// The configuration in force.
+    pub(super) fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.config.read().expect("no holder of this lock panics"))
+    }
+
+    /// The intakes of identified channels, by name.
+    pub(super) fn intakes(
+        &self,
+    ) -> std::sync::MutexGuard<'_, BTreeMap<String, (Arc<ChannelIntake>, Identity)>> {
+        self.intakes.lock().expect("no holder of this lock panics")
+    }
+
+    /// Two channels with the same bot would take turns in hearing, each by its own rules.
+    pub(super) fn claim_account(
+        &self,
+        channel: &str,
+        identity: &Identity,
+    ) -> Result<(), BindError> {
+        let account = (identity.platform, identity.account.clone());
+        let mut served_by = self
+            .served_by
+            .lock()
+            .expect("no holder of this lock panics");
+        let other = served_by
+            .entry(account)
+            .or_insert_with(|| channel.to_owned());
+        if other.as_str() == channel {
+            return Ok(());
+        }
+        Err(BindError::Other {
+            what: format!(
+                "it is the same bot as channel {other}: remove one of the two, or give it a bot of its own"
+            ),
+        })
+    }
+
+    /// Opens the room of an account that a channel turned out to be, and makes its intake.
+    pub(super) fn open_room(
+        &self,
+        name: &str,
+        account: AccountId,
+        identity: Identity,
+        channel: &dyn Channel,
+        refused: &Arc<Notify>,
+    ) -> Result<Arc<ChannelIntake>, BindError> {
+        // Outside the lock, which a panic in an adapter would poison.
+        let (outbound, capabilities) = (channel.outbound(&identity), channel.capabilities());
+        let files = channel.files(&identity);
+        // Held until the intake is known: a reload in between would pass it over.
+        let mut intakes = self.intakes();
+        let config = self.config();
+        let settings = config.channels.get(name).ok_or_else(|| BindError::Other {
+            what: format!("channel {name} is no longer in the configuration"),
+        })?;
+        let room = Room {
+            channel: name.to_owned(),
+            outbound,
+            files,
+            identity: identity.clone(),
+            capabilities,
+            delivery: wiring::delivery(&config, settings),
+            refused: Arc::clone(refused),
+        };
+        let keeping = Keeping {
+            keeps_revisions: config.store.keep_revisions,
+            keeps_raw: config.store.debug_raw_hours > 0,
+        };
+        let intake = Arc::new(ChannelIntake::new(
+            self.store.clone(),
+            wiring::policy(&config, settings, account, identity.clone()),
+            keeping,
+            counter(),
+            self.wake.clone(),
+            Arc::clone(&self.counters),
+        ));
+        intakes.insert(name.to_owned(), (Arc::clone(&intake), identity));
+        self.rooms.set(account, room);
+        self.wake.runs.notify_one();
+        self.wake.posts.notify_one();
+        self.wake.files.notify_one();
+        Ok(intake)
+    }
+
+    /// An intake that also dresses the bot's own surface, where the channel has one.
+    pub(super) fn with_surface(
+        &self,
+        channel: &str,
+        account: AccountId,
+        intake: Arc<dyn Intake>,
+    ) -> Arc<dyn Intake> {
+        let config = self.config();
+        let settings = config.channels.get(channel);
+        let view = settings.and_then(|settings| settings.agent_view.as_ref());
+        match (view, self.rooms.get(account)) {
+            (Some(view), Some(room)) => Arc::new(Surface::new(view, room.outbound, intake)),
+            _ => intake,
+        }
+    }
+
+    /// Puts the agents, aliases and access of another configuration in force. Channels are added or
+    /// removed only by a restart.
+    pub(super) fn apply(&self, config: Config, secrets: &Secrets) -> Result<String, WiringError> {
+        let agents = wiring::agents(&config, Some(secrets))?;
+        let known = self.config();
+        let changed: Vec<&str> = config
+            .channels
+            .keys()
+            .chain(known.channels.keys())
+            .filter(|name| {
+                let platform = |of: &Config| of.channels.get(*name).map(|it| it.platform.clone());
+                platform(&config) != platform(&known)
+            })
+            .map(String::as_str)
+            .collect();
+        let note = if changed.is_empty() {
+            String::new()
+        } else {
+            format!(
+                "; a restart is needed for channels that come, go or connect in another way: {}",
+                changed.join(", ")
+            )
+        };
+        let summary = format!("{} agents are in force{note}", agents.len());
+        // Agents first: a message that addresses a new one must find it.
+        self.registry.replace(agents);
+        let intakes = self.intakes();
+        for (name, (intake, identity)) in intakes.iter() {
+            if let Some(settings) = config.channels.get(name) {
+                let account = intake.policy().account;
+                intake.set_policy(wiring::policy(&config, settings, account, identity.clone()));
+            }
+        }
+        *self.config.write().expect("no holder of this lock panics") = Arc::new(config);
+        drop(intakes);
+        // Queued runs of agents that are gone are claimed, cancelled and told to the room.
+        self.wake.runs.notify_one();
+        Ok(summary)
+    }
+}
