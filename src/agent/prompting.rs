@@ -6,12 +6,12 @@ use vocative_channels::identity::Identity;
 use crate::agent::attached::{LoadedFiles, load_files};
 use crate::agent::registry::AgentSpec;
 use crate::config::TemplateValue;
-use crate::domain::history::{History, HistoryQuery};
+use crate::domain::history::{History, HistoryQuery, Role};
 use crate::domain::ids::{ConversationId, TurnId};
 use crate::domain::options::{AssemblerOptions, Profile};
 use crate::domain::place::ChatName;
 use crate::domain::tokens::TokenRatio;
-use crate::domain::turn::Recount;
+use crate::domain::turn::{Participant, Recount};
 use crate::prompt::files::{FileContent, FittedFiles, PromptFile, fit_files};
 use crate::prompt::{
     AgentView, ContextTooSmall, Prompt, RunView, Scaled, TokenCounter as _, Utf16Div4, assemble,
@@ -211,20 +211,74 @@ pub fn agent_view(spec: &AgentSpec, identity: Option<&Identity>) -> AgentView {
 fn instructions(spec: &AgentSpec, history: &History, as_of_ms: i64) -> String {
     let date = date_of(as_of_ms);
     let chat = clean_name(&history.conversation.title);
-    let speaker = history
-        .turns
-        .last()
-        .map(|last| clean_name(last.turn.participant.shown_name()));
+    let asker = asker(history).map(|asker| clean_name(asker.shown_name()));
     spec.instructions.render(|value| match value {
         TemplateValue::Agent => &spec.display_name,
         TemplateValue::Chat => &chat,
         TemplateValue::Date => &date,
-        TemplateValue::Participant => speaker.as_deref().unwrap_or_default(),
+        TemplateValue::Participant => asker.as_deref().unwrap_or_default(),
     })
+}
+
+/// Who is answered: who said the newest trigger. Without one it is the newest turn that was not overheard,
+/// as for the assembler. The newest turn of all may be another: an answer to an earlier question stands
+/// behind a question that came while it was written.
+fn asker(history: &History) -> Option<&Participant> {
+    let newest = |is_wanted: fn(Role) -> bool| {
+        let wanted = history.turns.iter().filter(|read| is_wanted(read.role));
+        wanted.max_by_key(|read| read.turn.position)
+    };
+    let asked = newest(|role| role == Role::Trigger);
+    let asked = asked.or_else(|| newest(|role| role != Role::Ambient));
+    asked.map(|read| &read.turn.participant)
 }
 
 /// The day, in UTC, with its name: models are asked about "next Friday".
 fn date_of(at_ms: i64) -> String {
     DateTime::<Utc>::from_timestamp_millis(at_ms)
         .map_or_else(String::new, |at| at.format("%A, %Y-%m-%d").to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prompt::testing::{history, said};
+
+    #[test]
+    fn whoever_asked_is_answered_whatever_stands_behind_the_question() {
+        let asked = said(2, Role::Trigger, "bob", "and when?");
+        let cases = [
+            (
+                vec![said(1, Role::Kept, "alice", "who?"), asked.clone()],
+                "Bob",
+            ),
+            // The answer to an earlier question was captured after this one.
+            (
+                vec![asked.clone(), said(3, Role::Kept, "kael", "Eve.")],
+                "Bob",
+            ),
+            (
+                vec![
+                    said(1, Role::Trigger, "alice", "who?"),
+                    asked,
+                    said(4, Role::Kept, "eve", "me"),
+                ],
+                "Bob",
+            ),
+            // What would be sent now: the newest turn is answered, not what was overheard since.
+            (
+                vec![
+                    said(1, Role::Kept, "alice", "who?"),
+                    said(2, Role::Ambient, "eve", "hm"),
+                ],
+                "Alice",
+            ),
+        ];
+        for (turns, expected) in cases {
+            let history = history(turns);
+            let asker = asker(&history).map(Participant::shown_name);
+            assert_eq!(asker, Some(expected), "{:?}", history.turns);
+        }
+        assert_eq!(asker(&history(Vec::new())), None);
+    }
 }

@@ -85,7 +85,7 @@ pub(super) fn replying(mut entry: HistoryTurn, to: u32, quote: Option<&str>) -> 
     entry
 }
 
-pub(super) fn history(turns: Vec<HistoryTurn>) -> History {
+pub(crate) fn history(turns: Vec<HistoryTurn>) -> History {
     History {
         conversation: Conversation {
             id: ConversationId(Uuid::nil()),
