@@ -37,7 +37,7 @@ struct Scripted {
     requests: Mutex<Vec<String>>,
     /// What it answers to the request of that number; else a good summary.
     exceptions: BTreeMap<usize, &'static str>,
-    /// Called between a request and its answer.
+    /// It never answers.
     hangs: bool,
 }
 
@@ -341,6 +341,24 @@ async fn an_answer_that_is_no_summary_changes_no_row_and_is_counted() {
         let last = stage.model.requests().pop().unwrap();
         assert!(last.contains("turn-81-ends") && last.contains("turn-120-ends"));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_hangs_is_left_alone_after_it_was_given_up() {
+    let mut stage = Stage::with(Scripted {
+        hangs: true,
+        ..Scripted::default()
+    })
+    .await;
+    stage.say_all(1..=50).await;
+    // Longer than the wait after a first failure.
+    stage.spec.run_deadline_ms = 60_000;
+    stage.worker.registry.replace(vec![stage.spec.clone()]);
+    let begun = tokio::time::Instant::now();
+    stage.worker.clock =
+        Arc::new(move || NOW_MS + i64::try_from(begun.elapsed().as_millis()).unwrap());
+    stage.worker.twice().await;
+    assert_eq!(stage.model.requests().len(), 1);
 }
 
 /// Promise 15: no prompt after the delete holds it, before anything is made again.

@@ -182,17 +182,17 @@ impl Worker {
         };
         let mut made = 0;
         for place in due {
-            let now_ms = (self.clock)();
             let Some(spec) = self.registry.get(&place.1) else {
                 continue;
             };
-            if !waits.is_over(&place, now_ms) {
+            if !waits.is_over(&place, (self.clock)()) {
                 continue;
             }
             let attempt = self.attempt(place.0, &spec).await;
             self.report(&place, &attempt);
             made += usize::from(attempt == Attempt::Made);
-            waits.note(place, &attempt, now_ms);
+            // A wait counts from the failure: a model that hangs would use it up before.
+            waits.note(place, &attempt, (self.clock)());
         }
         made
     }
@@ -375,6 +375,14 @@ impl Worker {
     /// One look at everything, without waits from before.
     pub(super) async fn once(&self) -> usize {
         self.pass(NEWEST_ON_POLL, &mut Waits::default()).await
+    }
+
+    /// Two looks, one right after the other.
+    pub(super) async fn twice(&self) {
+        let mut waits = Waits::default();
+        for _ in 0..2 {
+            self.pass(NEWEST_ON_POLL, &mut waits).await;
+        }
     }
 }
 
