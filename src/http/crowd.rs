@@ -5,7 +5,7 @@
 //! nobody out. A connection with a whole head is never sent away.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -26,8 +26,9 @@ impl Crowd {
             crowd: Arc::clone(self),
             leave: Arc::default(),
             since: AtomicU64::new(0),
+            is_busy: AtomicBool::new(false),
         };
-        visitor.is_silent();
+        visitor.become_silent();
         visitor
     }
 
@@ -48,32 +49,40 @@ pub(super) struct Visitor {
     crowd: Arc<Crowd>,
     leave: Arc<Notify>,
     since: AtomicU64,
+    is_busy: AtomicBool,
 }
 
 impl Visitor {
     /// A request has come.
-    pub(super) fn is_busy(&self) {
+    pub(super) fn become_busy(&self) {
+        self.is_busy.store(true, Ordering::Relaxed);
         let since = self.since.load(Ordering::Relaxed);
         self.crowd.silent().remove(&since);
     }
 
     /// It was answered, or nothing has come yet.
-    pub(super) fn is_silent(&self) {
+    pub(super) fn become_silent(&self) {
+        self.is_busy.store(false, Ordering::Relaxed);
         let since = self.crowd.newest.fetch_add(1, Ordering::Relaxed);
         self.since.store(since, Ordering::Relaxed);
         let leave = Arc::clone(&self.leave);
         self.crowd.silent().insert(since, leave);
     }
 
-    /// Waits until it is asked to go.
+    /// Waits until it is asked to go. Asked in the moment in which its request came, it stays.
     pub(super) async fn sent_away(&self) {
-        self.leave.notified().await;
+        loop {
+            self.leave.notified().await;
+            if !self.is_busy.load(Ordering::Relaxed) {
+                return;
+            }
+        }
     }
 }
 
 impl Drop for Visitor {
     fn drop(&mut self) {
-        self.is_busy();
+        self.become_busy();
     }
 }
 
@@ -94,16 +103,29 @@ mod tests {
     async fn the_longest_silent_one_goes_first_and_a_busy_one_never() {
         let crowd = Arc::<Crowd>::default();
         let visitors: Vec<_> = (0..3).map(|_| crowd.enter()).collect();
-        visitors[0].is_busy();
+        visitors[0].become_busy();
         assert!(crowd.send_one_away());
         assert!(is_asked_to_go(&visitors[1]).await);
         // Silent again, it is the youngest.
-        visitors[0].is_silent();
+        visitors[0].become_silent();
         assert!(crowd.send_one_away());
         assert!(is_asked_to_go(&visitors[2]).await);
         assert!(!is_asked_to_go(&visitors[0]).await);
-        visitors[0].is_busy();
+        visitors[0].become_busy();
         assert!(!crowd.send_one_away(), "nobody is silent");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_asked_to_go_while_its_request_comes_is_answered_and_asked_again() {
+        let crowd = Arc::<Crowd>::default();
+        let visitor = crowd.enter();
+        assert!(crowd.send_one_away());
+        visitor.become_busy();
+        assert!(!is_asked_to_go(&visitor).await);
+        visitor.become_silent();
+        assert!(!is_asked_to_go(&visitor).await);
+        assert!(crowd.send_one_away());
+        assert!(is_asked_to_go(&visitor).await);
     }
 
     #[test]

@@ -102,9 +102,9 @@ async fn connection(
     let service = service_fn(|request| {
         let (doors, visitor) = (Arc::clone(&doors), Arc::clone(&visitor));
         async move {
-            visitor.is_busy();
+            visitor.become_busy();
             let answer = doors.answer(request).await;
-            visitor.is_silent();
+            visitor.become_silent();
             Ok::<_, Infallible>(answer)
         }
     });
