@@ -2,12 +2,13 @@
 //! the answer.
 //!
 //! Knows no platform and posts nothing: an answer leaves through the outbox. Reading order:
-//! `registry`, `counting`, `attached`, `prompting`, `run`, `stepping`, `step`, `telling`, `events`, `worker`, `desk`.
+//! `registry`, `counting`, `attached`, `prompting`, `run`, `ending`, `stepping`, `step`, `decode`, `telling`, `events`, `worker`, `desk`.
 
 pub mod attached;
 mod counting;
 mod decode;
 pub mod desk;
+mod ending;
 mod events;
 pub mod prompting;
 pub mod registry;

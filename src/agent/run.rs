@@ -1,13 +1,13 @@
-//! One claimed run from prompt to committed answer.
+//! One claimed run from prompt to committed answer. How it ends in its room: `ending`.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tracing::{debug, error, info, warn};
-use vocative_channels::render::People;
+use tracing::{debug, info, warn};
 
 use crate::agent::counting::Counting;
+use crate::agent::ending::{give_back, requeue};
 use crate::agent::events::Events;
 use crate::agent::prompting::{BuiltPrompt, PromptError, PromptRequest, build_prompt};
 use crate::agent::registry::AgentSpec;
@@ -15,17 +15,16 @@ use crate::agent::step;
 use crate::agent::stepping::{Ended, RESULTS_MAX_TOKENS, Stepping};
 use crate::agent::telling::{FirstWords, Telling};
 use crate::agent::worker::Worker;
-use crate::capture::reply::{Reply, commit_reply, render_reply};
 use crate::config::ToolName;
 use crate::delivery::live::{self, LiveDesk, LivePlace, LiveReply, SETTLE_MS};
 use crate::delivery::rooms::Room;
 use crate::domain::ids::RunId;
 use crate::domain::run::{ClaimedRun, Usage};
-use crate::domain::turn::{Recount, TurnKind};
+use crate::domain::turn::Recount;
 use crate::files::waiting::wait_for_files;
-use crate::llm::{Answer, Finish, Listener, ModelError};
-use crate::prompt::{ClassEstimate, Prompt, RunView, content_count};
-use crate::store::contract::{CommittedReply, ReplyRoute, RunEnding, RunLease};
+use crate::llm::{Answer, Listener, ModelError};
+use crate::prompt::{Prompt, RunView};
+use crate::store::contract::{ReplyRoute, RunLease};
 use crate::store::{Store, StoreError};
 use crate::tools::{ConversationSearch, Tool, Toolbox};
 
@@ -38,12 +37,14 @@ const NAMES_WAIT: Duration = Duration::from_secs(2);
 const EARLIER_FILES_WAIT: Duration = Duration::from_secs(2);
 /// A prompt that is made within this time needs no sign of its own that somebody works on it.
 const SIGN_AFTER: Duration = Duration::from_secs(1);
-/// A run that failed waits this long before its second attempt, then twice as long each time.
-const RETRY_FIRST_MS: i64 = 2_000;
-const RETRY_MAX_MS: i64 = 300_000;
 
-/// While storage refuses to take a run back, it is asked again at this pace.
-const GIVE_BACK_AGAIN: Duration = Duration::from_millis(500);
+/// A claimed run with where its answer goes.
+pub(super) struct Working<'a> {
+    pub(super) worker: &'a Worker,
+    pub(super) claimed: &'a ClaimedRun,
+    pub(super) room: &'a Room,
+    pub(super) route: &'a ReplyRoute,
+}
 
 /// How a run's work ended.
 enum Work {
@@ -103,202 +104,248 @@ pub(super) async fn work_on(worker: Arc<Worker>, claimed: ClaimedRun) {
     worker.wake.runs.notify_one();
 }
 
-/// Nothing was written: gives the run back as soon as storage takes it, at the latest by letting the
-/// lease run out.
-async fn give_back(worker: &Worker, claimed: &ClaimedRun) {
-    let run_id = claimed.run.id;
-    let give_up_ms = (worker.clock)() + LEASE_MS;
-    loop {
-        let now_ms = (worker.clock)();
-        let given_back = worker
-            .store
-            .requeue_run(
-                run_id,
-                claimed.token,
-                now_ms + RETRY_FIRST_MS,
-                "storage failed",
-                now_ms,
-            )
-            .await;
-        match given_back {
-            Ok(_) => return,
-            Err(cause) if now_ms >= give_up_ms => {
-                warn!(error = %cause, run.id = %run_id, "a run could not be given back; its lease runs out");
-                return;
-            }
-            Err(_) => tokio::time::sleep(GIVE_BACK_AGAIN).await,
-        }
-    }
-}
-
 async fn attempt(worker: &Worker, claimed: &ClaimedRun) -> Result<(), StoreError> {
     let route = worker.store.reply_route(claimed.run.id).await?;
     let Some(room) = worker.rooms.get(route.account) else {
-        return requeue(worker, claimed, "the channel is not connected".to_owned()).await;
+        let reason = "the channel is not connected".to_owned();
+        return requeue(worker, claimed, reason).await;
+    };
+    let working = Working {
+        worker,
+        claimed,
+        room: &room,
+        route: &route,
     };
     let Some(spec) = worker.registry.get(&claimed.run.agent) else {
-        let text = format!(
-            "The agent {} is no longer set up here, so I left this unanswered.",
-            claimed.run.agent
-        );
-        let name = claimed.run.agent.to_string();
-        return end(
-            worker,
-            claimed,
-            &room,
-            &route,
-            &name,
-            notice(text, RunEnding::Cancelled),
-        )
-        .await;
+        return working.end_without_agent().await;
     };
     if claimed.run.attempt > spec.max_attempts {
         let reason = format!("given up after {} attempts", spec.max_attempts);
-        return give_up(worker, claimed, &room, &route, &spec, reason).await;
+        return working.give_up(&spec, reason).await;
     }
-    let worked = work(worker, claimed, &room, &route, &spec).await?;
-    match worked.work {
-        Work::Answered(answer) => {
-            let reply = Reply {
-                live_settle_ms: worked.live_settle_ms,
-                ..answer_reply(answer, &spec, &route)
-            };
-            end(worker, claimed, &room, &route, &spec.display_name, reply).await
-        }
-        Work::UsedUp(usage) => {
-            warn!(run.id = %claimed.run.id, max_steps = spec.max_steps, "a run used up its steps without an answer");
-            let reply = Reply {
-                usage,
-                ..notice(used_up_text(&spec), RunEnding::Done)
-            };
-            end(worker, claimed, &room, &route, &spec.display_name, reply).await
-        }
-        Work::Cancelled => cancel(worker, claimed, &room, &route, &spec).await,
+    let Worked {
+        work,
+        live_settle_ms,
+    } = working.work(&spec).await?;
+    match work {
+        Work::Answered(answer) => working.answer(&spec, answer, live_settle_ms).await,
+        Work::UsedUp(usage) => working.end_used_up(&spec, usage).await,
+        Work::Cancelled => working.cancel(&spec).await,
         Work::LeaseLost => Ok(()),
         Work::Failed(reason) if claimed.run.attempt < spec.max_attempts => {
             requeue(worker, claimed, reason).await
         }
-        Work::Failed(reason) | Work::Refused(reason) => {
-            give_up(worker, claimed, &room, &route, &spec, reason).await
-        }
+        Work::Failed(reason) | Work::Refused(reason) => working.give_up(&spec, reason).await,
     }
 }
 
-/// Makes the prompt and lets the model work, unless an earlier attempt already has its answer.
-async fn work(
-    worker: &Worker,
-    claimed: &ClaimedRun,
-    room: &Room,
-    route: &ReplyRoute,
-    spec: &AgentSpec,
-) -> Result<Worked, StoreError> {
-    let recorded = step::replay(&worker.store.steps(claimed.run.id).await?);
-    if !recorded.is_empty() {
-        info!(run.id = %claimed.run.id, steps = recorded.len(), "recorded steps are replayed instead of asking the model again");
-    }
-    if let Some(answer) = step::answer_of(&recorded) {
-        return Ok(Work::Answered(answer).into());
-    }
-    let begun = Instant::now();
-    let signs = async {
-        tokio::time::sleep(SIGN_AFTER).await;
-        show_working(room, route, None).await;
-    };
-    let reading = prepare(worker, claimed, room, route, spec);
-    let built = match hold(worker, claimed, spec, begun, signs, reading).await? {
-        Held::Done(Prepared::Prompt(built)) => built,
-        Held::Done(Prepared::Not(work)) | Held::BrokenOff(work) => return Ok(work.into()),
-    };
-    keep_counts(worker, claimed.run.id, built.recounts.clone()).await;
-    let toolbox = toolbox(&worker.store, claimed, spec);
-    let events = Arc::new(Events::new(recorded.len()));
-    let live = begin_live(worker, claimed, room, route, spec);
-    let words: Arc<dyn Listener> = Arc::new(FirstWords::new(claimed.run.id));
-    let telling = Telling::default().and(words);
-    let stepping = Stepping {
-        store: &worker.store,
-        clock: &worker.clock,
-        claimed,
-        display_name: &spec.display_name,
-        model: &*spec.model,
-        messages: &built.prompt.messages,
-        images: &built.prompt.images,
-        toolbox: &toolbox,
-        max_steps: spec.max_steps,
-        results_max_tokens: results_max_tokens(spec, &built.prompt),
-        counting: Counting::of(spec, &built),
-        telling: match &live {
-            Some(live) => telling.and(live.listener()),
-            None => telling,
+impl Working<'_> {
+    /// Makes the prompt and lets the model work, unless an earlier attempt already has its answer.
+    async fn work(&self, spec: &AgentSpec) -> Result<Worked, StoreError> {
+        let (worker, claimed) = (self.worker, self.claimed);
+        let recorded = step::replay(&worker.store.steps(claimed.run.id).await?);
+        if !recorded.is_empty() {
+            info!(run.id = %claimed.run.id, steps = recorded.len(), "recorded steps are replayed instead of asking the model again");
         }
-        .and_events(Arc::clone(&events)),
-    };
-    let signs = show_working(room, route, live.as_ref());
-    let holding = hold(worker, claimed, spec, begun, signs, stepping.work(recorded));
-    let held = events
-        .during(holding, &worker.store, claimed, &worker.clock)
-        .await;
-    let live_settle_ms = match live {
-        Some(live) => live.end().await,
-        None => SETTLE_MS,
-    };
-    let work = match held? {
-        Held::Done(ended) => judge(ended),
-        Held::BrokenOff(work) => work,
-    };
-    Ok(Worked {
-        work,
-        live_settle_ms,
-    })
-}
+        if let Some(answer) = step::answer_of(&recorded) {
+            return Ok(Work::Answered(answer).into());
+        }
+        let begun = Instant::now();
+        let signs = async {
+            tokio::time::sleep(SIGN_AFTER).await;
+            self.show_working(None).await;
+        };
+        let reading = self.prepare(spec);
+        let built = match self.hold(spec, begun, signs, reading).await? {
+            Held::Done(Prepared::Prompt(built)) => built,
+            Held::Done(Prepared::Not(work)) | Held::BrokenOff(work) => return Ok(work.into()),
+        };
+        keep_counts(worker, claimed.run.id, built.recounts.clone()).await;
+        let toolbox = toolbox(&worker.store, claimed, spec);
+        let events = Arc::new(Events::new(recorded.len()));
+        let live = self.begin_live(spec);
+        let words: Arc<dyn Listener> = Arc::new(FirstWords::new(claimed.run.id));
+        let telling = Telling::default().and(words);
+        let stepping = Stepping {
+            store: &worker.store,
+            clock: &worker.clock,
+            claimed,
+            display_name: &spec.display_name,
+            model: &*spec.model,
+            messages: &built.prompt.messages,
+            images: &built.prompt.images,
+            toolbox: &toolbox,
+            max_steps: spec.max_steps,
+            results_max_tokens: results_max_tokens(spec, &built.prompt),
+            counting: Counting::of(spec, &built),
+            telling: match &live {
+                Some(live) => telling.and(live.listener()),
+                None => telling,
+            }
+            .and_events(Arc::clone(&events)),
+        };
+        let signs = self.show_working(live.as_ref());
+        let holding = self.hold(spec, begun, signs, stepping.work(recorded));
+        let held = events
+            .during(holding, &worker.store, claimed, &worker.clock)
+            .await;
+        let live_settle_ms = match live {
+            Some(live) => live.end().await,
+            None => SETTLE_MS,
+        };
+        let work = match held? {
+            Held::Done(ended) => judge(ended),
+            Held::BrokenOff(work) => work,
+        };
+        Ok(Worked {
+            work,
+            live_settle_ms,
+        })
+    }
 
-/// Waits, within bounds, for what the prompt is made from, and makes it.
-async fn prepare(
-    worker: &Worker,
-    claimed: &ClaimedRun,
-    room: &Room,
-    route: &ReplyRoute,
-    spec: &AgentSpec,
-) -> Result<Prepared, StoreError> {
-    let learnt = (worker.learn_names)(route.account);
-    if tokio::time::timeout(NAMES_WAIT, learnt).await.is_err() {
-        info!(run.id = %claimed.run.id, "names are still being looked up; ids stand in for them");
-    }
-    let files_wait = Duration::from_millis(spec.files.wait_ms);
-    let files_until = Instant::now() + files_wait;
-    wait_for_files(&worker.store, &claimed.run.triggers, files_until).await?;
-    let Some(ratio) = spec.ratio_of(claimed, &worker.store).await? else {
-        return Ok(Prepared::Not(Work::LeaseLost));
-    };
-    let request = PromptRequest {
-        conversation: claimed.run.conversation,
-        run: RunView {
-            run: Some(claimed.run.id),
-            as_of_seq: Some(claimed.as_of_seq),
-            triggers: claimed.run.triggers.clone(),
-        },
-        as_of_ms: claimed.as_of_ms,
-        ratio,
-    };
-    let earlier_until = Instant::now() + files_wait.min(EARLIER_FILES_WAIT);
-    let build = || build_prompt(&worker.store, spec, Some(&room.identity), request.clone());
-    let mut built = build().await;
-    // Whose files are read besides those of the question is known only with the prompt.
-    if let Ok(first) = &built
-        && !first.awaited.is_empty()
-        && wait_for_files(&worker.store, &first.awaited, earlier_until).await?
-    {
-        built = build().await;
-    }
-    match built {
-        Ok(built) => {
-            log_prompt(claimed.run.id, &built);
-            Ok(Prepared::Prompt(Box::new(built)))
+    /// Waits, within bounds, for what the prompt is made from, and makes it.
+    async fn prepare(&self, spec: &AgentSpec) -> Result<Prepared, StoreError> {
+        let (worker, claimed) = (self.worker, self.claimed);
+        let learnt = (worker.learn_names)(self.route.account);
+        if tokio::time::timeout(NAMES_WAIT, learnt).await.is_err() {
+            info!(run.id = %claimed.run.id, "names are still being looked up; ids stand in for them");
         }
-        Err(PromptError::Store(cause)) => Err(cause),
-        Err(cause) => {
-            let reason = chain(&cause);
-            Ok(Prepared::Not(Work::Refused(reason)))
+        let files_wait = Duration::from_millis(spec.files.wait_ms);
+        let files_until = Instant::now() + files_wait;
+        wait_for_files(&worker.store, &claimed.run.triggers, files_until).await?;
+        let Some(ratio) = spec.ratio_of(claimed, &worker.store).await? else {
+            return Ok(Prepared::Not(Work::LeaseLost));
+        };
+        let request = PromptRequest {
+            conversation: claimed.run.conversation,
+            run: RunView {
+                run: Some(claimed.run.id),
+                as_of_seq: Some(claimed.as_of_seq),
+                triggers: claimed.run.triggers.clone(),
+            },
+            as_of_ms: claimed.as_of_ms,
+            ratio,
+        };
+        let earlier_until = Instant::now() + files_wait.min(EARLIER_FILES_WAIT);
+        let build = || {
+            build_prompt(
+                &worker.store,
+                spec,
+                Some(&self.room.identity),
+                request.clone(),
+            )
+        };
+        let mut built = build().await;
+        // Whose files are read besides those of the question is known only with the prompt.
+        if let Ok(first) = &built
+            && !first.awaited.is_empty()
+            && wait_for_files(&worker.store, &first.awaited, earlier_until).await?
+        {
+            built = build().await;
+        }
+        match built {
+            Ok(built) => {
+                log_prompt(claimed.run.id, &built);
+                Ok(Prepared::Prompt(Box::new(built)))
+            }
+            Err(PromptError::Store(cause)) => Err(cause),
+            Err(cause) => {
+                let reason = chain(&cause);
+                Ok(Prepared::Not(Work::Refused(reason)))
+            }
+        }
+    }
+
+    /// What shows the answer while it is written, where that is wanted.
+    fn begin_live(&self, spec: &AgentSpec) -> Option<LiveReply> {
+        let (worker, claimed) = (self.worker, self.claimed);
+        let (room, route) = (self.room, self.route);
+        // The earlier answer stands until the new one is there.
+        if route.replaces_answer {
+            return None;
+        }
+        let policy = &room.delivery;
+        let plan = live::plan(
+            policy.live,
+            policy.on_unknown,
+            &room.capabilities,
+            LivePlace {
+                kind: route.chat_kind,
+                is_thread: route.target.thread.is_some(),
+            },
+        )?;
+        let desk = LiveDesk {
+            store: worker.store.clone(),
+            outbound: Arc::clone(&room.outbound),
+            run: claimed.run.id,
+            token: claimed.token,
+            target: route.target.clone(),
+            person: route.person.clone(),
+            prefix: self.prefix(spec),
+            posts: Arc::clone(&worker.wake.posts),
+            posted: Arc::clone(&worker.wake.posted),
+            clock: Arc::clone(&worker.clock),
+        };
+        Some(LiveReply::begin(desk, plan))
+    }
+
+    /// Lets something be done for a run while keeping its lease, showing people that it works, listening for a
+    /// "stop" and watching the deadline.
+    async fn hold<T>(
+        &self,
+        spec: &AgentSpec,
+        begun: Instant,
+        signs: impl Future<Output = ()>,
+        working: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<Held<T>, StoreError> {
+        let (worker, claimed) = (self.worker, self.claimed);
+        let deadline_ms = spec.run_deadline_ms;
+        let deadline = tokio::time::sleep_until(begun + Duration::from_millis(deadline_ms));
+        let mut heartbeat = tokio::time::interval(HEARTBEAT);
+        heartbeat.tick().await;
+        tokio::pin!(deadline, working, signs);
+        loop {
+            tokio::select! {
+                // In this order: an answer that is there at once needs no sign that it is being worked on.
+                biased;
+                done = &mut working => return Ok(Held::Done(done?)),
+                () = &mut deadline => {
+                    let reason = format!("it took longer than {deadline_ms} ms");
+                    return Ok(Held::BrokenOff(Work::Failed(reason)));
+                }
+                _ = heartbeat.tick() => {
+                    let until_ms = (worker.clock)() + LEASE_MS;
+                    match worker.store.extend_run(claimed.run.id, claimed.token, until_ms).await {
+                        Ok(RunLease::Held) => {}
+                        Ok(RunLease::CancelRequested) => return Ok(Held::BrokenOff(Work::Cancelled)),
+                        Ok(RunLease::Lost) => return Ok(Held::BrokenOff(Work::LeaseLost)),
+                        // The model's answer is worth waiting for; the next beat tries again.
+                        Err(cause) => {
+                            warn!(error = %cause, run.id = %claimed.run.id, "a lease could not be extended");
+                        }
+                    }
+                }
+                () = worker.wake.cancels.asked(claimed.run.id) => {
+                    return Ok(Held::BrokenOff(Work::Cancelled));
+                }
+                () = &mut signs => {}
+            }
+        }
+    }
+
+    /// Shows "typing" again and again, until the answer itself can be seen; never ends.
+    async fn show_working(&self, live: Option<&LiveReply>) {
+        let lasts_ms = self.room.capabilities.working_sign_ms;
+        if lasts_ms == 0 {
+            return std::future::pending().await;
+        }
+        // A second early, so that the sign does not flicker.
+        let again = Duration::from_millis(lasts_ms.saturating_sub(1_000).max(1_000));
+        loop {
+            if !live.is_some_and(LiveReply::is_visible) {
+                self.room.outbound.show_working(&self.route.target).await;
+            }
+            tokio::time::sleep(again).await;
         }
     }
 }
@@ -314,43 +361,6 @@ fn log_prompt(run: RunId, built: &BuiltPrompt) {
         left_out_or_cut = prompt.omitted.len(), has_summary = prompt.has_summary,
         images = prompt.images.len(), rows = history.cost.rows, "the prompt is made"
     );
-}
-
-/// What shows the answer while it is written, where that is wanted.
-fn begin_live(
-    worker: &Worker,
-    claimed: &ClaimedRun,
-    room: &Room,
-    route: &ReplyRoute,
-    spec: &AgentSpec,
-) -> Option<LiveReply> {
-    // The earlier answer stands until the new one is there.
-    if route.replaces_answer {
-        return None;
-    }
-    let policy = &room.delivery;
-    let plan = live::plan(
-        policy.live,
-        policy.on_unknown,
-        &room.capabilities,
-        LivePlace {
-            kind: route.chat_kind,
-            is_thread: route.target.thread.is_some(),
-        },
-    )?;
-    let desk = LiveDesk {
-        store: worker.store.clone(),
-        outbound: Arc::clone(&room.outbound),
-        run: claimed.run.id,
-        token: claimed.token,
-        target: route.target.clone(),
-        person: route.person.clone(),
-        prefix: prefix(spec, route),
-        posts: Arc::clone(&worker.wake.posts),
-        posted: Arc::clone(&worker.wake.posted),
-        clock: Arc::clone(&worker.clock),
-    };
-    Some(LiveReply::begin(desk, plan))
 }
 
 /// What had to be counted for a prompt is not counted for the next one.
@@ -393,66 +403,6 @@ fn results_max_tokens(spec: &AgentSpec, prompt: &Prompt) -> usize {
     left.min(RESULTS_MAX_TOKENS)
 }
 
-/// Lets something be done for a run while keeping its lease, showing people that it works, listening for a
-/// "stop" and watching the deadline.
-async fn hold<T>(
-    worker: &Worker,
-    claimed: &ClaimedRun,
-    spec: &AgentSpec,
-    begun: Instant,
-    signs: impl Future<Output = ()>,
-    working: impl Future<Output = Result<T, StoreError>>,
-) -> Result<Held<T>, StoreError> {
-    let deadline_ms = spec.run_deadline_ms;
-    let deadline = tokio::time::sleep_until(begun + Duration::from_millis(deadline_ms));
-    let mut heartbeat = tokio::time::interval(HEARTBEAT);
-    heartbeat.tick().await;
-    tokio::pin!(deadline, working, signs);
-    loop {
-        tokio::select! {
-            // In this order: an answer that is there at once needs no sign that it is being worked on.
-            biased;
-            done = &mut working => return Ok(Held::Done(done?)),
-            () = &mut deadline => {
-                let reason = format!("it took longer than {deadline_ms} ms");
-                return Ok(Held::BrokenOff(Work::Failed(reason)));
-            }
-            _ = heartbeat.tick() => {
-                let until_ms = (worker.clock)() + LEASE_MS;
-                match worker.store.extend_run(claimed.run.id, claimed.token, until_ms).await {
-                    Ok(RunLease::Held) => {}
-                    Ok(RunLease::CancelRequested) => return Ok(Held::BrokenOff(Work::Cancelled)),
-                    Ok(RunLease::Lost) => return Ok(Held::BrokenOff(Work::LeaseLost)),
-                    // The model's answer is worth waiting for; the next beat tries again.
-                    Err(cause) => {
-                        warn!(error = %cause, run.id = %claimed.run.id, "a lease could not be extended");
-                    }
-                }
-            }
-            () = worker.wake.cancels.asked(claimed.run.id) => {
-                return Ok(Held::BrokenOff(Work::Cancelled));
-            }
-            () = &mut signs => {}
-        }
-    }
-}
-
-/// Shows "typing" again and again, until the answer itself can be seen; never ends.
-async fn show_working(room: &Room, route: &ReplyRoute, live: Option<&LiveReply>) {
-    let lasts_ms = room.capabilities.working_sign_ms;
-    if lasts_ms == 0 {
-        return std::future::pending().await;
-    }
-    // A second early, so that the sign does not flicker.
-    let again = Duration::from_millis(lasts_ms.saturating_sub(1_000).max(1_000));
-    loop {
-        if !live.is_some_and(LiveReply::is_visible) {
-            room.outbound.show_working(&route.target).await;
-        }
-        tokio::time::sleep(again).await;
-    }
-}
-
 fn judge(ended: Ended) -> Work {
     match ended {
         Ended::Answered(answer) => Work::Answered(answer),
@@ -466,173 +416,6 @@ fn judge(ended: Ended) -> Work {
     }
 }
 
-fn answer_reply(answer: Answer, spec: &AgentSpec, route: &ReplyRoute) -> Reply {
-    Reply {
-        tokens: Some(content_count(&answer.text, &ClassEstimate)),
-        text: answer.text,
-        prefix: prefix(spec, route),
-        note: note(answer.finish),
-        kind: TurnKind::Message,
-        ending: RunEnding::Done,
-        usage: answer.usage,
-        live_settle_ms: SETTLE_MS,
-    }
-}
-
-/// What the room is told of an answer that is not all that the model meant to say.
-fn note(finish: Finish) -> Option<&'static str> {
-    match finish {
-        Finish::Length => {
-            Some("(This answer ends here because it reached the length that I am allowed.)")
-        }
-        Finish::ContentFilter => {
-            Some("(This answer ends here because the model's content filter stopped it.)")
-        }
-        Finish::Stop | Finish::Other => None,
-    }
-}
-
-/// The agent's name before what it says, where several answer.
-fn prefix(spec: &AgentSpec, route: &ReplyRoute) -> String {
-    if spec.prefixed_channels.contains(&route.channel) {
-        format!("{}: ", spec.display_name)
-    } else {
-        String::new()
-    }
-}
-
-fn notice(text: String, ending: RunEnding) -> Reply {
-    Reply {
-        tokens: Some(content_count(&text, &ClassEstimate)),
-        text,
-        prefix: String::new(),
-        note: None,
-        kind: TurnKind::Notice,
-        ending,
-        usage: Usage::default(),
-        live_settle_ms: SETTLE_MS,
-    }
-}
-
-fn used_up_text(spec: &AgentSpec) -> String {
-    format!(
-        "I looked things up {} times without coming to an answer, so I stopped. Please ask again, \
-         perhaps for less at once.",
-        spec.max_steps
-    )
-}
-
-/// Gives a run up: the room gets a clear line, the reason stays with the operators.
-async fn give_up(
-    worker: &Worker,
-    claimed: &ClaimedRun,
-    room: &Room,
-    route: &ReplyRoute,
-    spec: &AgentSpec,
-    reason: String,
-) -> Result<(), StoreError> {
-    error!(run.id = %claimed.run.id, agent = %spec.name, reason, "a run was given up");
-    let text = "Sorry, I could not answer this. Whoever runs me can see why in the log.".to_owned();
-    let reply = Reply {
-        usage: recorded_usage(worker, claimed).await?,
-        ..notice(text, RunEnding::Dead { reason })
-    };
-    end(worker, claimed, room, route, &spec.display_name, reply).await
-}
-
-/// Ends a run whose trigger is gone or that a person stopped: nothing is said.
-async fn cancel(
-    worker: &Worker,
-    claimed: &ClaimedRun,
-    room: &Room,
-    route: &ReplyRoute,
-    spec: &AgentSpec,
-) -> Result<(), StoreError> {
-    let silent = Reply {
-        usage: recorded_usage(worker, claimed).await?,
-        ..notice(String::new(), RunEnding::Done)
-    };
-    room.outbound.show_idle(&route.target).await;
-    end(worker, claimed, room, route, &spec.display_name, silent).await
-}
-
-/// Tokens of the steps that a run without an answer took.
-async fn recorded_usage(worker: &Worker, claimed: &ClaimedRun) -> Result<Usage, StoreError> {
-    let stored = worker.store.steps(claimed.run.id).await?;
-    Ok(step::usage_of(&step::replay(&stored)))
-}
-
-async fn requeue(worker: &Worker, claimed: &ClaimedRun, reason: String) -> Result<(), StoreError> {
-    let now_ms = (worker.clock)();
-    let wait_ms = retry_wait_ms(claimed.run.attempt);
-    warn!(run.id = %claimed.run.id, attempt = claimed.run.attempt, wait_ms, reason, "a run failed; another attempt follows");
-    let outcome = worker
-        .store
-        .requeue_run(
-            claimed.run.id,
-            claimed.token,
-            now_ms + wait_ms,
-            &reason,
-            now_ms,
-        )
-        .await?;
-    let _ = outcome;
-    Ok(())
-}
-
-/// How long a run that failed so many times waits for its next attempt.
-pub(super) fn retry_wait_ms(attempt: u32) -> i64 {
-    (RETRY_FIRST_MS << attempt.saturating_sub(1).min(16)).min(RETRY_MAX_MS)
-}
-
-/// Whom the answer may mention for real.
-async fn people(worker: &Worker, claimed: &ClaimedRun, room: &Room) -> Result<People, StoreError> {
-    if !room.delivery.mention_people {
-        return Ok(People::nobody());
-    }
-    let known = worker.store.mentionable(claimed.run.conversation).await?;
-    Ok(People::known(known))
-}
-
-async fn end(
-    worker: &Worker,
-    claimed: &ClaimedRun,
-    room: &Room,
-    route: &ReplyRoute,
-    display_name: &str,
-    reply: Reply,
-) -> Result<(), StoreError> {
-    let people = people(worker, claimed, room).await?;
-    let parts = render_reply(&*room.outbound, &reply, &people, room.delivery.max_parts);
-    let committed = commit_reply(
-        &worker.store,
-        &claimed.run,
-        claimed.token,
-        route,
-        display_name,
-        reply,
-        parts,
-        (worker.clock)(),
-    )
-    .await?;
-    note_end(claimed.run.id, &committed);
-    worker.wake.posts.notify_one();
-    worker.wake.summaries.notify_one();
-    Ok(())
-}
-
-fn note_end(run: RunId, committed: &CommittedReply) {
-    match committed {
-        CommittedReply::Written { turn, posts } => {
-            info!(run.id = %run, turn.id = %turn, posts = posts.len(), "answered");
-        }
-        CommittedReply::Stale => {
-            warn!(run.id = %run, "the lease was lost; the answer was not written");
-        }
-        CommittedReply::Cancelled => info!(run.id = %run, "cancelled; nothing was said"),
-    }
-}
-
 /// An error and its sources, joined.
 fn chain(error: &dyn std::error::Error) -> String {
     let errors = std::iter::successors(Some(error), |cause| cause.source());
@@ -640,25 +423,4 @@ fn chain(error: &dyn std::error::Error) -> String {
         .map(ToString::to_string)
         .collect::<Vec<_>>()
         .join(": ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn waits_between_attempts_grow_to_a_maximum() {
-        let waits: Vec<i64> = [1, 2, 3, 9, 60].into_iter().map(retry_wait_ms).collect();
-        assert_eq!(waits, [2_000, 4_000, 8_000, 300_000, 300_000]);
-    }
-
-    #[test]
-    fn a_reason_names_an_error_and_its_sources_and_nothing_more() {
-        assert_eq!(chain(&ModelError::Empty), ModelError::Empty.to_string());
-        let storage = StoreError::Unavailable {
-            what: "no room".to_owned(),
-        };
-        let told = format!("the history could not be read: {storage}");
-        assert_eq!(chain(&PromptError::Store(storage)), told);
-    }
 }

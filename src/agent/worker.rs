@@ -10,8 +10,9 @@ use tracing::{Instrument as _, Span, debug, debug_span, error, warn};
 use vocative_channels::channel::BoxFuture;
 use vocative_channels::crash;
 
+use crate::agent::ending::retry_wait_ms;
 use crate::agent::registry::Registry;
-use crate::agent::run::{LEASE_MS, retry_wait_ms, work_on};
+use crate::agent::run::{LEASE_MS, work_on};
 use crate::capture::inbound::Wake;
 use crate::delivery::rooms::Rooms;
 use crate::delivery::worker::{Clock, pause_until};

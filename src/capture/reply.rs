@@ -7,8 +7,7 @@ use vocative_channels::crash;
 use vocative_channels::outbound::{Part, PartFile};
 use vocative_channels::render::{People, noted, prefixed};
 
-use crate::domain::ids::LeaseToken;
-use crate::domain::run::{Run, Usage};
+use crate::domain::run::{ClaimedRun, Usage};
 use crate::domain::turn::{TokenCount, TurnKind};
 use crate::store::contract::{
     CommittedReply, ReplyCommit, ReplyRoute, RunEnding, StepOutcome, StepTools,
@@ -90,36 +89,41 @@ fn opening(text: &str) -> &str {
     most[..at].trim_end()
 }
 
-#[allow(
-    clippy::too_many_arguments,
-    reason = "the facts of one commit, named at the call"
-)]
+/// A run that is answered: where, and under whose name.
+#[derive(Clone, Copy, Debug)]
+pub struct Answering<'a> {
+    /// The run with its lease.
+    pub claimed: &'a ClaimedRun,
+    /// Where the answer goes.
+    pub route: &'a ReplyRoute,
+    /// The agent's name for people.
+    pub agent_display_name: &'a str,
+}
+
 /// Commits a reply, rendered as `parts`. Turns of ours are made here and in [`commit_tools`] only.
 ///
 /// # Errors
 /// [`StoreError`] if nothing was written; the run is still leased.
 pub async fn commit_reply(
     store: &Store,
-    run: &Run,
-    token: LeaseToken,
-    route: &ReplyRoute,
-    agent_display_name: &str,
+    answering: &Answering<'_>,
     reply: Reply,
     parts: Vec<Part>,
     now_ms: i64,
 ) -> Result<CommittedReply, StoreError> {
+    let ClaimedRun { run, token, .. } = answering.claimed;
     crash::point("reply.before-commit");
     let committed = store
         .commit_reply(ReplyCommit {
             run: run.id,
-            token,
+            token: *token,
             agent: run.agent.clone(),
-            agent_display_name: agent_display_name.to_owned(),
+            agent_display_name: answering.agent_display_name.to_owned(),
             text: reply.text,
             kind: reply.kind,
             ending: reply.ending,
             parts,
-            target: route.target.clone(),
+            target: answering.route.target.clone(),
             live_settle_ms: reply.live_settle_ms,
             tokens: reply.tokens,
             usage: reply.usage,

@@ -1,0 +1,245 @@
+//! How a run ends: what is said in its room, in one commit with the end; or when it is tried again.
+
+use std::time::Duration;
+
+use tracing::{error, info, warn};
+use vocative_channels::render::People;
+
+use crate::agent::registry::AgentSpec;
+use crate::agent::run::{LEASE_MS, Working};
+use crate::agent::step;
+use crate::agent::worker::Worker;
+use crate::capture::reply::{Answering, Reply, commit_reply, render_reply};
+use crate::delivery::live::SETTLE_MS;
+use crate::domain::ids::RunId;
+use crate::domain::run::{ClaimedRun, Usage};
+use crate::domain::turn::TurnKind;
+use crate::llm::{Answer, Finish};
+use crate::prompt::{ClassEstimate, content_count};
+use crate::store::StoreError;
+use crate::store::contract::{CommittedReply, RunEnding};
+
+/// A run that failed waits this long before its second attempt, then twice as long each time.
+const RETRY_FIRST_MS: i64 = 2_000;
+const RETRY_MAX_MS: i64 = 300_000;
+/// While storage refuses to take a run back, it is asked again at this pace.
+const GIVE_BACK_AGAIN: Duration = Duration::from_millis(500);
+
+impl Working<'_> {
+    /// Says the model's answer. What was shown of it may be edited for so long, in milliseconds.
+    pub(super) async fn answer(
+        &self,
+        spec: &AgentSpec,
+        answer: Answer,
+        live_settle_ms: i64,
+    ) -> Result<(), StoreError> {
+        let reply = Reply {
+            tokens: Some(content_count(&answer.text, &ClassEstimate)),
+            text: answer.text,
+            prefix: self.prefix(spec),
+            note: note(answer.finish),
+            kind: TurnKind::Message,
+            ending: RunEnding::Done,
+            usage: answer.usage,
+            live_settle_ms,
+        };
+        self.end(&spec.display_name, reply).await
+    }
+
+    /// Says that the steps are used up.
+    pub(super) async fn end_used_up(
+        &self,
+        spec: &AgentSpec,
+        usage: Usage,
+    ) -> Result<(), StoreError> {
+        warn!(run.id = %self.claimed.run.id, max_steps = spec.max_steps, "a run used up its steps without an answer");
+        let text = format!(
+            "I looked things up {} times without coming to an answer, so I stopped. Please ask again, \
+             perhaps for less at once.",
+            spec.max_steps
+        );
+        let reply = Reply {
+            usage,
+            ..notice(text, RunEnding::Done)
+        };
+        self.end(&spec.display_name, reply).await
+    }
+
+    /// Says that its agent is no longer configured.
+    pub(super) async fn end_without_agent(&self) -> Result<(), StoreError> {
+        let agent = &self.claimed.run.agent;
+        let text =
+            format!("The agent {agent} is no longer set up here, so I left this unanswered.");
+        let reply = notice(text, RunEnding::Cancelled);
+        self.end(agent.as_str(), reply).await
+    }
+
+    /// Gives a run up: the room gets a clear line, the reason stays with the operators.
+    pub(super) async fn give_up(&self, spec: &AgentSpec, reason: String) -> Result<(), StoreError> {
+        error!(run.id = %self.claimed.run.id, agent = %spec.name, reason, "a run was given up");
+        let text =
+            "Sorry, I could not answer this. Whoever runs me can see why in the log.".to_owned();
+        let reply = Reply {
+            usage: self.recorded_usage().await?,
+            ..notice(text, RunEnding::Dead { reason })
+        };
+        self.end(&spec.display_name, reply).await
+    }
+
+    /// Ends a run whose trigger is gone or that a person stopped: nothing is said.
+    pub(super) async fn cancel(&self, spec: &AgentSpec) -> Result<(), StoreError> {
+        let silent = Reply {
+            usage: self.recorded_usage().await?,
+            ..notice(String::new(), RunEnding::Done)
+        };
+        self.room.outbound.show_idle(&self.route.target).await;
+        self.end(&spec.display_name, silent).await
+    }
+
+    async fn end(&self, agent_display_name: &str, reply: Reply) -> Result<(), StoreError> {
+        let (worker, room) = (self.worker, self.room);
+        let people = self.people().await?;
+        let parts = render_reply(&*room.outbound, &reply, &people, room.delivery.max_parts);
+        let answering = Answering {
+            claimed: self.claimed,
+            route: self.route,
+            agent_display_name,
+        };
+        let now_ms = (worker.clock)();
+        let committed = commit_reply(&worker.store, &answering, reply, parts, now_ms).await?;
+        note_end(self.claimed.run.id, &committed);
+        worker.wake.posts.notify_one();
+        worker.wake.summaries.notify_one();
+        Ok(())
+    }
+
+    /// The agent's name before what it says, where several answer.
+    pub(super) fn prefix(&self, spec: &AgentSpec) -> String {
+        if spec.prefixed_channels.contains(&self.route.channel) {
+            format!("{}: ", spec.display_name)
+        } else {
+            String::new()
+        }
+    }
+
+    /// Tokens of the steps that a run without an answer took.
+    async fn recorded_usage(&self) -> Result<Usage, StoreError> {
+        let stored = self.worker.store.steps(self.claimed.run.id).await?;
+        Ok(step::usage_of(&step::replay(&stored)))
+    }
+
+    /// Whom the answer may mention for real.
+    async fn people(&self) -> Result<People, StoreError> {
+        if !self.room.delivery.mention_people {
+            return Ok(People::nobody());
+        }
+        let conversation = self.claimed.run.conversation;
+        let known = self.worker.store.mentionable(conversation).await?;
+        Ok(People::known(known))
+    }
+}
+
+fn notice(text: String, ending: RunEnding) -> Reply {
+    Reply {
+        tokens: Some(content_count(&text, &ClassEstimate)),
+        text,
+        prefix: String::new(),
+        note: None,
+        kind: TurnKind::Notice,
+        ending,
+        usage: Usage::default(),
+        live_settle_ms: SETTLE_MS,
+    }
+}
+
+/// What the room is told of an answer that is not all that the model meant to say.
+fn note(finish: Finish) -> Option<&'static str> {
+    match finish {
+        Finish::Length => {
+            Some("(This answer ends here because it reached the length that I am allowed.)")
+        }
+        Finish::ContentFilter => {
+            Some("(This answer ends here because the model's content filter stopped it.)")
+        }
+        Finish::Stop | Finish::Other => None,
+    }
+}
+
+fn note_end(run: RunId, committed: &CommittedReply) {
+    match committed {
+        CommittedReply::Written { turn, posts } => {
+            info!(run.id = %run, turn.id = %turn, posts = posts.len(), "answered");
+        }
+        CommittedReply::Stale => {
+            warn!(run.id = %run, "the lease was lost; the answer was not written");
+        }
+        CommittedReply::Cancelled => info!(run.id = %run, "cancelled; nothing was said"),
+    }
+}
+
+/// Has a run that failed tried again.
+pub(super) async fn requeue(
+    worker: &Worker,
+    claimed: &ClaimedRun,
+    reason: String,
+) -> Result<(), StoreError> {
+    let now_ms = (worker.clock)();
+    let wait_ms = retry_wait_ms(claimed.run.attempt);
+    warn!(run.id = %claimed.run.id, attempt = claimed.run.attempt, wait_ms, reason, "a run failed; another attempt follows");
+    // Without the lease whoever holds it decides.
+    worker
+        .store
+        .requeue_run(
+            claimed.run.id,
+            claimed.token,
+            now_ms + wait_ms,
+            &reason,
+            now_ms,
+        )
+        .await
+        .map(drop)
+}
+
+/// Nothing was written: gives the run back as soon as storage takes it, at the latest by letting the
+/// lease run out.
+pub(super) async fn give_back(worker: &Worker, claimed: &ClaimedRun) {
+    let run_id = claimed.run.id;
+    let give_up_ms = (worker.clock)() + LEASE_MS;
+    loop {
+        let now_ms = (worker.clock)();
+        let given_back = worker
+            .store
+            .requeue_run(
+                run_id,
+                claimed.token,
+                now_ms + RETRY_FIRST_MS,
+                "storage failed",
+                now_ms,
+            )
+            .await;
+        match given_back {
+            Ok(_) => return,
+            Err(cause) if now_ms >= give_up_ms => {
+                warn!(error = %cause, run.id = %run_id, "a run could not be given back; its lease runs out");
+                return;
+            }
+            Err(_) => tokio::time::sleep(GIVE_BACK_AGAIN).await,
+        }
+    }
+}
+
+/// How long a run that failed so many times waits for its next attempt.
+pub(super) fn retry_wait_ms(attempt: u32) -> i64 {
+    (RETRY_FIRST_MS << attempt.saturating_sub(1).min(16)).min(RETRY_MAX_MS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_between_attempts_grow_to_a_maximum() {
+        let waits: Vec<i64> = [1, 2, 3, 9, 60].into_iter().map(retry_wait_ms).collect();
+        assert_eq!(waits, [2_000, 4_000, 8_000, 300_000, 300_000]);
+    }
+}
