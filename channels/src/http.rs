@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use ::http::HeaderMap;
-use reqwest::{Client, Response};
+use reqwest::{Client, ClientBuilder, Response};
 use rustls::ClientConfig;
 use rustls_platform_verifier::ConfigVerifierExt as _;
 
@@ -82,12 +82,27 @@ pub fn http_tls() -> Result<ClientConfig, rustls::Error> {
 /// # Panics
 /// If no rustls crypto provider is installed; the program's `main` installs one.
 pub fn client(timeouts: HttpTimeouts) -> Result<Client, ChannelError> {
-    let operation = "http client";
+    build(builder(timeouts)?)
+}
+
+/// The same for a client that asks this for the addresses of names.
+#[cfg(feature = "slack")]
+pub(crate) fn client_resolving(
+    timeouts: HttpTimeouts,
+    names: impl reqwest::dns::Resolve + 'static,
+) -> Result<Client, ChannelError> {
+    build(builder(timeouts)?.dns_resolver(names))
+}
+
+/// What every failure to build a client names.
+const BUILDING: &str = "http client";
+
+fn builder(timeouts: HttpTimeouts) -> Result<ClientBuilder, ChannelError> {
     let tls = http_tls().map_err(|error| ChannelError::NotSent {
-        operation,
+        operation: BUILDING,
         cause: Box::new(error),
     })?;
-    Client::builder()
+    Ok(Client::builder()
         .tls_backend_preconfigured(tls)
         .connect_timeout(Duration::from_millis(timeouts.connect_ms))
         .read_timeout(Duration::from_millis(timeouts.read_ms))
@@ -95,9 +110,11 @@ pub fn client(timeouts: HttpTimeouts) -> Result<Client, ChannelError> {
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
         .referer(false)
-        .user_agent(concat!("vocative/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .map_err(|error| failed(operation, error))
+        .user_agent(concat!("vocative/", env!("CARGO_PKG_VERSION"))))
+}
+
+fn build(builder: ClientBuilder) -> Result<Client, ChannelError> {
+    builder.build().map_err(|error| failed(BUILDING, error))
 }
 
 /// What a failed request means: not sent as long as no connection stood, unknown afterwards.

@@ -23,6 +23,8 @@ pub mod fuzzing;
 pub mod history;
 pub mod http;
 pub mod identity;
+#[cfg(feature = "slack")]
+mod internet;
 #[cfg(any(feature = "slack", feature = "telegram"))]
 mod json_stream;
 pub mod live;

@@ -5,7 +5,6 @@
 //! whoever asks is told at once how long that is. Posts have a pace of their own, because their limit is
 //! the room's. Source of the error names: `chat.postMessage` and the Web API pages.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
@@ -16,8 +15,9 @@ use tokio::time::Instant;
 
 use crate::crash;
 use crate::error::{ChannelError, Fallback};
-use crate::file::DOWNLOAD_MAX;
-use crate::http as transport;
+use crate::file::{DOWNLOAD_MAX, FileError, broken};
+use crate::http::{self as transport, HttpTimeouts};
+use crate::internet;
 use crate::rate::Rests;
 
 use super::wire::{Answer, HistoryAnswer};
@@ -32,6 +32,7 @@ pub(super) const POST_MESSAGE: &str = "chat.postMessage";
 #[derive(Debug)]
 pub(super) struct Api {
     client: reqwest::Client,
+    timeouts: HttpTimeouts,
     base: String,
     app_token: SecretString,
     bot_token: SecretString,
@@ -58,6 +59,7 @@ impl Api {
     pub(super) fn new(settings: &super::SlackSettings) -> Result<Self, ChannelError> {
         Ok(Self {
             client: transport::client(settings.http)?,
+            timeouts: settings.http,
             base: settings.api_url.trim_end_matches('/').to_owned(),
             app_token: settings.app_token.clone(),
             bot_token: settings.bot_token.clone(),
@@ -100,20 +102,34 @@ impl Api {
         })
     }
 
-    /// Asks for a file. The token goes along only where the host is Slack's.
-    pub(super) async fn download(&self, address: Url) -> Result<Response, reqwest::Error> {
+    /// Asks for a file. The token goes along only where the host is Slack's; any other one must be of the
+    /// internet.
+    pub(super) async fn download(&self, address: Url) -> Result<Response, FileError> {
         let is_own = self.is_own_host(&address);
+        let client = match is_own || is_stand_in(&self.base) {
+            true => self.client.clone(),
+            false => {
+                let made = internet::client(self.timeouts, &address);
+                made.map_err(|error| FileError::Failed {
+                    reason: error.reason(),
+                })?
+            }
+        };
         // As it is stored: its size is compared with what Slack says.
-        let mut request = self
-            .client
+        let mut request = client
             .get(address)
             .timeout(DOWNLOAD_MAX)
             .header(http::header::ACCEPT_ENCODING, "identity");
         if is_own {
             request = request.bearer_auth(self.bot_token.expose_secret());
         }
-        let response = request.send().await;
-        response.map_err(reqwest::Error::without_url)
+        request
+            .send()
+            .await
+            .map_err(|error| match internet::leads_elsewhere(&error) {
+                true => not_fetched_from(),
+                false => broken(&error),
+            })
     }
 
     /// Sends bytes to an address that Slack named for them, without the token.
@@ -205,44 +221,24 @@ impl Api {
 /// Slack's own domains.
 const DOMAINS: [&str; 2] = ["slack.com", "slack-gov.com"];
 
-/// Whether a redirect from a host of `base` may lead to an address.
-fn may_lead(base: &str, address: &Url) -> bool {
-    let is_outside = |address: &Url| {
-        let host = address.host_str().unwrap_or_default();
-        let ip = host.trim_start_matches('[').trim_end_matches(']').parse();
-        ip.map_or_else(|_| is_public_name(host), is_public_ip)
-    };
-    // A stand-in for Slack on this machine leads to others here.
-    let is_stand_in = Url::parse(base).is_ok_and(|base| !is_outside(&base));
-    is_stand_in || is_host_of(base, address) || (address.scheme() == "https" && is_outside(address))
-}
-
-/// Names of this machine and of networks that are not the internet.
-fn is_public_name(name: &str) -> bool {
-    let name = name.trim_end_matches('.').to_ascii_lowercase();
-    let last = name.rsplit('.').next().unwrap_or_default();
-    name.contains('.') && !["localhost", "local", "internal", "lan", "home", "arpa"].contains(&last)
-}
-
-fn is_public_ip(ip: IpAddr) -> bool {
-    match ip.to_canonical() {
-        IpAddr::V4(ip) => {
-            let [first, second, ..] = ip.octets();
-            let is_shared = first == 100 && (64..128).contains(&second);
-            !(ip.is_private()
-                || ip.is_loopback()
-                || ip.is_link_local()
-                || ip.is_broadcast()
-                || ip.is_multicast()
-                || is_shared
-                || first == 0)
-        }
-        IpAddr::V6(ip) => {
-            let first = ip.segments()[0];
-            let is_of_a_network = (first & 0xfe00) == 0xfc00 || (first & 0xffc0) == 0xfe80;
-            !(ip.is_loopback() || ip.is_unspecified() || ip.is_multicast() || is_of_a_network)
-        }
+/// A place that files are not fetched from.
+pub(super) fn not_fetched_from() -> FileError {
+    FileError::Refused {
+        reason: "it is redirected to a place that files are not fetched from".to_owned(),
     }
+}
+
+/// Whether a redirect from a host of `base` may lead to an address, as far as the address says.
+fn may_lead(base: &str, address: &Url) -> bool {
+    is_stand_in(base)
+        || is_host_of(base, address)
+        || (address.scheme() == "https" && internet::may_be_of_it(address))
+}
+
+/// Whether `api_url` is a stand-in for Slack on this machine or in its network, which leads to others
+/// there.
+fn is_stand_in(base: &str) -> bool {
+    Url::parse(base).is_ok_and(|base| !internet::may_be_of_it(&base))
 }
 
 fn is_host_of(base: &str, address: &Url) -> bool {

@@ -1,7 +1,7 @@
 //! Fetches files: `files.info` says where, then one download with the bot's token.
 //!
 //! The token goes to Slack and to nobody else: a file's address counts only when its host is Slack's or
-//! that of `api_url`, and a redirect to another one is followed without it. Who has no right to a file
+//! that of `api_url`, and a redirect to another one is followed without it, if that is of the internet. Who has no right to a file
 //! gets a sign-in page with HTTP 200, so a page of HTML in place of something else is a refusal.
 
 use std::sync::Arc;
@@ -12,12 +12,11 @@ use reqwest::{Response, Url};
 use crate::channel::BoxFuture;
 use crate::error::ChannelError;
 use crate::file::{
-    FileDescription, FileError, FileSink, FileSource, REDIRECTS_MAX, broken, refused_status,
-    take_body,
+    FileDescription, FileError, FileSink, FileSource, REDIRECTS_MAX, refused_status, take_body,
 };
 use crate::http::retry_after_ms;
 
-use super::api::{Api, Token};
+use super::api::{Api, Token, not_fetched_from};
 use super::text;
 use super::translate::{file_kind, file_name};
 use super::wire::{File, FileInfo, FileInfoAnswer, Maybe};
@@ -75,8 +74,7 @@ impl SlackFiles {
     async fn download(&self, address: Url) -> Result<Response, FileError> {
         let mut address = address;
         for _ in 0..=REDIRECTS_MAX {
-            let asked = self.api.download(address.clone());
-            let response = asked.await.map_err(|error| broken(&error))?;
+            let response = self.api.download(address.clone()).await?;
             let status = response.status();
             if status.is_success() {
                 return Ok(response);
@@ -91,10 +89,7 @@ impl SlackFiles {
                 .and_then(|to| address.join(to).ok())
                 .ok_or_else(no_address)?;
             if !self.api.may_lead_to(&address) {
-                return Err(FileError::Refused {
-                    reason: "it is redirected to a place that files are not fetched from"
-                        .to_owned(),
-                });
+                return Err(not_fetched_from());
             }
         }
         Err(FileError::Refused {
