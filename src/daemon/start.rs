@@ -216,7 +216,8 @@ fn open_store(config: &Config, clock: &Clock) -> Result<Store, StartError> {
     for sentence in &report.migrations {
         info!("{sentence}");
     }
-    for sentence in report.erasures.iter().chain(&report.files) {
+    let settled = report.restores.iter().chain(&report.erasures);
+    for sentence in settled.chain(&report.files) {
         info!("{sentence}");
     }
     if report.leases_taken_back > 0 {

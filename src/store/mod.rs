@@ -55,6 +55,7 @@ mod reader;
 mod reanswer;
 mod reply;
 mod restore;
+mod restore_traces;
 mod rows;
 mod run_events;
 mod run_rows;

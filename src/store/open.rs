@@ -13,6 +13,7 @@ use super::erasure::settle_at_open;
 use super::faults::{not_opened, unusable, while_opening};
 use super::lock::{self, WriteLock};
 use super::reader::Readers;
+use super::restore_traces::clear_traces;
 use super::runs::take_back_leases_txn;
 use super::schema::{self, MIGRATIONS};
 use super::search_text::{index_waiting_txn, prepare_indexing};
@@ -45,6 +46,8 @@ pub struct OpenReport {
     pub migrations: Vec<String>,
     /// Leases of a predecessor that were taken back.
     pub leases_taken_back: u64,
+    /// Sentences about a restore that was killed.
+    pub restores: Vec<String>,
     /// Sentences about erasures that were finished, and what a person should know of the ledger.
     pub erasures: Vec<String>,
     /// Sentences about stored files that were removed or lost.
@@ -116,9 +119,14 @@ impl Store {
             _private: private,
         };
         let is_durable = options.path.is_some() && inline.is_none();
+        let restores = match is_durable {
+            true => clear_traces(&path)?,
+            false => Vec::new(),
+        };
         let mut connection = open_whole(&path, options.page_cache_kib, is_durable)?;
         let mut report = OpenReport {
             migrations: schema::migrate(&mut connection, &path, MIGRATIONS, now_ms)?,
+            restores,
             ..OpenReport::default()
         };
         let failed = |error| while_opening(&path, error);

@@ -1,10 +1,10 @@
 //! Restoring a backup: the present database is replaced at one instant, and kept under a name.
 //!
 //! The backup is copied beside the database, verified and made ready there; only then it takes the
-//! database's name, by one renaming. Killed before it, the old database is there as it was; after
-//! it, the new one. What was open in the backup is held: its posts may have gone out since, and
-//! nothing may be said twice. The backup's stored files come before it, under their hashes; the kept database
-//! keeps its own. Other files beside the database (the ledger of what was erased) stay.
+//! database's name, by one renaming. Killed before it, the old database is there as it was, and the next
+//! open clears away what was left (`restore_traces`); after it, the new one. What was open in the backup is
+//! held: its posts may have gone out since, and nothing may be said twice. The backup's stored files come
+//! before it, under their hashes; the kept database keeps its own. Other files beside the database (the ledger of what was erased) stay.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
@@ -20,6 +20,7 @@ use super::content_copies::{
 };
 use super::damage::refuse_emptied;
 use super::open::files_beside;
+use super::restore_traces::{KEPT_ENDING, READY_ENDING, clear_traces};
 use super::schema::sync_folder;
 use super::{StoreError, lock};
 
@@ -71,7 +72,8 @@ pub fn restore(
     std::fs::create_dir_all(folder)
         .map_err(|error| cannot(format!("{}: {error}", folder.display())))?;
     let _lock = lock::take(database)?;
-    let ready = beside(database, ".restoring");
+    clear_traces(database)?;
+    let ready = beside(database, READY_ENDING);
     let made = make_ready(backup, &ready, now_ms, tell);
     let mut report = match made {
         Ok(report) => report,
@@ -252,7 +254,7 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 
 /// A name beside the database that nothing has.
 fn free_name(database: &Path, now_ms: i64) -> PathBuf {
-    let name = beside(database, &format!(".before-restore-{}", time_name(now_ms)));
+    let name = beside(database, &format!("{KEPT_ENDING}{}", time_name(now_ms)));
     let further = (2..).map(|number| beside(&name, &format!("-{number}")));
     std::iter::once(name.clone())
         .chain(further)

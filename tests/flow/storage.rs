@@ -108,7 +108,7 @@ async fn on_a_disk_that_can_fail() -> (Flow, PathBuf) {
     let mut flow = FlowBuilder::default().prepare().await;
     let folder = flow.directory().canonicalize().unwrap();
     let fault = folder.join("fault");
-    flow.set_variable("LD_PRELOAD", crate::shim::build(&folder));
+    flow.set_variable("LD_PRELOAD", crate::shim::build("shim.c", &folder));
     flow.set_variable("STORAGE_FOLDER", folder.join("data"));
     flow.set_variable("STORAGE_FAULT", fault.clone());
     flow.set_variable("STORAGE_READS", folder.join("reads"));

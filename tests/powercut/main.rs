@@ -85,7 +85,7 @@ fn recorded(syncs: bool) -> Vec<Operation> {
     command
         .args(["--exact", "the_work_is_done"])
         .env(WORK_IN, &work)
-        .env("LD_PRELOAD", shim::build(folder.path()))
+        .env("LD_PRELOAD", shim::build("shim.c", folder.path()))
         .env("STORAGE_FOLDER", &work)
         .env("STORAGE_LOG", &log);
     if !syncs {

@@ -1,11 +1,13 @@
-//! Builds the preloaded shim of `shim.c`, with the C compiler that SQLite's build needs anyway.
+//! Builds a preloaded shim of this folder, with the C compiler that SQLite's build needs anyway.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Builds the shim into a folder and gives its path, for `LD_PRELOAD`.
-pub(crate) fn build(folder: &Path) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/storage/shim.c");
+/// Builds the shim of that source into a folder and gives its path, for `LD_PRELOAD`.
+pub(crate) fn build(source: &str, folder: &Path) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/storage")
+        .join(source);
     let library = folder.join("shim.so");
     let built = Command::new("cc")
         .args(["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror"])
