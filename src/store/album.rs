@@ -12,6 +12,7 @@ use super::raw::keep_envelope_txn;
 use super::rows::{attachments_from, count_from, stored_attachments};
 use super::triggers::{postpone_runs_txn, refresh_triggers_txn};
 use super::turns::{Replacement, TurnRow, revise_turn_txn, turn_at};
+use crate::domain::ids::{AccountId, ChatId};
 
 /// The turn of the album that a message is an item of, once another item was captured.
 pub(super) fn turn_of_album(
@@ -99,37 +100,60 @@ pub(super) fn joined_text(connection: &Connection, seq: i64) -> Result<String, S
     Ok(texts.join("\n"))
 }
 
-/// The attachments of an album of which an item is edited: its picture may be another one. Each item has
-/// one attachment, in the order in which they came; where that is not so, they stay.
+/// The attachments of an album of which an item is edited: its picture may be another one. Where it is
+/// not known which attachment is whose, they stay.
 pub(super) fn with_item_replaced(
     connection: &Connection,
     turn: &TurnRow,
     known: &KnownMessage,
     message: &NewMessage,
 ) -> Result<Option<String>, StoreError> {
-    let (part, items) = connection
-        .prepare_cached(
-            "SELECT part, (SELECT count(*) FROM messages WHERE turn_seq = ?1) FROM messages
-             WHERE account_id = ?2 AND chat_id = ?3 AND platform_id = ?4",
-        )?
-        .query_row(
-            params![
-                turn.seq,
-                message.account,
-                known.identity,
-                message.message_id
-            ],
-            |row| Ok((count_from(row.get(0)?), count_from(row.get(1)?))),
-        )?;
     let mut attachments = attachments_from(turn.attachments.as_deref())?;
-    let is_one_each = attachments.len() as u64 == items;
-    let at = usize::try_from(part).unwrap_or(usize::MAX);
-    if let ([new], Some(old)) = (message.attachments.as_slice(), attachments.get_mut(at))
-        && is_one_each
-    {
-        old.clone_from(new);
+    let item = (message.account, known.identity, message.message_id.as_str());
+    let at = place_of_item(connection, turn.seq, item, attachments.len())?;
+    if let ([new], Some(at)) = (message.attachments.as_slice(), at) {
+        attachments[at].clone_from(new);
     }
     Ok(stored_attachments(&attachments))
+}
+
+/// The attachments of an album without those of an item that is about to be deleted. Where it is not known
+/// which attachment is whose, none stays.
+pub(super) fn without_item(
+    connection: &Connection,
+    turn: &TurnRow,
+    item: (AccountId, ChatId, &str),
+) -> Result<Option<String>, StoreError> {
+    let mut attachments = attachments_from(turn.attachments.as_deref())?;
+    let Some(at) = place_of_item(connection, turn.seq, item, attachments.len())? else {
+        return Ok(None);
+    };
+    attachments.remove(at);
+    Ok(stored_attachments(&attachments))
+}
+
+/// Which of an album's attachments is an item's: each item has one, in the order in which they came.
+/// `None` where that is not so.
+fn place_of_item(
+    connection: &Connection,
+    seq: i64,
+    (account, chat, message_id): (AccountId, ChatId, &str),
+    attachments: usize,
+) -> Result<Option<usize>, StoreError> {
+    let found = connection
+        .prepare_cached(
+            "SELECT (SELECT count(*) FROM messages o WHERE o.turn_seq = m.turn_seq AND o.part < m.part),
+                    (SELECT count(*) FROM messages o WHERE o.turn_seq = m.turn_seq)
+             FROM messages m
+             WHERE m.turn_seq = ?1 AND m.account_id = ?2 AND m.chat_id = ?3 AND m.platform_id = ?4",
+        )?
+        .query_row(params![seq, account, chat, message_id], |row| {
+            Ok((count_from(row.get(0)?), count_from(row.get(1)?)))
+        })
+        .optional()?;
+    let is_one_each = |(_, items): &(u64, u64)| *items == attachments as u64;
+    let place = found.filter(is_one_each).map(|(place, _)| place);
+    Ok(place.and_then(|place| usize::try_from(place).ok()))
 }
 
 /// Whether another item of a turn than this message has text.

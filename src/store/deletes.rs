@@ -3,7 +3,7 @@
 use rusqlite::{Connection, params};
 use vocative_channels::outbound::Part;
 
-use super::album::joined_text;
+use super::album::{joined_text, without_item};
 use super::contract::Deleted;
 use super::derived::forget_derived_txn;
 use super::erasure::note_deleted_txn;
@@ -78,9 +78,13 @@ pub(super) fn delete_txn(
         return Ok((Deleted::Remembered, false));
     };
     let mut turn = turn_at(connection, seq)?;
+    let attachments = match turn.album {
+        Some(_) => without_item(connection, &turn, (account, known.identity, message_id))?,
+        None => None,
+    };
     bury_txn(connection, key, &known, &turn)?;
     if has_live_messages(connection, seq)? {
-        shrink_turn_txn(connection, &mut turn, now_ms)?;
+        shrink_turn_txn(connection, &mut turn, attachments, now_ms)?;
         let blanked = Deleted::Blanked {
             turn: turn.id,
             cancelled_runs: Vec::new(),
@@ -126,11 +130,11 @@ fn has_live_messages(connection: &Connection, seq: i64) -> Result<bool, StoreErr
     Ok(has)
 }
 
-/// Leaves a turn what its remaining messages say. Its attachments are not known by message, so they
-/// go with the first one deleted.
+/// Leaves a turn what its remaining messages say and show.
 fn shrink_turn_txn(
     connection: &Connection,
     turn: &mut TurnRow,
+    attachments: Option<String>,
     now_ms: i64,
 ) -> Result<(), StoreError> {
     let content = if turn.is_inbound {
@@ -140,7 +144,7 @@ fn shrink_turn_txn(
     };
     let replacement = Replacement {
         content,
-        attachments: None,
+        attachments,
         tokens: None,
         keep_revision: false,
         now_ms,
