@@ -107,7 +107,7 @@ impl Worker {
     }
 
     /// What was given up lately is looked at once more at a start: with another limit, scope or server it may
-    /// be had.
+    /// be had. The same goes for voice notes that nobody was there to write down.
     async fn try_again(&self) {
         let now_ms = (self.clock)();
         let since_ms = now_ms.saturating_sub(AGAIN_MS);
@@ -117,7 +117,12 @@ impl Worker {
             let files = files.into_iter().map(|file| file.id).collect();
             let hears_since_ms = self.transcriber.as_ref().map(|_| since_ms);
             let again = self.store.try_files_again(files, hears_since_ms, now_ms);
-            again.await
+            let mut count = again.await?;
+            if hears_since_ms.is_some() {
+                let notes = self.store.unheard_notes(since_ms, AGAIN_MAX).await?;
+                count += self.store.queue_speech(notes, now_ms).await?;
+            }
+            Ok::<u64, StoreError>(count)
         };
         match tried.await {
             Ok(0) => {}

@@ -13,7 +13,9 @@ use super::rows::{attachments_from, count_from, stored_attachments, stored_count
 use super::triggers::refresh_triggers_txn;
 use super::turns::{Replacement, revise_turn_txn, turn_at};
 use super::{Store, StoreError};
-use crate::domain::file::{ContentId, DueFile, FileFacts, FileOutcome, FileState, TurnFile};
+use crate::domain::file::{
+    ContentId, DueFile, FileFacts, FileKind, FileOutcome, FileState, TurnFile,
+};
 use crate::domain::ids::{AccountId, FileId, TurnId};
 
 /// Files of one turn that are kept in mind; platforms allow ten.
@@ -79,6 +81,17 @@ macro_rules! due_files {
         )
     };
 }
+
+/// The same columns of files that may be voice notes and were never asked to be written down.
+const UNHEARD_SQL: &str =
+    "SELECT f.id, h.account_id, f.platform_id, f.attempts, t.sent_at_ms, t.captured_at_ms,
+            f.sha256, t.attachments
+     FROM files f CROSS JOIN turns t ON t.seq = f.turn_seq
+     CROSS JOIN conversations c ON c.id = t.conversation_id
+     CROSS JOIN chats h ON h.id = c.chat_id
+     WHERE f.state = 'fetched' AND f.speech IS NULL AND f.finished_at_ms >= ?1
+       AND t.attachments LIKE '%\"voice\"%'
+     ORDER BY f.id DESC LIMIT ?2";
 
 /// The same columns of files that were given up.
 const GIVEN_UP_SQL: &str =
@@ -283,6 +296,46 @@ impl Store {
             let limit = i64::try_from(limit).unwrap_or(i64::MAX);
             let rows = statement.query_map(params![since_ms, limit], due_from_row)?;
             Ok(rows.collect::<rusqlite::Result<_>>()?)
+        })
+        .await
+    }
+
+    /// Voice notes that were fetched since a time and never asked to be written down, the newest.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn unheard_notes(
+        &self,
+        since_ms: i64,
+        limit: usize,
+    ) -> Result<Vec<FileId>, StoreError> {
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached(UNHEARD_SQL)?;
+            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+            let rows = statement.query_map(params![since_ms, limit], due_from_row)?;
+            let rows: Vec<DueFile> = rows.collect::<rusqlite::Result<_>>()?;
+            let notes = rows.into_iter();
+            let notes = notes.filter(|file| file.facts.content_kind() == FileKind::Voice);
+            Ok(notes.map(|file| file.id).collect())
+        })
+        .await
+    }
+
+    /// Queues voice notes to be written down that never were; how many.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn queue_speech(&self, notes: Vec<FileId>, now_ms: i64) -> Result<u64, StoreError> {
+        self.write(move |connection| {
+            let mut queue = connection.prepare_cached(
+                "UPDATE files SET speech = 'pending', attempts = 0, not_before_ms = ?2
+                 WHERE id = ?1 AND state = 'fetched' AND speech IS NULL",
+            )?;
+            let mut count = 0;
+            for note in &notes {
+                count += queue.execute(params![note, now_ms])?;
+            }
+            Ok(count as u64)
         })
         .await
     }

@@ -495,3 +495,37 @@ async fn being_asked_to_wait_is_no_attempt() {
         assert_eq!(due(&fixture).await.remove(0).attempts, attempts);
     }
 }
+
+#[tokio::test]
+async fn a_voice_note_that_nobody_was_there_to_hear_is_queued_later_and_once() {
+    let fixture = Fixture::new().await;
+    for (id, name) in [("1", "old.oga"), ("2", "voice.png"), ("3", "new.oga")] {
+        fixture.hear(attached(id, name)).await;
+        let file = due(&fixture).await.remove(0);
+        let mut content = fixture.store.new_content().unwrap();
+        content.take(name.as_bytes()).unwrap();
+        let kept = fixture
+            .store
+            .keep_content(file.id, content, false, file.sent_at_ms);
+        assert!(kept.await.unwrap());
+    }
+    let unheard = || async {
+        let notes = fixture.store.unheard_notes(NOW_MS + 2_000, 10).await;
+        notes.unwrap()
+    };
+    let notes = unheard().await;
+    assert_eq!(
+        notes.len(),
+        1,
+        "a picture is no note, and the other one is old"
+    );
+    assert_eq!(fixture.store.queue_speech(notes, NOW_MS).await.unwrap(), 1);
+    assert_eq!(unheard().await, []);
+    let to_hear = fixture
+        .store
+        .due_speech(&[fixture.account], NOW_MS, 9)
+        .await
+        .unwrap();
+    let names: Vec<&str> = to_hear.iter().map(|it| it.platform_id.as_str()).collect();
+    assert_eq!(names, ["file-new.oga"]);
+}

@@ -266,7 +266,12 @@ impl Said {
     ) -> NewMessage {
         // Of one without a name nothing is said.
         let attachment = |name: &str| Attachment {
-            kind: if name.is_empty() { "file" } else { "photo" }.to_owned(),
+            kind: match name {
+                "" => "file",
+                name if name.ends_with(".oga") => "voice",
+                _ => "photo",
+            }
+            .to_owned(),
             file_id: Some(format!("file-{name}")),
             name: Some(name.to_owned()).filter(|name| !name.is_empty()),
             mime_type: None,
