@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tracing::warn;
 
 use crate::agent::decode::decoded;
+use crate::agent::picture::Picture;
 use crate::agent::registry::AgentSpec;
 use crate::domain::file::{ContentId, FileKind, FileState, TurnFile};
 use crate::domain::history::{History, Role};
@@ -204,39 +205,15 @@ async fn load_image(
         Ok(bytes) => bytes,
         Err(why) => return Ok(why),
     };
-    Ok(match image_type(&bytes) {
-        Some(mime_type) => FileContent::Image(PromptImage {
+    Ok(match Picture::of(&bytes) {
+        Some(picture) if picture.is_taken() => FileContent::Image(PromptImage {
             name: file.facts.shown_name().to_owned(),
-            mime_type,
+            mime_type: picture.mime_type,
             bytes: Arc::from(bytes),
         }),
+        Some(_) => not_loaded("it is too large to be shown"),
         None => not_loaded("it is no picture that models take"),
     })
-}
-
-/// What a picture is, by its first bytes: what a message says of it may be wrong.
-fn image_type(bytes: &[u8]) -> Option<&'static str> {
-    match bytes {
-        [0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, ..] => Some("image/png"),
-        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
-        [
-            b'R',
-            b'I',
-            b'F',
-            b'F',
-            _,
-            _,
-            _,
-            _,
-            b'W',
-            b'E',
-            b'B',
-            b'P',
-            ..,
-        ] => Some("image/webp"),
-        _ => None,
-    }
 }
 
 fn not_loaded(why: &str) -> FileContent {
@@ -280,21 +257,6 @@ fn why_not(state: FileState) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_picture_is_what_its_first_bytes_say() {
-        let table: [(&[u8], Option<&str>); 6] = [
-            (b"\x89PNG\r\n\x1a\n....", Some("image/png")),
-            (b"\xff\xd8\xff\xe0", Some("image/jpeg")),
-            (b"GIF89a..", Some("image/gif")),
-            (b"RIFF\x01\x02\x03\x04WEBPVP8 ", Some("image/webp")),
-            (b"<svg/>", None),
-            (b"", None),
-        ];
-        for (bytes, expected) in table {
-            assert_eq!(image_type(bytes), expected, "{bytes:?}");
-        }
-    }
 
     #[test]
     fn a_text_is_of_a_bounded_length_and_without_what_no_text_holds() {

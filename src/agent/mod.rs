@@ -2,7 +2,8 @@
 //! the answer.
 //!
 //! Knows no platform and posts nothing: an answer leaves through the outbox. Reading order:
-//! `registry`, `counting`, `attached`, `prompting`, `run`, `ending`, `stepping`, `step`, `decode`, `telling`, `events`, `worker`, `desk`.
+//! `registry`, `counting`, `attached` (with `decode` and `picture`), `prompting`, `run`, `ending`, `stepping`, `step`,
+//! `telling`, `events`, `worker`, `desk`.
 
 pub mod attached;
 mod counting;
@@ -10,6 +11,7 @@ mod decode;
 pub mod desk;
 mod ending;
 mod events;
+mod picture;
 pub mod prompting;
 pub mod registry;
 mod run;

@@ -11,7 +11,7 @@ use crate::harness::{Flow, FlowBuilder};
 const ANN: i64 = TelegramWorld::ANN;
 
 /// The smallest thing that begins like a PNG.
-const PNG: &[u8] = b"\x89PNG\r\n\x1a\nzebra";
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x05\0\0\0\x07zebra";
 
 const WITH_IMAGES: &str = "[defaults.model]\nimages = true\n";
 
@@ -122,17 +122,33 @@ async fn a_picture_reaches_a_model_that_takes_pictures_and_no_other_one() {
     let content = last_content(&flow, 0);
     let url = content[1]["image_url"]["url"].as_str().unwrap_or_default();
     assert_eq!(
-        url, "data:image/png;base64,iVBORw0KGgp6ZWJyYQ==",
+        url, "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAUAAAAHemVicmE=",
         "{content}"
     );
-    let photo = flow
-        .telegram
-        .add_file("x", "", b"\xff\xd8\xff\xe0zebra".to_vec());
+    let photo = flow.telegram.add_file(
+        "x",
+        "",
+        b"\xff\xd8\xff\xc0\0\x11\x08\0\x05\0\x07zebra".to_vec(),
+    );
     show_on_telegram(&flow, "photo", json!([photo]), "and this?");
     flow.wait_for_model(2).await;
     let content = last_content(&flow, 1);
     let url = content[1]["image_url"]["url"].as_str().unwrap_or_default();
     assert!(url.starts_with("data:image/jpeg;base64,"), "{content}");
+
+    // A provider would refuse the whole question for it.
+    let wide = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x4e\x20\0\0\0\x07";
+    show_on_slack(
+        &flow,
+        slack_file("wide.png", "image/png", wide),
+        "and this?",
+    );
+    flow.wait_for_model(3).await;
+    let content = last_content(&flow, 2).to_string();
+    assert!(
+        content.contains("[file wide.png: not loaded, it is too large to be shown]"),
+        "{content}"
+    );
 
     let flow = Flow::start_default().await;
     show_on_slack(
@@ -464,4 +480,39 @@ async fn a_voice_note_is_written_down_answered_and_found() {
     let found = flow.cli(&search).await;
     assert!(found.stdout.contains("where is the zebra"), "{found:?}");
     assert!(!flow.log().contains("zebra") && !flow.log().contains("sk-flow"));
+}
+
+/// Four files of a channel at once; those of the other channel go on meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_platform_whose_files_stand_still_keeps_no_other_one_waiting() {
+    let flow = FlowBuilder::default()
+        .config("[files]\nwait_s = 20\n")
+        .start()
+        .await;
+    for _ in 0..4 {
+        let fault = Fault::Latency(60_000);
+        flow.slack.faults().next("files-pri", fault);
+    }
+    for number in 0..6 {
+        let text = format!("slow zebra {number}");
+        let slow = slack_file("s.txt", "text/plain", text.as_bytes());
+        let file = flow.slack.add_file(slow);
+        flow.slack.post_with(UserPost {
+            channel: "#general".to_owned(),
+            user: "ann".to_owned(),
+            text,
+            files: vec![file],
+            ..UserPost::default()
+        });
+    }
+    let waits = |status: &Value| status["files"]["waiting"] == 6;
+    flow.wait_for_status("all are queued", waits).await;
+    let quick = flow
+        .telegram
+        .add_file("q.md", "text/markdown", b"a quick zebra".to_vec());
+    show_on_telegram(&flow, "document", quick, "what is it?");
+    flow.wait_for_model(1).await;
+    assert!(last_text(&flow, 0).contains("a quick zebra"));
+    // The fifth and the sixth were not asked for: nothing would have held them up.
+    assert_eq!(stored(&flow).len(), 1);
 }
