@@ -147,6 +147,37 @@ async fn a_sign_in_page_is_a_refusal_and_never_a_file() {
 }
 
 #[tokio::test]
+async fn what_slack_keeps_elsewhere_or_hides_is_not_fetched_and_not_tried_again() {
+    let (server, files) = slack().await;
+    let table = [
+        ("snippet", Ok(b"# Notes".to_vec())),
+        ("a_mode_of_tomorrow", Ok(b"# Notes".to_vec())),
+        (
+            "post",
+            Err("refused: it is a document of Slack's own, which has no file"),
+        ),
+        ("external", Err("refused: it is kept outside Slack")),
+        (
+            "hidden_by_limit",
+            Err("refused: the workspace's plan hides it"),
+        ),
+        ("tombstone", Err("gone")),
+    ];
+    for (mode, expected) in table {
+        let id = slack_file(&server, notes());
+        server.set_file_mode(&id, mode);
+        let expected = expected.map_err(str::to_owned);
+        assert_eq!(fetched(&*files, &id).await, expected, "{mode}");
+    }
+    let empty = SlackFile {
+        bytes: Vec::new(),
+        ..notes()
+    };
+    let empty = slack_file(&server, empty);
+    assert_eq!(fetched(&*files, &empty).await, Ok(Vec::new()));
+}
+
+#[tokio::test]
 async fn a_redirect_to_another_host_is_followed_without_the_token() {
     let (server, files) = slack().await;
     let id = slack_file(&server, notes());

@@ -157,6 +157,11 @@ fn wanted(info: &FileInfo, bytes_max: u64) -> Result<String, FileError> {
                 reason: "the workspace's plan hides it".to_owned(),
             });
         }
+        Some("post") => {
+            return Err(FileError::Refused {
+                reason: "it is a document of Slack's own, which has no file".to_owned(),
+            });
+        }
         Some("external") => {
             return Err(FileError::Refused {
                 reason: "it is kept outside Slack".to_owned(),

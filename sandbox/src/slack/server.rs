@@ -176,6 +176,11 @@ impl SlackServer {
         self.shared.change(|core| core.add_file(file))
     }
 
+    /// What `files.info` says a file is from now on: `snippet`, `post`, `external`, `hidden_by_limit`, ...
+    pub fn set_file_mode(&self, id: &str, mode: &str) {
+        self.shared.change(|core| core.set_file_mode(id, mode));
+    }
+
     /// Deletes a file for good; messages that showed it change.
     pub fn delete_file(&self, id: &str) {
         self.shared.change(|core| {

@@ -41,7 +41,7 @@ pub(in super::super) struct StoredFile {
     pub(in super::super) id: String,
     pub(in super::super) name: String,
     pub(in super::super) mime_type: String,
-    /// `hosted`, `external`, `tombstone`, `hidden_by_limit`.
+    /// `hosted`, `snippet`, `post`, `external`, `tombstone`, `hidden_by_limit`.
     pub(in super::super) mode: String,
     /// `None` until the bytes of an upload came.
     pub(in super::super) bytes: Option<Bytes>,
@@ -120,6 +120,12 @@ impl Core {
         let object = stored.to_json(self);
         self.files.insert(stored.id.clone(), stored);
         object
+    }
+
+    pub(in super::super) fn set_file_mode(&mut self, id: &str, mode: &str) {
+        if let Some(file) = self.files.get_mut(id) {
+            mode.clone_into(&mut file.mode);
+        }
     }
 
     /// Deletes a file for good; gives the changes of the messages that showed it.
