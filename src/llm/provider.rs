@@ -16,7 +16,7 @@ mod thoughts;
 
 use std::error::Error as _;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use chrono::Utc;
@@ -50,6 +50,10 @@ const RAW_MESSAGE_VERSION: u32 = 1;
 /// that a person speaks first.
 const BEGAN_EARLIER: &str = "(This conversation began earlier.)";
 
+/// So many answers in a row that are no stream, where one was asked for, mean that a provider does not
+/// stream. A single one may be a page of a gateway; each costs a second request.
+const UNSTREAMED_MAX: u32 = 2;
+
 /// A model of a provider over HTTP.
 pub(super) struct Remote {
     name: String,
@@ -62,6 +66,8 @@ pub(super) struct Remote {
     max_output_tokens: u32,
     /// Whether it is to be asked for streams, and has not refused them.
     streams: AtomicBool,
+    /// Successful answers in a row that were no stream although one was asked for.
+    unstreamed: AtomicU32,
 }
 
 impl Remote {
@@ -88,6 +94,7 @@ impl Remote {
             timeout_ms: settings.timeout_ms,
             max_output_tokens: settings.max_output_tokens,
             streams: AtomicBool::new(settings.stream),
+            unstreamed: AtomicU32::new(0),
         })
     }
 
@@ -126,6 +133,18 @@ impl Remote {
                  spares the first request)"
             );
         }
+    }
+
+    /// What came was no stream. Once may be a page of something between here and the provider.
+    fn doubt_streams(&self) {
+        let before = self.unstreamed.fetch_add(1, Ordering::Relaxed);
+        if before.saturating_add(1) >= UNSTREAMED_MAX {
+            self.note_no_streams();
+        }
+    }
+
+    fn trust_streams(&self) {
+        self.unstreamed.store(0, Ordering::Relaxed);
     }
 
     /// Asks without a stream.

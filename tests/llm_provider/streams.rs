@@ -472,12 +472,7 @@ async fn a_provider_that_refuses_streams_is_asked_without_from_then_on() {
             assert_eq!(listen(&model, &heard).await.unwrap().text, WORDS);
             assert_eq!(*heard.pieces.lock().unwrap(), [WORDS]);
         }
-        let streams: Vec<bool> = server
-            .requests()
-            .iter()
-            .map(|request| request.body["stream"] == true)
-            .collect();
-        assert_eq!(streams, [true, false, false]);
+        assert_eq!(asked_for_streams(&server), [true, false, false]);
     }
 }
 
@@ -489,14 +484,52 @@ async fn a_provider_that_answers_at_once_all_the_same_is_asked_without() {
         .body(body);
     let server = server().await;
     let model = model(Provider::OpenAi, &server);
-    for _ in 0..3 {
+    for _ in 0..5 {
         server.enqueue(reply.clone());
     }
-    for _ in 0..2 {
+    for _ in 0..3 {
         let heard = Heard::default();
         assert_eq!(listen(&model, &heard).await.unwrap().text, "hello");
     }
-    assert_eq!(server.requests().len(), 3);
+    assert_eq!(
+        asked_for_streams(&server),
+        [true, false, true, false, false]
+    );
+}
+
+#[tokio::test]
+async fn one_page_of_a_gateway_does_not_end_streaming() {
+    let page = || {
+        ModelReply::status(200)
+            .header("content-type", "text/html")
+            .body("<html><body>One moment, please</body></html>")
+    };
+    for provider in BOTH {
+        let server = server().await;
+        let model = model(provider, &server);
+        for _ in 0..2 {
+            server.enqueue(page());
+            server.enqueue(ModelReply::text(WORDS));
+            server.enqueue(ModelReply::text(WORDS));
+            for _ in 0..2 {
+                let heard = Heard::default();
+                assert_eq!(listen(&model, &heard).await.unwrap().text, WORDS);
+            }
+        }
+        // After each page the question is asked without a stream, and the next one with it.
+        assert_eq!(
+            asked_for_streams(&server),
+            [true, false, true, true, false, true]
+        );
+    }
+}
+
+fn asked_for_streams(server: &ModelServer) -> Vec<bool> {
+    let requests = server.requests();
+    requests
+        .iter()
+        .map(|asked| asked.body["stream"] == true)
+        .collect()
 }
 
 #[tokio::test]

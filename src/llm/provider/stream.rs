@@ -71,7 +71,10 @@ impl Remote {
         reader.draft.close();
         reader.draft.tell(|piece| listener.text(piece));
         match (reader.conclude(), failure) {
-            (Heard::Said(said), _) => Ok(Some(said)),
+            (Heard::Said(said), _) => {
+                self.trust_streams();
+                Ok(Some(said))
+            }
             (Heard::Failed(cause), _) => Err(cause),
             (Heard::LostCalls, _) => {
                 tracing::warn!(
@@ -87,7 +90,7 @@ impl Remote {
             }
             (Heard::Broken | Heard::NoStream, Some(Failure::Error(cause))) => Err(cause),
             (Heard::NoStream, None) => {
-                self.note_no_streams();
+                self.doubt_streams();
                 Ok(None)
             }
             (Heard::Broken, None) => Err(ModelError::Unavailable {
