@@ -160,17 +160,17 @@ fn who_writes_as_a_chat_does_not_speak_as_the_system() {
 }
 
 #[test]
-fn a_quote_is_shown_unless_what_it_quotes_is_right_before() {
-    let turns = |between: bool| {
+fn a_quote_is_shown_unless_all_that_it_quotes_is_right_before() {
+    let turns = |between: bool, quote: &str| {
         let mut turns = vec![said(1, Role::Kept, "kael", "Blue or green? Or red?")];
         if between {
             turns.push(said(2, Role::Kept, "bob", "wait"));
         }
         let reply = said(3, Role::Trigger, "alice", "that one\nplease");
-        turns.push(replying(reply, 1, Some("green?\nOr")));
+        turns.push(replying(reply, 1, Some(quote)));
         turns
     };
-    insta::assert_snapshot!(page(&assembled(turns(true), &defaults())), @r"
+    insta::assert_snapshot!(page(&assembled(turns(true, "green?\nOr"), &defaults())), @r"
     36 tokens by class_v2
     [assistant] Blue or green? Or red?
     [user] Bob: wait
@@ -179,7 +179,16 @@ fn a_quote_is_shown_unless_what_it_quotes_is_right_before() {
       that one
       please
     ");
-    insta::assert_snapshot!(page(&assembled(turns(false), &defaults())), @r"
+    // Without it nobody knows which one.
+    insta::assert_snapshot!(page(&assembled(turns(false, "green?"), &defaults())), @r"
+    26 tokens by class_v2
+    [assistant] Blue or green? Or red?
+    [user] Alice: > green?
+      that one
+      please
+    ");
+    let all = "Blue or green? Or red?";
+    insta::assert_snapshot!(page(&assembled(turns(false, all), &defaults())), @r"
     22 tokens by class_v2
     [assistant] Blue or green? Or red?
     [user] Alice: that one

@@ -484,7 +484,8 @@ fn omission(line: &Line<'_>, projector: &Projector<'_>) -> Option<Omission> {
     })
 }
 
-/// A quote is of no use right after what it quotes. Costs were reserved with it, so they only sink.
+/// A quote of a whole message is of no use right after it; a passage says which part is meant. Costs
+/// were reserved with it, so they only sink.
 fn drop_quotes_of_neighbours(
     ordered: &mut [Line<'_>],
     projector: &Projector<'_>,
@@ -495,7 +496,9 @@ fn drop_quotes_of_neighbours(
         let (previous, line) = (&before[index - 1], &mut rest[0]);
         let is_neighbour = line.turn.reply_to == Some(previous.turn.id);
         let is_whole = previous.state == State::Whole && line.state == State::Whole;
-        if is_neighbour && is_whole && line.turn.quote.is_some() {
+        let quotes_all =
+            line.turn.quote.as_deref().map(str::trim) == Some(previous.turn.content.trim());
+        if is_neighbour && is_whole && quotes_all {
             let (_, content) = projector.project(line.turn, line.role, Quote::LeftOut);
             let frame = projector.frame(line.turn, line.role, Quote::LeftOut);
             line.tokens = cost(line.turn, &frame, counter);
