@@ -395,9 +395,11 @@ fn is_chat_error(error: &str) -> bool {
 fn fallback(error: &str) -> Fallback {
     match error {
         "msg_too_long" | "msg_blocks_too_long" => Fallback::Resplit,
-        "invalid_blocks"
+        "invalid_arguments"
+        | "invalid_blocks"
         | "invalid_blocks_format"
         | "only_one_table_allowed"
+        | "no_text"
         | "markdown_text_conflict"
         | "too_many_attachments"
         | "attachment_payload_limit_exceeded" => Fallback::Plain,
@@ -559,7 +561,9 @@ mod tests {
             ("msg_too_long", "rejected: Resplit"),
             ("invalid_blocks", "rejected: Plain"),
             ("cannot_reply_to_message", "rejected: WithoutThread"),
-            ("no_text", "rejected: None"),
+            // Named beside `invalid_blocks` where blocks are refused.
+            ("invalid_arguments", "rejected: Plain"),
+            ("no_text", "rejected: Plain"),
             ("message_not_found", "rejected: NewPost"),
             ("cant_update_message", "rejected: NewPost"),
             ("edit_window_closed", "rejected: NewPost"),
