@@ -142,7 +142,7 @@ pub struct Place {
     pub thread: Option<String>,
     /// Telegram forum topic id; only when it is one.
     pub topic: Option<String>,
-    /// The topic's name, where the event carries it.
+    /// The topic's name, where the event carries it; of a message, the one it was made with.
     pub topic_title: Option<String>,
     /// Whether people of another organisation share the chat (Slack Connect).
     pub is_shared: bool,

@@ -334,7 +334,18 @@ fn topics_are_rooms_and_their_root_is_no_reply() {
         ordinal,
         ..message(text)
     };
-    topics.posts("implicit_reply", in_topic("187", 187, "any news?"));
+    // A bot that came after the topic was made knows its name by this alone.
+    let told = in_topic("187", 187, "any news?");
+    topics.posts(
+        "implicit_reply",
+        InboundMessage {
+            place: Place {
+                topic_title: Some("Incident 42".to_owned()),
+                ..told.place
+            },
+            ..told
+        },
+    );
     topics.posts(
         "real_reply",
         InboundMessage {

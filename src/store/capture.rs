@@ -29,7 +29,7 @@ use super::overlap::stop_txn;
 use super::participants::{Heard, upsert_participant_txn};
 use super::places::{
     ChatRow, HEARD_EVERY_MS, Seat, ensure_chat_txn, ensure_conversation_txn, find_chat,
-    hear_chat_txn, name_topic_txn, set_root_txn,
+    hear_chat_txn, name_new_topic_txn, set_root_txn,
 };
 use super::raw::keep_envelope_txn;
 use super::reactions::{Reaction, react_txn};
@@ -336,7 +336,7 @@ pub(super) fn insert_txn(
     let seat = Seat::of(&message.place, &message.message_id);
     let conversation = ensure_conversation_txn(connection, arrival.chat.id, seat, now_ms)?;
     if let Some(title) = &message.place.topic_title {
-        name_topic_txn(connection, conversation.row, title)?;
+        name_new_topic_txn(connection, conversation.row, title)?;
     }
     if let (Seat::Thread(root), None) = (seat, conversation.root_seq) {
         link_root_txn(connection, arrival, conversation.row, root)?;

@@ -302,6 +302,21 @@ pub(super) fn name_topic_txn(
     Ok(())
 }
 
+/// Notes the name a topic was made with; it may have another by now.
+pub(super) fn name_new_topic_txn(
+    connection: &Connection,
+    conversation_row: i64,
+    title: &str,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "UPDATE conversations SET title = ?2
+             WHERE id = ?1 AND is_topic = 1 AND coalesce(title, '') = ''",
+        )?
+        .execute(params![conversation_row, title])?;
+    Ok(())
+}
+
 /// Counts a new turn of a conversation. One that was archived is back with it.
 pub(super) fn note_turn_txn(
     connection: &Connection,

@@ -286,7 +286,10 @@ pub(super) fn inbound_message(
         .filter(|date| *date > 0)
         .and_then(|date| date.checked_mul(1_000));
     InboundMessage {
-        place: place(message),
+        place: Place {
+            topic_title: first_topic_title(message),
+            ..place(message)
+        },
         message_id: message.message_id.to_string(),
         sender: message_sender(message),
         text: content.words.text,
@@ -342,6 +345,15 @@ fn reply_to(bot: &Identity, message: &Message) -> Option<ReplyTo> {
 fn is_topic_root(message: &Message, reply: &RepliedMessage) -> bool {
     reply.forum_topic_created.is_some()
         || (message.is_topic_message && message.message_thread_id == Some(reply.message_id))
+}
+
+/// What the topic was called when it was made: Telegram tells nobody who comes later by another way,
+/// and of a new name only once.
+fn first_topic_title(message: &Message) -> Option<String> {
+    let root = message.reply_to_message.as_ref()?;
+    let created = root.forum_topic_created.as_ref()?;
+    let is_in_it = message.is_topic_message && message.message_thread_id == Some(root.message_id);
+    label(created["name"].as_str()?).filter(|_| is_in_it)
 }
 
 fn place(message: &Message) -> Place {

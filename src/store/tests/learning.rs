@@ -58,6 +58,35 @@ async fn titles_kinds_and_topic_names_are_learnt_of_known_chats_only() {
 }
 
 #[tokio::test]
+async fn a_message_names_a_topic_without_a_name_and_renames_none() {
+    let fixture = Fixture::new().await;
+    let called = |title: &str| Place {
+        topic: Some("7".to_owned()),
+        topic_title: Some(title.to_owned()),
+        ..place("C1")
+    };
+    let hear = async |id, title: Option<&str>| {
+        let judge = Box::new(|_: &MessageFacts| admitted(&[]));
+        let mut message = said(id, "hello").message(fixture.account, judge);
+        message.place = Place {
+            topic_title: title.map(str::to_owned),
+            ..called("")
+        };
+        let captured = fixture.store.capture_message(message).await.unwrap();
+        assert!(matches!(captured, Captured::New(_)), "{captured:?}");
+    };
+    let name = "SELECT title FROM conversations WHERE is_topic = 1";
+    hear("1", None).await;
+    hear("2", Some("Incident")).await;
+    assert_eq!(fixture.value::<String>(name).await, "Incident");
+    let renamed = called("Incident (solved)");
+    let learnt = fixture.store.learn_place(fixture.account, renamed, NOW_MS);
+    learnt.await.unwrap();
+    hear("3", Some("Incident")).await;
+    assert_eq!(fixture.value::<String>(name).await, "Incident (solved)");
+}
+
+#[tokio::test]
 async fn joining_lifts_a_parked_chat_and_leaving_does_not() {
     let fixture = Fixture::new().await;
     fixture.hear(said("1", "hello")).await;
