@@ -10,6 +10,7 @@ use crate::admin::view::{
     SummaryCountsView,
 };
 use crate::capture::inbound::CaptureCounters;
+use crate::domain::counted::counted;
 use crate::files::counters::FileCounters;
 use crate::store::contract::{AccountStatus, FileCounts, StoreStatus};
 use crate::summary::worker::SummaryCounters;
@@ -154,27 +155,26 @@ fn needs_person(view: &StatusView, store: &StoreStatus) -> Vec<String> {
     }
     if store.posts_held > 0 {
         needs.push(format!(
-            "{} posts may or may not have arrived: see `vocative held list`",
-            store.posts_held
+            "{} may or may not have arrived: see `vocative held list`",
+            counted(store.posts_held, "post", "posts")
         ));
     }
     if store.runs_held > 0 {
         needs.push(format!(
-            "{} questions were open in the backup that was restored: see `vocative held list`",
-            store.runs_held
+            "{} open in the backup that was restored: see `vocative held list`",
+            counted(store.runs_held, "question was", "questions were")
         ));
     }
     if store.posts_dead > 0 {
         needs.push(format!(
-            "{} posts were refused for good: see `vocative held list`",
-            store.posts_dead
+            "{} refused for good: see `vocative held list`",
+            counted(store.posts_dead, "post was", "posts were")
         ));
     }
     if store.runs_dead_last_day > 0 {
         needs.push(format!(
-            "{} questions were given up in the last 24 hours: the log and `vocative conversations \
-             show` say why",
-            store.runs_dead_last_day
+            "{} given up in the last 24 hours: the log and `vocative conversations show` say why",
+            counted(store.runs_dead_last_day, "question was", "questions were")
         ));
     }
     if store

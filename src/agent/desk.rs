@@ -18,6 +18,7 @@ use crate::capture::errands::Errands;
 use crate::delivery::rooms::{Room, Rooms};
 use crate::delivery::worker::Clock;
 use crate::domain::command::{ChatStanding, Inquiry, OpenInquiry};
+use crate::domain::counted::counted;
 use crate::prompt::{PromptPart, RunView};
 use crate::store::{Store, StoreError};
 
@@ -155,7 +156,7 @@ fn status_text(agent: &str, standing: &ChatStanding) -> String {
                 "question being answered",
                 "questions being answered"
             ),
-            counted(standing.runs_waiting, "waiting", "waiting"),
+            format_args!("{} waiting", standing.runs_waiting),
             counted(
                 standing.posts_waiting,
                 "post to be sent",
@@ -179,10 +180,6 @@ fn status_text(agent: &str, standing: &ChatStanding) -> String {
     lines.join("\n\n")
 }
 
-fn counted(count: u64, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
-}
-
 /// What an agent would be sent, as a short list.
 fn context_text(agent: &str, built: &BuiltPrompt) -> String {
     let prompt = &built.prompt;
@@ -199,7 +196,10 @@ fn context_text(agent: &str, built: &BuiltPrompt) -> String {
         prompt.tokens, built.options.token_budget, prompt.instruction_tokens
     )];
     if older > 0 {
-        lines.push(format!("- ({older} older lines)"));
+        lines.push(format!(
+            "- ({})",
+            counted(older, "older line", "older lines")
+        ));
     }
     for (message, cost) in &said[older..] {
         let is_own = message.role == crate::prompt::PromptRole::Assistant;
@@ -213,7 +213,8 @@ fn context_text(agent: &str, built: &BuiltPrompt) -> String {
     }
     let left_out = prompt.omitted.len();
     if left_out > 0 {
-        lines.push(format!("\n{left_out} more do not fit."));
+        let does = if left_out == 1 { "does" } else { "do" };
+        lines.push(format!("\n{left_out} more {does} not fit."));
     }
     lines.join("\n")
 }

@@ -11,6 +11,7 @@ use crate::agent::step;
 use crate::agent::worker::Worker;
 use crate::capture::reply::{Answering, Reply, commit_reply, render_reply};
 use crate::delivery::live::SETTLE_MS;
+use crate::domain::counted::counted;
 use crate::domain::ids::RunId;
 use crate::domain::run::{ClaimedRun, Usage};
 use crate::domain::turn::TurnKind;
@@ -54,9 +55,9 @@ impl Working<'_> {
     ) -> Result<(), StoreError> {
         warn!(run.id = %self.claimed.run.id, max_steps = spec.max_steps, "a run used up its steps without an answer");
         let text = format!(
-            "I looked things up {} times without coming to an answer, so I stopped. Please ask again, \
+            "I looked things up {} without coming to an answer, so I stopped. Please ask again, \
              perhaps for less at once.",
-            spec.max_steps
+            counted(spec.max_steps, "time", "times")
         );
         let reply = Reply {
             usage,

@@ -7,6 +7,7 @@ use vocative_channels::crash;
 use vocative_channels::outbound::{Part, PartFile};
 use vocative_channels::render::{People, noted, prefixed};
 
+use crate::domain::counted::counted;
 use crate::domain::run::{ClaimedRun, Usage};
 use crate::domain::turn::{TokenCount, TurnKind};
 use crate::store::contract::{
@@ -152,7 +153,8 @@ pub fn limit_parts(parts: &mut Vec<Part>, max_parts: usize) {
         let left_out = parts.len() - max_parts + 1;
         parts.truncate(max_parts - 1);
         parts.push(Part::plain(format!(
-            "[This answer is too long: {left_out} more parts are left out.]"
+            "[This answer is too long: {} left out.]",
+            counted(left_out, "more part is", "more parts are")
         )));
     }
 }

@@ -1,6 +1,7 @@
 //! What the timeline says of what is missing. Pure.
 
 use super::bounds::Bounds;
+use crate::domain::counted::counted;
 
 /// A time as people read it.
 fn time(at_ms: i64) -> String {
@@ -22,11 +23,11 @@ pub(super) fn unread(from_ms: i64, until_ms: i64, reason: &str) -> String {
 /// A span that was missed and is older than is read.
 pub(super) fn too_old(from_ms: i64, until_ms: i64, bounds: &Bounds) -> String {
     format!(
-        "Messages from {} to {} are missing here: what was missed is read back for {} days \
+        "Messages from {} to {} are missing here: what was missed is read back for {} \
          (catch_up_days).",
         time(from_ms),
         time(until_ms),
-        bounds.catch_up_days
+        counted(bounds.catch_up_days, "day", "days")
     )
 }
 
@@ -53,9 +54,9 @@ pub(super) fn before_unread(joined_ms: i64, reason: &str) -> String {
 pub(super) fn before_cut(at_ms: i64, bounds: &Bounds) -> String {
     format!(
         "What was said before {} is missing here: of the time before the bot joined, at most {} \
-         messages of {} days are read (backfill_messages_max, backfill_days).",
+         of {} are read (backfill_messages_max, backfill_days).",
         time(at_ms),
-        bounds.backfill_messages_max,
-        bounds.backfill_days
+        counted(bounds.backfill_messages_max, "message", "messages"),
+        counted(bounds.backfill_days, "day", "days")
     )
 }

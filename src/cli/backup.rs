@@ -10,6 +10,7 @@ use super::args::{BackupArgs, RestoreArgs};
 use super::context::Context;
 use super::error::{CliError, Exit};
 use crate::daemon::start::{DATABASE_NAME, wall_clock};
+use crate::domain::counted::counted;
 use crate::store::{
     self, BackupOptions, BackupReport, CopiedFiles, CopyProgress, RestoreReport, StoreError,
 };
@@ -155,10 +156,10 @@ impl Bar {
 
 fn made(report: &BackupReport) -> String {
     let mut out = format!(
-        "{}: {} turns in {} conversations, {} KiB, verified.\n",
+        "{}: {} in {}, {} KiB, verified.\n",
         report.path.display(),
-        report.turns,
-        report.conversations,
+        counted(report.turns, "turn", "turns"),
+        counted(report.conversations, "conversation", "conversations"),
         report.bytes.div_ceil(1_024)
     );
     match &report.copied_files {
@@ -168,7 +169,7 @@ fn made(report: &BackupReport) -> String {
                 out,
                 "The bytes of {} are not in it. What a restored one lacks is fetched from the platforms \
                  again, as long as they have it.",
-                counted(report.files)
+                attached(report.files)
             );
         }
         _ => {}
@@ -183,7 +184,7 @@ fn about_files(files: &CopiedFiles) -> String {
     let mut out = format!(
         "{}: {}, {} KiB, verified.\n",
         files.folder.display(),
-        counted(files.files),
+        attached(files.files),
         files.bytes.div_ceil(1_024)
     );
     for lost in &files.lost {
@@ -192,17 +193,15 @@ fn about_files(files: &CopiedFiles) -> String {
     out
 }
 
-fn counted(files: u64) -> String {
-    match files {
-        1 => "1 attached file".to_owned(),
-        files => format!("{files} attached files"),
-    }
+fn attached(files: u64) -> String {
+    counted(files, "attached file", "attached files")
 }
 
 fn restored(report: &RestoreReport) -> String {
     let mut out = format!(
-        "Restored {} turns in {} conversations.\n",
-        report.turns, report.conversations
+        "Restored {} in {}.\n",
+        counted(report.turns, "turn", "turns"),
+        counted(report.conversations, "conversation", "conversations")
     );
     if let Some(kept) = &report.kept {
         let _ = writeln!(
@@ -213,22 +212,24 @@ fn restored(report: &RestoreReport) -> String {
         );
     }
     if report.files > 0 {
-        let _ = writeln!(out, "{} restored.", counted(report.files));
+        let _ = writeln!(out, "{} restored.", attached(report.files));
     }
     if report.files_missing > 0 {
         let _ = writeln!(
             out,
             "{} not in the backup as stored: fetched from the platforms again at the next start, as long as \
              they have it.",
-            counted(report.files_missing)
+            attached(report.files_missing)
         );
     }
     let (posts, runs) = (report.posts_held, report.runs_held);
     if posts + runs > 0 {
         let _ = writeln!(
             out,
-            "{posts} posts and {runs} questions were open in the backup and are held: they may have \
-             been dealt with since. `vocative held list` shows them."
+            "Open in the backup and held: {} and {}, which may have been dealt with since. \
+             `vocative held list` shows them.",
+            counted(posts, "post", "posts"),
+            counted(runs, "question", "questions")
         );
     }
     out
@@ -251,7 +252,7 @@ mod tests {
         };
         assert_eq!(
             restored(&report(0, None)),
-            "Restored 3 turns in 1 conversations.\n"
+            "Restored 3 turns in 1 conversation.\n"
         );
         let text = restored(&report(2, Some("old.db")));
         assert!(text.contains("kept as old.db"), "{text}");

@@ -11,6 +11,7 @@ use super::error::{CliError, Exit};
 use super::{folders, live};
 use crate::config::{Agent, Channel, Config, PlatformSettings, Warning};
 use crate::daemon::start::DATABASE_NAME;
+use crate::domain::counted::counted;
 use crate::store::{self, CheckReport, StoreError};
 
 /// Checks the configuration and its secrets; with `--live` the platforms, too.
@@ -67,9 +68,9 @@ async fn database(config: &Config, context: &Context) -> Result<ExitCode, CliErr
 
 fn about_database(path: &Path, report: &CheckReport) -> String {
     let mut out = format!(
-        "{}: {} turns, {} KiB, ",
+        "{}: {}, {} KiB, ",
         path.display(),
-        report.turns,
+        counted(report.turns, "turn", "turns"),
         report.bytes.div_ceil(1_024)
     );
     if report.findings.is_empty() {

@@ -13,6 +13,7 @@ use crate::admin::view::{
     ConversationDetailView, ConversationView, EntryView, HappeningView, ParticipantsView,
     SearchView, TurnView,
 };
+use crate::domain::counted::counted;
 
 /// Characters of a tool's call or result that people are shown; `--format json` has all.
 const TOOL_TEXT_CHARS: usize = 400;
@@ -186,8 +187,11 @@ fn report(view: &ConversationDetailView) -> String {
     let head = &view.conversation;
     let _ = writeln!(
         out,
-        "{}  {}  ({}, {} turns)",
-        head.id, head.name, head.scope, head.turns
+        "{}  {}  ({}, {})",
+        head.id,
+        head.name,
+        head.scope,
+        counted(head.turns, "turn", "turns")
     );
     out.push_str(&head_lines(head, &view.participants));
     out.push('\n');
@@ -243,8 +247,11 @@ fn entry_lines(out: &mut String, entry: &EntryView, turns: &[TurnView]) {
         ),
         HappeningView::Summary(summary) => writeln!(
             out,
-            "folded  {at}  {}: summary {} of {} turns, {}",
-            summary.agent, summary.id, summary.turns, summary.state
+            "folded  {at}  {}: summary {} of {}, {}",
+            summary.agent,
+            summary.id,
+            counted(summary.turns, "turn", "turns"),
+            summary.state
         ),
     };
 }

@@ -10,6 +10,7 @@ use super::context::Context;
 use super::error::{CliError, Exit};
 use crate::admin::operations::{EraseTarget, Operation};
 use crate::admin::view::{ErasePlanView, EraseView, VerificationView};
+use crate::domain::counted::counted;
 
 /// What has to be typed.
 const CONFIRMATION: &str = "erase";
@@ -84,15 +85,26 @@ fn is_confirmed(plan: &ErasePlanView) -> Result<bool, CliError> {
 
 fn planned(plan: &ErasePlanView) -> String {
     format!(
-        "{} would be erased: {} turns in {} conversations, and the answers of {} runs, with all that was made from them.\n",
-        plan.what, plan.turns, plan.conversations, plan.runs
+        "{} would be erased: {} in {}, and the answers of {}, with all that was made from them.\n",
+        plan.what,
+        counted(plan.turns, "turn", "turns"),
+        counted(plan.conversations, "conversation", "conversations"),
+        counted(plan.runs, "run", "runs")
     )
 }
 
 fn report(view: &EraseView) -> String {
     let mut out = format!(
-        "Erased {}: {} turns. Also {} answers and tool results made from them, {} messages of others that repeated them, {} further rows.\n",
-        view.what, view.turns, view.answers, view.repeats, view.details
+        "Erased {}: {}. Also {} made from them, {} that repeated them, {}.\n",
+        view.what,
+        counted(view.turns, "turn", "turns"),
+        counted(
+            view.answers,
+            "answer or tool result",
+            "answers and tool results"
+        ),
+        counted(view.repeats, "message of others", "messages of others"),
+        counted(view.details, "further row", "further rows")
     );
     for copy in &view.removed_copies {
         let _ = writeln!(out, "Removed {copy}: it was made before.");
@@ -112,7 +124,9 @@ fn verified(out: &mut String, found: &VerificationView) {
     } = found;
     let _ = writeln!(
         out,
-        "Searched {files} files ({bytes} bytes) for {texts} erased texts: {}.",
+        "Searched {} ({bytes} bytes) for {}: {}.",
+        counted(*files, "file", "files"),
+        counted(*texts, "erased text", "erased texts"),
         if hits.is_empty() {
             "none is there"
         } else {
@@ -152,7 +166,7 @@ mod tests {
     fn the_report_says_what_went_and_where_something_is_left() {
         let found = report(&view(vec![("/data/old.db".to_owned(), 2)]));
         insta::assert_snapshot!(found, @r"
-        Erased acme/U1 (Ada): 12 turns. Also 3 answers and tool results made from them, 1 messages of others that repeated them, 5 further rows.
+        Erased acme/U1 (Ada): 12 turns. Also 3 answers and tool results made from them, 1 message of others that repeated them, 5 further rows.
         Removed /data/vocative.db.before-0002: it was made before.
         Searched 4 files (4096 bytes) for 9 erased texts: some are still there.
           /data/old.db: 2

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use chrono::{DateTime, FixedOffset, Local, Offset as _, Utc};
 
 use crate::admin::view::{ConversationView, ExportMessageView, ParticipantsView};
+use crate::domain::counted::counted;
 use crate::prompt::clean_name;
 
 /// Characters of a message that a reply to it repeats.
@@ -90,7 +91,11 @@ pub(super) fn header(
     }
     let _ = writeln!(out, "- Participants: {}", names.join(", "));
     let last = zone.at(view.last_activity_ms).format("%Y-%m-%d %H:%M");
-    let _ = writeln!(out, "- {} turns, the last at {last}", view.turns);
+    let _ = writeln!(
+        out,
+        "- {}, the last at {last}",
+        counted(view.turns, "turn", "turns")
+    );
     let _ = writeln!(out, "- Times: {}", zone.name());
     let _ = writeln!(out, "- Conversation: `{}`", view.id);
     out

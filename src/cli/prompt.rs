@@ -15,6 +15,7 @@ use crate::admin::view::PromptView;
 use crate::agent::prompting::agent_view;
 use crate::daemon::start::wall_clock;
 use crate::daemon::wiring;
+use crate::domain::counted::counted;
 use crate::prompt::lines::{self, LinesRequest};
 use crate::prompt::{PromptPart, transcript, view};
 
@@ -135,8 +136,8 @@ fn left_out(view: &PromptView, out: &mut String) {
     let cut = cut.count();
     let _ = writeln!(
         out,
-        "loaded: {} turns, of them {} whole in the prompt, {cut} cut, {} left out",
-        view.turns_loaded,
+        "loaded: {}, of them {} whole in the prompt, {cut} cut, {} left out",
+        counted(view.turns_loaded, "turn", "turns"),
         view.turns_in_prompt.saturating_sub(cut),
         view.omitted.len().saturating_sub(cut)
     );
@@ -157,16 +158,16 @@ fn left_out(view: &PromptView, out: &mut String) {
         };
         let _ = writeln!(
             out,
-            "summarised: the summary {place} for {} turns",
-            view.turns_summarized
+            "summarised: the summary {place} for {}",
+            counted(view.turns_summarized, "turn", "turns")
         );
     }
     if view.turns_not_read > 0 {
         let _ = writeln!(
             out,
-            "not read: {} of {} turns here, which {}",
+            "not read: {} of {} here, which {}",
             view.turns_not_read,
-            view.turns_of_conversation,
+            counted(view.turns_of_conversation, "turn", "turns"),
             view.not_read_because.join(", or ")
         );
     }
@@ -175,8 +176,12 @@ fn left_out(view: &PromptView, out: &mut String) {
 fn stats(view: &PromptView, out: &mut String) {
     let _ = writeln!(
         out,
-        "read: {} turns, {} rows ({} by full scans, {} sorts, {} instructions of SQLite)",
-        view.turns_loaded, view.rows_read, view.scan_steps, view.sorts, view.vm_steps
+        "read: {}, {} ({} by full scans, {}, {} of SQLite)",
+        counted(view.turns_loaded, "turn", "turns"),
+        counted(view.rows_read, "row", "rows"),
+        view.scan_steps,
+        counted(view.sorts, "sort", "sorts"),
+        counted(view.vm_steps, "instruction", "instructions")
     );
     for part in PromptPart::ALL.map(PromptPart::name) {
         let costs: Vec<_> = view.costs.iter().filter(|cost| cost.part == part).collect();

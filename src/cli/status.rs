@@ -11,6 +11,7 @@ use super::table::{ago, instant, span, table};
 use crate::admin::operations::Operation;
 use crate::admin::view::{ChannelView, FileCountsView, ListenerView, StatusView};
 use crate::daemon::start::wall_clock;
+use crate::domain::counted::counted;
 
 /// Says how the daemon is doing; exit code 1 when something needs a person.
 pub(super) async fn run(args: &StatusArgs, context: &Context) -> Result<ExitCode, CliError> {
@@ -43,10 +44,16 @@ fn report(view: &StatusView, now_ms: i64) -> String {
     let _ = writeln!(out, "vocative {}: {daemon}\n", view.version);
     out.push_str(&channels(view, now_ms));
     about_listeners(&mut out, &view.listeners);
+    out.push('\n');
+    if view.started_at_ms.is_some() {
+        let new = counted(view.intake.captured, "new message", "new messages");
+        let again = view.intake.duplicates;
+        let _ = writeln!(out, "heard     {new}, {again} told again, since the start");
+    }
     let runs = &view.runs;
     let _ = writeln!(
         out,
-        "\nruns      {} waiting{}, {} at work, {} given up",
+        "runs      {} waiting{}, {} at work, {} given up",
         runs.queued,
         oldest(runs.oldest_waiting_ms),
         runs.leased,
@@ -65,11 +72,11 @@ fn report(view: &StatusView, now_ms: i64) -> String {
     let store = &view.store;
     let _ = writeln!(
         out,
-        "store     {} turns in {} conversations, {} KiB, {} unreadable events kept",
-        store.turns,
-        store.conversations,
+        "store     {} in {}, {} KiB, {} kept",
+        counted(store.turns, "turn", "turns"),
+        counted(store.conversations, "conversation", "conversations"),
         store.bytes / 1_024,
-        store.raw_stubs
+        counted(store.raw_stubs, "unreadable event", "unreadable events")
     );
     out.push_str(&about_files(&view.files));
     let summaries = &view.summaries;
@@ -81,24 +88,24 @@ fn report(view: &StatusView, now_ms: i64) -> String {
     for learnt in &view.token_ratios {
         let _ = writeln!(
             out,
-            "tokens    {}: {:.2} for each by {}, from {} answers{}",
+            "tokens    {}: {:.2} for each by {}, from {}{}",
             learnt.model,
             learnt.ratio,
             learnt.counter,
-            learnt.reports,
+            counted(learnt.reports, "answer", "answers"),
             match learnt.ignored {
                 0 => String::new(),
-                ignored => format!(", {ignored} reports not believed"),
+                ignored => format!(", {} not believed", counted(ignored, "report", "reports")),
             }
         );
     }
     if store.expired_last_ms.is_some() {
         let _ = writeln!(
             out,
-            "retention {} turns, {} raw events, details of {} runs let go; last at {}",
-            store.expired_turns,
-            store.expired_raw,
-            store.expired_runs,
+            "retention {}, {}, details of {} let go; last at {}",
+            counted(store.expired_turns, "turn", "turns"),
+            counted(store.expired_raw, "raw event", "raw events"),
+            counted(store.expired_runs, "run", "runs"),
             instant(store.expired_last_ms)
         );
     }
@@ -119,17 +126,24 @@ fn about_listeners(out: &mut String, listeners: &[ListenerView]) {
             "{} at {}: {} of {} connections",
             listener.name, listener.address, listener.connections, listener.connections_max
         );
-        for (count, what) in [
-            (listener.streams, "streams are read"),
-            (listener.refused, "requests refused since the start"),
+        let refused = counted(listener.refused, "request", "requests");
+        let closed = counted(listener.sent_away, "idle connection", "idle connections");
+        let notes = [
+            (
+                listener.streams,
+                counted(listener.streams, "stream is read", "streams are read"),
+            ),
+            (
+                listener.refused,
+                format!("{refused} refused since the start"),
+            ),
             (
                 listener.sent_away,
-                "idle connections closed for others since the start",
+                format!("{closed} closed for others since the start"),
             ),
-        ] {
-            if count > 0 {
-                let _ = write!(out, ", {count} {what}");
-            }
+        ];
+        for (_, note) in notes.iter().filter(|(count, _)| *count > 0) {
+            let _ = write!(out, ", {note}");
         }
         out.push('\n');
     }
@@ -145,7 +159,7 @@ fn about_files(files: &FileCountsView) -> String {
     let lost = [
         (files.refused, "only named"),
         (files.failed, "given up"),
-        (files.unheard, "voice notes not written down"),
+        (files.unheard, "of voice not written down"),
     ];
     for (count, what) in lost.into_iter().filter(|(count, _)| *count > 0) {
         let _ = write!(out, ", {count} {what}");
@@ -163,15 +177,15 @@ fn about_requests(out: &mut String, channel: &ChannelView) {
     if channel.refused > 0 {
         let _ = writeln!(
             out,
-            "{name}: {} webhook requests refused since the start; the log says why",
-            channel.refused
+            "{name}: {} refused since the start; the log says why",
+            counted(channel.refused, "webhook request", "webhook requests")
         );
     }
     if channel.late > 0 {
         let _ = writeln!(
             out,
-            "{name}: {} webhook requests not stored in time since the start; they came again",
-            channel.late
+            "{name}: {} not stored in time since the start; the platform sent again",
+            counted(channel.late, "webhook request", "webhook requests")
         );
     }
 }
@@ -219,32 +233,36 @@ fn channels(view: &StatusView, now_ms: i64) -> String {
         if channel.other_connections > 0 {
             let _ = writeln!(
                 out,
-                "{name}: {} connections of the app are not ours; another program with its token \
-                 takes a part of the events",
-                channel.other_connections
+                "{name}: {} of the app not ours; another program with its token takes a part of the \
+                 events",
+                counted(
+                    channel.other_connections,
+                    "connection is",
+                    "connections are"
+                )
             );
         }
         if channel.deaf > 0 {
             let _ = writeln!(
                 out,
-                "{name}: {} times connected and deaf since the start; are the events subscribed?",
-                channel.deaf
+                "{name}: {} connected and deaf since the start; are the events subscribed?",
+                counted(channel.deaf, "time", "times")
             );
         }
         about_requests(&mut out, channel);
         if channel.backfills > 0 {
             let _ = writeln!(
                 out,
-                "{name}: reading what was said before the bot joined, in {} chats",
-                channel.backfills
+                "{name}: reading what was said before the bot joined, in {}",
+                counted(channel.backfills, "chat", "chats")
             );
         }
         if let Some(gap) = &channel.history_gap {
             let _ = writeln!(
                 out,
-                "{name}: messages are missing in {} chats ({gap}); `vocative conversations show \
-                 CHAT --timeline` says which",
-                channel.history_gaps
+                "{name}: messages are missing in {} ({gap}); `vocative conversations show CHAT \
+                 --timeline` says which",
+                counted(channel.history_gaps, "chat", "chats")
             );
         }
         for warning in &channel.warnings {

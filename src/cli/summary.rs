@@ -10,6 +10,7 @@ use super::error::{CliError, Exit};
 use super::table::instant;
 use crate::admin::operations::Operation;
 use crate::admin::view::{RebuildView, SummariesView, SummaryView};
+use crate::domain::counted::counted;
 
 /// Shows summaries, or has them made again.
 pub(super) async fn run(command: &SummaryCommand, context: &Context) -> Result<ExitCode, CliError> {
@@ -43,11 +44,10 @@ async fn rebuild(args: &SummaryRebuildArgs, context: &Context) -> Result<(), Cli
 }
 
 fn rebuilt(view: RebuildView) -> String {
-    let set_aside = match view.set_aside {
-        0 => return "There is no summary in use here.\n".to_owned(),
-        1 => "1 summary is".to_owned(),
-        count => format!("{count} summaries are"),
-    };
+    if view.set_aside == 0 {
+        return "There is no summary in use here.\n".to_owned();
+    }
+    let set_aside = counted(view.set_aside, "summary is", "summaries are");
     let then = if view.has_daemon {
         "The daemon makes new ones in the background; `vocative summary show` shows them."
     } else {
@@ -74,14 +74,14 @@ fn summary_lines(out: &mut String, summary: &SummaryView) {
         .map_or_else(String::new, |id| format!(" on top of {id}"));
     let _ = writeln!(
         out,
-        "{} of {}, {}: {} turns from {} to {}{previous}; {} tokens by {}",
+        "{} of {}, {}: {} from {} to {}{previous}; {} by {}",
         summary.id,
         summary.agent,
         summary.state,
-        summary.turns,
+        counted(summary.turns, "turn", "turns"),
         instant(Some(summary.from_ms)),
         instant(Some(summary.through_ms)),
-        summary.tokens,
+        counted(summary.tokens, "token", "tokens"),
         summary.model
     );
     for line in summary.text.lines() {

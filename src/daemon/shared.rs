@@ -16,6 +16,7 @@ use crate::daemon::surface::Surface;
 use crate::daemon::wiring::{self, WiringError};
 use crate::delivery::rooms::{Room, Rooms};
 use crate::delivery::worker::Clock;
+use crate::domain::counted::counted;
 use crate::domain::ids::AccountId;
 use crate::prompt::{ClassEstimate, content_count};
 use crate::store::Store;
@@ -179,7 +180,8 @@ impl Shared {
                 changed.join(", ")
             )
         };
-        let summary = format!("{} agents are in force{note}", agents.len());
+        let agents_now = counted(agents.len(), "agent is", "agents are");
+        let summary = format!("{agents_now} in force{note}");
         // Agents first: a message that addresses a new one must find it.
         self.registry.replace(agents);
         let intakes = self.intakes();

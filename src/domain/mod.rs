@@ -1,10 +1,11 @@
 //! The words of the project as types. No I/O, no clock, no serde; every other module uses these.
 //!
 //! Reading order: `ids`, `place`, `turn`, `run`, `run_event`, `outbox`, `addressing`, `manners`,
-//! `command`, `history`, `options`, `search`, `summary`, `title`, `tokens`.
+//! `command`, `counted`, `history`, `options`, `search`, `summary`, `title`, `tokens`.
 
 pub mod addressing;
 pub mod command;
+pub mod counted;
 pub mod file;
 pub mod history;
 pub mod ids;

@@ -117,7 +117,7 @@ pub struct ChannelView {
     pub connections: usize,
     /// When anything was last heard.
     pub last_heard_ms: Option<i64>,
-    /// When a message was last captured.
+    /// When a new message was last captured.
     pub last_captured_ms: Option<i64>,
     /// From received to acknowledged, for the last event, in milliseconds.
     pub lag_ms: u64,
@@ -262,7 +262,7 @@ pub struct SummaryCountsView {
 pub struct IntakeCounts {
     /// New turns.
     pub captured: u64,
-    /// Duplicates.
+    /// Messages that were known: told or read again.
     pub duplicates: u64,
     /// Runs queued.
     pub runs_queued: u64,

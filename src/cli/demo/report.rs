@@ -6,6 +6,7 @@ use super::stage::Stage;
 use crate::admin::operations::{Operation, OperationError};
 use crate::admin::view::{ConversationDetailView, ConversationView, PromptView, TurnView};
 use crate::cli::CliError;
+use crate::domain::counted::counted;
 
 /// Turns shown per conversation.
 const TURNS_SHOWN: usize = 50;
@@ -38,8 +39,10 @@ pub(super) async fn print(stage: &Stage, outcomes: &[Outcome]) -> Result<(), Cli
         .await?;
         say_line("");
         say_line(&format!(
-            "{}  ({}, {} turns)",
-            conversation.name, conversation.scope, conversation.turns
+            "{}  ({}, {})",
+            conversation.name,
+            conversation.scope,
+            counted(conversation.turns, "turn", "turns")
         ));
         for turn in &detail.turns {
             print_turn(turn);

@@ -2,6 +2,7 @@
 
 use super::say_line;
 use super::scene::{Expected, Outcome};
+use crate::domain::counted::counted;
 
 /// Prints one line per expectation; returns whether all hold.
 pub(super) fn print(outcomes: &[Outcome]) -> bool {
@@ -38,9 +39,9 @@ pub(super) fn print(outcomes: &[Outcome]) -> bool {
         ));
     } else {
         say_line(&format!(
-            "{} of {} lines did not go as they should.",
+            "{} of {} did not go as they should.",
             missing.len(),
-            outcomes.len()
+            counted(outcomes.len(), "line", "lines")
         ));
     }
     missing.is_empty()

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::reading::Outcome;
 use crate::admin::import::ImportCountsView;
 use crate::cli::args::ImportArgs;
+use crate::domain::counted::counted;
 
 /// On a terminal the line is drawn anew so often.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
@@ -97,8 +98,8 @@ fn line(counts: &ImportCountsView, verb: &str, percent: u64) -> String {
 /// What became of everything.
 pub(super) fn report(args: &ImportArgs, outcome: &Outcome, counts: &ImportCountsView) -> String {
     let mut out = String::new();
-    let messages = plural(counts.imported, "message");
-    let chats = plural(outcome.chats, "chat");
+    let messages = counted(counts.imported, "message", "messages");
+    let chats = counted(outcome.chats, "chat", "chats");
     let _ = if args.dry_run {
         writeln!(
             out,
@@ -160,11 +161,6 @@ pub(super) fn report(args: &ImportArgs, outcome: &Outcome, counts: &ImportCounts
         }
     }
     out
-}
-
-fn plural(count: u64, noun: &str) -> String {
-    let s = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{s}")
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 
 use super::orders::add_order_txn;
+use crate::domain::counted::counted;
 use crate::domain::ids::{AccountId, ErasureId};
 use crate::store::open::make_private;
 use crate::store::{Store, StoreError};
@@ -261,7 +262,8 @@ pub(super) fn reconcile_txn(
     append(Some(path), &lost, true)?;
     let warning = (unread > 0).then(|| {
         format!(
-            "{unread} lines of {} do not read; what they name may be back after a restore",
+            "{} not be read in {}; what is named there may be back after a restore",
+            counted(unread, "line can", "lines can"),
             path.display()
         )
     });
