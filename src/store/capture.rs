@@ -236,7 +236,10 @@ fn capture_txn(
             Ok(Captured::Duplicate(captured(&turn, runs)))
         }
         (None, Some(turn)) => album::add_item_txn(connection, &arrival, turn),
-        (_, None) => insert_txn(connection, &arrival),
+        (_, None) => {
+            note_captured_txn(connection, arrival.message)?;
+            insert_txn(connection, &arrival)
+        }
     }
 }
 
@@ -304,12 +307,6 @@ fn admit_txn<'a>(
     hear_chat_txn(connection, &chat, &message.place, now_ms)?;
     settle_kind_txn(connection, &chat, message.place.kind, now_ms)?;
     chat.kind = facts.chat_kind;
-    connection
-        .prepare_cached(
-            "UPDATE accounts SET last_captured_ms = ?2
-             WHERE id = ?1 AND coalesce(last_captured_ms, 0) <= ?2 - ?3",
-        )?
-        .execute(params![message.account, now_ms, HEARD_EVERY_MS])?;
     let heard = Heard {
         kind: message.sender_kind,
         platform_id: &message.sender.id,
@@ -324,6 +321,21 @@ fn admit_txn<'a>(
         verdict,
         ledger: None,
     })
+}
+
+/// Notes when something new was last captured through an account.
+fn note_captured_txn(connection: &Connection, message: &NewMessage) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "UPDATE accounts SET last_captured_ms = ?2
+             WHERE id = ?1 AND coalesce(last_captured_ms, 0) <= ?2 - ?3",
+        )?
+        .execute(params![
+            message.account,
+            message.received_at_ms,
+            HEARD_EVERY_MS
+        ])?;
+    Ok(())
 }
 
 /// Makes the turn of a message that is not known.

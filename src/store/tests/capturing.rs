@@ -238,6 +238,23 @@ async fn hearing_a_chat_lifts_its_park_and_counts_its_turns() {
 }
 
 #[tokio::test]
+async fn what_was_known_before_is_heard_and_not_captured_again() {
+    let fixture = Fixture::new().await;
+    fixture.hear(said("1", "one")).await;
+    let captured = "SELECT max(last_captured_ms) FROM accounts";
+    let first_ms: i64 = fixture.value(captured).await;
+    let told_again = Said {
+        received_at_ms: NOW_MS + 900_000,
+        ..said("1", "one")
+    };
+    assert!(matches!(
+        fixture.hear(told_again).await,
+        Captured::Duplicate(_)
+    ));
+    assert_eq!(fixture.value::<i64>(captured).await, first_ms);
+}
+
+#[tokio::test]
 async fn a_name_is_kept_until_another_is_heard() {
     let fixture = Fixture::new().await;
     fixture
