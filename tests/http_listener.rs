@@ -157,11 +157,11 @@ async fn a_taken_port_is_told_before_anything_runs() {
     let ended = daemon(directory.path(), &telegram, address).output();
     let ended = tokio::time::timeout(WAIT, ended).await.unwrap().unwrap();
     let told = String::from_utf8(ended.stderr).unwrap();
-    assert_eq!(ended.status.code(), Some(1), "{told}");
+    assert_eq!(ended.status.code(), Some(69), "{told}");
     let expected = format!(
         "error: health and metrics can't be served at {address}\n  \
          because: Address already in use (os error 98)\n\
-         choose another http.listen, or set http.enabled = false\n"
+         end what has it, or choose another http.listen, or set http.enabled = false\n"
     );
     assert!(told.ends_with(&expected), "{told}");
     assert_eq!(telegram.polls_answered(), 0);

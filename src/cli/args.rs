@@ -26,7 +26,7 @@ Exit codes:
   1   it failed, or something needs a person
   2   the command line is wrong
   65  the database or a backup is damaged, or a stored file is lost
-  69  the daemon, a platform or a model can't be reached
+  69  the daemon, a platform or a model can't be reached; an address is taken
   74  the database can't be used: rights, room, a failing disk
   77  a platform or a model refused the credentials
   78  the configuration is wrong
@@ -911,7 +911,7 @@ mod tests {
       1   it failed, or something needs a person
       2   the command line is wrong
       65  the database or a backup is damaged, or a stored file is lost
-      69  the daemon, a platform or a model can't be reached
+      69  the daemon, a platform or a model can't be reached; an address is taken
       74  the database can't be used: rights, room, a failing disk
       77  a platform or a model refused the credentials
       78  the configuration is wrong

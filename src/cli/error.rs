@@ -20,7 +20,7 @@ pub enum Exit {
     Usage = 2,
     /// The database or a backup is damaged.
     Damaged = 65,
-    /// The daemon, a platform or a model can't be reached.
+    /// The daemon, a platform or a model can't be reached, or an address is taken.
     Unavailable = 69,
     /// The database can't be used: rights, room, a failing disk.
     Storage = 74,

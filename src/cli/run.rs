@@ -103,21 +103,15 @@ impl From<StartError> for CliError {
                 advice: "stop it first, or ask it: vocative status".to_owned(),
                 cause: None,
             },
-            StartError::Listen { .. } => Self::Failed {
-                what: cause.to_string(),
-                advice: Some("choose another http.listen, or set http.enabled = false".to_owned()),
-                cause: std::error::Error::source(&cause).map(|cause| cause.to_string().into()),
-            },
-            StartError::ListenApi { .. } => Self::Failed {
-                what: cause.to_string(),
-                advice: Some("choose another api.listen, or set api.enabled = false".to_owned()),
-                cause: std::error::Error::source(&cause).map(|cause| cause.to_string().into()),
-            },
-            StartError::Webhooks { .. } => Self::Failed {
-                what: cause.to_string(),
-                advice: Some("choose another webhooks.listen".to_owned()),
-                cause: std::error::Error::source(&cause).map(|cause| cause.to_string().into()),
-            },
+            StartError::Listen { .. } => taken(
+                &cause,
+                "choose another http.listen, or set http.enabled = false",
+            ),
+            StartError::ListenApi { .. } => taken(
+                &cause,
+                "choose another api.listen, or set api.enabled = false",
+            ),
+            StartError::Webhooks { .. } => taken(&cause, "choose another webhooks.listen"),
             StartError::Wiring(cause) => cause.into(),
             StartError::Path { what, path, cause } => Self::Storage {
                 what: format!("{what} {}: {cause}", path.display()),
@@ -125,6 +119,15 @@ impl From<StartError> for CliError {
             },
             StartError::Store(cause) => cause.into(),
         }
+    }
+}
+
+/// An address that is not to be had. What has it may let go of it, so the daemon is started again.
+fn taken(cause: &StartError, advice: &str) -> CliError {
+    CliError::Unavailable {
+        what: cause.to_string(),
+        advice: format!("end what has it, or {advice}"),
+        cause: std::error::Error::source(cause).map(|cause| cause.to_string().into()),
     }
 }
 

@@ -23,7 +23,11 @@ pub(super) async fn run(args: &SandboxArgs, context: &Context) -> Result<ExitCod
     let mut signals =
         Signals::listen().map_err(|cause| CliError::failed("signals can't be heard", cause))?;
     let failed = |option: &'static str, port: u16| {
-        move |cause| CliError::failed(format!("--{option} {port} can't be used"), cause)
+        move |cause: std::io::Error| CliError::Unavailable {
+            what: format!("--{option} {port} can't be used"),
+            advice: "end what has the port, or choose another one; 0 = any free one".to_owned(),
+            cause: Some(cause.into()),
+        }
     };
     let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let wire = WireLog::new();
