@@ -588,6 +588,49 @@ async fn who_wastes_a_connection_loses_it_and_others_are_served() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_is_asked_wrongly_is_told_in_our_words() {
+    let house = House::open(None).await;
+    let claimed = house.ask("1").await;
+    let run = claimed.run.id.to_string();
+    let conversation = claimed.run.conversation.to_string();
+    let wrong = [
+        "/v1/conversations?limit=abc".to_owned(),
+        "/v1/conversations?limit=".to_owned(),
+        "/v1/conversations?limit=0".to_owned(),
+        "/v1/conversations?limit=99999999999999999999999".to_owned(),
+        "/v1/conversations?limit=1&limit=2".to_owned(),
+        "/v1/conversations?archived=yes".to_owned(),
+        "/v1/conversations?before=%ff".to_owned(),
+        "/v1/conversations/%ff/runs".to_owned(),
+        "/v1/conversations/%00/events".to_owned(),
+        "/v1/runs/%ff".to_owned(),
+        format!("/v1/runs/{conversation}%20"),
+        format!("/v1/conversations/{conversation}/runs?before=x"),
+        format!("/v1/runs/{run}/events?after=%ff"),
+        format!("/v1/runs/{run}/events?after=1&after=2"),
+    ];
+    for path in wrong {
+        let answer = house.get(&path, &[]).await;
+        let (status, text) = (answer.status().as_u16(), answer.text().await.unwrap());
+        let told: Value = serde_json::from_str(&text).unwrap_or_default();
+        assert_eq!(status, 400, "{path}: {text}");
+        let is_ours = told["error"].is_string() && told["advice"].is_string();
+        assert!(is_ours && !text.contains("eserializ"), "{path}: {text}");
+    }
+    // An id is the same however it is written, and what is not known is passed over.
+    let written: String = run.bytes().map(|b| format!("%{b:02x}")).collect();
+    for path in [
+        format!("/v1/runs/{written}"),
+        format!("/v1/runs/{}?_=7", run.to_uppercase()),
+    ] {
+        assert_eq!(house.json(&path).await["run"]["id"], run, "{path}");
+    }
+    let head = client().head(format!("http://{}/v1/runs/{run}/events", house.address));
+    let head = timeout(WAIT, head.send()).await.unwrap().unwrap();
+    assert_eq!(head.status().as_u16(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_socket_serves_its_owner_and_ends_its_streams_at_the_stop() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();

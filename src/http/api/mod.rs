@@ -2,8 +2,9 @@
 //!
 //! Off unless asked for. On a Unix socket or a loopback address by default; anywhere else only with a
 //! token. It shows what operators see, direct messages included, and changes nothing. Reading order:
-//! this page, `gate` (who is let in), `refusal`, `stream` (one reader), `hub` (from the store to all of them), `frame` (what is sent).
+//! this page, `gate` (who is let in), `asked` (what for), `refusal`, `stream` (one reader), `hub` (from the store to all of them), `frame` (what is sent).
 
+mod asked;
 mod frame;
 mod gate;
 mod hub;
@@ -14,8 +15,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path as UrlPath, Query, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware;
 use axum::response::{IntoResponse as _, Response};
@@ -26,6 +26,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
+use self::asked::{Asked, InPath, conversation_id, run_id};
 use self::gate::Gate;
 use self::hub::Hub;
 use self::refusal::Refusal;
@@ -35,15 +36,11 @@ use crate::admin::operations::{Operation, Operations};
 use crate::admin::socket;
 use crate::admin::view::{ConversationView, RunView};
 use crate::config::ApiAddress;
-use crate::domain::ids::{ConversationId, EventId, RunId};
 
 /// Connections at once, where the process may have so many files open.
 const CONNECTIONS_MAX: usize = 2_048;
 /// The same where it can't be found out how many it may have.
 const CONNECTIONS_MIN: usize = 128;
-/// Conversations or runs of one answer.
-const LIMIT_MAX: usize = 500;
-const LIMIT: usize = 50;
 
 /// An open listener.
 pub struct ApiListener {
@@ -156,88 +153,13 @@ fn router(desk: Desk, gate: Gate) -> Router {
         .with_state(desk)
 }
 
-#[derive(Deserialize)]
-struct ListQuery {
-    limit: Option<usize>,
-    channel: Option<String>,
-    #[serde(default)]
-    archived: bool,
-    before: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct RunsQuery {
-    limit: Option<usize>,
-    before: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct EventsQuery {
-    after: Option<String>,
-}
-
-type Asked<T> = Result<Query<T>, QueryRejection>;
-
-fn asked<T>(query: Asked<T>) -> Result<T, Refusal> {
-    query.map(|Query(query)| query).map_err(|cause| {
-        Refusal::wrong(
-            cause.body_text(),
-            "see docs/API.md for what each path takes",
-        )
-    })
-}
-
-fn limited(limit: Option<usize>) -> Result<usize, Refusal> {
-    match limit.unwrap_or(LIMIT) {
-        limit @ 1..=LIMIT_MAX => Ok(limit),
-        limit => Err(Refusal::wrong(
-            format!("limit must be from 1 to {LIMIT_MAX}, is {limit}"),
-            "ask for less, and page on",
-        )),
-    }
-}
-
-fn run_id(id: &str) -> Result<RunId, Refusal> {
-    let advice = "find it with GET /v1/conversations/ID/runs";
-    id.parse()
-        .map_err(|_| Refusal::wrong("the id of a run is a UUID", advice))
-}
-
-fn conversation_id(id: &str) -> Result<ConversationId, Refusal> {
-    let advice = "find it with GET /v1/conversations";
-    id.parse()
-        .map_err(|_| Refusal::wrong("the id of a conversation is a UUID", advice))
-}
-
-/// After which event a reader goes on: what its last connection told it, or what it asks for.
-fn event_id(headers: &HeaderMap, query: EventsQuery) -> Result<Option<EventId>, Refusal> {
-    let wrong = || {
-        Refusal::wrong(
-            "the id of an event is a whole number",
-            "send the id of the last event you got, or none to begin anew",
-        )
-    };
-    let last = match headers.get("last-event-id") {
-        Some(last) => Some(last.to_str().map_err(|_| wrong())?.to_owned()),
-        None => query.after,
-    };
-    let Some(last) = last.filter(|last| !last.trim().is_empty()) else {
-        return Ok(None);
-    };
-    EventId::read(&last).map(Some).ok_or_else(wrong)
-}
-
-async fn conversations(
-    State(desk): State<Desk>,
-    query: Asked<ListQuery>,
-) -> Result<Response, Refusal> {
-    let query = asked(query)?;
-    let limit = limited(query.limit)?;
+async fn conversations(State(desk): State<Desk>, asked: Asked) -> Result<Response, Refusal> {
+    let limit = asked.limit()?;
     let operation = Operation::Conversations {
-        channel: query.channel,
+        channel: asked.text("channel")?.map(str::to_owned),
         limit,
-        all: query.archived,
-        before: query.before,
+        all: asked.is_set("archived")?,
+        before: asked.text("before")?.map(str::to_owned),
     };
     let listed = desk.operations.execute(operation).await?;
     let views = Vec::<ConversationView>::deserialize(&listed).unwrap_or_default();
@@ -247,17 +169,11 @@ async fn conversations(
     Ok(axum::Json(body).into_response())
 }
 
-async fn runs(
-    State(desk): State<Desk>,
-    UrlPath(id): UrlPath<String>,
-    query: Asked<RunsQuery>,
-) -> Result<Response, Refusal> {
-    let query = asked(query)?;
-    let limit = limited(query.limit)?;
-    let before = query.before.as_deref().map(run_id).transpose()?;
+async fn runs(State(desk): State<Desk>, id: InPath, asked: Asked) -> Result<Response, Refusal> {
+    let (limit, before) = (asked.limit()?, asked.run_before()?);
     let store = &desk.operations.store;
     let found = store
-        .runs_before(conversation_id(&id)?, before, limit)
+        .runs_before(conversation_id(id)?, before, limit)
         .await?;
     let next = found.last().filter(|_| found.len() == limit);
     let body = json!({
@@ -267,8 +183,8 @@ async fn runs(
     Ok(axum::Json(body).into_response())
 }
 
-async fn run(State(desk): State<Desk>, UrlPath(id): UrlPath<String>) -> Result<Response, Refusal> {
-    let run = desk.operations.store.run(run_id(&id)?).await?;
+async fn run(State(desk): State<Desk>, id: InPath) -> Result<Response, Refusal> {
+    let run = desk.operations.store.run(run_id(id)?).await?;
     let conversation = run.conversation.to_string();
     let body = json!({ "run": RunView::of(&run), "conversation": conversation });
     Ok(axum::Json(body).into_response())
@@ -276,55 +192,27 @@ async fn run(State(desk): State<Desk>, UrlPath(id): UrlPath<String>) -> Result<R
 
 async fn run_events(
     State(desk): State<Desk>,
-    UrlPath(id): UrlPath<String>,
+    id: InPath,
     headers: HeaderMap,
-    query: Asked<EventsQuery>,
+    asked: Asked,
 ) -> Result<Response, Refusal> {
-    let after = event_id(&headers, asked(query)?)?;
-    Ok(stream::of_run(desk.source, run_id(&id)?, after).await?)
+    let after = asked.last_event(&headers)?;
+    Ok(stream::of_run(desk.source, run_id(id)?, after).await?)
 }
 
 async fn conversation_events(
     State(desk): State<Desk>,
-    UrlPath(id): UrlPath<String>,
+    id: InPath,
     headers: HeaderMap,
-    query: Asked<EventsQuery>,
+    asked: Asked,
 ) -> Result<Response, Refusal> {
-    let after = event_id(&headers, asked(query)?)?;
-    Ok(stream::of_conversation(desk.source, conversation_id(&id)?, after).await?)
+    let after = asked.last_event(&headers)?;
+    Ok(stream::of_conversation(desk.source, conversation_id(id)?, after).await?)
 }
 
 /// Takes away the socket of a listener that has ended.
 pub fn remove_socket(address: &ApiAddress) {
     if let ApiAddress::Unix(path) = address {
         let _ = std::fs::remove_file(path);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use axum::http::HeaderValue;
-
-    use super::*;
-
-    #[test]
-    fn the_last_event_is_named_by_the_header_or_the_query_and_nothing_else_is_taken_for_one() {
-        let of = |last: Option<&'static str>, after: Option<&str>| {
-            let mut headers = HeaderMap::new();
-            if let Some(last) = last {
-                headers.insert("last-event-id", HeaderValue::from_static(last));
-            }
-            let query = EventsQuery {
-                after: after.map(str::to_owned),
-            };
-            event_id(&headers, query).map_err(|refusal| refusal.status.as_u16())
-        };
-        assert_eq!(of(None, None), Ok(None));
-        assert_eq!(of(Some("7"), Some("3")), Ok(Some(EventId(7))));
-        assert_eq!(of(None, Some("3")), Ok(Some(EventId(3))));
-        assert_eq!(of(Some(""), None), Ok(None));
-        for wrong in ["x", "-1", "1.5", "99999999999999999999", "0x10"] {
-            assert_eq!(of(None, Some(wrong)), Err(400), "{wrong}");
-        }
     }
 }

@@ -1,0 +1,180 @@
+//! What a request asks for: its path and its query, read with words of our own.
+//!
+//! What is not known in a query is passed over, as anywhere on the web; what is known must be right,
+//! and said once.
+
+use std::convert::Infallible;
+
+use axum::extract::rejection::PathRejection;
+use axum::extract::{FromRequestParts, Path, Query};
+use axum::http::HeaderMap;
+use axum::http::request::Parts;
+
+use super::refusal::Refusal;
+use crate::domain::ids::{ConversationId, EventId, RunId};
+
+/// Conversations or runs of one answer.
+const LIMIT_MAX: usize = 500;
+const LIMIT: usize = 50;
+
+/// The id in a path; nothing in it may be what an id is made of.
+pub(super) type InPath = Result<Path<String>, PathRejection>;
+
+fn id_in(path: InPath) -> String {
+    path.map(|Path(id)| id).unwrap_or_default()
+}
+
+/// The query of a request.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    pairs: Vec<(String, String)>,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Asked {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Self::Rejection> {
+        let pairs = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
+        Ok(Self {
+            pairs: pairs.map(|Query(pairs)| pairs).unwrap_or_default(),
+        })
+    }
+}
+
+impl Asked {
+    /// The value of a name, if it is there.
+    pub(super) fn text(&self, name: &str) -> Result<Option<&str>, Refusal> {
+        let mut values = self.pairs.iter().filter(|(key, _)| key == name);
+        let first = values.next().map(|(_, value)| value.as_str());
+        match values.next() {
+            None => Ok(first),
+            Some(_) => Err(Refusal::wrong(
+                format!("{name} is there more than once"),
+                "send it once",
+            )),
+        }
+    }
+
+    /// How many are wanted at once.
+    pub(super) fn limit(&self) -> Result<usize, Refusal> {
+        let Some(text) = self.text("limit")? else {
+            return Ok(LIMIT);
+        };
+        let limit = text.parse().ok();
+        limit
+            .filter(|limit| (1..=LIMIT_MAX).contains(limit))
+            .ok_or_else(|| {
+                Refusal::wrong(
+                    format!("limit must be a whole number from 1 to {LIMIT_MAX}"),
+                    "ask for less, and page on",
+                )
+            })
+    }
+
+    /// Whether something is asked for; it is not if it is not there.
+    pub(super) fn is_set(&self, name: &str) -> Result<bool, Refusal> {
+        match self.text(name)? {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(_) => Err(Refusal::wrong(
+                format!("{name} must be true or false"),
+                "send one of the two, or leave it out",
+            )),
+        }
+    }
+
+    /// After which event a reader goes on: what its last connection told it, or what it asks for.
+    pub(super) fn last_event(&self, headers: &HeaderMap) -> Result<Option<EventId>, Refusal> {
+        let wrong = || {
+            Refusal::wrong(
+                "the id of an event is a whole number",
+                "send the id of the last event you got, or none to begin anew",
+            )
+        };
+        let last = match headers.get("last-event-id") {
+            Some(last) => Some(last.to_str().map_err(|_| wrong())?),
+            None => self.text("after")?,
+        };
+        let Some(last) = last.map(str::trim).filter(|last| !last.is_empty()) else {
+            return Ok(None);
+        };
+        EventId::read(last).map(Some).ok_or_else(wrong)
+    }
+
+    /// The run that is named by `before`.
+    pub(super) fn run_before(&self) -> Result<Option<RunId>, Refusal> {
+        self.text("before")?.map(read_run).transpose()
+    }
+}
+
+/// The run that a path names.
+pub(super) fn run_id(path: InPath) -> Result<RunId, Refusal> {
+    read_run(&id_in(path))
+}
+
+fn read_run(id: &str) -> Result<RunId, Refusal> {
+    let advice = "find it with GET /v1/conversations/ID/runs";
+    id.parse()
+        .map_err(|_| Refusal::wrong("the id of a run is a UUID", advice))
+}
+
+/// The conversation that a path names.
+pub(super) fn conversation_id(path: InPath) -> Result<ConversationId, Refusal> {
+    let advice = "find it with GET /v1/conversations";
+    id_in(path)
+        .parse()
+        .map_err(|_| Refusal::wrong("the id of a conversation is a UUID", advice))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn asked(pairs: &[(&str, &str)]) -> Asked {
+        let pairs = pairs.iter();
+        Asked {
+            pairs: pairs.map(|(a, b)| ((*a).into(), (*b).into())).collect(),
+        }
+    }
+
+    #[test]
+    fn the_last_event_is_named_by_the_header_or_the_query_and_nothing_else_is_taken_for_one() {
+        let of = |last: Option<&'static str>, after: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            if let Some(last) = last {
+                headers.insert("last-event-id", HeaderValue::from_static(last));
+            }
+            let query = asked(after.map(|after| ("after", after)).as_slice());
+            let event = query.last_event(&headers);
+            event.map_err(|refusal| refusal.status.as_u16())
+        };
+        assert_eq!(of(None, None), Ok(None));
+        assert_eq!(of(Some("7"), Some("3")), Ok(Some(EventId(7))));
+        assert_eq!(of(None, Some("3")), Ok(Some(EventId(3))));
+        assert_eq!(of(Some(""), None), Ok(None));
+        for wrong in ["x", "-1", "1.5", "99999999999999999999", "0x10"] {
+            assert_eq!(of(None, Some(wrong)), Err(400), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_limit_is_a_number_that_is_said_once() {
+        let limit = |pairs: &[(&str, &str)]| asked(pairs).limit().ok();
+        assert_eq!(limit(&[]), Some(LIMIT));
+        assert_eq!(limit(&[("limit", "500"), ("other", "x")]), Some(500));
+        for wrong in [
+            "",
+            "0",
+            "501",
+            "-1",
+            "1.0",
+            "abc",
+            "99999999999999999999999",
+        ] {
+            assert_eq!(limit(&[("limit", wrong)]), None, "{wrong}");
+        }
+        assert_eq!(limit(&[("limit", "1"), ("limit", "2")]), None);
+    }
+}
