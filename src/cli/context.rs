@@ -2,7 +2,13 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::fs::File;
 use std::io::{ErrorKind, Write as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::FileTypeExt as _;
+
+use tokio::io::Interest;
+use tokio::net::unix::pipe;
 
 use super::args::GlobalArgs;
 use super::error::CliError;
@@ -77,6 +83,25 @@ impl Context {
             written => Ok(written.is_ok()),
         }
     }
+}
+
+/// Waits until nobody reads stdout any more; forever where it is no pipe.
+pub(super) async fn reader_gone() {
+    let gone = match stdout_pipe() {
+        Some(pipe) => pipe.ready(Interest::ERROR).await.is_ok(),
+        None => false,
+    };
+    if !gone {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Stdout, to be watched and not to be written.
+fn stdout_pipe() -> Option<pipe::Sender> {
+    let stdout = std::io::stdout().as_fd().try_clone_to_owned().ok()?;
+    let stdout = File::from(stdout);
+    let is_pipe = stdout.metadata().ok()?.file_type().is_fifo();
+    is_pipe.then(|| pipe::Sender::from_owned_fd_unchecked(stdout.into()).ok())?
 }
 
 /// The text with what people may have typed to steer a terminal, control characters and changes of

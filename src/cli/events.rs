@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::args::{EventsArgs, TextFormat};
 use super::asking::Answerer;
-use super::context::Context;
+use super::context::{Context, reader_gone};
 use super::error::{CliError, Exit};
 use super::table::{instant, one_line};
 use crate::admin::operations::Operation;
@@ -21,7 +21,11 @@ const TEXT_CHARS: usize = 400;
 /// Prints events, and goes on until the run has ended if asked to follow.
 pub(super) async fn run(args: &EventsArgs, context: &Context) -> Result<ExitCode, CliError> {
     let mut answerer = Answerer::new(context)?;
-    let followed = follow(args, context, &mut answerer).await;
+    let followed = tokio::select! {
+        followed = follow(args, context, &mut answerer) => followed,
+        // It has seen enough, also while nothing happens.
+        () = reader_gone() => Ok(()),
+    };
     answerer.close().await?;
     followed?;
     Ok(Exit::Ok.into())

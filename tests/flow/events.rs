@@ -1,6 +1,7 @@
 //! Runs followed from outside while the daemon works on them: live, cut off, killed, and resumed.
 
 use std::collections::BTreeMap;
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -402,4 +403,22 @@ async fn killed_in_the_middle_of_an_answer_its_text_is_void_and_told_anew() {
     );
     flow.settle().await;
     assert_eq!(flow.slack_posts("#general").len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_follows_and_is_read_no_more_ends_well_also_while_nothing_happens() {
+    let flow = start().await;
+    let root = flow.slack.say("#general", "ann", "@vocative hi");
+    flow.slack_reply("#general", &root).await;
+    flow.settle().await;
+    let mut command = flow.command(&["events", "acme/#general", "--follow"]);
+    command.stdin(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let ended = timeout(WAIT, child.wait_with_output())
+        .await
+        .unwrap()
+        .unwrap();
+    let told = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!((ended.status.code(), told.as_str()), (Some(0), ""));
 }
