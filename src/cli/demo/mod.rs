@@ -22,9 +22,6 @@ use crate::cli::{CliError, Exit};
 use scene::Place;
 use stage::Stage;
 
-/// How long answers are waited for once nobody types any more.
-const LAST_ANSWERS_WAIT: std::time::Duration = std::time::Duration::from_secs(3);
-
 /// Plays the demo.
 ///
 /// # Errors
@@ -97,7 +94,7 @@ async fn converse(stage: &Stage) {
     // What was piped in may still be answered.
     if has_said {
         tokio::select! {
-            () = tokio::time::sleep(LAST_ANSWERS_WAIT) => {}
+            () = stage.wait_until_answered() => transcript::settle(stage).await,
             _ = tokio::signal::ctrl_c() => {}
         }
     }

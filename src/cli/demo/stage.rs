@@ -5,11 +5,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Deserialize as _;
 use vocative_sandbox::slack::{Fault as SlackFault, SlackPost, SlackServer, SlackWorld};
 use vocative_sandbox::telegram::{TelegramFault, TelegramPost, TelegramServer, TelegramWorld};
 use vocative_sandbox::wire::WireLog;
 
 use super::scene::{Expected, Line, Person, Place};
+use crate::admin::operations::Operation;
+use crate::admin::view::StatusView;
 use crate::cli::CliError;
 use crate::cli::args::Fault;
 use crate::config::{Config, Environment};
@@ -19,6 +22,8 @@ const GENERAL: &str = "C0GENERAL";
 const SLACK_DM: &str = "D0ANN";
 /// How long the daemon may take to connect to both platforms.
 const CONNECT_WAIT: Duration = Duration::from_secs(10);
+/// How long the last answers may take once nobody types any more.
+const ANSWERS_WAIT: Duration = Duration::from_secs(30);
 /// The shortest time after which a chat without an expected answer is looked at.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -184,6 +189,30 @@ impl Stage {
                 posts.iter().any(|post| telegram_belongs(post, message_id))
             }
         }
+    }
+
+    /// Waits until all that was said is heard, and nothing is left to be answered or posted.
+    pub(super) async fn wait_until_answered(&self) {
+        let answered = async {
+            loop {
+                let is_heard = self.slack.wait_until_all_acked(ANSWERS_WAIT).await
+                    && self.telegram.wait_until_confirmed(ANSWERS_WAIT).await;
+                if is_heard && self.is_idle().await {
+                    return;
+                }
+                tokio::time::sleep(POLL).await;
+            }
+        };
+        let _ = tokio::time::timeout(ANSWERS_WAIT, answered).await;
+    }
+
+    async fn is_idle(&self) -> bool {
+        let status = self.daemon.operations().execute(Operation::Status).await;
+        let view = status.ok().and_then(|it| StatusView::deserialize(it).ok());
+        view.is_some_and(|view| {
+            let (runs, posts) = (&view.runs, &view.posts);
+            runs.queued + runs.leased + posts.pending + posts.unknown == 0
+        })
     }
 
     /// Stops the daemon and the platforms, and removes what they wrote.
