@@ -120,9 +120,9 @@ pub trait Channel: Send + Sync + 'static {
     /// Any [`ChannelError`]; commands work all the same.
     fn announce<'a>(
         &'a self,
-        commands: &'a [Announced],
+        announcement: &'a Announcement,
     ) -> BoxFuture<'a, Result<bool, ChannelError>> {
-        let _ = commands;
+        let _ = announcement;
         Box::pin(std::future::ready(Ok(false)))
     }
 
@@ -139,6 +139,15 @@ pub trait Channel: Send + Sync + 'static {
     fn check(&self, reach: CheckReach) -> BoxFuture<'_, Vec<Finding>>;
 }
 
+/// The commands of a channel, and who administers the bot there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Announcement {
+    /// The commands, in the order in which people see them.
+    pub commands: Vec<Announced>,
+    /// The administrators, by the platform's ids.
+    pub admins: Vec<String>,
+}
+
 /// A command that people can give.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Announced {
@@ -146,6 +155,19 @@ pub struct Announced {
     pub name: String,
     /// What it does, in up to 256 characters.
     pub description: String,
+    /// Whom it is shown to, where the platform can tell people apart.
+    pub audience: Audience,
+}
+
+/// Whom a command is of use to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Audience {
+    /// Everybody.
+    Everybody,
+    /// Whoever is alone with the bot; among others only administrators.
+    WhoeverIsAlone,
+    /// Administrators.
+    Admins,
 }
 
 /// How far a live check goes.

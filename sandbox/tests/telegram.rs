@@ -572,3 +572,82 @@ async fn a_stopped_server_cuts_a_waiting_poll() {
     let ended = tokio::time::timeout(BOUND, poll).await.unwrap().unwrap();
     assert!(ended.is_err());
 }
+
+#[tokio::test]
+async fn lists_of_commands_are_kept_by_scope_and_language_and_wrong_ones_refused() {
+    let bot = Bot::start().await;
+    let command = |name: &str| json!([{"command": name, "description": "What it does"}]);
+    let scope = |kind: &str| json!({"type": kind});
+    let of_chat = |kind: &str, chat: i64| json!({"type": kind, "chat_id": chat});
+    let set = async |scope: Value, commands: Value| {
+        let body = json!({"scope": scope, "commands": commands});
+        bot.answer("setMyCommands", body).await["description"]
+            .as_str()
+            .map(|text| text.trim_start_matches("Bad Request: ").to_owned())
+    };
+    let get = async |scope: Value| bot.call("getMyCommands", json!({"scope": scope})).await;
+    let everywhere = [
+        scope("default"),
+        scope("all_private_chats"),
+        scope("all_group_chats"),
+        scope("all_chat_administrators"),
+        of_chat("chat", ANN),
+        of_chat("chat_administrators", SUPERGROUP),
+        json!({"type": "chat_member", "chat_id": SUPERGROUP, "user_id": ANN}),
+    ];
+    for scope in &everywhere {
+        assert_eq!(get(scope.clone()).await, json!([]), "{scope}");
+        assert_eq!(set(scope.clone(), command(" /help ")).await, None);
+        assert_eq!(get(scope.clone()).await, command("help"), "{scope}");
+    }
+    for scope in &everywhere {
+        bot.call("deleteMyCommands", json!({"scope": scope})).await;
+        assert_eq!(get(scope.clone()).await, json!([]), "{scope}");
+    }
+    let refused = [
+        (
+            scope("everyone"),
+            "help",
+            "can't parse BotCommandScope: Unsupported type specified",
+        ),
+        (
+            json!(["chat"]),
+            "help",
+            "can't parse BotCommandScope: BotCommandScope must be an Object",
+        ),
+        (
+            scope("chat"),
+            "help",
+            "can't parse BotCommandScope: Can't find field \"chat_id\"",
+        ),
+        (
+            of_chat("chat_member", GROUP),
+            "help",
+            "can't parse BotCommandScope: Can't find field \"user_id\"",
+        ),
+        (of_chat("chat", 77_077), "help", "chat not found"),
+        (
+            of_chat("chat_administrators", ANN),
+            "help",
+            "can't use specified scope in private chats",
+        ),
+        (
+            of_chat("chat", CHANNEL),
+            "help",
+            "can't change commands in channel chats",
+        ),
+        (scope("default"), "Help", "BOT_COMMAND_INVALID"),
+        (scope("default"), "/", "command must be non-empty"),
+        (
+            scope("default"),
+            "a_name_of_more_than_thirty_two_chars",
+            "command length must not exceed 32",
+        ),
+    ];
+    for (scope, name, why) in refused {
+        assert_eq!(set(scope, command(name)).await.as_deref(), Some(why));
+    }
+    let german = json!({"language_code": "german", "commands": []});
+    let answer = bot.answer("setMyCommands", german).await;
+    assert_eq!(answer["error_code"], 400, "{answer}");
+}

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tracing::{info, warn};
 use vocative_channels::backoff::Backoff;
-use vocative_channels::channel::{Announced, Channel, Intake};
+use vocative_channels::channel::{Announcement, Channel, Intake};
 use vocative_channels::identity::Identity;
 
 use crate::catchup::keeper::Keeper;
@@ -42,8 +42,8 @@ async fn bind(
     let refused = Arc::new(Notify::new());
     let history = channel.history(&identity);
     let intake = shared.open_room(&name, account, identity, &*channel, &refused)?;
-    let commands = wiring::commands(&shared.config(), &name);
-    tokio::spawn(announce(name.clone(), channel, commands));
+    let announcement = wiring::announcement(&shared.config(), &name);
+    tokio::spawn(announce(name.clone(), channel, announcement));
     let keeper = history.map(|history| {
         Arc::new(Keeper::new(
             name.clone(),
@@ -74,15 +74,16 @@ async fn bind(
 const ANNOUNCE_ATTEMPTS: u32 = 5;
 
 /// Tells the platform which commands there are. Nothing waits for it.
-async fn announce(name: String, channel: Arc<dyn Channel>, commands: Vec<Announced>) {
-    if commands.is_empty() {
+async fn announce(name: String, channel: Arc<dyn Channel>, announcement: Announcement) {
+    if announcement.commands.is_empty() {
         return;
     }
     let mut backoff = Backoff::new(1_000, 60_000);
     for _ in 0..ANNOUNCE_ATTEMPTS {
-        match channel.announce(&commands).await {
+        match channel.announce(&announcement).await {
             Ok(true) => {
-                info!(channel.id = %name, count = commands.len(), "the platform was told the commands");
+                let count = announcement.commands.len();
+                info!(channel.id = %name, count, "the platform was told the commands");
                 return;
             }
             Ok(false) => return,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use vocative_channels::channel::{Announced, Channel};
+use vocative_channels::channel::{Announced, Announcement, Audience, Channel};
 use vocative_channels::error::ChannelError;
 use vocative_channels::http::http_tls;
 use vocative_channels::identity::{Identity, Platform};
@@ -371,23 +371,41 @@ pub fn policy(
     }
 }
 
-/// The commands that people of a channel are told of.
+/// What people of a channel are told that they may ask for.
 #[must_use]
-pub fn commands(config: &Config, channel: &str) -> Vec<Announced> {
+pub fn announcement(config: &Config, channel: &str) -> Announcement {
     let Some(channel) = config.channels.get(channel) else {
-        return Vec::new();
+        return Announcement::default();
     };
-    let announced = |name: &str, description: &str| Announced {
-        name: name.to_owned(),
-        description: description.to_owned(),
-    };
-    let asking = channel.commands.iter();
-    let mut commands: Vec<Announced> = asking.map(|name| announced(name, "Ask me")).collect();
+    let asking = channel.commands.iter().map(|name| Announced {
+        name: name.clone(),
+        description: "Ask me".to_owned(),
+        audience: Audience::Everybody,
+    });
+    let mut commands: Vec<Announced> = asking.collect();
     if channel.manners.commands {
         let own = CommandName::ALL.into_iter();
-        commands.extend(own.map(|name| announced(name.name(), name.description())));
+        commands.extend(own.map(|name| Announced {
+            name: name.name().to_owned(),
+            description: name.description().to_owned(),
+            audience: audience(name, channel),
+        }));
     }
-    commands
+    Announcement {
+        commands,
+        admins: channel.access.admins.clone(),
+    }
+}
+
+/// Who has use of a command: `capture::commands` refuses it to others.
+fn audience(name: CommandName, channel: &config::Channel) -> Audience {
+    if channel.manners.admins_only.contains(&name) {
+        return Audience::Admins;
+    }
+    match name {
+        CommandName::Context => Audience::WhoeverIsAlone,
+        _ => Audience::Everybody,
+    }
 }
 
 /// The configured default, else the first agent that serves the channel.

@@ -1,5 +1,6 @@
 //! Good manners: commands, signs, words to one person, bots among themselves, quiet hours.
 
+use serde_json::{Value, json};
 use vocative_sandbox::slack::{Fault, UserPost};
 use vocative_sandbox::telegram::TelegramWorld;
 
@@ -155,9 +156,8 @@ async fn a_person_has_a_message_forgotten_and_then_everything() {
     let forgotten = flow.telegram.reply(GROUP, ANN, first, "/forget");
     flow.telegram_reply(GROUP, forgotten).await;
     let id = flow.conversation_id(&GROUP.to_string(), None).await;
-    let says = |turns: &[serde_json::Value], text: &str| {
-        turns.iter().any(|turn| turn["text"].as_str() == Some(text))
-    };
+    let says =
+        |turns: &[Value], text: &str| turns.iter().any(|turn| turn["text"].as_str() == Some(text));
     wait_for_turns(&flow, &id, |turns| !says(turns, "zebra one")).await;
     assert!(says(&flow.turns(&id).await, "zebra two"));
     let everything = flow.telegram.say(GROUP, ANN, "/forget me");
@@ -167,7 +167,7 @@ async fn a_person_has_a_message_forgotten_and_then_everything() {
     assert_eq!(flow.model.requests().len(), 0);
 }
 
-async fn wait_for_turns(flow: &Flow, id: &str, is_wanted: impl Fn(&[serde_json::Value]) -> bool) {
+async fn wait_for_turns(flow: &Flow, id: &str, is_wanted: impl Fn(&[Value]) -> bool) {
     for _ in 0..600 {
         if is_wanted(&flow.turns(id).await) {
             return;
@@ -180,21 +180,41 @@ async fn wait_for_turns(flow: &Flow, id: &str, is_wanted: impl Fn(&[serde_json::
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn telegram_is_told_the_commands_once() {
-    let mut flow = Flow::start_default().await;
-    let names = |flow: &Flow| -> Vec<String> {
-        let commands = flow.telegram.bot_commands();
+async fn telegram_is_told_once_which_commands_whom_serve() {
+    let mut flow = FlowBuilder::default()
+        .telegram(&format!(
+            "{OPEN}\nadmins = [\"{ANN}\"]\nmanners.admin_commands = [\"new\"]"
+        ))
+        .start()
+        .await;
+    let names = |flow: &Flow, scope: Value| -> Vec<String> {
+        let commands = flow.telegram.bot_commands_of(&scope);
         let commands = commands.as_array().cloned().unwrap_or_default();
         let names = commands
             .iter()
             .map(|it| it["command"].as_str().unwrap().to_owned());
         names.collect()
     };
-    let expected = [
+    let of_ann = json!({"type": "chat", "chat_id": ANN});
+    let all = [
         "ask", "help", "new", "stop", "status", "context", "summary", "forget",
     ];
-    flow.wait_until("the commands are known", || names(&flow) == expected)
-        .await;
+    flow.wait_until("the commands are known", || {
+        names(&flow, of_ann.clone()) == all
+    })
+    .await;
+    let in_groups = ["ask", "help", "stop", "status", "summary", "forget"];
+    assert_eq!(names(&flow, json!({"type": "default"})), in_groups);
+    assert_eq!(names(&flow, json!({"type": "all_group_chats"})), in_groups);
+    let group_admins = json!({"type": "all_chat_administrators"});
+    assert_eq!(names(&flow, group_admins.clone()), all);
+    let in_private = [
+        "ask", "help", "stop", "status", "context", "summary", "forget",
+    ];
+    assert_eq!(
+        names(&flow, json!({"type": "all_private_chats"})),
+        in_private
+    );
     flow.restart().await;
     flow.settle().await;
     let told = flow

@@ -6,7 +6,7 @@ use secrecy::SecretString;
 
 use crate::capability::{Capabilities, LengthUnit};
 use crate::channel::{
-    Announced, BoxFuture, Channel, CheckReach, Finding, FindingLevel, Inbound, Outbound,
+    Announcement, BoxFuture, Channel, CheckReach, Finding, FindingLevel, Inbound, Outbound,
 };
 use crate::error::ChannelError;
 use crate::file::FileSource;
@@ -204,9 +204,9 @@ impl Channel for TelegramChannel {
 
     fn announce<'a>(
         &'a self,
-        commands: &'a [Announced],
+        announcement: &'a Announcement,
     ) -> BoxFuture<'a, Result<bool, ChannelError>> {
-        Box::pin(commands::announce(&self.api, commands))
+        Box::pin(commands::announce(&self.api, announcement))
     }
 
     fn files(&self, _identity: &Identity) -> Option<Arc<dyn FileSource>> {

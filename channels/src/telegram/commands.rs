@@ -1,12 +1,20 @@
-//! The list of commands that Telegram shows when somebody types a slash.
+//! The lists of commands that Telegram shows when somebody types a slash.
+//!
+//! One list for everybody, one for private chats, one for groups, one for the administrators of groups,
+//! and one for each of ours in their private chat. Telegram shows the narrowest that there is, so what
+//! a narrower one would only repeat is taken away. The administrators of a group need not be ours: who
+//! is refused is told so.
 
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::channel::Announced;
+use crate::channel::{Announced, Announcement, Audience};
 use crate::error::ChannelError;
 
-use super::api::{Api, Parameters};
+use super::api::{Api, Failure, Parameters};
+
+/// Administrators of ours that get a list of their own.
+const ADMINS_MAX: usize = 20;
 
 /// A command as the platform knows it.
 #[derive(Debug, Deserialize, PartialEq, Eq)]
@@ -15,29 +23,120 @@ struct BotCommand {
     description: String,
 }
 
-/// Sets the list where it is another one: setting is limited, asking is cheap. Returns whether it was.
-pub(super) async fn announce(api: &Api, commands: &[Announced]) -> Result<bool, ChannelError> {
+/// A list and whom it is for.
+#[derive(Debug, PartialEq)]
+struct List<'a> {
+    scope: Scope,
+    /// None = it shows nothing that a broader one does not show.
+    commands: Vec<&'a Announced>,
+}
+
+/// Whom a list is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scope {
+    Default,
+    PrivateChats,
+    Groups,
+    GroupAdmins,
+    /// The private chat of one person.
+    PrivateChat(i64),
+}
+
+impl Scope {
+    fn parameter(self) -> Value {
+        match self {
+            Self::Default => json!({"type": "default"}),
+            Self::PrivateChats => json!({"type": "all_private_chats"}),
+            Self::Groups => json!({"type": "all_group_chats"}),
+            Self::GroupAdmins => json!({"type": "all_chat_administrators"}),
+            Self::PrivateChat(chat) => json!({"type": "chat", "chat_id": chat}),
+        }
+    }
+}
+
+/// The lists as they should be.
+fn lists(announcement: &Announcement) -> Vec<List<'_>> {
+    let commands = announcement.commands.iter();
+    let for_all = |it: &&Announced| it.audience == Audience::Everybody;
+    let everybody: Vec<&Announced> = commands.clone().filter(for_all).collect();
+    let alone = |it: &&Announced| it.audience != Audience::Admins;
+    let alone: Vec<&Announced> = commands.clone().filter(alone).collect();
+    let all: Vec<&Announced> = commands.collect();
+    let where_other = |broader: &[&Announced]| match all == broader {
+        true => Vec::new(),
+        false => all.clone(),
+    };
+    let (of_admins, of_ours) = (where_other(&everybody), where_other(&alone));
+    // Private chats and groups have theirs in any case: a list in somebody's language, set by hand, would
+    // otherwise show before the one for everybody.
+    let mut lists = vec![
+        List {
+            scope: Scope::Default,
+            commands: everybody.clone(),
+        },
+        List {
+            scope: Scope::PrivateChats,
+            commands: alone,
+        },
+        List {
+            scope: Scope::Groups,
+            commands: everybody,
+        },
+        List {
+            scope: Scope::GroupAdmins,
+            commands: of_admins,
+        },
+    ];
+    let admins = announcement.admins.iter();
+    let ids = admins.filter_map(|id| id.parse().ok().filter(|id| *id > 0));
+    lists.extend(ids.take(ADMINS_MAX).map(|id| List {
+        scope: Scope::PrivateChat(id),
+        commands: of_ours.clone(),
+    }));
+    lists
+}
+
+/// Sets the lists that are other ones: setting is limited, asking is cheap. Returns whether any was.
+pub(super) async fn announce(api: &Api, announcement: &Announcement) -> Result<bool, ChannelError> {
+    let mut has_told = false;
+    for list in lists(announcement) {
+        has_told |= tell(api, &list).await?;
+    }
+    Ok(has_told)
+}
+
+/// Sets one list where it is another one. Returns whether it was.
+async fn tell(api: &Api, list: &List<'_>) -> Result<bool, ChannelError> {
     let ask = "getMyCommands";
-    let known: Vec<BotCommand> = api
-        .call(ask, &Parameters::new())
-        .await
-        .map_err(|failure| failure.into_error(ask))?;
-    let is_same = |(known, wanted): (&BotCommand, &Announced)| {
+    let mut parameters = Parameters::new();
+    parameters.insert("scope".to_owned(), list.scope.parameter());
+    let known: Vec<BotCommand> = match api.call(ask, &parameters).await {
+        Ok(known) => known,
+        // Who has never written to the bot has no chat with it.
+        Err(Failure::Refused(refusal))
+            if refusal.code == 400 && matches!(list.scope, Scope::PrivateChat(_)) =>
+        {
+            return Ok(false);
+        }
+        Err(failure) => return Err(failure.into_error(ask)),
+    };
+    let is_same = |(known, wanted): (&BotCommand, &&Announced)| {
         known.command == wanted.name && known.description == wanted.description
     };
-    if known.len() == commands.len() && known.iter().zip(commands).all(is_same) {
+    if known.len() == list.commands.len() && known.iter().zip(&list.commands).all(is_same) {
         return Ok(false);
     }
-    let list: Vec<_> = commands
-        .iter()
-        .map(|it| json!({"command": it.name, "description": it.description}))
-        .collect();
-    let set = "setMyCommands";
-    let mut parameters = Parameters::new();
-    parameters.insert("commands".to_owned(), json!(list));
-    api.call_raw(set, &parameters)
+    let change = if list.commands.is_empty() {
+        "deleteMyCommands"
+    } else {
+        let commands = list.commands.iter();
+        let told = commands.map(|it| json!({"command": it.name, "description": it.description}));
+        parameters.insert("commands".to_owned(), told.collect());
+        "setMyCommands"
+    };
+    api.call_raw(change, &parameters)
         .await
-        .map_err(|failure| failure.into_error(set))?;
+        .map_err(|failure| failure.into_error(change))?;
     Ok(true)
 }
 
@@ -50,26 +149,80 @@ mod tests {
     use super::*;
     use crate::http::HttpTimeouts;
 
-    #[tokio::test]
-    async fn the_list_is_set_only_where_it_is_another_one() {
+    const ANN: i64 = TelegramWorld::ANN;
+
+    async fn start() -> (TelegramServer, Api) {
         // Another test may have installed it.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let world = TelegramWorld::team();
         let server = TelegramServer::start(world, ([127, 0, 0, 1], 0).into(), WireLog::new())
             .await
             .unwrap();
-        let api = Api::new(
-            &server.api_url(),
-            server.token().into(),
-            HttpTimeouts::default(),
-        );
-        let command = |name: &str| Announced {
-            name: name.to_owned(),
+        let timeouts = HttpTimeouts::default();
+        let api = Api::new(&server.api_url(), server.token().into(), timeouts);
+        (server, api)
+    }
+
+    fn announcement(commands: &[(&str, Audience)]) -> Announcement {
+        let announced = |(name, audience): &(&str, Audience)| Announced {
+            name: (*name).to_owned(),
             description: format!("What {name} does"),
+            audience: *audience,
         };
-        let both = [command("help"), command("new")];
-        assert!(announce(&api, &both).await.unwrap());
-        assert!(!announce(&api, &both).await.unwrap());
-        assert!(announce(&api, &both[..1]).await.unwrap());
+        Announcement {
+            commands: commands.iter().map(announced).collect(),
+            admins: vec![ANN.to_string(), "77077".to_owned(), "chat:-100".to_owned()],
+        }
+    }
+
+    fn shown(server: &TelegramServer, scope: Scope) -> Vec<String> {
+        let list = server.bot_commands_of(&scope.parameter());
+        let list = list.as_array().unwrap().iter();
+        let names = list.map(|it| it["command"].as_str().unwrap().to_owned());
+        names.collect()
+    }
+
+    const SCOPES: [Scope; 5] = [
+        Scope::Default,
+        Scope::PrivateChats,
+        Scope::Groups,
+        Scope::GroupAdmins,
+        Scope::PrivateChat(ANN),
+    ];
+
+    #[tokio::test]
+    async fn everybody_is_shown_what_they_have_use_of_and_told_only_what_changed() {
+        let (server, api) = start().await;
+        let told = announcement(&[
+            ("help", Audience::Everybody),
+            ("context", Audience::WhoeverIsAlone),
+            ("new", Audience::Admins),
+        ]);
+        assert!(announce(&api, &told).await.unwrap());
+        let lists = SCOPES.map(|scope| shown(&server, scope));
+        let expected: [&[&str]; 5] = [
+            &["help"],
+            &["help", "context"],
+            &["help"],
+            &["help", "context", "new"],
+            &["help", "context", "new"],
+        ];
+        assert_eq!(lists, expected);
+        assert!(!announce(&api, &told).await.unwrap());
+
+        // What only repeats a broader list is taken away.
+        let told = announcement(&[("help", Audience::Everybody), ("new", Audience::Everybody)]);
+        assert!(announce(&api, &told).await.unwrap());
+        let lists = SCOPES.map(|scope| shown(&server, scope));
+        let both: &[&str] = &["help", "new"];
+        assert_eq!(lists, [both, both, both, &[], &[]]);
+        assert!(!announce(&api, &told).await.unwrap());
+    }
+
+    #[test]
+    fn so_many_administrators_have_a_list_of_their_own() {
+        let mut told = announcement(&[("help", Audience::Everybody)]);
+        told.admins = (1..=100).map(|id| id.to_string()).collect();
+        assert_eq!(lists(&told).len(), SCOPES.len() - 1 + ADMINS_MAX);
     }
 }

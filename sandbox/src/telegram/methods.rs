@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 
+use super::command_lists;
 use super::failure::ApiFailure;
 use super::params::Params;
 use super::rooms::{CALLBACK_LIFE_S, Rooms, TelegramDraft};
@@ -144,12 +145,9 @@ pub(super) fn call(
         "sendchataction" => send_chat_action(rooms, params),
         "sendmessagedraft" => send_message_draft(rooms, params),
         "setmessagereaction" => set_message_reaction(rooms, params),
-        "setmycommands" => set_my_commands(rooms, params),
-        "getmycommands" => Ok(my_commands(rooms, params)),
-        "deletemycommands" => {
-            rooms.commands.remove(&scope_key(params));
-            Ok(json!(true).into())
-        }
+        "setmycommands" => command_lists::set(rooms, params),
+        "getmycommands" => command_lists::get(rooms, params),
+        "deletemycommands" => command_lists::delete(rooms, params),
         "setmydescription" | "setmyshortdescription" => Ok(json!(true).into()),
         "getchat" => get_chat(rooms, params),
         "getchatmember" => get_chat_member(rooms, params),
@@ -229,47 +227,6 @@ fn set_message_reaction(rooms: &mut Rooms, params: &Params) -> Result<Success> {
     }
     rooms.reactions.insert((chat, id), wanted);
     Ok(json!(true).into())
-}
-
-fn scope_key(params: &Params) -> String {
-    let scope: Value = serde_json::from_str(params.text("scope")).unwrap_or(Value::Null);
-    let key = match scope["type"].as_str() {
-        None | Some("default") => String::new(),
-        Some(_) => scope.to_string(),
-    };
-    key + params.text("language_code")
-}
-
-fn set_my_commands(rooms: &mut Rooms, params: &Params) -> Result<Success> {
-    let commands: Value = serde_json::from_str(params.text("commands"))
-        .map_err(|_| ApiFailure::bad("can't parse commands JSON object"))?;
-    let list = commands
-        .as_array()
-        .ok_or_else(|| ApiFailure::bad("expected an Array of BotCommand"))?;
-    if list.len() > 100 {
-        return Err(ApiFailure::bad("BOT_COMMANDS_TOO_MUCH"));
-    }
-    for command in list {
-        let name = command["command"].as_str().unwrap_or("");
-        let name = name.strip_prefix('/').unwrap_or(name);
-        let plain = name
-            .bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
-        if !plain || !(1..=32).contains(&name.len()) {
-            return Err(ApiFailure::bad("BOT_COMMAND_INVALID"));
-        }
-        let description = command["description"].as_str().unwrap_or("");
-        if !(1..=256).contains(&description.chars().count()) {
-            return Err(ApiFailure::bad("BOT_COMMAND_DESCRIPTION_INVALID"));
-        }
-    }
-    rooms.commands.insert(scope_key(params), commands);
-    Ok(json!(true).into())
-}
-
-fn my_commands(rooms: &Rooms, params: &Params) -> Success {
-    let commands = rooms.commands.get(&scope_key(params)).cloned();
-    commands.unwrap_or_else(|| json!([])).into()
 }
 
 fn get_chat(rooms: &Rooms, params: &Params) -> Result<Success> {

@@ -24,6 +24,7 @@
 //!
 //! A bad request there answers 400 with `{error}` or 4xx with a text.
 
+mod command_lists;
 mod control;
 mod entities;
 mod failure;

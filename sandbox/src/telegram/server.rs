@@ -25,7 +25,7 @@ use super::params::{BODY_BYTES_MAX, Params};
 use super::polling::{Polls, get_updates};
 use super::rooms::{DRAFT_LIFE_S, Rooms, Stored, TelegramDraft};
 use super::world::TelegramWorld;
-use super::{control, polling, webhook};
+use super::{command_lists, control, polling, webhook};
 use crate::socket::{Connection, Serving};
 use crate::wire::{WireKind, WireLog, WirePeer};
 
@@ -307,6 +307,14 @@ impl TelegramServer {
     #[must_use]
     pub fn bot_commands(&self) -> Value {
         self.look(|rooms| rooms.commands.get("").cloned())
+            .unwrap_or_else(|| json!([]))
+    }
+
+    /// The commands that the bot registered for a scope, given as the API writes scopes.
+    #[must_use]
+    pub fn bot_commands_of(&self, scope: &Value) -> Value {
+        let key = command_lists::key(scope);
+        self.look(|rooms| rooms.commands.get(&key).cloned())
             .unwrap_or_else(|| json!([]))
     }
 
