@@ -288,11 +288,16 @@ enum Meaning {
 
 /// Source: Bot API server and tdlib, as collected in the error table of the protocol notes. The
 /// first match counts.
+///
+/// A topic is a room of its own: one that is closed or gone says nothing of its chat. The answer to a
+/// closed one is for nobody else, and is given up.
 const BAD_REQUESTS: [(&str, Meaning); 32] = [
     (
         "message thread not found",
         Meaning::Try(Fallback::WithoutThread),
     ),
+    ("topic_deleted", Meaning::Try(Fallback::WithoutThread)),
+    ("topic_closed", Meaning::Try(Fallback::None)),
     (
         "message to be replied not found",
         Meaning::Try(Fallback::WithoutReply),
@@ -327,8 +332,6 @@ const BAD_REQUESTS: [(&str, Meaning); 32] = [
     ("chat_send_plain_forbidden", Meaning::ChatRefuses),
     ("chat_restricted", Meaning::ChatRefuses),
     ("chat_admin_required", Meaning::ChatRefuses),
-    ("topic_closed", Meaning::ChatRefuses),
-    ("topic_deleted", Meaning::ChatRefuses),
     ("user_is_blocked", Meaning::ChatRefuses),
     ("user_is_bot", Meaning::ChatRefuses),
     ("input_user_deactivated", Meaning::ChatRefuses),
@@ -453,7 +456,8 @@ mod tests {
                 "Bad Request: not enough rights to send text messages to the chat",
                 "chat",
             ),
-            (400, "Bad Request: TOPIC_CLOSED", "chat"),
+            (400, "Bad Request: TOPIC_CLOSED", "None"),
+            (400, "Bad Request: TOPIC_DELETED", "WithoutThread"),
             (
                 400,
                 "Bad Request: message thread not found",
