@@ -101,9 +101,8 @@ fn mentioned_command<'a>(
     if said.len() == text.len() {
         return None;
     }
-    let said = said.trim_start_matches('/').trim_end_matches(['.', '!']);
-    let (word, rest) = said.split_once(char::is_whitespace).unwrap_or((said, ""));
-    let (name, rest) = (CommandName::from_name(&word.to_lowercase())?, rest.trim());
+    let (word, rest) = typed(said);
+    let name = CommandName::from_name(&word)?;
     let is_all = match name {
         _ if rest.is_empty() => true,
         CommandName::Help | CommandName::Stop => false,
@@ -111,6 +110,14 @@ fn mentioned_command<'a>(
         _ => agent_of_name(rest, policy).is_some(),
     };
     is_all.then_some((name, rest, Form::Mention))
+}
+
+/// The word that somebody typed where commands stand, and what is behind it.
+fn typed(text: &str) -> (String, &str) {
+    let text = text.trim().trim_start_matches('/');
+    let text = text.trim_end_matches(['.', '!']);
+    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    (word.to_lowercase(), rest.trim())
 }
 
 /// Decides about a command that is no message. `None` where nothing is to be done or said.
@@ -138,10 +145,9 @@ pub fn read_command(
             ..refusal
         });
     }
-    let text = command.text.trim();
-    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-    let Some(name) = CommandName::from_name(&word.to_lowercase()) else {
-        let help = match word {
+    let (word, rest) = typed(&command.text);
+    let Some(name) = CommandName::from_name(&word) else {
+        let help = match word.as_str() {
             "" => help(Form::Behind, policy),
             _ => format!("I know no such command.\n{}", help(Form::Behind, policy)),
         };
@@ -152,7 +158,7 @@ pub fn read_command(
     };
     let said = Said {
         name,
-        rest: rest.trim(),
+        rest,
         sender: &command.sender,
         kind,
         replied_to: None,

@@ -6,19 +6,27 @@ use vocative_channels::markup::{MENTION_CLOSE, MENTION_OPEN};
 use crate::capture::addressing::names_bot;
 use crate::capture::policy::ChannelPolicy;
 use crate::capture::speech::strip_word;
+use crate::domain::manners::CommandName;
 
 /// What says stop, by itself.
 const WORDS: [&str; 3] = ["stop", "cancel", "abort"];
 
-/// Whether a person says stop and nothing else, besides whom they say it to.
+/// Whether a person gives the command, or says stop and nothing else, besides whom they say it to.
 #[must_use]
 pub(super) fn says_stop(message: &InboundMessage, policy: &ChannelPolicy) -> bool {
-    if message.sender.kind != SenderKind::Person || !message.attachments.is_empty() {
+    if message.sender.kind != SenderKind::Person {
         return false;
     }
-    if let Some(command) = &message.command
-        && command.target == CommandTarget::AnotherBot
-    {
+    if let Some(command) = &message.command {
+        if command.target == CommandTarget::AnotherBot {
+            return false;
+        }
+        // Whatever stands behind it: no model reads a command.
+        if policy.manners.commands && command.name == CommandName::Stop.name() {
+            return true;
+        }
+    }
+    if !message.attachments.is_empty() {
         return false;
     }
     let text = without_mentions(&message.text, policy);
@@ -67,6 +75,7 @@ fn without_name<'a>(text: &'a str, policy: &ChannelPolicy) -> &'a str {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use vocative_channels::envelope::CommandWord;
     use vocative_channels::markup::mention_token;
 
     use super::*;
@@ -97,6 +106,12 @@ mod tests {
         for (text, expected) in table {
             assert_eq!(says_stop(&message(&text), &policy()), expected, "{text}");
         }
+        let mut typed = message("/stop, please");
+        typed.command = Some(CommandWord {
+            name: "stop".to_owned(),
+            target: CommandTarget::Anyone,
+        });
+        assert!(says_stop(&typed, &policy()));
         let mut bots = message("stop");
         bots.sender.kind = SenderKind::Bot;
         assert!(!says_stop(&bots, &policy()));
