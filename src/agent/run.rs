@@ -325,8 +325,10 @@ impl Working<'_> {
                         }
                     }
                 }
+                // Only a hint: the beat reads whether it is so. A run that an edit brought back is not to stop.
                 () = worker.wake.cancels.asked(claimed.run.id) => {
-                    return Ok(Held::BrokenOff(Work::Cancelled));
+                    worker.wake.cancels.forget(claimed.run.id);
+                    heartbeat.reset_immediately();
                 }
                 () = &mut signs => {}
             }

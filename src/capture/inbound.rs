@@ -411,7 +411,11 @@ impl ChannelIntake {
             sender: message.sender,
             judge: Box::new(move |facts| {
                 let verdict = judge(&judged, facts, &judging, said_at_ms, now_ms);
-                let verdict = origin.bounded(verdict, facts, &judged);
+                let mut verdict = origin.bounded(verdict, facts, &judged);
+                if is_edit {
+                    // Its person did not type it as one.
+                    verdict.command = None;
+                }
                 let kind = judged.place.kind.or(facts.chat_kind);
                 let access = access(&judged.place, kind, &judged.sender, &judging);
                 let rule =
@@ -452,6 +456,10 @@ impl ChannelIntake {
             .runs_queued
             .fetch_add(count, Ordering::Relaxed);
         self.ask_to_stop(cancelled);
+        // One that an edit had taken back and another brings back is not to stop any more.
+        for run in new {
+            self.wake.cancels.forget(*run);
+        }
         if !new.is_empty() || !cancelled.is_empty() {
             self.wake.runs.notify_one();
         }

@@ -39,7 +39,7 @@ use super::turns::{NewTurn, TurnRow, insert_turn_txn, turn_at};
 use super::{Store, StoreError};
 use crate::domain::addressing::{MessageFacts, RunVerdict, Verdict, edited_at_ms};
 use crate::domain::command::CommandVerdict;
-use crate::domain::ids::{ParticipantId, Seq};
+use crate::domain::ids::{ParticipantId, RunId, Seq};
 use crate::domain::turn::{Position, TurnKind};
 
 impl Store {
@@ -96,13 +96,8 @@ impl Arrival<'_> {
         if !self.addresses_anew() {
             return Ok(addressed);
         }
-        if let RunVerdict::Stop { of_everybody } = self.verdict.runs {
-            let stopped = stop_txn(connection, turn, self.person, of_everybody, now_ms)?;
-            addressed.cancelled_runs.extend(stopped);
-        }
-        if let Some(notice) = &self.verdict.notice {
-            post_notice_turn_txn(connection, self, turn, notice)?;
-        }
+        let stopped = self.stop_and_tell_txn(connection, turn)?;
+        addressed.cancelled_runs.extend(stopped);
         self.react_txn(connection, turn)?;
         if let Some(judge) = self.message.judge_follow_up.as_ref()
             && turn.conversation.thread.is_empty()
@@ -118,6 +113,25 @@ impl Arrival<'_> {
             addressed.add(judge_follow_ups_txn(connection, &rooted)?);
         }
         Ok(addressed)
+    }
+
+    /// Stops what is to be stopped, and tells the room what is to be told. Returns the runs that end.
+    pub(super) fn stop_and_tell_txn(
+        &self,
+        connection: &Connection,
+        turn: &TurnRow,
+    ) -> Result<Vec<RunId>, StoreError> {
+        let now_ms = self.message.received_at_ms;
+        let stopped = match self.verdict.runs {
+            RunVerdict::Stop { of_everybody } => {
+                stop_txn(connection, turn, self.person, of_everybody, now_ms)?
+            }
+            _ => Vec::new(),
+        };
+        if let Some(notice) = &self.verdict.notice {
+            post_notice_turn_txn(connection, self, turn, notice)?;
+        }
+        Ok(stopped)
     }
 
     /// Says with a reaction that it was heard.

@@ -16,6 +16,7 @@ use super::reanswer::answer_again_txn;
 use super::rows::stored_attachments;
 use super::triggers::{refresh_triggers_txn, unaddress_txn};
 use super::turns::{Replacement, TurnRow, revise_turn_txn};
+use crate::domain::addressing::RunVerdict;
 use crate::domain::ids::{AgentName, RunId};
 
 /// Whether a known message can't change anything: the stored one is of a later edit.
@@ -23,17 +24,36 @@ pub(super) fn is_outdated(message: &NewMessage, known: &KnownMessage) -> bool {
     compare(message, known) == Ordering::Less
 }
 
-/// Whether a known message is an edit that is not stored yet. Without a marker on either side only
-/// the text can tell.
+/// Whether a known message, as it is told now, is an edit that is not stored yet.
+///
+/// Telegram's markers count whole seconds, and other bots edit faster than that: of two edits with one
+/// such marker the one told last is what the room shows, because a chat's updates come in order.
 pub(super) fn is_newer(message: &NewMessage, known: &KnownMessage, turn: &TurnRow) -> bool {
+    let marker = message.edit_marker.as_deref();
+    let may_be_of_another = marker.is_some_and(|marker| !marker.contains('.'));
+    let is_equal = compare(message, known) == Ordering::Equal;
+    is_later(message, known, turn)
+        || (is_equal
+            && may_be_of_another
+            && message.is_edit
+            && has_another_text(message, known, turn))
+}
+
+/// Whether a known message is of a later edit than the stored one. Without a marker on either side only
+/// the text can tell.
+pub(super) fn is_later(message: &NewMessage, known: &KnownMessage, turn: &TurnRow) -> bool {
     match compare(message, known) {
         Ordering::Greater => true,
         Ordering::Less => false,
         Ordering::Equal => {
-            let stored = known.text.as_ref().unwrap_or(&turn.content);
-            message.is_edit && message.edit_marker.is_none() && message.text != *stored
+            let has_no_marker = message.edit_marker.is_none();
+            message.is_edit && has_no_marker && has_another_text(message, known, turn)
         }
     }
+}
+
+fn has_another_text(message: &NewMessage, known: &KnownMessage, turn: &TurnRow) -> bool {
+    message.text != *known.text.as_ref().unwrap_or(&turn.content)
 }
 
 fn compare(message: &NewMessage, known: &KnownMessage) -> Ordering {
@@ -102,6 +122,11 @@ pub(super) fn edit_txn(
     let mut report = captured(&turn, arrival.address_txn(connection, &turn)?);
     if arrival.addresses_anew() {
         arrival.count_exchange_txn(connection)?;
+    }
+    let is_stop = matches!(arrival.verdict.runs, RunVerdict::Stop { .. });
+    if says_otherwise && is_stop && !arrival.addresses_anew() {
+        let stopped = arrival.stop_and_tell_txn(connection, &turn)?;
+        report.cancelled_runs.extend(stopped);
     }
     if says_otherwise {
         let again = answer_again_txn(connection, arrival, &turn)?;

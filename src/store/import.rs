@@ -311,7 +311,7 @@ fn found_known(
     let turn = turn_at(connection, seq)?;
     // An answer of ours says what was committed.
     Ok(
-        if turn.is_inbound && edits::is_newer(message, &known, &turn) {
+        if turn.is_inbound && edits::is_later(message, &known, &turn) {
             Found::Edited { chat, known, seq }
         } else {
             Found::Known

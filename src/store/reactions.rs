@@ -80,13 +80,17 @@ pub(super) fn take_reactions_back_txn(
         .query_map(params![run_row, STAYS], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     for turn in turns {
-        take_back_txn(connection, turn, now_ms)?;
+        take_reaction_back_txn(connection, turn, now_ms)?;
     }
     Ok(())
 }
 
-/// One that was not sent never is; any other is taken away.
-fn take_back_txn(connection: &Connection, turn: Seq, now_ms: i64) -> Result<(), StoreError> {
+/// Takes the reaction to a turn away. One that was not sent never is.
+pub(super) fn take_reaction_back_txn(
+    connection: &Connection,
+    turn: Seq,
+    now_ms: i64,
+) -> Result<(), StoreError> {
     let dropped = connection
         .prepare_cached(
             "UPDATE outbox SET state = 'dead', reason = ?2, finished_at_ms = ?3

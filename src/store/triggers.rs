@@ -7,6 +7,7 @@ use super::overlap::{
     Line, add_trigger_txn, interrupt_txn, join_txn, joinable_run, leave_runs_txn, leave_txn,
 };
 use super::places::{ConversationRow, Seat, ensure_conversation_txn, set_root_txn};
+use super::reactions::{take_reaction_back_txn, take_reactions_back_txn};
 use super::summaries::stale_by_late_turn_txn;
 use super::turns::TurnRow;
 use crate::domain::addressing::{Overlap, RunVerdict, Verdict};
@@ -231,22 +232,25 @@ pub(super) fn unaddress_txn(
 ) -> Result<Vec<RunId>, StoreError> {
     let mut cancelled = Vec::new();
     for agent in agents {
-        let run: Option<RunId> = connection
+        let run: Option<(i64, RunId)> = connection
             .prepare_cached(
                 "UPDATE runs SET state = 'cancelled', reason = ?3, finished_at_ms = ?4
                  WHERE state = 'queued'
                    AND id = (SELECT run_id FROM run_triggers WHERE turn_seq = ?1 AND agent = ?2)
                    AND (SELECT count(*) FROM run_triggers g WHERE g.run_id = runs.id) = 1
-                 RETURNING uuid",
+                 RETURNING id, uuid",
             )?
-            .query_row(params![turn.seq, agent, EDITED, now_ms], |row| row.get(0))
+            .query_row(params![turn.seq, agent, EDITED, now_ms], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
             .optional()?;
-        if run.is_none()
-            && let Some(shared) = waiting_run_of(connection, turn.seq, agent)?
-        {
+        if let Some((row, id)) = run {
+            take_reactions_back_txn(connection, row, now_ms)?;
+            cancelled.push(id);
+        } else if let Some(shared) = waiting_run_of(connection, turn.seq, agent)? {
             leave_txn(connection, shared, turn.seq)?;
+            take_reaction_back_txn(connection, Seq(turn.seq), now_ms)?;
         }
-        cancelled.extend(run);
         connection
             .prepare_cached(
                 "DELETE FROM involvements WHERE seq = ?1 AND agent = ?2 AND how = 'addressed'",

@@ -9,6 +9,7 @@ mod bad_input;
 mod catchup;
 mod commands;
 mod conversations;
+mod corners;
 mod damage;
 mod databases;
 mod edited;
@@ -31,6 +32,7 @@ mod pacing;
 mod places;
 mod queue;
 mod restart;
+mod second_thoughts;
 #[cfg(target_os = "linux")]
 #[path = "../storage/shim.rs"]
 mod shim;

@@ -27,10 +27,11 @@ async fn an_edit_replaces_the_text_and_keeps_the_old_one_as_a_revision() {
 async fn an_edit_that_is_not_newer_is_a_duplicate() {
     let fixture = Fixture::new().await;
     fixture.hear(said("1", "one")).await;
-    fixture.hear(edit("1", "three", "100")).await;
+    fixture.hear(edit("1", "three", "100.5")).await;
     for late in [
         edit("1", "two", "99"),
         edit("1", "two", "100"),
+        edit("1", "two", "100.5"),
         said("1", "one"),
     ] {
         let captured = fixture.hear_for(&[], late).await;
@@ -40,6 +41,20 @@ async fn an_edit_that_is_not_newer_is_a_duplicate() {
     // The text before the edit addressed somebody; it is heard too late to matter.
     let late = fixture.hear_for(&["helper"], said("1", "one")).await;
     assert_eq!(turn_of(late).new_runs, []);
+}
+
+#[tokio::test]
+async fn of_two_edits_in_one_second_the_one_that_is_told_last_counts() {
+    let fixture = Fixture::new().await;
+    fixture.hear(said("1", "one")).await;
+    fixture.hear(edit("1", "two", "100")).await;
+    let last = fixture.hear(edit("1", "three", "100")).await;
+    assert!(matches!(last, Captured::Revised(_)), "{last:?}");
+    let again = fixture.hear(edit("1", "three", "100")).await;
+    assert!(matches!(again, Captured::Duplicate(_)), "{again:?}");
+    assert_eq!(fixture.only_turn().await.content, "three");
+    let before = fixture.hear(edit("1", "two", "99")).await;
+    assert!(matches!(before, Captured::Duplicate(_)), "{before:?}");
 }
 
 #[tokio::test]
