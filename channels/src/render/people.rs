@@ -1,5 +1,6 @@
 //! Whom an answer may mention for real, and where it does.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::tree::{Run, push_run};
@@ -19,8 +20,17 @@ pub struct Person {
 /// Those whom an answer may mention for real. Empty: nobody, which is the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct People {
-    /// The longest name first, so that it wins over one that it begins with.
-    by_length: Vec<Person>,
+    /// The names, character by character; the first one is the root. Empty without people.
+    names: Vec<Letter>,
+}
+
+/// A place in the tree of names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Letter {
+    /// Where each next character leads.
+    next: BTreeMap<char, usize>,
+    /// Whose name ends here.
+    person: Option<Person>,
 }
 
 impl People {
@@ -33,35 +43,65 @@ impl People {
     /// These people; a name that two of them have mentions neither.
     #[must_use]
     pub fn known(people: impl IntoIterator<Item = Person>) -> Self {
-        let mut known: Vec<Person> = people
+        let mut by_name: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for Person { name, id } in people {
+            if !name.trim().is_empty() && !id.is_empty() {
+                by_name.entry(name).or_default().insert(id);
+            }
+        }
+        let mut known: Vec<Person> = by_name
             .into_iter()
-            .filter(|person| !person.name.trim().is_empty() && !person.id.is_empty())
+            .filter(|(_, ids)| ids.len() == 1)
+            .flat_map(|(name, ids)| ids.into_iter().map(move |id| (name.clone(), id)))
+            .map(|(name, id)| Person { name, id })
             .collect();
-        known.sort_by(|a, b| (&a.name, &a.id).cmp(&(&b.name, &b.id)));
-        known.dedup();
-        let is_shared =
-            |person: &Person| known.iter().filter(|it| it.name == person.name).count() > 1;
-        let mut by_length: Vec<Person> = known
-            .iter()
-            .filter(|person| !is_shared(person))
-            .cloned()
-            .collect();
-        by_length.sort_by_key(|person| std::cmp::Reverse(person.name.len()));
-        by_length.truncate(PEOPLE_MAX);
-        Self { by_length }
+        known.sort_by_key(|person| std::cmp::Reverse(person.name.len()));
+        known.truncate(PEOPLE_MAX);
+        let mut people = Self::default();
+        known.into_iter().for_each(|person| people.add(person));
+        people
     }
 
-    /// Whom the text after an `@` names.
-    fn named(&self, text: &str) -> Option<&Person> {
-        self.by_length.iter().find(|person| {
-            let rest = text.strip_prefix(person.name.as_str());
-            rest.is_some_and(|rest| !rest.starts_with(is_word))
+    fn add(&mut self, person: Person) {
+        if self.names.is_empty() {
+            self.names.push(Letter::default());
+        }
+        let mut at = 0;
+        for c in person.name.chars() {
+            let new = self.names.len();
+            at = *self.names[at].next.entry(c).or_insert(new);
+            if at == new {
+                self.names.push(Letter::default());
+            }
+        }
+        self.names[at].person = Some(person);
+    }
+
+    /// The way of a text through the names: where each of its characters leads, and what of it is left
+    /// there. As long as the longest name at most, however many there are.
+    fn way<'s, 't>(&'s self, text: &'t str) -> impl Iterator<Item = (&'s Letter, &'t str)> {
+        let mut letter = self.names.first();
+        let mut rest = text.chars();
+        std::iter::from_fn(move || {
+            let next = letter?.next.get(&rest.next()?)?;
+            letter = self.names.get(*next);
+            Some((letter?, rest.as_str()))
         })
+    }
+
+    /// Whom the text after an `@` names: of a name and one that it begins with, the longer one.
+    fn named(&self, text: &str) -> Option<&Person> {
+        let whole = self
+            .way(text)
+            .filter(|(_, rest)| !rest.starts_with(is_word));
+        whole
+            .filter_map(|(letter, _)| letter.person.as_ref())
+            .last()
     }
 
     /// Appends a run; `@Name` of one of them becomes a mention.
     pub(super) fn push_mentioned(&self, runs: &mut Vec<Run>, run: &Run) {
-        if self.by_length.is_empty() || run.is_code || run.link.is_some() {
+        if self.names.is_empty() || run.is_code || run.link.is_some() {
             return push_run(runs, run.clone());
         }
         let text = run.text.as_str();
@@ -128,5 +168,31 @@ mod tests {
         let mut runs = Vec::new();
         People::nobody().push_mentioned(&mut runs, &Run::plain("@Ann"));
         assert_eq!(runs, [Run::plain("@Ann")]);
+    }
+
+    /// A room full of people whose names begin alike, and a text that names them and almost names them.
+    #[test]
+    fn a_name_is_found_by_its_letters_not_by_going_through_all_people() {
+        let name = |n: usize| format!("Anna {}", "Maria ".repeat(n % 7) + &n.to_string());
+        let room: Vec<Person> = (0..PEOPLE_MAX)
+            .map(|n| person(&name(n), &format!("U{n}")))
+            .collect();
+        let people = People::known(room.clone());
+        let text: String = (0..3 * PEOPLE_MAX)
+            .map(|n| format!("@{} and @Anna Mari, @{}x, ", name(n), name(n / 2)))
+            .collect();
+        let mut steps = 0;
+        for (at, _) in text.match_indices('@') {
+            let after = &text[at + 1..];
+            // What a look at everybody finds.
+            let all = room.iter().filter(|person| {
+                let rest = after.strip_prefix(person.name.as_str());
+                rest.is_some_and(|rest| !rest.starts_with(is_word))
+            });
+            let expected = all.max_by_key(|person| person.name.len());
+            assert_eq!(people.named(after), expected, "{after:.60}");
+            steps += people.way(after).count();
+        }
+        assert!(steps <= text.len(), "{steps} for {} bytes", text.len());
     }
 }
