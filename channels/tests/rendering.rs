@@ -126,6 +126,6 @@ fn answers_are_rendered_for_telegram() {
 }
 
 #[test]
-fn there_are_thirty_answers() {
-    assert_eq!(answers().len(), 30);
+fn there_are_forty_answers() {
+    assert_eq!(answers().len(), 40);
 }

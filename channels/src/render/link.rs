@@ -87,11 +87,7 @@ pub(super) fn push_linked(runs: &mut Vec<Run>, run: &Run) {
     while let Some(found) = text[at..].find("http") {
         let start = at + found;
         at = start + "http".len();
-        let before = text[..start].chars().next_back();
-        // Letters of other scripts need no space before an address.
-        let is_inside = |c: char| c.is_ascii_alphanumeric() || "_/:.@-=&?%#".contains(c);
-        let is_word_start = !before.is_some_and(is_inside);
-        let Some(len) = is_word_start.then(|| bare_len(&text[start..])).flatten() else {
+        let Some(len) = address_len(text, start, text.len()) else {
             continue;
         };
         push_run(runs, run.with_text(&text[done..start]));
@@ -109,29 +105,42 @@ pub(super) fn push_linked(runs: &mut Vec<Run>, run: &Run) {
     push_run(runs, run.with_text(&text[done..]));
 }
 
-/// The length of the web address that a text starts with.
+/// The length of the web address that begins at a place and reaches no further than `end`.
+pub(super) fn address_len(text: &str, at: usize, end: usize) -> Option<usize> {
+    let before = text[..at].chars().next_back();
+    // Letters of other scripts need no space before an address.
+    let is_inside = |c: char| c.is_ascii_alphanumeric() || "_/:.@-=&?%#".contains(c);
+    let is_word_start = !before.is_some_and(is_inside);
+    is_word_start.then(|| bare_len(&text[at..end])).flatten()
+}
+
+/// The length of the web address that a text starts with. A bracket that it does not open ends it.
 fn bare_len(text: &str) -> Option<usize> {
     if !SCHEMES.iter().any(|scheme| text.starts_with(scheme)) {
         return None;
     }
-    let is_end = |c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"' | '`' | '|' | '\\');
-    let within = text.char_indices();
-    let end = within
-        .take_while(|(at, c)| *at <= URL_MAX_BYTES && !is_end(*c))
-        .map(|(at, c)| at + c.len_utf8())
-        .last()?;
-    let mut url = &text[..end];
-    let (mut opened, mut closed) = (url.matches('(').count(), url.matches(')').count());
-    while let Some(last) = url.chars().next_back() {
-        let is_closing = last == ')' && opened < closed;
-        if !is_closing && !".,;:!?'*_~]}…".contains(last) {
+    let (mut round, mut square) = (0_usize, 0_usize);
+    let mut end = 0;
+    for (at, c) in text.char_indices() {
+        let is_closed = match c {
+            '(' => Some(round + 1).inspect(|depth| round = *depth),
+            '[' => Some(square + 1).inspect(|depth| square = *depth),
+            ')' => round.checked_sub(1).inspect(|depth| round = *depth),
+            ']' => square.checked_sub(1).inspect(|depth| square = *depth),
+            _ => Some(0),
+        };
+        if at > URL_MAX_BYTES || is_end(c) || is_closed.is_none() {
             break;
         }
-        opened -= usize::from(last == '(');
-        closed -= usize::from(last == ')');
-        url = &url[..url.len() - last.len_utf8()];
+        end = at + c.len_utf8();
     }
+    let url = text[..end].trim_end_matches(|c| ".,;:!?'*_~}…([".contains(c));
     web_host(url).map(|_| url.len())
+}
+
+/// What no address holds: marks, and the punctuation of scripts that write no spaces.
+fn is_end(c: char) -> bool {
+    c.is_whitespace() || "<>\"`|\\，。、；：！？（）「」『』【】《》〈〉“”".contains(c)
 }
 
 #[cfg(test)]
@@ -207,6 +216,17 @@ mod tests {
         assert_eq!(
             found("see https://e.org/a_(b)_c. And (https://x.y/z), xhttps://no.org http://"),
             ["https://e.org/a_(b)_c", "https://x.y/z"]
+        );
+        assert_eq!(
+            found(
+                "见https://e.org/路径。谢谢（https://e.org/x）[https://e.org/a[1]] https://e.org/("
+            ),
+            [
+                "https://e.org/路径",
+                "https://e.org/x",
+                "https://e.org/a[1]",
+                "https://e.org/"
+            ]
         );
         assert_eq!(found(&"http".repeat(1_000)), Vec::<String>::new());
     }

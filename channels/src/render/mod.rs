@@ -5,15 +5,17 @@
 //! grows with the input's length. It must not know a platform: those give a `Form` that says what a
 //! block costs, and write the parts (`telegram::layout`, `slack::markdown`).
 //!
-//! Reading order: `tree`, `parse` (with `link` and `people`), `split`, `inline`, `table`, `plain`; `around`
+//! Reading order: `tree`, `source`, `parse` (with `html`, `link` and `people`), `split`, `inline`, `table`, `plain`; `around`
 //! is what others say beside an answer.
 
 mod around;
+mod html;
 mod inline;
 mod link;
 mod parse;
 mod people;
 mod plain;
+mod source;
 mod split;
 mod table;
 mod tree;

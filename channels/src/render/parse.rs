@@ -1,17 +1,21 @@
 //! CommonMark with tables, task lists and strike-through, as a tree. The only parse there is.
 //!
-//! What is no text here (HTML) is shown as it was written. Containers nest to [`DEPTH_MAX`]; what lies
-//! deeper stands in the deepest one. A text that would cost the parser more than its length is not
+//! HTML is what people mean by it in Markdown, or shown as it was written ([`super::html`]). Containers
+//! nest to [`DEPTH_MAX`]; what lies deeper stands in the deepest one. A text that would cost the parser more than its length is not
 //! parsed but shown as it was written.
 
 use std::rc::Rc;
 
-use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{
+    Alignment, BlockQuoteKind, CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd,
+};
 
 use crate::markup::neutral_text;
 
+use super::html::Meant;
 use super::link::{is_honest, push_linked};
 use super::people::People;
+use super::source::{prepared, without_seams};
 use super::tree::{Align, Block, Item, Run, Styles, Table, plain_text, push_run};
 
 /// How many quotes, lists and items contain each other at most.
@@ -26,26 +30,33 @@ const LANGUAGE_MAX_CHARS: usize = 32;
 /// What there is besides CommonMark.
 pub(super) const OPTIONS: Options = Options::ENABLE_TABLES
     .union(Options::ENABLE_STRIKETHROUGH)
+    .union(Options::ENABLE_FOOTNOTES)
+    .union(Options::ENABLE_GFM)
     .union(Options::ENABLE_TASKLISTS);
 
-/// The tree of a text. One of which only marks would be left, for one `#` or `---`, is shown as it was
-/// written: they are what was said.
+/// The tree of a text that somebody wrote. One of which only marks would be left, for one `#` or `---`,
+/// is shown as it was written: they are what was said.
 pub(crate) fn parsed(text: &str, people: &People) -> Vec<Block> {
-    let blocks = reread(text, people);
+    let text = neutral_text(text);
+    let blocks = tree(&prepared(&text), people);
     if plain_text(&blocks).trim().is_empty() {
-        return as_written(&neutral_text(text));
+        return as_written(&text);
     }
     blocks
 }
 
-/// The tree of a text that may be without words.
-pub(crate) fn reread(text: &str, people: &People) -> Vec<Block> {
-    let text = neutral_text(text);
-    if !is_parsable(&text) {
-        return as_written(&text);
+/// The tree of a text that a renderer wrote, by the letter. It may be without words.
+#[cfg(feature = "slack")]
+pub(crate) fn reread(text: &str) -> Vec<Block> {
+    tree(&neutral_text(text), &People::nobody())
+}
+
+fn tree(text: &str, people: &People) -> Vec<Block> {
+    if !is_parsable(text) {
+        return as_written(&without_seams(text));
     }
     let mut builder = Builder::new(people);
-    for event in Parser::new_ext(&text, OPTIONS) {
+    for event in Meant::of(Parser::new_ext(text, OPTIONS)) {
         builder.take(event);
     }
     builder.finish()
@@ -156,12 +167,11 @@ impl<'a> Builder<'a> {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
             Event::Text(text) => match &mut self.code {
-                Some((_, code)) => code.push_str(&text),
-                None => self.push_text(&text),
+                Some((_, code)) => code.push_str(&without_seams(&text)),
+                None => self.push_text(&without_seams(&text)),
             },
-            Event::Code(code) => self.push_code(&code),
+            Event::Code(code) => self.push_code(&without_seams(&code)),
             Event::Html(html) => self.push_text(&html),
-            Event::InlineHtml(html) if is_line_break(&html) => self.push_text("\n"),
             Event::InlineHtml(html) => self.push_text(&html),
             Event::SoftBreak | Event::HardBreak => self.push_text("\n"),
             Event::Rule => {
@@ -169,10 +179,9 @@ impl<'a> Builder<'a> {
                 self.push_block(Block::Rule);
             }
             Event::TaskListMarker(is_done) => self.mark_task(is_done),
+            Event::FootnoteReference(label) => self.push_text(&format!("[{label}]")),
             // Not enabled, so not sent.
-            Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => {
-                self.push_text(&text);
-            }
+            Event::InlineMath(text) | Event::DisplayMath(text) => self.push_text(&text),
         }
     }
 
@@ -184,9 +193,12 @@ impl<'a> Builder<'a> {
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
                 self.link_depth += 1;
                 if self.link.is_none() {
-                    self.link = Some((self.runs.len(), dest_url.trim().to_owned()));
+                    let url = without_seams(dest_url.trim()).replace(' ', "%20");
+                    self.link = Some((self.runs.len(), url));
                 }
             }
+            // What stands before the text of an item or a note is part of it.
+            Tag::Paragraph => {}
             Tag::TableHead | Tag::TableRow => self.row.clear(),
             Tag::TableCell => {}
             block => {
@@ -206,7 +218,13 @@ impl<'a> Builder<'a> {
                     ..Table::default()
                 });
             }
-            Tag::BlockQuote(_) => self.open(Open::Quote(Vec::new())),
+            Tag::BlockQuote(kind) => {
+                self.open(Open::Quote(Vec::new()));
+                if let Some(kind) = kind {
+                    self.push_block(Block::Paragraph(vec![title_of(kind)]));
+                }
+            }
+            Tag::FootnoteDefinition(label) => self.push_text(&format!("[{label}] ")),
             Tag::List(start) => {
                 self.flat_numbers.push(start);
                 self.open(Open::List {
@@ -507,9 +525,23 @@ pub(super) fn trimmed(mut runs: Vec<Run>) -> Vec<Run> {
     runs
 }
 
-fn is_line_break(html: &str) -> bool {
-    let name = html.trim_matches(['<', '>', '/', ' ']);
-    name.eq_ignore_ascii_case("br")
+/// What stands over a quotation of the kinds that GitHub has.
+fn title_of(kind: BlockQuoteKind) -> Run {
+    let title = match kind {
+        BlockQuoteKind::Note => "Note",
+        BlockQuoteKind::Tip => "Tip",
+        BlockQuoteKind::Important => "Important",
+        BlockQuoteKind::Warning => "Warning",
+        BlockQuoteKind::Caution => "Caution",
+    };
+    let styles = Styles {
+        bold: true,
+        ..Styles::default()
+    };
+    Run {
+        styles,
+        ..Run::plain(title)
+    }
 }
 
 fn language(kind: &CodeBlockKind<'_>) -> String {

@@ -4,7 +4,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 
-const WORDS: [&str; 58] = [
+const WORDS: [&str; 80] = [
     "the",
     "answer",
     "is",
@@ -63,6 +63,28 @@ const WORDS: [&str; 58] = [
     "]",
     "!",
     "\\",
+    "\\(",
+    "x_1 \\)",
+    "\\[ y =",
+    "\\]",
+    "$$",
+    "**注意：**内容",
+    "**「引用」**",
+    "~~（古い）~~新",
+    "<sub>2</sub>",
+    "x<sup>n</sup>",
+    "<kbd>",
+    "</kbd>",
+    "<a href=\"https://e.org/h\">",
+    "</a>",
+    "<i>",
+    "</i>",
+    "<!-- x -->",
+    "[^1]",
+    "[r]",
+    "https://e.org/__init__.py*",
+    "__init__",
+    "<li>",
 ];
 const LANGUAGES: [&str; 6] = ["", "rust", "c++", "sh title=\"x\"", "`", "python3"];
 const URLS: [&str; 9] = [
@@ -123,12 +145,26 @@ impl Generator {
                 let count = self.rng.random_range(1..3);
                 prefixed(&self.blocks(count, depth + 1), "> ", "> ")
             }
-            7 => ["---", "***", "===", "<details>\n<summary>x</summary>"]
-                .choose(&mut self.rng)
-                .unwrap()
-                .to_string(),
+            7 => self.other(),
             _ => self.list(depth),
         }
+    }
+
+    fn other(&mut self) -> String {
+        const OTHERS: [&str; 11] = [
+            "---",
+            "***",
+            "===",
+            "<details>\n<summary>x</summary>",
+            "</details>",
+            "<p>\n a <b>b</b>\n</p>",
+            "<ul>\n <li>a</li>\n</ul>",
+            "[^1]: a note",
+            "[r]: https://e.org/r",
+            "[s]: <https://e.org/s> 'S'",
+            "$$\na_1 = b\n$$",
+        ];
+        (*OTHERS.choose(&mut self.rng).unwrap()).to_owned()
     }
 
     fn paragraph(&mut self) -> String {
@@ -327,5 +363,20 @@ pub(crate) fn pathological(size: usize) -> Vec<(&'static str, String)> {
         ("blank lines", times("\n")),
         ("escapes", times("\\*")),
         ("tabs", times("\t- a\n")),
+        ("formulas", times("\\(a ")),
+        ("formulas of two lines", times("\\[\na\n")),
+        ("dollars", times("$$a")),
+        ("marks beside punctuation", times("**注：**字")),
+        ("tags", times("<b>a")),
+        ("closing tags", times("</b>a")),
+        ("nested tags", times("<b><i>x</i>")),
+        ("blocks of tags", times("<p>\na\n\n")),
+        ("notes", times("[^1]: a\n")),
+        (
+            "sources",
+            (0..size / 10).map(|n| format!("[{n}]: /u\n")).collect(),
+        ),
+        ("marks in addresses", times("https://e.org/_a_*b ")),
+        ("names of programs", times("__init__")),
     ]
 }

@@ -1,5 +1,7 @@
 //! A table as aligned text, for a place where letters have one width.
 
+use unicode_segmentation::UnicodeSegmentation as _;
+
 use super::tree::{Align, Run, Table, push_addressed};
 
 /// A wider cell does not widen its column: it sticks out.
@@ -112,7 +114,20 @@ fn cell_text(cell: &[Run]) -> String {
 
 /// How many cells of the screen a text takes, about.
 fn shown_width(text: &str) -> usize {
-    text.chars().map(char_width).sum()
+    text.graphemes(true).map(grapheme_width).sum()
+}
+
+/// A picture is two wide, however many characters it is made of.
+fn grapheme_width(grapheme: &str) -> usize {
+    let is_picture = |c: char| matches!(c, '\u{200D}' | '\u{20E3}' | '\u{FE0F}');
+    let is_flag = |c: char| matches!(c, '\u{1F1E6}'..='\u{1F1FF}');
+    let sum: usize = grapheme.chars().map(char_width).sum();
+    let is_made = grapheme.contains(is_picture) && grapheme.chars().count() > 1;
+    match () {
+        () if grapheme.starts_with(is_flag) => 2,
+        () if is_made && sum > 0 && !grapheme.starts_with(char::is_alphabetic) => 2,
+        () => sum,
+    }
 }
 
 fn char_width(c: char) -> usize {
@@ -121,6 +136,9 @@ fn char_width(c: char) -> usize {
         | '\u{0483}'..='\u{0489}'
         | '\u{0591}'..='\u{05BD}'
         | '\u{064B}'..='\u{065F}'
+        | '\u{0E31}'
+        | '\u{0E34}'..='\u{0E3A}'
+        | '\u{0E47}'..='\u{0E4E}'
         | '\u{200B}'..='\u{200F}'
         | '\u{202A}'..='\u{202E}'
         | '\u{2060}'..='\u{2064}'
@@ -130,8 +148,6 @@ fn char_width(c: char) -> usize {
         | '\u{1F3FB}'..='\u{1F3FF}'
         | '\u{E0000}'..='\u{E01EF}' => 0,
         '\u{1100}'..='\u{115F}'
-        | '\u{2705}'
-        | '\u{274C}'
         | '\u{2E80}'..='\u{A4CF}'
         | '\u{AC00}'..='\u{D7A3}'
         | '\u{F900}'..='\u{FAFF}'
@@ -140,11 +156,16 @@ fn char_width(c: char) -> usize {
         | '\u{FFE0}'..='\u{FFE6}'
         | '\u{1F300}'..='\u{1F64F}'
         | '\u{1F680}'..='\u{1F6FF}'
+        | '\u{1F7E0}'..='\u{1F7EB}'
         | '\u{1F900}'..='\u{1FAFF}'
         | '\u{20000}'..='\u{3FFFD}' => 2,
+        c if WIDE_SIGNS.contains(c) => 2,
         _ => 1,
     }
 }
+
+/// Signs that are shown as pictures without being told to.
+const WIDE_SIGNS: &str = "⌚⌛⏩⏪⏫⏬⏰⏳◽◾☔☕♈♉♊♋♌♍♎♏♐♑♒♓♿⚓⚡⚪⚫⚽⚾⛄⛅⛎⛔⛪⛲⛳⛵⛺⛽✅✊✋✨❌❎❓❔❕❗➕➖➗➰➿⬛⬜⭐⭕🃏🆎🆑🆒🆓🆔🆕🆖🆗🆘🆙🆚🈁";
 
 #[cfg(test)]
 mod tests {
@@ -170,6 +191,25 @@ mod tests {
             "a        | number | mid\n---------|--------|----\n日本     |      7 |  x\nlong one |   1234"
         );
         assert_eq!(aligned(&table(text), 20), None);
+    }
+
+    #[test]
+    fn pictures_are_two_wide_however_they_are_made() {
+        for (text, width) in [
+            ("🟢", 2),
+            ("⚠️", 2),
+            ("1️⃣", 2),
+            ("👨‍👩‍👧", 2),
+            ("👍🏽", 2),
+            ("🇩🇪", 2),
+            ("⭐ x", 4),
+            ("ก็", 1),
+            ("e\u{301}", 1),
+            ("\u{200B}", 0),
+            ("日本", 4),
+        ] {
+            assert_eq!(shown_width(text), width, "{text}");
+        }
     }
 
     #[test]

@@ -167,6 +167,16 @@ pub(crate) struct Styles {
 }
 
 impl Styles {
+    /// Those that hold here and there.
+    #[cfg(feature = "slack")]
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            bold: self.bold && other.bold,
+            italic: self.italic && other.italic,
+            strike: self.strike && other.strike,
+        }
+    }
+
     /// How many of them hold.
     pub(crate) fn count(self) -> usize {
         usize::from(self.bold) + usize::from(self.italic) + usize::from(self.strike)

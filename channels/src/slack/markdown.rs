@@ -62,10 +62,11 @@ impl Form for SlackForm {
         };
         let link = run.link.as_ref().map_or(0, |url| 4 + address(url).len());
         let mention = run.mention.as_ref().map_or(0, |id| id.len() + 3);
+        // Marks on both sides, and what makes them count beside punctuation.
         let styles = if run.styles == Styles::default() {
             0
         } else {
-            10
+            12
         };
         Cost {
             // Two for what the line's first character may need.
@@ -362,51 +363,63 @@ impl Out {
 
     fn push_runs(&mut self, runs: &[Run]) {
         let mut open: Vec<(Layer<'_>, &'static str)> = Vec::new();
-        for (n, run) in runs.iter().enumerate() {
+        for (n, piece) in runs.iter().enumerate().flat_map(|(n, _)| pieces(runs, n)) {
             if self.is_full() {
                 return;
             }
-            let layers = self.layers(run);
-            let same = open
-                .iter()
-                .zip(&layers)
-                .take_while(|((layer, _), wanted)| layer == *wanted)
-                .count();
-            self.close_layers(&mut open, same);
-            for layer in &layers[same..] {
+            let wanted = self.layers(&piece);
+            let kept = open.iter().take_while(|(layer, _)| wanted.contains(layer));
+            let kept = kept.count();
+            let mut new: Vec<Layer<'_>> = wanted;
+            new.retain(|layer| !open[..kept].iter().any(|(it, _)| it == layer));
+            let is_bare = new.is_empty() && !piece.run.is_code;
+            let next = piece.text.chars().next().filter(|_| is_bare);
+            self.close_layers(&mut open, kept, next);
+            // What holds longest is outside, so that no mark is closed and opened again in the middle.
+            new.sort_by_key(|layer| std::cmp::Reverse(extent(*layer, &runs[n..])));
+            for (at, layer) in new.iter().enumerate() {
+                let before = self.text.chars().next_back();
                 let mark = opening(*layer, &self.text, runs, n);
                 self.push(mark);
                 open.push((*layer, mark));
+                let next = match new.get(at + 1) {
+                    Some(_) => Some('*'),
+                    None => piece.text.chars().next(),
+                };
+                if !matches!(layer, Layer::Link(_)) && is_seam(next, before) {
+                    self.push(JOINER.encode_utf8(&mut [0; 4]));
+                }
             }
             let is_before_link = runs.get(n + 1).is_some_and(|next| next.link.is_some());
-            self.push_run(run, is_before_link);
+            self.push_run(piece.run, piece.text, is_before_link);
         }
-        self.close_layers(&mut open, 0);
+        self.close_layers(&mut open, 0, None);
     }
 
-    /// What holds for a run, the outermost first.
-    fn layers<'r>(&self, run: &'r Run) -> Vec<Layer<'r>> {
-        let is_autolink = has_own_address(run) && address(&run.text) == run.text;
-        let link = run.link.as_deref().filter(|_| !is_autolink);
+    /// What holds for a piece, the outermost first where all hold equally long.
+    fn layers<'r>(&self, piece: &Piece<'r>) -> Vec<Layer<'r>> {
+        let run = piece.run;
+        let link = run.link.as_deref().filter(|_| !is_autolink(run));
         let mut layers: Vec<Layer<'_>> = link.map(Layer::Link).into_iter().collect();
-        if self.marks == Marks::All && run.mention.is_none() {
-            let styles = run.shown_styles();
+        if self.marks == Marks::All {
             let wanted = [
-                (styles.strike, Layer::Strike),
-                (styles.bold, Layer::Bold),
-                (styles.italic, Layer::Italic),
+                (piece.styles.strike, Layer::Strike),
+                (piece.styles.bold, Layer::Bold),
+                (piece.styles.italic, Layer::Italic),
             ];
-            layers.extend(
-                wanted
-                    .into_iter()
-                    .filter(|(is_on, _)| *is_on)
-                    .map(|(_, layer)| layer),
-            );
+            let wanted = wanted.into_iter().filter(|(is_on, _)| *is_on);
+            layers.extend(wanted.map(|(_, layer)| layer));
         }
         layers
     }
 
-    fn close_layers(&mut self, open: &mut Vec<(Layer<'_>, &'static str)>, keep: usize) {
+    /// Closes all layers but the first ones; `next` is the letter that follows.
+    fn close_layers(
+        &mut self,
+        open: &mut Vec<(Layer<'_>, &'static str)>,
+        keep: usize,
+        next: Option<char>,
+    ) {
         while open.len() > keep
             && let Some((layer, mark)) = open.pop()
         {
@@ -415,22 +428,28 @@ impl Out {
                     let target = format!("]({})", address(url));
                     self.push(&target);
                 }
-                Layer::Bold | Layer::Italic | Layer::Strike => self.push(mark),
+                Layer::Bold | Layer::Italic | Layer::Strike => {
+                    let next = next.filter(|_| open.len() == keep);
+                    if is_seam(self.text.chars().next_back(), next) {
+                        self.push(JOINER.encode_utf8(&mut [0; 4]));
+                    }
+                    self.push(mark);
+                }
             }
         }
     }
 
-    fn push_run(&mut self, run: &Run, is_before_link: bool) {
+    fn push_run(&mut self, run: &Run, text: &str, is_before_link: bool) {
         if run.is_code {
-            return self.push_inline_code(&run.text);
+            return self.push_inline_code(text);
         }
         if let Some(id) = run.mention.as_deref().filter(|id| is_person(id)) {
             return self.push(&format!("<@{id}>"));
         }
-        if has_own_address(run) && address(&run.text) == run.text {
-            return self.push(&format!("<{}>", run.text));
+        if is_autolink(run) {
+            return self.push(&format!("<{text}>"));
         }
-        for (n, line) in run.text.split('\n').enumerate() {
+        for (n, line) in text.split('\n').enumerate() {
             if self.is_full() {
                 return;
             }
@@ -475,7 +494,8 @@ impl Out {
                 '#' | '>' | '-' | '+' | '=' => {
                     self.is_line_start || (c == '#' && next.is_none_or(|c| c == ' '))
                 }
-                ':' => self.is_line_start,
+                // The line under a table's head; any other may be the name of an emoji.
+                ':' => self.is_line_start && next == Some('-'),
                 '.' | ')' => self.is_number(before) && next.is_none_or(char::is_whitespace),
                 _ => false,
             };
@@ -523,6 +543,76 @@ fn is_entity(after: &str) -> bool {
         .map(char::len_utf8)
         .sum();
     name > 0 && after[name..].starts_with(';')
+}
+
+/// A run's text, or the white space at one end of it.
+struct Piece<'r> {
+    run: &'r Run,
+    text: &'r str,
+    styles: Styles,
+}
+
+/// The pieces of one run. White space is set only as what stands on both sides of it is: a mark beside
+/// it would be none.
+fn pieces(runs: &[Run], n: usize) -> impl Iterator<Item = (usize, Piece<'_>)> {
+    let run = &runs[n];
+    let of = |n: Option<usize>| n.and_then(|n| runs.get(n)).map_or(Styles::default(), set);
+    let (before, own, after) = (of(n.checked_sub(1)), set(run), of(Some(n + 1)));
+    let text = run.text.as_str();
+    let is_whole = run.is_code || run.mention.is_some() || is_autolink(run);
+    let (start, end) = match text.trim() {
+        _ if is_whole => (0, text.len()),
+        // All of it stands before nothing.
+        "" => (text.len(), text.len()),
+        core => {
+            let start = text.len() - text.trim_start().len();
+            (start, start + core.len())
+        }
+    };
+    let lead = if end == start { after } else { own };
+    let pieces = [
+        (&text[..start], before.and(lead)),
+        (&text[start..end], own),
+        (&text[end..], own.and(after)),
+    ];
+    pieces
+        .into_iter()
+        .filter(|(text, _)| !text.is_empty())
+        .map(move |(text, styles)| (n, Piece { run, text, styles }))
+}
+
+/// How a run is set.
+fn set(run: &Run) -> Styles {
+    if run.mention.is_some() {
+        Styles::default()
+    } else {
+        run.shown_styles()
+    }
+}
+
+/// How many runs a layer holds for, as far as it is worth looking.
+fn extent(layer: Layer<'_>, runs: &[Run]) -> usize {
+    const LOOKED_AT_MAX: usize = 64;
+    let holds = |run: &Run| match layer {
+        Layer::Link(url) => run.link.as_deref() == Some(url),
+        _ if run.text.trim().is_empty() => true,
+        Layer::Bold => set(run).bold,
+        Layer::Italic => set(run).italic,
+        Layer::Strike => set(run).strike,
+    };
+    let looked_at = runs.iter().take(LOOKED_AT_MAX);
+    looked_at.take_while(|run| holds(run)).count()
+}
+
+/// Whether a mark between the two would be none: punctuation inside of it, a letter outside.
+fn is_seam(inside: Option<char>, outside: Option<char>) -> bool {
+    let is_punctuation = |c: char| !c.is_alphanumeric() && !c.is_whitespace() && c != JOINER;
+    inside.is_some_and(is_punctuation) && outside.is_some_and(char::is_alphanumeric)
+}
+
+/// Whether a run is an address that can stand in angle brackets.
+fn is_autolink(run: &Run) -> bool {
+    has_own_address(run) && address(&run.text) == run.text
 }
 
 /// The mark that opens a layer.
