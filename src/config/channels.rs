@@ -10,7 +10,7 @@ use super::settings::{
     RetentionDays, SlackSettings, TelegramSettings,
 };
 use super::shape::{ChannelsShape, ChatPromptShape, ChatShape, SlackShape, TelegramShape};
-use super::transport::{SlackDraft, TelegramDraft};
+use super::transport::{SlackDraft, TELEGRAM_HOST, TelegramDraft};
 use crate::domain::ids::AgentName;
 use crate::domain::options::{OptionOverrides, Profile};
 use crate::domain::place::Scope;
@@ -210,8 +210,9 @@ impl Draft {
         }
     }
 
-    /// Only Slack has messages that take words at their end.
-    fn check_live(&self, table: &str, review: &mut Review<'_>) {
+    /// Only Slack has messages that take words at their end. What is faster than a platform's pace is
+    /// its own business where the platform is another one (a sandbox).
+    fn check_live(&self, table: &str, inherited: Inherited, review: &mut Review<'_>) {
         let is_slack = matches!(self.platform, PlatformDraft::Slack { .. });
         if self.live == Some(Live::Stream) && !is_slack {
             review.problem(
@@ -219,6 +220,20 @@ impl Draft {
                 "\"stream\" is Slack's alone; \"edit\" edits a post, \"auto\" and \"on\" show drafts \
                  in private chats"
                     .to_owned(),
+            );
+        }
+        let live = self.live.unwrap_or(inherited.live);
+        let set_ms = inherited.live_interval_ms;
+        if let Some((what, least_ms)) = self.platform.live_pace(live)
+            && (1..least_ms).contains(&set_ms)
+        {
+            review.warn(
+                "delivery.live_interval_ms",
+                format!(
+                    "is {set_ms}, which is too fast for {table}: {what} at most every {least_ms} ms. \
+                     What comes faster is refused for its rate, and the finished answer waits for \
+                     that, too; 0 = each platform's own pace"
+                ),
             );
         }
     }
@@ -234,7 +249,7 @@ impl Draft {
         let access = self.access(table, review);
         check_commands(table, &self.commands, review);
         let manners = self.manners.resolve(table, review);
-        self.check_live(table, review);
+        self.check_live(table, inherited, review);
         self.check_chats(table, agents, review);
         let platform = self.platform.resolve(table, review)?;
         let minutes = self
@@ -426,6 +441,22 @@ fn overrides(shape: &ChatPromptShape) -> OptionOverrides {
 }
 
 impl PlatformDraft {
+    /// What the platform takes of an answer that is shown while it is written, and how often. Sources:
+    /// Slack's guide for apps that stream; Telegram's limit of 20 messages a minute in a group, of which
+    /// edits may take half.
+    fn live_pace(&self, live: Live) -> Option<(&'static str, u64)> {
+        match (self, live) {
+            (_, Live::Off) => None,
+            (Self::Slack { api_url, .. }, _) => {
+                let is_real = api_url.contains("//slack.com/");
+                is_real.then_some(("Slack wants a message edited", 3_000))
+            }
+            (Self::Telegram { api_url, .. }, _) if !api_url.contains(TELEGRAM_HOST) => None,
+            (Self::Telegram { .. }, Live::Auto) => Some(("Telegram takes drafts", 1_000)),
+            (Self::Telegram { .. }, _) => Some(("Telegram lets a message be edited", 6_000)),
+        }
+    }
+
     fn resolve(self, table: &str, review: &mut Review<'_>) -> Option<PlatformSettings> {
         match self {
             Self::Slack {
@@ -557,5 +588,51 @@ fn check_shared_tokens(drafts: &[(String, Draft)], review: &mut Review<'_>) {
                 seen.insert(token, key);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::path::Path;
+
+    use crate::config::{Config, Environment};
+
+    /// What is warned of with this interval and these channels.
+    fn warned(interval_ms: u64, channels: &str) -> Vec<String> {
+        let text = format!("[delivery]\nlive_interval_ms = {interval_ms}\n{channels}");
+        let environment = Environment::from([("HOME", "/home/ada")]);
+        let file = Some((Path::new("vocative.toml"), text.as_str()));
+        let (_, warnings) = Config::from_text(file, &environment).unwrap();
+        let warnings = warnings.iter().map(ToString::to_string);
+        warnings
+            .filter(|it| it.contains("live_interval_ms"))
+            .collect()
+    }
+
+    #[test]
+    fn a_pace_that_a_platform_refuses_is_warned_of() {
+        let slack = |more: &str| {
+            format!("[channels.slack.acme]\napp_token = \"env:A\"\nbot_token = \"env:B\"\n{more}")
+        };
+        let telegram = |more: &str| format!("[channels.telegram.team]\ntoken = \"env:T\"\n{more}");
+        let sandbox = "api_url = \"http://127.0.0.1:9/api\"";
+        let table = [
+            (2_999, slack(""), true),
+            (3_000, slack(""), false),
+            (0, slack(""), false),
+            (500, slack("live = \"off\""), false),
+            (500, slack(sandbox), false),
+            (999, telegram(""), true),
+            (1_000, telegram(""), false),
+            (5_999, telegram("live = \"on\""), true),
+            (500, telegram(sandbox), false),
+        ];
+        for (interval_ms, channels, is_warned) in table {
+            let warned = warned(interval_ms, &channels);
+            assert_eq!(!warned.is_empty(), is_warned, "{interval_ms} {channels}");
+        }
+        insta::assert_snapshot!(warned(1_000, &slack("")).join("\n"), @"delivery.live_interval_ms: is 1000, which is too fast for channels.slack.acme: Slack wants a message edited at most every 3000 ms. What comes faster is refused for its rate, and the finished answer waits for that, too; 0 = each platform's own pace");
     }
 }

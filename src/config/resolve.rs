@@ -132,6 +132,7 @@ pub(super) struct Inherited {
     pub limits: Limits,
     pub on_unknown: OnUnknown,
     pub live: Live,
+    pub live_interval_ms: u64,
     pub max_trigger_age_minutes: u64,
 }
 
@@ -141,6 +142,7 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
         limits: limits(&shape.limits),
         on_unknown: shape.delivery.on_unknown,
         live: shape.delivery.live,
+        live_interval_ms: shape.delivery.live_interval_ms,
         max_trigger_age_minutes: shape.capture.max_trigger_age_minutes,
     };
     let models = resolve_models(shape.models, review);

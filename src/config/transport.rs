@@ -9,7 +9,7 @@ use super::shape::{SlackTransportShape, TelegramTransportShape};
 /// The ports to which Telegram delivers. Source: Bot API, `setWebhook`.
 const TELEGRAM_PORTS: [u16; 4] = [443, 80, 88, 8443];
 /// Whose webhooks must be public; any other API is a Bot API server of one's own, which takes more.
-const TELEGRAM_HOST: &str = "api.telegram.org";
+pub(super) const TELEGRAM_HOST: &str = "api.telegram.org";
 
 /// How Slack's events come in, as written.
 pub(super) struct SlackDraft {
