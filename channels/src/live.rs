@@ -38,7 +38,8 @@ pub enum LiveForm {
         id: i64,
     },
     /// At the end of a post of ours that takes words there; the part says nothing. After any error but
-    /// one that says it was not taken and when to come again, nothing more is to be added.
+    /// one that says it was not taken and when to come again, nothing more is to be added. Where a person
+    /// has stopped it, it is the chat that refuses: then nothing more is to be shown at all.
     Stream {
         /// The platform's id of it.
         message_id: String,

@@ -279,8 +279,10 @@ enum Shown {
     Wait(Duration),
     /// Nobody knows.
     Unknown,
-    /// Not in this run.
+    /// Not in this run, or not in this way.
     Never(String),
+    /// The chat wants no more of it.
+    Unwanted(String),
 }
 
 impl From<Result<(), ChannelError>> for Shown {
@@ -292,6 +294,7 @@ impl From<Result<(), ChannelError>> for Shown {
             }
             Err(ChannelError::NotSent { .. }) => Self::Wait(Duration::from_secs(1)),
             Err(ChannelError::OutcomeUnknown { .. }) => Self::Unknown,
+            Err(error @ ChannelError::ChatRefused { .. }) => Self::Unwanted(error.reason()),
             Err(error) => Self::Never(error.reason()),
         }
     }
@@ -524,7 +527,7 @@ impl Showing {
                 self.said = words;
                 Shown::Yes
             }
-            wait @ Shown::Wait(_) => wait,
+            shown @ (Shown::Wait(_) | Shown::Unwanted(_)) => shown,
             Shown::Unknown => {
                 self.settle_ms = self.settle_ms.max(SETTLE_MS);
                 self.edit_from_now_on()
@@ -554,7 +557,7 @@ impl Showing {
                 self.pacing.note_shown(now, state);
             }
             Shown::Wait(wait) => self.pacing.note_wait(now, wait),
-            Shown::Never(reason) => {
+            Shown::Never(reason) | Shown::Unwanted(reason) => {
                 debug!(run.id = %self.desk.run, reason, "an answer is not shown while it is written");
                 return false;
             }

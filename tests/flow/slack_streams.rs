@@ -109,6 +109,22 @@ async fn a_stream_that_slack_ends_is_edited_on() {
     assert_eq!(calls(&flow, "chat.postMessage"), 0);
 }
 
+/// The person who pressed "stop" is not shown more of it by edits; the answer is made all the same, unless
+/// Slack tells of the stop (`agent_session_stopped`).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_that_a_person_stops_grows_no_more() {
+    let flow = streaming().start().await;
+    let stopped = Fault::Error("stopped_by_user".to_owned());
+    flow.slack.faults().next("chat.appendStream", stopped);
+    flow.model.enqueue(written());
+    let root = flow.slack.say("#general", "ann", "@vocative when?");
+    flow.settle().await;
+    assert_answered(&flow, &root);
+    assert_eq!(calls(&flow, "chat.appendStream"), 1);
+    // The answer: refused as long as the stream is open, then made.
+    assert_eq!(calls(&flow, "chat.update"), 2);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn words_of_which_nobody_knows_whether_they_came_are_not_added_twice() {
     let flow = streaming().start().await;

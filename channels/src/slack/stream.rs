@@ -17,6 +17,8 @@ use super::wire::SlackEvent;
 const START: &str = "chat.startStream";
 const APPEND: &str = "chat.appendStream";
 const STOP: &str = "chat.stopStream";
+/// What Slack says of words that nobody wants any more.
+const STOPPED_BY_PERSON: &str = "stopped_by_user";
 /// Slack's limit is 12,000 characters in one call.
 const ADDED_MAX_CHARS: usize = 11_400;
 /// Breaks what would tell somebody; it shows nothing.
@@ -56,7 +58,7 @@ fn start_arguments(
     Some(arguments)
 }
 
-/// Adds words.
+/// Adds words. A person may have pressed "stop".
 pub(super) async fn append(
     api: &Api,
     chat: &str,
@@ -68,7 +70,13 @@ pub(super) async fn append(
         ("ts", message_id.to_owned()),
         ("chunks", chunks(added)),
     ];
-    api.call(APPEND, Token::Bot, &arguments).await.map(drop)
+    match api.call(APPEND, Token::Bot, &arguments).await {
+        Ok(_) => Ok(()),
+        Err(ChannelError::Rejected {
+            operation, reason, ..
+        }) if reason == STOPPED_BY_PERSON => Err(ChannelError::ChatRefused { operation, reason }),
+        Err(error) => Err(error),
+    }
 }
 
 /// Ends a message, so that it can be edited and deleted. One that has ended is as it should be. From
