@@ -49,10 +49,80 @@ pub enum LiveForm {
 }
 
 /// What is shown of a text that goes on: its beginning, up to a whole word, and a sign that more comes.
-/// `None` while there is nothing to see.
+/// Marks that are open there are closed, and of a link of which the address is not all there nothing
+/// shows, so that nobody sees marks. `None` while there is nothing to see.
 #[must_use]
 pub fn so_far(text: &str) -> Option<String> {
-    whole_words(text).map(|whole| format!("{whole}{MORE}"))
+    let mended = mended(whole_words(text)?);
+    (!mended.is_empty()).then(|| format!("{mended}{MORE}"))
+}
+
+/// A beginning with the marks closed that its last line opens.
+fn mended(text: &str) -> String {
+    let fences = text
+        .lines()
+        .filter(|line| line.trim_start().starts_with("```"));
+    if fences.count() % 2 == 1 {
+        return text.to_owned();
+    }
+    let line_start = text.rfind('\n').map_or(0, |at| at + 1);
+    let (before, line) = text.split_at(line_start);
+    let (mut open, link) = left_open(line);
+    let mut line = line[..link.unwrap_or(line.len())].trim_end();
+    // What has nothing behind it is no mark yet.
+    while let Some((at, _)) = open.pop_if(|(at, mark)| *at + mark.len() >= line.len()) {
+        line = line[..at.min(line.len())].trim_end();
+    }
+    let mut mended = format!("{before}{line}");
+    mended.truncate(mended.trim_end().len());
+    let closing = open.iter().rev().map(|(_, mark)| *mark);
+    mended.extend(closing);
+    mended
+}
+
+/// The marks that a line leaves open, and where, and where a link begins whose address does not end.
+fn left_open(line: &str) -> (Vec<(usize, &str)>, Option<usize>) {
+    let mut open: Vec<(usize, &str)> = Vec::new();
+    let (mut label, mut link) = (None, None);
+    let mut at = 0;
+    while let Some(c) = line[at..].chars().next() {
+        let run = line[at..].len() - line[at..].trim_start_matches(c).len();
+        let mark = &line[at..at + run];
+        let code = open.last().filter(|(_, mark)| mark.starts_with('`'));
+        let is_closing = open.last().is_some_and(|(_, it)| *it == mark);
+        let opens = !line[at + run..].starts_with(char::is_whitespace);
+        at += match c {
+            '`' | '*' | '~' if is_closing => {
+                open.pop();
+                run
+            }
+            _ if code.is_some() => c.len_utf8(),
+            '`' => {
+                open.push((at, mark));
+                run
+            }
+            '*' | '~' if run == 2 && opens => {
+                open.push((at, mark));
+                run
+            }
+            '*' | '~' => run,
+            '\\' => 1 + line[at + 1..].chars().next().map_or(0, char::len_utf8),
+            '[' => {
+                label = Some(at);
+                1
+            }
+            ']' if line[at..].starts_with("](") => {
+                link = label;
+                2
+            }
+            ')' => {
+                link = None;
+                1
+            }
+            c => c.len_utf8(),
+        };
+    }
+    (open, link)
 }
 
 /// The beginning of a text that goes on, up to a whole word. That of a longer text begins with it, as
@@ -90,6 +160,41 @@ mod tests {
         for (text, expected) in table {
             assert_eq!(so_far(text).as_deref(), expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn nobody_sees_marks_that_are_not_closed_yet() {
+        let table = [
+            (
+                "It is **very important that x",
+                "It is **very important that** …",
+            ),
+            (
+                "- **One**: a\n- **Two words x",
+                "- **One**: a\n- **Two words** …",
+            ),
+            ("Run `cargo test --all x", "Run `cargo test --all` …"),
+            ("Run `a ** b` and **c x", "Run `a ** b` and **c** …"),
+            ("~~old **and new x", "~~old **and new**~~ …"),
+            ("2 ** 3 and x", "2 ** 3 and …"),
+            ("so \\`is it x", "so \\`is it …"),
+            ("see [the docs](https://e.org/a x", "see …"),
+            ("see **[the docs](https://e.org/a \"so x", "see …"),
+            ("and so ** x", "and so …"),
+            (
+                "see [it](https://e.org/a) and x",
+                "see [it](https://e.org/a) and …",
+            ),
+            ("```sh\necho **a b x", "```sh\necho **a b …"),
+            (
+                "```sh\nls\n```\nand **so on x",
+                "```sh\nls\n```\nand **so on** …",
+            ),
+        ];
+        for (text, expected) in table {
+            assert_eq!(so_far(text).as_deref(), Some(expected), "{text:?}");
+        }
+        assert_eq!(so_far("[the docs](https://e.org/a x"), None);
     }
 
     #[test]
