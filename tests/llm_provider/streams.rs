@@ -577,3 +577,42 @@ async fn the_offline_model_is_heard_word_by_word() {
     assert!(answer.text.starts_with("You asked: \"bye\"."));
     assert!(heard.pieces.lock().unwrap().len() > 5);
 }
+
+/// Answers one request with these bytes as a stream, `step` of them at a time; the address to ask.
+async fn byte_by_byte(body: Vec<u8>, step: usize) -> String {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        socket.set_nodelay(true).unwrap();
+        let mut request = vec![0; 1 << 16];
+        let mut length = 0;
+        // All of it came with the end of its JSON.
+        while !request[..length].ends_with(b"}") {
+            length += socket.read(&mut request[length..]).await.unwrap();
+        }
+        let head =
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        socket.write_all(head.as_bytes()).await.unwrap();
+        for piece in body.chunks(step) {
+            socket.write_all(piece).await.unwrap();
+            socket.flush().await.unwrap();
+            tokio::task::yield_now().await;
+        }
+    });
+    format!("http://{address}/v1")
+}
+
+#[tokio::test]
+async fn letters_that_come_in_pieces_are_put_together() {
+    let words = json!([{"content": "Grüße "}, {"content": "👨‍👩‍👧 日本"}]);
+    let words = words.as_array().unwrap();
+    let body = openai_deltas(words).replace("tool_calls", "stop");
+    for step in [1, 3, 7] {
+        let url = byte_by_byte(body.clone().into_bytes(), step).await;
+        let model = build(&settings(Provider::OpenAi, url), http()).unwrap();
+        let answer = listen(&model, &Heard::default()).await;
+        assert_eq!(answer.unwrap().text, "Grüße 👨‍👩‍👧 日本", "{step} at a time");
+    }
+}
