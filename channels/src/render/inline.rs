@@ -9,6 +9,8 @@ use super::tree::{Block, Run};
 
 /// So often a longer piece is tried.
 const WIDENED_MAX: usize = 6;
+/// So many times too high an estimate is at most.
+const ESTIMATE_FACTOR_MAX: usize = 8;
 
 /// How good it is to cut behind an atom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,7 +91,13 @@ impl Cutting<'_> {
             let block = (self.block)(trimmed(runs));
             self.form.block_cost(&block, self.place, room)
         };
-        if cost(atoms.len()).is_within(room) {
+        // What is far too much is not even put together: that would cost the rest once for each piece.
+        let generous = Cost {
+            length: room.length.saturating_mul(ESTIMATE_FACTOR_MAX),
+            count: room.count.saturating_mul(ESTIMATE_FACTOR_MAX),
+        };
+        let (near, _) = piece_end(self.form, self.place, self.runs, atoms, generous);
+        if near == atoms.len() && cost(atoms.len()).is_within(room) {
             return atoms.len();
         }
         let (mut length, mut estimate) = (length, estimate);

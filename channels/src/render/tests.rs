@@ -200,6 +200,17 @@ fn many_addresses_and_mentions_in_one_paragraph_take_no_time() {
     assert!(took.as_secs() < 60, "{took:?}");
 }
 
+/// Many pieces of many runs: what comes after a piece is not put together for each of them.
+#[test]
+fn a_paragraph_of_many_styles_is_cut_in_no_time() {
+    let begun = std::time::Instant::now();
+    let unit = "**a `b` c** ";
+    let parts = parts(&unit.repeat((1 << 20) / unit.len()), 300);
+    assert!(parts.len() > 1_500, "{}", parts.len());
+    let took = begun.elapsed();
+    assert!(took.as_secs() < 60, "{took:?}");
+}
+
 #[test]
 fn long_blocks_are_cut_into_blocks_of_their_kind() {
     let rows = "| one | two |\n".repeat(20);
