@@ -390,7 +390,11 @@ pub struct CrashArgs {
     /// Break a promise on purpose, to see that it is noticed (needs the feature crash-points)
     #[arg(long, value_name = "PROMISE")]
     pub sabotage: Option<String>,
-    /// Say on stderr what each row gave as soon as it is played
+    /// Only this piece of a row, by its name; rows are played in pieces of up to eight kills, and what
+    /// fails says the command that plays its piece again, of which this is a part
+    #[arg(long, value_name = "PIECE")]
+    pub piece: Option<String>,
+    /// Say on stderr what each piece of a row gave as soon as it is played
     #[arg(long)]
     pub progress: bool,
 }

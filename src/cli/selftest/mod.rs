@@ -3,10 +3,12 @@
 //!
 //! The loopback platforms and a scripted model run in this process; the daemon is another process of
 //! the same program, killed with SIGKILL and started again. Reading order: `plan` (which kills),
-//! `scene` (what people say, and what must come back), `stage` (platforms and model), `process` (the
-//! daemon), `play` (one row of kills), `memory` (the rows that import and erase), `tally` (what came of it, and whether that is allowed).
+//! `piece` (how they are dealt out), `scene` (what people say, and what must come back), `stage` (platforms
+//! and model), `process` (the daemon), `play` (one piece of kills), `memory` (the rows that import and
+//! erase), `tally` (what came of it, and whether that is allowed).
 
 mod memory;
+mod piece;
 mod plan;
 mod play;
 mod process;
@@ -22,14 +24,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures_util::future::try_join_all;
 use vocative_channels::crash::{self, Sabotage};
 
-use self::plan::Row;
+use self::piece::{Piece, pieces};
 use self::tally::{Tally, report};
 use super::args::{CrashArgs, SelftestCommand};
 use super::context::Context;
 use super::error::{CliError, Exit};
 
-/// Rows that are played side by side. A row waits for paces and retries most of its time, and computes
-/// for about a second of it.
+/// Pieces that are played side by side. A piece waits for paces and retries most of its time, and computes
+/// for about a second of each kill's.
 const LANES: usize = 10;
 
 /// Runs a self-test.
@@ -60,56 +62,55 @@ async fn crash(args: &CrashArgs, context: &Context) -> Result<ExitCode, CliError
         context.print("This build has no crash points: random kills only. All of them: cargo run --release --features crash-points -- selftest crash\n\n")?;
     }
     let rows = plan::rows(args, sabotage);
-    if rows.is_empty() {
-        return Err(CliError::Usage(
-            "no row has that point on that platform".to_owned(),
-        ));
+    let pieces = pieces(&rows, args.piece.as_deref());
+    if pieces.is_empty() {
+        return Err(CliError::Usage(match &args.piece {
+            None => "no row has that point on that platform".to_owned(),
+            Some(piece) => format!(
+                "there is no piece {piece:?} with these rounds, platforms and points; repeat the command as it was printed"
+            ),
+        }));
     }
     let started = std::time::Instant::now();
-    let played = play_all(&rows, args, sabotage).await?;
+    let played = play_all(&pieces, args, sabotage).await?;
     let (text, is_fine) = report(&played, args, sabotage, started.elapsed());
     context.print(&text)?;
     Ok(if is_fine { Exit::Ok } else { Exit::Failed }.into())
 }
 
-/// Plays all rows, many side by side: most of the time of a row is waiting. The longest begin first, so that
-/// none is left alone with its waiting; what is given is in the order of the rows.
+/// Plays all pieces, many side by side: most of the time of a piece is waiting. The longest begin first, so
+/// that the short ones fill what is left at the end; what is given is in the order of the table.
 async fn play_all(
-    rows: &[Row],
+    pieces: &[Piece],
     args: &CrashArgs,
     sabotage: Option<Sabotage>,
-) -> Result<Vec<(Row, Tally)>, CliError> {
-    let mut order: Vec<usize> = (0..rows.len()).collect();
-    order.sort_by_key(|place| Reverse(rows[*place].kills));
+) -> Result<Vec<(Piece, Tally)>, CliError> {
+    let mut order: Vec<&Piece> = pieces.iter().collect();
+    order.sort_by_key(|piece| Reverse(piece.row.kills));
     let next = AtomicUsize::new(0);
-    let lanes = (0..LANES).map(|_| play_rows(rows, &order, &next, args, sabotage));
+    let lanes = (0..LANES).map(|_| play_pieces(&order, &next, args, sabotage));
     let lanes = try_join_all(lanes).await?;
-    let mut played: Vec<(usize, Tally)> = lanes.into_iter().flatten().collect();
-    played.sort_unstable_by_key(|(place, _)| *place);
-    let named = |(place, tally): (usize, Tally)| (rows[place], tally);
-    Ok(played.into_iter().map(named).collect())
+    let mut played: Vec<(Piece, Tally)> = lanes.into_iter().flatten().collect();
+    played.sort_unstable_by_key(|(piece, _)| (piece.place, piece.number));
+    Ok(played)
 }
 
-/// Plays the next row that nobody plays yet, until there is none.
-async fn play_rows(
-    rows: &[Row],
-    order: &[usize],
+/// Plays the next piece that nobody plays yet, until there is none.
+async fn play_pieces(
+    order: &[&Piece],
     next: &AtomicUsize,
     args: &CrashArgs,
     sabotage: Option<Sabotage>,
-) -> Result<Vec<(usize, Tally)>, CliError> {
+) -> Result<Vec<(Piece, Tally)>, CliError> {
     let mut played = Vec::new();
-    loop {
-        let Some(place) = order.get(next.fetch_add(1, Ordering::Relaxed)) else {
-            return Ok(played);
-        };
-        let row = &rows[*place];
-        let tally = play::row(row, args, sabotage).await?;
+    while let Some(piece) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+        let tally = play::piece(piece, args, sabotage).await?;
         if args.progress {
-            eprintln!("{} {}: {tally:?}", row.platform(), row.name());
+            eprintln!("{}: {tally:?}", piece.name());
         }
-        played.push((*place, tally));
+        played.push((**piece, tally));
     }
+    Ok(played)
 }
 
 fn sabotage_of(name: &str) -> Result<Sabotage, CliError> {

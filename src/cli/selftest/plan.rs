@@ -365,6 +365,7 @@ mod tests {
             point: None,
             faults: false,
             sabotage: None,
+            piece: None,
             progress: false,
         }
     }

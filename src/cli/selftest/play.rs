@@ -1,4 +1,4 @@
-//! One row: a scene is played, the daemon is killed in the middle of it again and again, then it may
+//! One piece of a row: a scene is played, the daemon is killed in the middle of it again and again, then it may
 //! finish, and what the rooms show is counted.
 
 use std::time::Duration;
@@ -7,7 +7,8 @@ use tokio::time::Instant;
 use vocative_channels::crash::Sabotage;
 
 use super::memory;
-use super::plan::{Link, Mode, Play, Row, Way};
+use super::piece::Piece;
+use super::plan::{Mode, Play, Row, Way};
 use super::process::{LOOK, Process, WAIT, late};
 use super::scene::Scene;
 use super::stage::Stage;
@@ -26,21 +27,23 @@ const RANDOM_KILL_MS: u64 = 700;
 /// A point is reached for the first, second or third time.
 const PASSES: u64 = 3;
 
-/// Plays a row.
+/// Plays a piece of a row.
 ///
 /// # Errors
 /// If a server or the daemon can't be started, or the daemon does not connect.
-pub(super) async fn row(
-    row: &Row,
+pub(super) async fn piece(
+    piece: &Piece,
     args: &CrashArgs,
     sabotage: Option<Sabotage>,
 ) -> Result<Tally, CliError> {
-    let mut random = random(args.seed ^ name_number(row));
+    let row = &piece.row;
+    let mut random = random(piece.seed(args));
     let mut tally = Tally::default();
     let mut left = row.kills;
     while left > 0 {
         let kills = left.min(row.kills_of_scene_max());
-        let delay_ms = visibility_delay_ms(row, args.faults, left == row.kills, &mut random);
+        let is_first = piece.number == 1 && left == row.kills;
+        let delay_ms = visibility_delay_ms(row, args.faults, is_first, &mut random);
         let stage = Stage::build(row, args.faults, delay_ms, sabotage).await?;
         let played = match row.play() {
             Play::Rooms => scene(row, &stage, kills, args.faults, &mut random).await?,
@@ -329,22 +332,4 @@ fn random(seed: u64) -> impl FnMut(u64) -> u64 {
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (mixed ^ (mixed >> 31)) % below.max(1)
     }
-}
-
-/// A number for a row, so that rows differ and each is the same whichever others are played.
-fn name_number(row: &Row) -> u64 {
-    let mode = match row.mode {
-        Mode::Slack => "s",
-        Mode::TelegramResend => "r",
-        Mode::TelegramHold => "h",
-    };
-    let link = match row.link {
-        Link::Connects => "",
-        Link::Called => "called ",
-        Link::Streams => "streams ",
-    };
-    let bytes = mode.bytes().chain(link.bytes()).chain(row.name().bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use vocative_channels::crash::Sabotage;
 
+use super::piece::Piece;
 use super::plan::{Mode, Row, Way};
 use super::scene::{Due, Question, Scene};
 use super::stage::Stage;
@@ -276,32 +277,46 @@ fn may_double(row: &Row, tally: &Tally) -> bool {
     row.mode == Mode::TelegramResend && tally.doubled_outside == 0
 }
 
+/// What came of the rows, whose pieces stand one behind the other.
+fn sums(played: &[(Piece, Tally)]) -> Vec<(Row, Tally)> {
+    let of_one_row = played.chunk_by(|(one, _), (other, _)| one.place == other.place);
+    let sum = |pieces: &[(Piece, Tally)]| {
+        let mut sum = Tally::default();
+        for (_, tally) in pieces {
+            sum.add(tally.clone());
+        }
+        (pieces[0].0.row, sum)
+    };
+    of_one_row.map(sum).collect()
+}
+
+/// What is wrong with a piece, if anything is.
+fn wrong(piece: &Piece, tally: &Tally) -> Option<String> {
+    let row = &piece.row;
+    let mut wrong = Vec::new();
+    if tally.unreached > 0 || (tally.kills == 0 && row.way != Way::LeaseEnds) {
+        let kills = tally.kills + tally.unreached;
+        wrong.push(format!("reached {} of {kills} times", tally.kills));
+    }
+    let is_doubled = tally.doubled > 0 && !may_double(row, tally);
+    if tally.lost + tally.left > 0 || is_doubled {
+        wrong.extend(tally.wrong.iter().cloned());
+    }
+    (!wrong.is_empty()).then(|| format!("{} {}: {}", row.platform(), row.name(), wrong.join(", ")))
+}
+
 /// The table with what follows from it, and whether all is as it must be.
 pub(super) fn report(
-    played: &[(Row, Tally)],
+    played: &[(Piece, Tally)],
     args: &CrashArgs,
     sabotage: Option<Sabotage>,
     elapsed: Duration,
 ) -> (String, bool) {
     let mut rows = Vec::new();
-    let mut wrong = Vec::new();
     let mut sum = Tally::default();
-    for (row, tally) in played {
+    let by_row = sums(played);
+    for (row, tally) in &by_row {
         rows.push(cells(row.platform(), row.name(), tally));
-        if tally.unreached > 0 || (tally.kills == 0 && row.way != Way::LeaseEnds) {
-            let (place, kills) = (row.platform(), tally.kills + tally.unreached);
-            let what = format!(
-                "{place} {}: reached {} of {kills} times",
-                row.name(),
-                tally.kills
-            );
-            wrong.push(what);
-        }
-        let is_doubled = tally.doubled > 0 && !may_double(row, tally);
-        if tally.lost + tally.left > 0 || is_doubled {
-            let what = tally.wrong.join(", ");
-            wrong.push(format!("{} {}: {what}", row.platform(), row.name()));
-        }
         sum.add(tally.clone());
     }
     rows.push(cells("all", "", &sum));
@@ -343,7 +358,7 @@ pub(super) fn report(
              on with `vocative held release ID`, or dropped with `vocative held drop ID` where it was there.\n",
         );
     }
-    if played
+    if by_row
         .iter()
         .any(|(row, tally)| may_double(row, tally) && tally.doubled > 0)
     {
@@ -353,9 +368,12 @@ pub(super) fn report(
         out.push_str(&spread(&mut sum.window_ms, " (it had arrived "));
         out.push_str(".\n");
     }
-    let is_fine = wrong.is_empty();
-    for line in &wrong {
-        let _ = writeln!(out, "WRONG  {line}");
+    let mut is_fine = true;
+    for (piece, tally) in played {
+        if let Some(wrong) = wrong(piece, tally) {
+            is_fine = false;
+            let _ = writeln!(out, "WRONG  {wrong}\n       {}", piece.command(args));
+        }
     }
     out.push_str(if is_fine {
         "Nothing is lost, and nothing is doubled that may not be.\n"
