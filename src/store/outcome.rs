@@ -7,7 +7,7 @@ use super::contract::{LeaseOutcome, OutboxUpdate};
 use super::messages::{MessageEntry, add_message_txn};
 use super::outbox::{DROPPED, close_attempt_txn};
 use super::outbox_rows::{NewPosts, Place, append_post_txn, insert_post_txn, operation_from_row};
-use super::placeholder::move_txn;
+use super::placeholder::{gives_place, move_txn};
 use super::places::find_chat;
 use super::{Store, StoreError};
 use crate::domain::ids::{AccountId, ChatId, LeaseToken, OutboxId, Seq};
@@ -321,7 +321,11 @@ fn insert_replacing_txn(
     with: &Replacement<'_>,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    let parts = with.parts;
+    // What gives place to another text anyway shows its beginning: nobody would take the rest away.
+    let parts = match with.parts {
+        [first, ..] if gives_place(connection, leased.row)? => std::slice::from_ref(first),
+        parts => parts,
+    };
     // Only parts of the same turn can stand between this entry and the next whole number.
     let (next_key, mut part_number): (Option<f64>, u32) = connection
         .prepare_cached(

@@ -390,6 +390,20 @@ fn replace_said_txn(
     Ok(())
 }
 
+/// Whether what an entry says gives place to another text: it is a placeholder, or something waits to be
+/// done to its message.
+pub(super) fn gives_place(connection: &Connection, row: i64) -> Result<bool, StoreError> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT placeholder_of IS NOT NULL
+                 OR EXISTS (SELECT 1 FROM outbox e
+                            WHERE e.chat_id = o.chat_id AND e.edit_of = o.id
+                              AND e.state IN ('pending', 'leased', 'unknown'))
+             FROM outbox o WHERE o.id = ?1",
+        )?
+        .query_row([row], |row| row.get(0))?)
+}
+
 /// An entry lives on as another one: so do the run that holds it and the edit that waits for it.
 pub(super) fn move_txn(
     connection: &Connection,
