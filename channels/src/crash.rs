@@ -85,17 +85,26 @@ pub enum Sabotage {
     ResendAlways,
     /// That bytes are about to leave is written down only afterwards.
     CommitAfterSend,
+    /// What holds the place of an answer stays when the answer is there.
+    LeavePlaceholder,
+    /// An answer does not wait for an edit that may come behind it.
+    NoSettling,
+    /// The answer to an edited question is posted beside the earlier one.
+    NoReplacement,
 }
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 9] = [
         Self::AckBeforeCommit,
         Self::NoDedupe,
         Self::NoReadback,
         Self::NoLeaseToken,
         Self::ResendAlways,
         Self::CommitAfterSend,
+        Self::LeavePlaceholder,
+        Self::NoSettling,
+        Self::NoReplacement,
     ];
 
     /// Its name, as on the command line.
@@ -108,6 +117,9 @@ impl Sabotage {
             Self::NoLeaseToken => "no-lease-token",
             Self::ResendAlways => "resend-always",
             Self::CommitAfterSend => "commit-after-send",
+            Self::LeavePlaceholder => "leave-placeholder",
+            Self::NoSettling => "no-settling",
+            Self::NoReplacement => "no-replacement",
         }
     }
 }

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 use vocative_channels::capability::Capabilities;
 use vocative_channels::channel::Outbound;
-use vocative_channels::crash;
+use vocative_channels::crash::{self, Sabotage};
 use vocative_channels::envelope::ChatKind;
 use vocative_channels::error::ChannelError;
 use vocative_channels::live::{LIVE_MAX_CHARS, LiveForm, LivePost, whole_words};
@@ -615,6 +615,9 @@ impl LiveReply {
     /// milliseconds: the answer must come behind it.
     pub async fn end(mut self) -> i64 {
         self.stop.cancel();
+        if crash::is_sabotaged(Sabotage::NoSettling) {
+            return 0;
+        }
         match tokio::time::timeout(END_WAIT, &mut self.task).await {
             Ok(Ok(settle_ms)) => settle_ms,
             Ok(Err(_)) | Err(_) => UNANSWERED_SETTLE_MS,

@@ -6,7 +6,7 @@
 //! that ends without a word takes it back. Either way the run lets go of it in the same transaction.
 
 use rusqlite::{Connection, OptionalExtension};
-use vocative_channels::crash;
+use vocative_channels::crash::{self, Sabotage};
 use vocative_channels::outbound::{Operation, Part, PartStream, Target};
 
 use super::contract::{NewPlaceholder, Placed, Placeholder};
@@ -180,7 +180,8 @@ pub(super) fn insert_answer_txn(
     settle_ms: i64,
 ) -> Result<Vec<OutboxId>, StoreError> {
     let run_row = posts.run_row.unwrap_or_default();
-    let Some(held) = find(connection, run_row)? else {
+    let is_left = crash::is_sabotaged(Sabotage::LeavePlaceholder);
+    let Some(held) = find(connection, run_row)?.filter(|_| !is_left) else {
         return insert_posts_txn(connection, posts);
     };
     let Some((first, rest)) = posts.parts.split_first() else {
@@ -249,7 +250,8 @@ fn edit_txn(
         ..*posts
     };
     let id = append_post_txn(connection, &edit, 0, first)?;
-    let settle_ms = if is_shown { settle_ms } else { 0 };
+    let may_be_late = is_shown && !crash::is_sabotaged(Sabotage::NoSettling);
+    let settle_ms = if may_be_late { settle_ms } else { 0 };
     connection
         .prepare_cached("UPDATE outbox SET edit_of = ?2, not_before_ms = ?3 WHERE uuid = ?1")?
         .execute((id, held.row, posts.now_ms + settle_ms))?;

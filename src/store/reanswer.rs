@@ -8,13 +8,14 @@
 //! that are left over are deleted.
 
 use rusqlite::{Connection, OptionalExtension, params};
+use vocative_channels::crash::{self, Sabotage};
 use vocative_channels::envelope::SenderKind;
 use vocative_channels::outbound::{Operation, Part, Target};
 
 use super::StoreError;
 use super::capture::Arrival;
 use super::contract::ReplyCommit;
-use super::outbox_rows::{NewPosts, append_post_txn, json};
+use super::outbox_rows::{NewPosts, append_post_txn, insert_posts_txn, json};
 use super::overlap::end_outdated_txn;
 use super::triggers::Addressed;
 use super::turns::{Replacement, TurnRow, revise_turn_txn, turn_at};
@@ -211,6 +212,9 @@ pub(super) fn replace_answer_txn(
     };
     if !revise_turn_txn(connection, answer, replacement)? {
         return Ok(Vec::new());
+    }
+    if crash::is_sabotaged(Sabotage::NoReplacement) {
+        return insert_posts_txn(connection, posts);
     }
     edit_posts_txn(connection, posts, answer.seq)
 }

@@ -349,6 +349,12 @@ fn shows(promise: Sabotage, mode: Mode, way: Way) -> bool {
         Sabotage::CommitAfterSend => {
             mode != Mode::TelegramResend && way == Way::Point("send.bytes-sent")
         }
+        Sabotage::LeavePlaceholder => {
+            mode == Mode::Slack && way == Way::Point("placeholder.after-commit")
+        }
+        Sabotage::NoReplacement => mode == Mode::Slack && way == Way::Point("edit.after-commit"),
+        // The loopback platform makes every edit at once.
+        Sabotage::NoSettling => false,
     }
 }
 

@@ -9,7 +9,8 @@ use vocative_channels::envelope::{ChatKind, Place};
 use vocative_channels::error::{ChannelError, Fallback};
 use vocative_channels::history::History;
 use vocative_channels::identity::{Identity, Platform};
-use vocative_channels::outbound::{Delivered, Part, Post, ReadBack, Target};
+use vocative_channels::live::{LiveForm, LivePost};
+use vocative_channels::outbound::{Delivered, Operation, Part, Post, ReadBack, Target};
 use vocative_channels::render::People;
 use vocative_channels::split::split_text;
 
@@ -18,7 +19,8 @@ use super::hearing::Hearing;
 use super::life::Life;
 use super::past::Past;
 use super::script::DIRECT_ROOM;
-use super::world::{BOT, World};
+use super::world::{Arriving, BOT, Change, ChangeTo, World};
+use crate::delivery::live::SETTLE_MS;
 
 /// The channel's configured name.
 pub(super) const NAME: &str = "sim";
@@ -32,7 +34,10 @@ const TEXT_MAX_CHARS: usize = 170;
 const PATIENCE_MS: i64 = 30_000;
 /// A post whose request is over arrives within this, or never.
 const LATE_MAX_MS: i64 = 5_000;
+/// The same for a change of a post: what waits for one to be over waits so long.
+const LATE_CHANGE_MAX_MS: i64 = SETTLE_MS - 100;
 const METHOD: &str = "post";
+const CHANGE: &str = "change";
 
 /// The channel.
 pub(super) struct SimChannel(pub(super) Arc<Life>);
@@ -64,6 +69,22 @@ pub(super) fn not_sent(operation: &'static str) -> ChannelError {
 pub(super) fn unknown(operation: &'static str) -> ChannelError {
     let cause = "connection reset".into();
     ChannelError::OutcomeUnknown { operation, cause }
+}
+
+fn too_long(operation: &'static str) -> ChannelError {
+    ChannelError::Rejected {
+        operation,
+        reason: "too_long".to_owned(),
+        fallback: Fallback::Resplit,
+    }
+}
+
+fn gone() -> ChannelError {
+    ChannelError::Rejected {
+        operation: CHANGE,
+        reason: "message_not_found".to_owned(),
+        fallback: Fallback::NewPost,
+    }
 }
 
 /// The platform that a mode simulates.
@@ -120,9 +141,9 @@ impl Channel for SimChannel {
             echoes_posts: is_slack,
             working_sign_ms: 0,
             chat_interval_ms: 1_000,
-            live_edit_ms: 0,
-            live_preview_ms: 0,
-            live_stream_ms: 0,
+            live_edit_ms: 1_000,
+            live_preview_ms: if is_slack { 0 } else { 500 },
+            live_stream_ms: if is_slack { 500 } else { 0 },
         }
     }
 
@@ -157,7 +178,7 @@ enum Fate {
     },
 }
 
-fn fate(world: &mut World, post: &Post) -> Fate {
+fn fate(world: &mut World, text: &str) -> Fate {
     if world.is_out() {
         return if world.dice.hits(700) {
             Fate::Refused
@@ -167,7 +188,7 @@ fn fate(world: &mut World, post: &Post) -> Fate {
             }
         };
     }
-    if world.script.refuses(&post.part.text) {
+    if world.script.refuses(text) {
         return Fate::TooLong;
     }
     if !world.fails(300) {
@@ -191,7 +212,7 @@ impl Posting {
     async fn post(&self, post: &Post) -> Result<Delivered, ChannelError> {
         let life = &self.0;
         life.step("before bytes leave").await;
-        let fate = life.world(|world| fate(world, post));
+        let fate = life.world(|world| fate(world, &post.part.text));
         life.linger(10, 300).await;
         life.world(|world| {
             if fate != Fate::Answered {
@@ -205,11 +226,7 @@ impl Posting {
                 operation: METHOD,
                 wait_ms,
             }),
-            Fate::TooLong => Err(ChannelError::Rejected {
-                operation: METHOD,
-                reason: "too_long".to_owned(),
-                fallback: Fallback::Resplit,
-            }),
+            Fate::TooLong => Err(too_long(METHOD)),
             Fate::Unanswered { patience_ms } => {
                 life.world(|world| world.arrive(post));
                 life.step("after bytes arrived").await;
@@ -221,10 +238,110 @@ impl Posting {
                 Err(unknown(METHOD))
             }
             Fate::Late { wait_ms } => {
-                life.world(|world| world.arrive_late(post.clone(), wait_ms));
+                let late = Arriving::Post(Box::new(post.clone()));
+                life.world(|world| world.arrive_late(late, wait_ms));
                 Err(unknown(METHOD))
             }
         }
+    }
+
+    /// Changes a post of ours with one request.
+    async fn change(&self, change: Change) -> Result<(), ChannelError> {
+        let life = &self.0;
+        life.step("before bytes leave").await;
+        let text = match &change.to {
+            ChangeTo::Text(text) => text.as_str(),
+            ChangeTo::More(_) | ChangeTo::Nothing => "",
+        };
+        let fate = life.world(|world| fate(world, text));
+        life.linger(10, 300).await;
+        if fate != Fate::Answered {
+            life.world(|world| world.note(format_args!("a change fails: {fate:?}")));
+        }
+        let arrive = || life.world(|world| world.change(&change));
+        match fate {
+            Fate::Answered => {
+                let is_changed = arrive();
+                life.step("after bytes arrived").await;
+                life.linger(10, 300).await;
+                if is_changed { Ok(()) } else { Err(gone()) }
+            }
+            Fate::Refused => Err(not_sent(CHANGE)),
+            Fate::Limited { wait_ms } => Err(ChannelError::RetryAfter {
+                operation: CHANGE,
+                wait_ms,
+            }),
+            Fate::TooLong => Err(too_long(CHANGE)),
+            Fate::Unanswered { patience_ms } => {
+                arrive();
+                life.step("after bytes arrived").await;
+                life.sleep(patience_ms).await;
+                Err(unknown(CHANGE))
+            }
+            Fate::Dropped { patience_ms } => {
+                life.sleep(patience_ms).await;
+                Err(unknown(CHANGE))
+            }
+            Fate::Late { wait_ms } => {
+                let late = Arriving::Change(change.clone());
+                let wait_ms = wait_ms.min(LATE_CHANGE_MAX_MS);
+                life.world(|world| world.arrive_late(late, wait_ms));
+                Err(unknown(CHANGE))
+            }
+        }
+    }
+
+    async fn deliver_any(&self, post: &Post) -> Result<Delivered, ChannelError> {
+        let (message_id, to) = match &post.operation {
+            Operation::Post => return self.post(post).await,
+            Operation::Edit { message_id } => (message_id, ChangeTo::Text(post.part.text.clone())),
+            Operation::Delete { message_id } => (message_id, ChangeTo::Nothing),
+            other => return Err(ChannelError::unsupported(other)),
+        };
+        let change = Change {
+            chat: post.target.chat.clone(),
+            message_id: message_id.clone(),
+            to,
+        };
+        let changed = self.change(change).await;
+        let is_gone = matches!(
+            &changed,
+            Err(ChannelError::Rejected {
+                fallback: Fallback::NewPost,
+                ..
+            })
+        );
+        // What is gone need not be deleted.
+        if !(is_gone && matches!(post.operation, Operation::Delete { .. })) {
+            changed?;
+        }
+        Ok(Delivered {
+            chat: post.target.chat.clone(),
+            message_id: message_id.clone(),
+            sent_at_ms: self.0.now_ms(),
+            shown: None,
+        })
+    }
+
+    async fn show(&self, live: &LivePost) -> Result<(), ChannelError> {
+        let (message_id, to) = match &live.form {
+            LiveForm::Preview { .. } => {
+                self.0.step("before bytes leave").await;
+                self.0.linger(10, 300).await;
+                return match self.0.world(|world| world.is_out() || world.fails(100)) {
+                    true => Err(unknown(CHANGE)),
+                    false => Ok(()),
+                };
+            }
+            LiveForm::Post { message_id } => (message_id, ChangeTo::Text(live.part.text.clone())),
+            LiveForm::Stream { message_id, added } => (message_id, ChangeTo::More(added.clone())),
+        };
+        self.change(Change {
+            chat: live.target.chat.clone(),
+            message_id: message_id.clone(),
+            to,
+        })
+        .await
     }
 
     async fn arrive(&self, post: &Post) -> Result<Delivered, ChannelError> {
@@ -261,7 +378,7 @@ impl Outbound for Posting {
     }
 
     fn deliver<'a>(&'a self, post: &'a Post) -> BoxFuture<'a, Result<Delivered, ChannelError>> {
-        Box::pin(self.post(post))
+        Box::pin(self.deliver_any(post))
     }
 
     fn read_back<'a>(
@@ -283,6 +400,10 @@ impl Outbound for Posting {
             }
             Ok(life.world(|world| look(world, post)))
         })
+    }
+
+    fn show_live<'a>(&'a self, live: &'a LivePost) -> BoxFuture<'a, Result<(), ChannelError>> {
+        Box::pin(self.show(live))
     }
 
     fn show_working<'a>(&'a self, _target: &'a Target) -> BoxFuture<'a, ()> {
@@ -319,7 +440,7 @@ impl Outbound for Posting {
 fn look(world: &mut World, post: &Post) -> ReadBack {
     let messages = world.rooms.iter().flatten();
     let found = messages
-        .filter(|message| message.visible_at_ms <= world.now_ms)
+        .filter(|message| message.visible_at_ms <= world.now_ms && !message.is_deleted)
         .find(|message| message.marker.as_ref() == Some(&post.marker))
         .map(|message| Delivered {
             chat: post.target.chat.clone(),

@@ -46,7 +46,8 @@ const SHOWN_MAX: usize = 3;
 /// # Errors
 /// If a database can't be made, or this build lacks what was asked for.
 pub(super) fn run(args: &SimArgs, context: &Context) -> Result<ExitCode, CliError> {
-    context.start_log_at("error")?;
+    // What goes wrong here is meant to: refusals, full disks, posts that wait for a person.
+    context.start_log_at("off")?;
     let sabotage = args.sabotage.as_deref().map(super::sabotage_of);
     let sabotage = sabotage.transpose()?;
     if sabotage.is_some_and(|promise| !is_offered(promise)) {

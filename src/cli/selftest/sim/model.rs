@@ -8,16 +8,18 @@ use futures_util::future::BoxFuture;
 use serde_json::json;
 
 use super::life::Life;
-use super::words::{Word, answer, words};
+use super::words::{Word, answer, said as said_in, words};
 use super::world::World;
 use crate::domain::run::Usage;
-use crate::llm::{Answer, Finish, Model, ModelError, Request, ToolCall, ToolChoice};
+use crate::llm::{Answer, Finish, Listener, Model, ModelError, Request, ToolCall, ToolChoice};
 use crate::prompt::PromptRole;
 use crate::store::Store;
 use crate::store::contract::WaitingFor;
 
 /// More runs than any simulation has at once.
 const RUNS_MAX: usize = 1_000;
+/// Pieces of an answer that somebody hears.
+const PIECES_MAX: u64 = 8;
 
 /// The model.
 pub(super) struct SimModel {
@@ -43,14 +45,39 @@ impl Model for SimModel {
                 _ => world.dice.ms(100, 3_000),
             });
             life.sleep(think_ms).await;
+            let answer = life.world(|world| respond(world, request, own));
+            let answer = match (answer, request.listener) {
+                (Ok(answer), Some(listener)) => self.write(answer, listener).await,
+                (answer, _) => answer,
+            };
             life.step("after the model answered").await;
             life.tire();
-            life.world(|world| respond(world, request, own))
+            answer
         })
     }
 }
 
 impl SimModel {
+    /// Writes an answer piece by piece; may break off in the middle of it.
+    async fn write(&self, answer: Answer, listener: &dyn Listener) -> Result<Answer, ModelError> {
+        let life = &self.life;
+        let chars: Vec<char> = answer.text.chars().collect();
+        let pieces = 1 + life.world(|world| world.dice.below(PIECES_MAX));
+        let length = chars.len().div_ceil(usize::try_from(pieces).unwrap_or(1));
+        for piece in chars.chunks(length.max(1)) {
+            listener.text(&piece.iter().collect::<String>());
+            life.linger(50, 1_500).await;
+            life.step("while the model writes").await;
+            if life.world(|world| world.fails(15)) {
+                life.world(|world| world.note(format_args!("the model breaks off")));
+                listener.restart();
+                let cause = "the stream broke".to_owned();
+                return Err(ModelError::Unavailable { cause });
+            }
+        }
+        Ok(answer)
+    }
+
     /// What the run asks whose trigger is last in the prompt; `None` where no run at work does.
     async fn own_questions(&self, request: &Request<'_>) -> Option<Vec<Word>> {
         let last = request.messages.last()?;
@@ -108,7 +135,7 @@ fn respond(
     }
     let answers: String = asked
         .iter()
-        .map(|word| answer(*word, lines(world, *word)))
+        .map(|word| answer_to(world, request, *word))
         .collect();
     let names: Vec<String> = asked.iter().map(ToString::to_string).collect();
     world.note(format_args!("the model answers {}", names.join(" ")));
@@ -131,9 +158,15 @@ fn said(text: String, tool_calls: Vec<ToolCall>) -> Answer {
     }
 }
 
-fn lines(world: &World, word: Word) -> usize {
+/// The answer to a question as its prompt has it, which may not be what it says by now.
+fn answer_to(world: &World, request: &Request<'_>, word: Word) -> String {
+    let texts = request.messages.iter().map(|message| &message.content);
+    let asked = texts.flat_map(|text| said_in(text));
+    let asked = asked.filter(|said| said.word == word && said.line.is_none());
+    let edits = asked.last().map_or(0, |said| said.edits);
     let question = world.questions.iter().find(|asked| asked.word == word);
-    question.map_or(1, |question| question.lines)
+    let lines = question.map_or(1, |question| question.lines_after(edits));
+    answer(word, edits, lines)
 }
 
 fn complain(world: &mut World, what: String) {

@@ -13,9 +13,9 @@ use super::channel::{ACCOUNT, ACCOUNT_NAME, NAME, SimChannel, platform};
 use super::dice::Dice;
 use super::life::{Life, locked};
 use super::model::SimModel;
-use super::script::{BEGINNING_MS, End, Script};
+use super::script::{BEGINNING_MS, End, Live, Script};
 use super::verdict::{Stored, Tally, judge};
-use super::world::World;
+use super::world::{Message, World};
 use crate::admin::health::Health;
 use crate::agent::registry::AgentSpec;
 use crate::cli::CliError;
@@ -168,7 +168,7 @@ async fn work(
     end: Option<End>,
 ) -> Result<Option<Stored>, StoreError> {
     let (store, _) = Store::open_inline(&folder.options(), life.now_ms(), life.gate())?;
-    let config = config_of(setting.mode);
+    let config = config_of(setting.mode, life.world(|world| world.script.live));
     let agents = agents_of(config, life, &store);
     let ground = Ground {
         store: store.clone(),
@@ -254,8 +254,8 @@ async fn decide(life: &Life, store: &Store) -> Result<(), StoreError> {
         }
         let is_there = life.world(|world| {
             let mut messages = world.rooms.iter().flatten();
-            let is_there =
-                messages.any(|said| said.person.is_none() && said.text == post.part.text);
+            let is_it = |said: &Message| said.person.is_none() && said.text == post.part.text;
+            let is_there = messages.any(|said| is_it(said) && !said.is_deleted);
             world.held += 1;
             world.note(format_args!("a held post is in its room: {is_there}"));
             if !is_there {
@@ -271,22 +271,28 @@ async fn decide(life: &Life, store: &Store) -> Result<(), StoreError> {
 }
 
 /// The configuration of a mode, read as a file's is.
-fn config_of(mode: Mode) -> &'static Config {
-    static CONFIGS: OnceLock<Vec<Config>> = OnceLock::new();
-    let read = |mode: Mode| {
+fn config_of(mode: Mode, live: Live) -> &'static Config {
+    static CONFIGS: OnceLock<Vec<((Mode, Live), Config)>> = OnceLock::new();
+    let read = |(mode, live): (Mode, Live)| {
         let environment = Environment::from_pairs([("ONE", "one-token"), ("TWO", "another-token")]);
-        let text = config_text(mode);
+        let text = config_text(mode, live);
         let path = Path::new("simulated.toml");
         let (config, _) = Config::from_text(Some((path, &text)), &environment)
             .expect("the simulation's configuration is right");
-        config
+        ((mode, live), config)
     };
-    let configs = CONFIGS.get_or_init(|| Mode::ALL.map(read).into());
-    let place = Mode::ALL.iter().position(|it| *it == mode).unwrap_or(0);
-    &configs[place]
+    let all = || {
+        Mode::ALL
+            .into_iter()
+            .flat_map(|mode| Live::ALL.map(|live| (mode, live)))
+    };
+    let configs = CONFIGS.get_or_init(|| all().map(read).collect());
+    let of_these = configs.iter().find(|(of, _)| *of == (mode, live));
+    let (_, config) = of_these.expect("every mode and way has a configuration");
+    config
 }
 
-fn config_text(mode: Mode) -> String {
+fn config_text(mode: Mode, live: Live) -> String {
     let channel = match mode {
         Mode::Slack => {
             format!("[channels.slack.{NAME}]\napp_token = \"env:ONE\"\nbot_token = \"env:TWO\"\n")
@@ -301,6 +307,12 @@ fn config_text(mode: Mode) -> String {
             }
         ),
     };
+    let platform = match mode {
+        Mode::Slack => "slack",
+        Mode::TelegramResend | Mode::TelegramHold => "telegram",
+    };
+    let live = live.name(mode);
+    let manners = format!("[channels.{platform}.{NAME}.manners]\nedit_answer_within_s = 86400\n");
     format!(
         "\
 [daemon]
@@ -316,6 +328,7 @@ max_runs_per_hour_chat = 0
 
 [delivery]
 max_parts = 100
+live_delay_ms = 200
 
 [models.simulated]
 provider = \"offline\"
@@ -328,7 +341,8 @@ max_attempts = 100
 rolling_summary_threshold = 12
 preserve_recent_turns = 4
 
-{channel}"
+{channel}live = \"{live}\"
+{manners}"
     )
 }
 

@@ -68,6 +68,7 @@ pub(super) fn report(
         "lost",
         "doubled",
         "excused",
+        "left",
         "held",
     ];
     let mut out = table(&header, &rows);
@@ -117,6 +118,7 @@ fn cells(name: &str, tally: &Tally) -> Vec<String> {
         tally.lost,
         tally.doubled,
         tally.doubled - tally.doubled_outside,
+        tally.left,
         tally.held,
     ];
     let name = std::iter::once(name.to_owned());

@@ -25,6 +25,8 @@ pub(super) enum Act {
     Say { room: usize, person: usize },
     /// The newest thing said to the others is edited.
     Edit { room: usize },
+    /// One of the last questions is edited, which may be answered by then or not.
+    EditQuestion { room: usize },
     /// It is deleted.
     Delete { room: usize },
     /// The connection breaks.
@@ -60,8 +62,35 @@ pub(super) struct Script {
     pub(super) is_patient: bool,
     /// Whether it is a worker that stalls, with a model's answer in its hands; else any step may.
     pub(super) pauses_workers: bool,
+    /// Who sees answers while they are written.
+    pub(super) live: Live,
     /// Which long texts the platform refuses.
     refused: u64,
+}
+
+/// What the channel's `live` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Live {
+    Off,
+    On,
+    Edit,
+    /// On Slack only; elsewhere as on.
+    Stream,
+}
+
+impl Live {
+    /// All of them.
+    pub(super) const ALL: [Self; 4] = [Self::Off, Self::On, Self::Edit, Self::Stream];
+
+    /// As configured.
+    pub(super) fn name(self, mode: Mode) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Stream if mode == Mode::Slack => "stream",
+            Self::On | Self::Stream => "on",
+            Self::Edit => "edit",
+        }
+    }
 }
 
 /// Rooms of the platform: two of many people, one of a person alone.
@@ -95,6 +124,7 @@ impl Script {
             is_patient: dice.hits(50),
             refused: dice.below(REFUSED_OF),
             pauses_workers: dice.hits(400),
+            live: Live::ALL[dice.place(Live::ALL.len())],
         }
     }
 }
@@ -116,14 +146,15 @@ fn act(dice: &mut Dice) -> Act {
     let person = if is_direct { 0 } else { dice.place(PEOPLE) };
     match dice.below(100) {
         // Whatever is said to the bot alone asks it something.
-        n if n < 45 || is_direct && n < 85 => Act::Ask {
+        n if n < 40 || is_direct && n < 70 => Act::Ask {
             room,
             person,
             is_long: dice.hits(300),
             in_thread: dice.hits(300),
         },
-        45..70 => Act::Say { room, person },
-        70..80 => Act::Edit { room },
+        40..60 => Act::Say { room, person },
+        60..70 => Act::Edit { room },
+        70..80 => Act::EditQuestion { room },
         80..85 => Act::Delete { room },
         85..95 => Act::Break,
         _ => Act::Outage {

@@ -83,9 +83,14 @@ fn promises_that_are_broken_in_the_daemon_are_noticed() {
         (Sabotage::CommitAfterSend, Mode::TelegramHold),
         (Sabotage::NoLeaseToken, Mode::Slack),
         (Sabotage::NoLeaseToken, Mode::TelegramResend),
+        (Sabotage::LeavePlaceholder, Mode::Slack),
+        (Sabotage::LeavePlaceholder, Mode::TelegramResend),
+        (Sabotage::NoSettling, Mode::Slack),
+        (Sabotage::NoReplacement, Mode::Slack),
+        (Sabotage::NoReplacement, Mode::TelegramHold),
     ];
     for (sabotage, mode) in table {
-        let shows = |tally: &Tally| tally.doubled_outside > 0;
+        let shows = |tally: &Tally| tally.doubled_outside + tally.left > 0;
         assert!(is_noticed(sabotage, mode, shows), "{}", sabotage.name());
     }
 }

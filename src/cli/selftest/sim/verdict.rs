@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::super::plan::Mode;
 use super::script::BEGINNING_MS;
-use super::words::{Word, answered_lines, words};
-use super::world::{Arrival, Message, Question, World};
+use super::words::{Word, answered_lines, said, words};
+use super::world::{Arrival, Message, Question, World, is_unfinished};
 use crate::domain::turn::{ParticipantKind, Turn, TurnKind, Visibility};
 use crate::store::contract::StoreStatus;
 
@@ -31,6 +31,8 @@ pub(super) struct Tally {
     pub(super) doubled: usize,
     /// Doubled although nothing excuses it.
     pub(super) doubled_outside: usize,
+    /// Posts that say what gave place to something else, and should be gone.
+    pub(super) left: usize,
     pub(super) held: usize,
     pub(super) kills: usize,
     pub(super) stops: usize,
@@ -49,6 +51,7 @@ impl Tally {
         self.lost += other.lost;
         self.doubled += other.doubled;
         self.doubled_outside += other.doubled_outside;
+        self.left += other.left;
         self.held += other.held;
         self.kills += other.kills;
         self.stops += other.stops;
@@ -76,6 +79,7 @@ pub(super) fn judge(world: &mut World, stored: &Stored) -> Tally {
     }
     for (room, messages) in world.rooms.iter().enumerate() {
         judge_posts(room, messages, &mut tally);
+        judge_left(world, messages, &mut tally);
     }
     judge_capture(world, stored, &mut tally);
     judge_replies(world, stored, &mut tally);
@@ -92,13 +96,17 @@ fn judge_answer(world: &World, question: &Question, tally: &mut Tally) {
     let room = &world.rooms[word.room];
     let mut places = Vec::new();
     let (mut is_doubled, mut is_outside) = (false, false);
-    for line in 1..=question.lines {
+    for line in 1..=question.lines() {
         let has_line = |message: &Message| {
-            message.person.is_none()
-                && answered_lines(&message.text).any(|found| found == (word, line))
+            let mut lines = said(&message.text).filter(|it| it.line == Some(line));
+            is_of_the_bot(message) && lines.any(|it| it.word == word && it.edits == question.edits)
         };
         let posts: Vec<&Message> = room.iter().filter(|message| has_line(message)).collect();
-        let Some(first) = room.iter().position(has_line) else {
+        // What nobody could know of is not what was to be changed.
+        let is_counted = |message: &&Message| !stays_unknown(world, message);
+        let counted: Vec<&Message> = posts.iter().copied().filter(is_counted).collect();
+        let is_first = |message: &Message| counted.first().is_some_and(|it| it.id == message.id);
+        let Some(first) = room.iter().position(is_first) else {
             tally.lost += 1;
             tally.wrong.push(format!("{word}.{line} is not answered"));
             return;
@@ -111,7 +119,7 @@ fn judge_answer(world: &World, question: &Question, tally: &mut Tally) {
         }
         if posts.len() > 1 {
             is_doubled = true;
-            if !is_excused(world, &posts) {
+            if counted.len() > 1 && !is_excused(world, &posts) {
                 is_outside = true;
                 tally
                     .wrong
@@ -132,14 +140,15 @@ fn judge_answer(world: &World, question: &Question, tally: &mut Tally) {
 }
 
 /// Telegram may say once more what had arrived and was not known to have arrived when it was to be
-/// written down.
+/// written down: the same post, once, and of a post that held the place of the answer what it said.
 fn is_excused(world: &World, posts: &[&Message]) -> bool {
-    let [first, second] = posts else { return false };
-    let arrivals = world.arrivals.iter();
-    let of_post = arrivals.filter(|arrival| Some(&arrival.marker) == first.marker.as_ref());
-    let is_same_post = first.marker == second.marker;
-    let on_their_way = of_post.filter(|arrival| was_on_its_way(arrival, world));
-    world.mode == Mode::TelegramResend && is_same_post && on_their_way.count() > 0
+    let mut markers: BTreeMap<Option<&String>, usize> = BTreeMap::new();
+    for post in posts {
+        *markers.entry(post.marker.as_ref()).or_default() += 1;
+    }
+    let known = posts.iter().filter(|post| !is_unknown(world, post));
+    let is_once_more = markers.values().all(|copies| *copies <= 2);
+    world.mode == Mode::TelegramResend && is_once_more && known.count() <= 1
 }
 
 /// Whether a life ended between the arrival and when the daemon can have written that down: one commit
@@ -160,9 +169,54 @@ fn was_on_its_way(arrival: &Arrival, world: &World) -> bool {
     ends_ms.any(|end_ms| (told_at_ms..=written_by_ms).contains(end_ms))
 }
 
+fn is_of_the_bot(message: &Message) -> bool {
+    message.person.is_none() && !message.is_deleted
+}
+
+/// Nothing is left of an answer that was being written, or that gave place to another one. On Telegram a
+/// post may stay of which nobody could know that it had arrived: only what is known can be edited.
+fn judge_left(world: &World, messages: &[Message], tally: &mut Tally) {
+    for post in messages.iter().filter(|message| is_of_the_bot(message)) {
+        let what = match leftover(world, post) {
+            Some(what) if !stays_unknown(world, post) => what,
+            _ => continue,
+        };
+        tally.left += 1;
+        let first: String = post.text.chars().take(20).collect();
+        tally
+            .wrong
+            .push(format!("{what} is left in the room: {first}"));
+    }
+}
+
+/// What a post says that gave place to something else, if it does.
+fn leftover(world: &World, post: &Message) -> Option<&'static str> {
+    let is_newest = |word: Word, edits: usize| {
+        let question = world.questions.iter().find(|it| it.word == word);
+        question.is_none_or(|question| question.edits == edits)
+    };
+    if is_unfinished(&post.text) || post.is_streamed {
+        return Some("the beginning of an answer");
+    }
+    let is_old = said(&post.text).any(|it| it.line.is_some() && !is_newest(it.word, it.edits));
+    is_old.then_some("an answer to an earlier text of its question")
+}
+
+/// Whether a post says what gave place to something else, and nobody could know that it is there.
+fn stays_unknown(world: &World, post: &Message) -> bool {
+    world.mode != Mode::Slack && leftover(world, post).is_some() && is_unknown(world, post)
+}
+
+/// Whether nobody could know that a post is in its room.
+fn is_unknown(world: &World, post: &Message) -> bool {
+    let arrivals = world.arrivals.iter();
+    let mut of_post = arrivals.filter(|arrival| Some(&arrival.marker) == post.marker.as_ref());
+    of_post.any(|arrival| was_on_its_way(arrival, world))
+}
+
 /// The bot says nothing but answers, and of no other room.
 fn judge_posts(room: usize, messages: &[Message], tally: &mut Tally) {
-    for post in messages.iter().filter(|message| message.person.is_none()) {
+    for post in messages.iter().filter(|message| is_of_the_bot(message)) {
         if let Some(stranger) = words(&post.text).find(|word| word.room != room) {
             tally
                 .wrong
@@ -229,18 +283,21 @@ fn is_said(turn: &Turn) -> bool {
 
 /// Each question is in one reply.
 fn judge_replies(world: &World, stored: &Stored, tally: &mut Tally) {
-    let mut replies: BTreeMap<Word, usize> = BTreeMap::new();
+    let mut replies: BTreeMap<(Word, usize), usize> = BTreeMap::new();
     let turns = stored.conversations.iter().flatten();
     for turn in turns.filter(|turn| turn.participant.kind == ParticipantKind::Agent) {
-        for (word, _) in answered_lines(&turn.content).filter(|(_, line)| *line == 1) {
-            *replies.entry(word).or_default() += usize::from(turn.kind == TurnKind::Message);
+        for it in said(&turn.content).filter(|it| it.line == Some(1)) {
+            let count = replies.entry((it.word, it.edits)).or_default();
+            *count += usize::from(turn.kind == TurnKind::Message);
         }
     }
     for question in &world.questions {
         let word = question.word;
-        let count = replies.get(&word).copied().unwrap_or(0);
-        if count != 1 {
-            tally.wrong.push(format!("{word} has {count} replies"));
+        let counts = (0..=question.edits).map(|edits| replies.get(&(word, edits)).copied());
+        let counts: Vec<usize> = counts.map(Option::unwrap_or_default).collect();
+        // Its newest text has one, the earlier ones have none.
+        if counts.last() != Some(&1) || counts.iter().sum::<usize>() != 1 {
+            tally.wrong.push(format!("{word} has {counts:?} replies"));
         }
     }
 }

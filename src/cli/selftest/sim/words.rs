@@ -19,9 +19,23 @@ impl std::fmt::Display for Word {
     }
 }
 
-impl Word {
-    /// The word of `q12r3` or, in an answer, of its line `q12r3.4`.
-    fn parse(text: &str) -> Option<(Self, Option<usize>)> {
+/// What a text says with one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Said {
+    pub(super) word: Word,
+    /// In an answer: which of its lines.
+    pub(super) line: Option<usize>,
+    /// How often the question was edited before it said so, or was answered so.
+    pub(super) edits: usize,
+}
+
+impl Said {
+    /// `q12r3`, edited `q12r3+1`; in an answer its lines, `q12r3.4` and `q12r3.4+1`.
+    fn parse(text: &str) -> Option<Self> {
+        let (text, edits) = match text.split_once('+') {
+            Some((text, edits)) => (text, edits.parse().ok()?),
+            None => (text, 0),
+        };
         let (word, line) = match text.split_once('.') {
             Some((word, line)) => (word, Some(line.parse().ok()?)),
             None => (text, None),
@@ -32,32 +46,49 @@ impl Word {
             _ => return None,
         };
         let (number, room) = word.get(1..)?.split_once('r')?;
-        let word = Self {
+        let word = Word {
             is_question,
             number: number.parse().ok()?,
             room: room.parse().ok()?,
         };
-        Some((word, line))
+        Some(Self { word, line, edits })
     }
 }
 
 /// All words of a text, lines of answers included.
 pub(super) fn words(text: &str) -> impl Iterator<Item = Word> {
-    let words = text.split_whitespace().filter_map(Word::parse);
-    words.map(|(word, _)| word)
+    said(text).map(|said| said.word)
+}
+
+/// The same with what is said of each.
+pub(super) fn said(text: &str) -> impl Iterator<Item = Said> {
+    text.split_whitespace().filter_map(Said::parse)
 }
 
 /// The lines of answers in a post, in its order.
 pub(super) fn answered_lines(text: &str) -> impl Iterator<Item = (Word, usize)> {
-    let words = text.split_whitespace().filter_map(Word::parse);
-    words.filter_map(|(word, line)| Some((word, line?)))
+    said(text).filter_map(|said| Some((said.word, said.line?)))
 }
 
-/// An answer to a question.
-pub(super) fn answer(word: Word, lines: usize) -> String {
-    let line =
-        |n| format!("{word}.{n} is what there is to say about it, as far as anybody knows.\n");
+/// What a question says after so many edits.
+pub(super) fn asked(word: Word, edits: usize) -> String {
+    format!("{word}{}", edited(edits))
+}
+
+/// An answer to a question that was edited so often.
+pub(super) fn answer(word: Word, edits: usize, lines: usize) -> String {
+    let edited = edited(edits);
+    let line = |n| {
+        format!("{word}.{n}{edited} is what there is to say about it, as far as anybody knows.\n")
+    };
     (1..=lines).map(line).collect()
+}
+
+fn edited(edits: usize) -> String {
+    match edits {
+        0 => String::new(),
+        edits => format!("+{edits}"),
+    }
 }
 
 #[cfg(test)]
@@ -71,10 +102,14 @@ mod tests {
             number,
             room,
         };
-        let said = "Ann: @vocative q12r3 and m4r0, qr or q1rx?";
-        assert_eq!(words(said).collect::<Vec<_>>(), [word(true, 12, 3)]);
-        let answered = answer(word(true, 1, 2), 2);
+        let text = "Ann: @vocative q12r3 and m4r0, qr or q1rx?";
+        assert_eq!(words(text).collect::<Vec<_>>(), [word(true, 12, 3)]);
+        let answered = answer(word(true, 1, 2), 0, 2);
         let lines: Vec<_> = answered_lines(&answered).collect();
         assert_eq!(lines, [(word(true, 1, 2), 1), (word(true, 1, 2), 2)]);
+        let (asked, answered) = (asked(word(true, 1, 2), 3), answer(word(true, 1, 2), 3, 1));
+        let edits = |text: &str| said(text).map(|said| (said.edits, said.line)).next();
+        assert_eq!(edits(&asked), Some((3, None)));
+        assert_eq!(edits(&answered), Some((3, Some(1))));
     }
 }

@@ -12,7 +12,10 @@ use super::super::plan::Mode;
 use super::dice::Dice;
 use super::script::{Act, BEGINNING_MS, DIRECT_ROOM, ROOMS, Script};
 use super::wire::{Event, Told, What, Wire};
-use super::words::{LONG_LINES, Word};
+use super::words::{LONG_LINES, Word, asked};
+
+/// So many of a room's questions are young enough to be edited.
+const LAST_QUESTIONS: usize = 4;
 
 /// The bot's user id.
 pub(super) const BOT: &str = "9000";
@@ -36,6 +39,34 @@ pub(super) struct Message {
     pub(super) marker: Option<String>,
     /// When history shows it.
     pub(super) visible_at_ms: i64,
+    /// Whether words can be added at its end.
+    pub(super) is_streamed: bool,
+}
+
+/// What is done to a post of the bot.
+#[derive(Clone, Debug)]
+pub(super) struct Change {
+    pub(super) chat: String,
+    pub(super) message_id: String,
+    pub(super) to: ChangeTo,
+}
+
+/// What it is then.
+#[derive(Clone, Debug)]
+pub(super) enum ChangeTo {
+    /// Another text.
+    Text(String),
+    /// The same with these words at its end.
+    More(String),
+    /// Gone.
+    Nothing,
+}
+
+/// What arrives although nobody waits for an answer any more.
+#[derive(Clone, Debug)]
+pub(super) enum Arriving {
+    Post(Box<Post>),
+    Change(Change),
 }
 
 /// A question and where its answer belongs.
@@ -43,7 +74,33 @@ pub(super) struct Message {
 pub(super) struct Question {
     pub(super) word: Word,
     pub(super) thread: Option<String>,
-    pub(super) lines: usize,
+    /// How often it was edited.
+    pub(super) edits: usize,
+    is_long: bool,
+}
+
+impl Question {
+    /// Lines of the answer to what it says.
+    pub(super) fn lines(&self) -> usize {
+        self.lines_after(self.edits)
+    }
+
+    /// The same after so many edits: with each, a short answer becomes a long one, and back.
+    pub(super) fn lines_after(&self, edits: usize) -> usize {
+        let is_long = self.is_long ^ (edits % 2 == 1);
+        if is_long { LONG_LINES } else { 1 }
+    }
+
+    fn text(&self, mentions: bool) -> String {
+        let length = if self.is_long { "long" } else { "short" };
+        let asked = asked(self.word, self.edits);
+        let said = format!("{asked} please, the {length} answer");
+        if mentions {
+            format!("{} {said}", mention_token(BOT))
+        } else {
+            said
+        }
+    }
 }
 
 /// A post of the bot that arrived.
@@ -65,8 +122,8 @@ pub(super) struct World {
     pub(super) arrivals: Vec<Arrival>,
     pub(super) wire: Wire,
     acts: VecDeque<(i64, Act)>,
-    /// Posts whose request is over and that arrive all the same.
-    late: BTreeMap<(i64, usize), Post>,
+    /// Posts and changes whose request is over and that arrive all the same.
+    late: BTreeMap<(i64, usize), Arriving>,
     late_count: usize,
     outage_until_ms: i64,
     /// The newest id that was given: microseconds on Slack, a number on Telegram.
@@ -168,8 +225,11 @@ impl World {
                 }
             } else if self.wire.due_ms() == Some(due_ms) {
                 self.tell_next();
-            } else if let Some((_, post)) = self.late.pop_first() {
-                self.arrive(&post);
+            } else if let Some((_, late)) = self.late.pop_first() {
+                match late {
+                    Arriving::Post(post) => drop(self.arrive(&post)),
+                    Arriving::Change(change) => drop(self.change(&change)),
+                }
             }
         }
         self.now_ms = self.now_ms.max(until_ms);
@@ -203,6 +263,7 @@ impl World {
             } => self.ask(room, person, is_long, in_thread),
             Act::Say { room, person } => self.say(room, person),
             Act::Edit { room } => self.edit(room),
+            Act::EditQuestion { room } => self.edit_question(room),
             Act::Delete { room } if self.is_slack() => self.delete(room),
             // Telegram tells bots of no deletes.
             Act::Delete { .. } => {}
@@ -222,26 +283,23 @@ impl World {
 
     fn ask(&mut self, room: usize, person: usize, is_long: bool, in_thread: bool) {
         let word = self.word(room, true);
-        let length = if is_long { "long" } else { "short" };
         let is_threaded = self.is_slack() && room != DIRECT_ROOM;
         let thread = (is_threaded && in_thread).then(|| self.open_thread(room));
         let thread = thread.flatten();
         // A question's thread needs no mention, also where it is heard of before the question.
         let mentions = room != DIRECT_ROOM && thread.is_none();
-        let text = if mentions {
-            let mention = mention_token(BOT);
-            format!("{mention} {word} please, the {length} answer")
-        } else {
-            format!("{word} please, the {length} answer")
+        let mut question = Question {
+            word,
+            thread: None,
+            edits: 0,
+            is_long,
         };
+        let text = question.text(mentions);
         let message = self.write(room, person, text, word, thread);
         let written = &self.rooms[room][message];
         let answered_in = written.thread.clone().unwrap_or_else(|| written.id.clone());
-        self.questions.push(Question {
-            word,
-            thread: is_threaded.then_some(answered_in),
-            lines: if is_long { LONG_LINES } else { 1 },
-        });
+        question.thread = is_threaded.then_some(answered_in);
+        self.questions.push(question);
         if is_threaded && mentions && self.dice.hits(300) {
             // Slack tells of a mention once more, without the kind of room.
             self.tell_of_post(room, message, false);
@@ -336,6 +394,7 @@ impl World {
             is_deleted: false,
             marker: None,
             visible_at_ms: self.now_ms,
+            is_streamed: false,
         }
     }
 
@@ -351,23 +410,54 @@ impl World {
         let Some(message) = self.newest_said(room) else {
             return;
         };
+        let text = format!("{} rather", self.rooms[room][message].text);
+        self.edit_to(room, message, text);
+    }
+
+    /// One of the last questions in a room is edited.
+    fn edit_question(&mut self, room: usize) {
+        let is_asked = |message: &Message| message.word.is_some_and(|word| word.is_question);
+        let asked = self.rooms[room].iter().enumerate().rev();
+        let last: Vec<usize> = asked
+            .filter(|(_, message)| is_asked(message))
+            .map(|(n, _)| n)
+            .take(LAST_QUESTIONS)
+            .collect();
+        let Some(message) = last.get(self.dice.place(last.len())).copied() else {
+            return;
+        };
+        let word = self.rooms[room][message].word;
+        let of_message = |question: &Question| Some(question.word) == word;
+        let Some(place) = self.questions.iter().position(of_message) else {
+            return;
+        };
+        let mut question = self.questions[place].clone();
+        question.edits += 1;
+        let mentions = self.rooms[room][message].text.contains(&mention_token(BOT));
+        if self.edit_to(room, message, question.text(mentions)) {
+            self.questions[place] = question;
+        }
+    }
+
+    /// A message says something else; false where it was edited in this second before.
+    fn edit_to(&mut self, room: usize, message: usize, text: String) -> bool {
         let now_ms = self.now_ms;
         let edited = &mut self.rooms[room][message];
         let last_ms = edited.edited.as_ref().map_or(edited.at_ms, |(_, at)| *at);
         // An edit is known by its second.
         if now_ms / 1_000 <= last_ms / 1_000 {
-            return;
+            return false;
         }
         let marker = match self.mode {
             Mode::Slack => format!("{}.{:06}", now_ms / 1_000, now_ms % 1_000 * 1_000),
             _ => (now_ms / 1_000).to_string(),
         };
-        edited.text.push_str(" rather");
+        edited.text.clone_from(&text);
         edited.edited = Some((marker.clone(), now_ms));
-        let text = edited.text.clone();
         let word = edited.word;
         self.note(format_args!("{} is edited", shown(word)));
         self.tell(room, message, What::Edited { text, marker });
+        true
     }
 
     fn delete(&mut self, room: usize) {
@@ -418,11 +508,14 @@ impl World {
             (true, 2) => 20_000,
             _ => 0,
         };
+        let stream = post.part.stream.as_ref().filter(|_| self.is_slack());
+        let text = stream.map_or(&post.part.text, |stream| &stream.text);
         let message = Message {
             marker: Some(post.marker.clone()),
             thread: post.target.thread.clone(),
             visible_at_ms: self.now_ms + late_in_history_ms,
-            ..self.blank(post.part.text.clone())
+            is_streamed: stream.is_some(),
+            ..self.blank(text.clone())
         };
         let delivered = Delivered {
             chat: post.target.chat.clone(),
@@ -447,12 +540,51 @@ impl World {
         Some((delivered, self.arrivals.len() - 1))
     }
 
-    /// A post arrives later, although nobody waits for an answer any more.
-    pub(super) fn arrive_late(&mut self, post: Post, wait_ms: i64) {
+    /// A post of the bot becomes another one; false where there is none that can.
+    pub(super) fn change(&mut self, change: &Change) -> bool {
+        let room = change.chat.strip_prefix('C').and_then(|it| it.parse().ok());
+        let Some(room) = room.filter(|room: &usize| *room < self.rooms.len()) else {
+            return false;
+        };
+        let is_it =
+            |it: &&mut Message| it.id == change.message_id && it.person.is_none() && !it.is_deleted;
+        let Some(post) = self.rooms[room].iter_mut().find(is_it) else {
+            return false;
+        };
+        match &change.to {
+            ChangeTo::Text(text) => {
+                post.text.clone_from(text);
+                post.is_streamed = false;
+            }
+            ChangeTo::More(_) if !post.is_streamed => return false,
+            ChangeTo::More(more) => post.text.push_str(more),
+            ChangeTo::Nothing => post.is_deleted = true,
+        }
+        let said = post.text.clone();
+        let first = said.split_whitespace().next().unwrap_or_default();
+        self.note(format_args!(
+            "post {first} in room {room} {}",
+            match &change.to {
+                ChangeTo::Text(_) if is_unfinished(&said) => "is edited, more comes",
+                ChangeTo::Text(_) => "is edited",
+                ChangeTo::More(_) => "grows",
+                ChangeTo::Nothing => "is deleted",
+            }
+        ));
+        true
+    }
+
+    /// Something arrives later, although nobody waits for an answer any more.
+    pub(super) fn arrive_late(&mut self, late: Arriving, wait_ms: i64) {
         self.late_count += 1;
         let at = (self.now_ms + wait_ms, self.late_count);
-        self.late.insert(at, post);
+        self.late.insert(at, late);
     }
+}
+
+/// Whether a text says that more of it comes.
+pub(super) fn is_unfinished(text: &str) -> bool {
+    text.ends_with('…')
 }
 
 fn shown(word: Option<Word>) -> String {
