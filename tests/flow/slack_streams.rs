@@ -191,3 +191,43 @@ async fn what_was_streamed_of_an_answer_that_is_stopped_is_taken_back() {
     flow.settle().await;
     assert_eq!(said(&flow, &root), []);
 }
+
+/// The person of a stream presses the button beside it.
+fn press_stop(flow: &Flow, root: &str) {
+    let stream = said(flow, root).remove(0);
+    flow.slack.press_stop("C0GENERAL", "U0ANN", &stream.ts);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_stop_button_beside_a_stream_ends_the_answer_and_takes_it_back() {
+    let flow = streaming().start().await;
+    let stopped = "agent_session_stopped".to_owned();
+    flow.slack.change_world(|world| world.events.push(stopped));
+    flow.model
+        .enqueue(ModelReply::text(ANSWER).paced(25, Duration::from_secs(1)));
+    let root = flow.slack.say("#general", "ann", "@vocative when?");
+    until_it_grows(&flow, 3).await;
+    press_stop(&flow, &root);
+    flow.settle().await;
+    assert_eq!(said(&flow, &root), []);
+
+    // The thread goes on: the next question is answered as any other.
+    flow.model.enqueue(written());
+    flow.slack.say_in("#general", "ann", &root, "and now?");
+    flow.slack_post("#general", |post| post.shown() == ANSWER)
+        .await;
+    flow.settle().await;
+    assert_answered(&flow, &root);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_whose_stop_nobody_tells_of_still_ends_with_the_whole_answer() {
+    let flow = streaming().start().await;
+    flow.model.enqueue(written());
+    let root = flow.slack.say("#general", "ann", "@vocative when?");
+    until_it_grows(&flow, 3).await;
+    press_stop(&flow, &root);
+    flow.settle().await;
+    assert_answered(&flow, &root);
+    assert_eq!(calls(&flow, "chat.postMessage"), 0);
+}

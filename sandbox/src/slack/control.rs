@@ -33,6 +33,7 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
         .route("/control/edit", post(edit))
         .route("/control/delete", post(delete))
         .route("/control/react", post(react))
+        .route("/control/stop", post(stop))
         .route("/control/command", post(command))
         .route("/control/click", post(click))
         .route("/control/invite", post(invite))
@@ -97,6 +98,12 @@ async fn react(State(shared): Server, Json(body): Body) -> Answer {
     act(&shared, |core| {
         core.react((&channel, &ts), &user, &reaction, add)
     })
+}
+
+async fn stop(State(shared): Server, Json(body): Body) -> Answer {
+    let (channel, ts) = item(&body)?;
+    let user = text_of(&body, "user")?;
+    act(&shared, |core| core.press_stop(&channel, &user, &ts))
 }
 
 async fn command(State(shared): Server, Json(body): Body) -> Answer {

@@ -59,6 +59,8 @@ pub struct SlackStream {
     pub in_chunks: bool,
     /// Whether it was stopped.
     pub is_stopped: bool,
+    /// Whether it was a person who did, by the button beside it.
+    pub is_stopped_by_person: bool,
     /// Until when it takes words, in milliseconds since the Unix epoch.
     pub until_ms: i64,
     /// On whose screen it grows.

@@ -706,6 +706,13 @@ impl Check {
                 let got = self.call(method, &item(more.clone())).await;
                 refusals.push(judge(SECTION, what, expected, got));
             }
+            if life_ms > 0 {
+                server.press_stop("C0GENERAL", "U0ANN", &ts);
+                let more = item(json!({"chunks": chunks}));
+                let got = self.call("chat.appendStream", &more).await;
+                let what = "add to a stream that a person has stopped";
+                refusals.push(judge(SECTION, what, "stopped_by_user", got));
+            }
         }
         server
             .faults()

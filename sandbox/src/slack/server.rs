@@ -275,6 +275,12 @@ impl SlackServer {
         self.act(|core| core.react((channel, ts), user, reaction, false));
     }
 
+    /// Presses the button that stops a streamed message. The app hears of it where it subscribes to
+    /// `agent_session_stopped`.
+    pub fn press_stop(&self, channel: &str, user: &str, ts: &str) {
+        self.act(|core| core.press_stop(channel, user, ts));
+    }
+
     /// Types a slash command.
     pub fn slash_command(&self, channel: &str, user: &str, command: &str, text: &str) {
         self.try_slash_command(channel, user, command, text)

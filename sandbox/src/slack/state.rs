@@ -395,6 +395,28 @@ impl Core {
         Ok(self.heard(&channel, vec![event]))
     }
 
+    /// A person presses the button beside a streamed message: it takes no more words.
+    pub(super) fn press_stop(
+        &mut self,
+        channel: &str,
+        user: &str,
+        ts: &str,
+    ) -> Result<Vec<Event>, String> {
+        let channel = self.channel(channel)?;
+        let event_ts = self.next_ts();
+        let post = self.existing(&channel.id, ts)?;
+        let stream = post.stream.as_mut().filter(|it| it.is_open(now_ms()));
+        let stream = stream.ok_or("it takes no words, so there is nothing to stop")?;
+        stream.is_stopped = true;
+        stream.is_stopped_by_person = true;
+        let inner = json!({
+            "type": "agent_session_stopped", "channel": channel.id, "user": user,
+            "thread_ts": post.thread_ts, "streaming_message_ts": [ts], "event_ts": event_ts,
+        });
+        let event = events::plain(&self.world, inner);
+        Ok(self.heard(&channel, vec![event]))
+    }
+
     /// Invites or removes the bot; both are heard.
     pub(super) fn set_bot_membership(
         &mut self,

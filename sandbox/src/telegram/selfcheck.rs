@@ -442,8 +442,26 @@ impl Probe<'_> {
             // A second may have passed between the two sends.
             self.call("sendMessage", &again).await.replace("59", "60"),
         );
+        let groups = self.server.bot_posts(GROUP);
+        let sent = groups.last().map_or(0, |post| post.message_id);
+        let edit = json!({"chat_id": GROUP, "message_id": sent, "text": "y"});
+        let edit_flood = judge(
+            "telegram.md §11.1",
+            "edit more than a chat may take",
+            "429 Too Many Requests: retry after 60 {\"retry_after\":60} Retry-After: 60",
+            self.call("editMessageText", &edit)
+                .await
+                .replace("59", "60"),
+        );
         self.server.faults().limit_sends_per_minute(None);
-        vec![unchanged, too_old, flood]
+        let same = json!({"chat_id": GROUP, "message_id": sent, "text": "x"});
+        let untouched = judge(
+            "telegram.md §11.3",
+            "edit to what it said before a refused edit",
+            "400 Bad Request: message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message",
+            self.call("editMessageText", &same).await,
+        );
+        vec![unchanged, too_old, flood, edit_flood, untouched]
     }
 
     async fn membership_cases(&self) -> Vec<Refusal> {

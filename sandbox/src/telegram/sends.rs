@@ -70,7 +70,7 @@ pub(super) fn edit_message_text(
     let markup = reply_markup(params)?;
     let (chat, id) = rooms.check_message(params, "message to edit not found")?;
     let now_s = rooms.now_s();
-    let Some(stored) = rooms.message_mut(chat, id) else {
+    let Some(stored) = rooms.message(chat, id) else {
         return Err(ApiFailure::bad("message to edit not found"));
     };
     if !stored.by_bot || !stored.wire.contains_key("text") {
@@ -86,6 +86,11 @@ pub(super) fn edit_message_text(
             "message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message",
         ));
     }
+    // What is refused for its rate changes nothing.
+    rooms.count_send(chat, sends_max)?;
+    let Some(stored) = rooms.message_mut(chat, id) else {
+        return Err(ApiFailure::bad("message to edit not found"));
+    };
     stored.set_text(&text.text, &text.entities, false);
     stored.edited = true;
     stored.wire.insert("edit_date".to_owned(), json!(now_s));
@@ -93,7 +98,6 @@ pub(super) fn edit_message_text(
         Some(markup) => stored.wire.insert("reply_markup".to_owned(), markup),
         None => stored.wire.remove("reply_markup"),
     };
-    rooms.count_send(chat, sends_max)?;
     Ok(rooms.wire_of(chat, id).into())
 }
 

@@ -147,11 +147,12 @@ pub(super) fn post_ephemeral(core: &mut Core, call: &Call, _: &SlackKnobs) -> Ou
         return Err(ApiError::new("user_not_in_channel"));
     }
     let content = Content::of(call)?.filled()?;
+    let thread_ts = thread(core, call, &channel)?;
     let ts = core.next_ts();
     core.ephemerals.push(SlackEphemeral {
         channel: channel.id,
         user,
-        thread_ts: call.given("thread_ts"),
+        thread_ts,
         ts: ts.clone(),
         text: posted_to_stored(&content.text.unwrap_or_default()),
         blocks: content.blocks,
@@ -353,8 +354,12 @@ fn is_ts(text: &str) -> bool {
         .is_some_and(|(seconds, micros)| digits(seconds, 10) && digits(micros, 6))
 }
 
-/// About one post a second in a channel, when the knob says so.
-fn keep_pace(core: &mut Core, knobs: &SlackKnobs, channel: &str) -> Result<(), ApiError> {
+/// About one post a second in a channel, however it is made, when the knob says so.
+pub(super) fn keep_pace(
+    core: &mut Core,
+    knobs: &SlackKnobs,
+    channel: &str,
+) -> Result<(), ApiError> {
     let gap = Duration::from_millis(knobs.post_gap_ms);
     let last = core.last_post_at.get(channel);
     if last.is_some_and(|last| last.elapsed() < gap) {

@@ -11,7 +11,9 @@ use super::super::state::{Core, visible_at_ms};
 use super::super::text::posted_to_stored;
 use super::super::world::{ChannelKind, SlackChannel};
 use super::call::Call;
-use super::chat::{MARKDOWN_CHARS_MAX, conversation, metadata, own_post, thread, writable};
+use super::chat::{
+    MARKDOWN_CHARS_MAX, conversation, keep_pace, metadata, own_post, thread, writable,
+};
 use super::conversations::required;
 use super::{ApiError, Outcome, Reply};
 use crate::wire::now_ms;
@@ -23,6 +25,7 @@ pub(super) fn start(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcome
     let thread_ts = thread_ts.ok_or_else(|| ApiError::new("invalid_thread_ts"))?;
     let recipient = recipient(core, call, &channel)?;
     let words = Words::of(call)?;
+    keep_pace(core, knobs, &channel.id)?;
     let life_ms = i64::try_from(knobs.stream_life_ms).unwrap_or(i64::MAX);
     let post = SlackPost {
         ts: core.next_ts(),
@@ -35,6 +38,7 @@ pub(super) fn start(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcome
         stream: Some(SlackStream {
             in_chunks: words.in_chunks == Some(true),
             is_stopped: false,
+            is_stopped_by_person: false,
             until_ms: now_ms().saturating_add(life_ms),
             recipient,
         }),
@@ -105,7 +109,11 @@ fn change(
 
 /// Words at the end of a message, if it takes them, in the mode in which it was started.
 fn add(post: &mut SlackPost, words: &Words) -> Result<(), ApiError> {
-    let stream = post.stream.as_ref().filter(|it| it.is_open(now_ms()));
+    let stream = post.stream.as_ref();
+    if stream.is_some_and(|it| it.is_stopped_by_person) && words.in_chunks.is_some() {
+        return Err(ApiError::new("stopped_by_user"));
+    }
+    let stream = stream.filter(|it| it.is_open(now_ms()));
     let stream = stream.ok_or_else(|| ApiError::new("message_not_in_streaming_state"))?;
     if words.in_chunks.is_some_and(|mode| mode != stream.in_chunks) {
         return Err(ApiError::new("streaming_mode_mismatch"));
