@@ -14,7 +14,8 @@ use crate::domain::ids::AgentName;
 use crate::domain::turn::Position;
 
 pub(super) const FLOOR_SQL: &str = "SELECT sent_at_ms, ordinal, seq FROM fresh_starts
-     WHERE conversation_id = ?1 AND agent = ?2 AND at_ms <= ?3 ORDER BY at_ms DESC LIMIT 1";
+     WHERE conversation_id = ?1 AND agent = ?2 AND at_ms <= ?3
+     ORDER BY sent_at_ms DESC, ordinal DESC, seq DESC LIMIT 1";
 
 const PARENT_SQL: &str = "SELECT parent_id FROM conversations WHERE id = ?1";
 

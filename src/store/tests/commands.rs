@@ -126,6 +126,25 @@ async fn a_thread_starts_afresh_with_its_room_and_a_later_one_reads_on() {
 }
 
 #[tokio::test]
+async fn a_fresh_start_that_is_heard_of_late_gives_back_nothing_of_what_a_newer_one_put_away() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    let between = scene.say(&room, "between", 20).await;
+    scene.address(&room, between).await;
+    // The one that was said at 30 is heard of before that of 10.
+    for (at_ms, said_at_ms) in [(100, 30), (200, 10)] {
+        let begin = move |connection: &Connection| {
+            let sql = "INSERT INTO fresh_starts SELECT id, ?1, ?2, ?3, 0, 0 FROM conversations";
+            Ok(connection.execute(sql, (scene::agent(), at_ms, said_at_ms))?)
+        };
+        assert_eq!(scene.write(begin).await, 1);
+    }
+    let after = scene.say(&room, "after", 40).await;
+    scene.address(&room, after).await;
+    assert_eq!(read(&scene, &room, None).await, ["after"]);
+}
+
+#[tokio::test]
 async fn a_run_that_was_at_work_reads_the_same_again_after_a_fresh_start() {
     let scene = Scene::open().await;
     let room = scene.room("C1").await;
