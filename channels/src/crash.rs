@@ -91,11 +91,13 @@ pub enum Sabotage {
     NoSettling,
     /// The answer to an edited question is posted beside the earlier one.
     NoReplacement,
+    /// Prompts read what is older than a fresh start.
+    NoFreshStart,
 }
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::AckBeforeCommit,
         Self::NoDedupe,
         Self::NoReadback,
@@ -105,6 +107,7 @@ impl Sabotage {
         Self::LeavePlaceholder,
         Self::NoSettling,
         Self::NoReplacement,
+        Self::NoFreshStart,
     ];
 
     /// Its name, as on the command line.
@@ -120,6 +123,7 @@ impl Sabotage {
             Self::LeavePlaceholder => "leave-placeholder",
             Self::NoSettling => "no-settling",
             Self::NoReplacement => "no-replacement",
+            Self::NoFreshStart => "no-fresh-start",
         }
     }
 }

@@ -5,6 +5,7 @@
 //! newest fresh start, because it was made from turns behind it.
 
 use rusqlite::{Connection, OptionalExtension, params};
+use vocative_channels::crash::{self, Sabotage};
 
 use super::StoreError;
 use super::history::{FIRST, LAST};
@@ -75,6 +76,9 @@ pub(super) fn floor(
     agent: &AgentName,
     made_at_ms: i64,
 ) -> Result<Position, StoreError> {
+    if crash::is_sabotaged(Sabotage::NoFreshStart) {
+        return Ok(FIRST);
+    }
     let of = |row: i64| {
         connection
             .prepare_cached(FLOOR_SQL)?

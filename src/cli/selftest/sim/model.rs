@@ -130,6 +130,9 @@ fn respond(
     if let Some(missing) = asked.iter().find(|word| !prompt.contains(word)) {
         complain(world, format!("{missing} is not in the prompt of its run"));
     }
+    if let Some(old) = older_than_afresh(world, &asked, &prompt) {
+        complain(world, format!("{old} was in a prompt after a fresh start"));
+    }
     if asked.is_empty() {
         complain(world, "the model was asked nothing".to_owned());
     }
@@ -140,6 +143,19 @@ fn respond(
     let names: Vec<String> = asked.iter().map(ToString::to_string).collect();
     world.note(format_args!("the model answers {}", names.join(" ")));
     Ok(said(answers, Vec::new()))
+}
+
+/// A question in a prompt that is older than a fresh start which its own questions followed.
+fn older_than_afresh(world: &World, asked: &[Word], prompt: &[Word]) -> Option<Word> {
+    let since = |word: &Word| {
+        let question = world.questions.iter().find(|it| it.word == *word)?;
+        question.afresh_since
+    };
+    // Its own questions are read, whenever they were asked; the oldest of them says what else is.
+    let all: Option<Vec<usize>> = asked.iter().map(since).collect();
+    let since = all?.into_iter().min()?;
+    let is_old = |word: &&Word| word.number < since && !asked.contains(word);
+    prompt.iter().find(is_old).copied()
 }
 
 fn said(text: String, tool_calls: Vec<ToolCall>) -> Answer {

@@ -12,7 +12,7 @@ use super::channel::{NAME, not_sent, place_of, unknown};
 use super::life::Life;
 use super::script::ROOMS;
 use super::wire;
-use super::world::{BOT, Message, World};
+use super::world::{BOT, Message, World, command_of};
 
 /// Few, so that there are pages.
 const PAGE_MAX: usize = 6;
@@ -91,7 +91,7 @@ fn inbound(
         mentions_bot: mentions.iter().any(|id| id == BOT),
         text: text.to_owned(),
         mentions,
-        command: None,
+        command: command_of(text),
         reply_to: None,
         attachments: Vec::new(),
         album: None,

@@ -258,9 +258,7 @@ async fn decide(life: &Life, store: &Store) -> Result<(), StoreError> {
             let is_there = messages.any(|said| is_it(said) && !said.is_deleted);
             world.held += 1;
             world.note(format_args!("a held post is in its room: {is_there}"));
-            if !is_there {
-                world.released.push(post.part.text.clone());
-            }
+            world.decided.push((post.part.text.clone(), is_there));
             is_there
         });
         store

@@ -29,6 +29,8 @@ pub(super) enum Act {
     EditQuestion { room: usize },
     /// It is deleted.
     Delete { room: usize },
+    /// The person who is alone with the bot tells it to start afresh.
+    StartAfresh,
     /// The connection breaks.
     Break,
     /// Nothing gets through for so long.
@@ -145,6 +147,7 @@ fn act(dice: &mut Dice) -> Act {
     let is_direct = room == DIRECT_ROOM;
     let person = if is_direct { 0 } else { dice.place(PEOPLE) };
     match dice.below(100) {
+        n if is_direct && (63..70).contains(&n) => Act::StartAfresh,
         // Whatever is said to the bot alone asks it something.
         n if n < 40 || is_direct && n < 70 => Act::Ask {
             room,

@@ -93,4 +93,13 @@ fn promises_that_are_broken_in_the_daemon_are_noticed() {
         let shows = |tally: &Tally| tally.doubled_outside + tally.left > 0;
         assert!(is_noticed(sabotage, mode, shows), "{}", sabotage.name());
     }
+    let reads_on = |tally: &Tally| {
+        tally
+            .wrong
+            .iter()
+            .any(|it| it.contains("after a fresh start"))
+    };
+    for mode in [Mode::Slack, Mode::TelegramResend] {
+        assert!(is_noticed(Sabotage::NoFreshStart, mode, reads_on));
+    }
 }

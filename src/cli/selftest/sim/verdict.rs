@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::super::plan::Mode;
-use super::script::BEGINNING_MS;
-use super::words::{Word, answered_lines, said, words};
+use super::script::{BEGINNING_MS, DIRECT_ROOM};
+use super::words::{FRESH_START, Word, answered_lines, said, words};
 use super::world::{Arrival, Message, Question, World, is_unfinished};
 use crate::domain::turn::{ParticipantKind, Turn, TurnKind, Visibility};
 use crate::store::contract::StoreStatus;
@@ -81,6 +81,7 @@ pub(super) fn judge(world: &mut World, stored: &Stored) -> Tally {
         judge_posts(room, messages, &mut tally);
         judge_left(world, messages, &mut tally);
     }
+    judge_notices(world, &mut tally);
     judge_capture(world, stored, &mut tally);
     judge_replies(world, stored, &mut tally);
     judge_rest(&stored.status, &mut tally);
@@ -119,7 +120,8 @@ fn judge_answer(world: &World, question: &Question, tally: &mut Tally) {
         }
         if posts.len() > 1 {
             is_doubled = true;
-            if counted.len() > 1 && !is_excused(world, &posts) {
+            let is_anew = were_to_change(world, &counted);
+            if counted.len() > 1 && !is_excused(world, &posts) && !is_anew {
                 is_outside = true;
                 tally
                     .wrong
@@ -130,9 +132,9 @@ fn judge_answer(world: &World, question: &Question, tally: &mut Tally) {
     tally.answered += 1;
     tally.doubled += usize::from(is_doubled);
     tally.doubled_outside += usize::from(is_outside);
-    let mut released = world.released.iter();
-    let is_released = released.any(|text| words(text).any(|found| found == word));
-    if !places.is_sorted() && !is_released {
+    let mut decided = world.decided.iter();
+    let is_decided = decided.any(|(text, _)| words(text).any(|found| found == word));
+    if !places.is_sorted() && !is_decided {
         tally
             .wrong
             .push(format!("the parts of {word} are out of order"));
@@ -207,6 +209,40 @@ fn stays_unknown(world: &World, post: &Message) -> bool {
     world.mode != Mode::Slack && leftover(world, post).is_some() && is_unknown(world, post)
 }
 
+/// Whether a person found all of these posts but one in their room, and the answer was to be changed, if in
+/// other posts than these: which messages they are is not known, so what they say is posted anew.
+fn were_to_change(world: &World, posts: &[&Message]) -> bool {
+    let is_found = |post: &&&Message| {
+        let mut found = world.decided.iter().filter(|(_, is_there)| *is_there);
+        is_unknown(world, post) && found.any(|(text, _)| *text == post.text)
+    };
+    let is_here = |post: &&Message, question: &Question| {
+        words(&post.text).any(|word| word.room == question.word.room)
+    };
+    let mut changed = world.questions.iter().filter(|question| question.edits > 0);
+    let is_changed = changed.any(|question| posts.iter().any(|post| is_here(post, question)));
+    is_changed && posts.iter().filter(is_found).count() + 1 >= posts.len()
+}
+
+/// Every fresh start is told of once. On Telegram a person decides about posts of unknown outcome by what
+/// they say, and these all say the same.
+fn judge_notices(world: &World, tally: &mut Tally) {
+    let room = world.rooms[DIRECT_ROOM].iter();
+    let notices = room.filter(|it| is_of_the_bot(it) && it.text.starts_with(FRESH_START));
+    let mut markers: BTreeMap<Option<&String>, Vec<&Message>> = BTreeMap::new();
+    for notice in notices {
+        let copies = markers.entry(notice.marker.as_ref()).or_default();
+        copies.push(notice);
+    }
+    let (told, due) = (markers.len(), world.fresh_starts.len());
+    let is_enough = told == due || world.mode != Mode::Slack && told < due;
+    let is_excused = |copies: &Vec<&Message>| copies.len() == 1 || is_excused(world, copies);
+    if !is_enough || !markers.values().all(is_excused) {
+        let what = format!("{due} fresh starts were told of {told} times, or one of them twice");
+        tally.wrong.push(what);
+    }
+}
+
 /// Whether nobody could know that a post is in its room.
 fn is_unknown(world: &World, post: &Message) -> bool {
     let arrivals = world.arrivals.iter();
@@ -222,7 +258,8 @@ fn judge_posts(room: usize, messages: &[Message], tally: &mut Tally) {
                 .wrong
                 .push(format!("{stranger} was said in room {room}"));
         }
-        if answered_lines(&post.text).next().is_none() {
+        let is_notice = post.text.starts_with(FRESH_START);
+        if answered_lines(&post.text).next().is_none() && !is_notice {
             tally
                 .wrong
                 .push(format!("room {room} was told: {}", post.text));

@@ -199,6 +199,15 @@ impl Wire {
         }
     }
 
+    /// Whether the daemon has said that it heard of a message.
+    pub(super) fn is_heard_of(&self, room: usize, message: usize) -> bool {
+        let is_it = |event: &EventNumber| {
+            let told = &self.events[*event];
+            (told.room, told.message) == (room, message)
+        };
+        self.acknowledged.iter().any(is_it)
+    }
+
     /// Whether nothing is on its way and nothing waits to be confirmed.
     pub(super) fn is_quiet(&self) -> bool {
         let is_open =

@@ -1,6 +1,8 @@
 //! The words by which a text is known again: every message that people write has one of its own, and it
 //! names its room.
 
+/// What is read where somebody asked for a fresh start.
+pub(super) const FRESH_START: &str = "A fresh start";
 /// Lines of a long answer; short ones have one.
 pub(super) const LONG_LINES: usize = 6;
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 
 use vocative_channels::crash::Sabotage;
+use vocative_channels::envelope::{CommandTarget, CommandWord};
 use vocative_channels::markup::mention_token;
 use vocative_channels::outbound::{Delivered, Post};
 
@@ -76,6 +77,9 @@ pub(super) struct Question {
     pub(super) thread: Option<String>,
     /// How often it was edited.
     pub(super) edits: usize,
+    /// The message by which its room was told to start afresh, where the daemon had heard of it when this
+    /// was asked: a prompt of it reads nothing older.
+    pub(super) afresh_since: Option<usize>,
     is_long: bool,
 }
 
@@ -120,6 +124,8 @@ pub(super) struct World {
     pub(super) rooms: Vec<Vec<Message>>,
     pub(super) questions: Vec<Question>,
     pub(super) arrivals: Vec<Arrival>,
+    /// The messages that told the bot to start afresh, in the room of one person.
+    pub(super) fresh_starts: Vec<usize>,
     pub(super) wire: Wire,
     acts: VecDeque<(i64, Act)>,
     /// Posts and changes whose request is over and that arrive all the same.
@@ -137,8 +143,9 @@ pub(super) struct World {
     pub(super) faults: usize,
     /// Posts that a person decided about.
     pub(super) held: usize,
-    /// What they let go on, which then came behind what follows it.
-    pub(super) released: Vec<String>,
+    /// What those say, and whether it was there. What is not there comes behind what follows it; so does
+    /// what was to change one that is there, because nobody knows which message it is.
+    pub(super) decided: Vec<(String, bool)>,
     /// When a step last stalled.
     pub(super) stalled_at_ms: i64,
     pub(super) sabotage: Option<Sabotage>,
@@ -161,6 +168,7 @@ impl World {
             rooms: vec![Vec::new(); ROOMS],
             questions: Vec::new(),
             arrivals: Vec::new(),
+            fresh_starts: Vec::new(),
             wire: Wire::new(script.mode != Mode::Slack),
             acts: script.acts.iter().copied().collect(),
             script,
@@ -174,7 +182,7 @@ impl World {
             stops: 0,
             faults: 0,
             held: 0,
-            released: Vec::new(),
+            decided: Vec::new(),
             stalled_at_ms: 0,
             sabotage,
             wrong: Vec::new(),
@@ -267,6 +275,7 @@ impl World {
             Act::Delete { room } if self.is_slack() => self.delete(room),
             // Telegram tells bots of no deletes.
             Act::Delete { .. } => {}
+            Act::StartAfresh => self.start_afresh(),
             Act::Break => {
                 self.note(format_args!("the connection breaks"));
                 self.faults += 1;
@@ -292,6 +301,7 @@ impl World {
             word,
             thread: None,
             edits: 0,
+            afresh_since: self.heard_fresh_start(room),
             is_long,
         };
         let text = question.text(mentions);
@@ -319,6 +329,30 @@ impl World {
     fn say(&mut self, room: usize, person: usize) {
         let word = self.word(room, false);
         self.write(room, person, format!("{word} by the way"), word, None);
+    }
+
+    fn start_afresh(&mut self) {
+        let text = if self.is_slack() {
+            format!("{} new", mention_token(BOT))
+        } else {
+            "/new".to_owned()
+        };
+        self.note(format_args!("person 0 wants a fresh start"));
+        let message = Message {
+            person: Some(0),
+            ..self.blank(text)
+        };
+        self.rooms[DIRECT_ROOM].push(message);
+        let message = self.rooms[DIRECT_ROOM].len() - 1;
+        self.fresh_starts.push(message);
+        self.tell_of_post(DIRECT_ROOM, message, true);
+    }
+
+    /// The last fresh start of a room that the daemon has heard of.
+    fn heard_fresh_start(&self, room: usize) -> Option<usize> {
+        let is_heard = |message: &&usize| self.wire.is_heard_of(DIRECT_ROOM, **message);
+        let mut here = self.fresh_starts.iter().filter(|_| room == DIRECT_ROOM);
+        here.rfind(is_heard).copied()
     }
 
     fn word(&self, room: usize, is_question: bool) -> Word {
@@ -580,6 +614,14 @@ impl World {
         let at = (self.now_ms + wait_ms, self.late_count);
         self.late.insert(at, late);
     }
+}
+
+/// The command that a text is, where commands are no words behind a mention.
+pub(super) fn command_of(text: &str) -> Option<CommandWord> {
+    Some(CommandWord {
+        name: text.strip_prefix('/')?.to_owned(),
+        target: CommandTarget::Anyone,
+    })
 }
 
 /// Whether a text says that more of it comes.
