@@ -10,8 +10,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use vocative::capture::inbound::{CaptureCounters, ChannelIntake, Keeping, Wake};
+use vocative::capture::counters::CaptureCounters;
+use vocative::capture::inbound::{ChannelIntake, Keeping};
 use vocative::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
+use vocative::capture::wake::Wake;
 use vocative::config::ThreadPolicy;
 use vocative::domain::addressing::Overlap;
 use vocative::domain::ids::AgentName;

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::stream::{self, TryStreamExt};
-use vocative::capture::inbound::{CaptureCounters, ChannelIntake, Keeping, Wake};
+use vocative::capture::counters::CaptureCounters;
+use vocative::capture::inbound::{ChannelIntake, Keeping};
 use vocative::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
+use vocative::capture::wake::Wake;
 use vocative::config::ThreadPolicy;
 use vocative::domain::addressing::Overlap;
 use vocative::domain::ids::{AccountId, AgentName};

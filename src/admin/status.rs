@@ -9,7 +9,7 @@ use crate::admin::view::{
     ChannelView, FileCountsView, IntakeCounts, PostCounts, RunCounts, StatusView, StoreView,
     SummaryCountsView,
 };
-use crate::capture::inbound::CaptureCounters;
+use crate::capture::counters::CaptureCounters;
 use crate::domain::counted::counted;
 use crate::files::counters::FileCounters;
 use crate::store::contract::{AccountStatus, FileCounts, StoreStatus};

@@ -13,7 +13,7 @@ use vocative_channels::crash;
 use crate::agent::ending::retry_wait_ms;
 use crate::agent::registry::Registry;
 use crate::agent::run::{LEASE_MS, work_on};
-use crate::capture::inbound::Wake;
+use crate::capture::wake::Wake;
 use crate::delivery::rooms::Rooms;
 use crate::delivery::worker::{Clock, pause_until};
 use crate::domain::ids::{AccountId, LeaseToken, OwnerId, RunId};

@@ -1,77 +1,33 @@
 //! The intake: every envelope becomes one store write, and only then is it acknowledged.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, RwLock};
 
-use tokio::sync::Notify;
-use tracing::{Level, debug, enabled, error, info, trace, warn};
+use tracing::{Level, enabled, error, info, trace, warn};
 use vocative_channels::channel::{BoxFuture, Intake, IntakeError};
 use vocative_channels::crash;
 use vocative_channels::envelope::{
-    ChatKind, Command, Envelope, Event, InboundMessage, Place, Sender, SenderKind, Standing,
+    ChatKind, Command, Envelope, Event, InboundMessage, Place, SenderKind, Standing,
 };
 use vocative_channels::markup::neutral_text;
 
-use crate::capture::access::{Access, access};
+use crate::capture::access::access;
 use crate::capture::addressing::addressing;
-use crate::capture::cancels::Cancels;
 use crate::capture::commands::read_command;
-use crate::capture::errands::Errands;
+use crate::capture::counters::CaptureCounters;
 use crate::capture::judge::judge;
+use crate::capture::noting::{Late, Noted, Seen, kind_of};
 use crate::capture::origin::CaptureOrigin;
 use crate::capture::policy::ChannelPolicy;
-use crate::domain::addressing::{FollowUpJudge, RunVerdict, edited_at_ms};
-use crate::domain::ids::RunId;
+use crate::capture::wake::Wake;
+use crate::domain::addressing::edited_at_ms;
 use crate::domain::turn::{ParticipantKind, TokenCount};
 use crate::store::commands::NewCommand;
-use crate::store::contract::{Captured, Deleted, NewMessage, NonMessage, OwnPost, RawStub};
+use crate::store::contract::{Deleted, NewMessage, NonMessage, OwnPost, RawStub};
 use crate::store::{Store, StoreError};
 
 /// A raw stub is cut at this length, in bytes. A platform's own limit is far below.
 const RAW_MAX_BYTES: usize = 1_048_576;
-
-/// Wake hints: hints only, the committed rows are the truth and a slow poll backs them up.
-#[derive(Clone, Debug, Default)]
-pub struct Wake {
-    /// A run may have been queued or come free.
-    pub runs: Arc<Notify>,
-    /// A post may have been committed or come due.
-    pub posts: Arc<Notify>,
-    /// A post was sent; told to everybody who waits for one.
-    pub posted: Arc<Notify>,
-    /// There may be turns to fold into a summary.
-    pub summaries: Arc<Notify>,
-    /// A file may have been attached or come due.
-    pub files: Arc<Notify>,
-    /// Runs that were asked to stop.
-    pub cancels: Cancels,
-    /// What people asked the daemon itself for.
-    pub errands: Errands,
-}
-
-/// Counters of what came in.
-#[derive(Debug, Default)]
-pub struct CaptureCounters {
-    /// New turns.
-    pub captured: AtomicU64,
-    /// Duplicates.
-    pub duplicates: AtomicU64,
-    /// Runs queued.
-    pub runs_queued: AtomicU64,
-    /// Messages outside access.
-    pub not_admitted: AtomicU64,
-    /// Triggers too old to answer.
-    pub too_old: AtomicU64,
-    /// Triggers not answered because a limit was met.
-    pub limited: AtomicU64,
-    /// Events that did not translate.
-    pub untranslated: AtomicU64,
-    /// Events without room content.
-    pub ignored: AtomicU64,
-    /// Envelopes that could not be stored; the platform sends them again.
-    pub refused: AtomicU64,
-}
 
 /// How capture keeps texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,20 +47,10 @@ pub struct ChannelIntake {
     policy: RwLock<Arc<ChannelPolicy>>,
     keeping: Keeping,
     counter: Counter,
-    wake: Wake,
-    counters: Arc<CaptureCounters>,
-    /// Unknown chats that were logged, and old triggers per chat since the last report.
-    seen: Mutex<Seen>,
+    pub(super) wake: Wake,
+    pub(super) counters: Arc<CaptureCounters>,
+    pub(super) seen: Mutex<Seen>,
 }
-
-#[derive(Default)]
-struct Seen {
-    refused_chats: HashMap<String, ()>,
-    too_old: HashMap<String, u64>,
-}
-
-/// At most so many chats are remembered for a log line; what happens in more of them is only counted.
-const CHATS_NOTED_MAX: usize = 10_000;
 
 impl ChannelIntake {
     /// The intake of a channel with that policy.
@@ -137,21 +83,6 @@ impl ChannelIntake {
     #[must_use]
     pub fn policy(&self) -> Arc<ChannelPolicy> {
         Arc::clone(&self.policy.read().expect("no holder of this lock panics"))
-    }
-
-    /// Logs, one line per chat, how many triggers were too old to answer since the last call.
-    pub fn report_old_triggers(&self) {
-        let counts = {
-            let mut seen = self.seen.lock().expect("no holder of this lock panics");
-            std::mem::take(&mut seen.too_old)
-        };
-        let channel = self.policy().channel.clone();
-        for (chat, count) in counts {
-            info!(
-                channel.id = %channel, chat.id = %chat, count,
-                "messages older than max_trigger_age were captured and not answered"
-            );
-        }
     }
 
     /// Whether what is said in a chat may be stored, whoever says it there. In a direct chat that
@@ -222,21 +153,21 @@ impl ChannelIntake {
                 sender,
                 data,
             } => {
-                let chat = place.map(|place| place.chat);
-                self.take_non_message("interaction", id, chat, &sender, data, now_ms, &policy)
-                    .await
+                let event = NonMessage {
+                    account,
+                    id,
+                    kind: "interaction",
+                    sender_id: sender.id,
+                    chat: place.map(|place| place.chat),
+                    text: cut_text(&neutral_text(&data), policy.limits.inbound_text_max_bytes),
+                    received_at_ms: now_ms,
+                };
+                self.keep_non_message(event, &policy).await
             }
             Event::Untranslated { reason } => {
                 self.counters.untranslated.fetch_add(1, Ordering::Relaxed);
                 warn!(channel.id = %policy.channel, reason, "an event did not translate; it is kept raw");
-                let raw = cut_text(&envelope.raw, RAW_MAX_BYTES);
-                let stub = RawStub {
-                    account,
-                    reason,
-                    raw,
-                    received_at_ms: now_ms,
-                };
-                self.store.keep_raw(stub).await
+                self.keep_raw(reason, &envelope.raw, now_ms, &policy).await
             }
             Event::Ignored { .. } | Event::Opened { .. } => {
                 self.counters.ignored.fetch_add(1, Ordering::Relaxed);
@@ -244,15 +175,26 @@ impl ChannelIntake {
             }
             Event::AccountLost { reason } => {
                 error!(channel.id = %policy.channel, reason, "the platform has withdrawn the bot's access; renew its token");
-                let stub = RawStub {
-                    account,
-                    reason,
-                    raw: envelope.raw,
-                    received_at_ms: now_ms,
-                };
-                self.store.keep_raw(stub).await
+                self.keep_raw(reason, &envelope.raw, now_ms, &policy).await
             }
         }
+    }
+
+    /// Keeps an envelope as it came, with why.
+    async fn keep_raw(
+        &self,
+        reason: String,
+        raw: &str,
+        received_at_ms: i64,
+        policy: &ChannelPolicy,
+    ) -> Result<(), StoreError> {
+        let stub = RawStub {
+            account: policy.account,
+            reason,
+            raw: cut_text(raw, RAW_MAX_BYTES),
+            received_at_ms,
+        };
+        self.store.keep_raw(stub).await
     }
 
     async fn take_own_post(&self, post: OwnPost, late: &Late) -> Result<(), StoreError> {
@@ -331,7 +273,7 @@ impl ChannelIntake {
     }
 
     /// Whether anything of a chat may be stored that no person said.
-    fn serves_chat(&self, chat: &str, policy: &ChannelPolicy) -> bool {
+    pub(super) fn serves_chat(&self, chat: &str, policy: &ChannelPolicy) -> bool {
         policy.allow_chats.allows(chat) || policy.allow_people.allows(chat)
     }
 
@@ -434,135 +376,6 @@ impl ChannelIntake {
         }
     }
 
-    /// Counts and logs what was said of follow-ups that were judged again.
-    fn note_late(&self, chat: &str, late: &Late) {
-        for runs in late.taken() {
-            match runs {
-                RunVerdict::Run => {}
-                RunVerdict::TooOld => self.note_too_old(chat),
-                RunVerdict::LimitMet => {
-                    self.counters.limited.fetch_add(1, Ordering::Relaxed);
-                    self.wake.posts.notify_one();
-                }
-                RunVerdict::Stop { .. } => self.wake.posts.notify_one(),
-            }
-        }
-    }
-
-    /// Counts new runs, and wakes whoever works on runs.
-    fn note_runs(&self, new: &[RunId], cancelled: &[RunId]) {
-        let count = new.len() as u64;
-        self.counters
-            .runs_queued
-            .fetch_add(count, Ordering::Relaxed);
-        self.ask_to_stop(cancelled);
-        // One that an edit had taken back and another brings back is not to stop any more.
-        for run in new {
-            self.wake.cancels.forget(*run);
-        }
-        if !new.is_empty() || !cancelled.is_empty() {
-            self.wake.runs.notify_one();
-        }
-    }
-
-    /// Counts and logs what became of a message, and wakes whoever has work now.
-    fn note(&self, chat: &str, captured: &Captured, noted: Option<Noted>, policy: &ChannelPolicy) {
-        let counters = &self.counters;
-        log_captured(chat, captured, noted.as_ref(), policy);
-        match captured {
-            Captured::New(turn) | Captured::Revised(turn) | Captured::Duplicate(turn) => {
-                let is_new = matches!(captured, Captured::New(_));
-                let is_duplicate = matches!(captured, Captured::Duplicate(_));
-                counters
-                    .captured
-                    .fetch_add(u64::from(is_new), Ordering::Relaxed);
-                counters
-                    .duplicates
-                    .fetch_add(u64::from(is_duplicate), Ordering::Relaxed);
-                self.note_runs(&turn.new_runs, &turn.cancelled_runs);
-                if noted.as_ref().is_some_and(|noted| noted.is_command) {
-                    self.wake.errands.ring(&turn.erasures);
-                    self.wake.posts.notify_one();
-                }
-                // A duplicate may end what a run waited for: the kind of its chat.
-                if noted.as_ref().is_some_and(|noted| noted.is_addressed) {
-                    self.wake.runs.notify_one();
-                }
-                let Some(noted) = noted.filter(|noted| noted.is_addressed && is_new) else {
-                    return;
-                };
-                match noted.runs {
-                    // A sign that it was heard, or that it is quiet, may go now.
-                    RunVerdict::Run => self.wake.posts.notify_one(),
-                    RunVerdict::Stop { .. } => {
-                        let count = turn.cancelled_runs.len();
-                        info!(channel.id = %policy.channel, chat.id = %chat, count, "a person said stop");
-                        self.wake.posts.notify_one();
-                    }
-                    RunVerdict::TooOld => self.note_too_old(chat),
-                    RunVerdict::LimitMet => {
-                        counters.limited.fetch_add(1, Ordering::Relaxed);
-                        warn!(channel.id = %policy.channel, chat.id = %chat, "a limit is met; a message was captured and not answered");
-                        self.wake.posts.notify_one();
-                    }
-                }
-            }
-            Captured::Tombstone => {
-                counters.duplicates.fetch_add(1, Ordering::Relaxed);
-            }
-            Captured::NotAdmitted { has_notice } => {
-                counters.not_admitted.fetch_add(1, Ordering::Relaxed);
-                let access = noted.map_or(Access::ChatNotAllowed, |noted| noted.access);
-                self.note_refused(chat, access, policy);
-                if *has_notice {
-                    self.wake.posts.notify_one();
-                }
-            }
-        }
-    }
-
-    /// Tells whoever works on these runs at once.
-    fn ask_to_stop(&self, runs: &[RunId]) {
-        for run in runs {
-            self.wake.cancels.ask(*run);
-        }
-    }
-
-    fn note_too_old(&self, chat: &str) {
-        self.counters.too_old.fetch_add(1, Ordering::Relaxed);
-        let mut seen = self.seen.lock().expect("no holder of this lock panics");
-        if seen.too_old.len() < CHATS_NOTED_MAX || seen.too_old.contains_key(chat) {
-            *seen.too_old.entry(chat.to_owned()).or_default() += 1;
-        }
-    }
-
-    /// One log line per unknown chat names its id and the setting that admits it.
-    fn note_refused(&self, chat: &str, access: Access, policy: &ChannelPolicy) {
-        let is_first = {
-            let mut seen = self.seen.lock().expect("no holder of this lock panics");
-            seen.refused_chats.len() < CHATS_NOTED_MAX
-                && seen.refused_chats.insert(chat.to_owned(), ()).is_none()
-        };
-        if is_first {
-            warn!(
-                channel.id = %policy.channel, chat.id = %chat, setting = access.setting(),
-                "a message from outside access was not stored; to serve this chat or person, add the id to that setting of the channel"
-            );
-        }
-    }
-
-    fn note_membership(&self, chat: &str, standing: Standing, policy: &ChannelPolicy) {
-        let what = match standing {
-            Standing::Joined => "the bot was added to a chat",
-            Standing::Back => "the bot can post in a chat",
-            Standing::Gone => "the bot can no longer post in a chat",
-        };
-        info!(channel.id = %policy.channel, chat.id = %chat, "{what}");
-        if standing.is_present() && !self.serves_chat(chat, policy) {
-            self.note_refused(chat, Access::ChatNotAllowed, policy);
-        }
-    }
-
     async fn take_command(
         &self,
         command: Command,
@@ -581,10 +394,7 @@ impl ChannelIntake {
         };
         let is_button = command.place.thread.is_some();
         if !policy.manners.commands && !is_button {
-            return match self.serves_chat(&command.place.chat, policy) {
-                true => self.store.keep_non_message(event).await.map(drop),
-                false => Ok(()),
-            };
+            return self.keep_non_message(event, policy).await;
         }
         let judging = Arc::clone(policy);
         let new = NewCommand {
@@ -603,36 +413,17 @@ impl ChannelIntake {
         Ok(())
     }
 
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "the fields of one row, named at the call"
-    )]
-    async fn take_non_message(
+    /// Keeps what is no message, where its chat is served.
+    async fn keep_non_message(
         &self,
-        kind: &'static str,
-        id: String,
-        chat: Option<String>,
-        sender: &Sender,
-        text: String,
-        now_ms: i64,
+        event: NonMessage,
         policy: &ChannelPolicy,
     ) -> Result<(), StoreError> {
-        if chat
-            .as_deref()
-            .is_some_and(|chat| !self.serves_chat(chat, policy))
-        {
+        let chat = event.chat.as_deref();
+        if chat.is_some_and(|chat| !self.serves_chat(chat, policy)) {
             return Ok(());
         }
-        let event = NonMessage {
-            account: policy.account,
-            id,
-            kind,
-            sender_id: sender.id.clone(),
-            chat,
-            text: cut_text(&neutral_text(&text), policy.limits.inbound_text_max_bytes),
-            received_at_ms: now_ms,
-        };
-        self.store.keep_non_message(event).await.map(|_| ())
+        self.store.keep_non_message(event).await.map(drop)
     }
 }
 
@@ -657,60 +448,6 @@ fn introduction(policy: &ChannelPolicy) -> Option<String> {
     (!text.is_empty()).then(|| text.replace("{{agent}}", name))
 }
 
-/// Says at debug what became of a message, and why: it is where "why did it not answer?" ends.
-fn log_captured(chat: &str, captured: &Captured, noted: Option<&Noted>, policy: &ChannelPolicy) {
-    let channel = &policy.channel;
-    let rule = noted.map_or("", |noted| noted.rule);
-    let (what, turn) = match captured {
-        Captured::New(turn) => ("new", turn),
-        Captured::Revised(turn) => ("edited", turn),
-        Captured::Duplicate(turn) => ("known already", turn),
-        Captured::Tombstone => {
-            debug!(channel.id = %channel, chat.id = %chat, "a message was deleted or erased before; it is not stored again");
-            return;
-        }
-        Captured::NotAdmitted { .. } => {
-            let setting = noted.map_or("", |noted| noted.access.setting());
-            debug!(channel.id = %channel, chat.id = %chat, setting, "a message from outside access is not stored");
-            return;
-        }
-    };
-    let origin = noted.map_or_else(CaptureOrigin::default, |noted| noted.origin);
-    let is_addressed = noted.is_some_and(|noted| noted.is_addressed);
-    let decided = noted.map_or("", |noted| match noted.runs {
-        _ if noted.is_command => "command",
-        _ if !noted.is_addressed => "",
-        RunVerdict::Run => "run",
-        RunVerdict::TooOld => "too old to answer",
-        RunVerdict::LimitMet => "over a limit",
-        RunVerdict::Stop { .. } => "stop",
-    });
-    debug!(
-        channel.id = %channel, chat.id = %chat, conversation.id = %turn.conversation, turn.seq = turn.seq.0,
-        what, origin = origin.name(), rule, is_addressed, decided, runs = turn.new_runs.len(), "a message was captured"
-    );
-}
-
-/// An event's kind, for log lines.
-fn kind_of(event: &Event) -> &'static str {
-    match event {
-        Event::Posted(_) => "message",
-        Event::Edited(_) => "edit",
-        Event::Deleted { .. } => "delete",
-        Event::OwnPost { .. } => "own post",
-        Event::Command(_) => "command",
-        Event::Interaction { .. } => "interaction",
-        Event::ChatMoved { .. } => "chat moved",
-        Event::ChatChanged { .. } => "chat changed",
-        Event::Membership { .. } => "membership",
-        Event::Opened { .. } => "surface opened",
-        Event::PersonChanged { .. } => "person changed",
-        Event::Ignored { reason } => reason,
-        Event::Untranslated { .. } => "unreadable",
-        Event::AccountLost { .. } => "account lost",
-    }
-}
-
 /// How a message came in.
 struct Arrived {
     is_edit: bool,
@@ -719,49 +456,8 @@ struct Arrived {
     origin: CaptureOrigin,
 }
 
-/// What the judge said, for counters and log lines.
-struct Noted {
-    access: Access,
-    /// By which rule it addresses somebody or nobody; empty where nobody would read it.
-    rule: &'static str,
-    origin: CaptureOrigin,
-    runs: RunVerdict,
-    is_addressed: bool,
-    is_command: bool,
-}
-
-/// What was said of follow-ups that were judged again, for counters and log lines.
-#[derive(Clone, Default)]
-struct Late(Arc<Mutex<Vec<RunVerdict>>>);
-
-impl Late {
-    /// Judges follow-ups again, for an event of that origin.
-    fn judge(
-        &self,
-        policy: &Arc<ChannelPolicy>,
-        origin: CaptureOrigin,
-        now_ms: i64,
-    ) -> FollowUpJudge {
-        let (policy, late) = (Arc::clone(policy), Arc::clone(&self.0));
-        Arc::new(move |message, facts| {
-            let said_at_ms = said_at_ms(message, message.edit_marker.is_some());
-            let verdict = judge(message, facts, &policy, said_at_ms, now_ms);
-            let verdict = origin.bounded(verdict, facts, message);
-            if !verdict.addressed_to.is_empty() {
-                let mut late = late.lock().expect("no holder of this lock panics");
-                late.push(verdict.runs);
-            }
-            verdict
-        })
-    }
-
-    fn taken(&self) -> Vec<RunVerdict> {
-        std::mem::take(&mut *self.0.lock().expect("no holder of this lock panics"))
-    }
-}
-
 /// When a message was said or, for an edit, changed: the time its age counts from.
-fn said_at_ms(message: &InboundMessage, is_edit: bool) -> i64 {
+pub(super) fn said_at_ms(message: &InboundMessage, is_edit: bool) -> i64 {
     let edited_ms = message
         .edit_marker
         .as_deref()

@@ -5,16 +5,18 @@
 //! messages of an export become turns that address nobody. Knows nothing of models, prompts or sending.
 //!
 //! Reading order: `policy`, `speech`, `addressing`, `stop`, `access`, `commands`, `judge`, `origin`,
-//! `cancels`, `errands`, `inbound`, `reply`, `import`.
+//! `cancels`, `errands`, `wake`, `counters`, `inbound`, `noting`, `reply`, `import`.
 
 pub mod access;
 pub mod addressing;
 pub mod cancels;
 pub mod commands;
+pub mod counters;
 pub mod errands;
 pub mod import;
 pub mod inbound;
 pub mod judge;
+mod noting;
 pub mod origin;
 pub mod policy;
 pub mod reply;
@@ -23,3 +25,4 @@ mod stop;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod testing;
+pub mod wake;

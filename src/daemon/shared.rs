@@ -8,7 +8,9 @@ use vocative_channels::channel::{Channel, Intake};
 use vocative_channels::identity::{Identity, Platform};
 
 use crate::agent::registry::Registry;
-use crate::capture::inbound::{CaptureCounters, ChannelIntake, Counter, Keeping, Wake};
+use crate::capture::counters::CaptureCounters;
+use crate::capture::inbound::{ChannelIntake, Counter, Keeping};
+use crate::capture::wake::Wake;
 use crate::config::{Config, Secrets};
 use crate::daemon::names::Names;
 use crate::daemon::supervise::BindError;

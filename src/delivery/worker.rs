@@ -12,7 +12,7 @@ use vocative_channels::crash::{self, Sabotage};
 use vocative_channels::error::ChannelError;
 use vocative_channels::outbound::{Delivered, Operation, Post, ReadBack};
 
-use crate::capture::inbound::Wake;
+use crate::capture::wake::Wake;
 use crate::delivery::after::{after_look, after_send, after_unknown, is_aside};
 use crate::delivery::rooms::{Room, Rooms};
 use crate::domain::ids::{AccountId, ChatId, OwnerId};

@@ -11,7 +11,7 @@ use tracing::{error, info, warn};
 use vocative_channels::crash;
 use vocative_channels::file::{FileDescription, FileError, FileSource};
 
-use crate::capture::inbound::Wake;
+use crate::capture::wake::Wake;
 use crate::delivery::rooms::Rooms;
 use crate::delivery::worker::{Clock, pause_until};
 use crate::domain::file::{ContentId, DueFile, FileFacts, FileKind, FileOutcome, FileState};

@@ -12,7 +12,7 @@ use vocative_channels::identity::Platform;
 use super::worker::{SummaryCounters, Worker};
 use crate::agent::prompting::{PromptRequest, build_prompt};
 use crate::agent::registry::{AgentSpec, Registry, SummaryModel};
-use crate::capture::inbound::Wake;
+use crate::capture::wake::Wake;
 use crate::config::Template;
 use crate::delivery::rooms::Rooms;
 use crate::domain::addressing::{RunVerdict, Verdict};

@@ -15,7 +15,7 @@ use vocative_channels::crash;
 
 use crate::agent::prompting::{agent_view, options_in};
 use crate::agent::registry::{AgentSpec, Registry};
-use crate::capture::inbound::Wake;
+use crate::capture::wake::Wake;
 use crate::delivery::rooms::Rooms;
 use crate::delivery::worker::Clock;
 use crate::domain::history::HistoryTurn;

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
-use vocative::capture::inbound::{CaptureCounters, ChannelIntake, Keeping, Wake};
+use vocative::capture::counters::CaptureCounters;
+use vocative::capture::inbound::{ChannelIntake, Keeping};
 use vocative::capture::judge::judge;
 use vocative::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
+use vocative::capture::wake::Wake;
 use vocative::config::ThreadPolicy;
 use vocative::domain::addressing::{MessageFacts, Overlap, RunVerdict, ThreadFacts, Verdict};
 use vocative::domain::ids::{AccountId, AgentName};

@@ -1,0 +1,286 @@
+//! What the intake counts and logs of what came in, and whom it wakes.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use tracing::{debug, info, warn};
+use vocative_channels::envelope::{Event, Standing};
+
+use crate::capture::access::Access;
+use crate::capture::inbound::{ChannelIntake, said_at_ms};
+use crate::capture::judge::judge;
+use crate::capture::origin::CaptureOrigin;
+use crate::capture::policy::ChannelPolicy;
+use crate::domain::addressing::{FollowUpJudge, RunVerdict};
+use crate::domain::ids::RunId;
+use crate::store::contract::{Captured, CapturedTurn};
+
+/// What was told in the log, or is to be.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// Unknown chats that were told.
+    refused_chats: HashSet<String>,
+    /// Old triggers per chat since the last report.
+    too_old: HashMap<String, u64>,
+}
+
+/// At most so many chats are remembered for a log line; what happens in more of them is only counted.
+const CHATS_NOTED_MAX: usize = 10_000;
+
+impl ChannelIntake {
+    /// Logs, one line per chat, how many triggers were too old to answer since the last call.
+    pub fn report_old_triggers(&self) {
+        let counts = {
+            let mut seen = self.seen.lock().expect("no holder of this lock panics");
+            std::mem::take(&mut seen.too_old)
+        };
+        let channel = self.policy().channel.clone();
+        for (chat, count) in counts {
+            info!(
+                channel.id = %channel, chat.id = %chat, count,
+                "messages older than max_trigger_age were captured and not answered"
+            );
+        }
+    }
+
+    /// Counts and logs what was said of follow-ups that were judged again.
+    pub(super) fn note_late(&self, chat: &str, late: &Late) {
+        for runs in late.taken() {
+            match runs {
+                RunVerdict::Run => {}
+                RunVerdict::TooOld => self.note_too_old(chat),
+                RunVerdict::LimitMet => {
+                    self.counters.limited.fetch_add(1, Ordering::Relaxed);
+                    self.wake.posts.notify_one();
+                }
+                RunVerdict::Stop { .. } => self.wake.posts.notify_one(),
+            }
+        }
+    }
+
+    /// Counts new runs, and wakes whoever works on runs.
+    pub(super) fn note_runs(&self, new: &[RunId], cancelled: &[RunId]) {
+        let count = new.len() as u64;
+        self.counters
+            .runs_queued
+            .fetch_add(count, Ordering::Relaxed);
+        self.ask_to_stop(cancelled);
+        // One that an edit had taken back and another brings back is not to stop any more.
+        for run in new {
+            self.wake.cancels.forget(*run);
+        }
+        if !new.is_empty() || !cancelled.is_empty() {
+            self.wake.runs.notify_one();
+        }
+    }
+
+    /// Counts and logs what became of a message, and wakes whoever has work now.
+    pub(super) fn note(
+        &self,
+        chat: &str,
+        captured: &Captured,
+        noted: Option<Noted>,
+        policy: &ChannelPolicy,
+    ) {
+        let counters = &self.counters;
+        log_captured(chat, captured, noted.as_ref(), policy);
+        match captured {
+            Captured::New(turn) | Captured::Revised(turn) | Captured::Duplicate(turn) => {
+                let is_new = matches!(captured, Captured::New(_));
+                let is_duplicate = matches!(captured, Captured::Duplicate(_));
+                counters
+                    .captured
+                    .fetch_add(u64::from(is_new), Ordering::Relaxed);
+                counters
+                    .duplicates
+                    .fetch_add(u64::from(is_duplicate), Ordering::Relaxed);
+                self.note_runs(&turn.new_runs, &turn.cancelled_runs);
+                let Some(noted) = noted else { return };
+                if noted.is_command {
+                    self.wake.errands.ring(&turn.erasures);
+                    self.wake.posts.notify_one();
+                }
+                // A duplicate may end what a run waited for: the kind of its chat.
+                if noted.is_addressed {
+                    self.wake.runs.notify_one();
+                }
+                if noted.is_addressed && is_new {
+                    self.note_verdict(chat, noted.runs, turn, policy);
+                }
+            }
+            Captured::Tombstone => {
+                counters.duplicates.fetch_add(1, Ordering::Relaxed);
+            }
+            Captured::NotAdmitted { has_notice } => {
+                counters.not_admitted.fetch_add(1, Ordering::Relaxed);
+                let access = noted.map_or(Access::ChatNotAllowed, |noted| noted.access);
+                self.note_refused(chat, access, policy);
+                if *has_notice {
+                    self.wake.posts.notify_one();
+                }
+            }
+        }
+    }
+
+    /// What was said of the runs of a new message.
+    fn note_verdict(
+        &self,
+        chat: &str,
+        runs: RunVerdict,
+        turn: &CapturedTurn,
+        policy: &ChannelPolicy,
+    ) {
+        match runs {
+            // A sign that it was heard, or that it is quiet, may go now.
+            RunVerdict::Run => self.wake.posts.notify_one(),
+            RunVerdict::Stop { .. } => {
+                let count = turn.cancelled_runs.len();
+                info!(channel.id = %policy.channel, chat.id = %chat, count, "a person said stop");
+                self.wake.posts.notify_one();
+            }
+            RunVerdict::TooOld => self.note_too_old(chat),
+            RunVerdict::LimitMet => {
+                self.counters.limited.fetch_add(1, Ordering::Relaxed);
+                warn!(channel.id = %policy.channel, chat.id = %chat, "a limit is met; a message was captured and not answered");
+                self.wake.posts.notify_one();
+            }
+        }
+    }
+
+    /// Tells whoever works on these runs at once.
+    pub(super) fn ask_to_stop(&self, runs: &[RunId]) {
+        for run in runs {
+            self.wake.cancels.ask(*run);
+        }
+    }
+
+    fn note_too_old(&self, chat: &str) {
+        self.counters.too_old.fetch_add(1, Ordering::Relaxed);
+        let mut seen = self.seen.lock().expect("no holder of this lock panics");
+        if seen.too_old.len() < CHATS_NOTED_MAX || seen.too_old.contains_key(chat) {
+            *seen.too_old.entry(chat.to_owned()).or_default() += 1;
+        }
+    }
+
+    /// One log line per unknown chat names its id and the setting that admits it.
+    fn note_refused(&self, chat: &str, access: Access, policy: &ChannelPolicy) {
+        let is_first = {
+            let mut seen = self.seen.lock().expect("no holder of this lock panics");
+            seen.refused_chats.len() < CHATS_NOTED_MAX && seen.refused_chats.insert(chat.to_owned())
+        };
+        if is_first {
+            warn!(
+                channel.id = %policy.channel, chat.id = %chat, setting = access.setting(),
+                "a message from outside access was not stored; to serve this chat or person, add the id to that setting of the channel"
+            );
+        }
+    }
+
+    pub(super) fn note_membership(&self, chat: &str, standing: Standing, policy: &ChannelPolicy) {
+        let what = match standing {
+            Standing::Joined => "the bot was added to a chat",
+            Standing::Back => "the bot can post in a chat",
+            Standing::Gone => "the bot can no longer post in a chat",
+        };
+        info!(channel.id = %policy.channel, chat.id = %chat, "{what}");
+        if standing.is_present() && !self.serves_chat(chat, policy) {
+            self.note_refused(chat, Access::ChatNotAllowed, policy);
+        }
+    }
+}
+
+/// Says at debug what became of a message, and why: it is where "why did it not answer?" ends.
+fn log_captured(chat: &str, captured: &Captured, noted: Option<&Noted>, policy: &ChannelPolicy) {
+    let channel = &policy.channel;
+    let rule = noted.map_or("", |noted| noted.rule);
+    let (what, turn) = match captured {
+        Captured::New(turn) => ("new", turn),
+        Captured::Revised(turn) => ("edited", turn),
+        Captured::Duplicate(turn) => ("known already", turn),
+        Captured::Tombstone => {
+            debug!(channel.id = %channel, chat.id = %chat, "a message was deleted or erased before; it is not stored again");
+            return;
+        }
+        Captured::NotAdmitted { .. } => {
+            let setting = noted.map_or("", |noted| noted.access.setting());
+            debug!(channel.id = %channel, chat.id = %chat, setting, "a message from outside access is not stored");
+            return;
+        }
+    };
+    let origin = noted.map_or_else(CaptureOrigin::default, |noted| noted.origin);
+    let is_addressed = noted.is_some_and(|noted| noted.is_addressed);
+    let decided = noted.map_or("", |noted| match noted.runs {
+        _ if noted.is_command => "command",
+        _ if !noted.is_addressed => "",
+        RunVerdict::Run => "run",
+        RunVerdict::TooOld => "too old to answer",
+        RunVerdict::LimitMet => "over a limit",
+        RunVerdict::Stop { .. } => "stop",
+    });
+    debug!(
+        channel.id = %channel, chat.id = %chat, conversation.id = %turn.conversation, turn.seq = turn.seq.0,
+        what, origin = origin.name(), rule, is_addressed, decided, runs = turn.new_runs.len(), "a message was captured"
+    );
+}
+
+/// An event's kind, for log lines.
+pub(super) fn kind_of(event: &Event) -> &'static str {
+    match event {
+        Event::Posted(_) => "message",
+        Event::Edited(_) => "edit",
+        Event::Deleted { .. } => "delete",
+        Event::OwnPost { .. } => "own post",
+        Event::Command(_) => "command",
+        Event::Interaction { .. } => "interaction",
+        Event::ChatMoved { .. } => "chat moved",
+        Event::ChatChanged { .. } => "chat changed",
+        Event::Membership { .. } => "membership",
+        Event::Opened { .. } => "surface opened",
+        Event::PersonChanged { .. } => "person changed",
+        Event::Ignored { reason } => reason,
+        Event::Untranslated { .. } => "unreadable",
+        Event::AccountLost { .. } => "account lost",
+    }
+}
+
+/// What the judge said, for counters and log lines.
+pub(super) struct Noted {
+    pub(super) access: Access,
+    /// By which rule it addresses somebody or nobody; empty where nobody would read it.
+    pub(super) rule: &'static str,
+    pub(super) origin: CaptureOrigin,
+    pub(super) runs: RunVerdict,
+    pub(super) is_addressed: bool,
+    pub(super) is_command: bool,
+}
+
+/// What was said of follow-ups that were judged again, for counters and log lines.
+#[derive(Clone, Default)]
+pub(super) struct Late(Arc<Mutex<Vec<RunVerdict>>>);
+
+impl Late {
+    /// Judges follow-ups again, for an event of that origin.
+    pub(super) fn judge(
+        &self,
+        policy: &Arc<ChannelPolicy>,
+        origin: CaptureOrigin,
+        now_ms: i64,
+    ) -> FollowUpJudge {
+        let (policy, late) = (Arc::clone(policy), Arc::clone(&self.0));
+        Arc::new(move |message, facts| {
+            let said_at_ms = said_at_ms(message, message.edit_marker.is_some());
+            let verdict = judge(message, facts, &policy, said_at_ms, now_ms);
+            let verdict = origin.bounded(verdict, facts, message);
+            if !verdict.addressed_to.is_empty() {
+                let mut late = late.lock().expect("no holder of this lock panics");
+                late.push(verdict.runs);
+            }
+            verdict
+        })
+    }
+
+    pub(super) fn taken(&self) -> Vec<RunVerdict> {
+        std::mem::take(&mut *self.0.lock().expect("no holder of this lock panics"))
+    }
+}

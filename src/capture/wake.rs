@@ -1,0 +1,28 @@
+//! Wake hints between the rooms of a daemon. Hints only: the committed rows are the truth, and slow polls
+//! back them up.
+
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+
+use crate::capture::cancels::Cancels;
+use crate::capture::errands::Errands;
+
+/// Wake hints: hints only, the committed rows are the truth and a slow poll backs them up.
+#[derive(Clone, Debug, Default)]
+pub struct Wake {
+    /// A run may have been queued or come free.
+    pub runs: Arc<Notify>,
+    /// A post may have been committed or come due.
+    pub posts: Arc<Notify>,
+    /// A post was sent; told to everybody who waits for one.
+    pub posted: Arc<Notify>,
+    /// There may be turns to fold into a summary.
+    pub summaries: Arc<Notify>,
+    /// A file may have been attached or come due.
+    pub files: Arc<Notify>,
+    /// Runs that were asked to stop.
+    pub cancels: Cancels,
+    /// What people asked the daemon itself for.
+    pub errands: Errands,
+}
