@@ -87,48 +87,13 @@ pub(super) fn update_post_txn(
         return Ok(LeaseOutcome::Stale);
     };
     close_attempt_txn(connection, leased.row, outcome_name(update), now_ms)?;
-    let next = match update {
-        OutboxUpdate::Sent(delivered) => {
-            if leased.operation.makes_message() && !leased.is_placeholder {
-                record_message_txn(connection, &leased, delivered)?;
-            }
-            mark_sent_txn(connection, leased.row, &delivered.message_id, now_ms)?;
-            if let Some(shown) = &delivered.shown {
-                connection
-                    .prepare_cached("UPDATE outbox SET payload = ?2 WHERE id = ?1")?
-                    .execute((leased.row, serde_json::to_string(shown)?))?;
-            }
-            return Ok(LeaseOutcome::Written);
-        }
-        OutboxUpdate::Retry {
-            not_before_ms,
-            reason,
-        } => Next::pending(*not_before_ms, reason),
-        OutboxUpdate::Look {
-            not_before_ms,
-            reason,
-        } => Next {
-            looks: 1,
-            ..Next::unknown(*not_before_ms, reason)
-        },
-        OutboxUpdate::Resend { reason } => Next {
-            resends: 1,
-            ..Next::pending(now_ms, reason)
-        },
-        OutboxUpdate::Hold { reason } => Next::ended("held", reason),
-        OutboxUpdate::Dead { reason } => Next {
-            finished_at_ms: Some(now_ms),
-            ..Next::ended("dead", reason)
-        },
-        OutboxUpdate::Drop { .. } => Next {
-            finished_at_ms: Some(now_ms),
-            ..Next::ended("dead", DROPPED)
-        },
+    match update {
+        OutboxUpdate::Sent(delivered) => sent_txn(connection, &leased, delivered, now_ms)?,
         OutboxUpdate::Replace {
             parts,
             target,
             operation,
-            reason,
+            ..
         } => {
             let with = Replacement {
                 parts,
@@ -136,10 +101,6 @@ pub(super) fn update_post_txn(
                 operation,
             };
             insert_replacing_txn(connection, &leased, &with, now_ms)?;
-            Next {
-                finished_at_ms: Some(now_ms),
-                ..Next::ended("replaced", reason)
-            }
         }
         OutboxUpdate::ParkChat {
             not_before_ms,
@@ -150,17 +111,43 @@ pub(super) fn update_post_txn(
                     "UPDATE chats SET parked_until_ms = ?2, parked_reason = ?3 WHERE id = ?1",
                 )?
                 .execute((leased.chat, not_before_ms, reason))?;
-            Next::unchanged(&leased, now_ms, reason)
         }
         OutboxUpdate::HoldAccount { reason } => {
             connection
                 .prepare_cached("UPDATE accounts SET held_reason = ?2 WHERE id = ?1")?
                 .execute((leased.account, reason))?;
-            Next::unchanged(&leased, now_ms, reason)
         }
-    };
-    next.write_txn(connection, leased.row)?;
+        // Only the entry itself changes.
+        OutboxUpdate::Retry { .. }
+        | OutboxUpdate::Look { .. }
+        | OutboxUpdate::Resend { .. }
+        | OutboxUpdate::Hold { .. }
+        | OutboxUpdate::Dead { .. }
+        | OutboxUpdate::Drop { .. } => {}
+    }
+    if let Some(next) = Next::after(update, &leased, now_ms) {
+        next.write_txn(connection, leased.row)?;
+    }
     Ok(LeaseOutcome::Written)
+}
+
+/// It is in the room; what shows there is kept where it is something else.
+fn sent_txn(
+    connection: &Connection,
+    leased: &Leased,
+    delivered: &Delivered,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    if leased.operation.makes_message() && !leased.is_placeholder {
+        record_message_txn(connection, leased, delivered)?;
+    }
+    mark_sent_txn(connection, leased.row, &delivered.message_id, now_ms)?;
+    if let Some(shown) = &delivered.shown {
+        connection
+            .prepare_cached("UPDATE outbox SET payload = ?2 WHERE id = ?1")?
+            .execute((leased.row, serde_json::to_string(shown)?))?;
+    }
+    Ok(())
 }
 
 fn outcome_name(update: &OutboxUpdate) -> &str {
@@ -192,6 +179,35 @@ struct Next<'a> {
 }
 
 impl<'a> Next<'a> {
+    /// What an update makes of its entry; `None` where it was sent.
+    fn after(update: &'a OutboxUpdate, leased: &Leased, now_ms: i64) -> Option<Self> {
+        Some(match update {
+            OutboxUpdate::Sent(_) => return None,
+            OutboxUpdate::Retry {
+                not_before_ms,
+                reason,
+            } => Self::pending(*not_before_ms, reason),
+            OutboxUpdate::Look {
+                not_before_ms,
+                reason,
+            } => Self {
+                looks: 1,
+                ..Self::unknown(*not_before_ms, reason)
+            },
+            OutboxUpdate::Resend { reason } => Self {
+                resends: 1,
+                ..Self::pending(now_ms, reason)
+            },
+            OutboxUpdate::Hold { reason } => Self::ended("held", reason),
+            OutboxUpdate::Dead { reason } => Self::finished("dead", reason, now_ms),
+            OutboxUpdate::Drop { .. } => Self::finished("dead", DROPPED, now_ms),
+            OutboxUpdate::Replace { reason, .. } => Self::finished("replaced", reason, now_ms),
+            OutboxUpdate::ParkChat { reason, .. } | OutboxUpdate::HoldAccount { reason } => {
+                Self::unchanged(leased, now_ms, reason)
+            }
+        })
+    }
+
     fn pending(not_before_ms: i64, reason: &'a str) -> Self {
         Self {
             not_before_ms: Some(not_before_ms),
@@ -215,6 +231,13 @@ impl<'a> Next<'a> {
             Self::unknown(now_ms, reason)
         } else {
             Self::pending(now_ms, reason)
+        }
+    }
+
+    fn finished(state: &'static str, reason: &'a str, now_ms: i64) -> Self {
+        Self {
+            finished_at_ms: Some(now_ms),
+            ..Self::ended(state, reason)
         }
     }
 
