@@ -1,6 +1,6 @@
 //! The words of the project as types. No I/O, no clock, no serde; every other module uses these.
 //!
-//! Reading order: `ids`, `place`, `turn`, `run`, `run_event`, `outbox`, `addressing`, `manners`,
+//! Reading order: `ids`, `place`, `turn`, `file`, `run`, `run_event`, `outbox`, `addressing`, `manners`,
 //! `command`, `counted`, `history`, `options`, `search`, `summary`, `title`, `tokens`.
 
 pub mod addressing;

@@ -4,8 +4,8 @@
 //! knows no conversation, no agent and no store.
 //!
 //! Reading order: this page, `listener` (who hears an answer while it is written), `tool` (what a
-//! model may call), `settings`, `offline` (a model without a network), `provider` (OpenAI and
-//! Anthropic), `failure` (what a failed call means), `retry`, `reach` (asked before anything else is).
+//! model may call), `settings`, `base_url`, `offline` (a model without a network), `provider` (OpenAI
+//! and Anthropic), `failure` (what a failed call means), `retry`, `reach` (asked before anything else is).
 
 mod base_url;
 mod failure;

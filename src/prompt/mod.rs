@@ -4,8 +4,8 @@
 //! network; only `transcript` touches the store, because it runs a recorded transcript through it.
 //!
 //! Reading order: this page, `query` (what to read), `vocative` (our rules), `project` (how a turn
-//! reads), `counter`, `count` (what a turn costs), `cut`, `files`, `record` (turns for a summary); then `toolpack` (another system's rules, exactly),
-//! `transcript` and `view` (the JSON at the rim).
+//! reads), `counter`, `count` (what a turn costs), `cut`, `files`, `record` (turns for a summary); then
+//! `toolpack` (another system's rules, exactly), `transcript`, `lines` and `view` (the JSON at the rim).
 
 mod count;
 mod counter;

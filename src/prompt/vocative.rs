@@ -7,8 +7,8 @@
 //! 3. Over `rolling_summary_threshold` kept turns the older ones are left out, never a trigger, the
 //!    root, or anything since the newest `preserve_recent_turns` turns of people.
 //! 4. The budget is given to the triggers (the long ones cut so that all together stay within
-//!    `trigger_max_tokens`), what they reply to, the root, and then newest to oldest, each with what it replies to. Equality fits. Overheard turns
-//!    get at most a quarter of the budget and are never cut.
+//!    `trigger_max_tokens`), what they reply to, the root, and then newest to oldest, each with what it
+//!    replies to. Equality fits. Overheard turns get at most a quarter of the budget and are never cut.
 //! 5. A turn that does not fit is cut, so that a long one does not hide what is before it: the first
 //!    to what is left and at most a quarter of the budget, each further one to a quarter of what is
 //!    left. One for which too little is left even so ends the walk.
