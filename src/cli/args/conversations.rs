@@ -1,0 +1,191 @@
+//! What `vocative conversations` and `vocative summary` take.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::TableFormat;
+use super::examples::{CONVERSATION_NAMES, EXPORT_EXAMPLES};
+use crate::cli::markdown::Zone;
+
+/// What `vocative conversations` can do.
+#[derive(Debug, Subcommand)]
+pub enum ConversationsCommand {
+    /// List conversations, the most recently active first
+    List(ListArgs),
+    /// Show the turns of one conversation, in the order of the room
+    #[command(after_long_help = CONVERSATION_NAMES)]
+    Show(ShowArgs),
+    /// Find what was said in one conversation, the best match first
+    ///
+    /// Words must all be there; "quotes" make a phrase, a star the beginning of a word (deploy*).
+    /// Without any word it shows the newest turns.
+    #[command(after_long_help = CONVERSATION_NAMES)]
+    Search(SearchArgs),
+    /// Write a whole conversation, for programs or for people
+    ///
+    /// As jsonl it is one message a line, which `vocative prompt --transcript` reads; as markdown a
+    /// text to read. What is captured while it is written is left out. A thread begins with the
+    /// message it hangs on; a room is written without its threads.
+    #[command(after_long_help = EXPORT_EXAMPLES)]
+    Export(ExportArgs),
+    /// Call a conversation something else than its room's title or its first words
+    #[command(after_long_help = CONVERSATION_NAMES)]
+    Title(TitleArgs),
+    /// Leave a conversation out of the list until something new is said there
+    ///
+    /// It is still captured, answered, searched and shown; the next new turn takes it back.
+    #[command(after_long_help = CONVERSATION_NAMES)]
+    Archive(ArchiveArgs),
+    /// Have an archived conversation in the list again
+    #[command(after_long_help = CONVERSATION_NAMES)]
+    Unarchive(ArchiveArgs),
+}
+
+/// What `vocative conversations export` takes.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// Which one: the start of its id, or CHANNEL/CHAT
+    pub conversation: String,
+    /// For programs (one message a line) or for people
+    #[arg(long, value_name = "FORMAT", default_value = "jsonl")]
+    pub format: ExportFormat,
+    /// Write to this file, which must not be there yet; it has its name once it is whole (mode 0600)
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Copy the stored files that are attached to its messages into this folder, each once, named by its
+    /// hash; the export says which is which
+    #[arg(long, value_name = "FOLDER")]
+    pub files: Option<PathBuf>,
+    /// Which clock markdown tells days and times by: utc, local, or an offset like +02:00
+    #[arg(
+        long,
+        value_name = "ZONE",
+        default_value = "utc",
+        allow_hyphen_values = true
+    )]
+    pub timezone: Zone,
+}
+
+/// How a conversation is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// One message a line, as `vocative prompt --transcript` reads it
+    Jsonl,
+    /// To read
+    Markdown,
+}
+
+/// What `vocative conversations title` takes.
+#[derive(Debug, Args)]
+pub struct TitleArgs {
+    /// Which one: the start of its id, or CHANNEL/CHAT
+    pub conversation: String,
+    /// What to call it
+    #[arg(required_unless_present = "clear")]
+    pub title: Option<String>,
+    /// Take its title away: it is called after its room or its first words again
+    #[arg(long, conflicts_with = "title")]
+    pub clear: bool,
+}
+
+/// What `vocative conversations archive` and `unarchive` take.
+#[derive(Debug, Args)]
+pub struct ArchiveArgs {
+    /// Which one: the start of its id, or CHANNEL/CHAT
+    pub conversation: String,
+}
+
+/// What `vocative conversations list` takes.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Only those of this channel
+    #[arg(long, value_name = "NAME")]
+    pub channel: Option<String>,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value = "50")]
+    pub limit: NonZeroUsize,
+    /// Also archived ones
+    #[arg(long)]
+    pub all: bool,
+    /// How to print them
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: TableFormat,
+}
+
+/// What `vocative conversations show` takes.
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// Which one: the start of its id, or CHANNEL/CHAT
+    pub conversation: String,
+    /// Only the newest so many turns
+    #[arg(long, value_name = "N", default_value = "50")]
+    pub limit: NonZeroUsize,
+    /// Only what stands before the turn with this seq: the next page, back in time
+    #[arg(long, value_name = "SEQ", value_parser = clap::value_parser!(i64).range(1..))]
+    pub before: Option<i64>,
+    /// Everything that happened, in one order: also tool calls and their results, deleted turns, runs,
+    /// posts and summaries
+    #[arg(long)]
+    pub timeline: bool,
+    /// How to print them
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: TableFormat,
+}
+
+/// What `vocative conversations search` takes.
+#[derive(Debug, Args)]
+pub struct SearchArgs {
+    /// Which one: the start of its id, or CHANNEL/CHAT
+    pub conversation: String,
+    /// What to look for; several words must all be there
+    #[arg(required = true)]
+    pub query: Vec<String>,
+    /// At most so many hits
+    #[arg(long, value_name = "N", default_value = "20")]
+    pub limit: NonZeroUsize,
+    /// Also in the room of a thread, and in the threads of the room
+    #[arg(long)]
+    pub threads: bool,
+    /// How to print them
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: TableFormat,
+}
+
+/// What `vocative summary` can do.
+#[derive(Debug, Subcommand)]
+pub enum SummaryCommand {
+    /// Show what stands for the older turns of a conversation, and how it came to be
+    #[command(after_long_help = CONVERSATION_NAMES)]
+    Show(SummaryShowArgs),
+    /// Have the summaries of a conversation made again from its turns
+    ///
+    /// They are set aside at once and not sent any more. A running daemon makes new ones in the
+    /// background; without one, the next start does. No model is asked by this command.
+    #[command(after_long_help = CONVERSATION_NAMES)]
+    Rebuild(SummaryRebuildArgs),
+}
+
+/// What `vocative summary show` takes.
+#[derive(Debug, Args)]
+pub struct SummaryShowArgs {
+    /// Which conversation: the start of its id, or CHANNEL/CHAT
+    pub conversation: String,
+    /// Only those of this agent
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// How to print them
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: TableFormat,
+}
+
+/// What `vocative summary rebuild` takes.
+#[derive(Debug, Args)]
+pub struct SummaryRebuildArgs {
+    /// Which conversation: the start of its id, or CHANNEL/CHAT
+    pub conversation: String,
+    /// Only those of this agent
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+}

@@ -1,0 +1,80 @@
+//! What `vocative queue`, `dead` and `held` take: work that waits.
+
+use clap::{Args, Subcommand};
+
+use super::TableFormat;
+
+/// `vocative queue`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct QueueArgs {
+    /// What to do; not given: list them.
+    #[command(subcommand)]
+    pub command: Option<QueueCommand>,
+    /// How the list looks.
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: TableFormat,
+}
+
+/// What to do about a question that waits.
+#[derive(Debug, Subcommand)]
+pub enum QueueCommand {
+    /// List them, which `vocative queue` alone does, too.
+    List(HeldListArgs),
+    /// End one, waiting or at work, without a word in the room.
+    Cancel {
+        /// Its id, from the list.
+        id: String,
+    },
+}
+
+/// What to do about what was given up.
+#[derive(Debug, Subcommand)]
+pub enum DeadCommand {
+    /// List them: questions that were given up after their attempts, and posts that were refused for good.
+    List(HeldListArgs),
+    /// Show all of one.
+    Show {
+        /// Its id, from the list.
+        id: String,
+        /// How it looks.
+        #[command(flatten)]
+        args: HeldListArgs,
+    },
+    /// Have one tried again, with all its attempts.
+    Retry {
+        /// Its id, from the list.
+        id: String,
+    },
+    /// Forget one: it is not tried again and no longer listed.
+    Drop {
+        /// Its id, from the list.
+        id: String,
+    },
+}
+
+/// What to do about posts that wait for a decision.
+#[derive(Debug, Subcommand)]
+pub enum HeldCommand {
+    /// List them: posts that may or may not have arrived, posts refused for good, and questions that
+    /// were open in a backup that was restored.
+    List(HeldListArgs),
+    /// Send one (again), or have a question answered.
+    Release {
+        /// Its id, from the list.
+        id: String,
+    },
+    /// Drop one: it is not sent, or not answered.
+    Drop {
+        /// Its id, from the list.
+        id: String,
+    },
+}
+
+/// `vocative held list`.
+#[derive(Debug, Args)]
+pub struct HeldListArgs {
+    /// How the list looks.
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: TableFormat,
+}
