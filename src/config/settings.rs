@@ -1,5 +1,10 @@
 //! The checked configuration that the daemon reads: plain values, instants and lengths in
-//! milliseconds, references known to hold.
+//! milliseconds, references known to hold. This page: the whole, and the process; then `models`, `agents`,
+//! `channels`.
+
+mod agents;
+mod channels;
+mod models;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,16 +12,19 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::origin::Origins;
 use super::secret::SecretRef;
-use super::template::Template;
-use crate::domain::addressing::Overlap;
 use crate::domain::ids::AgentName;
-use crate::domain::manners::Manners;
-use crate::domain::options::{AssemblerOptions, OptionOverrides};
-use crate::domain::search::SearchReach;
+
+pub use self::agents::{Agent, ChannelChoice, ToolName};
+pub use self::channels::{
+    Access, AgentView, Channel, Limits, Live, OnUnknown, PlatformSettings, ReplyPrefix,
+    RetentionDays, SlackSettings, SlackTransport, TelegramSettings, TelegramTransport,
+    ThreadPolicy,
+};
+pub use self::models::{CounterName, Model, Provider};
 
 /// The name under which the summariser without a model is always there.
 pub(super) const OFFLINE_SUMMARIES: &str = "offline";
@@ -142,32 +150,6 @@ pub struct Capture {
     pub deaf_after_s: u32,
 }
 
-/// Limits on the use of one channel; 0 = no limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Runs of one person in one hour.
-    pub max_runs_per_hour_person: u32,
-    /// Runs in one chat in one hour.
-    pub max_runs_per_hour_chat: u32,
-    /// Tokens of the channel in one UTC day.
-    pub tokens_per_day: u64,
-}
-
-/// Days for which a channel's data is kept; 0 = until it is erased.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct RetentionDays {
-    /// Turns: text, earlier texts, attachments' names, full text.
-    #[schemars(range(min = 0, max = 36_500))]
-    pub text: u32,
-    /// Raw events and commands.
-    #[schemars(range(min = 0, max = 36_500))]
-    pub raw: u32,
-    /// Details of runs: model calls, tool calls and results, texts and attempts of posts.
-    #[schemars(range(min = 0, max = 36_500))]
-    pub runs: u32,
-}
-
 /// Posting answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
@@ -181,33 +163,6 @@ pub struct Delivery {
     pub live_delay_ms: u64,
     /// The shortest time between two states of an answer that show; 0 = the platform's own pace.
     pub live_interval_ms: u64,
-}
-
-/// What happens to a post that may or may not have arrived and can't be looked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum OnUnknown {
-    /// Post it once more: people may see it twice.
-    Resend,
-    /// Wait for a person: people may not see it until then.
-    Hold,
-}
-
-/// Whether people see an answer while it is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Live {
-    /// In chats with one person; elsewhere one post, because nobody is notified of an edit.
-    #[default]
-    Auto,
-    /// Everywhere.
-    On,
-    /// Nowhere.
-    Off,
-    /// Everywhere, and by a post that is edited also where the platform has previews.
-    Edit,
-    /// In Slack's threads by its streaming, and by a post that is edited in other chats with one person.
-    Stream,
 }
 
 /// Files that people attach: what is fetched, kept and shown to models.
@@ -324,408 +279,6 @@ impl fmt::Display for ApiAddress {
 pub struct Webhooks {
     /// Address and port.
     pub listen: SocketAddr,
-}
-
-/// A language model.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Model {
-    /// Its name in the configuration.
-    pub name: String,
-    /// Who serves it.
-    pub provider: Provider,
-    /// The provider's name of the model; empty for `offline`.
-    pub model: String,
-    /// Address of the API; none = the provider's own.
-    pub base_url: Option<String>,
-    /// Where the key is.
-    pub api_key: Option<SecretRef>,
-    /// How long one request may take.
-    pub timeout_ms: u64,
-    /// Tokens that one answer may have.
-    pub max_output_tokens: u32,
-    /// Randomness of the answers; none = the provider's default.
-    pub temperature: Option<f64>,
-    /// Tokens that prompt and answer may have together; none = not checked.
-    pub context_limit: Option<u32>,
-    /// Further attempts after a refusal that passes.
-    pub retries: u32,
-    /// Whether its answers are asked for word by word.
-    pub stream: bool,
-    /// What counts its prompts.
-    pub counter: CounterName,
-    /// Whether it takes pictures.
-    pub images: bool,
-}
-
-/// What counts the tokens of a model's prompts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CounterName {
-    /// An estimate by kinds of characters, times what was learnt about the model.
-    Class,
-    /// OpenAI's vocabulary from `gpt-4o` on; only in builds with the feature `tiktoken`.
-    O200k,
-}
-
-impl CounterName {
-    /// The name in the configuration.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Class => "class",
-            Self::O200k => "o200k",
-        }
-    }
-
-    /// Whether this build has it.
-    #[must_use]
-    pub fn is_built_in(self) -> bool {
-        match self {
-            Self::Class => true,
-            Self::O200k => cfg!(feature = "tiktoken"),
-        }
-    }
-}
-
-/// Who serves a model. The first three are tested; the others are the client library's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "the names of companies and servers say it all")]
-pub enum Provider {
-    /// Built in: answers without a network, the same each time.
-    Offline,
-    /// OpenAI's chat completions, or any server that speaks them (set `base_url`).
-    #[serde(rename = "openai")]
-    OpenAi,
-    /// Anthropic's messages.
-    Anthropic,
-    /// Untested, as are all below.
-    #[serde(rename = "openai_resp")]
-    OpenAiResponses,
-    Gemini,
-    Fireworks,
-    Together,
-    Groq,
-    Moonshot,
-    Nebius,
-    Xai,
-    #[serde(rename = "deepseek")]
-    DeepSeek,
-    Mistral,
-    Zai,
-    Aliyun,
-    Cohere,
-    Ollama,
-    Vertex,
-    BedrockApi,
-    OpenRouter,
-}
-
-impl Provider {
-    /// The name in the configuration, which is also the client library's name of its adapter.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Offline => "offline",
-            Self::OpenAi => "openai",
-            Self::Anthropic => "anthropic",
-            Self::OpenAiResponses => "openai_resp",
-            Self::Gemini => "gemini",
-            Self::Fireworks => "fireworks",
-            Self::Together => "together",
-            Self::Groq => "groq",
-            Self::Moonshot => "moonshot",
-            Self::Nebius => "nebius",
-            Self::Xai => "xai",
-            Self::DeepSeek => "deepseek",
-            Self::Mistral => "mistral",
-            Self::Zai => "zai",
-            Self::Aliyun => "aliyun",
-            Self::Cohere => "cohere",
-            Self::Ollama => "ollama",
-            Self::Vertex => "vertex",
-            Self::BedrockApi => "bedrock_api",
-            Self::OpenRouter => "open_router",
-        }
-    }
-
-    /// Whether our tests cover it.
-    #[must_use]
-    pub fn is_tested(self) -> bool {
-        matches!(self, Self::Offline | Self::OpenAi | Self::Anthropic)
-    }
-
-    /// Whether it answers only with a key when `base_url` is not set.
-    #[must_use]
-    pub fn needs_key(self) -> bool {
-        !matches!(self, Self::Offline | Self::Ollama)
-    }
-}
-
-/// An agent.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Agent {
-    /// Its name in the configuration.
-    pub name: AgentName,
-    /// The name that people see.
-    pub display_name: String,
-    /// Further names by which people address it.
-    pub aliases: Vec<String>,
-    /// The system instructions.
-    pub instructions: Template,
-    /// Its model's name; `Config::models` has it.
-    pub model: String,
-    /// The model that makes its summaries; not set: the one above. `offline` is built in.
-    pub summary_model: Option<String>,
-    /// The channels it serves.
-    pub channels: ChannelChoice,
-    /// How long one run may take.
-    pub run_deadline_ms: u64,
-    /// Attempts of one run.
-    pub max_attempts: u32,
-    /// What becomes of a message to it while an earlier one still waits for its answer.
-    pub overlap: Overlap,
-    /// What its model may use while it works on an answer; each once.
-    pub tools: Vec<ToolName>,
-    /// What `conversation_search` searches.
-    pub search_reach: SearchReach,
-    /// Model calls of one run.
-    pub max_steps: u32,
-    /// How long one tool call may take.
-    pub tool_timeout_ms: u64,
-    /// How its prompts are assembled.
-    pub prompt: AssemblerOptions,
-}
-
-/// A tool that a model may use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ToolName {
-    /// Searches what was said in the conversation.
-    ConversationSearch,
-}
-
-impl Agent {
-    /// Every text that addresses the agent: its name, its display name and its aliases, each once
-    /// whatever its case.
-    #[must_use]
-    pub fn names(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = vec![self.name.as_str()];
-        for name in std::iter::once(self.display_name.as_str())
-            .chain(self.aliases.iter().map(String::as_str))
-        {
-            let folded = name.to_lowercase();
-            if !names.iter().any(|known| known.to_lowercase() == folded) {
-                names.push(name);
-            }
-        }
-        names
-    }
-}
-
-/// The channels an agent serves.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ChannelChoice {
-    /// All, those that are added later too.
-    All,
-    /// Those named.
-    Named(Vec<String>),
-}
-
-impl ChannelChoice {
-    /// Whether the channel is among them.
-    #[must_use]
-    pub fn has(&self, channel: &str) -> bool {
-        match self {
-            Self::All => true,
-            Self::Named(names) => names.iter().any(|name| name == channel),
-        }
-    }
-}
-
-/// A configured connection to a platform.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Channel {
-    /// Its name in the configuration, unique over all platforms.
-    pub name: String,
-    /// The agent that answers when no alias picks one. None if no agent serves the channel.
-    pub default_agent: Option<AgentName>,
-    /// Who is served.
-    pub access: Access,
-    /// What counts as a follow-up in a thread.
-    pub thread_policy: ThreadPolicy,
-    /// Whether an answer in a room opens a thread, where the platform has threads.
-    pub answers_in_threads: bool,
-    /// Commands that address the default agent, without the slash.
-    pub commands: Vec<String>,
-    /// Whether an answer starts with its agent's name.
-    pub reply_prefix: ReplyPrefix,
-    /// Whether `@Name` in an answer tells somebody who spoke in the conversation.
-    pub mention_people: bool,
-    /// An older message is stored and not answered.
-    pub max_trigger_age_ms: u64,
-    /// What happens to a post of unknown outcome.
-    pub on_unknown: OnUnknown,
-    /// Whether people see an answer while it is written.
-    pub live: Live,
-    /// Limits on its use.
-    pub limits: Limits,
-    /// How prompts are assembled in single chats, by the platform's id of the chat.
-    pub chats: BTreeMap<String, OptionOverrides>,
-    /// How long its data is kept.
-    pub retention_days: RetentionDays,
-    /// How the bot behaves there.
-    pub manners: Manners,
-    /// What its own surface shows, where the platform has one and the app declares it.
-    pub agent_view: Option<AgentView>,
-    /// What becomes there of a message while an earlier one waits, in single chats that differ from
-    /// their agents.
-    pub chat_overlaps: BTreeMap<String, Overlap>,
-    /// What only its platform knows.
-    pub platform: PlatformSettings,
-}
-
-/// A bot's own surface.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AgentView {
-    /// What people may want to ask: what is shown, and what is said when it is chosen.
-    pub prompts: Vec<(String, String)>,
-}
-
-/// Who is served on a channel, by platform id; `*` = all. What follows from it is capture's to say.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Access {
-    /// Chats that are served.
-    pub allow_chats: Vec<String>,
-    /// People who are served; empty = everybody in a served room, nobody in private.
-    pub allow_people: Vec<String>,
-    /// People who may use admin commands; never `*`.
-    pub admins: Vec<String>,
-    /// Other bots that may address an agent.
-    pub allow_bots: Vec<String>,
-    /// Whether people of other organisations in shared channels are served.
-    pub serves_strangers: bool,
-}
-
-/// What counts as a follow-up in a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ThreadPolicy {
-    /// Every message in a thread whose root addressed the agent.
-    Participating,
-    /// Only messages that address the agent themselves.
-    Mention,
-}
-
-/// Whether an answer starts with its agent's name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ReplyPrefix {
-    /// If several agents serve the channel.
-    Auto,
-    /// In any case.
-    Always,
-    /// In no case.
-    Never,
-}
-
-/// What only one platform knows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PlatformSettings {
-    /// A Slack workspace.
-    Slack(SlackSettings),
-    /// A Telegram bot.
-    Telegram(TelegramSettings),
-}
-
-/// A Slack workspace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SlackSettings {
-    /// How events come in.
-    pub transport: SlackTransport,
-    /// Where the bot token is.
-    pub bot_token: SecretRef,
-    /// Address of the Web API, without a slash at its end.
-    pub api_url: String,
-    /// Sockets held open at the same time.
-    pub sockets: usize,
-}
-
-/// How a Slack workspace's events come in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SlackTransport {
-    /// Over sockets that the daemon opens.
-    Socket {
-        /// Where the app-level token is.
-        app_token: SecretRef,
-    },
-    /// Over requests that Slack makes.
-    Http {
-        /// Where the secret is with which Slack signs them.
-        signing_secret: SecretRef,
-        /// Where the app-level token is; only a live check has a use for it.
-        app_token: Option<SecretRef>,
-    },
-}
-
-impl SlackSettings {
-    /// The references to secrets, by their settings.
-    pub(super) fn secrets(&self) -> Vec<(&'static str, &SecretRef)> {
-        let mut secrets = vec![("bot_token", &self.bot_token)];
-        match &self.transport {
-            SlackTransport::Socket { app_token } => secrets.insert(0, ("app_token", app_token)),
-            SlackTransport::Http {
-                signing_secret,
-                app_token,
-            } => {
-                secrets.push(("signing_secret", signing_secret));
-                secrets.extend(app_token.as_ref().map(|token| ("app_token", token)));
-            }
-        }
-        secrets
-    }
-}
-
-/// A Telegram bot.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TelegramSettings {
-    /// Where the token is.
-    pub token: SecretRef,
-    /// Address of the Bot API, without a slash at its end.
-    pub api_url: String,
-    /// How updates come in.
-    pub transport: TelegramTransport,
-}
-
-/// How a Telegram bot's updates come in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TelegramTransport {
-    /// The daemon asks for them.
-    Poll,
-    /// Telegram posts them.
-    Webhook {
-        /// What is in front of `/telegram/NAME`, without a slash at its end.
-        public_url: String,
-        /// Where the secret is that Telegram sends; none = one that follows from the token.
-        secret: Option<SecretRef>,
-        /// Chats that are delivered at the same time.
-        max_connections: u32,
-    },
-}
-
-impl TelegramSettings {
-    /// The references to secrets, by their settings.
-    pub(super) fn secrets(&self) -> Vec<(&'static str, &SecretRef)> {
-        let mut secrets = vec![("token", &self.token)];
-        if let TelegramTransport::Webhook {
-            secret: Some(secret),
-            ..
-        } = &self.transport
-        {
-            secrets.push(("webhook_secret", secret));
-        }
-        secrets
-    }
 }
 
 /// A platform id as written: text or number.

@@ -1,0 +1,91 @@
+//! Agents.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::config::template::Template;
+use crate::domain::addressing::Overlap;
+use crate::domain::ids::AgentName;
+use crate::domain::options::AssemblerOptions;
+use crate::domain::search::SearchReach;
+
+/// An agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Agent {
+    /// Its name in the configuration.
+    pub name: AgentName,
+    /// The name that people see.
+    pub display_name: String,
+    /// Further names by which people address it.
+    pub aliases: Vec<String>,
+    /// The system instructions.
+    pub instructions: Template,
+    /// Its model's name; `Config::models` has it.
+    pub model: String,
+    /// The model that makes its summaries; not set: the one above. `offline` is built in.
+    pub summary_model: Option<String>,
+    /// The channels it serves.
+    pub channels: ChannelChoice,
+    /// How long one run may take.
+    pub run_deadline_ms: u64,
+    /// Attempts of one run.
+    pub max_attempts: u32,
+    /// What becomes of a message to it while an earlier one still waits for its answer.
+    pub overlap: Overlap,
+    /// What its model may use while it works on an answer; each once.
+    pub tools: Vec<ToolName>,
+    /// What `conversation_search` searches.
+    pub search_reach: SearchReach,
+    /// Model calls of one run.
+    pub max_steps: u32,
+    /// How long one tool call may take.
+    pub tool_timeout_ms: u64,
+    /// How its prompts are assembled.
+    pub prompt: AssemblerOptions,
+}
+
+/// A tool that a model may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolName {
+    /// Searches what was said in the conversation.
+    ConversationSearch,
+}
+
+impl Agent {
+    /// Every text that addresses the agent: its name, its display name and its aliases, each once
+    /// whatever its case.
+    #[must_use]
+    pub fn names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = vec![self.name.as_str()];
+        for name in std::iter::once(self.display_name.as_str())
+            .chain(self.aliases.iter().map(String::as_str))
+        {
+            let folded = name.to_lowercase();
+            if !names.iter().any(|known| known.to_lowercase() == folded) {
+                names.push(name);
+            }
+        }
+        names
+    }
+}
+
+/// The channels an agent serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChannelChoice {
+    /// All, those that are added later too.
+    All,
+    /// Those named.
+    Named(Vec<String>),
+}
+
+impl ChannelChoice {
+    /// Whether the channel is among them.
+    #[must_use]
+    pub fn has(&self, channel: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Named(names) => names.iter().any(|name| name == channel),
+        }
+    }
+}

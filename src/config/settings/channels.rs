@@ -1,0 +1,250 @@
+//! Connections to platforms, and what only one platform knows.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::config::secret::SecretRef;
+use crate::domain::addressing::Overlap;
+use crate::domain::ids::AgentName;
+use crate::domain::manners::Manners;
+use crate::domain::options::OptionOverrides;
+
+/// Limits on the use of one channel; 0 = no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Runs of one person in one hour.
+    pub max_runs_per_hour_person: u32,
+    /// Runs in one chat in one hour.
+    pub max_runs_per_hour_chat: u32,
+    /// Tokens of the channel in one UTC day.
+    pub tokens_per_day: u64,
+}
+
+/// Days for which a channel's data is kept; 0 = until it is erased.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RetentionDays {
+    /// Turns: text, earlier texts, attachments' names, full text.
+    #[schemars(range(min = 0, max = 36_500))]
+    pub text: u32,
+    /// Raw events and commands.
+    #[schemars(range(min = 0, max = 36_500))]
+    pub raw: u32,
+    /// Details of runs: model calls, tool calls and results, texts and attempts of posts.
+    #[schemars(range(min = 0, max = 36_500))]
+    pub runs: u32,
+}
+
+/// What happens to a post that may or may not have arrived and can't be looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnUnknown {
+    /// Post it once more: people may see it twice.
+    Resend,
+    /// Wait for a person: people may not see it until then.
+    Hold,
+}
+
+/// Whether people see an answer while it is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Live {
+    /// In chats with one person; elsewhere one post, because nobody is notified of an edit.
+    #[default]
+    Auto,
+    /// Everywhere.
+    On,
+    /// Nowhere.
+    Off,
+    /// Everywhere, and by a post that is edited also where the platform has previews.
+    Edit,
+    /// In Slack's threads by its streaming, and by a post that is edited in other chats with one person.
+    Stream,
+}
+
+/// A configured connection to a platform.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Channel {
+    /// Its name in the configuration, unique over all platforms.
+    pub name: String,
+    /// The agent that answers when no alias picks one. None if no agent serves the channel.
+    pub default_agent: Option<AgentName>,
+    /// Who is served.
+    pub access: Access,
+    /// What counts as a follow-up in a thread.
+    pub thread_policy: ThreadPolicy,
+    /// Whether an answer in a room opens a thread, where the platform has threads.
+    pub answers_in_threads: bool,
+    /// Commands that address the default agent, without the slash.
+    pub commands: Vec<String>,
+    /// Whether an answer starts with its agent's name.
+    pub reply_prefix: ReplyPrefix,
+    /// Whether `@Name` in an answer tells somebody who spoke in the conversation.
+    pub mention_people: bool,
+    /// An older message is stored and not answered.
+    pub max_trigger_age_ms: u64,
+    /// What happens to a post of unknown outcome.
+    pub on_unknown: OnUnknown,
+    /// Whether people see an answer while it is written.
+    pub live: Live,
+    /// Limits on its use.
+    pub limits: Limits,
+    /// How prompts are assembled in single chats, by the platform's id of the chat.
+    pub chats: BTreeMap<String, OptionOverrides>,
+    /// How long its data is kept.
+    pub retention_days: RetentionDays,
+    /// How the bot behaves there.
+    pub manners: Manners,
+    /// What its own surface shows, where the platform has one and the app declares it.
+    pub agent_view: Option<AgentView>,
+    /// What becomes there of a message while an earlier one waits, in single chats that differ from
+    /// their agents.
+    pub chat_overlaps: BTreeMap<String, Overlap>,
+    /// What only its platform knows.
+    pub platform: PlatformSettings,
+}
+
+/// A bot's own surface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentView {
+    /// What people may want to ask: what is shown, and what is said when it is chosen.
+    pub prompts: Vec<(String, String)>,
+}
+
+/// Who is served on a channel, by platform id; `*` = all. What follows from it is capture's to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Chats that are served.
+    pub allow_chats: Vec<String>,
+    /// People who are served; empty = everybody in a served room, nobody in private.
+    pub allow_people: Vec<String>,
+    /// People who may use admin commands; never `*`.
+    pub admins: Vec<String>,
+    /// Other bots that may address an agent.
+    pub allow_bots: Vec<String>,
+    /// Whether people of other organisations in shared channels are served.
+    pub serves_strangers: bool,
+}
+
+/// What counts as a follow-up in a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ThreadPolicy {
+    /// Every message in a thread whose root addressed the agent.
+    Participating,
+    /// Only messages that address the agent themselves.
+    Mention,
+}
+
+/// Whether an answer starts with its agent's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplyPrefix {
+    /// If several agents serve the channel.
+    Auto,
+    /// In any case.
+    Always,
+    /// In no case.
+    Never,
+}
+
+/// What only one platform knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlatformSettings {
+    /// A Slack workspace.
+    Slack(SlackSettings),
+    /// A Telegram bot.
+    Telegram(TelegramSettings),
+}
+
+/// A Slack workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlackSettings {
+    /// How events come in.
+    pub transport: SlackTransport,
+    /// Where the bot token is.
+    pub bot_token: SecretRef,
+    /// Address of the Web API, without a slash at its end.
+    pub api_url: String,
+    /// Sockets held open at the same time.
+    pub sockets: usize,
+}
+
+/// How a Slack workspace's events come in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SlackTransport {
+    /// Over sockets that the daemon opens.
+    Socket {
+        /// Where the app-level token is.
+        app_token: SecretRef,
+    },
+    /// Over requests that Slack makes.
+    Http {
+        /// Where the secret is with which Slack signs them.
+        signing_secret: SecretRef,
+        /// Where the app-level token is; only a live check has a use for it.
+        app_token: Option<SecretRef>,
+    },
+}
+
+impl SlackSettings {
+    /// The references to secrets, by their settings.
+    pub(in crate::config) fn secrets(&self) -> Vec<(&'static str, &SecretRef)> {
+        let mut secrets = vec![("bot_token", &self.bot_token)];
+        match &self.transport {
+            SlackTransport::Socket { app_token } => secrets.insert(0, ("app_token", app_token)),
+            SlackTransport::Http {
+                signing_secret,
+                app_token,
+            } => {
+                secrets.push(("signing_secret", signing_secret));
+                secrets.extend(app_token.as_ref().map(|token| ("app_token", token)));
+            }
+        }
+        secrets
+    }
+}
+
+/// A Telegram bot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TelegramSettings {
+    /// Where the token is.
+    pub token: SecretRef,
+    /// Address of the Bot API, without a slash at its end.
+    pub api_url: String,
+    /// How updates come in.
+    pub transport: TelegramTransport,
+}
+
+/// How a Telegram bot's updates come in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TelegramTransport {
+    /// The daemon asks for them.
+    Poll,
+    /// Telegram posts them.
+    Webhook {
+        /// What is in front of `/telegram/NAME`, without a slash at its end.
+        public_url: String,
+        /// Where the secret is that Telegram sends; none = one that follows from the token.
+        secret: Option<SecretRef>,
+        /// Chats that are delivered at the same time.
+        max_connections: u32,
+    },
+}
+
+impl TelegramSettings {
+    /// The references to secrets, by their settings.
+    pub(in crate::config) fn secrets(&self) -> Vec<(&'static str, &SecretRef)> {
+        let mut secrets = vec![("token", &self.token)];
+        if let TelegramTransport::Webhook {
+            secret: Some(secret),
+            ..
+        } = &self.transport
+        {
+            secrets.push(("webhook_secret", secret));
+        }
+        secrets
+    }
+}
