@@ -174,12 +174,24 @@ async fn what_the_question_replies_to_and_quotes_is_there() {
     room.hear(said(2, "noise")).await;
     room.hear(asked(3, "which cake?").replying(1, Some("Bring cake.")))
         .await;
+    // Of a message with several parts the quote says which is meant, also right behind it.
     insta::assert_snapshot!(room.page().await, @r"
     [user] Bob: The deploy is at nine. Bring cake.
+    [user] Alice: > Bring cake.
+      @Kael which cake?
+    ");
+
+    let room = Room::open().await;
+    room.hear(said(1, "Bring cake.").by("U0BOB001", "Bob"))
+        .await;
+    room.hear(asked(2, "which cake?").replying(1, Some("Bring cake.")))
+        .await;
+    // No line stands there twice.
+    insta::assert_snapshot!(room.page().await, @r"
+    [user] Bob: Bring cake.
     [user] Alice: @Kael which cake?
     ");
 
-    // With a turn between, the quote says which part is meant.
     let room = Room::open().await;
     room.hear(said(1, "The deploy is at nine. Bring cake.").by("U0BOB001", "Bob"))
         .await;
