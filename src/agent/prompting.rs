@@ -1,6 +1,7 @@
 //! The prompt of a run, exactly as the model is sent it. `vocative prompt` shows the same.
 
 use chrono::{DateTime, Utc};
+use vocative_channels::envelope::ChatKind;
 use vocative_channels::identity::Identity;
 
 use crate::agent::attached::{LoadedFiles, load_files};
@@ -9,7 +10,7 @@ use crate::config::TemplateValue;
 use crate::domain::history::{History, HistoryQuery, Role};
 use crate::domain::ids::{ConversationId, TurnId};
 use crate::domain::options::{AssemblerOptions, Profile};
-use crate::domain::place::ChatName;
+use crate::domain::place::{ChatName, Conversation};
 use crate::domain::tokens::TokenRatio;
 use crate::domain::turn::{Participant, Recount};
 use crate::prompt::files::{FileContent, FittedFiles, PromptFile, fit_files};
@@ -210,14 +211,26 @@ pub fn agent_view(spec: &AgentSpec, identity: Option<&Identity>) -> AgentView {
 /// none can add lines to the instructions.
 fn instructions(spec: &AgentSpec, history: &History, as_of_ms: i64) -> String {
     let date = date_of(as_of_ms);
-    let chat = clean_name(&history.conversation.title);
     let asker = asker(history).map(|asker| clean_name(asker.shown_name()));
+    let chat = chat_name(&history.conversation, asker.as_deref());
     spec.instructions.render(|value| match value {
         TemplateValue::Agent => &spec.display_name,
         TemplateValue::Chat => &chat,
         TemplateValue::Date => &date,
         TemplateValue::Participant => asker.as_deref().unwrap_or_default(),
     })
+}
+
+/// What a chat is called. Slack's chats with one person have no title; they are called by the person, as
+/// Telegram's are.
+fn chat_name(conversation: &Conversation, asker: Option<&str>) -> String {
+    let is_nameless = conversation.title == conversation.platform_chat;
+    match asker {
+        Some(asker) if is_nameless && conversation.chat_kind == Some(ChatKind::Direct) => {
+            asker.to_owned()
+        }
+        _ => clean_name(&conversation.title),
+    }
 }
 
 /// Who is answered: who said the newest trigger. Without one it is the newest turn that was not overheard,
@@ -280,5 +293,21 @@ mod tests {
             assert_eq!(asker, Some(expected), "{:?}", history.turns);
         }
         assert_eq!(asker(&history(Vec::new())), None);
+    }
+
+    #[test]
+    fn a_chat_with_one_person_that_has_no_title_is_called_by_the_person() {
+        let named = |title: &str, kind, asker| {
+            let mut conversation = history(Vec::new()).conversation;
+            conversation.title = title.to_owned();
+            conversation.chat_kind = kind;
+            chat_name(&conversation, asker)
+        };
+        let direct = Some(ChatKind::Direct);
+        assert_eq!(named("C1", direct, Some("Ann")), "Ann");
+        assert_eq!(named("Ann's room", direct, Some("Ann")), "Ann's room");
+        assert_eq!(named("C1", direct, None), "C1");
+        assert_eq!(named("C1", Some(ChatKind::Private), Some("Ann")), "C1");
+        assert_eq!(named("C1", None, Some("Ann")), "C1");
     }
 }
