@@ -167,13 +167,13 @@ fn needs_person(view: &StatusView, store: &StoreStatus) -> Vec<String> {
     }
     if store.posts_dead > 0 {
         needs.push(format!(
-            "{} refused for good: see `vocative held list`",
+            "{} refused for good: see `vocative dead list`",
             counted(store.posts_dead, "post was", "posts were")
         ));
     }
     if store.runs_dead_last_day > 0 {
         needs.push(format!(
-            "{} given up in the last 24 hours: the log and `vocative conversations show` say why",
+            "{} given up in the last 24 hours: `vocative dead list` says why",
             counted(store.runs_dead_last_day, "question was", "questions were")
         ));
     }
@@ -181,7 +181,10 @@ fn needs_person(view: &StatusView, store: &StoreStatus) -> Vec<String> {
         .oldest_waiting_run_ms
         .is_some_and(|age| age > WAITING_TOO_LONG_MS)
     {
-        needs.push("a question has been waiting for more than 10 minutes".to_owned());
+        needs.push(
+            "a question has been waiting for more than 10 minutes: `vocative queue` says for what"
+                .to_owned(),
+        );
     }
     needs
 }
