@@ -306,7 +306,7 @@ async fn what_may_not_be_read_is_a_notice_until_it_may_be_read() {
     assert!(gap.contains("groups:history"), "{gap}");
     let told = flow.cli(&["status"]).await;
     assert!(
-        told.stdout.contains("messages are missing in 1 chats"),
+        told.stdout.contains("messages are missing in 1 chat"),
         "{told:?}"
     );
     let room = flow.conversation_id("C0SECRET", None).await;
