@@ -106,13 +106,14 @@ fn judge_answer(world: &World, question: &Question, tally: &mut Tally) {
         // What nobody could know of is not what was to be changed.
         let is_counted = |message: &&Message| !stays_unknown(world, message);
         let counted: Vec<&Message> = posts.iter().copied().filter(is_counted).collect();
-        let is_first = |message: &Message| counted.first().is_some_and(|it| it.id == message.id);
-        let Some(first) = room.iter().position(is_first) else {
+        if counted.is_empty() {
             tally.lost += 1;
             tally.wrong.push(format!("{word}.{line} is not answered"));
             return;
-        };
-        places.push(first);
+        }
+        let is_here = |message: &Message| counted.iter().any(|it| it.id == message.id);
+        let here = room.iter().enumerate().filter(|(_, it)| is_here(it));
+        places.push(here.map(|(place, _)| place).collect());
         if posts.iter().any(|post| post.thread != question.thread) {
             tally
                 .wrong
@@ -132,13 +133,31 @@ fn judge_answer(world: &World, question: &Question, tally: &mut Tally) {
     tally.answered += 1;
     tally.doubled += usize::from(is_doubled);
     tally.doubled_outside += usize::from(is_outside);
-    let mut decided = world.decided.iter();
-    let is_decided = decided.any(|(text, _)| words(text).any(|found| found == word));
-    if !places.is_sorted() && !is_decided {
+    if !is_in_order(&places) && !is_decided(world, word) {
         tally
             .wrong
             .push(format!("the parts of {word} are out of order"));
     }
+}
+
+/// Whether the lines stand below each other, given the places in which each of them stands. Of a line that
+/// was said once more any copy will do: whether it may be there is judged by itself.
+fn is_in_order(places: &[Vec<usize>]) -> bool {
+    let mut last = 0;
+    places.iter().all(|places| {
+        let next = places.iter().find(|place| **place >= last);
+        next.inspect(|place| last = **place).is_some()
+    })
+}
+
+/// Whether a person decided about a post of this answer, or of one in the same room that was to be changed
+/// then: which message it is is not known, so what gave place to it is posted behind it.
+fn is_decided(world: &World, word: Word) -> bool {
+    let is_of_room = |question: &Question| question.word.room == word.room;
+    let mut questions = world.questions.iter();
+    let is_changed = questions.any(|question| is_of_room(question) && question.edits > 0);
+    let mut decided = world.decided.iter().flat_map(|(text, _)| words(text));
+    decided.any(|found| found == word || is_changed && found.room == word.room)
 }
 
 /// Telegram may say once more what had arrived and was not known to have arrived when it was to be
@@ -358,5 +377,22 @@ fn judge_rest(status: &StoreStatus, tally: &mut Tally) {
         if account.unread_from_ms.is_some() {
             tally.wrong.push("something is still unread".to_owned());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_in_order_if_some_copies_of_them_are() {
+        let in_order = |places: &[&[usize]]| {
+            let places: Vec<Vec<usize>> = places.iter().map(|it| it.to_vec()).collect();
+            is_in_order(&places)
+        };
+        assert!(in_order(&[&[0], &[0], &[2]]));
+        assert!(in_order(&[&[3], &[1, 4], &[2, 5]]));
+        assert!(!in_order(&[&[3], &[1], &[5]]));
+        assert!(!in_order(&[&[0], &[1, 4], &[2], &[1]]));
     }
 }
