@@ -64,9 +64,12 @@ async fn crash(args: &CrashArgs, context: &Context) -> Result<ExitCode, CliError
     let rows = plan::rows(args, sabotage);
     let pieces = pieces(&rows, args.piece.as_deref());
     if pieces.is_empty() {
-        return Err(CliError::Usage(match &args.piece {
-            None => "no row has that point on that platform".to_owned(),
-            Some(piece) => format!(
+        return Err(CliError::Usage(match (&args.piece, &args.sabotage) {
+            (None, Some(promise)) => format!(
+                "no row shows {promise} broken on that platform; try `vocative selftest sim --sabotage {promise}`"
+            ),
+            (None, None) => "no row has that point on that platform".to_owned(),
+            (Some(piece), _) => format!(
                 "there is no piece {piece:?} with these rounds, platforms and points; repeat the command as it was printed"
             ),
         }));

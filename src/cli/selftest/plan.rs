@@ -352,9 +352,9 @@ fn shows(promise: Sabotage, mode: Mode, way: Way) -> bool {
         Sabotage::LeavePlaceholder => {
             mode == Mode::Slack && way == Way::Point("placeholder.after-commit")
         }
-        Sabotage::NoReplacement => mode == Mode::Slack && way == Way::Point("edit.after-commit"),
-        // The loopback platform makes every edit at once, and what a prompt reads shows in no room.
-        Sabotage::NoSettling | Sabotage::NoFreshStart => false,
+        // The loopback platform makes every edit at once, a question that is edited there may have no
+        // answer yet, and what a prompt reads shows in no room.
+        Sabotage::NoSettling | Sabotage::NoReplacement | Sabotage::NoFreshStart => false,
     }
 }
 
