@@ -11,7 +11,7 @@ use crate::agent::ending::{give_back, requeue};
 use crate::agent::events::Events;
 use crate::agent::prompting::{BuiltPrompt, PromptError, PromptRequest, build_prompt};
 use crate::agent::registry::AgentSpec;
-use crate::agent::step;
+use crate::agent::step::{self, Step};
 use crate::agent::stepping::{Ended, RESULTS_MAX_TOKENS, Stepping};
 use crate::agent::telling::{FirstWords, Telling};
 use crate::agent::worker::Worker;
@@ -105,7 +105,10 @@ pub(super) async fn work_on(worker: Arc<Worker>, claimed: ClaimedRun) {
 }
 
 async fn attempt(worker: &Worker, claimed: &ClaimedRun) -> Result<(), StoreError> {
-    let route = worker.store.reply_route(claimed.run.id).await?;
+    let (route, steps) = tokio::try_join!(
+        worker.store.reply_route(claimed.run.id),
+        worker.store.steps(claimed.run.id),
+    )?;
     let Some(room) = worker.rooms.get(route.account) else {
         let reason = "the channel is not connected".to_owned();
         return requeue(worker, claimed, reason).await;
@@ -126,7 +129,7 @@ async fn attempt(worker: &Worker, claimed: &ClaimedRun) -> Result<(), StoreError
     let Worked {
         work,
         live_settle_ms,
-    } = working.work(&spec).await?;
+    } = working.work(&spec, step::replay(&steps)).await?;
     match work {
         Work::Answered(answer) => working.answer(&spec, answer, live_settle_ms).await,
         Work::UsedUp(usage) => working.end_used_up(&spec, usage).await,
@@ -141,9 +144,8 @@ async fn attempt(worker: &Worker, claimed: &ClaimedRun) -> Result<(), StoreError
 
 impl Working<'_> {
     /// Makes the prompt and lets the model work, unless an earlier attempt already has its answer.
-    async fn work(&self, spec: &AgentSpec) -> Result<Worked, StoreError> {
+    async fn work(&self, spec: &AgentSpec, recorded: Vec<Step>) -> Result<Worked, StoreError> {
         let (worker, claimed) = (self.worker, self.claimed);
-        let recorded = step::replay(&worker.store.steps(claimed.run.id).await?);
         if !recorded.is_empty() {
             info!(run.id = %claimed.run.id, steps = recorded.len(), "recorded steps are replayed instead of asking the model again");
         }
@@ -212,8 +214,11 @@ impl Working<'_> {
         }
         let files_wait = Duration::from_millis(spec.files.wait_ms);
         let files_until = Instant::now() + files_wait;
-        wait_for_files(&worker.store, &claimed.run.triggers, files_until).await?;
-        let Some(ratio) = spec.ratio_of(claimed, &worker.store).await? else {
+        let (ratio, _) = tokio::try_join!(
+            spec.ratio_of(claimed, &worker.store),
+            wait_for_files(&worker.store, &claimed.run.triggers, files_until),
+        )?;
+        let Some(ratio) = ratio else {
             return Ok(Prepared::Not(Work::LeaseLost));
         };
         let request = PromptRequest {
@@ -301,8 +306,8 @@ impl Working<'_> {
         let (worker, claimed) = (self.worker, self.claimed);
         let deadline_ms = spec.run_deadline_ms;
         let deadline = tokio::time::sleep_until(begun + Duration::from_millis(deadline_ms));
-        let mut heartbeat = tokio::time::interval(HEARTBEAT);
-        heartbeat.tick().await;
+        // Not one that beats at once: a timer takes a millisecond even to say that it is due.
+        let mut heartbeat = tokio::time::interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
         tokio::pin!(deadline, working, signs);
         loop {
             tokio::select! {
