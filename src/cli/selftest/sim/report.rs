@@ -84,7 +84,7 @@ pub(super) fn report(
     );
     if all.doubled > all.doubled_outside {
         out.push_str(
-            "Excused ones are of Telegram with on_unknown = \"resend\": they had arrived, and nobody could know.\n",
+            "Excused ones are of Telegram: they had arrived, and nobody could know, or a person found a held post whose answer was to change.\n",
         );
     }
     if failed.is_empty() {
