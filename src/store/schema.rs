@@ -73,6 +73,10 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "files",
         sql: include_str!("migrations/0012_files.sql"),
     },
+    Migration {
+        name: "sound",
+        sql: include_str!("migrations/0013_sound.sql"),
+    },
 ];
 
 /// Brings the database to the newest of `migrations`; one sentence per step applied, one in all for a

@@ -1,0 +1,1 @@
+-- What the daemon needs to be sound under a wrong clock, a sick provider and a long run.
