@@ -1,12 +1,23 @@
 //! Chance from a seed (splitmix64), the same on every machine and with every version of a library.
 
+/// What the first dice of a seed are for: the script, and all of the world that names no dice of its own.
+pub(super) const WORLD: &str = "";
+
 /// Numbers that follow from a seed.
 #[derive(Clone, Debug)]
 pub(super) struct Dice(u64);
 
 impl Dice {
+    #[cfg(test)]
     pub(super) fn new(seed: u64) -> Self {
-        Self(seed)
+        Self::of(seed, WORLD)
+    }
+
+    /// The dice of one concern of a seed's world, named by a word. A kind of fault that is added later draws
+    /// from dice of its own, so that worlds in which it does not happen stay as they were.
+    pub(super) fn of(seed: u64, concern: &str) -> Self {
+        let mix = |dice: Self, byte: u8| Self(Self(dice.0 ^ u64::from(byte)).next());
+        concern.bytes().fold(Self(seed), mix)
     }
 
     fn next(&mut self) -> u64 {
@@ -40,5 +51,21 @@ impl Dice {
     /// Dice of its own, which draw from these only once.
     pub(super) fn fork(&mut self) -> Self {
         Self(self.next())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_concern_has_dice_of_its_own_and_the_world_those_of_the_seed() {
+        let drawn = |mut dice: Dice| [dice.below(u64::MAX), dice.below(u64::MAX)];
+        let (world, clock) = (Dice::of(7, WORLD), Dice::of(7, "clock"));
+        assert_eq!(drawn(world), drawn(Dice(7)));
+        assert_eq!(drawn(clock.clone()), drawn(Dice::of(7, "clock")));
+        for other in [Dice(7), Dice::of(7, "clocks"), Dice::of(8, "clock")] {
+            assert_ne!(drawn(clock.clone()), drawn(other));
+        }
     }
 }

@@ -10,7 +10,7 @@ use vocative_channels::crash::{self, Sabotage};
 
 use super::super::plan::Mode;
 use super::channel::{ACCOUNT, ACCOUNT_NAME, NAME, SimChannel, platform};
-use super::dice::Dice;
+use super::dice::{Dice, WORLD};
 use super::life::{Life, locked};
 use super::model::SimModel;
 use super::script::{BEGINNING_MS, End, Live, Script};
@@ -64,7 +64,7 @@ pub(super) fn play(seed: u64, setting: Setting, is_traced: bool) -> Result<Outco
 }
 
 fn play_lives(seed: u64, setting: Setting, is_traced: bool) -> Result<Outcome, CliError> {
-    let mut dice = Dice::new(seed);
+    let mut dice = Dice::of(seed, WORLD);
     let script = Script::new(setting.mode, setting.steps, &mut dice.fork());
     let ends = script.ends.clone();
     let world = World::new(script, dice, setting.sabotage, is_traced);
