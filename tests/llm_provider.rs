@@ -237,7 +237,7 @@ async fn a_server_without_keys_gets_none() {
             ..settings(provider, server.openai_url())
         };
         let refused = ask(&build(&settings, http()).unwrap()).await.unwrap_err();
-        let ModelError::Refused { reason } = refused else {
+        let ModelError::AccountRefused { reason } = refused else {
             panic!("{refused}");
         };
         assert!(reason.starts_with("HTTP 401"), "{reason}");
@@ -543,7 +543,10 @@ async fn gap_4_passing_failures_are_asked_again() {
     server.enqueue(ModelReply::text("at last"));
     assert_eq!(ask(&model).await.unwrap().text, "at last");
     server.enqueue(ModelReply::status(401));
-    assert!(matches!(ask(&model).await, Err(ModelError::Refused { .. })));
+    assert!(matches!(
+        ask(&model).await,
+        Err(ModelError::AccountRefused { .. })
+    ));
     assert_eq!((server.requests().len(), server.replies_left()), (4, 0));
 }
 

@@ -418,7 +418,10 @@ fn judge(ended: Ended) -> Work {
         Ended::SourceGone => {
             Work::Failed("a message that a tool found was deleted meanwhile".to_owned())
         }
-        Ended::Failed(ModelError::Refused { reason }) => Work::Refused(reason),
+        Ended::Failed(ModelError::Refused { reason } | ModelError::AccountRefused { reason }) => {
+            Work::Refused(reason)
+        }
+        Ended::Failed(cause @ ModelError::ContextTooLong { .. }) => Work::Refused(chain(&cause)),
         Ended::Failed(cause) => Work::Failed(chain(&cause)),
     }
 }

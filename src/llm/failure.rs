@@ -8,6 +8,8 @@ use serde_json::Value;
 
 use super::ModelError;
 
+mod overflow;
+
 /// Longer error codes are not codes.
 const CODE_MAX_BYTES: usize = 64;
 
@@ -24,18 +26,29 @@ pub(super) struct FailedStatus<'a> {
 /// What to do about it. `now` is for a `Retry-After` that is a date.
 pub(super) fn of_status(failed: &FailedStatus<'_>, now: DateTime<Utc>) -> ModelError {
     let body: Value = serde_json::from_str(failed.body).unwrap_or_default();
-    let codes = codes(&body["error"]);
+    let error = error_in(&body);
+    let codes = codes(error);
     let status = failed.status;
     let shown = if codes.is_empty() {
         format!("HTTP {status}")
     } else {
         format!("HTTP {status} ({})", codes.join(", "))
     };
-    // A used-up quota comes as 429 too, but waiting does not fill it.
-    if codes.iter().any(|code| code == "insufficient_quota") {
-        return ModelError::Refused {
-            reason: format!("{shown}; the account's quota is used up"),
+    if let Some(advice) = account_advice(status, error, &codes) {
+        return ModelError::AccountRefused {
+            reason: shown + advice,
         };
+    }
+    // Cerebras says nothing more; another 413 is about bytes, which fewer tokens take, too.
+    let is_bare = status == 413 || status == 400 && failed.body.trim().is_empty();
+    if matches!(status, 400 | 413 | 422 | 500) {
+        let bare = is_bare.then_some(ModelError::ContextTooLong {
+            limit: None,
+            asked: None,
+        });
+        if let Some(too_long) = overflow::of_error(error).or(bare) {
+            return too_long;
+        }
     }
     let is_passing = matches!(status, 408 | 409 | 425 | 429 | 500..=599);
     if !is_passing {
@@ -48,6 +61,86 @@ pub(super) fn of_status(failed: &FailedStatus<'_>, now: DateTime<Utc>) -> ModelE
         return ModelError::RetryAfter { wait_ms };
     }
     ModelError::Unavailable { cause: shown }
+}
+
+/// Where a body has its error: in `error`, in the first of a list, or in itself.
+fn error_in(body: &Value) -> &Value {
+    let body = body.get(0).unwrap_or(body);
+    match body.get("error") {
+        Some(error) if !error.is_null() => error,
+        _ => body,
+    }
+}
+
+/// Codes that speak of the account, whatever the status. A used-up quota comes as 429 like a rate, but
+/// waiting does not fill it.
+const ACCOUNT_CODES: [(&str, &str); 11] = [
+    ("insufficient_quota", "; the account's quota is used up"),
+    (
+        "billing_hard_limit_reached",
+        "; the account's quota is used up",
+    ),
+    ("billing_not_active", "; the account must be topped up"),
+    ("billing_error", "; the account must be topped up"),
+    ("invalid_api_key", "; check the model's `api_key`"),
+    ("authentication_error", "; check the model's `api_key`"),
+    ("permission_error", "; the key may not use this model"),
+    ("account_deactivated", "; the account is closed"),
+    ("access_terminated", "; the account is closed"),
+    (
+        "model_not_found",
+        "; check the model's `model` and `base_url`",
+    ),
+    (
+        "not_found_error",
+        "; check the model's `model` and `base_url`",
+    ),
+];
+
+/// What texts say of the account where status and code speak of the request.
+const ACCOUNT_SAYINGS: [(&str, &str); 6] = [
+    (
+        "credit balance is too low",
+        "; the account must be topped up",
+    ),
+    ("insufficient balance", "; the account must be topped up"),
+    ("usage limits", "; the account's quota is used up"),
+    ("api key not valid", "; check the model's `api_key`"),
+    ("incorrect api key", "; check the model's `api_key`"),
+    ("invalid api key", "; check the model's `api_key`"),
+];
+
+/// What to check if every request is refused like this one, not only this one.
+fn account_advice(status: u16, error: &Value, codes: &[String]) -> Option<&'static str> {
+    // Routers refuse one text with the status of a key: it was flagged, and the next one need not be.
+    let flagged = &error["metadata"];
+    if status == 403 && (flagged["flagged_input"].is_string() || flagged["reasons"].is_array()) {
+        return None;
+    }
+    let known = ACCOUNT_CODES
+        .iter()
+        .find(|(code, _)| codes.iter().any(|it| it == code));
+    if let Some((_, advice)) = known {
+        return Some(advice);
+    }
+    if matches!(status, 401..=403) {
+        return Some(advice(status));
+    }
+    if !matches!(status, 400 | 404 | 429) {
+        return None;
+    }
+    let message = error["message"].as_str().or(error.as_str())?.to_lowercase();
+    if status == 404 {
+        let is_model = message.contains("model")
+            && ["not found", "not exist"]
+                .iter()
+                .any(|it| message.contains(it));
+        return is_model.then(|| advice(404));
+    }
+    let said = ACCOUNT_SAYINGS
+        .iter()
+        .find(|(words, _)| message.contains(words));
+    said.map(|(_, advice)| *advice)
 }
 
 /// What to do about an error that comes in the middle of a stream, where no status can say it. Some
@@ -75,11 +168,12 @@ fn of_error(error: &Value, what: &str) -> ModelError {
             retry_after_ms: None,
             body: &body,
         };
-        if let failure @ (ModelError::Refused { .. } | ModelError::RetryAfter { .. }) =
-            of_status(&failed, DateTime::UNIX_EPOCH)
-        {
-            return failure;
+        match of_status(&failed, DateTime::UNIX_EPOCH) {
+            ModelError::Unavailable { .. } => {}
+            failure => return failure,
         }
+    } else if let Some(too_long) = overflow::of_error(error) {
+        return too_long;
     }
     let shown = match codes.is_empty() {
         true => String::new(),
@@ -120,7 +214,6 @@ fn advice(status: u16) -> &'static str {
         402 => "; the account must be topped up",
         403 => "; the key may not use this model",
         404 => "; check the model's `model` and `base_url`",
-        413 => "; the prompt is too large",
         _ => "",
     }
 }
@@ -180,8 +273,8 @@ mod tests {
         of_status(&failed, now)
     }
 
-    fn refused(reason: &str) -> ModelError {
-        ModelError::Refused {
+    fn account(reason: &str) -> ModelError {
+        ModelError::AccountRefused {
             reason: reason.to_owned(),
         }
     }
@@ -192,6 +285,7 @@ mod tests {
         let down = |cause: &str| ModelError::Unavailable {
             cause: cause.to_owned(),
         };
+        let too_long = |limit| ModelError::ContextTooLong { limit, asked: None };
         let overloaded = r#"{"type":"error","error":{"type":"overloaded_error","message":"x"}}"#;
         let cases = [
             (failed(429, None, ""), wait(None)),
@@ -212,7 +306,7 @@ mod tests {
             ),
             (
                 failed(401, Some("2"), r#"{"error":{"code":"invalid_api_key"}}"#),
-                refused("HTTP 401 (invalid_api_key); check the model's `api_key`"),
+                account("HTTP 401 (invalid_api_key); check the model's `api_key`"),
             ),
             (
                 failed(
@@ -220,11 +314,11 @@ mod tests {
                     Some("2"),
                     r#"{"error":{"type":"insufficient_quota","code":"insufficient_quota"}}"#,
                 ),
-                refused("HTTP 429 (insufficient_quota); the account's quota is used up"),
+                account("HTTP 429 (insufficient_quota); the account's quota is used up"),
             ),
             (
                 failed(400, None, r#"{"error":{"code":"context_length_exceeded"}}"#),
-                refused("HTTP 400 (context_length_exceeded)"),
+                too_long(None),
             ),
         ];
         for (found, expected) in cases {
@@ -233,11 +327,87 @@ mod tests {
     }
 
     #[test]
+    fn what_refuses_every_request_is_told_from_what_refuses_one() {
+        let is_account = |status, body: &str| match failed(status, None, body) {
+            ModelError::AccountRefused { .. } => true,
+            ModelError::Refused { .. } => false,
+            other => panic!("{status} {body}: {other:?}"),
+        };
+        let account = [
+            (401, ""),
+            (402, "<html>"),
+            (403, ""),
+            (404, r#"{"error":{"code":"model_not_found","message":"x"}}"#),
+            (
+                404,
+                r#"{"type":"error","error":{"type":"not_found_error","message":"model: x"}}"#,
+            ),
+            (
+                404,
+                r#"{"error":{"message":"model 'x' not found","type":"api_error"}}"#,
+            ),
+            (
+                400,
+                r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the API."}}"#,
+            ),
+            (
+                400,
+                r#"[{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}]"#,
+            ),
+            (
+                429,
+                r#"{"error":{"code":"1113","message":"Insufficient balance or no resource package."}}"#,
+            ),
+        ];
+        for (status, body) in account {
+            assert!(is_account(status, body), "{status} {body}");
+        }
+        let request = [
+            (
+                400,
+                r#"{"error":{"code":"invalid_prompt","message":"flagged"}}"#,
+            ),
+            (
+                403,
+                r#"{"error":{"code":403,"message":"flagged","metadata":{"reasons":["violence"],"flagged_input":"x"}}}"#,
+            ),
+            (
+                404,
+                r#"{"error":{"code":404,"message":"No endpoints found that support image input"}}"#,
+            ),
+            (422, "{}"),
+        ];
+        for (status, body) in request {
+            assert!(!is_account(status, body), "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn a_prompt_that_is_too_long_is_told_by_status_code_or_text() {
+        let too_long = |limit| ModelError::ContextTooLong { limit, asked: None };
+        let text = r#"{"error":{"message":"maximum context length is 8192 tokens"}}"#;
+        assert_eq!(failed(400, None, text), too_long(Some(8_192)));
+        assert_eq!(failed(500, None, text), too_long(Some(8_192)));
+        assert_eq!(failed(413, None, "<html>"), too_long(None));
+        assert_eq!(failed(400, None, ""), too_long(None));
+        let vllm =
+            r#"{"object":"error","message":"maximum context length is 8192 tokens","code":400}"#;
+        assert_eq!(failed(400, None, vllm), too_long(Some(8_192)));
+        let rate = r#"{"error":{"message":"Rate limit: too many tokens"}}"#;
+        assert_eq!(
+            failed(429, None, rate),
+            ModelError::RetryAfter { wait_ms: None }
+        );
+        let event = serde_json::json!({"code": "context_length_exceeded", "message": "x"});
+        assert_eq!(of_event(&event), too_long(None));
+    }
+
+    #[test]
     fn nothing_of_a_body_but_codes_is_taken_over() {
         let body = r#"{"error":{"type":"Key sk-123 is wrong","code":401,"message":"sk-123"}}"#;
         assert_eq!(
             failed(401, None, body),
-            refused("HTTP 401; check the model's `api_key`")
+            account("HTTP 401; check the model's `api_key`")
         );
     }
 

@@ -119,11 +119,25 @@ pub enum ModelError {
         /// What happened.
         cause: String,
     },
-    /// It will refuse again: settings, key or prompt must change first.
+    /// It refuses this request, and would refuse it again.
     #[error("the provider refuses: {reason}")]
     Refused {
         /// Its status and error codes, and what to check.
         reason: String,
+    },
+    /// It refuses every request until somebody acts: key, quota, bill, or the model's name.
+    #[error("the provider refuses every request: {reason}")]
+    AccountRefused {
+        /// Its status and error codes, and what to check.
+        reason: String,
+    },
+    /// The prompt is longer than the model's context.
+    #[error("the prompt is longer than the model's context{}", shown_sizes(*limit, *asked))]
+    ContextTooLong {
+        /// What the context holds, in tokens, where the provider says it.
+        limit: Option<u64>,
+        /// What was asked for, in tokens, where the provider says it; more than `limit`.
+        asked: Option<u64>,
     },
     /// `max_output_tokens` was used up before any text.
     #[error(
@@ -143,6 +157,14 @@ pub enum ModelError {
 
 fn shown_wait(wait_ms: Option<u64>) -> String {
     wait_ms.map_or_else(String::new, |wait_ms| format!(" {wait_ms} ms"))
+}
+
+fn shown_sizes(limit: Option<u64>, asked: Option<u64>) -> String {
+    match (limit, asked) {
+        (Some(limit), Some(asked)) => format!(" ({asked} of {limit} tokens)"),
+        (Some(limit), None) => format!(" ({limit} tokens)"),
+        (None, _) => String::new(),
+    }
 }
 
 /// Why a model can't be built from its settings.

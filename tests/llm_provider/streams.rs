@@ -294,7 +294,7 @@ async fn a_rate_limit_before_a_stream_keeps_its_wait() {
         assert_eq!(outcome, Err(ModelError::RetryAfter { wait_ms }));
     }
     for (outcome, _) in streamed(ModelReply::status(401)).await {
-        let Err(ModelError::Refused { reason }) = outcome else {
+        let Err(ModelError::AccountRefused { reason }) = outcome else {
             panic!("{outcome:?}");
         };
         assert!(reason.contains("check the model's `api_key`"), "{reason}");
