@@ -140,7 +140,9 @@ pub fn open_export(path: &Path, identity: &Identity) -> Result<Box<dyn Export>, 
     }
 }
 
-/// When a file was changed, in milliseconds since the Unix epoch; 0 where that is unknown.
+/// The longest reason why an entry is none, in characters: the parser quotes what it read.
+const MISMATCH_MAX_CHARS: usize = 200;
+
 /// Why an entry is none, without names of ours and without a place inside the entry.
 pub(crate) fn mismatch(cause: &serde_json::Error) -> String {
     let told = cause.to_string();
@@ -167,9 +169,15 @@ pub(crate) fn mismatch(cause: &serde_json::Error) -> String {
         }
         at += 1;
     }
-    format!("it is no message: {}", plain.join(" "))
+    let told = plain.join(" ");
+    let cut = told.char_indices().nth(MISMATCH_MAX_CHARS);
+    match cut {
+        Some((end, _)) => format!("it is no message: {}…", &told[..end]),
+        None => format!("it is no message: {told}"),
+    }
 }
 
+/// When a file was changed, in milliseconds since the Unix epoch; 0 where that is unknown.
 pub(crate) fn modified_ms(metadata: &std::fs::Metadata) -> i64 {
     let since = metadata
         .modified()
@@ -178,4 +186,24 @@ pub(crate) fn modified_ms(metadata: &std::fs::Metadata) -> i64 {
     since.map_or(0, |since| {
         i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
     })
+}
+
+#[cfg(all(test, any(feature = "slack", feature = "telegram")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mismatch_quotes_a_bounded_piece_of_what_was_read() {
+        let told = |json: &str| match serde_json::from_str::<u8>(json) {
+            Ok(number) => panic!("{number} is a number"),
+            Err(cause) => mismatch(&cause),
+        };
+        assert_eq!(
+            told("\"x\""),
+            "it is no message: invalid type: string \"x\", expected a whole number"
+        );
+        let long = told(&format!("\"{}\"", "é".repeat(1 << 20)));
+        assert!(long.ends_with("é…"), "{}", long.len());
+        assert!(long.chars().count() <= MISMATCH_MAX_CHARS + 20);
+    }
 }

@@ -26,6 +26,8 @@ pub mod identity;
 #[cfg(feature = "slack")]
 mod internet;
 #[cfg(any(feature = "slack", feature = "telegram"))]
+mod json_object;
+#[cfg(any(feature = "slack", feature = "telegram"))]
 mod json_stream;
 pub mod live;
 mod log_gate;

@@ -11,7 +11,11 @@ use crate::capability::LengthUnit;
 /// gives no piece. A `max` of 0 counts as 1 (2 for UTF-16).
 #[must_use]
 pub fn split_text(text: &str, max: usize, unit: LengthUnit) -> Vec<String> {
-    let max = max.max(2);
+    let least = match unit {
+        LengthUnit::Chars => 1,
+        LengthUnit::Utf16 => 2,
+    };
+    let max = max.max(least);
     let mut pieces = Vec::new();
     let mut rest = text.trim_end();
     loop {
@@ -95,6 +99,7 @@ mod tests {
         assert_eq!(split("one\ntwo three", 9), ["one", "two three"]);
         assert_eq!(split("aaaa bbbb cccc", 9), ["aaaa bbbb", "cccc"]);
         assert_eq!(split("abcdefgh", 3), ["abc", "def", "gh"]);
+        assert_eq!(split("abc", 1), ["a", "b", "c"]);
     }
 
     #[test]
@@ -107,11 +112,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_piece_fits_and_no_text_is_lost(text in "\\PC{0,200}|[a-c \n👍é]{0,200}", max in 2_usize..40) {
+        fn every_piece_fits_and_no_text_is_lost(text in "\\PC{0,200}|[a-c \n👍é]{0,200}", max in 1_usize..40) {
             for unit in [LengthUnit::Chars, LengthUnit::Utf16] {
                 let pieces = split_text(&text, max, unit);
                 for piece in &pieces {
-                    prop_assert!(unit.len(piece) <= max);
+                    prop_assert!(unit.len(piece) <= max.max(2));
                     prop_assert!(!piece.trim().is_empty());
                 }
                 let squeeze = |text: &str| text.split_whitespace().collect::<String>();

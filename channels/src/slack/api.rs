@@ -18,6 +18,7 @@ use crate::error::{ChannelError, Fallback};
 use crate::file::{DOWNLOAD_MAX, FileError, broken};
 use crate::http::{self as transport, HttpTimeouts};
 use crate::internet;
+use crate::json_object::read_object;
 use crate::rate::Rests;
 
 use super::wire::{Answer, HistoryAnswer};
@@ -281,7 +282,7 @@ pub(super) fn judge(
         let cause = format!("HTTP {}", status.as_u16()).into();
         return Err(ChannelError::OutcomeUnknown { operation, cause });
     }
-    let answer = serde_json::from_slice::<Answer>(body).ok();
+    let answer = read_object::<Answer>(&String::from_utf8_lossy(body)).ok();
     match answer {
         Some(answer) if *answer.ok == Some(true) && status.is_success() => Ok(answer),
         Some(answer) if answer.error.is_some() => Err(refusal(operation, headers, &answer)),
@@ -541,6 +542,19 @@ mod tests {
             loopback,
             &address("http://localhost:4000/files-pri/x")
         ));
+    }
+
+    #[test]
+    fn what_is_no_object_says_nothing() {
+        for body in [
+            "[true,true]",
+            "true",
+            r#"{"ok":"true"}"#,
+            r#"{"ok":[true]}"#,
+        ] {
+            let expected = "unknown: the answer is not one of Slack's";
+            assert_eq!(shown(200, body), expected, "{body}");
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::channel::{BoxFuture, Inbound, Intake, Reporter};
 use crate::error::ChannelError;
 use crate::identity::Identity;
+use crate::json_object::read_object;
 use crate::webhook::{Door, Receiver, WebhookRequest, WebhookResponse};
 
 use super::names::Names;
@@ -207,7 +208,7 @@ pub(super) fn fuzzed(path: &str, body: &[u8]) -> Option<Result<String, (&'static
 
 fn read_event(body: &[u8]) -> Read {
     let payload = String::from_utf8_lossy(body).into_owned();
-    let outline: Outline = serde_json::from_str(&payload).unwrap_or_default();
+    let outline: Outline = read_object(&payload).unwrap_or_default();
     match (outline.kind.as_deref(), outline.challenge.0) {
         (Some("url_verification"), Some(challenge)) => Read::Challenge(challenge),
         _ => Read::Payload {

@@ -15,6 +15,7 @@ use crate::export::{
     ExportedMessage, MESSAGE_MAX_BYTES, mismatch,
 };
 use crate::identity::Identity;
+use crate::json_object::read_object;
 use crate::json_stream::{JsonStream, Lifted, ScanError, mend};
 
 use super::export_files::{Files, INDEXES};
@@ -207,7 +208,7 @@ impl SlackExport {
         }
         let mut problems = Vec::new();
         let read = self.each_element(name, |raw, line| {
-            match raw.and_then(|raw| serde_json::from_str(&mend(raw)).map_err(|e| e.to_string())) {
+            match raw.and_then(|raw| read_object(&mend(raw)).map_err(|cause| mismatch(&cause))) {
                 Ok(value) => each(value),
                 Err(what) => problems.push(unreadable(name, line, &what)),
             }
@@ -310,8 +311,7 @@ fn broken(name: &str, line: u64, cause: &ScanError) -> Exported {
 }
 
 fn message_of(raw: &[u8], chat: &ExportedChat, identity: &Identity) -> Result<Exported, String> {
-    let mut event: SlackEvent =
-        serde_json::from_str(&mend(raw)).map_err(|cause| mismatch(&cause))?;
+    let mut event: SlackEvent = read_object(&mend(raw)).map_err(|cause| mismatch(&cause))?;
     event.channel = Maybe(Some(IdOr::Id(chat.chat.clone())));
     event.channel_type = Maybe(None);
     match recorded(&event, identity) {

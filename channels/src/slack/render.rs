@@ -286,11 +286,11 @@ fn text_parts(text: &str, max: usize) -> Vec<Part> {
 /// Splits a piece smaller until it fits although escaping makes it longer.
 fn push_within(parts: &mut Vec<Part>, piece: &str, max: usize, split_max: usize) {
     let wire = escaped(piece);
-    if wire.chars().count() <= max || split_max <= 2 {
+    if wire.chars().count() <= max || split_max <= 1 {
         parts.push(Part::plain(wire));
         return;
     }
-    let smaller = (split_max * max / wire.chars().count()).clamp(2, split_max - 1);
+    let smaller = (split_max * max / wire.chars().count()).clamp(1, split_max - 1);
     for piece in split_text(piece, smaller, LengthUnit::Chars) {
         push_within(parts, &piece, max, smaller);
     }
@@ -551,6 +551,11 @@ mod tests {
         let resplit = render_fallback(&part, Fallback::Resplit);
         assert!(resplit.len() > 1 && resplit.iter().all(|it| it.text.len() < part.text.len()));
         assert_eq!(render_fallback(&part, Fallback::WithoutThread), vec![part]);
+        let escaped = Part::plain("&amp;&amp;");
+        assert_eq!(
+            render_fallback(&escaped, Fallback::Resplit),
+            [Part::plain("&amp;"), Part::plain("&amp;")]
+        );
         let tiny = Part::plain("x");
         assert_eq!(render_fallback(&tiny, Fallback::Resplit), vec![tiny]);
         let marked = parts("**one** <two>\n\n- three").remove(0);

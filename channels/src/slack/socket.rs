@@ -26,6 +26,7 @@ use crate::crash;
 use crate::envelope::Event;
 use crate::error::ChannelError;
 use crate::http::tls;
+use crate::json_object::read_object;
 
 use super::api::{Api, Token};
 use super::names::Names;
@@ -201,7 +202,7 @@ async fn hello(stream: &mut WebSocket, early: &mut Vec<Utf8Bytes>) -> Result<Hel
             Some(Ok(_)) => continue,
             Some(Err(error)) => return Err(Failure::Lost(told(&error))),
         };
-        let frame = serde_json::from_str::<Frame<'_>>(&text).ok();
+        let frame = read_object::<Frame<'_>>(&text).ok();
         let kind = frame.as_ref().and_then(|frame| frame.kind.as_deref());
         match (kind, frame.as_ref()) {
             (Some("hello"), Some(frame)) => return Ok(hello_of(frame)),
@@ -234,7 +235,7 @@ pub(super) enum Said<'a> {
 
 /// Reads a text frame. Pure and total.
 pub(super) fn said(text: &str) -> Said<'_> {
-    let Ok(frame) = serde_json::from_str::<Frame<'_>>(text) else {
+    let Ok(frame) = read_object::<Frame<'_>>(text) else {
         return said_strangely(text);
     };
     let kind = frame.kind.0.unwrap_or_default();

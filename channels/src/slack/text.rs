@@ -272,9 +272,7 @@ fn list(element: &Element, labels: &Labels) -> String {
 
 fn leaf(element: &Element, labels: &Labels) -> String {
     let labelled = |id: String| labels.get(&id).cloned().unwrap_or(id);
-    let own = |text: &crate::slack::wire::Maybe<String>| {
-        neutral_text(text.as_deref().unwrap_or_default())
-    };
+    let own = |text: &Option<String>| neutral_text(text.as_deref().unwrap_or_default());
     match element.kind.as_deref() {
         Some("text") => styled(own(&element.text), element),
         Some("link") => {

@@ -8,6 +8,7 @@ use crate::envelope::{
     Standing,
 };
 use crate::identity::{Identity, Platform};
+use crate::json_object::read_object;
 use crate::markup::{mentioned_ids, neutral_text};
 
 use super::text;
@@ -82,7 +83,7 @@ impl Context<'_> {
 }
 
 fn events_api(payload: &str, identity: &Identity) -> Event {
-    let Ok(payload) = serde_json::from_str::<EventPayload>(payload) else {
+    let Ok(payload) = read_object::<EventPayload>(payload) else {
         return untranslated("the payload is not an object");
     };
     if payload.kind.as_deref() == Some("app_rate_limited") {
@@ -459,7 +460,7 @@ fn tokens_revoked(event: &SlackEvent, context: &Context<'_>) -> Event {
 }
 
 fn slash_command(payload: &str, identity: &Identity) -> Event {
-    let Ok(payload) = serde_json::from_str::<SlashPayload>(payload) else {
+    let Ok(payload) = read_object::<SlashPayload>(payload) else {
         return untranslated("the command is not an object");
     };
     let context = Context {
@@ -507,7 +508,7 @@ fn named_chat(name: Option<&str>) -> (Option<ChatKind>, Option<String>) {
 }
 
 fn interactive(payload: &str, identity: &Identity) -> Event {
-    let Ok(payload) = serde_json::from_str::<InteractivePayload>(payload) else {
+    let Ok(payload) = read_object::<InteractivePayload>(payload) else {
         return untranslated("the interaction is not an object");
     };
     let context = Context {
@@ -781,6 +782,31 @@ fn attachment(file: &File) -> Attachment {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_with_a_blank_id_is_kept_untranslated() {
+        let identity = Identity {
+            platform: Platform::Slack,
+            account: "T1".to_owned(),
+            account_name: "Acme".to_owned(),
+            user_id: "UBOT".to_owned(),
+            other_ids: Vec::new(),
+            username: None,
+            display_name: "Bot".to_owned(),
+            warnings: Vec::new(),
+        };
+        let event = |chat: &str, user: &str, trigger: &str| {
+            let payload = format!(
+                r#"{{"channel_id":"{chat}","user_id":"{user}","trigger_id":"{trigger}","command":"/v"}}"#
+            );
+            slash_command(&payload, &identity)
+        };
+        assert!(matches!(event("C1", "U1", "1.2"), Event::Command(_)));
+        for (chat, user, trigger) in [("", "U1", "1.2"), ("C1", " ", "1.2"), ("C1", "U1", "")] {
+            let reason = "a command without its ids".to_owned();
+            assert_eq!(event(chat, user, trigger), Event::Untranslated { reason });
+        }
+    }
 
     #[test]
     fn a_ts_is_never_a_float() {

@@ -31,9 +31,38 @@ impl<T> Deref for Maybe<T> {
 
 impl<'de, T: DeserializeOwned> Deserialize<'de> for Maybe<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Value::deserialize(deserializer)?;
-        Ok(Self(serde_json::from_value(value).ok()))
+        Ok(Self(read(Value::deserialize(deserializer)?)))
     }
+}
+
+/// A value of that type. A derived struct would also be read from a list of its fields, which Slack
+/// never sends: a list is of another type.
+fn read<T: DeserializeOwned>(value: Value) -> Option<T> {
+    let value = Some(value).filter(|value| !value.is_array())?;
+    serde_json::from_value(value).ok()
+}
+
+/// An id or a `ts`: absent when it is missing, blank or no string.
+#[derive(Debug, Default)]
+pub(super) struct Id(pub(super) Option<String>);
+
+impl Deref for Id {
+    type Target = Option<String>;
+
+    fn deref(&self) -> &Option<String> {
+        &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Id {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Maybe(id) = Maybe::<String>::deserialize(deserializer)?;
+        Ok(Self(id.filter(|id| !is_blank(id))))
+    }
+}
+
+fn is_blank(id: &str) -> bool {
+    id.trim().is_empty()
 }
 
 /// A list without the elements that cannot be read; empty when it is no list.
@@ -59,7 +88,6 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for List<T> {
         let Value::Array(values) = Value::deserialize(deserializer)? else {
             return Ok(Self::default());
         };
-        let read = |value| serde_json::from_value(value).ok();
         Ok(Self(values.into_iter().filter_map(read).collect()))
     }
 }
@@ -103,7 +131,7 @@ pub(super) struct EventPayload {
     #[serde(rename = "type")]
     pub(super) kind: Maybe<String>,
     /// Our organisation, if the workspace is in one.
-    pub(super) enterprise_id: Maybe<String>,
+    pub(super) enterprise_id: Id,
     /// Whether the event happened in a Slack Connect channel.
     pub(super) is_ext_shared_channel: Maybe<bool>,
     /// The event.
@@ -120,21 +148,21 @@ pub(super) struct SlackEvent {
     pub(super) channel: Maybe<IdOr<ChannelObject>>,
     pub(super) channel_type: Maybe<String>,
     pub(super) user: Maybe<IdOr<UserObject>>,
-    pub(super) bot_id: Maybe<String>,
+    pub(super) bot_id: Id,
     pub(super) bot_profile: Maybe<BotProfile>,
     pub(super) username: Maybe<String>,
     pub(super) user_profile: Maybe<UserProfile>,
-    pub(super) team: Maybe<String>,
-    pub(super) user_team: Maybe<String>,
-    pub(super) source_team: Maybe<String>,
+    pub(super) team: Id,
+    pub(super) user_team: Id,
+    pub(super) source_team: Id,
     pub(super) text: Maybe<String>,
     pub(super) blocks: List<Block>,
     pub(super) attachments: List<LegacyAttachment>,
     pub(super) files: List<File>,
-    pub(super) ts: Maybe<String>,
-    pub(super) thread_ts: Maybe<String>,
-    pub(super) event_ts: Maybe<String>,
-    pub(super) deleted_ts: Maybe<String>,
+    pub(super) ts: Id,
+    pub(super) thread_ts: Id,
+    pub(super) event_ts: Id,
+    pub(super) deleted_ts: Id,
     pub(super) edited: Maybe<Edited>,
     pub(super) metadata: Maybe<Metadata>,
     /// Of a message that takes words at its end, also afterwards.
@@ -142,8 +170,8 @@ pub(super) struct SlackEvent {
     pub(super) message: Maybe<Box<SlackEvent>>,
     pub(super) previous_message: Maybe<Box<SlackEvent>>,
     pub(super) name: Maybe<String>,
-    pub(super) old_channel_id: Maybe<String>,
-    pub(super) new_channel_id: Maybe<String>,
+    pub(super) old_channel_id: Id,
+    pub(super) new_channel_id: Id,
     pub(super) tokens: Maybe<RevokedTokens>,
     pub(super) tab: Maybe<String>,
     pub(super) assistant_thread: Maybe<AssistantThread>,
@@ -153,8 +181,8 @@ pub(super) struct SlackEvent {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct AssistantThread {
-    pub(super) channel_id: Maybe<String>,
-    pub(super) thread_ts: Maybe<String>,
+    pub(super) channel_id: Id,
+    pub(super) thread_ts: Id,
 }
 
 /// A plain id, or the whole object (Slack sends both under one name).
@@ -169,7 +197,7 @@ pub(super) enum IdOr<T> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ChannelObject {
-    pub(super) id: Maybe<String>,
+    pub(super) id: Id,
     pub(super) name: Maybe<String>,
     pub(super) is_im: Maybe<bool>,
     pub(super) is_mpim: Maybe<bool>,
@@ -183,8 +211,8 @@ pub(super) struct ChannelObject {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct UserObject {
-    pub(super) id: Maybe<String>,
-    pub(super) team_id: Maybe<String>,
+    pub(super) id: Id,
+    pub(super) team_id: Id,
     pub(super) name: Maybe<String>,
     pub(super) username: Maybe<String>,
     pub(super) real_name: Maybe<String>,
@@ -213,7 +241,7 @@ pub(super) struct BotProfile {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Edited {
-    pub(super) ts: Maybe<String>,
+    pub(super) ts: Id,
 }
 
 /// Message metadata as its poster set it.
@@ -228,14 +256,14 @@ pub(super) struct Metadata {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct MetadataPayload {
-    pub(super) outbox_id: Maybe<String>,
+    pub(super) outbox_id: Id,
 }
 
 /// A file of a message.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct File {
-    pub(super) id: Maybe<String>,
+    pub(super) id: Id,
     pub(super) name: Maybe<String>,
     pub(super) title: Maybe<String>,
     pub(super) mimetype: Maybe<String>,
@@ -299,10 +327,10 @@ pub(super) struct Element {
     pub(super) offset: Maybe<u64>,
     pub(super) text: Maybe<String>,
     pub(super) url: Maybe<String>,
-    pub(super) user_id: Maybe<String>,
-    pub(super) usergroup_id: Maybe<String>,
-    pub(super) channel_id: Maybe<String>,
-    pub(super) team_id: Maybe<String>,
+    pub(super) user_id: Id,
+    pub(super) usergroup_id: Id,
+    pub(super) channel_id: Id,
+    pub(super) team_id: Id,
     pub(super) range: Maybe<String>,
     pub(super) name: Maybe<String>,
     pub(super) unicode: Maybe<String>,
@@ -332,15 +360,15 @@ pub(super) struct RevokedTokens {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct SlashPayload {
-    pub(super) team_id: Maybe<String>,
-    pub(super) enterprise_id: Maybe<String>,
-    pub(super) channel_id: Maybe<String>,
+    pub(super) team_id: Id,
+    pub(super) enterprise_id: Id,
+    pub(super) channel_id: Id,
     pub(super) channel_name: Maybe<String>,
-    pub(super) user_id: Maybe<String>,
+    pub(super) user_id: Id,
     pub(super) user_name: Maybe<String>,
-    pub(super) command: Maybe<String>,
+    pub(super) command: Id,
     pub(super) text: Maybe<String>,
-    pub(super) trigger_id: Maybe<String>,
+    pub(super) trigger_id: Id,
 }
 
 /// The payload of an `interactive` envelope.
@@ -349,7 +377,7 @@ pub(super) struct SlashPayload {
 pub(super) struct InteractivePayload {
     #[serde(rename = "type")]
     pub(super) kind: Maybe<String>,
-    pub(super) trigger_id: Maybe<String>,
+    pub(super) trigger_id: Id,
     pub(super) user: Maybe<UserObject>,
     pub(super) channel: Maybe<ChannelObject>,
     pub(super) container: Maybe<Container>,
@@ -362,8 +390,8 @@ pub(super) struct InteractivePayload {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Container {
-    pub(super) channel_id: Maybe<String>,
-    pub(super) thread_ts: Maybe<String>,
+    pub(super) channel_id: Id,
+    pub(super) thread_ts: Id,
 }
 
 /// A button that was pressed.
@@ -391,14 +419,14 @@ pub(super) struct Answer {
     pub(super) warning: Maybe<String>,
     pub(super) url: Maybe<String>,
     pub(super) team: Maybe<String>,
-    pub(super) team_id: Maybe<String>,
+    pub(super) team_id: Id,
     pub(super) user: Maybe<IdOr<UserObject>>,
-    pub(super) user_id: Maybe<String>,
-    pub(super) bot_id: Maybe<String>,
+    pub(super) user_id: Id,
+    pub(super) bot_id: Id,
     pub(super) bot: Maybe<BotProfile>,
     pub(super) channel: Maybe<IdOr<ChannelObject>>,
-    pub(super) ts: Maybe<String>,
-    pub(super) message_ts: Maybe<String>,
+    pub(super) ts: Id,
+    pub(super) message_ts: Id,
     pub(super) messages: List<SlackEvent>,
     pub(super) response_metadata: Maybe<ResponseMetadata>,
 }
@@ -438,14 +466,14 @@ pub(super) struct Shares {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Share {
-    pub(super) ts: Maybe<String>,
+    pub(super) ts: Id,
 }
 
 /// The answer of `files.getUploadURLExternal`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct UploadAnswer {
-    pub(super) file_id: Maybe<String>,
+    pub(super) file_id: Id,
     pub(super) upload_url: Maybe<String>,
 }
 
@@ -472,7 +500,7 @@ impl SlackEvent {
             IdOr::Id(id) => Some(id.as_str()),
             IdOr::Object(channel) => channel.id.as_deref(),
         }
-        .filter(|id| !id.is_empty())
+        .filter(|id| !is_blank(id))
     }
 
     /// The plain id of the user, however it was sent.
@@ -481,7 +509,7 @@ impl SlackEvent {
             IdOr::Id(id) => Some(id.as_str()),
             IdOr::Object(user) => user.id.as_deref(),
         }
-        .filter(|id| !id.is_empty())
+        .filter(|id| !is_blank(id))
     }
 
     /// The marker that a post of ours carries.
@@ -540,6 +568,19 @@ mod tests {
         assert_eq!(read(r#"{"user":{"id":"U1"}}"#).user_id(), Some("U1"));
         assert_eq!(read(r#"{"user":""}"#).user_id(), None);
         assert_eq!(read(r#"{"channel":"C1"}"#).channel_id(), Some("C1"));
+        assert_eq!(read(r#"{"channel":{"id":" "}}"#).channel_id(), None);
+    }
+
+    #[test]
+    fn a_blank_id_is_none_and_a_list_is_no_object() {
+        let command: SlashPayload =
+            serde_json::from_str(r#"{"channel_id":"","user_id":" ","trigger_id":7}"#).unwrap();
+        let ids = [command.channel_id, command.user_id, command.trigger_id];
+        assert!(ids.iter().all(|id| id.is_none()), "{ids:?}");
+        let event: SlackEvent =
+            serde_json::from_str(r#"{"edited":["1.2"],"files":[["F1"],{"id":"F2"}]}"#).unwrap();
+        assert!(event.edited.is_none());
+        assert_eq!(event.files.len(), 1);
     }
 
     #[test]

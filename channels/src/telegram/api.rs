@@ -18,6 +18,7 @@ use crate::crash;
 use crate::error::{ChannelError, Fallback};
 use crate::file::DOWNLOAD_MAX;
 use crate::http::{self, HttpTimeouts};
+use crate::json_object::read_object;
 use crate::multipart::Multipart;
 use crate::outbound::PartFile;
 
@@ -225,7 +226,7 @@ pub(super) fn read_answer(answered: &Answered<'_>, token: &str) -> Result<Box<Ra
         body,
     } = *answered;
     let body = String::from_utf8_lossy(body);
-    let Ok(answer) = serde_json::from_str::<Answer<'_>>(&body) else {
+    let Ok(answer) = read_object::<Answer<'_>>(&body) else {
         return Err(foreign_answer(operation, status, header_wait_ms));
     };
     if answer.ok {
@@ -243,14 +244,17 @@ pub(super) fn read_answer(answered: &Answered<'_>, token: &str) -> Result<Box<Ra
     }))
 }
 
-/// A description without token and control characters, shortened.
+/// A description without control characters and token, shortened. The characters go first: without them
+/// two halves of a token are one.
 fn cleared(description: &str, token: &str) -> String {
-    description
-        .replace(token, "<token>")
-        .chars()
-        .filter(|c| !c.is_control())
-        .take(DESCRIPTION_MAX_CHARS)
-        .collect()
+    let mut told: String = description.chars().filter(|c| !c.is_control()).collect();
+    let secret = token.split_once(':').map_or("", |(_, secret)| secret);
+    for part in [token, secret] {
+        if !part.is_empty() {
+            told = told.replace(part, "<token>");
+        }
+    }
+    told.chars().take(DESCRIPTION_MAX_CHARS).collect()
 }
 
 /// An answer that is none of the Bot API's: a gateway, a proxy, a wrong `api_url`.
@@ -531,6 +535,21 @@ mod tests {
     }
 
     #[test]
+    fn a_list_is_no_answer() {
+        let read = |body: &str| {
+            let answered = Answered {
+                operation: "sendMessage",
+                status: 200,
+                header_wait_ms: 1_000,
+                body: body.as_bytes(),
+            };
+            read_answer(&answered, "1:x").ok()
+        };
+        assert!(read(r#"{"ok":true,"result":1}"#).is_some());
+        assert!(read("[true,1]").is_none());
+    }
+
+    #[test]
     fn parameters_come_before_words() {
         let with = |parameters| Refusal {
             parameters,
@@ -564,8 +583,14 @@ mod tests {
     fn descriptions_and_debug_hold_no_token() {
         let token = SecretString::from("123:SECRET");
         let api = Api::new("http://127.0.0.1:1/", token, HttpTimeouts::default());
-        let said = cleared("no /bot123:SECRET/x\n", "123:SECRET");
-        assert_eq!(said, "no /bot<token>/x");
+        let table = [
+            ("no /bot123:SECRET/x\n", "no /bot<token>/x"),
+            ("no 123:SEC\0\0RET", "no <token>"),
+            ("no SECRET of 123", "no <token> of 123"),
+        ];
+        for (said, expected) in table {
+            assert_eq!(cleared(said, "123:SECRET"), expected);
+        }
         assert!(!format!("{api:?}").contains("SECRET"));
         let error = refusal(400, "Bad Request: entity URL 'private words' is invalid")
             .into_error("sendMessage");

@@ -22,6 +22,7 @@ use crate::export::{
     ExportedMessage, MESSAGE_MAX_BYTES, mismatch, modified_ms,
 };
 use crate::identity::Identity;
+use crate::json_object::read_object;
 use crate::json_stream::{JsonStream, Lifted, ScanError, mend};
 use crate::markup::one_line;
 
@@ -398,7 +399,7 @@ impl Visitor for Reading<'_> {
         chat.read += 1;
         let read = raw.and_then(|raw| {
             let text = mend(raw);
-            serde_json::from_str::<ExportMessage>(&text).map_err(|cause| mismatch(&cause))
+            read_object::<ExportMessage>(&text).map_err(|cause| mismatch(&cause))
         });
         let thing = read.and_then(|message| chat.exported(message, index, self.bot));
         let thing = thing.unwrap_or_else(|what| Exported::Unreadable {

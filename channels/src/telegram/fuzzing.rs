@@ -61,6 +61,15 @@ pub fn render(text: &str) -> Vec<Part> {
     super::render::render(text, &People::nobody())
 }
 
+/// The characters of a text that people see: a part without any is no post.
+#[must_use]
+pub fn visible(text: &str) -> String {
+    let characters = text.chars();
+    characters
+        .filter(|c| super::render::is_visible(*c))
+        .collect()
+}
+
 /// A refused post as smaller or plainer ones.
 #[must_use]
 pub fn render_fallback(part: &Part, fallback: Fallback) -> Vec<Part> {

@@ -17,6 +17,10 @@ mod speech;
 mod telegram;
 mod texts;
 
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+
 /// A parser, and what must hold of it whatever it reads.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
@@ -141,4 +145,11 @@ fn answered(input: &[u8]) -> (u16, Option<String>, &[u8]) {
     let status = status.filter(|status| (100..1_000).contains(status));
     let retry_after = head.get(1).map(ToString::to_string);
     (status.unwrap_or(200), retry_after, body)
+}
+
+/// Whether a body is a JSON object in which `ok` is true.
+fn says_ok(body: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(body);
+    let fields = serde_json::from_str::<BTreeMap<String, &RawValue>>(&text);
+    fields.is_ok_and(|fields| fields.get("ok").is_some_and(|ok| ok.get() == "true"))
 }

@@ -7,9 +7,9 @@ use vocative_channels::markup::mentioned_ids;
 use vocative_channels::outbound::Part;
 use vocative_channels::slack::{Delivery, TEXT_MAX_CHARS, fuzzing, translate};
 
-use super::answered;
 use super::speech::{NOW_MS, check_envelope, check_error, check_text, slack_bot};
 use super::texts::{has_all_of, is_smaller};
+use super::{answered, says_ok};
 
 pub(super) fn frame(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
@@ -69,9 +69,7 @@ pub(super) fn answer(input: &[u8]) {
     match fuzzing::answer(status, retry_after.as_deref(), body) {
         Ok(()) => {
             assert!((200..300).contains(&status), "HTTP {status} is no success");
-            let said = String::from_utf8_lossy(body);
-            let says_ok = said.contains("ok") && said.contains("true");
-            assert!(says_ok, "nobody said ok");
+            assert!(says_ok(body), "nobody said ok");
         }
         Err(error) => {
             let is_unknown = matches!(error, ChannelError::OutcomeUnknown { .. });
