@@ -3,32 +3,57 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use vocative_fuzz::corpus::{Corpus, folder};
 use vocative_fuzz::mutate::Mutator;
 use vocative_fuzz::targets::{TARGETS, Target};
 
-const USAGE: &str = "usage: vocative-fuzz TARGET|all [--seconds N] [--seed N] [--keep-last FILE]
+const USAGE: &str = "usage: vocative-fuzz TARGET|all [--seconds N | --inputs N] [--seed N|random]
+                     [--report-only] [--keep-in FOLDER] [--keep-last FILE]
        vocative-fuzz TARGET FILE...        runs these inputs and nothing else
        vocative-fuzz list
 
---seconds    how long each target runs (default 60)
---seed       which inputs are made (default 1); the same seed makes the same ones
---keep-last  writes each input there before it is run: for what kills the process, as an overflow of the
-             stack does, instead of panicking
-
-An input that breaks a promise is written to fuzz/corpus/TARGET/found-...; it stays there as a test.";
+--seconds      how long each target runs (default 60)
+--inputs       how many inputs each target runs instead
+--seed         which inputs are made (default 1); the same seed makes the same ones of the same corpus;
+               random draws a seed and prints it
+--report-only  what new inputs break is told, and no failure of this command; known inputs still are
+--keep-in      where an input that breaks a promise is written, as TARGET/found-... (default: the corpus,
+               where it stays as a test)
+--keep-last    writes each input there before it is run: for what kills the process, as an overflow of the
+               stack does, instead of panicking";
 
 /// The stack of a runtime's worker, on which parsers run in the daemon.
 const STACK_BYTES: usize = 2 << 20;
 
+/// Drawn seeds are short enough to be typed.
+const DRAWN_SEEDS: u128 = 1_000_000;
+
 #[derive(Clone, Debug)]
 struct Options {
-    seconds: u64,
+    bound: Bound,
     seed: u64,
+    report_only: bool,
+    keep_in: Option<PathBuf>,
     keep_last: Option<PathBuf>,
     files: Vec<PathBuf>,
+}
+
+/// When a target has run enough.
+#[derive(Clone, Copy, Debug)]
+enum Bound {
+    After(Duration),
+    Inputs(u64),
+}
+
+/// What became of a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Held,
+    /// An input of the corpus or of the command line breaks it, or there is no corpus.
+    KnownBroken,
+    NewBroken,
 }
 
 fn main() -> ExitCode {
@@ -51,27 +76,41 @@ fn main() -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::FAILURE;
     };
-    let broken = targets
-        .into_iter()
-        .filter(|target| !run_on_a_small_stack(target, options.clone()))
-        .count();
-    if broken > 0 {
-        return ExitCode::FAILURE;
+    if options.files.is_empty() {
+        println!("seed {}", options.seed);
     }
-    ExitCode::SUCCESS
+    let run = |target| run_on_a_small_stack(target, options.clone());
+    let outcomes: Vec<Outcome> = targets.into_iter().map(run).collect();
+    let is_fine = |outcome: &Outcome| match outcome {
+        Outcome::Held => true,
+        Outcome::KnownBroken => false,
+        Outcome::NewBroken => options.report_only,
+    };
+    if outcomes.iter().all(is_fine) {
+        return ExitCode::SUCCESS;
+    }
+    ExitCode::FAILURE
 }
 
 fn options(mut words: impl Iterator<Item = String>) -> Option<Options> {
     let mut options = Options {
-        seconds: 60,
+        bound: Bound::After(Duration::from_secs(60)),
         seed: 1,
+        report_only: false,
+        keep_in: None,
         keep_last: None,
         files: Vec::new(),
     };
     while let Some(word) = words.next() {
         match word.as_str() {
-            "--seconds" => options.seconds = words.next()?.parse().ok()?,
-            "--seed" => options.seed = words.next()?.parse().ok()?,
+            "--seconds" => {
+                let seconds = words.next()?.parse().ok()?;
+                options.bound = Bound::After(Duration::from_secs(seconds));
+            }
+            "--inputs" => options.bound = Bound::Inputs(words.next()?.parse().ok()?),
+            "--seed" => options.seed = seed(&words.next()?)?,
+            "--report-only" => options.report_only = true,
+            "--keep-in" => options.keep_in = Some(words.next()?.into()),
             "--keep-last" => options.keep_last = Some(words.next()?.into()),
             word if word.starts_with("--") => return None,
             file => options.files.push(file.into()),
@@ -80,15 +119,24 @@ fn options(mut words: impl Iterator<Item = String>) -> Option<Options> {
     Some(options)
 }
 
-fn run_on_a_small_stack(target: &'static Target, options: Options) -> bool {
+fn seed(word: &str) -> Option<u64> {
+    if word != "random" {
+        return word.parse().ok();
+    }
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let drawn = since.map_or(0, |since| since.as_nanos() / 1_000 % DRAWN_SEEDS);
+    u64::try_from(drawn).ok()
+}
+
+fn run_on_a_small_stack(target: &'static Target, options: Options) -> Outcome {
     let thread = std::thread::Builder::new()
         .stack_size(STACK_BYTES)
         .spawn(move || fuzz(target, &options));
-    thread.is_ok_and(|thread| thread.join().unwrap_or(false))
+    let outcome = thread.map(|thread| thread.join().unwrap_or(Outcome::KnownBroken));
+    outcome.unwrap_or(Outcome::KnownBroken)
 }
 
-/// Whether all went well.
-fn fuzz(target: &Target, options: &Options) -> bool {
+fn fuzz(target: &Target, options: &Options) -> Outcome {
     let corpus = match Corpus::read(target.name) {
         Ok(corpus) if !corpus.seeds.is_empty() => corpus,
         _ => {
@@ -97,7 +145,7 @@ fn fuzz(target: &Target, options: &Options) -> bool {
                 target.name,
                 folder(target.name).display()
             );
-            return false;
+            return Outcome::KnownBroken;
         }
     };
     let known: Vec<Vec<u8>> = if options.files.is_empty() {
@@ -112,32 +160,41 @@ fn fuzz(target: &Target, options: &Options) -> bool {
     for input in &known {
         if !holds(target, input) {
             eprintln!("{}: a known input breaks it", target.name);
-            return false;
+            return Outcome::KnownBroken;
         }
     }
     if !options.files.is_empty() {
         println!("{}: {} inputs hold", target.name, known.len());
-        return true;
+        return Outcome::Held;
     }
     generate(target, &corpus, options)
 }
 
-fn generate(target: &Target, corpus: &Corpus, options: &Options) -> bool {
+fn generate(target: &Target, corpus: &Corpus, options: &Options) -> Outcome {
     let mut mutator = Mutator::new(options.seed);
     let started = Instant::now();
-    let end = Duration::from_secs(options.seconds);
     let (mut runs, mut slowest) = (0_u64, Duration::ZERO);
-    while started.elapsed() < end {
+    let goes_on = |runs| match options.bound {
+        Bound::After(time) => started.elapsed() < time,
+        Bound::Inputs(inputs) => runs < inputs,
+    };
+    while goes_on(runs) {
         let input = mutator.input(corpus);
         if let Some(path) = &options.keep_last {
             let _ = std::fs::write(path, &input);
         }
         let before = Instant::now();
         if !holds(target, &input) {
-            let path = folder(target.name).join(format!("found-{:016x}", fnv(&input)));
-            let kept = keep(&path, &input);
-            eprintln!("{}: broken after {runs} runs; {kept}", target.name);
-            return false;
+            let folder = options
+                .keep_in
+                .as_ref()
+                .map_or_else(|| folder(target.name), |root| root.join(target.name));
+            let path = folder.join(format!("found-{:016x}", fnv(&input)));
+            eprintln!(
+                "{}",
+                report(target.name, options.seed, runs, &keep(&path, &input))
+            );
+            return Outcome::NewBroken;
         }
         slowest = slowest.max(before.elapsed());
         runs += 1;
@@ -149,7 +206,16 @@ fn generate(target: &Target, corpus: &Corpus, options: &Options) -> bool {
         slowest.as_millis(),
         options.seed
     );
-    true
+    Outcome::Held
+}
+
+/// What is told of a new input that breaks a target, with the command that makes it again.
+fn report(target: &str, seed: u64, runs: u64, kept: &str) -> String {
+    let inputs = runs + 1;
+    format!(
+        "{target}: broken by a new input after {runs} runs of seed {seed}; {kept}\n  \
+         again: cargo run -p vocative-fuzz -- {target} --seed {seed} --inputs {inputs}"
+    )
 }
 
 fn holds(target: &Target, input: &[u8]) -> bool {
@@ -157,7 +223,8 @@ fn holds(target: &Target, input: &[u8]) -> bool {
 }
 
 fn keep(path: &Path, input: &[u8]) -> String {
-    match std::fs::write(path, input) {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    match std::fs::create_dir_all(folder).and_then(|()| std::fs::write(path, input)) {
         Ok(()) => format!("the input is {}", path.display()),
         Err(error) => format!("the input can't be kept in {}: {error}", path.display()),
     }
@@ -168,4 +235,25 @@ fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_names_target_seed_input_and_the_command_to_repeat_it() {
+        assert_eq!(
+            report("split", 42, 7, "the input is x/found-1"),
+            "split: broken by a new input after 7 runs of seed 42; the input is x/found-1\n  \
+             again: cargo run -p vocative-fuzz -- split --seed 42 --inputs 8"
+        );
+    }
+
+    #[test]
+    fn a_seed_is_a_number_or_drawn() {
+        assert_eq!(seed("7"), Some(7));
+        assert_eq!(seed("seven"), None);
+        assert!(seed("random").is_some_and(|seed| u128::from(seed) < DRAWN_SEEDS));
+    }
 }
