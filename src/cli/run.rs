@@ -2,15 +2,19 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::args::RunArgs;
 use super::context::Context;
 use super::error::{CliError, Exit};
-use crate::config::{Config, Environment};
+use crate::config::{Config, Environment, Secrets};
 use crate::daemon::start::{Daemon, ReadConfig, StartError};
 use crate::daemon::system::{Asked, Signals, tell_ready, tell_reloading, tell_stopping};
 use crate::daemon::wiring::WiringError;
-use crate::store::{self, StoreError};
+use crate::store::{self, OpenWatch, StoreError};
+
+/// How often an upgrade that is to be given up is interrupted until it is.
+const STOP_AGAIN: Duration = Duration::from_millis(100);
 
 /// Serves until a signal says stop; a second one ends at once.
 pub(super) async fn run(_args: &RunArgs, context: &Context) -> Result<ExitCode, CliError> {
@@ -28,7 +32,10 @@ pub(super) async fn run(_args: &RunArgs, context: &Context) -> Result<ExitCode, 
     let mut signals =
         Signals::listen().map_err(|cause| CliError::failed("signals can't be heard", cause))?;
     let read_config = read_config(context.global.config.clone(), context.environment.clone());
-    let daemon = Daemon::start(config, &secrets, read_config).await?;
+    let Some(daemon) = start(config, &secrets, read_config, &mut signals).await? else {
+        tracing::info!("stopped before it served");
+        return Ok(Exit::Ok.into());
+    };
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "vocative serves");
     tell_ready();
     let damage = loop {
@@ -54,6 +61,36 @@ pub(super) async fn run(_args: &RunArgs, context: &Context) -> Result<ExitCode, 
         () = second_stop(&mut signals) => {
             tracing::warn!("stopped at once; what is committed goes on with the next start");
             Ok(Exit::Failed.into())
+        }
+    }
+}
+
+/// Starts the daemon; `None` if a signal says stop while its database is being opened.
+async fn start(
+    config: Config,
+    secrets: &Secrets,
+    read_config: ReadConfig,
+    signals: &mut Signals,
+) -> Result<Option<Daemon>, CliError> {
+    let watch = OpenWatch::default();
+    let starting = Daemon::start(config, secrets, read_config, &watch);
+    tokio::pin!(starting);
+    let mut is_stopped = false;
+    loop {
+        tokio::select! {
+            started = &mut starting => return match started {
+                Err(StartError::Store(StoreError::Stopped)) => Ok(None),
+                Ok(daemon) if is_stopped => {
+                    daemon.stop().await;
+                    Ok(None)
+                }
+                started => Ok(Some(started?)),
+            },
+            asked = signals.next() => is_stopped |= asked == Asked::Stop,
+            () = tokio::time::sleep(STOP_AGAIN), if is_stopped => {}
+        }
+        if is_stopped {
+            watch.stop();
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -21,7 +22,12 @@ use crate::daemon::system::{self, Pulse};
 use crate::daemon::wiring::{self, WiringError};
 use crate::delivery::worker::Clock;
 use crate::http::{self, api, webhooks};
-use crate::store::{Store, StoreError, StoreOptions};
+use crate::store::{OpenReport, OpenWatch, Store, StoreError, StoreOptions};
+
+/// How often a start that takes long says what it is at.
+const TOLD_EVERY: Duration = Duration::from_secs(5);
+/// How long systemd is asked to wait from each such time on.
+const START_WAIT: Duration = Duration::from_secs(60);
 
 /// The database's name in the data directory.
 pub const DATABASE_NAME: &str = "vocative.db";
@@ -97,7 +103,8 @@ pub fn wall_clock() -> Clock {
 }
 
 impl Daemon {
-    /// Starts. Does not wait for any platform.
+    /// Starts. Does not wait for any platform. `watch` shows how far the opening of the database is,
+    /// and gives it up.
     ///
     /// # Errors
     /// [`StartError`] if the store, a directory, the socket or a client can't be set up.
@@ -105,9 +112,10 @@ impl Daemon {
         config: Config,
         secrets: &Secrets,
         read_config: ReadConfig,
+        watch: &OpenWatch,
     ) -> Result<Self, StartError> {
         let clock = wall_clock();
-        let store = open_store(&config, &clock)?;
+        let store = open_store(&config, &clock, watch).await?;
         let listener = open_listener(&config).await?;
         let channels = channels(&config, secrets)?;
         let webhooks = open_webhooks(&config, &channels).await?;
@@ -205,14 +213,43 @@ impl Daemon {
     }
 }
 
-fn open_store(config: &Config, clock: &Clock) -> Result<Store, StartError> {
+/// Opens the store on a thread of its own, since an upgrade may take minutes: systemd is asked to wait
+/// meanwhile, and the log says how far it is.
+async fn open_store(
+    config: &Config,
+    clock: &Clock,
+    watch: &OpenWatch,
+) -> Result<Store, StartError> {
     make_directory(&config.daemon.data_dir)?;
     let options = StoreOptions {
         path: Some(config.daemon.data_dir.join(DATABASE_NAME)),
         readers: config.store.readers,
         page_cache_kib: config.store.page_cache_kib,
     };
-    let (store, report) = Store::open(&options, (clock)())?;
+    let (now_ms, watched) = ((clock)(), watch.clone());
+    let mut opening =
+        tokio::task::spawn_blocking(move || Store::open_watched(&options, now_ms, &watched));
+    let mut told = tokio::time::interval(TOLD_EVERY);
+    // The first tick comes at once.
+    told.tick().await;
+    let opened = loop {
+        tokio::select! {
+            opened = &mut opening => break opened,
+            _ = told.tick() => {
+                let phase = watch.phase();
+                info!("{phase}");
+                system::tell_starting(&phase.to_string(), START_WAIT);
+            }
+        }
+    };
+    let (store, report) = opened.map_err(|cause| StoreError::Unavailable {
+        what: format!("opening the database ended: {cause}"),
+    })??;
+    report_opening(&report);
+    Ok(store)
+}
+
+fn report_opening(report: &OpenReport) {
     for sentence in &report.migrations {
         info!("{sentence}");
     }
@@ -226,7 +263,6 @@ fn open_store(config: &Config, clock: &Clock) -> Result<Store, StartError> {
             "work that a predecessor held was taken over"
         );
     }
-    Ok(store)
 }
 
 /// The adapters of all configured channels.

@@ -53,7 +53,7 @@ impl Signals {
 
 /// Tells systemd that the daemon serves. Does nothing outside systemd.
 pub fn tell_ready() {
-    tell(&[NotifyState::Ready]);
+    tell(&[NotifyState::Ready, NotifyState::Status("")]);
 }
 
 /// Tells systemd that the daemon reads its configuration again; `tell_ready` ends it.
@@ -62,6 +62,15 @@ pub fn tell_reloading() {
         Ok(now) => tell(&[NotifyState::Reloading, now]),
         Err(cause) => debug!(error = %cause, "no monotonic clock for systemd"),
     }
+}
+
+/// Asks systemd to wait for the start for so long from now, and says what the daemon is at.
+pub(super) fn tell_starting(doing: &str, wait: Duration) {
+    let wait_usec = u32::try_from(wait.as_micros()).unwrap_or(u32::MAX);
+    tell(&[
+        NotifyState::ExtendTimeoutUsec(wait_usec),
+        NotifyState::Status(doing),
+    ]);
 }
 
 /// Tells systemd that the daemon stops.

@@ -320,22 +320,27 @@ pub(super) fn copy_database(
     // It has no name yet and is synced before it gets one.
     copy.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
         .map_err(unwritable)?;
-    copy_pages(&source, &mut copy, bytes_per_s, tell).map_err(unreadable)?;
+    let go_on = |progress| {
+        tell(progress);
+        true
+    };
+    copy_pages(&source, &mut copy, bytes_per_s, &go_on).map_err(unreadable)?;
     copy.close().map_err(|(_, error)| unwritable(error))?;
     stand_alone(to).map_err(unwritable)?;
     Ok(counts)
 }
 
+/// Copies all pages; returns whether it came to its end, or was told not to go on.
 #[allow(
     clippy::disallowed_methods,
     reason = "runs on a thread of its own; SQLite has nothing to wait for"
 )]
-fn copy_pages(
+pub(super) fn copy_pages(
     source: &Connection,
     copy: &mut Connection,
     bytes_per_s: Option<u64>,
-    tell: &dyn Fn(CopyProgress),
-) -> rusqlite::Result<()> {
+    goes_on: &dyn Fn(CopyProgress) -> bool,
+) -> rusqlite::Result<bool> {
     let page_bytes: u64 = source
         .query_row("PRAGMA page_size", [], |row| row.get::<_, u32>(0))?
         .into();
@@ -344,16 +349,19 @@ fn copy_pages(
     let mut waits = 0;
     loop {
         match backup.step(STEP_PAGES)? {
-            StepResult::Done => return Ok(()),
+            StepResult::Done => return Ok(true),
             StepResult::More => {
                 waits = 0;
                 let progress = backup.progress();
                 let pages = |count: i32| u64::try_from(count).unwrap_or(0) * page_bytes;
                 let copied = pages(progress.pagecount - progress.remaining);
-                tell(CopyProgress::Copied {
+                let progress = CopyProgress::Copied {
                     bytes: copied,
                     of: pages(progress.pagecount),
-                });
+                };
+                if !goes_on(progress) {
+                    return Ok(false);
+                }
                 wait_for_rate(started, copied, bytes_per_s);
             }
             _ if waits < BUSY_WAITS_MAX => {
@@ -384,7 +392,7 @@ fn wait_for_rate(started: Instant, copied: u64, bytes_per_s: Option<u64>) {
 }
 
 /// Takes the mark of a write-ahead log out of a copy, so that it can be read from anywhere.
-fn stand_alone(path: &Path) -> rusqlite::Result<()> {
+pub(super) fn stand_alone(path: &Path) -> rusqlite::Result<()> {
     let copy = Connection::open(path)?;
     copy.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
     copy.close().map_err(|(_, error)| error)

@@ -86,6 +86,9 @@ pub enum StoreError {
         /// How to name one.
         advice: &'static str,
     },
+    /// Opening was given up because somebody asked for it: the database is as it was.
+    #[error("opening the database was stopped; it is as it was")]
+    Stopped,
     /// The writer has stopped.
     #[error("the store is closed")]
     Closed,

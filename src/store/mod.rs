@@ -2,7 +2,7 @@
 //!
 //! One writer thread commits many pending writes together; a pool of read-only connections serves
 //! snapshots. Time comes in as an argument. Reading order: `contract`, `error`, then `open` (the
-//! handle), `writer`, `reader`, `schema`, then one file per noun.
+//! handle), `writer`, `reader`, `schema`, `upgrade`, then one file per noun.
 
 mod accounts;
 mod album;
@@ -75,6 +75,8 @@ mod token_counts;
 mod token_ratios;
 mod triggers;
 mod turns;
+mod upgrade;
+mod watch;
 mod writer;
 
 use std::sync::Arc;
@@ -89,6 +91,7 @@ pub use faults::advice_on;
 pub use open::{OpenReport, StoreOptions};
 pub use restore::{RestoreReport, restore};
 pub use search::{MATCHES_MAX, THREADS_MAX};
+pub use watch::{OpenPhase, OpenWatch};
 pub use writer::inline::{Gate, Moment};
 
 /// The store. Cloning shares it.

@@ -17,6 +17,8 @@ use super::restore_traces::clear_traces;
 use super::runs::take_back_leases_txn;
 use super::schema::{self, MIGRATIONS};
 use super::search_text::{index_waiting_txn, prepare_indexing};
+use super::upgrade::upgrade;
+use super::watch::{OpenPhase, OpenWatch};
 use super::writer::Writer;
 use super::writer::inline::Gate;
 use super::{Store, StoreError};
@@ -42,7 +44,7 @@ pub struct StoreOptions {
 /// What opening did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpenReport {
-    /// One sentence per migration applied, with the copy it kept.
+    /// What an upgrade did, with the copy it kept; nothing where there was none to do.
     pub migrations: Vec<String>,
     /// Leases of a predecessor that were taken back.
     pub leases_taken_back: u64,
@@ -91,7 +93,19 @@ impl Store {
     /// is damaged, in which case nothing was written; `Unusable` says what is in the way, and `Open`
     /// that it is not ours or can't be migrated.
     pub fn open(options: &StoreOptions, now_ms: i64) -> Result<(Self, OpenReport), StoreError> {
-        Self::open_for(options, now_ms, None)
+        Self::open_watched(options, now_ms, &OpenWatch::default())
+    }
+
+    /// Like [`Self::open`], for a caller that shows how far it is, or gives it up.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; `Stopped` if it was given up before the database was changed.
+    pub fn open_watched(
+        options: &StoreOptions,
+        now_ms: i64,
+        watch: &OpenWatch,
+    ) -> Result<(Self, OpenReport), StoreError> {
+        Self::open_for(options, now_ms, None, watch)
     }
 
     /// Like [`Self::open`], for a simulation: without threads of its own, every write a transaction
@@ -105,13 +119,14 @@ impl Store {
         now_ms: i64,
         gate: Gate,
     ) -> Result<(Self, OpenReport), StoreError> {
-        Self::open_for(options, now_ms, Some(gate))
+        Self::open_for(options, now_ms, Some(gate), &OpenWatch::default())
     }
 
     fn open_for(
         options: &StoreOptions,
         now_ms: i64,
         inline: Option<Gate>,
+        watch: &OpenWatch,
     ) -> Result<(Self, OpenReport), StoreError> {
         let (path, private) = place_of(options)?;
         let held = Held {
@@ -125,10 +140,11 @@ impl Store {
         };
         let mut connection = open_whole(&path, options.page_cache_kib, is_durable)?;
         let mut report = OpenReport {
-            migrations: schema::migrate(&mut connection, &path, MIGRATIONS, now_ms)?,
+            migrations: upgrade(&mut connection, &path, MIGRATIONS, now_ms, watch)?,
             restores,
             ..OpenReport::default()
         };
+        watch.enter(OpenPhase::Settling);
         let failed = |error| while_opening(&path, error);
         report.leases_taken_back = take_back_leases(&mut connection, now_ms).map_err(failed)?;
         if is_durable {

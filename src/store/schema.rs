@@ -1,17 +1,16 @@
-//! The schema's versions. Each migration is one transaction and first keeps a copy of the file.
+//! The schema's versions; how an older database gets there: `upgrade`.
 //!
 //! A migration that was released never changes: its checksum is kept in the database and compared
 //! at every open. A database of a newer version is refused.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest, Sha256};
 
 use super::StoreError;
-use super::faults::{not_opened, unusable};
-use super::open::make_private;
+use super::faults::not_opened;
 
 /// Marks a file as ours (`PRAGMA application_id`): "Voca".
 const APPLICATION_ID: i32 = 0x566f_6361;
@@ -79,42 +78,6 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     },
 ];
 
-/// Brings the database to the newest of `migrations`; one sentence per step applied, one in all for a
-/// database that is new.
-///
-/// # Errors
-/// `Newer` for a newer database; `Open` if it is not ours or was migrated by another text;
-/// `Unusable` or `Damaged` if a step fails, in which case that step changed nothing.
-pub(super) fn migrate(
-    connection: &mut Connection,
-    path: &Path,
-    migrations: &[Migration],
-    now_ms: i64,
-) -> Result<Vec<String>, StoreError> {
-    let applied = check(connection, path, migrations)?;
-    // A database that is made here holds nothing that a copy could keep.
-    let is_new = applied == 0;
-    let mut report = Vec::new();
-    for (number, migration) in (1_u32..).zip(migrations).skip(applied as usize) {
-        let copy = (!is_new)
-            .then(|| keep_copy(connection, path, number))
-            .transpose()?;
-        apply(connection, number, migration, now_ms).map_err(|error| {
-            let name = migration.name;
-            let doing = format!("migration {number} ({name}) failed and changed nothing: ");
-            not_opened(path, &doing, &error)
-        })?;
-        report.extend(copy.map(|copy| sentence(number, migration, &copy)));
-    }
-    if is_new {
-        report.push(format!(
-            "A new database was made, with schema {}.",
-            migrations.len()
-        ));
-    }
-    Ok(report)
-}
-
 /// Compares what was applied with what this build knows; the number of applied migrations.
 pub(super) fn check(
     connection: &Connection,
@@ -173,14 +136,14 @@ fn checksum(migration: &Migration) -> Vec<u8> {
     Sha256::digest(migration.sql.as_bytes()).to_vec()
 }
 
-fn apply(
-    connection: &mut Connection,
+/// Applies one step in an open transaction.
+pub(super) fn apply_txn(
+    connection: &Connection,
     number: u32,
     migration: &Migration,
     now_ms: i64,
 ) -> rusqlite::Result<()> {
-    let transaction = connection.transaction()?;
-    transaction.execute_batch(
+    connection.execute_batch(
         "CREATE TABLE IF NOT EXISTS migrations (
              number        INTEGER PRIMARY KEY,
              name          TEXT NOT NULL,
@@ -188,44 +151,13 @@ fn apply(
              applied_at_ms INTEGER NOT NULL
          ) STRICT",
     )?;
-    transaction.execute_batch(migration.sql)?;
-    transaction.execute(
+    connection.execute_batch(migration.sql)?;
+    connection.execute(
         "INSERT INTO migrations (number, name, checksum, applied_at_ms) VALUES (?1, ?2, ?3, ?4)",
         params![number, migration.name, checksum(migration), now_ms],
     )?;
-    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-    transaction.pragma_update(None, "user_version", number)?;
-    transaction.commit()
-}
-
-/// Writes a copy beside the database. It gets its name only when it is complete and on disk.
-fn keep_copy(connection: &Connection, path: &Path, number: u32) -> Result<PathBuf, StoreError> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".before-{number:04}"));
-    let copy = PathBuf::from(name);
-    let partial = copy.with_extension(format!("before-{number:04}-partial"));
-    let cannot = |error: std::io::Error| unusable(&partial, &error);
-    if partial.exists() {
-        std::fs::remove_file(&partial).map_err(cannot)?;
-    }
-    // SQLite writes into an empty file as it is, and would make a new one readable by all.
-    make_private(&partial).map_err(cannot)?;
-    let text = partial.to_str().ok_or_else(|| StoreError::Open {
-        path: path.to_owned(),
-        what: "the path is not UTF-8, so no copy can be made".to_owned(),
-    })?;
-    connection
-        .execute("VACUUM INTO ?1", [text])
-        .map_err(|error| {
-            let doing = format!("no copy before migration {number}: ");
-            not_opened(path, &doing, &error)
-        })?;
-    File::open(&partial)
-        .and_then(|file| file.sync_all())
-        .and_then(|()| std::fs::rename(&partial, &copy))
-        .and_then(|()| sync_folder(&copy))
-        .map_err(cannot)?;
-    Ok(copy)
+    connection.pragma_update(None, "application_id", APPLICATION_ID)?;
+    connection.pragma_update(None, "user_version", number)
 }
 
 /// Makes a renaming last: a name is a part of its folder.
@@ -237,12 +169,4 @@ pub(super) fn sync_folder(path: &Path) -> std::io::Result<()> {
         Some(folder) => File::open(folder)?.sync_all(),
         None => File::open(".")?.sync_all(),
     }
-}
-
-fn sentence(number: u32, migration: &Migration, copy: &Path) -> String {
-    format!(
-        "Migrated to schema {number} ({}); the database as it was is kept at {}.",
-        migration.name,
-        copy.display()
-    )
 }

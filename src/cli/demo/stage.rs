@@ -17,6 +17,7 @@ use crate::cli::CliError;
 use crate::cli::args::Fault;
 use crate::config::{Config, Environment};
 use crate::daemon::start::Daemon;
+use crate::store::OpenWatch;
 
 const GENERAL: &str = "C0GENERAL";
 const SLACK_DM: &str = "D0ANN";
@@ -54,7 +55,7 @@ impl Stage {
             Config::from_text(Some((&directory.join("demo.toml"), &text)), &environment)?;
         let (secrets, _) = config.resolve_secrets(&environment)?;
         let no_reload = Arc::new(|| Err("the demo has no configuration to read again".to_owned()));
-        let daemon = Daemon::start(config, &secrets, no_reload).await?;
+        let daemon = Daemon::start(config, &secrets, no_reload, &OpenWatch::default()).await?;
         let stage = Self {
             slack,
             telegram,

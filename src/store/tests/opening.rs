@@ -1,6 +1,8 @@
 use std::path::{Path, PathBuf};
 
-use super::super::schema::{MIGRATIONS, Migration, migrate};
+use super::super::schema::{MIGRATIONS, Migration};
+use super::super::upgrade::upgrade;
+use super::super::watch::{OpenPhase, OpenWatch};
 use super::*;
 use crate::store::OpenReport;
 
@@ -147,6 +149,22 @@ const BROKEN: Migration = Migration {
     sql: "ALTER TABLE persons ADD COLUMN half TEXT; SELECT no_such_function()",
 };
 
+fn migrate(
+    connection: &mut Connection,
+    path: &Path,
+    migrations: &[Migration],
+) -> Result<Vec<String>, StoreError> {
+    upgrade(connection, path, migrations, NOW_MS, &OpenWatch::default())
+}
+
+fn names_beside(path: &Path) -> Vec<String> {
+    let folder = std::fs::read_dir(path.parent().unwrap()).unwrap();
+    let names = folder.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.filter(|name| name.contains("before")).collect();
+    names.sort_unstable();
+    names
+}
+
 fn two_migrations(second: Migration) -> Vec<Migration> {
     vec![MIGRATIONS[0], second]
 }
@@ -156,15 +174,15 @@ fn a_migration_keeps_a_copy_and_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("vocative.sqlite");
     let mut connection = Connection::open(&path).unwrap();
-    migrate(&mut connection, &path, &two_migrations(SECOND)[..1], NOW_MS).unwrap();
+    migrate(&mut connection, &path, &two_migrations(SECOND)[..1]).unwrap();
     connection
         .execute("INSERT INTO persons (name) VALUES ('Ada')", [])
         .unwrap();
-    let report = migrate(&mut connection, &path, &two_migrations(SECOND), NOW_MS).unwrap();
+    let report = migrate(&mut connection, &path, &two_migrations(SECOND)).unwrap();
 
     let copy = folder.path().join("vocative.sqlite.before-0002");
     let sentence = format!(
-        "Migrated to schema 2 (second); the database as it was is kept at {}.",
+        "Migrated from schema 1 to 2; the database as it was is kept at {}.",
         copy.display()
     );
     assert_eq!(report, [sentence]);
@@ -192,13 +210,13 @@ fn a_migration_that_fails_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("vocative.sqlite");
     let mut connection = Connection::open(&path).unwrap();
-    migrate(&mut connection, &path, &MIGRATIONS[..1], NOW_MS).unwrap();
+    migrate(&mut connection, &path, &MIGRATIONS[..1]).unwrap();
     for _ in 0..2 {
-        let failed = migrate(&mut connection, &path, &two_migrations(BROKEN), NOW_MS).unwrap_err();
+        let failed = migrate(&mut connection, &path, &two_migrations(BROKEN)).unwrap_err();
         assert!(failed.to_string().contains("changed nothing"), "{failed}");
     }
     assert!(connection.prepare("SELECT half FROM persons").is_err());
-    migrate(&mut connection, &path, &two_migrations(SECOND), NOW_MS).unwrap();
+    migrate(&mut connection, &path, &two_migrations(SECOND)).unwrap();
 }
 
 #[test]
@@ -206,7 +224,78 @@ fn a_migration_applied_from_another_text_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("vocative.sqlite");
     let mut connection = Connection::open(&path).unwrap();
-    migrate(&mut connection, &path, &two_migrations(SECOND), NOW_MS).unwrap();
-    let refused = migrate(&mut connection, &path, &two_migrations(BROKEN), NOW_MS).unwrap_err();
+    migrate(&mut connection, &path, &two_migrations(SECOND)).unwrap();
+    let refused = migrate(&mut connection, &path, &two_migrations(BROKEN)).unwrap_err();
     assert!(refused.to_string().contains("another text"), "{refused}");
+}
+
+#[test]
+fn an_upgrade_of_several_steps_keeps_one_copy_and_is_made_whole_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("vocative.sqlite");
+    let mut connection = Connection::open(&path).unwrap();
+    migrate(&mut connection, &path, &MIGRATIONS[..1]).unwrap();
+    let version = |connection: &Connection| -> u32 {
+        connection
+            .pragma_query_value(None, "user_version", |row| row.get(0))
+            .unwrap()
+    };
+    let third = Migration {
+        name: "third",
+        sql: "ALTER TABLE persons ADD COLUMN other TEXT",
+    };
+    let broken = [MIGRATIONS[0], SECOND, BROKEN];
+    migrate(&mut connection, &path, &broken).unwrap_err();
+    assert_eq!(version(&connection), 1);
+    assert!(connection.prepare("SELECT note FROM persons").is_err());
+
+    migrate(&mut connection, &path, &[MIGRATIONS[0], SECOND, third]).unwrap();
+    assert_eq!(version(&connection), 3);
+    assert_eq!(names_beside(&path), ["vocative.sqlite.before-0002"]);
+}
+
+#[test]
+fn an_upgrade_that_is_stopped_leaves_the_database_as_it_was() {
+    const ENDLESS: Migration = Migration {
+        name: "endless",
+        sql: "ALTER TABLE persons ADD COLUMN note TEXT;
+              WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
+              SELECT count(*) FROM n",
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("vocative.sqlite");
+    let mut connection = Connection::open(&path).unwrap();
+    migrate(&mut connection, &path, &MIGRATIONS[..1]).unwrap();
+    let watch = OpenWatch::default();
+    let stopped = std::thread::scope(|scope| {
+        let upgrading = scope.spawn(|| {
+            let steps = two_migrations(ENDLESS);
+            upgrade(&mut connection, &path, &steps, NOW_MS, &watch)
+        });
+        let migrating = OpenPhase::Migrating {
+            number: 2,
+            through: 2,
+        };
+        while watch.phase() != migrating && !upgrading.is_finished() {
+            std::thread::yield_now();
+        }
+        while !upgrading.is_finished() {
+            watch.stop();
+            std::thread::yield_now();
+        }
+        upgrading.join().unwrap().unwrap_err()
+    });
+    assert!(matches!(stopped, StoreError::Stopped), "{stopped}");
+
+    let stopped = upgrade(
+        &mut connection,
+        &path,
+        &two_migrations(SECOND),
+        NOW_MS,
+        &watch,
+    );
+    assert!(matches!(stopped, Err(StoreError::Stopped)), "before a copy");
+    assert_eq!(names_beside(&path), ["vocative.sqlite.before-0002"]);
+    migrate(&mut connection, &path, &two_migrations(SECOND)).unwrap();
+    connection.prepare("SELECT note FROM persons").unwrap();
 }
