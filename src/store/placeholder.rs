@@ -18,6 +18,14 @@ use super::runs::leased_run;
 use super::{Store, StoreError};
 use crate::domain::ids::{AccountId, ChatId, LeaseToken, OutboxId, RunId};
 
+/// The message of an entry (?1) by its platform id (?2) is gone.
+const MESSAGE_GONE_SQL: &str = "UPDATE messages SET turn_seq = NULL, text = NULL, gone = 'deleted'
+     WHERE account_id = (SELECT account_id FROM outbox WHERE id = ?1)
+       AND chat_id IN (SELECT i.identity_id
+                       FROM outbox o JOIN chat_ids i ON i.chat_id = o.chat_id WHERE o.id = ?1)
+       AND platform_id = ?2
+       AND turn_seq = (SELECT turn_seq FROM outbox WHERE id = ?1)";
+
 /// What is posted for a placeholder that is to go as soon as it is there.
 const NOTHING: &str = "…";
 
@@ -381,12 +389,7 @@ fn replace_said_txn(
         .execute((before, json(&Part::plain(""))))?;
     if let Some(message_id) = deleted {
         connection
-            .prepare_cached(
-                "UPDATE messages SET turn_seq = NULL, text = NULL, gone = 'deleted'
-                 WHERE platform_id = ?2
-                   AND (account_id, turn_seq) IN (SELECT account_id, turn_seq FROM outbox
-                                                  WHERE id = ?1)",
-            )?
+            .prepare_cached(MESSAGE_GONE_SQL)?
             .execute((before, message_id))?;
     }
     Ok(())
@@ -431,4 +434,22 @@ pub(super) fn move_txn(
         )?
         .execute((chat, from, to))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::scene::Scene;
+
+    #[tokio::test]
+    async fn taking_a_placeholder_back_looks_at_one_message() {
+        let plan = Scene::open().await.plan(MESSAGE_GONE_SQL).await;
+        let mut messages = plan.iter().filter(|step| step.contains(" messages "));
+        let is_by_id = |step: &String| step.starts_with("SEARCH") && step.contains("platform_id=?");
+        assert!(messages.next().is_some_and(is_by_id), "{plan:?}");
+        assert!(
+            plan.iter().all(|step| !step.starts_with("SCAN")),
+            "{plan:?}"
+        );
+    }
 }
