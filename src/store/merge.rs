@@ -1,9 +1,11 @@
 //! Two chats that are found to be one become one, in one transaction.
 //!
 //! The chat of the old id merges into the chat of the new one. Its conversations move; where the
-//! new chat has the same thread or topic already, the turns move into that one, with new seqs
-//! (they are new to whoever reads on from a cursor) and unchanged positions. Runs and posts follow,
-//! summaries go stale. The old chat's row stays as the identity of its messages (see `messages`).
+//! new chat has the same thread or topic already, the smaller conversation's turns move into the
+//! larger one, with new seqs (they are new to a reader that goes on from a cursor) and unchanged
+//! positions: after a supergroup upgrade a handful of new turns moves, and not years of old ones.
+//! Runs and posts follow, summaries go stale. The old chat's row stays as the identity of its
+//! messages (see `messages`).
 
 use rusqlite::{Connection, params};
 
@@ -50,7 +52,12 @@ fn merge_txn(
         match find_conversation(connection, target.id, &source.thread)? {
             Some(counterpart) => {
                 stale_summaries_txn(connection, counterpart.row)?;
-                merge_conversation_txn(connection, &source, &counterpart)?;
+                if is_larger(connection, &source, &counterpart)? {
+                    merge_conversation_txn(connection, &counterpart, &source)?;
+                    move_conversation_txn(connection, source.row, target.id)?;
+                } else {
+                    merge_conversation_txn(connection, &source, &counterpart)?;
+                }
             }
             None => move_conversation_txn(connection, source.row, target.id)?,
         }
@@ -76,6 +83,20 @@ fn merge_txn(
         .prepare_cached("UPDATE outbox SET chat_id = ?2 WHERE chat_id = ?1")?
         .execute(params![from.id, target.id])?;
     Ok(())
+}
+
+/// Whether a conversation holds more turns than another, as they are counted at capture.
+fn is_larger(
+    connection: &Connection,
+    one: &ConversationRow,
+    other: &ConversationRow,
+) -> Result<bool, StoreError> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT a.turn_count > b.turn_count FROM conversations a, conversations b
+             WHERE a.id = ?1 AND b.id = ?2",
+        )?
+        .query_row([one.row, other.row], |row| row.get(0))?)
 }
 
 /// Parents first, so that a thread finds its parent moved.

@@ -44,27 +44,51 @@ async fn turns_move_with_new_seqs_and_unchanged_positions() {
     }
     let after = fixture.turns().await;
     let texts: Vec<_> = after.iter().map(|turn| turn.content.as_str()).collect();
-    assert_eq!(texts, ["after", "zebra", "two"]);
+    assert_eq!(texts, ["zebra", "two", "after"]);
     let seqs: Vec<_> = after.iter().map(|turn| turn.seq().0).collect();
-    assert_eq!(seqs, [3, 4, 5]);
+    assert_eq!(seqs, [1, 2, 4], "the smaller conversation moves");
     assert!(
         after
             .iter()
-            .all(|turn| turn.conversation == after[0].conversation)
+            .all(|turn| turn.conversation == before[0].conversation)
     );
     let position = |turn: &Turn| (turn.id, turn.position.sent_at_ms, turn.position.ordinal);
-    assert_eq!(position(&after[1]), position(&before[0]));
-    assert_eq!(after[2].reply_to, Some(after[1].id));
-    assert_eq!(after[1].addressed_to, [agent("helper")]);
+    assert_eq!(position(&after[2]), position(&before[2]));
+    assert_eq!(after[1].reply_to, Some(after[0].id));
+    assert_eq!(after[0].addressed_to, [agent("helper")]);
     let conversation: String = fixture
-        .value("SELECT id || ' ' || turn_count || ' ' || last_seq FROM conversations")
+        .value("SELECT id || ' ' || chat_id || ' ' || turn_count || ' ' || last_seq FROM conversations")
         .await;
-    assert_eq!(conversation, "2 3 5");
+    assert_eq!(conversation, "1 2 3 4");
     assert_eq!(
-        fixture.found("conversation:c2 AND content:zebra").await,
+        fixture.found("conversation:c1 AND content:after").await,
         [4]
     );
-    assert_eq!(fixture.found("conversation:c1").await, [] as [i64; 0]);
+    assert_eq!(fixture.found("conversation:c2").await, [] as [i64; 0]);
+    let run: String = fixture
+        .value(
+            "SELECT r.conversation_id || ' ' || r.chat_id || ' ' || g.turn_seq
+             FROM runs r JOIN run_triggers g ON g.run_id = r.id",
+        )
+        .await;
+    assert_eq!(run, "1 2 1");
+    // The next turn is newer than all that moved, and comes to the same conversation.
+    let next = turn_of(fixture.hear(new("9", "next")).await);
+    assert_eq!((next.seq.0, next.conversation), (5, before[0].conversation));
+}
+
+#[tokio::test]
+async fn a_smaller_old_conversation_moves_into_the_new_one() {
+    let fixture = Fixture::new().await;
+    fixture.hear_for(&["helper"], old("1", "zebra")).await;
+    for id in ["1", "2"] {
+        fixture.hear(new(id, "after")).await;
+    }
+    merge(&fixture).await;
+    let turns: String = fixture
+        .value("SELECT group_concat(seq || ' ' || content, ', ' ORDER BY seq) FROM turns")
+        .await;
+    assert_eq!(turns, "2 after, 3 after, 4 zebra");
     let run: String = fixture
         .value(
             "SELECT r.conversation_id || ' ' || r.chat_id || ' ' || g.turn_seq
@@ -72,8 +96,6 @@ async fn turns_move_with_new_seqs_and_unchanged_positions() {
         )
         .await;
     assert_eq!(run, "2 2 4");
-    // The next turn is newer than all that moved.
-    assert_eq!(turn_of(fixture.hear(new("9", "next")).await).seq.0, 6);
 }
 
 #[tokio::test]
@@ -195,8 +217,8 @@ async fn what_waits_to_be_sent_goes_to_the_new_chat_and_summaries_go_stale() {
         .column("SELECT chat_id || ' ' || turn_seq || ' ' || target FROM outbox ORDER BY id")
         .await;
     let expected = [
-        r#"2 6 {"chat":"new"}"#,
-        r#"2 6 {"chat":"old","reply_to":"1"}"#,
+        r#"2 2 {"chat":"new"}"#,
+        r#"2 2 {"chat":"old","reply_to":"1"}"#,
     ];
     assert_eq!(posts, expected);
     let states: Vec<String> = fixture.column("SELECT DISTINCT state FROM summaries").await;

@@ -528,6 +528,10 @@ async fn events_follow_their_conversation_and_are_read_by_it() {
     let scene = Scene::open().await;
     let (old, run) = speaking(&scene).await;
     let new = scene.room("C2").await;
+    // The larger conversation keeps its id.
+    for at_ms in 0..9 {
+        scene.say(&new, "meanwhile", at_ms).await;
+    }
     let other = scene.room("C3").await;
     let count = async |room: &Room| {
         let scope = EventScope::Conversation(room.id);
