@@ -204,6 +204,10 @@ pub struct CheckArgs {
 /// What `vocative status` takes.
 #[derive(Debug, Args)]
 pub struct StatusArgs {
+    /// Measure what uses the space, how fast the disk is and how long its room lasts; reads the whole
+    /// database
+    #[arg(long)]
+    pub capacity: bool,
     /// How to print it
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: TableFormat,

@@ -6,6 +6,7 @@
 pub mod args;
 mod asking;
 mod backup;
+mod capacity;
 mod check;
 mod config;
 mod context;

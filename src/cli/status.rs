@@ -9,12 +9,15 @@ use super::context::Context;
 use super::error::{CliError, Exit};
 use super::table::{ago, instant, span, table};
 use crate::admin::operations::Operation;
-use crate::admin::view::{ChannelView, FileCountsView, ListenerView, StatusView};
+use crate::admin::view::{CapacityView, ChannelView, FileCountsView, ListenerView, StatusView};
 use crate::daemon::start::wall_clock;
 use crate::domain::counted::counted;
 
 /// Says how the daemon is doing; exit code 1 when something needs a person.
 pub(super) async fn run(args: &StatusArgs, context: &Context) -> Result<ExitCode, CliError> {
+    if args.capacity {
+        return capacity(args, context).await;
+    }
     let view: StatusView = ask(context, Operation::Status).await?;
     let text = match args.format {
         TableFormat::Json => super::json_text(&view)?,
@@ -22,6 +25,16 @@ pub(super) async fn run(args: &StatusArgs, context: &Context) -> Result<ExitCode
     };
     context.print(&text)?;
     Ok(exit(&view).into())
+}
+
+async fn capacity(args: &StatusArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let view: CapacityView = ask(context, Operation::Capacity).await?;
+    let text = match args.format {
+        TableFormat::Json => super::json_text(&view)?,
+        TableFormat::Table => super::capacity::report(&view),
+    };
+    context.print(&text)?;
+    Ok(Exit::Ok.into())
 }
 
 /// A daemon that does not run comes before what its store says.

@@ -7,6 +7,7 @@
 mod accounts;
 mod album;
 mod backup;
+mod capacity;
 mod capture;
 pub mod commands;
 mod confirm;

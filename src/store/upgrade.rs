@@ -8,6 +8,7 @@ use rusqlite::Connection;
 
 use super::StoreError;
 use super::backup::{CopyProgress, copy_pages, stand_alone};
+use super::capacity::free_bytes;
 use super::faults::{not_opened, unusable};
 use super::open::make_private;
 use super::schema::{Migration, apply_txn, check, sync_folder};
@@ -175,9 +176,7 @@ fn check_room(connection: &Connection, path: &Path) -> std::io::Result<()> {
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty())
         .unwrap_or(Path::new("."));
-    let room = rustix::fs::statvfs(folder)?;
-    let free_bytes = room.f_bavail.saturating_mul(room.f_frsize);
-    match lack_of_room(bytes, free_bytes) {
+    match lack_of_room(bytes, free_bytes(folder)?) {
         Some(what) => Err(std::io::Error::new(std::io::ErrorKind::StorageFull, what)),
         None => Ok(()),
     }

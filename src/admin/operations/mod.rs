@@ -16,6 +16,7 @@ use vocative_channels::channel::BoxFuture;
 use crate::admin::health::Health;
 use crate::admin::import::ImportBatchView;
 use crate::admin::status::status_view;
+use crate::admin::view::CapacityView;
 use crate::agent::registry::Registry;
 use crate::capture::counters::CaptureCounters;
 use crate::capture::wake::Wake;
@@ -34,6 +35,8 @@ use crate::summary::worker::SummaryCounters;
 pub enum Operation {
     /// The daemon at a glance.
     Status,
+    /// What uses the space, and what the disk can do. Reads the whole database.
+    Capacity,
     /// A list of conversations.
     Conversations {
         /// Only of this channel.
@@ -212,11 +215,12 @@ impl Operation {
     }
 
     /// How long its answer may take: an erasure goes through the whole database, with live writes
-    /// between its steps.
+    /// between its steps, and a measurement reads all of it.
     #[must_use]
     pub fn answer_wait(&self) -> Duration {
         match self {
             Self::Erase { .. } => Duration::from_secs(6 * 3_600),
+            Self::Capacity => Duration::from_secs(3_600),
             _ => Duration::from_secs(60),
         }
     }
@@ -290,6 +294,7 @@ impl Operations {
     pub async fn execute(&self, operation: Operation) -> Answer {
         match operation {
             Operation::Status => self.status().await,
+            Operation::Capacity => self.capacity().await,
             Operation::Conversations {
                 channel,
                 limit,
@@ -381,6 +386,11 @@ impl Operations {
             None => status_view(&status, &[], None, None),
         };
         Ok(json(&view))
+    }
+
+    async fn capacity(&self) -> Answer {
+        let capacity = self.store.capacity((self.clock)()).await?;
+        Ok(json(&CapacityView::from(&capacity)))
     }
 
     async fn reload(&self) -> Answer {

@@ -1,5 +1,6 @@
 //! What operators are shown, as JSON. The names here are an interface: additions only.
 
+mod capacity;
 mod conversations;
 mod erasure;
 mod exports;
@@ -9,6 +10,7 @@ mod search;
 mod status;
 mod summaries;
 
+pub use capacity::{CapacityView, TableSpaceView};
 pub use conversations::{
     ConversationDetailView, ConversationView, EntryView, HappeningView, ParticipantView,
     ParticipantsView, SourceView, TurnView, timeline,

@@ -1,5 +1,6 @@
 //! What goes into and comes out of the store. Nothing here names SQL, a row or a transaction.
 
+mod capacity;
 mod capture;
 mod exports;
 mod imports;
@@ -9,6 +10,7 @@ mod replies;
 mod runs;
 mod status;
 
+pub use capacity::{Capacity, TableSpace};
 pub use capture::{
     AccountBinding, Captured, CapturedTurn, Deleted, NewMessage, NonMessage, OwnPost, RawStub,
     RunChanges,
