@@ -141,11 +141,26 @@ impl Stage {
             .unwrap()
     }
 
+    async fn until_connected(&mut self, wanted: usize) {
+        loop {
+            if let Told::State(ConnectionState::Connected { connections }) = self.told().await
+                && connections == wanted
+            {
+                return;
+            }
+        }
+    }
+
     /// Waits until the adapter says why it has no connection.
     async fn reason(&mut self) -> String {
+        self.retrying().await.0
+    }
+
+    /// The same, and how long it waits.
+    async fn retrying(&mut self) -> (String, u64) {
         loop {
-            if let Told::State(ConnectionState::Retrying { reason, .. }) = self.told().await {
-                return reason;
+            if let Told::State(ConnectionState::Retrying { reason, wait_ms }) = self.told().await {
+                return (reason, wait_ms);
             }
         }
     }
@@ -330,6 +345,32 @@ async fn a_connection_is_replaced_before_its_announced_end_and_then_closed() {
         Some(Message::text(r#"{"envelope_id":"e-new"}"#))
     );
     drop((first, second));
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn a_break_after_refreshes_and_breaks_of_young_sockets_waits_no_longer_than_the_first() {
+    let patient = |timings: &mut SocketTimings| {
+        timings.backoff_max_ms = 60_000;
+        timings.linger_ms = 0;
+    };
+    let mut stage = Stage::new(patient).await;
+    let refresh = json!({"type": "disconnect", "reason": "refresh_requested"}).to_string();
+    let mut socket = stage.greeted().await;
+    for _ in 0..4 {
+        say(&mut socket, &refresh).await;
+        let next = stage.greeted().await;
+        stage.until_connected(2).await;
+        stage.until_connected(1).await;
+        socket = next;
+    }
+    for _ in 0..4 {
+        drop(socket);
+        let (reason, wait_ms) = stage.retrying().await;
+        assert!(wait_ms <= 10, "{wait_ms} ms after {reason}");
+        socket = stage.greeted().await;
+    }
+    drop(socket);
     stage.end().await;
 }
 

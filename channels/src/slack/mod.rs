@@ -1,7 +1,8 @@
 //! The Slack adapter: Socket Mode or the Events API over HTTP in, Web API out.
 //!
 //! Reading order: `wire` (what Slack sends) -> `mrkdwn`, `text` and `translate` (pure) -> `socket` (one
-//! connection) -> `socket_pool` (several, replaced without a gap), or `signature` and `events_api`
+//! connection) -> `reopening` (when the next one is opened) -> `socket_pool` (several, replaced without a
+//! gap), or `signature` and `events_api`
 //! (HTTP) -> `api` -> `markdown`, `table`
 //! and `render` (pure) -> `outbound`, `upload`, `names`, `history`, `file`; `check` looks at a configuration live; `export_files` and `export`
 //! read an export. It knows no store, no model and no
@@ -24,6 +25,7 @@ mod mrkdwn;
 mod names;
 mod outbound;
 mod render;
+mod reopening;
 mod signature;
 mod socket;
 mod socket_pool;

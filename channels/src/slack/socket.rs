@@ -74,8 +74,8 @@ pub struct SocketTimings {
     pub backoff_first_ms: u64,
     /// The longest back-off.
     pub backoff_max_ms: u64,
-    /// How long a connection must have lived for its end to be no failure.
-    pub healthy_ms: u64,
+    /// Between two connections of a slot that break soon or are replaced soon, beyond the first few.
+    pub reopen_every_ms: u64,
     /// The shortest wait after `too_many_websockets`.
     pub too_many_ms: u64,
     /// Between two attempts while somebody must act.
@@ -99,7 +99,7 @@ impl Default for SocketTimings {
             ack_wait_ms: 3_000,
             backoff_first_ms: 1_000,
             backoff_max_ms: 60_000,
-            healthy_ms: 60_000,
+            reopen_every_ms: 10_000,
             too_many_ms: 10_000,
             alarm_ms: 300_000,
             stagger_ms: 2_000,

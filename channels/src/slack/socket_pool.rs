@@ -1,7 +1,7 @@
 //! One to ten sockets, each replaced without a gap.
 //!
 //! Every slot keeps one session. When it will end, the slot opens the next one first; when it has
-//! ended, the slot backs off. A refusal that somebody must cure is retried slowly, for ever.
+//! ended, the slot waits as `reopening` says. A refusal that somebody must cure is retried slowly, for ever.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,6 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::backoff::Backoff;
 use crate::channel::{BoxFuture, ConnectionState, Inbound, Intake, Reporter};
 use crate::error::ChannelError;
 use crate::identity::Identity;
@@ -22,6 +21,7 @@ use crate::log_gate::LogGate;
 use super::SOCKETS_MAX;
 use super::api::Api;
 use super::names::Names;
+use super::reopening::Reopening;
 use super::socket::{self, Controls, Failure, Outgoing, SessionEvent, SocketTimings, run_session};
 
 /// How many sessions of one slot may still be acknowledging; more hold up the next one.
@@ -227,7 +227,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 struct Slot {
     shared: Arc<Shared>,
     can_overlap: bool,
-    backoff: Backoff,
+    reopening: Reopening,
     sessions: JoinSet<()>,
     closer: CancellationToken,
     current: Option<Current>,
@@ -237,14 +237,12 @@ struct Slot {
 struct Current {
     events: mpsc::Receiver<SessionEvent>,
     controls: Controls,
-    since: Instant,
 }
 
 impl Slot {
     fn new(shared: Arc<Shared>, can_overlap: bool) -> Self {
-        let timings = &shared.timings;
         Self {
-            backoff: Backoff::new(timings.backoff_first_ms, timings.backoff_max_ms),
+            reopening: Reopening::new(&shared.timings),
             shared,
             can_overlap,
             sessions: JoinSet::new(),
@@ -277,7 +275,10 @@ impl Slot {
             // Boxed: a TLS handshake makes a large future.
             match Box::pin(socket::open(&shared.api, &shared.timings)).await {
                 Ok(opened) => return self.start(opened),
-                Err(failure) => self.recover(failure).await,
+                Err(failure) => {
+                    let wait_ms = self.reopening.after_failure_ms();
+                    self.recover(failure, wait_ms).await;
+                }
             }
         }
     }
@@ -298,7 +299,6 @@ impl Slot {
         let current = Current {
             events: receiver,
             controls,
-            since: Instant::now(),
         };
         if let Some(old) = self.current.replace(current) {
             old.controls.retire.cancel();
@@ -310,41 +310,38 @@ impl Slot {
         let Some(current) = self.current.as_mut() else {
             return;
         };
-        let event = current.events.recv().await;
-        let healthy = Duration::from_millis(self.shared.timings.healthy_ms);
-        let is_healthy = current.since.elapsed() >= healthy;
-        if is_healthy {
-            self.backoff.reset();
-        }
-        match event {
+        match current.events.recv().await {
             Some(SessionEvent::Replace) => {
                 if !self.can_overlap {
                     self.close_all().await;
                 }
-                // A server that wants a new connection at once, again and again, gets it slowly.
-                if !is_healthy {
-                    let wait_ms = self.backoff.next_ms();
-                    sleep(Duration::from_millis(wait_ms)).await;
-                }
+                let wait_ms = self.reopening.before_refresh_ms(Instant::now());
+                sleep(Duration::from_millis(wait_ms)).await;
             }
-            Some(SessionEvent::Ended(failure)) => {
-                self.current = None;
-                self.recover(failure).await;
-            }
+            Some(SessionEvent::Ended(failure)) => self.ended(failure).await,
             None => {
-                self.current = None;
-                self.recover(Failure::Lost("the session ended by itself".to_owned()))
-                    .await;
+                let lost = Failure::Lost("the session ended by itself".to_owned());
+                self.ended(lost).await;
             }
         }
     }
 
-    /// Says what is wrong, and waits.
-    async fn recover(&mut self, failure: Failure) {
+    /// The connection is gone: one that broke is opened again soon, one that Slack refuses is not.
+    async fn ended(&mut self, failure: Failure) {
+        self.current = None;
+        let wait_ms = match failure {
+            Failure::Lost(_) => self.reopening.after_loss_ms(Instant::now()),
+            _ => self.reopening.after_failure_ms(),
+        };
+        self.recover(failure, wait_ms).await;
+    }
+
+    /// Says what is wrong, and waits so long, or longer where Slack asks for it.
+    async fn recover(&mut self, failure: Failure, backoff_ms: u64) {
         if matches!(failure, Failure::TooMany) {
             self.close_all().await;
         }
-        let (state, wait_ms) = self.verdict(&failure);
+        let (state, wait_ms) = self.verdict(&failure, backoff_ms);
         if !self.shared.disconnected(state) {
             tracing::warn!(
                 channel.id = %self.shared.channel, reason = %failure, wait_ms,
@@ -355,10 +352,9 @@ impl Slot {
     }
 
     /// What to report, and how long to wait.
-    fn verdict(&mut self, failure: &Failure) -> (ConnectionState, u64) {
+    fn verdict(&self, failure: &Failure, backoff_ms: u64) -> (ConnectionState, u64) {
         let timings = self.shared.timings;
         let alarm = |reason: String| (ConnectionState::Alarm { reason }, timings.alarm_ms);
-        let backoff_ms = self.backoff.next_ms();
         let wait_ms = match failure {
             Failure::SwitchedOff => {
                 return alarm(format!("{failure}; switch it on under Socket Mode"));

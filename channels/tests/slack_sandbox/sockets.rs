@@ -47,7 +47,7 @@ async fn a_refresh_leaves_no_gap() {
 async fn in_refresh_after_refresh_there_is_never_a_moment_without_a_socket() {
     let quick_refresh = |settings: &mut SlackSettings| {
         settings.timings.linger_ms = 100;
-        settings.timings.healthy_ms = 0;
+        settings.timings.reopen_every_ms = 0;
     };
     let stage = Stage::with(quick_refresh, Semaphore::MAX_PERMITS / 2).await;
     let mut said = 0;

@@ -30,6 +30,7 @@ fn quick() -> SocketTimings {
         too_many_ms: 50,
         alarm_ms: 100,
         stagger_ms: 1,
+        reopen_every_ms: 20,
         ..SocketTimings::default()
     }
 }
