@@ -13,10 +13,19 @@ use tokio::time::{Instant, sleep};
 
 /// After a refusal calls go this much further apart: half as much again.
 const SLOWER: (u32, u32) = (3, 2);
-/// After [`FASTER_AFTER`] without a refusal they go this much closer.
-const FASTER: (u32, u32) = (9, 10);
-/// Long against the minutes that platforms count by: a limit that was learnt is tried again rarely.
-const FASTER_AFTER: Duration = Duration::from_secs(600);
+/// A probe takes back one refusal.
+const FASTER: (u32, u32) = (2, 3);
+/// The shortest time without a refusal after which a faster pace is probed; never before one call at the
+/// present pace.
+const PROBE_AFTER: Duration = Duration::from_secs(45);
+/// A refusal within this time after a probe says that the probe was too fast: platforms count by the minute.
+/// A probe that lasts so long has worked.
+const PROBE_LASTS: Duration = Duration::from_secs(120);
+/// Each probe that fails doubles the time until the next one, up to this: a limit that was learnt is tried
+/// again rarely.
+const PROBE_AFTER_MAX: Duration = Duration::from_secs(600);
+/// After so long without a call nothing that was learnt counts: no platform counts calls that old.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(300);
 /// A call that came so many times the present distance after the one before it was not too fast: its
 /// refusal says nothing about the pace here. Else a busy hour's refusals for other reasons would add up
 /// until a chat waits longer than people ask.
@@ -25,7 +34,8 @@ const LEISURELY: u32 = 2;
 const EVERY_MAX_MS: u64 = 120_000;
 
 /// Lets calls through at a steady rate, a few of them at once. Where the platform refuses one it goes
-/// slower, one by one, and takes a long time to get back to the rate it began with.
+/// slower, one by one, and probes its way back to the rate it began with: within minutes where the refusals had
+/// a passing reason, rarely where each probe is refused.
 #[derive(Debug)]
 pub struct Pace {
     burst: u32,
@@ -41,8 +51,12 @@ struct Bucket {
     full_at: Option<Instant>,
     /// Until when the platform wants no calls.
     rests_until: Option<Instant>,
-    /// When `every` last changed; after a refusal, when its rest ends.
+    /// When `every` last changed, while it is learnt; after a refusal, when its rest ends.
     learnt_at: Option<Instant>,
+    /// Whether that was a probe.
+    is_probing: bool,
+    /// Probes in a row that were refused.
+    failed_probes: u32,
     /// The last call, and the one before it.
     calls: [Option<Instant>; 2],
 }
@@ -60,6 +74,8 @@ impl Pace {
                 full_at: None,
                 rests_until: None,
                 learnt_at: None,
+                is_probing: false,
+                failed_probes: 0,
                 calls: [None; 2],
             }),
         }
@@ -100,9 +116,13 @@ impl Pace {
         if bucket.is_leisurely() {
             return bucket.rest(now, wait);
         }
+        if bucket.is_probing {
+            bucket.failed_probes = bucket.failed_probes.saturating_add(1);
+        }
         let most = self.every.max(Duration::from_millis(EVERY_MAX_MS));
         bucket.every = (bucket.every * SLOWER.0 / SLOWER.1).min(most);
         bucket.learnt_at = Some(now + wait);
+        bucket.is_probing = false;
         bucket.rest(now, wait);
     }
 
@@ -124,7 +144,7 @@ impl Pace {
     }
 
     /// Takes a place and says how long it is away.
-    fn take(&self, now: Instant) -> Duration {
+    pub(crate) fn take(&self, now: Instant) -> Duration {
         let mut bucket = self.bucket(now);
         let (wait, full) = self.next(&bucket, now);
         bucket.note_call(now + wait, full);
@@ -150,12 +170,14 @@ impl Pace {
     /// The bucket, after what time has made of it.
     fn bucket(&self, now: Instant) -> MutexGuard<'_, Bucket> {
         let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
+        if bucket.is_forgotten(now) {
+            bucket.forget(self.every);
+        }
         while let Some(learnt_at) = bucket.learnt_at
-            && now.saturating_duration_since(learnt_at) >= FASTER_AFTER
+            && now.saturating_duration_since(learnt_at) >= bucket.next_step_after(self.every)
         {
-            bucket.every = (bucket.every * FASTER.0 / FASTER.1).max(self.every);
-            let is_slow = bucket.every > self.every;
-            bucket.learnt_at = is_slow.then(|| learnt_at + FASTER_AFTER);
+            let at = learnt_at + bucket.next_step_after(self.every);
+            bucket.step(at, self.every);
         }
         bucket
     }
@@ -165,6 +187,40 @@ impl Bucket {
     fn note_call(&mut self, at: Instant, full: Instant) {
         self.full_at = Some(full);
         self.calls = [Some(at), self.calls[0]];
+    }
+
+    /// Whether the last call, and the rest that followed it, are so long ago that nothing counts.
+    fn is_forgotten(&self, now: Instant) -> bool {
+        let last = self.calls[0].max(self.rests_until);
+        last.is_some_and(|last| now.saturating_duration_since(last) >= FORGOTTEN_AFTER)
+    }
+
+    /// How long the present pace is kept without a refusal.
+    fn next_step_after(&self, at_first: Duration) -> Duration {
+        let is_settling = self.is_probing && (self.failed_probes > 0 || self.every <= at_first);
+        if is_settling {
+            return PROBE_LASTS;
+        }
+        let doubled = PROBE_AFTER.saturating_mul(1 << self.failed_probes.min(8));
+        doubled.min(PROBE_AFTER_MAX).max(self.every)
+    }
+
+    /// The pace was kept without a refusal: a faster one is probed. At the first pace there is nothing left
+    /// to learn.
+    fn step(&mut self, at: Instant, at_first: Duration) {
+        if self.is_probing {
+            self.failed_probes = 0;
+        }
+        if self.every <= at_first {
+            return self.forget(at_first);
+        }
+        self.every = (self.every * FASTER.0 / FASTER.1).max(at_first);
+        (self.learnt_at, self.is_probing) = (Some(at), true);
+    }
+
+    fn forget(&mut self, at_first: Duration) {
+        self.every = at_first;
+        (self.learnt_at, self.is_probing, self.failed_probes) = (None, false, 0);
     }
 
     /// Whether the last call came long after the one before it.
@@ -399,22 +455,101 @@ mod tests {
             let refused = refusals(&pace, per_minute_max, 36);
             let first: usize = refused[..1].iter().sum();
             let later: usize = refused[1..].iter().sum();
-            // Six hours: each refusal is followed by more than half an hour without one.
-            assert!(first <= 8, "{per_minute_max}: {refused:?}");
-            assert!(later <= 12, "{per_minute_max}: {refused:?}");
+            // Six hours: a probe in ten minutes is refused, and hardly anything else.
+            assert!(first <= 10, "{per_minute_max}: {refused:?}");
+            assert!(later <= 40, "{per_minute_max}: {refused:?}");
+            assert!(refused[1..].iter().all(|count| *count <= 3), "{refused:?}");
         }
         let pace = Pace::new(5, 4_000);
         assert_eq!(refusals(&pace, 20, 6), [0; 6]);
+    }
+
+    /// When the distance of calls changes, in seconds after `start`, and what it becomes, in milliseconds: with
+    /// calls that always want to go and are not refused.
+    fn recovery(pace: &Pace, start: Instant, seconds: u64) -> Vec<(u64, u128)> {
+        let mut steps = Vec::new();
+        let mut before = Duration::ZERO;
+        for second in 0..=seconds {
+            let now = start + Duration::from_secs(second);
+            let _ = pace.try_turn(now);
+            let every = pace.bucket(now).every;
+            if every != before {
+                steps.push((second, every.as_millis()));
+            }
+            before = every;
+        }
+        steps
+    }
+
+    /// After how many seconds of calls that always want to go a faster pace is probed.
+    fn probed_after(pace: &Pace, start: Instant) -> u64 {
+        let every = pace.bucket(start).every;
+        let is_faster = |second: &u64| {
+            let now = start + Duration::from_secs(*second);
+            let _ = pace.try_turn(now);
+            pace.bucket(now).every < every
+        };
+        (0..3_600).find(is_faster).unwrap()
+    }
+
+    #[test]
+    fn a_few_refusals_are_taken_back_step_by_step_within_minutes() {
+        let pace = Pace::new(5, 4_000);
+        let start = Instant::now();
+        for _ in 0..6 {
+            pace.refuse(start, Duration::ZERO);
+        }
+        let steps = [
+            (0, 45_562),
+            (46, 30_375),
+            (91, 20_250),
+            (136, 13_500),
+            (181, 9_000),
+            (226, 6_000),
+            (271, 4_000),
+        ];
+        assert_eq!(recovery(&pace, start, 600), steps);
+        // However often it was refused.
+        for _ in 0..100 {
+            pace.refuse(start + Duration::from_secs(600), Duration::ZERO);
+        }
+        let steps = recovery(&pace, start + Duration::from_secs(600), 3_600);
+        assert_eq!(steps.first(), Some(&(0, u128::from(EVERY_MAX_MS))));
+        assert!(matches!(steps.last(), Some((..=600, 4_000))), "{steps:?}");
+    }
+
+    #[test]
+    fn each_probe_that_is_refused_is_waited_for_twice_as_long_and_one_that_works_not() {
+        let pace = Pace::new(1, 4_000);
+        let mut now = Instant::now();
+        pace.refuse(now, Duration::ZERO);
+        let mut waits = Vec::new();
+        for _ in 0..7 {
+            let seconds = probed_after(&pace, now);
+            waits.push(seconds);
+            now += Duration::from_secs(seconds);
+            pace.refuse(now, Duration::ZERO);
+        }
+        assert_eq!(waits, [45, 90, 180, 360, 600, 600, 600]);
+        // A probe that lasts has worked: the next one comes as soon as at first.
+        now += Duration::from_secs(probed_after(&pace, now));
+        for _ in 0..PROBE_LASTS.as_secs() {
+            let _ = pace.try_turn(now);
+            now += Duration::from_secs(1);
+        }
+        pace.refuse(now, Duration::ZERO);
+        assert_eq!(probed_after(&pace, now), 45);
     }
 
     #[test]
     fn what_was_learnt_is_forgotten_in_the_end() {
         let pace = Pace::new(5, 4_000);
         let start = Instant::now();
-        pace.refuse(start, Duration::from_secs(30));
-        pace.refuse(start, Duration::from_secs(30));
-        assert!(!pace.is_new(start + Duration::from_secs(600)));
-        let later = start + Duration::from_secs(7_200);
+        for _ in 0..20 {
+            pace.refuse(start, Duration::from_secs(30));
+        }
+        assert!(!pace.is_new(start + Duration::from_secs(329)));
+        let later = start + Duration::from_secs(330);
         assert!(pace.is_new(later));
         let at_once = (0..10).filter(|_| pace.try_turn(later).is_ok()).count();
         assert_eq!(at_once, 5);

@@ -555,10 +555,11 @@ mod tests {
         let (went, refused) = talk(8, 120).await;
         let later = refused.iter().filter(|at| **at >= 600).count();
         assert!(
-            !refused.is_empty() && refused.len() - later <= 5,
+            !refused.is_empty() && refused.len() - later <= 8,
             "{refused:?}"
         );
-        assert!(later <= 6, "{refused:?}");
+        // A probe in ten minutes.
+        assert!(later <= 14, "{refused:?}");
         // Of the 960 that the platform would have taken.
         assert!(went.len() >= 600, "{} in two hours", went.len());
     }
