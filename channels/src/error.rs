@@ -8,6 +8,14 @@ use crate::outbound::Operation;
 /// The source of a channel error. It never holds a token or a request URL.
 pub type Cause = Box<dyn StdError + Send + Sync>;
 
+/// The server answered that it failed: HTTP 5xx. It may have done what was asked all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("HTTP {status}")]
+pub struct ServerFailed {
+    /// The HTTP status.
+    pub status: u16,
+}
+
 /// Why an operation on a platform did not (or may not) have succeeded.
 #[derive(Debug, thiserror::Error)]
 pub enum ChannelError {
@@ -109,6 +117,12 @@ impl ChannelError {
             operation,
             wait_ms: wait_ms.max(1_000),
         }
+    }
+
+    /// Whether the outcome is unknown and the server answered that it failed.
+    #[must_use]
+    pub fn is_server_failure(&self) -> bool {
+        matches!(self, Self::OutcomeUnknown { cause, .. } if cause.is::<ServerFailed>())
     }
 
     /// The platform's word or the cause, for a log line or a stored reason. Holds no content.

@@ -53,6 +53,12 @@ impl Default for DeliveryPolicy {
     }
 }
 
+/// The waits before a post is sent again that the server answered with HTTP 5xx, in milliseconds. Each may
+/// have arrived, so they are few: together they outlast a restart of the server, not an outage.
+const SERVER_FAILURE_WAITS_MS: [i64; 5] = [1_000, 4_000, 15_000, 60_000, 300_000];
+/// How often a post is sent again that was looked for, each time as long as it takes, and was not there.
+const RESENDS_LOOKED_FOR_MAX: u32 = 5;
+
 /// Renders a fallback for a refused part.
 pub type RenderFallback<'a> = &'a dyn Fn(&Part, Fallback) -> Vec<Part>;
 
@@ -71,6 +77,7 @@ pub fn after_send(
         Err(error) => error,
     };
     let reason = error.reason();
+    let is_server_failure = error.is_server_failure();
     if is_aside(&entry.operation)
         && let Some(dropped) = after_aside(entry, &error, &reason)
     {
@@ -118,7 +125,11 @@ pub fn after_send(
             }
         }
         ChannelError::OutcomeUnknown { .. } => {
-            after_unknown(entry, can_read_back, policy, reason, now_ms)
+            let update = after_unknown(entry, can_read_back, policy, reason, now_ms);
+            match is_server_failure {
+                true => after_server_failure(entry, update, policy, now_ms),
+                false => update,
+            }
         }
     }
 }
@@ -235,6 +246,29 @@ pub fn after_unknown(
     resend_or_hold(entry, policy, reason)
 }
 
+/// A server that says that it failed is asked more often than one that says nothing: where a post of unknown
+/// outcome may be sent again, it is, with growing waits, before a person is asked.
+fn after_server_failure(
+    entry: &OutboxEntry,
+    update: OutboxUpdate,
+    policy: &DeliveryPolicy,
+    now_ms: i64,
+) -> OutboxUpdate {
+    let resends = usize::try_from(entry.resends).unwrap_or(usize::MAX);
+    let reason = match update {
+        OutboxUpdate::Resend { reason } => reason,
+        OutboxUpdate::Hold { reason } if policy.on_unknown == OnUnknown::Resend => reason,
+        other => return other,
+    };
+    match SERVER_FAILURE_WAITS_MS.get(resends) {
+        Some(wait_ms) => OutboxUpdate::ResendLater {
+            not_before_ms: now_ms.saturating_add(*wait_ms),
+            reason,
+        },
+        None => OutboxUpdate::Hold { reason },
+    }
+}
+
 fn resend_or_hold(entry: &OutboxEntry, policy: &DeliveryPolicy, reason: String) -> OutboxUpdate {
     match policy.on_unknown {
         OnUnknown::Resend if entry.resends == 0 => OutboxUpdate::Resend { reason },
@@ -258,7 +292,7 @@ pub fn after_look(
 ) -> OutboxUpdate {
     let tried_ms = entry.last_attempt_ms.unwrap_or(entry.created_at_ms);
     let look_again = |reason: String| OutboxUpdate::Look {
-        not_before_ms: now_ms.saturating_add(look_wait_ms(entry, policy)),
+        not_before_ms: next_look_ms(entry, policy, tried_ms, now_ms),
         reason,
     };
     match found {
@@ -292,15 +326,16 @@ pub fn after_look(
     }
 }
 
-/// It was looked for as long as it takes and is not there: safe to send, once.
+/// It was looked for as long as it takes and is not there: safe to send. A room in which it never shows gets a
+/// few copies at most.
 fn after_not_found(entry: &OutboxEntry) -> OutboxUpdate {
-    if entry.resends == 0 {
+    if entry.resends < RESENDS_LOOKED_FOR_MAX {
         OutboxUpdate::Resend {
             reason: "looked for and not there".to_owned(),
         }
     } else {
         OutboxUpdate::Hold {
-            reason: "not there after one resend".to_owned(),
+            reason: format!("not there after {RESENDS_LOOKED_FOR_MAX} resends"),
         }
     }
 }
@@ -315,8 +350,21 @@ fn look_wait_ms(entry: &OutboxEntry, policy: &DeliveryPolicy) -> i64 {
     (policy.look_first_ms << doublings).min(policy.look_back_ms)
 }
 
+/// When to look again. The look that may decide comes when the look-back is over, not after it.
+fn next_look_ms(entry: &OutboxEntry, policy: &DeliveryPolicy, tried_ms: i64, now_ms: i64) -> i64 {
+    let next_ms = now_ms.saturating_add(look_wait_ms(entry, policy));
+    let over_ms = tried_ms.saturating_add(policy.look_back_ms);
+    if now_ms < over_ms {
+        next_ms.min(over_ms)
+    } else {
+        next_ms
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use vocative_channels::error::ServerFailed;
+
     use super::*;
     use crate::domain::ids::{AccountId, ChatId, OutboxId, TurnId};
     use crate::domain::outbox::OutboxState;
@@ -471,7 +519,8 @@ mod tests {
             look(&entry, Ok(ReadBack::NotFound), now_ms)
         };
         assert_eq!(not_found(1, 3_000), "look in 4000");
-        assert_eq!(not_found(5, 45_999), "look in 32000");
+        assert_eq!(not_found(5, 31_000), "look in 15000");
+        assert_eq!(not_found(5, 45_999), "look in 1");
         assert_eq!(not_found(1, 60_000), "look in 4000");
         assert_eq!(not_found(2, 46_000), "resend");
         let of_late = OutboxEntry {
@@ -481,13 +530,83 @@ mod tests {
         };
         let update = look(&of_late, Ok(ReadBack::NotFound), 54_999);
         assert!(update.starts_with("look in"), "{update}");
-        let resent = OutboxEntry {
-            looks: 4,
-            resends: 1,
-            ..entry()
+        let resent = |resends| {
+            let entry = OutboxEntry {
+                looks: 4,
+                resends,
+                ..entry()
+            };
+            look(&entry, Ok(ReadBack::NotFound), 90_000)
         };
-        let update = look(&resent, Ok(ReadBack::NotFound), 90_000);
-        assert_eq!(update, "hold: not there after one resend");
+        assert_eq!(resent(1), "resend");
+        assert_eq!(resent(4), "resend");
+        assert_eq!(resent(5), "hold: not there after 5 resends");
+    }
+
+    #[test]
+    fn the_last_look_comes_when_the_look_back_is_over() {
+        for look_back_ms in [3_000, 45_000, 60_000, 600_000] {
+            let policy = DeliveryPolicy {
+                look_back_ms,
+                ..DeliveryPolicy::default()
+            };
+            let mut entry = OutboxEntry {
+                looks: 1,
+                ..entry()
+            };
+            let mut now_ms = 1_000 + policy.look_first_ms;
+            while let OutboxUpdate::Look { not_before_ms, .. } =
+                after_look(&entry, Ok(ReadBack::NotFound), &policy, now_ms)
+            {
+                assert!(not_before_ms > now_ms && entry.looks < 40);
+                now_ms = not_before_ms;
+                entry.looks += 1;
+            }
+            assert_eq!(now_ms - 1_000, look_back_ms);
+        }
+    }
+
+    #[test]
+    fn a_server_that_says_that_it_failed_is_asked_again_before_a_person_is() {
+        let failed = |on_unknown, resends| {
+            let policy = DeliveryPolicy {
+                on_unknown,
+                ..DeliveryPolicy::default()
+            };
+            let entry = OutboxEntry { resends, ..entry() };
+            let error = ChannelError::OutcomeUnknown {
+                operation: OP,
+                cause: ServerFailed { status: 502 }.into(),
+            };
+            let plain = |part: &Part, _| vec![part.clone()];
+            match after_send(&entry, Err(error), false, &plain, &policy, 10_000) {
+                OutboxUpdate::ResendLater { not_before_ms, .. } => {
+                    format!("in {}", not_before_ms - 10_000)
+                }
+                OutboxUpdate::Hold { .. } => "hold".to_owned(),
+                other => format!("{other:?}"),
+            }
+        };
+        let waits: Vec<String> = (0..7).map(|n| failed(OnUnknown::Resend, n)).collect();
+        let expected = [
+            "in 1000",
+            "in 4000",
+            "in 15000",
+            "in 60000",
+            "in 300000",
+            "hold",
+            "hold",
+        ];
+        assert_eq!(waits, expected);
+        assert_eq!(failed(OnUnknown::Hold, 0), "hold");
+        let error = ChannelError::OutcomeUnknown {
+            operation: OP,
+            cause: ServerFailed { status: 502 }.into(),
+        };
+        assert!(matches!(
+            send(&entry(), error, true),
+            OutboxUpdate::Look { .. }
+        ));
     }
 
     #[test]
@@ -499,7 +618,7 @@ mod tests {
             last_attempt_ms: Some(300_000),
             ..entry()
         };
-        assert_eq!(look(&late, Ok(ReadBack::NotFound), 344_999), "look in 8000");
+        assert_eq!(look(&late, Ok(ReadBack::NotFound), 344_999), "look in 1");
         assert_eq!(look(&late, Ok(ReadBack::NotFound), 345_000), "resend");
     }
 

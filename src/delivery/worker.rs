@@ -396,6 +396,7 @@ fn log_update(claimed: &ClaimedEntry, room: &Room, update: &OutboxUpdate) {
         OutboxUpdate::Retry { reason, .. }
         | OutboxUpdate::Look { reason, .. }
         | OutboxUpdate::Resend { reason }
+        | OutboxUpdate::ResendLater { reason, .. }
         | OutboxUpdate::Replace { reason, .. } => {
             warn!(channel.id = %channel, post.id = %id, reason, next = update_name(update), "a post needs another attempt");
         }
@@ -436,7 +437,7 @@ fn update_name(update: &OutboxUpdate) -> &'static str {
         OutboxUpdate::Sent(_) => "sent",
         OutboxUpdate::Retry { .. } => "retry",
         OutboxUpdate::Look { .. } => "look",
-        OutboxUpdate::Resend { .. } => "resend",
+        OutboxUpdate::Resend { .. } | OutboxUpdate::ResendLater { .. } => "resend",
         OutboxUpdate::Hold { .. } => "held",
         OutboxUpdate::Dead { .. } => "dead",
         OutboxUpdate::Drop { .. } => "dropped",

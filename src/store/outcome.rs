@@ -121,6 +121,7 @@ pub(super) fn update_post_txn(
         OutboxUpdate::Retry { .. }
         | OutboxUpdate::Look { .. }
         | OutboxUpdate::Resend { .. }
+        | OutboxUpdate::ResendLater { .. }
         | OutboxUpdate::Hold { .. }
         | OutboxUpdate::Dead { .. }
         | OutboxUpdate::Drop { .. } => {}
@@ -156,6 +157,7 @@ fn outcome_name(update: &OutboxUpdate) -> &str {
         OutboxUpdate::Retry { reason, .. }
         | OutboxUpdate::Look { reason, .. }
         | OutboxUpdate::Resend { reason }
+        | OutboxUpdate::ResendLater { reason, .. }
         | OutboxUpdate::Hold { reason }
         | OutboxUpdate::Dead { reason }
         | OutboxUpdate::Drop { reason }
@@ -197,6 +199,13 @@ impl<'a> Next<'a> {
             OutboxUpdate::Resend { reason } => Self {
                 resends: 1,
                 ..Self::pending(now_ms, reason)
+            },
+            OutboxUpdate::ResendLater {
+                not_before_ms,
+                reason,
+            } => Self {
+                resends: 1,
+                ..Self::pending(*not_before_ms, reason)
             },
             OutboxUpdate::Hold { reason } => Self::ended("held", reason),
             OutboxUpdate::Dead { reason } => Self::finished("dead", reason, now_ms),

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use crate::crash;
-use crate::error::{ChannelError, Fallback};
+use crate::error::{ChannelError, Fallback, ServerFailed};
 use crate::file::{DOWNLOAD_MAX, FileError, broken};
 use crate::http::{self as transport, HttpTimeouts};
 use crate::internet;
@@ -279,7 +279,11 @@ pub(super) fn judge(
         return Err(ChannelError::RetryAfter { operation, wait_ms });
     }
     if status.as_u16() >= 500 || status == StatusCode::REQUEST_TIMEOUT {
-        let cause = format!("HTTP {}", status.as_u16()).into();
+        let status = status.as_u16();
+        let cause = match status {
+            500.. => ServerFailed { status }.into(),
+            _ => format!("HTTP {status}").into(),
+        };
         return Err(ChannelError::OutcomeUnknown { operation, cause });
     }
     let answer = read_object::<Answer>(&String::from_utf8_lossy(body)).ok();
@@ -542,6 +546,21 @@ mod tests {
             loopback,
             &address("http://localhost:4000/files-pri/x")
         ));
+    }
+
+    #[test]
+    fn a_server_that_failed_is_told_from_a_broken_answer() {
+        let table = [
+            (500, true),
+            (502, true),
+            (503, true),
+            (408, false),
+            (200, false),
+        ];
+        for (status, expected) in table {
+            let judged = judged(status, "<html>").unwrap_err();
+            assert_eq!(judged.is_server_failure(), expected, "{status}");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::crash;
-use crate::error::{ChannelError, Fallback};
+use crate::error::{ChannelError, Fallback, ServerFailed};
 use crate::file::DOWNLOAD_MAX;
 use crate::http::{self, HttpTimeouts};
 use crate::json_object::read_object;
@@ -259,7 +259,10 @@ fn cleared(description: &str, token: &str) -> String {
 
 /// An answer that is none of the Bot API's: a gateway, a proxy, a wrong `api_url`.
 fn foreign_answer(operation: &'static str, status: u16, header_wait_ms: u64) -> Failure {
-    let cause = || format!("HTTP {status} without an answer of the Bot API").into();
+    let cause = || match status {
+        500.. => ServerFailed { status }.into(),
+        _ => format!("HTTP {status} without an answer of the Bot API").into(),
+    };
     match status {
         429 => Failure::Unanswered(ChannelError::RetryAfter {
             operation,
@@ -371,6 +374,10 @@ impl Refusal {
                 rejected(operation, reason, Fallback::None)
             }
             code if code / 100 == 4 => rejected(operation, reason, Fallback::None),
+            status @ 500.. => ChannelError::OutcomeUnknown {
+                operation,
+                cause: ServerFailed { status }.into(),
+            },
             _ => ChannelError::OutcomeUnknown {
                 operation,
                 cause: reason.into(),
@@ -531,6 +538,21 @@ mod tests {
                 _ => "unknown".to_owned(),
             };
             assert_eq!(class, expected, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_failed_is_told_from_a_broken_answer() {
+        for (status, expected) in [(500, true), (502, true), (408, false), (200, false)] {
+            let said = refusal(status, "Bad Gateway").into_error("sendMessage");
+            let is_said = said.is_server_failure();
+            assert_eq!(is_said, expected && status >= 500, "{status} of the API");
+            let gateway = foreign_answer("sendMessage", status, 0).into_error("sendMessage");
+            assert_eq!(
+                gateway.is_server_failure(),
+                expected,
+                "{status} of a gateway"
+            );
         }
     }
 

@@ -102,8 +102,15 @@ pub enum OutboxUpdate {
         /// Why.
         reason: String,
     },
-    /// It was looked for and is not there: send it again (once).
+    /// It was looked for and is not there: send it again.
     Resend {
+        /// Why.
+        reason: String,
+    },
+    /// Its outcome is unknown, and it is sent again all the same, at that time.
+    ResendLater {
+        /// When.
+        not_before_ms: i64,
         /// Why.
         reason: String,
     },

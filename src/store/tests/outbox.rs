@@ -173,6 +173,35 @@ async fn an_unknown_outcome_holds_the_chat_until_it_is_looked_for() {
 }
 
 #[tokio::test]
+async fn a_post_that_is_sent_again_later_waits_until_then_and_is_counted() {
+    let scene = Scene::open().await;
+    two_parts_and_one(&scene).await;
+    for (resends, at_ms) in [(1, 2_000), (2, 6_000)] {
+        let claimed = claim(&scene, at_ms - 1_000).await;
+        start(&scene, &claimed[0], at_ms - 1_000).await;
+        let later = OutboxUpdate::ResendLater {
+            not_before_ms: at_ms,
+            reason: "HTTP 502".to_owned(),
+        };
+        update(&scene, &claimed[0], later, at_ms - 900).await;
+        let early = claim(&scene, at_ms - 1).await;
+        assert!(
+            early.iter().all(|post| post.entry.part_number != 0),
+            "{early:?}"
+        );
+        let again = claim(&scene, at_ms).await;
+        assert!(!again[0].is_unknown);
+        assert_eq!(again[0].entry.resends, resends);
+        // It is claimed again below: give it back untouched.
+        let back = OutboxUpdate::Retry {
+            not_before_ms: at_ms,
+            reason: "not yet".to_owned(),
+        };
+        update(&scene, &again[0], back, at_ms).await;
+    }
+}
+
+#[tokio::test]
 async fn a_held_part_holds_back_only_later_parts_of_its_turn() {
     let scene = Scene::open().await;
     two_parts_and_one(&scene).await;
