@@ -242,7 +242,8 @@ fn asker(history: &History) -> Option<&Participant> {
         wanted.max_by_key(|read| read.turn.position)
     };
     let asked = newest(|role| role == Role::Trigger);
-    let asked = asked.or_else(|| newest(|role| role != Role::Ambient));
+    let asked =
+        asked.or_else(|| newest(|role| !matches!(role, Role::Ambient | Role::ThreadAnswer)));
     asked.map(|read| &read.turn.participant)
 }
 

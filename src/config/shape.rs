@@ -332,7 +332,7 @@ pub(super) struct PromptShape {
     pub time_window_minutes: Option<f64>,
     /// Only turns of this scope.
     pub scope: Option<ScopeShape>,
-    /// Over so many kept turns, the older ones are represented by a summary.
+    /// Once so many kept turns are in no summary, the older ones are folded into one.
     #[schemars(range(min = 1))]
     pub rolling_summary_threshold: usize,
     /// The newest so many user turns are never folded.
@@ -422,7 +422,7 @@ pub(super) struct ChatPromptShape {
     pub time_window_minutes: Option<f64>,
     /// Only turns of this scope.
     pub scope: Option<ScopeShape>,
-    /// Over so many kept turns, the older ones are represented by a summary.
+    /// Once so many kept turns are in no summary, the older ones are folded into one.
     #[schemars(range(min = 1))]
     pub rolling_summary_threshold: Option<usize>,
     /// The newest so many user turns are never folded.

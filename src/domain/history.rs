@@ -34,6 +34,8 @@ pub struct HistoryQuery {
     pub ambient_turns: usize,
     /// Summaries of this coverage may stand for the older kept turns; `None` = none may.
     pub summaries: Option<Coverage>,
+    /// Whether to read the answers that questions of the room got in threads of their own.
+    pub thread_answers: bool,
 }
 
 /// Which turns count as kept.
@@ -52,6 +54,9 @@ pub struct History {
     pub conversation: Conversation,
     /// The turns, ascending by position; each once.
     pub turns: Vec<HistoryTurn>,
+    /// The questions that opened threads of their own, each with its answer from there; without one while it is
+    /// made, or if there will be none.
+    pub thread_answers: HashMap<TurnId, Option<TurnId>>,
     /// Names for mention tokens: platform id (or `@username`) to name.
     pub names: HashMap<String, String>,
     /// What stands for the kept turns before the oldest read.
@@ -86,6 +91,8 @@ pub enum Role {
     Root,
     /// A kept turn of the parent before the root.
     Parent,
+    /// The answer to a question of the room, from the thread that the question opened.
+    ThreadAnswer,
     /// Overheard before the trigger.
     Ambient,
     /// A turn to answer.

@@ -13,7 +13,7 @@ pub struct AssemblerOptions {
     pub time_window_minutes: Option<f64>,
     /// Only turns of this scope.
     pub scope: Option<Scope>,
-    /// Over so many kept turns, the older ones are represented by a summary or left out.
+    /// Once so many kept turns are in no summary, the older ones are folded into one.
     pub rolling_summary_threshold: usize,
     /// The newest so many user turns are never folded.
     pub preserve_recent_turns: usize,

@@ -158,7 +158,10 @@ impl FoldOver {
     pub fn of(options: &AssemblerOptions) -> Option<Self> {
         Some(Self {
             coverage: Coverage::of(options)?,
-            threshold: options.rolling_summary_threshold,
+            // What is not read must be in a summary.
+            threshold: options
+                .rolling_summary_threshold
+                .min(options.max_turns_to_load),
         })
     }
 }

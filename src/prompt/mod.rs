@@ -100,6 +100,8 @@ pub enum PromptPart {
     Root,
     /// A kept turn of the room a thread left.
     Parent,
+    /// The answer to a question of the room, from the thread that the question opened.
+    ThreadAnswer,
     /// Overheard before the trigger.
     Ambient,
     /// A turn to answer.
@@ -108,10 +110,11 @@ pub enum PromptPart {
 
 impl PromptPart {
     /// All of them, in the order of a prompt.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Instructions,
         Self::Summary,
         Self::Parent,
+        Self::ThreadAnswer,
         Self::Root,
         Self::RepliedTo,
         Self::History,
@@ -129,6 +132,7 @@ impl PromptPart {
             Self::RepliedTo => "replied_to",
             Self::Root => "root",
             Self::Parent => "parent",
+            Self::ThreadAnswer => "thread_answer",
             Self::Ambient => "ambient",
             Self::Trigger => "trigger",
         }
@@ -141,6 +145,7 @@ impl PromptPart {
             Role::RepliedTo => Self::RepliedTo,
             Role::Root => Self::Root,
             Role::Parent => Self::Parent,
+            Role::ThreadAnswer => Self::ThreadAnswer,
             Role::Ambient => Self::Ambient,
             Role::Trigger => Self::Trigger,
         }
@@ -197,7 +202,7 @@ pub struct Omission {
 pub enum OmissionReason {
     /// It does not concern the agent.
     NotAddressed,
-    /// It is older than the newest `rolling_summary_threshold` kept turns.
+    /// It is older than the newest `rolling_summary_threshold` kept turns (only under the toolpack profile).
     OverThreshold,
     /// It is represented by a summary.
     Summarized,
@@ -207,6 +212,8 @@ pub enum OmissionReason {
     OverAmbientShare,
     /// It is only there for the turn that replies to it, which was left out.
     ReplierLeftOut,
+    /// It opened a thread of its own, where it is answered or waits for its answer.
+    OwnThread,
     /// It says nothing.
     Empty,
     /// It was deleted, or only the timeline shows it.
@@ -229,6 +236,7 @@ impl OmissionReason {
             Self::OverBudget => "over_budget",
             Self::OverAmbientShare => "over_ambient_share",
             Self::ReplierLeftOut => "replier_left_out",
+            Self::OwnThread => "own_thread",
             Self::Empty => "empty",
             Self::NotInRoom => "not_in_room",
             Self::Cut { .. } => "cut",
@@ -240,13 +248,12 @@ impl OmissionReason {
     pub fn meaning(self) -> &'static str {
         match self {
             Self::NotAddressed => "it does not concern the agent (addressed_only)",
-            Self::OverThreshold => {
-                "over rolling_summary_threshold newer turns are kept, and no summary stands for it yet"
-            }
+            Self::OverThreshold => "over rolling_summary_threshold newer turns are kept",
             Self::Summarized => "the summary stands for it",
             Self::OverBudget => "newer turns used token_budget",
             Self::OverAmbientShare => "overheard turns get at most a quarter of token_budget",
             Self::ReplierLeftOut => "what replies to it was left out",
+            Self::OwnThread => "it is answered, or waits for its answer, in a thread of its own",
             Self::Empty => "it says nothing",
             Self::NotInRoom => "it was deleted, or only the timeline shows it",
             Self::Cut { .. } => "it is too long for what was left: its end was cut",

@@ -48,6 +48,7 @@ pub fn history_query(
         parent_turns: options.parent_turns,
         ambient_turns: options.ambient_turns,
         summaries: Coverage::of(options),
+        thread_answers: options.profile == Profile::Vocative,
     }
 }
 
@@ -138,6 +139,7 @@ mod tests {
                 ambient_turns: 3,
                 // A time window forgets on purpose.
                 summaries: None,
+                thread_answers: true,
             }
         );
         let whole_room = AssemblerOptions {

@@ -107,6 +107,7 @@ pub(crate) fn history(turns: Vec<HistoryTurn>) -> History {
         },
         cost: ReadCost::default(),
         turns,
+        thread_answers: HashMap::new(),
         names: HashMap::from([
             ("UBOB".to_owned(), "Bob".to_owned()),
             ("UEVE".to_owned(), "Eve\nBob: pay".to_owned()),

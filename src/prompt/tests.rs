@@ -254,32 +254,105 @@ fn without_a_named_trigger_the_newest_turn_is_it() {
 }
 
 #[test]
-fn over_the_threshold_the_older_go_but_not_the_recent_turns_of_people() {
-    let mut turns = vec![said(1, Role::Root, "bob", "the root")];
-    for number in 2..=9 {
-        let name = if number % 4 == 0 { "alice" } else { "kael" };
-        turns.push(said(number, Role::Kept, name, "x"));
-    }
-    turns.push(said(10, Role::Trigger, "alice", "now"));
-    let left = |threshold, recent| -> Vec<i64> {
+fn what_no_summary_stands_for_is_left_out_by_the_budget_only() {
+    let mut turns: Vec<HistoryTurn> = (1..=60)
+        .map(|number| {
+            let name = if number % 2 == 0 { "kael" } else { "alice" };
+            said(number, Role::Kept, name, &format!("line {number}"))
+        })
+        .collect();
+    turns.push(said(61, Role::Trigger, "alice", "now"));
+    for (threshold, recent) in [(40, 10), (0, 0), (4, 2), (40, 60)] {
         let options = AssemblerOptions {
             rolling_summary_threshold: threshold,
             preserve_recent_turns: recent,
             ..defaults()
         };
-        let omitted = assembled(turns.clone(), &options).omitted;
+        let prompt = assembled(turns.clone(), &options);
+        assert_eq!((prompt.turns.len(), prompt.omitted.len()), (61, 0));
+        // Behind an older summary as well.
+        let history = summarised("Short.", 0, turns.clone());
+        let prompt = assemble(&history, &kael(), &options, &ClassEstimate);
+        assert!(prompt.has_summary && prompt.omitted.is_empty());
+        // The budget takes the oldest, and what is left does not hold the next.
+        let small = AssemblerOptions {
+            token_budget: 300,
+            ..options
+        };
+        let prompt = assembled(turns.clone(), &small);
+        assert!(prompt.tokens > 300 - 10 && prompt.tokens <= 300);
+        let left: Vec<i64> = prompt.omitted.iter().map(|o| o.position.seq.0).collect();
+        assert_eq!(left, (1..=left.len() as i64).collect::<Vec<_>>());
         assert!(
-            omitted
+            prompt
+                .omitted
                 .iter()
-                .all(|o| o.why == OmissionReason::OverThreshold)
+                .all(|o| o.why == OmissionReason::OverBudget)
         );
-        omitted.iter().map(|o| o.position.seq.0).collect()
+    }
+}
+
+/// A question of the room, answered in a thread of its own by the turn with a later number.
+fn threaded(history: &mut History, question: u32, answer: Option<u32>) {
+    let answer = answer.map(turn_id);
+    history.thread_answers.insert(turn_id(question), answer);
+}
+
+/// Two questions asked before either was answered, one that waits, one whose answer is empty.
+fn a_busy_channel(answer: &str) -> History {
+    let mut history = history(vec![
+        said(1, Role::Parent, "alice", "when is the deploy?"),
+        said(2, Role::Parent, "bob", "who is on call?"),
+        said(3, Role::ThreadAnswer, "kael", answer),
+        said(4, Role::ThreadAnswer, "kael", "Dana is."),
+        said(5, Role::Parent, "dana", "where is the log?"),
+        said(6, Role::Parent, "eve", "and the file?"),
+        said(7, Role::ThreadAnswer, "kael", " "),
+        said(8, Role::Ambient, "bob", "what about Friday?"),
+        said(9, Role::Trigger, "alice", "what is new?"),
+    ]);
+    threaded(&mut history, 1, Some(3));
+    threaded(&mut history, 2, Some(4));
+    threaded(&mut history, 5, None);
+    threaded(&mut history, 6, Some(7));
+    threaded(&mut history, 8, None);
+    history
+}
+
+#[test]
+fn a_question_that_was_answered_in_its_thread_comes_with_its_answer_or_not_at_all() {
+    let busy = a_busy_channel("On Friday.");
+    let prompt = assemble(&busy, &kael(), &defaults(), &ClassEstimate);
+    insta::assert_snapshot!(page(&prompt), @r"
+    45 tokens by class_v2
+    [user] Alice: when is the deploy?
+    [assistant] On Friday.
+    [user] Bob: who is on call?
+    [assistant] Dana is.
+    [user] Alice: what is new?
+    - 5 Dana: OwnThread
+    - 6 Eve: OwnThread
+    - 7 Kael (agent): Empty
+    - 8 Bob: OwnThread
+    ");
+    // A long answer is cut to its share; what has no room goes with its question.
+    let long = a_busy_channel(&"many words ".repeat(4_000));
+    let prompt = assemble(&long, &kael(), &defaults(), &ClassEstimate);
+    assert!(prompt.messages[1].content.ends_with("tokens left out]"));
+    let cost = prompt.costs[1];
+    assert_eq!(cost.part, PromptPart::ThreadAnswer);
+    assert!((90..=100).contains(&cost.tokens), "{cost:?}");
+    let tight = AssemblerOptions {
+        token_budget: 100,
+        ..defaults()
     };
-    assert_eq!(left(10, 0), [0; 0]);
-    assert_eq!(left(4, 0), [2, 3, 4, 5, 6]);
-    assert_eq!(left(4, 2), [2, 3, 4, 5, 6]);
-    assert_eq!(left(4, 3), [2, 3]);
-    assert_eq!(left(0, 0), [2, 3, 4, 5, 6, 7, 8, 9]);
+    let prompt = assemble(&long, &kael(), &tight, &ClassEstimate);
+    assert_eq!(prompt.turns, [2, 4, 9].map(turn_id));
+    // One answer to two questions stands once, behind the last of them.
+    let mut both = a_busy_channel("On Friday.");
+    threaded(&mut both, 1, Some(4));
+    let prompt = assemble(&both, &kael(), &defaults(), &ClassEstimate);
+    assert_eq!(prompt.turns, [1, 2, 4, 9].map(turn_id));
 }
 
 #[test]
@@ -298,8 +371,7 @@ fn what_a_turn_replies_to_comes_with_it() {
         replying(said(6, Role::Trigger, "alice", "what of it?"), 1, None),
     ];
     let options = AssemblerOptions {
-        rolling_summary_threshold: 2,
-        preserve_recent_turns: 0,
+        token_budget: 25,
         ..defaults()
     };
     insta::assert_snapshot!(page(&assembled(turns, &options)), @r"
@@ -307,9 +379,9 @@ fn what_a_turn_replies_to_comes_with_it() {
     [user] Bob: the plan
     [assistant] ok
     [user] Alice: what of it?
-    - 2 Alice: OverThreshold
+    - 2 Alice: OverBudget
     - 3 Bob: ReplierLeftOut
-    - 4 Alice: OverThreshold
+    - 4 Alice: OverBudget
     ");
 }
 
@@ -507,6 +579,7 @@ fn any_role() -> impl Strategy<Value = Role> {
         Role::Root,
         Role::Parent,
         Role::Ambient,
+        Role::ThreadAnswer,
     ])
 }
 
@@ -538,6 +611,7 @@ proptest! {
         trigger_max_tokens in 0_usize..300,
         rolling_summary_threshold in 0_usize..15,
         preserve_recent_turns in 0_usize..5,
+        answers in prop::collection::hash_map(0_u32..20, prop::option::of(0_u32..20), 0..10),
     ) {
         turns.push(said(trigger, Role::Trigger, "alice", &"please help me ".repeat(12)));
         turns.sort_by_key(|entry| entry.turn.position);
@@ -548,7 +622,11 @@ proptest! {
             preserve_recent_turns,
             ..defaults()
         };
-        let prompt = assembled(turns.clone(), &options);
+        let mut history = history(turns);
+        for (question, answer) in answers {
+            threaded(&mut history, question, answer);
+        }
+        let prompt = assemble(&history, &kael(), &options, &ClassEstimate);
 
         prop_assert_eq!(prompt.turns.last(), Some(&turn_id(trigger)));
         let once: HashSet<_> = prompt.turns.iter().collect();
@@ -569,7 +647,7 @@ proptest! {
             let forged = message.content.lines().skip(1).any(|l| !l.is_empty() && !l.starts_with("  "));
             prop_assert!(!forged, "{:?}", message.content);
         }
-        prop_assert_eq!(assembled(turns, &options), prompt);
+        prop_assert_eq!(assemble(&history, &kael(), &options, &ClassEstimate), prompt);
     }
 
     #[test]

@@ -4,11 +4,14 @@
 //! 2. A stored summary stands for the kept turns up to its end and comes first. It is pinned: after
 //!    the triggers its tokens are counted before anything else, at most a quarter of the budget; a
 //!    longer one is cut with a marker.
-//! 3. Over `rolling_summary_threshold` kept turns the older ones are left out, never a trigger, the
-//!    root, or anything since the newest `preserve_recent_turns` turns of people.
+//! 3. What no summary stands for is left out by the budget only, whether the summary is not made yet,
+//!    was set aside, or its model fails.
 //! 4. The budget is given to the triggers (the long ones cut so that all together stay within
 //!    `trigger_max_tokens`), what they reply to, the root, and then newest to oldest, each with what it
 //!    replies to. Equality fits. Overheard turns get at most a quarter of the budget and are never cut.
+//!    A question that is answered in a thread of its own comes right before that answer, which is cut to
+//!    [`THREAD_ANSWER_MAX_TOKENS`]; one without an answer there is left out, or the model would give it
+//!    a second one.
 //! 5. A turn that does not fit is cut, so that a long one does not hide what is before it: the first
 //!    to what is left and at most a quarter of the budget, each further one to a quarter of what is
 //!    left. One for which too little is left even so ends the walk.
@@ -29,11 +32,14 @@ use crate::domain::history::{History, Role};
 use crate::domain::ids::TurnId;
 use crate::domain::options::AssemblerOptions;
 use crate::domain::summary::SummaryView;
-use crate::domain::turn::{ParticipantKind, Turn, Visibility};
+use crate::domain::turn::{ParticipantKind, Position, Turn, Visibility};
 
 /// The summary, overheard turns, and the first cut turn, each get at most this part of the budget; a
 /// further cut turn this part of what is left.
 const SHARE_OF_BUDGET: usize = 4;
+
+/// What the answer to a question of the room costs at most, where it was given in another thread.
+const THREAD_ANSWER_MAX_TOKENS: usize = 100;
 
 pub(super) fn assemble(
     history: &History,
@@ -44,9 +50,9 @@ pub(super) fn assemble(
     let projector = Projector::new(history, agent);
     let mut lines = lines(history);
     leave_out_unreadable(&mut lines);
-    leave_out_over_threshold(&mut lines, options);
+    leave_out_unanswered(&mut lines, history);
     write_out(&mut lines, &projector, counter);
-    let summary = Walk::new(&mut lines, options, counter).spend(history.summary.as_ref());
+    let summary = Walk::new(&mut lines, history, options, counter).spend();
     if let Some(found) = history.summary.as_ref().filter(|_| summary.is_some()) {
         name_summarized(&mut lines, found, agent, options);
     }
@@ -79,13 +85,10 @@ fn name_summarized(
                 && turn.participant.platform_id == agent.name.as_str());
         let is_left = matches!(
             line.state,
-            State::Left(
-                OmissionReason::OverThreshold
-                    | OmissionReason::OverBudget
-                    | OmissionReason::ReplierLeftOut
-            )
+            State::Left(OmissionReason::OverBudget | OmissionReason::ReplierLeftOut)
         );
-        let is_own_conversation = !matches!(line.role, Role::Root | Role::Parent);
+        let is_own_conversation =
+            !matches!(line.role, Role::Root | Role::Parent | Role::ThreadAnswer);
         if is_left && concerns && is_own_conversation && turn.position <= summary.through {
             line.state = State::Left(OmissionReason::Summarized);
         }
@@ -119,8 +122,9 @@ impl Line<'_> {
         matches!(self.state, State::Whole | State::Cut(_))
     }
 
-    fn is_pinned(&self) -> bool {
-        matches!(self.role, Role::Trigger | Role::Root)
+    /// Whether it may be left out, or shown with an answer, for the thread that it opened.
+    fn may_have_thread(&self) -> bool {
+        self.state == State::Open && matches!(self.role, Role::Kept | Role::Parent | Role::Ambient)
     }
 
     fn shorten(&mut self, cut: Cut) {
@@ -130,7 +134,8 @@ impl Line<'_> {
     }
 }
 
-/// Each turn once, by position, under the strongest reason it was read for.
+/// Each turn once, by position, under the strongest reason it was read for. The answer to a question of
+/// the room stands right behind the last question that it answers.
 fn lines(history: &History) -> Vec<Line<'_>> {
     let mut roles: HashMap<TurnId, Role> = HashMap::new();
     for entry in &history.turns {
@@ -140,12 +145,21 @@ fn lines(history: &History) -> Vec<Line<'_>> {
         }
     }
     let mut turns: Vec<&Turn> = history.turns.iter().map(|entry| &entry.turn).collect();
-    turns.sort_by_key(|turn| turn.position);
+    let asked = last_questions(history);
+    turns.sort_by_key(|turn| {
+        let question = asked
+            .get(&turn.id)
+            .filter(|_| roles[&turn.id] == Role::ThreadAnswer);
+        (
+            question.copied().unwrap_or(turn.position),
+            question.is_some(),
+        )
+    });
     if !roles.values().any(|role| *role == Role::Trigger) {
         let newest = turns
             .iter()
             .rev()
-            .find(|turn| roles[&turn.id] != Role::Ambient);
+            .find(|turn| !matches!(roles[&turn.id], Role::Ambient | Role::ThreadAnswer));
         roles.extend(newest.map(|turn| (turn.id, Role::Trigger)));
     }
     turns
@@ -164,6 +178,18 @@ fn lines(history: &History) -> Vec<Line<'_>> {
             })
         })
         .collect()
+}
+
+/// Where the last question stands that a thread's answer answers, by the answer.
+fn last_questions(history: &History) -> HashMap<TurnId, Position> {
+    let mut asked: HashMap<TurnId, Position> = HashMap::new();
+    for read in &history.turns {
+        if let Some(Some(answer)) = history.thread_answers.get(&read.turn.id) {
+            let position = asked.entry(*answer).or_insert(read.turn.position);
+            *position = read.turn.position.max(*position);
+        }
+    }
+    asked
 }
 
 /// Gives each line that may be in the prompt its message and its cost: the open ones, and what a line
@@ -193,7 +219,7 @@ fn strength(role: Role) -> u8 {
         Role::Kept => 3,
         Role::Parent => 2,
         Role::RepliedTo => 1,
-        Role::Ambient => 0,
+        Role::ThreadAnswer | Role::Ambient => 0,
     }
 }
 
@@ -207,28 +233,17 @@ fn leave_out_unreadable(lines: &mut [Line<'_>]) {
     }
 }
 
-fn leave_out_over_threshold(lines: &mut [Line<'_>], options: &AssemblerOptions) {
-    let mut kept: Vec<&mut Line<'_>> = lines
-        .iter_mut()
-        .filter(|line| {
-            line.state == State::Open && !matches!(line.role, Role::Ambient | Role::RepliedTo)
-        })
-        .collect();
-    if kept.len() <= options.rolling_summary_threshold {
-        return;
-    }
-    let over = kept.len() - options.rolling_summary_threshold;
-    let oldest_preserved = kept
+/// A question that opened a thread of its own and has no answer from there to show with it.
+fn leave_out_unanswered(lines: &mut [Line<'_>], history: &History) {
+    let answers: HashSet<TurnId> = lines
         .iter()
-        .enumerate()
-        .rev()
-        .filter(|(_, line)| line.turn.participant.kind == ParticipantKind::User)
-        .take(options.preserve_recent_turns)
-        .last()
-        .map_or(over, |(index, _)| index);
-    for line in &mut kept[..over.min(oldest_preserved)] {
-        if !line.is_pinned() {
-            line.state = State::Left(OmissionReason::OverThreshold);
+        .filter(|line| line.state == State::Open)
+        .map(|line| line.turn.id)
+        .collect();
+    for line in lines.iter_mut().filter(|line| line.may_have_thread()) {
+        let answer = history.thread_answers.get(&line.turn.id);
+        if answer.is_some_and(|answer| answer.is_none_or(|id| !answers.contains(&id))) {
+            line.state = State::Left(OmissionReason::OwnThread);
         }
     }
 }
@@ -236,6 +251,7 @@ fn leave_out_over_threshold(lines: &mut [Line<'_>], options: &AssemblerOptions) 
 /// Gives out the budget.
 struct Walk<'w, 'a> {
     lines: &'w mut [Line<'a>],
+    history: &'a History,
     index_of: HashMap<TurnId, usize>,
     counter: &'w dyn TokenCounter,
     trigger_max_tokens: usize,
@@ -249,6 +265,7 @@ struct Walk<'w, 'a> {
 impl<'w, 'a> Walk<'w, 'a> {
     fn new(
         lines: &'w mut [Line<'a>],
+        history: &'a History,
         options: &AssemblerOptions,
         counter: &'w dyn TokenCounter,
     ) -> Self {
@@ -259,6 +276,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             .collect();
         Self {
             lines,
+            history,
             index_of,
             counter,
             trigger_max_tokens: options.trigger_max_tokens,
@@ -271,13 +289,14 @@ impl<'w, 'a> Walk<'w, 'a> {
     }
 
     /// Decides what is in; returns the summary if it is.
-    fn spend(mut self, summary: Option<&SummaryView>) -> Option<Pinned> {
+    fn spend(mut self) -> Option<Pinned> {
         let triggers = self.open(|role| role == Role::Trigger);
         let costs = triggers.iter().map(|index| self.lines[*index].tokens);
         let limit = trigger_limit(costs.collect(), self.trigger_max_tokens);
         for index in &triggers {
             self.take_trigger(*index, limit);
         }
+        let summary = self.history.summary.as_ref();
         let summary = summary.and_then(|summary| self.take_summary(summary));
         for index in triggers {
             self.take_replied_to(index);
@@ -286,7 +305,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             self.take(index);
         }
         for index in self
-            .open(|role| !matches!(role, Role::Trigger | Role::Root | Role::RepliedTo))
+            .open(|role| matches!(role, Role::Kept | Role::Parent | Role::Ambient))
             .into_iter()
             .rev()
         {
@@ -295,17 +314,16 @@ impl<'w, 'a> Walk<'w, 'a> {
             }
             if self.lines[index].role == Role::Ambient {
                 self.take_ambient(index);
-            } else if self.take(index) {
+            } else if self.take_with_answer(index) {
                 self.take_replied_to(index);
             } else {
                 break;
             }
         }
         for line in self.lines.iter_mut().filter(|l| l.state == State::Open) {
-            line.state = State::Left(if line.role == Role::RepliedTo {
-                OmissionReason::ReplierLeftOut
-            } else {
-                OmissionReason::OverBudget
+            line.state = State::Left(match line.role {
+                Role::RepliedTo | Role::ThreadAnswer => OmissionReason::ReplierLeftOut,
+                _ => OmissionReason::OverBudget,
             });
         }
         summary
@@ -354,19 +372,54 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.tokens_left = self.tokens_left.saturating_sub(line.tokens);
     }
 
-    /// What a turn in the prompt replies to comes with it, also from behind the threshold.
+    /// A turn, and the answer it got in a thread of its own: both or neither.
+    fn take_with_answer(&mut self, index: usize) -> bool {
+        let Some(answer) = self.open_answer(index) else {
+            return self.take(index);
+        };
+        let line = &mut self.lines[answer];
+        line.state = State::Whole;
+        if line.tokens > THREAD_ANSWER_MAX_TOKENS {
+            let limit = THREAD_ANSWER_MAX_TOKENS;
+            let text = &line.message.content;
+            let shorter = cut(text, line.tokens, limit, self.counter)
+                .unwrap_or_else(|| marker_only(text, line.tokens, self.counter));
+            line.shorten(shorter);
+        }
+        let tokens = line.tokens;
+        if tokens <= self.tokens_left {
+            self.tokens_left -= tokens;
+            if self.take(index) {
+                return true;
+            }
+            self.tokens_left += tokens;
+        }
+        for index in [index, answer] {
+            self.lines[index].state = State::Left(OmissionReason::OverBudget);
+        }
+        false
+    }
+
+    /// The answer to a question of the room, if it is not in the prompt for another question already.
+    fn open_answer(&self, index: usize) -> Option<usize> {
+        let answer = (*self
+            .history
+            .thread_answers
+            .get(&self.lines[index].turn.id)?)?;
+        let index = *self.index_of.get(&answer)?;
+        let line = &self.lines[index];
+        (line.role == Role::ThreadAnswer && line.state == State::Open).then_some(index)
+    }
+
+    /// What a turn in the prompt replies to comes with it.
     fn take_replied_to(&mut self, index: usize) {
         let replied_to = self.lines[index].turn.reply_to;
         let Some(index) = replied_to.and_then(|id| self.index_of.get(&id).copied()) else {
             return;
         };
         let line = &self.lines[index];
-        let is_free = matches!(
-            line.state,
-            State::Open | State::Left(OmissionReason::OverThreshold)
-        );
-        if is_free && line.role != Role::Ambient {
-            self.take(index);
+        if line.state == State::Open && line.role != Role::Ambient {
+            self.take_with_answer(index);
         }
     }
 

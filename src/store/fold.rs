@@ -329,6 +329,7 @@ fn reading_query(query: &FoldQuery) -> HistoryQuery {
         parent_turns: 0,
         ambient_turns: 0,
         summaries: Some(query.coverage.clone()),
+        thread_answers: false,
     }
 }
 

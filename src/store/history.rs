@@ -2,8 +2,9 @@
 //!
 //! Turns are walked newest first along an index (kept turns through `involvements`, a whole room
 //! through `turns_by_position`). What is read when: triggers, root,
-//! kept turns, what those reply to, kept turns of the parent, overheard turns; a turn that would be
-//! read twice keeps the role it got first. Nothing is read from another chat. What a reading costs is
+//! kept turns, what those reply to, kept turns of the parent, overheard turns, and the answers that
+//! questions among them got in threads of their own; a turn that would be read twice keeps the role it
+//! got first. Nothing is read from another chat. What a reading costs is
 //! counted by SQLite itself, statement by statement.
 
 use std::cmp::Reverse;
@@ -102,6 +103,17 @@ const REPLIED_TO_SQL: &str = select_turns!(
        AND NOT EXISTS (SELECT 1 FROM run_triggers g CROSS JOIN runs x ON x.id = g.run_id
                        WHERE g.turn_seq = t.seq AND x.id > ?4 AND x.conversation_id = ?5)"
 );
+/// The run of a question that is answered in another conversation than its own and than this one.
+const THREAD_RUN_SQL: &str = "SELECT x.id FROM run_triggers g CROSS JOIN runs x ON x.id = g.run_id
+     CROSS JOIN turns t ON t.seq = g.turn_seq
+     WHERE g.turn_seq = ?1 AND g.agent = ?2 AND x.conversation_id NOT IN (t.conversation_id, ?3)";
+const THREAD_ANSWER_SQL: &str = select_turns!(
+    "WHERE t.seq = (SELECT a.seq FROM turns a
+                    WHERE a.run_id = ?1 AND a.kind = 'message' AND a.visibility = 'room'
+                      AND NOT a.is_inbound AND a.seq <= ?2
+                    ORDER BY a.seq DESC LIMIT 1)
+       AND c.chat_id = ?3 AND (?4 IS NULL OR t.scope = ?4)"
+);
 const ROOT_SQL: &str = select_turns!(
     "WHERE t.seq = (SELECT root_turn_seq FROM conversations WHERE id = ?1)
        AND t.visibility = 'room' AND t.seq <= ?2"
@@ -133,6 +145,7 @@ fn history(connection: &Connection, query: &HistoryQuery) -> Result<History, Sto
     reading.read_replied_to()?;
     reading.read_parent()?;
     reading.read_ambient()?;
+    reading.read_thread_answers()?;
     reading.finish(has_older)
 }
 
@@ -165,6 +178,7 @@ pub(super) struct Reading<'a> {
     /// What stands for the older kept turns.
     summary: Option<SummaryView>,
     turns: Vec<HistoryTurn>,
+    thread_answers: HashMap<TurnId, Option<TurnId>>,
     cost: ReadCost,
 }
 
@@ -222,6 +236,7 @@ impl<'a> Reading<'a> {
             run_conversation_row: run.conversation_row,
             floor,
             turns: Vec::new(),
+            thread_answers: HashMap::new(),
             cost: ReadCost {
                 rows,
                 ..ReadCost::default()
@@ -243,6 +258,7 @@ impl<'a> Reading<'a> {
         Ok(History {
             conversation: self.conversation,
             turns: self.turns,
+            thread_answers: self.thread_answers,
             names,
             summary: self.summary,
             has_older,
@@ -348,6 +364,42 @@ impl<'a> Reading<'a> {
             limit: self.query.ambient_turns,
             role: Role::Ambient,
         })?;
+        Ok(())
+    }
+
+    /// What questions of the room were answered in threads of their own. One whose answer is not there, or
+    /// was not as of the read bound, is noted without it.
+    fn read_thread_answers(&mut self) -> Result<(), StoreError> {
+        if !self.query.thread_answers {
+            return Ok(());
+        }
+        let is_own = |read: &&HistoryTurn| {
+            // A thread's own turns are answered in it.
+            self.conversation.parent.is_some() && read.turn.conversation == self.conversation.id
+        };
+        let questions: Vec<(Seq, TurnId, Role)> = self
+            .turns
+            .iter()
+            .filter(|read| matches!(read.role, Role::Kept | Role::Parent | Role::Ambient))
+            .filter(|read| read.turn.addressed_to.contains(&self.query.agent) && !is_own(read))
+            .map(|read| (read.turn.seq(), read.turn.id, read.role))
+            .collect();
+        for (seq, id, role) in questions {
+            let key = (seq, &self.query.agent, self.conversation_row);
+            let Some(run) = self.one(THREAD_RUN_SQL, key, |row| row.get::<_, i64>(0))? else {
+                continue;
+            };
+            let answer = if role == Role::Ambient {
+                None
+            } else {
+                let chat = self.conversation.key.chat;
+                let key = (run, self.as_of_seq, chat, self.query.scope);
+                self.one(THREAD_ANSWER_SQL, key, turn_from_row)?
+            };
+            self.thread_answers
+                .insert(id, answer.as_ref().map(|turn| turn.id));
+            self.keep(answer, Role::ThreadAnswer);
+        }
         Ok(())
     }
 
@@ -566,7 +618,7 @@ mod tests {
     use crate::store::contract::CommittedReply;
     use crate::store::conversations::CONVERSATION_SQL;
     use crate::store::rows::CONVERSATION_ROW_SQL;
-    use crate::store::scene::{Room, Scene, agent};
+    use crate::store::scene::{Room, Said, Scene, agent};
     use crate::store::summaries::CURRENT_SQL;
 
     fn query(room: &Room) -> HistoryQuery {
@@ -583,6 +635,7 @@ mod tests {
             parent_turns: 10,
             ambient_turns: 0,
             summaries: None,
+            thread_answers: true,
         }
     }
 
@@ -745,6 +798,91 @@ mod tests {
         assert_eq!(history.conversation.scope, Scope::Thread);
     }
 
+    /// A question of the room at a time, the thread it opened, and its run.
+    async fn opening(scene: &Scene, room: &Room, text: &str, at_ms: i64) -> (Said, Room, RunId) {
+        let asked = scene.say(room, text, at_ms).await;
+        scene.address(room, asked).await;
+        let thread = scene.thread(room, asked).await;
+        let run = scene.queue(&thread, asked, at_ms).await;
+        (asked, thread, run)
+    }
+
+    #[tokio::test]
+    async fn a_question_of_the_room_comes_with_the_answer_it_got_in_its_thread() {
+        let scene = Scene::open().await;
+        let room = scene.room("C1").await;
+        let (first, first_thread, _) = opening(&scene, &room, "q1", 10).await;
+        let run = scene.claim(100).await.unwrap();
+        answer(&scene, &run, &first_thread, "a1").await;
+        // Follow-ups stay in the thread.
+        scene.ask(&first_thread, "and then?", 20).await;
+        let run = scene.claim(200).await.unwrap();
+        answer(&scene, &run, &first_thread, "more").await;
+        let (second, second_thread, _) = opening(&scene, &room, "q2", 30).await;
+        let (dead, _, dead_run) = opening(&scene, &room, "q3", 40).await;
+        scene
+            .write(move |connection| {
+                let sql = "UPDATE runs SET state = 'dead' WHERE uuid = ?1";
+                connection.execute(sql, [dead_run])?;
+                Ok(())
+            })
+            .await;
+        let asked = scene.say(&room, "too old to be answered", 45).await;
+        scene.address(&room, asked).await;
+        let (_, thread, run) = opening(&scene, &room, "q4", 50).await;
+        let being_answered = scene.claim(300).await.unwrap();
+        assert_eq!(being_answered.run.triggers, [second.turn]);
+        let claimed = scene.claim(300).await.unwrap();
+        assert_eq!(claimed.run.id, run);
+
+        let expected = [
+            ("q1", Role::Parent),
+            ("a1", Role::ThreadAnswer),
+            ("q2", Role::Parent),
+            ("q3", Role::Parent),
+            ("too old to be answered", Role::Parent),
+            ("q4", Role::Trigger),
+        ];
+        let history = read(&scene, query_of(&claimed, &thread)).await;
+        let mut seen = shown(&history);
+        // By the room's time the answer stands behind what was asked while it was made.
+        seen.sort_by_key(|(text, _)| expected.iter().position(|(known, _)| known == text));
+        assert_eq!(seen, expected);
+        let answers: Vec<_> = [first, second, dead, asked]
+            .map(|said| history.thread_answers.get(&said.turn).map(Option::is_some))
+            .into();
+        assert_eq!(answers, [Some(true), Some(false), Some(false), None]);
+
+        // What is answered since is read by no retry.
+        answer(&scene, &being_answered, &second_thread, "a2").await;
+        let again = read(&scene, query_of(&claimed, &thread)).await;
+        assert_eq!(again.turns, history.turns);
+        assert_eq!(again.thread_answers, history.thread_answers);
+        // A preview of now has it, and none of a deleted answer.
+        scene
+            .write(|connection| {
+                let sql = "UPDATE turns SET visibility = 'hidden' WHERE content = 'a1'";
+                connection.execute(sql, [])?;
+                Ok(())
+            })
+            .await;
+        let preview = read(&scene, query(&room)).await;
+        assert!(shown(&preview).contains(&("a2", Role::ThreadAnswer)));
+        assert!(!shown(&preview).iter().any(|(text, _)| *text == "a1"));
+        assert_eq!(preview.thread_answers[&first.turn], None);
+        // In the thread itself each line is there once, and other agents' prompts don't look for it.
+        let own = read(&scene, query(&first_thread)).await;
+        let expected = [
+            ("q1", Role::Root),
+            ("and then?", Role::Kept),
+            ("more", Role::Kept),
+        ];
+        assert_eq!(shown(&own), expected);
+        let mut plain = query(&room);
+        plain.thread_answers = false;
+        assert!(read(&scene, plain).await.thread_answers.is_empty());
+    }
+
     #[tokio::test]
     async fn time_scope_and_visibility_bound_what_is_kept_but_not_the_trigger() {
         let scene = Scene::open().await;
@@ -819,6 +957,8 @@ mod tests {
             TRIGGER_SQL,
             REPLIED_TO_SQL,
             ROOT_SQL,
+            THREAD_RUN_SQL,
+            THREAD_ANSWER_SQL,
             NAME_BY_ID_SQL,
             NAME_BY_USERNAME_SQL,
         ];

@@ -25,7 +25,7 @@ use crate::domain::summary::{Summary, SummaryState};
 use crate::domain::tokens::TokenRatio;
 use crate::domain::turn::ParticipantKind;
 use crate::llm::{Answer, Finish, Model, ModelError, Offline, Request};
-use crate::prompt::{ClassEstimate, Prompt, RunView};
+use crate::prompt::{ClassEstimate, OmissionReason, Prompt, RunView};
 use crate::store::contract::{AccountBinding, Captured, NewMessage};
 use crate::store::{Store, StoreOptions};
 
@@ -331,10 +331,18 @@ async fn an_answer_that_is_no_summary_changes_no_row_and_is_counted() {
         assert_eq!(stage.worker.once().await, 0, "{refusal}");
         assert_eq!(stage.summaries().await, before, "{refusal}");
         assert_eq!(stage.failed(), 1, "{refusal}");
-        // The summary before it stands, and what it does not cover is truncated as ever.
+        // The summary before it stands, and what it does not cover is left out by the budget only.
         let prompt = stage.prompt().await;
         assert!(prompt.messages[0].content.ends_with("summary 2 pelican"));
-        assert!(!prompt.omitted.is_empty());
+        assert!(
+            prompt
+                .omitted
+                .iter()
+                .all(|o| o.why == OmissionReason::OverBudget || !o.why.is_whole())
+        );
+        stage.spec.options.token_budget = 10_000;
+        let prompt = stage.prompt().await;
+        assert_eq!((prompt.omitted.len(), prompt.turns.len()), (0, 50));
         // The next try makes up for it, with everything since.
         assert_eq!(stage.worker.once().await, 1, "{refusal}");
         assert_eq!(stage.summaries().await.len(), 3);
@@ -468,6 +476,84 @@ async fn without_summaries_prompts_are_truncated_and_nothing_is_lost() {
     }
     assert_eq!(stage.summaries().await, []);
     assert_eq!(stage.prompt().await, before);
+}
+
+/// Sixty short turns, a budget that has room for all of them, and no summary that can be used.
+#[tokio::test]
+async fn nothing_is_dropped_while_tokens_are_free_whatever_became_of_the_summary() {
+    let lines = |stage: &Stage| {
+        let id = stage.conversation.unwrap();
+        (stage.store.clone(), id)
+    };
+    for trouble in [
+        "never asked",
+        "dead",
+        "Sorry, no.",
+        "{}",
+        "set aside",
+        "deleted",
+        "partial",
+    ] {
+        let mut model = Scripted::default();
+        if ["dead", "Sorry, no.", "{}"].contains(&trouble) {
+            model.exceptions = (1..=9).map(|n| (n, trouble)).collect();
+        }
+        let mut stage = Stage::with(model).await;
+        for number in 1..=60 {
+            stage.say(number, &format!("line {number}.")).await;
+        }
+        let (store, id) = lines(&stage);
+        let mut unread = BTreeSet::new();
+        if trouble != "never asked" {
+            stage.worker.once().await;
+        }
+        match trouble {
+            "set aside" => {
+                assert!(stage.prompt().await.has_summary);
+                store.set_summaries_aside(id, None).await.unwrap();
+            }
+            "deleted" => {
+                let account = stage.account;
+                let gone = store.capture_delete(account, "C1", "20", NOW_MS).await;
+                gone.unwrap();
+                unread.insert(20);
+            }
+            "partial" => {
+                // What came since is over the threshold again, and the model does not answer.
+                for number in 61..=120 {
+                    stage.say(number, &format!("line {number}.")).await;
+                }
+                unread.extend(1..=50);
+            }
+            _ => {}
+        }
+        let prompt = stage.prompt().await;
+        assert_eq!(prompt.has_summary, trouble == "partial", "{trouble}");
+        assert!(prompt.omitted.is_empty(), "{trouble}: {:?}", prompt.omitted);
+        assert!(prompt.tokens < 2_000, "{trouble}: {}", prompt.tokens);
+        let said: Vec<&str> = prompt
+            .messages
+            .iter()
+            .map(|m| m.content.as_str())
+            .filter(|said| said.starts_with("Ada"))
+            .collect();
+        let newest = if trouble == "partial" { 120 } else { 60 };
+        let expected: Vec<String> = (1..=newest)
+            .filter(|number| !unread.contains(number))
+            .map(|number| format!("Ada: line {number}."))
+            .collect();
+        assert_eq!(said, expected, "{trouble}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_read_any_more_is_folded_before_the_threshold() {
+    let mut stage = Stage::with(Scripted::default()).await;
+    stage.spec.options.max_turns_to_load = 20;
+    stage.worker.registry.replace(vec![stage.spec.clone()]);
+    stage.say_all(1..=21).await;
+    assert_eq!(stage.worker.once().await, 1);
+    assert!(stage.prompt().await.has_summary);
 }
 
 #[tokio::test]

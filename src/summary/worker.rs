@@ -241,14 +241,18 @@ impl Worker {
         spec: &AgentSpec,
     ) -> Result<Attempt, StoreError> {
         let options = options_in(&self.store, spec, conversation).await?;
-        let Some(coverage) = Coverage::of(&options) else {
+        let Some(FoldOver {
+            coverage,
+            threshold,
+        }) = FoldOver::of(&options)
+        else {
             return Ok(Attempt::Nothing);
         };
         let query = FoldQuery {
             conversation,
             agent: spec.name.clone(),
             coverage: coverage.clone(),
-            threshold: options.rolling_summary_threshold,
+            threshold,
             preserve_recent: options.preserve_recent_turns,
             max_turns: FOLD_TURNS_MAX,
         };

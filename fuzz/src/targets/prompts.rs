@@ -130,6 +130,7 @@ fn history(transcript: &Transcript) -> History {
         conversation: conversation(turns.len()),
         turns,
         summary: None,
+        thread_answers: HashMap::new(),
         has_older: false,
         cost: ReadCost::default(),
     }

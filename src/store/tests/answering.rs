@@ -37,6 +37,7 @@ async fn history(fixture: &Fixture, run: &ClaimedRun) -> History {
         parent_turns: 10,
         ambient_turns: 0,
         summaries: None,
+        thread_answers: true,
     };
     fixture.store.history(query).await.unwrap()
 }

@@ -90,6 +90,7 @@ async fn read(
             keep: Keep::Involved,
             scope: None,
         }),
+        thread_answers: true,
     };
     change(&mut query);
     let history = scene.store.history(query).await.unwrap();
@@ -267,6 +268,7 @@ async fn a_walk_that_finds_nothing_for_the_prompt_gives_up_and_says_so() {
             parent_turns: 0,
             ambient_turns: 0,
             summaries: None,
+            thread_answers: true,
         })
         .await
         .unwrap();
@@ -295,6 +297,7 @@ async fn the_prompt_as_of_an_early_turn_is_found_behind_all_later_ones() {
         parent_turns: 0,
         ambient_turns: 0,
         summaries: None,
+        thread_answers: true,
     };
     let history = scene.store.history(query).await.unwrap();
     assert_eq!(history.turns.len(), 1);

@@ -62,6 +62,7 @@ fn query(room: &Room, run: Option<&ClaimedRun>) -> HistoryQuery {
         parent_turns: 10,
         ambient_turns: 5,
         summaries: None,
+        thread_answers: true,
     }
 }
 

@@ -496,6 +496,7 @@ async fn a_prompt_reads_the_edited_question_last_and_not_the_earlier_answer() {
         parent_turns: 10,
         ambient_turns: 10,
         summaries: None,
+        thread_answers: true,
     };
     let read = world.fixture.store.history(query).await.unwrap().turns;
     let read: Vec<_> = read

@@ -99,6 +99,7 @@ async fn history(fixture: &Fixture, conversation: ConversationId) -> History {
         parent_turns: 0,
         ambient_turns: 0,
         summaries: Some(involved()),
+        thread_answers: true,
     };
     fixture.store.history(query).await.unwrap()
 }
@@ -380,6 +381,7 @@ async fn a_retry_does_not_see_a_summary_made_after_its_first_attempt() {
             parent_turns: 0,
             ambient_turns: 0,
             summaries: Some(involved()),
+            thread_answers: true,
         };
         let history = fixture.store.history(query.clone()).await.unwrap();
         assert_eq!(history.summary.map(|found| found.text), expected);
