@@ -30,6 +30,8 @@ const BUSY_WAIT: Duration = Duration::from_millis(20);
 /// So many waits in a row, and the copy is given up.
 const BUSY_WAITS_MAX: u32 = 1_500;
 /// A backup that is not finished yet, in the folder where it will be.
+/// Backups of one second in one folder; their numbers have one digit, so that names sort.
+const SAME_SECOND_MAX: u32 = 9;
 const PARTIAL_NAME: &str = ".vocative-backup.partial";
 /// Backups that were named by this program begin and end so; the time is in between.
 const NAME_START: &str = "vocative-";
@@ -119,8 +121,11 @@ pub fn backup(
     options: &BackupOptions,
     tell: &dyn Fn(CopyProgress),
 ) -> Result<BackupReport, StoreError> {
-    let path = path_of_backup(database, target, options)?;
-    let folder = folder_of(&path);
+    let folder = if target.is_dir() {
+        target.to_owned()
+    } else {
+        folder_of(target)
+    };
     let partial = folder.join(PARTIAL_NAME);
     let lock = lock::take(&partial).map_err(|error| match error {
         StoreError::Locked { .. } => cannot(format!(
@@ -129,7 +134,9 @@ pub fn backup(
         )),
         other => cannot(other.to_string()),
     })?;
-    let made = write_backup(database, &partial, &path, options, tell);
+    // Under the lock: no other backup takes the name meanwhile.
+    let made = path_of_backup(database, target, options)
+        .and_then(|path| write_backup(database, &partial, &path, options, tell));
     if made.is_err() {
         let _ = remove_database(&partial);
     }
@@ -140,7 +147,7 @@ pub fn backup(
         report.removed = remove_older(&folder, keep).map_err(|error| {
             cannot(format!(
                 "the backup {} is made, but older ones could not be removed: {error}",
-                path.display()
+                report.path.display()
             ))
         })?;
     }
@@ -254,8 +261,7 @@ fn path_of_backup(
     options: &BackupOptions,
 ) -> Result<PathBuf, StoreError> {
     let path = if target.is_dir() {
-        let at = time_name(options.now_ms);
-        target.join(format!("{NAME_START}{at}{NAME_END}"))
+        free_name(target, &time_name(options.now_ms))?
     } else {
         target.to_owned()
     };
@@ -273,6 +279,22 @@ fn path_of_backup(
         )));
     }
     Ok(path)
+}
+
+/// The name of a backup made at a time, in its folder. One made within the same second has a number
+/// behind the time, by which it also sorts behind the one before it.
+fn free_name(folder: &Path, at: &str) -> Result<PathBuf, StoreError> {
+    let numbered = |number: u32| match number {
+        1 => folder.join(format!("{NAME_START}{at}{NAME_END}")),
+        _ => folder.join(format!("{NAME_START}{at}_{number}{NAME_END}")),
+    };
+    let mut names = (1..=SAME_SECOND_MAX).map(numbered);
+    names.find(|path| !path.exists()).ok_or_else(|| {
+        cannot(format!(
+            "{} has {SAME_SECOND_MAX} backups of this second already",
+            folder.display()
+        ))
+    })
 }
 
 fn folder_of(path: &Path) -> PathBuf {
@@ -507,11 +529,20 @@ fn own_names(folder: &Path) -> std::io::Result<Vec<String>> {
     Ok(names)
 }
 
+fn is_number(text: &str) -> bool {
+    matches!(text.as_bytes(), [b'2'..=b'9'])
+}
+
 fn is_own_name(name: &str) -> bool {
     let time = name
         .strip_prefix(NAME_START)
         .and_then(|rest| rest.strip_suffix(NAME_END));
     time.is_some_and(|time| {
+        let time = match time.split_once('_') {
+            Some((time, number)) if is_number(number) => time,
+            Some(_) => return false,
+            None => time,
+        };
         let digits = time.replacen('T', "", 1).replacen('Z', "", 1);
         time.len() == 16 && digits.len() == 14 && digits.bytes().all(|b| b.is_ascii_digit())
     })

@@ -311,3 +311,33 @@ async fn a_backup_of_an_older_schema_is_migrated_at_the_next_start() {
     assert_eq!((report.kept, report.turns), (None, 0));
     close(place.scene().await).await;
 }
+
+#[tokio::test]
+async fn two_backups_of_one_second_are_both_kept_and_count_as_two() {
+    let (place, elsewhere) = (Place::new(), Place::new());
+    let scene = place.scene().await;
+    close(scene).await;
+    let first = place.back_up(elsewhere.folder.path()).unwrap().path;
+    let second = place.back_up(elsewhere.folder.path()).unwrap().path;
+    assert!(first < second && first.exists() && second.exists());
+    // Of three the newest two stay.
+    let keep_two = BackupOptions {
+        keep: Some(2),
+        ..OPTIONS
+    };
+    let report = backup(
+        &place.database(),
+        elsewhere.folder.path(),
+        &keep_two,
+        &|_| (),
+    )
+    .unwrap();
+    assert_eq!(report.removed, [first]);
+    assert!(second < report.path && second.exists());
+    for _ in 0..6 {
+        place.back_up(elsewhere.folder.path()).unwrap();
+    }
+    place.back_up(elsewhere.folder.path()).unwrap();
+    let refused = place.back_up(elsewhere.folder.path()).unwrap_err();
+    assert!(refused.to_string().contains("of this second"), "{refused}");
+}
