@@ -68,8 +68,8 @@ pub enum Command {
     /// Serve the configured channels until stopped
     ///
     /// SIGTERM or Ctrl-C takes in nothing more, finishes the answers in progress (up to
-    /// daemon.drain_deadline_s) and ends; a second one ends at once. SIGHUP reads agents and aliases
-    /// again.
+    /// daemon.drain_deadline_s) and ends; a second one ends at once. SIGHUP reads the configuration
+    /// again, as `vocative reload` does.
     Run(RunArgs),
     /// Show the daemon at work against a Slack and a Telegram of its own
     ///
@@ -93,6 +93,11 @@ pub enum Command {
     /// queued, waiting, held or given up. Exit code 1 if something needs a person, 69 if no daemon
     /// runs.
     Status(StatusArgs),
+    /// Have the running daemon read its configuration again
+    ///
+    /// Says what is in force now and which of the changed settings need a restart. A configuration with a
+    /// mistake changes nothing: exit code 1, with what is wrong. 69 if no daemon runs.
+    Reload,
     /// Run the loopback Slack, Telegram and model server for a bot of your own
     ///
     /// They speak the real protocols on this machine, refuse what the real ones refuse, and fail on

@@ -66,6 +66,12 @@ impl Answerer {
         })
     }
 
+    /// The socket of the running daemon; none if there is no daemon.
+    pub(super) async fn daemon(&self) -> Option<PathBuf> {
+        let is_there = socket::is_taken(&self.socket).await;
+        is_there.then(|| self.socket.clone())
+    }
+
     /// The database that is asked about.
     ///
     /// # Errors

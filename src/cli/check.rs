@@ -16,12 +16,11 @@ use crate::store::{self, CheckReport, StoreError};
 
 /// Checks the configuration and its secrets; with `--live` the platforms, too.
 pub(super) async fn run(args: &CheckArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let (config, mut warnings) = context.load_config()?;
     if args.database {
+        let (config, _) = context.load_config()?;
         return database(&config, context).await;
     }
-    let (secrets, about_secrets) = config.resolve_secrets(&context.environment)?;
-    warnings.extend(about_secrets);
+    let (config, secrets, warnings) = context.load_with_secrets()?;
     let warnings: Vec<String> = warnings.iter().map(Warning::to_string).collect();
     let folders = folders::look(&config)?;
     context.print(&report(&config, &[warnings, folders].concat()))?;

@@ -13,7 +13,7 @@ use tokio::net::unix::pipe;
 use super::args::GlobalArgs;
 use super::error::CliError;
 use super::logging;
-use crate::config::{Config, Environment, LogFormat, Warning};
+use crate::config::{Config, Environment, LogFormat, Secrets, Warning};
 
 /// What every command has at hand.
 #[derive(Debug)]
@@ -31,6 +31,17 @@ impl Context {
     /// Everything wrong with it.
     pub(super) fn load_config(&self) -> Result<(Config, Vec<Warning>), CliError> {
         Ok(Config::load(
+            self.global.config.as_deref(),
+            &self.environment,
+        )?)
+    }
+
+    /// Loads the configuration and every secret it refers to.
+    ///
+    /// # Errors
+    /// Everything wrong with both, at once.
+    pub(super) fn load_with_secrets(&self) -> Result<(Config, Secrets, Vec<Warning>), CliError> {
+        Ok(Config::load_with_secrets(
             self.global.config.as_deref(),
             &self.environment,
         )?)

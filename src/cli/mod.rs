@@ -26,6 +26,7 @@ mod manifest;
 mod markdown;
 mod prompt;
 mod queue;
+mod reload;
 mod run;
 mod sandbox;
 mod selftest;
@@ -107,6 +108,7 @@ async fn dispatch(command: &Command, context: &Context) -> Result<ExitCode, CliE
         Command::Demo(args) => demo::run(args, context).await,
         Command::Check(args) => check::run(args, context).await,
         Command::Status(args) => status::run(args, context).await,
+        Command::Reload => reload::run(context).await,
         Command::Sandbox(args) => sandbox::run(args, context).await,
         Command::Selftest(command) => selftest::run(command, context).await,
         Command::Conversations(ConversationsCommand::List(args)) => {

@@ -18,13 +18,11 @@ const STOP_AGAIN: Duration = Duration::from_millis(100);
 
 /// Serves until a signal says stop; a second one ends at once.
 pub(super) async fn run(_args: &RunArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let (config, mut warnings) = context.load_config()?;
+    let (config, secrets, warnings) = context.load_with_secrets()?;
     if config.channels.is_empty() {
         return Err(nothing_to_serve(&config));
     }
     context.start_log(&config)?;
-    let (secrets, about_secrets) = config.resolve_secrets(&context.environment)?;
-    warnings.extend(about_secrets);
     for warning in &warnings {
         let setting = Some(warning.key.as_str()).filter(|key| !key.is_empty());
         tracing::warn!(setting, "{}", warning.what);
@@ -123,11 +121,8 @@ async fn reload(daemon: &Daemon) {
 
 fn read_config(path: Option<std::path::PathBuf>, environment: Environment) -> ReadConfig {
     Arc::new(move || {
-        let (config, _) =
-            Config::load(path.as_deref(), &environment).map_err(|cause| cause.in_one_line())?;
-        let (secrets, _) = config
-            .resolve_secrets(&environment)
-            .map_err(|cause| cause.in_one_line())?;
+        let loaded = Config::load_with_secrets(path.as_deref(), &environment);
+        let (config, secrets, _) = loaded.map_err(|cause| cause.in_one_line())?;
         Ok((config, secrets))
     })
 }

@@ -15,6 +15,7 @@ mod locate;
 mod manners;
 mod origin;
 mod problem;
+mod reload;
 mod resolve;
 mod schema;
 mod secret;
@@ -38,7 +39,7 @@ use serde_json::{Map, Value, json};
 use self::check::Findings;
 use self::layer::Layer;
 use self::locate::Located;
-use self::origin::Origins;
+use self::origin::{Origins, Place};
 use self::resolve::{Review, resolve};
 use self::shape::Shape;
 
@@ -92,6 +93,24 @@ impl Config {
                 Ok((config, warnings))
             }
         }
+    }
+
+    /// Loads the configuration like [`Self::load`] and reads every secret it refers to.
+    ///
+    /// # Errors
+    /// Everything that is wrong, at once: secrets that are missing too, where the configuration itself has
+    /// mistakes. Never with a secret in it.
+    pub fn load_with_secrets(
+        asked: Option<&Path>,
+        environment: &Environment,
+    ) -> Result<(Self, Secrets, Vec<Warning>), ConfigError> {
+        let (config, mut warnings) = match Self::load(asked, environment) {
+            Ok(loaded) => loaded,
+            Err(error) => return Err(with_missing_secrets(error, asked, environment)),
+        };
+        let (secrets, about_secrets) = config.resolve_secrets(environment)?;
+        warnings.extend(about_secrets);
+        Ok((config, secrets, warnings))
     }
 
     /// Builds the configuration from a file's path and text, without reading the file.
@@ -231,6 +250,78 @@ impl Config {
         let api = self.api.token.as_ref().filter(|_| self.api.enabled);
         let api = api.map(|token| ("api.token".to_owned(), token));
         models.chain(channels).chain(api).chain(hearing).collect()
+    }
+}
+
+/// What is wrong with a configuration, and which of the secrets that it refers to are not there.
+fn with_missing_secrets(
+    error: ConfigError,
+    asked: Option<&Path>,
+    environment: &Environment,
+) -> ConfigError {
+    let mut problems = error.problems;
+    let known: Vec<String> = problems.iter().map(|problem| problem.key.clone()).collect();
+    for (key, place, reference) in written_secrets(asked, environment).unwrap_or_default() {
+        if !known.contains(&key)
+            && let Err(what) = reference.read(environment, &base_dir(place.0.as_deref()))
+        {
+            problems.push(Problem::new(&key, what).at(place.1.as_ref()));
+        }
+    }
+    ConfigError::check(problems).err().unwrap_or(ConfigError {
+        problems: Vec::new(),
+    })
+}
+
+/// A reference to a secret as it is written: its setting, the file that relative paths count from and where
+/// it stands, and what it refers to.
+type WrittenSecret = (String, (Option<PathBuf>, Option<Place>), SecretRef);
+
+/// The references to secrets in the layers, as far as these can be read. Those under names that are
+/// wrong themselves are left out.
+fn written_secrets(asked: Option<&Path>, environment: &Environment) -> Option<Vec<WrittenSecret>> {
+    let schema = schema();
+    let mut ignored = Findings::default();
+    let (path, file_layer) = match locate::locate(asked, environment).ok()? {
+        Located::File(path) => {
+            let text = std::fs::read_to_string(&path).ok()?;
+            let layer = Layer::of_file(&path, &text).ok()?;
+            (Some(path), check::check(schema, layer, &mut ignored))
+        }
+        Located::Nowhere(_) => (None, Layer::default()),
+    };
+    let variables = Layer::of_environment(environment, schema);
+    let variables = check::check(schema, variables, &mut ignored);
+    let mut origins = Origins::default();
+    origins.extend(&file_layer.places);
+    origins.extend(&variables.places);
+    let mut tree = merge(file_layer, variables).ok()?;
+    expand_defaults(&mut tree);
+    let mut found = Vec::new();
+    schema::secrets_of(schema, &tree, &mut |key, reference| {
+        if let Some(reference) = SecretRef::parse(reference).filter(|_| is_read(key, &tree)) {
+            let place = origins.nearest(key).cloned();
+            found.push((key.to_owned(), (path.clone(), place), reference));
+        }
+    });
+    Some(found)
+}
+
+/// Whether a secret is one that the daemon would read, not only written.
+fn is_read(key: &str, tree: &Value) -> bool {
+    let beside = |setting: &str| {
+        let table = key.rsplit_once('.').map_or("", |(table, _)| table);
+        let pointer = format!("/{}/{setting}", table.replace('.', "/"));
+        tree.pointer(&pointer)
+    };
+    let is = |setting: &str, word: &str| beside(setting).and_then(Value::as_str) == Some(word);
+    match key.rsplit_once('.') {
+        _ if key.starts_with("defaults.") => false,
+        Some(("api", _)) => beside("enabled") == Some(&Value::Bool(true)),
+        Some(("transcription", _)) => beside("base_url").is_some_and(Value::is_string),
+        Some((_, "signing_secret")) => is("transport", "http"),
+        Some((_, "webhook_secret")) => is("transport", "webhook"),
+        _ => true,
     }
 }
 

@@ -233,6 +233,58 @@ pub(super) fn quoted(words: &[&str]) -> String {
     words.join(", ")
 }
 
+/// Tells of every reference to a secret in a tree: its setting, as a dotted path, and its text.
+pub(super) fn secrets_of(root: &Value, tree: &Value, tell: &mut dyn FnMut(&str, &str)) {
+    fn walk(
+        root: &Value,
+        node: &Node<'_>,
+        path: &str,
+        value: &Value,
+        tell: &mut dyn FnMut(&str, &str),
+    ) {
+        let Some(table) = value.as_object() else {
+            if let (Node::Secret, Some(text)) = (node, value.as_str()) {
+                tell(path, text);
+            }
+            return;
+        };
+        for (key, value) in table {
+            let place = match node {
+                Node::Table(properties) => properties.get(key),
+                Node::Named(item) | Node::OfChats(item) => Some(*item),
+                _ => None,
+            };
+            if let Some(place) = place {
+                let path = super::join(path, key);
+                walk(root, &Node::of(root, place), &path, value, tell);
+            }
+        }
+    }
+    walk(root, &Node::root(root), "", tree, tell);
+}
+
+/// Every setting, those of named tables under `*`, as a dotted path.
+#[cfg(test)]
+pub(super) fn all_settings(root: &Value) -> Vec<String> {
+    fn walk(root: &Value, node: &Node<'_>, path: &str, out: &mut Vec<String>) {
+        match node {
+            Node::Table(properties) => {
+                for (key, place) in *properties {
+                    let path = super::join(path, key);
+                    walk(root, &Node::of(root, place), &path, out);
+                }
+            }
+            Node::Named(item) | Node::OfChats(item) => {
+                walk(root, &Node::of(root, item), &super::join(path, "*"), out);
+            }
+            _ => out.push(path.to_owned()),
+        }
+    }
+    let mut out = Vec::new();
+    walk(root, &Node::root(root), "", &mut out);
+    out
+}
+
 /// Every setting outside named tables, as a dotted path.
 pub(super) fn settings(root: &Value) -> Vec<String> {
     fn walk(root: &Value, node: &Node<'_>, path: &str, out: &mut Vec<String>) {

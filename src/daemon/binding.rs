@@ -10,7 +10,7 @@ use vocative_channels::channel::{Announcement, Channel, Intake};
 use vocative_channels::identity::Identity;
 
 use crate::catchup::keeper::Keeper;
-use crate::daemon::shared::Shared;
+use crate::daemon::shared::{Announcer, Shared};
 use crate::daemon::supervise::{Bind, BindError, Bound, Lift};
 use crate::daemon::wiring;
 use crate::store::contract::AccountBinding;
@@ -42,8 +42,7 @@ async fn bind(
     let refused = Arc::new(Notify::new());
     let history = channel.history(&identity);
     let intake = shared.open_room(&name, account, identity, &*channel, &refused)?;
-    let announcement = wiring::announcement(&shared.config(), &name);
-    tokio::spawn(announce(name.clone(), channel, announcement));
+    shared.announce(&name, announcer(name.clone(), channel));
     let keeper = history.map(|history| {
         Arc::new(Keeper::new(
             name.clone(),
@@ -67,6 +66,13 @@ async fn bind(
         refused,
         lift: lift_with(shared, binding),
         keeper,
+    })
+}
+
+/// Tells the platform in a task of its own.
+fn announcer(name: String, channel: Arc<dyn Channel>) -> Announcer {
+    Arc::new(move |announcement| {
+        tokio::spawn(announce(name.clone(), Arc::clone(&channel), announcement));
     })
 }
 

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, RwLock};
 
 use tokio::sync::Notify;
-use vocative_channels::channel::{Channel, Intake};
+use tracing::warn;
+use vocative_channels::channel::{Announcement, Channel, Intake};
 use vocative_channels::identity::{Identity, Platform};
 
 use crate::agent::registry::Registry;
@@ -32,11 +33,18 @@ pub(super) struct Shared {
     pub(super) wake: Wake,
     pub(super) counters: Arc<CaptureCounters>,
     config: RwLock<Arc<Config>>,
+    /// The configuration of the start, by which all that needs a restart still goes.
+    started: Arc<Config>,
+    /// Tells a channel's platform its commands, by the channel's name.
+    announcers: Mutex<BTreeMap<String, Announcer>>,
     intakes: Mutex<BTreeMap<String, (Arc<ChannelIntake>, Identity)>>,
     /// Which channel serves a platform's account: the first that turned out to be it.
     served_by: Mutex<HashMap<(Platform, String), String>>,
     pub(super) clock: Clock,
 }
+
+/// Has a platform told which commands there are.
+pub(super) type Announcer = Arc<dyn Fn(Announcement) + Send + Sync>;
 
 fn counter() -> Counter {
     Arc::new(|text| content_count(text, &ClassEstimate))
@@ -54,6 +62,8 @@ impl Shared {
             wake: Wake::default(),
             counters: Arc::default(),
             config: RwLock::new(Arc::new(config.clone())),
+            started: Arc::new(config.clone()),
+            announcers: Mutex::default(),
             intakes: Mutex::default(),
             served_by: Mutex::default(),
             clock,
@@ -94,6 +104,20 @@ impl Shared {
                 "it is the same bot as channel {other}: remove one of the two, or give it a bot of its own"
             ),
         })
+    }
+
+    /// Tells the platforms whose commands are others than under an earlier configuration.
+    fn announce_again(&self, earlier: &Config) {
+        let announcers = self
+            .announcers
+            .lock()
+            .expect("no holder of this lock panics");
+        for (name, announcer) in announcers.iter() {
+            let now = wiring::announcement(&self.config(), name);
+            if now != wiring::announcement(earlier, name) {
+                announcer(now);
+            }
+        }
     }
 
     /// Opens the room of an account that a channel turned out to be, and makes its intake.
@@ -159,28 +183,29 @@ impl Shared {
         }
     }
 
-    /// Puts the agents, aliases and access of another configuration in force. Channels are added or
-    /// removed only by a restart.
+    /// Tells a channel's platform its commands, now and whenever a reload changes them.
+    pub(super) fn announce(&self, channel: &str, announcer: Announcer) {
+        let mut announcers = self
+            .announcers
+            .lock()
+            .expect("no holder of this lock panics");
+        announcer(wiring::announcement(&self.config(), channel));
+        announcers.insert(channel.to_owned(), announcer);
+    }
+
+    /// Puts another configuration in force, and says what of it counts only after a restart.
     pub(super) fn apply(&self, config: Config, secrets: &Secrets) -> Result<String, WiringError> {
         let agents = wiring::agents(&config, Some(secrets))?;
-        let known = self.config();
-        let changed: Vec<&str> = config
-            .channels
-            .keys()
-            .chain(known.channels.keys())
-            .filter(|name| {
-                let platform = |of: &Config| of.channels.get(*name).map(|it| it.platform.clone());
-                platform(&config) != platform(&known)
-            })
-            .map(String::as_str)
-            .collect();
-        let note = if changed.is_empty() {
+        let waiting = config.needing_restart(&self.started);
+        let note = if waiting.is_empty() {
             String::new()
         } else {
-            format!(
-                "; a restart is needed for channels that come, go or connect in another way: {}",
-                changed.join(", ")
-            )
+            let settings = waiting.join(", ");
+            warn!(
+                settings,
+                "what was changed there counts only after a restart"
+            );
+            format!("; a restart is needed for: {settings}")
         };
         let agents_now = counted(agents.len(), "agent is", "agents are");
         let summary = format!("{agents_now} in force{note}");
@@ -190,11 +215,17 @@ impl Shared {
         for (name, (intake, identity)) in intakes.iter() {
             if let Some(settings) = config.channels.get(name) {
                 let account = intake.policy().account;
+                let delivery = wiring::delivery(&config, settings);
+                self.rooms.set_delivery(account, delivery);
                 intake.set_policy(wiring::policy(&config, settings, account, identity.clone()));
             }
         }
-        *self.config.write().expect("no holder of this lock panics") = Arc::new(config);
+        let known = std::mem::replace(
+            &mut *self.config.write().expect("no holder of this lock panics"),
+            Arc::new(config),
+        );
         drop(intakes);
+        self.announce_again(&known);
         // Queued runs of agents that are gone are claimed, cancelled and told to the room.
         self.wake.runs.notify_one();
         Ok(summary)

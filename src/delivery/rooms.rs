@@ -46,6 +46,17 @@ impl Rooms {
             .insert(account, room);
     }
 
+    /// Changes what becomes of the posts of an account.
+    pub fn set_delivery(&self, account: AccountId, policy: DeliveryPolicy) {
+        let mut rooms = self
+            .by_account
+            .write()
+            .expect("no holder of this lock panics");
+        if let Some(room) = rooms.get_mut(&account) {
+            room.delivery = policy;
+        }
+    }
+
     /// The room of an account, once its channel is identified.
     #[must_use]
     pub fn get(&self, account: AccountId) -> Option<Room> {

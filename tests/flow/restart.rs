@@ -183,6 +183,47 @@ async fn a_reload_that_removes_an_agent_cancels_its_waiting_question_with_a_noti
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reload_takes_what_becomes_of_posts_and_names_what_needs_a_restart() {
+    let flow = FlowBuilder::default()
+        .agent("vocative", "aliases = [\"oracle\"]")
+        .config("[delivery]\nmax_parts = 20\n")
+        .start()
+        .await;
+    let long = "word ".repeat(6_000);
+    flow.model.enqueue(ModelReply::text(&long));
+    let before = flow.slack.say("#general", "ann", "@vocative tell me");
+    flow.slack_reply("#general", &before).await;
+    flow.settle().await;
+    assert!(flow.slack_posts("#general").len() > 1);
+    flow.reconfigure("max_parts = 20", "max_parts = 1\n[store]\nreaders = 3");
+    let told = flow.cli(&["reload"]).await;
+    assert_eq!(told.status, Some(0), "{told:?}");
+    assert!(told.stdout.starts_with("reloaded: "), "{told:?}");
+    assert!(
+        told.stdout
+            .contains("a restart is needed for: store.readers"),
+        "{told:?}"
+    );
+    assert!(flow.log().contains("counts only after a restart"));
+    flow.model.enqueue(ModelReply::text(&long));
+    let after = flow.slack.say("#general", "ann", "@vocative tell me again");
+    flow.slack_reply("#general", &after).await;
+    flow.settle().await;
+    let posts = flow.slack_posts("#general");
+    let parts = posts
+        .iter()
+        .filter(|(thread, _)| *thread == Some(after.clone()));
+    // One part, and the file with all of it.
+    assert!(parts.count() <= 2, "{posts:?}");
+
+    // A refusal is the command's own failure, and so systemd's.
+    flow.reconfigure("[\"oracle\"]", "7");
+    let told = flow.cli(&["reload"]).await;
+    assert_eq!(told.status, Some(1), "{told:?}");
+    assert!(told.stderr.contains("aliases"), "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reload_of_a_wrong_configuration_changes_nothing() {
     let flow = FlowBuilder::default()
         .agent("vocative", "aliases = [\"oracle\"]")

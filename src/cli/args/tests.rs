@@ -38,6 +38,7 @@ fn the_help_of_the_program() {
       demo           Show the daemon at work against a Slack and a Telegram of its own
       check          Say whether the configuration will work, and what to fix
       status         Say how the running daemon is doing
+      reload         Have the running daemon read its configuration again
       sandbox        Run the loopback Slack, Telegram and model server for a bot of your own
       selftest       Kill a daemon again and again, or simulate it, and count what is lost or doubled
       conversations  List conversations, show one, search in one, name it or put it away

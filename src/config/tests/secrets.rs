@@ -103,3 +103,55 @@ fn secrets_are_read_from_all_three_places() {
     assert_eq!(warnings[0].key, "channels.telegram.home.token");
     assert!(!format!("{secrets:?} {environment:?}").contains("-value"));
 }
+
+#[test]
+fn secrets_that_are_not_there_are_told_with_all_other_mistakes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("vocative.toml");
+    let text = r#"
+[daemon]
+max_parallel_runs = "two"
+[models.default]
+provider = "anthropic"
+model = "m"
+api_key = "env:NO_KEY"
+[api]
+enabled = false
+token = "env:NOT_READ"
+[transcription]
+api_key = "env:NOT_READ_EITHER"
+[channels.slack.acme]
+app_token = "env:NO_APP_TOKEN"
+bot_token = 5
+signing_secret = "env:ONLY_WITH_HTTP"
+[channels.telegram.team]
+token = "file:no-such-file"
+"#;
+    std::fs::write(&path, text).unwrap();
+    let said = Config::load_with_secrets(Some(&path), &home()).unwrap_err();
+    let keys: Vec<&str> = said.problems.iter().map(|it| it.key.as_str()).collect();
+    assert_eq!(
+        keys,
+        [
+            "daemon.max_parallel_runs",
+            "models.default.api_key",
+            "channels.slack.acme.app_token",
+            "channels.slack.acme.bot_token",
+            "channels.telegram.team.token",
+        ],
+        "{said}"
+    );
+    let lines: Vec<Option<usize>> = said.problems.iter().map(|it| it.line).collect();
+    assert_eq!(lines, [3, 7, 14, 15, 18].map(Some));
+    assert!(
+        said.to_string()
+            .contains("the environment variable NO_KEY is not set")
+    );
+    // Without other mistakes it is the same list.
+    let sound = text
+        .replace("\"two\"", "2")
+        .replace("bot_token = 5", "bot_token = \"env:B\"");
+    std::fs::write(&path, sound.replace("signing_secret", "#")).unwrap();
+    let said = Config::load_with_secrets(Some(&path), &home()).unwrap_err();
+    assert_eq!(said.problems.len(), 4, "{said}");
+}

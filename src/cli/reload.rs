@@ -1,0 +1,22 @@
+//! `vocative reload`: has the running daemon read its configuration again, and says what came of it.
+
+use std::process::ExitCode;
+
+use super::asking::{Answerer, Asked};
+use super::context::Context;
+use super::error::{CliError, Exit};
+use crate::admin::operations::Operation;
+
+/// Succeeds only if the daemon took the configuration: `systemctl reload` shows what this says.
+pub(super) async fn run(context: &Context) -> Result<ExitCode, CliError> {
+    let Some(daemon) = Answerer::new(context)?.daemon().await else {
+        return Err(CliError::Unavailable {
+            what: "no daemon runs that could read its configuration again".to_owned(),
+            advice: "start it; it reads the configuration then".to_owned(),
+            cause: None,
+        });
+    };
+    let summary: String = Asked::Daemon(daemon).ask(Operation::Reload).await?;
+    context.print(&format!("reloaded: {summary}\n"))?;
+    Ok(Exit::Ok.into())
+}

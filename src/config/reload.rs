@@ -1,0 +1,272 @@
+//! Which settings a running daemon takes when it reads its configuration again, and which count from its
+//! next start on. Each setting of the schema is in one of the two lists; a test holds that.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::join;
+use super::settings::Config;
+
+/// Settings that a reload takes; `*` stands for a name.
+#[cfg(test)]
+const TAKEN: &[&str] = &[
+    "agents.*.aliases",
+    "agents.*.channels",
+    "agents.*.display_name",
+    "agents.*.instructions",
+    "agents.*.instructions_file",
+    "agents.*.max_attempts",
+    "agents.*.max_steps",
+    "agents.*.model",
+    "agents.*.overlap",
+    "agents.*.prompt.addressed_only",
+    "agents.*.prompt.ambient_turns",
+    "agents.*.prompt.max_turns_to_load",
+    "agents.*.prompt.parent_turns",
+    "agents.*.prompt.preserve_recent_turns",
+    "agents.*.prompt.profile",
+    "agents.*.prompt.rolling_summary_threshold",
+    "agents.*.prompt.scope",
+    "agents.*.prompt.time_window_minutes",
+    "agents.*.prompt.token_budget",
+    "agents.*.prompt.trigger_max_tokens",
+    "agents.*.run_deadline_s",
+    "agents.*.search_reach",
+    "agents.*.summary_model",
+    "agents.*.tool_timeout_s",
+    "agents.*.tools",
+    "capture.album_wait_ms",
+    "capture.inbound_text_max_bytes",
+    "capture.max_trigger_age_minutes",
+    "channels.slack.*.admins",
+    "channels.slack.*.allow_bots",
+    "channels.slack.*.allow_chats",
+    "channels.slack.*.allow_people",
+    "channels.slack.*.answer_strangers",
+    "channels.slack.*.default_agent",
+    "channels.slack.*.live",
+    "channels.slack.*.max_runs_per_hour_chat",
+    "channels.slack.*.max_runs_per_hour_person",
+    "channels.slack.*.max_trigger_age_minutes",
+    "channels.slack.*.mention_people",
+    "channels.slack.*.on_unknown",
+    "channels.slack.*.reply_prefix",
+    "channels.slack.*.thread_policy",
+    "channels.slack.*.thread_replies",
+    "channels.slack.*.tokens_per_day",
+    "channels.telegram.*.admins",
+    "channels.telegram.*.allow_bots",
+    "channels.telegram.*.allow_chats",
+    "channels.telegram.*.allow_people",
+    "channels.telegram.*.commands",
+    "channels.telegram.*.default_agent",
+    "channels.telegram.*.live",
+    "channels.telegram.*.max_runs_per_hour_chat",
+    "channels.telegram.*.max_runs_per_hour_person",
+    "channels.telegram.*.max_trigger_age_minutes",
+    "channels.telegram.*.mention_people",
+    "channels.telegram.*.on_unknown",
+    "channels.telegram.*.reply_prefix",
+    "channels.telegram.*.thread_policy",
+    "channels.telegram.*.tokens_per_day",
+    "delivery.first_look_s",
+    "delivery.live",
+    "delivery.live_delay_ms",
+    "delivery.live_interval_ms",
+    "delivery.look_back_s",
+    "delivery.max_parts",
+    "delivery.on_unknown",
+    "delivery.visibility_delay_s",
+    "files.image_max_bytes",
+    "files.images_max",
+    "files.recent_turns",
+    "files.text_max_tokens",
+    "files.wait_s",
+    "limits.max_runs_per_hour_chat",
+    "limits.max_runs_per_hour_person",
+    "limits.tokens_per_day",
+    "models.*.api_key",
+    "models.*.base_url",
+    "models.*.context_limit",
+    "models.*.counter",
+    "models.*.images",
+    "models.*.max_output_tokens",
+    "models.*.model",
+    "models.*.provider",
+    "models.*.retries",
+    "models.*.stream",
+    "models.*.temperature",
+    "models.*.timeout_s",
+];
+
+/// Tables of a channel that a reload takes whole.
+#[cfg(test)]
+const TAKEN_TABLES: &[&str] = &[
+    "channels.slack.*.chats",
+    "channels.slack.*.manners",
+    "channels.slack.*.retention_days",
+    "channels.telegram.*.chats",
+    "channels.telegram.*.manners",
+    "channels.telegram.*.retention_days",
+];
+
+/// Settings that count from a start on.
+const FROM_START: &[&str] = &[
+    "api.enabled",
+    "api.listen",
+    "api.token",
+    "capture.backfill_days",
+    "capture.backfill_messages_max",
+    "capture.catch_up_days",
+    "capture.catch_up_messages_max",
+    "capture.deaf_after_s",
+    "channels.slack.*.agent_view",
+    "channels.slack.*.api_url",
+    "channels.slack.*.app_token",
+    "channels.slack.*.bot_token",
+    "channels.slack.*.signing_secret",
+    "channels.slack.*.sockets",
+    "channels.slack.*.suggested_prompts",
+    "channels.slack.*.transport",
+    "channels.telegram.*.api_url",
+    "channels.telegram.*.max_connections",
+    "channels.telegram.*.public_url",
+    "channels.telegram.*.token",
+    "channels.telegram.*.transport",
+    "channels.telegram.*.webhook_secret",
+    "daemon.data_dir",
+    "daemon.drain_deadline_s",
+    "daemon.log_format",
+    "daemon.log_level",
+    "daemon.max_parallel_runs",
+    "daemon.runtime_dir",
+    "daemon.socket_group",
+    "files.fetch",
+    "files.kinds",
+    "files.max_bytes",
+    "files.max_total_mib",
+    "http.enabled",
+    "http.listen",
+    "store.debug_raw_hours",
+    "store.keep_revisions",
+    "store.page_cache_kib",
+    "store.readers",
+    "transcription.api_key",
+    "transcription.base_url",
+    "transcription.model",
+    "transcription.timeout_s",
+    "webhooks.listen",
+];
+
+impl Config {
+    /// What of this configuration counts only after a restart of a daemon that was started with another:
+    /// settings, and channels that come or go, as dotted paths in their order.
+    #[must_use]
+    pub fn needing_restart(&self, started: &Self) -> Vec<String> {
+        let mut changed = BTreeSet::new();
+        differences(&started.effective, &self.effective, "", &mut changed);
+        changed
+            .into_iter()
+            .filter(|path| needs_restart(path))
+            .collect()
+    }
+}
+
+/// The settings in which two trees differ; of a table that only one of them has, the table.
+fn differences(before: &Value, after: &Value, path: &str, changed: &mut BTreeSet<String>) {
+    let nothing = Value::Object(Map::new());
+    let is_outer = path.split('.').count() < 3;
+    match (before, after) {
+        (Value::Null, Value::Object(_)) if is_outer => differences(&nothing, after, path, changed),
+        (Value::Object(_), Value::Null) if is_outer => differences(before, &nothing, path, changed),
+        (Value::Object(before), Value::Object(after)) => {
+            for key in before.keys().chain(after.keys()) {
+                let sides = [before, after].map(|it| it.get(key).unwrap_or(&Value::Null));
+                differences(sides[0], sides[1], &join(path, key), changed);
+            }
+        }
+        _ if before != after => {
+            changed.insert(path.to_owned());
+        }
+        _ => {}
+    }
+}
+
+fn needs_restart(path: &str) -> bool {
+    let is_channel = path.starts_with("channels.") && path.split('.').count() == 3;
+    is_channel || FROM_START.iter().any(|pattern| fits(pattern, path))
+}
+
+fn fits(pattern: &str, path: &str) -> bool {
+    let (mut wanted, mut parts) = (pattern.split('.'), path.split('.'));
+    loop {
+        match (wanted.next(), parts.next()) {
+            (None, None) => return true,
+            (Some(wanted), Some(part)) if wanted == "*" || wanted == part => {}
+            _ => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::environment::Environment;
+    use super::super::schema::{all_settings, schema};
+    use super::*;
+
+    #[test]
+    fn a_reload_takes_each_setting_or_says_that_it_needs_a_restart() {
+        let settings: Vec<String> = all_settings(schema())
+            .into_iter()
+            // Values for the tables of their kind, whose settings are listed.
+            .filter(|path| !path.starts_with("defaults."))
+            .collect();
+        for path in &settings {
+            let of_table = |table: &&&str| {
+                let rest = path.strip_prefix(**table);
+                rest.is_some_and(|rest| rest.starts_with('.'))
+            };
+            let places = TAKEN.iter().filter(|it| *it == path).count()
+                + TAKEN_TABLES.iter().filter(of_table).count()
+                + FROM_START.iter().filter(|it| *it == path).count();
+            assert_eq!(
+                places, 1,
+                "{path}: a setting is in one list of config/reload.rs; what a reload is to take, daemon/shared.rs \
+                 puts in force"
+            );
+        }
+        for listed in TAKEN.iter().chain(FROM_START) {
+            assert!(settings.iter().any(|path| path == listed), "{listed}");
+        }
+    }
+
+    fn config(text: &str) -> Config {
+        let base = "[channels.telegram.acme]\ntoken = \"env:TOKEN\"\n";
+        let path = std::path::Path::new("/etc/vocative.toml");
+        let text = format!("{text}\n{base}");
+        let file = Some((path, text.as_str()));
+        let (config, _) =
+            Config::from_text(file, &Environment::from([("HOME", "/home/ada")])).unwrap();
+        config
+    }
+
+    #[test]
+    fn what_needs_a_restart_is_named_and_nothing_else() {
+        let started = config("");
+        let now = config(
+            "[daemon]\nlog_level = \"debug\"\n[delivery]\nmax_parts = 3\non_unknown = \"hold\"\n\
+             [files]\nkinds = [\"text\"]\nwait_s = 3\n[agents.other]\n\
+             [channels.telegram.second]\ntoken = \"env:SECOND\"",
+        );
+        let expected = [
+            "channels.telegram.second",
+            "daemon.log_level",
+            "files.kinds",
+        ];
+        assert_eq!(now.needing_restart(&started), expected);
+        assert_eq!(started.needing_restart(&now), expected);
+        assert_eq!(started.needing_restart(&started), [""; 0]);
+    }
+}
