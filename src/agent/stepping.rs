@@ -191,7 +191,7 @@ impl Stepping<'_> {
                 content: outcome.content.clone(),
                 is_error: outcome.is_error,
             });
-            let turn = turn(call, outcome);
+            let turn = turn(call, self.toolbox.has(&call.name), outcome);
             if let Some(listener) = self.telling.listener() {
                 listener.tool_result(&turn.call_id, &turn.tool, &turn.result, &turn.sources);
             }
@@ -268,7 +268,7 @@ fn called(call: &ToolCall) -> String {
     format!("{} {arguments}", call.name)
 }
 
-fn turn(call: &ToolCall, outcome: ToolOutcome) -> ToolTurn {
+fn turn(call: &ToolCall, is_known: bool, outcome: ToolOutcome) -> ToolTurn {
     let called = called(call);
     let result = if outcome.is_error {
         format!("Error: {}", outcome.content)
@@ -278,6 +278,7 @@ fn turn(call: &ToolCall, outcome: ToolOutcome) -> ToolTurn {
     ToolTurn {
         call_id: call.id.clone(),
         tool: call.name.clone(),
+        is_known,
         call_tokens: Some(content_count(&called, &ClassEstimate)),
         call: called,
         result_tokens: Some(content_count(&result, &ClassEstimate)),

@@ -17,7 +17,7 @@ use crate::domain::ids::{AccountId, ChatId, Seq};
 use crate::domain::turn::{ParticipantKind, TurnKind};
 
 /// The platform id of the participant that speaks for the daemon.
-const DAEMON: &str = "vocative";
+pub(super) const DAEMON: &str = "vocative";
 
 /// Turns a message away: nothing of it is stored. A notice needs its chat's ids, and is no turn.
 pub(super) fn refuse_txn(

@@ -8,6 +8,7 @@ use rusqlite::{Connection, params};
 
 use super::contract::{LeaseOutcome, StepOutcome, StepTools, ToolTurn};
 use super::derived::{note_sources_txn, visible_sources};
+use super::notices::DAEMON;
 use super::participants::{Heard, upsert_participant_txn};
 use super::reply::{Room, room_of, triggers};
 use super::rows::stored_count;
@@ -132,18 +133,22 @@ fn write_call_txn(
     let agent: String = connection
         .prepare_cached("SELECT agent FROM runs WHERE id = ?1")?
         .query_row([place.run_row], |row| row.get(0))?;
-    let speaker = |kind, id: &str, name: &str| {
+    let speaker = |kind, id: &str, name: Option<&str>| {
         let heard = Heard {
             kind,
             platform_id: id,
-            display_name: Some(name),
+            display_name: name,
             username: None,
         };
         upsert_participant_txn(connection, place.room.account, heard, step.now_ms)
     };
     let called = TimelineTurn {
         kind: TurnKind::ToolCall,
-        participant: speaker(ParticipantKind::Agent, &agent, &step.agent_display_name)?,
+        participant: speaker(
+            ParticipantKind::Agent,
+            &agent,
+            Some(&step.agent_display_name),
+        )?,
         call_id: &call.call_id,
         content: &call.call,
         tokens: call.call_tokens.as_ref(),
@@ -152,7 +157,12 @@ fn write_call_txn(
     let (called_seq, _) = insert_timeline_turn_txn(connection, place, &called)?;
     let result = TimelineTurn {
         kind: TurnKind::ToolResult,
-        participant: speaker(ParticipantKind::System, &call.tool, &call.tool)?,
+        participant: if call.is_known {
+            speaker(ParticipantKind::System, &call.tool, Some(&call.tool))?
+        } else {
+            // The daemon says that there is none: a name that a model made up is nobody's.
+            speaker(ParticipantKind::System, DAEMON, None)?
+        },
         call_id: &call.call_id,
         content: &call.result,
         tokens: call.result_tokens.as_ref(),
@@ -265,6 +275,7 @@ mod tests {
             calls: vec![ToolTurn {
                 call_id: "call_1".to_owned(),
                 tool: "conversation_search".to_owned(),
+                is_known: true,
                 call: "conversation_search {\"query\":\"deploy\"}".to_owned(),
                 call_tokens: None,
                 result: "zebraword was found".to_owned(),
@@ -349,6 +360,24 @@ mod tests {
         assert_eq!(scene.value::<i64>(indexed).await, 0);
         let counted = "SELECT turn_count FROM conversations";
         assert_eq!(scene.value::<i64>(counted).await, 3);
+    }
+
+    #[tokio::test]
+    async fn a_tool_that_a_model_made_up_is_nobody() {
+        let scene = Scene::open().await;
+        let room = scene.room("C1").await;
+        let (asked, _) = scene.ask(&room, "find it", 10).await;
+        let run = scene.claim(100).await.unwrap();
+        begin(&scene, &run).await;
+        let mut made_up = step(&run, &asked);
+        made_up.calls[0].tool = "launch_rockets".to_owned();
+        made_up.calls[0].is_known = false;
+        scene.store.record_step_tools(made_up).await.unwrap();
+        let turns = timeline(&scene, &room).await;
+        assert_eq!(turns[1].participant.platform_id, DAEMON);
+        assert_eq!(turns[1].content, "zebraword was found");
+        let rockets = "SELECT count(*) FROM participants WHERE platform_id LIKE '%rockets%'";
+        assert_eq!(scene.value::<i64>(rockets).await, 0);
     }
 
     #[tokio::test]

@@ -62,6 +62,12 @@ impl Toolbox {
         self.tools.iter().map(spec).collect()
     }
 
+    /// Whether there is a tool of that name.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.tool(name).is_some()
+    }
+
     /// Whether a call may be made again after a restart. One of an unknown tool does nothing.
     #[must_use]
     pub fn is_repeatable(&self, name: &str) -> bool {

@@ -170,8 +170,10 @@ pub struct StepTools {
 pub struct ToolTurn {
     /// The call's id, the same on both turns.
     pub call_id: String,
-    /// The tool.
+    /// The tool, as the model called it.
     pub tool: String,
+    /// Whether the agent has that tool; else the name is the model's invention.
+    pub is_known: bool,
     /// What was called, as text.
     pub call: String,
     /// What the call's text costs.

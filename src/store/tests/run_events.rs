@@ -351,6 +351,7 @@ async fn what_a_tool_found_is_told_from_its_turn_and_goes_with_what_it_was_made_
         calls: vec![crate::store::contract::ToolTurn {
             call_id: "call_1".to_owned(),
             tool: "conversation_search".to_owned(),
+            is_known: true,
             call: "conversation_search {}".to_owned(),
             call_tokens: None,
             result: "zebraword was found".to_owned(),
@@ -420,6 +421,7 @@ async fn a_result_is_told_when_it_comes_and_once() {
         calls: vec![crate::store::contract::ToolTurn {
             call_id: "call_1".to_owned(),
             tool: "conversation_search".to_owned(),
+            is_known: true,
             call: "conversation_search {}".to_owned(),
             call_tokens: None,
             result: "it is there".to_owned(),
