@@ -195,6 +195,11 @@ fn report(view: &ConversationDetailView) -> String {
     );
     out.push_str(&head_lines(head, &view.participants));
     out.push('\n');
+    if let Some(root) = &view.root {
+        turn_lines(&mut out, root);
+        work_lines(&mut out, root);
+        out.push_str("        (in the room; the thread below hangs on it)\n");
+    }
     if view.timeline.is_empty() {
         for turn in &view.turns {
             turn_lines(&mut out, turn);

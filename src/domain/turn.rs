@@ -173,6 +173,9 @@ pub struct Turn {
     pub conversation: ConversationId,
     /// Where it stands.
     pub position: Position,
+    /// When it was said, in milliseconds since the Unix epoch: by the platform's clock, and by ours for
+    /// what we say. Never before its position, which for a turn of ours is that of the turn before it.
+    pub said_at_ms: i64,
     /// The scope of its conversation.
     pub scope: Scope,
     /// What it is.

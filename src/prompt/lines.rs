@@ -44,6 +44,9 @@ pub struct MessageLine {
     pub participant: ParticipantLine,
     /// When, in UTC.
     pub timestamp: String,
+    /// Of an answer: the instant at which it stands in the room's order, that of the turn before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ordered_at: Option<String>,
     /// The platform's order within that instant.
     pub ordinal: i64,
     /// What was said; a mention is `U+FFF9 id U+FFFB`, named under `metadata.names`.
@@ -180,7 +183,9 @@ impl MessageLine {
                 display_name: participant.display_name.clone(),
                 username: participant.username.clone(),
             },
-            timestamp: rfc3339(turn.position.sent_at_ms),
+            timestamp: rfc3339(turn.said_at_ms),
+            ordered_at: (turn.said_at_ms != turn.position.sent_at_ms)
+                .then(|| rfc3339(turn.position.sent_at_ms)),
             ordinal: turn.position.ordinal,
             content: turn.content.clone(),
             scope: turn.scope.name().to_owned(),

@@ -15,7 +15,7 @@ pub fn record(history: &History, agent: &AgentView) -> Vec<String> {
     let projector = Projector::new(history, agent);
     let entry = |turn| {
         let said = projector.spoken(turn)?;
-        let at = DateTime::<Utc>::from_timestamp_millis(turn.position.sent_at_ms)
+        let at = DateTime::<Utc>::from_timestamp_millis(turn.said_at_ms)
             .map_or_else(String::new, |at| at.format("[%Y-%m-%d %H:%M] ").to_string());
         Some(format!("{at}{said}"))
     };

@@ -62,6 +62,7 @@ pub(crate) fn said(number: u32, role: Role, name: &str, content: &str) -> Histor
                 ordinal: 0,
                 seq: Seq(i64::from(number)),
             },
+            said_at_ms: i64::from(number) * 1_000,
             scope: Scope::Channel,
             kind: TurnKind::Message,
             participant: speaker(name),

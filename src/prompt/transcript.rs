@@ -365,7 +365,9 @@ pub(super) fn message(field: &Field<'_>) -> Result<StoredMessage, TranscriptErro
     let participant = field.required("participant")?;
     participant.object()?;
     let kind = participant.required("kind")?;
-    let (sent_at_ms, sent_at_us) = field.required("timestamp")?.instant()?;
+    let said_at = field.required("timestamp")?.instant()?;
+    let ordered_at = field.optional("orderedAt").map(|at| at.instant());
+    let (sent_at_ms, sent_at_us) = ordered_at.transpose()?.unwrap_or(said_at);
     Ok(StoredMessage {
         id: field.required("id")?.text()?,
         conversation: field.required("conversationId")?.text()?,

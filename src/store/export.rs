@@ -96,7 +96,7 @@ fn export_page(
 }
 
 /// The turn a thread hangs on, where it is of another conversation.
-fn root(connection: &Connection, row: i64) -> Result<Option<Turn>, StoreError> {
+pub(super) fn root(connection: &Connection, row: i64) -> Result<Option<Turn>, StoreError> {
     Ok(connection
         .prepare_cached(select_turns!(
             "WHERE t.seq = (SELECT root_turn_seq FROM conversations WHERE id = ?1)

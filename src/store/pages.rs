@@ -7,6 +7,7 @@ use rusqlite::{Connection, params};
 
 use super::contract::{Page, PageQuery, TurnDetail};
 use super::conversations::detail;
+use super::export::root;
 use super::history::LAST;
 use super::rows::limit_of;
 use super::rows::{conversation_row_id, missing, select_turns, turn_from_row};
@@ -83,7 +84,9 @@ fn page(
     let has_older = turns.len() > query.limit;
     turns.truncate(query.limit);
     turns.reverse();
+    let root = root(connection, conversation)?;
     let mut page = Page {
+        root: root.map(|root| detail(connection, root)).transpose()?,
         has_older,
         ..Page::default()
     };

@@ -243,13 +243,14 @@ macro_rules! turn_columns {
          (SELECT r.uuid FROM turns r WHERE r.seq = t.reply_to_seq),
          t.quote, t.call_id, t.visibility,
          (SELECT n.uuid FROM runs n WHERE n.id = t.run_id),
-         t.revision, t.tokens, t.counter"
+         t.revision, t.tokens, t.counter,
+         CASE WHEN t.is_inbound THEN t.sent_at_ms ELSE max(t.sent_at_ms, t.captured_at_ms) END"
     };
 }
 pub(super) use turn_columns;
 
 /// So many columns [`turn_columns`] has.
-pub(super) const TURN_COLUMNS: usize = 23;
+pub(super) const TURN_COLUMNS: usize = 24;
 
 /// A turn from a row of [`select_turns`].
 pub(super) fn turn_from_row(row: &Row<'_>) -> rusqlite::Result<Turn> {
@@ -272,6 +273,7 @@ pub(super) fn turn_from_row(row: &Row<'_>) -> rusqlite::Result<Turn> {
             ordinal: row.get(3)?,
             seq: row.get(4)?,
         },
+        said_at_ms: row.get(23)?,
         scope: row.get(5)?,
         kind: row.get(6)?,
         participant: Participant {

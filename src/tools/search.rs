@@ -189,7 +189,7 @@ fn shown(found: &SearchHits, has_words: bool) -> String {
 }
 
 fn hit(hit: &SearchHit) -> Hit {
-    let at = DateTime::<Utc>::from_timestamp_millis(hit.turn.position.sent_at_ms);
+    let at = DateTime::<Utc>::from_timestamp_millis(hit.turn.said_at_ms);
     Hit {
         time: at.map_or_else(String::new, |at| {
             at.format("%Y-%m-%d %H:%M UTC").to_string()

@@ -159,6 +159,7 @@ fn turn(message: &StoredMessage) -> Turn {
             ordinal: 0,
             seq: Seq(0),
         },
+        said_at_ms: message.sent_at_ms,
         scope: message.scope,
         kind: TurnKind::Message,
         participant: Participant {

@@ -37,11 +37,13 @@ impl Operations {
         let page = self.store.page(conversation.id, query).await?;
         let first = page.turns.first().map(|first| first.turn.seq().0);
         let turns = self.turn_views(&conversation, &page.turns).await?;
+        let root = self.turn_views(&conversation, page.root.as_slice()).await?;
         let view = ConversationDetailView {
             conversation: self.conversation_view(&conversation).await?,
             participants: ParticipantsView::of(
                 &self.store.speakers(conversation.id, SPEAKERS_SHOWN).await?,
             ),
+            root: root.into_iter().next(),
             older_before: first.filter(|_| page.has_older),
             timeline: if query.is_timeline {
                 timeline(&turns, &page)

@@ -151,6 +151,9 @@ pub struct ConversationDetailView {
     /// Who takes part.
     #[serde(default)]
     pub participants: ParticipantsView,
+    /// Of a thread: the message it hangs on, which is a turn of another conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<TurnView>,
     /// Its turns, in the room's order.
     pub turns: Vec<TurnView>,
     /// In the timeline: everything that happened, in one order.
@@ -193,7 +196,8 @@ pub fn timeline(turns: &[TurnView], page: &Page) -> Vec<EntryView> {
     let entry = |at_ms, what| EntryView { at_ms, what };
     // What stands before the first turn, then what stands behind each.
     let mut behind: Vec<Vec<EntryView>> = vec![Vec::new(); turns.len() + 1];
-    let by_time = |at_ms: i64| turns.partition_point(|turn| turn.sent_at_ms <= at_ms);
+    let stands_by = |at_ms: i64| move |it: &TurnDetail| it.turn.position.sent_at_ms <= at_ms;
+    let by_time = |at_ms: i64| page.turns.partition_point(stands_by(at_ms));
     for run in &page.runs {
         let is_trigger = |detail: &TurnDetail| run.triggers.contains(&detail.turn.id);
         let is_made = |detail: &TurnDetail| detail.turn.run == Some(run.id);
@@ -233,7 +237,8 @@ pub struct TurnView {
     pub id: String,
     /// Capture order.
     pub seq: i64,
-    /// Platform time, in milliseconds since the Unix epoch.
+    /// When it was said, in milliseconds since the Unix epoch: the platform's time, for turns of ours the
+    /// daemon's.
     pub sent_at_ms: i64,
     /// `message`, `notice`, `tool_call`, `tool_result`.
     pub kind: String,
@@ -273,7 +278,7 @@ impl TurnView {
         Self {
             id: turn.id.to_string(),
             seq: turn.seq().0,
-            sent_at_ms: turn.position.sent_at_ms,
+            sent_at_ms: turn.said_at_ms,
             kind: turn.kind.name().to_owned(),
             speaker_kind: turn.participant.kind.name().to_owned(),
             speaker: turn.participant.shown_name().to_owned(),

@@ -26,7 +26,7 @@ pub struct ExportPageView {
 pub struct ExportMessageView {
     /// As it is written for programs.
     pub line: MessageLine,
-    /// Platform time, in milliseconds since the Unix epoch.
+    /// When it was said, in milliseconds since the Unix epoch.
     pub sent_at_ms: i64,
     /// For people: what was said, mentions as names.
     pub text: String,
@@ -60,7 +60,7 @@ impl ExportMessageView {
         };
         Self {
             line: MessageLine::of(exported, thread),
-            sent_at_ms: exported.turn.position.sent_at_ms,
+            sent_at_ms: exported.turn.said_at_ms,
             text,
             quote: exported.quote.clone().filter(|_| is_shown),
             reply: reply.filter(|_| is_shown),

@@ -29,7 +29,7 @@ pub struct HitView {
     pub conversation: String,
     /// Its capture order.
     pub seq: i64,
-    /// Platform time, in milliseconds since the Unix epoch.
+    /// When it was said, in milliseconds since the Unix epoch.
     pub sent_at_ms: i64,
     /// The speaker's name.
     pub speaker: String,
@@ -45,7 +45,7 @@ impl SearchView {
             id: hit.turn.id.to_string(),
             conversation: hit.turn.conversation.to_string(),
             seq: hit.turn.seq().0,
-            sent_at_ms: hit.turn.position.sent_at_ms,
+            sent_at_ms: hit.turn.said_at_ms,
             speaker: hit.turn.participant.shown_name().to_owned(),
             text: hit.text.clone(),
         };

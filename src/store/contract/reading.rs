@@ -161,6 +161,8 @@ pub struct PageQuery {
 /// A page of a conversation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
+    /// Of a thread: the turn it hangs on, if that is in the room and of another conversation.
+    pub root: Option<TurnDetail>,
     /// Turns, ascending by position.
     pub turns: Vec<TurnDetail>,
     /// In the timeline: runs that came to be in it, oldest first.
