@@ -75,6 +75,8 @@ impl Explained<'_> {
             has_summary: prompt.has_summary,
             has_older: prompt.has_older,
             omitted: prompt.omitted.iter().map(omitted).collect(),
+            answered_run: None,
+            as_sent: None,
             counter: prompt.counter.clone(),
             has_identity: self.has_identity,
             conversation: self.conversation,
@@ -115,6 +117,9 @@ impl Explained<'_> {
             reasons.push(format!(
                 "are older than the newest {max} kept turns (max_turns_to_load)"
             ));
+        }
+        if self.built.history.began_afresh {
+            reasons.push("came before the fresh start (`new`)".to_owned());
         }
         if let Some(minutes) = options.time_window_minutes {
             reasons.push(format!(

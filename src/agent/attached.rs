@@ -8,7 +8,6 @@ use tracing::warn;
 
 use crate::agent::decode::decoded;
 use crate::agent::picture::Picture;
-use crate::agent::registry::AgentSpec;
 use crate::domain::file::{ContentId, FileKind, FileState, TurnFile};
 use crate::domain::history::{History, Role};
 use crate::domain::ids::TurnId;
@@ -57,13 +56,13 @@ pub(super) struct LoadedFiles {
 /// Storage refuses.
 pub(super) async fn load_files(
     store: &Store,
-    spec: &AgentSpec,
+    shows: &FilesInPrompts,
     history: &History,
     as_of_ms: i64,
     in_prompt: impl FnOnce() -> Vec<TurnId>,
 ) -> Result<LoadedFiles, StoreError> {
     let asked = turns_with_files(history);
-    let mut earlier = earlier_turns(history, spec.files.recent_turns);
+    let mut earlier = earlier_turns(history, shows.recent_turns);
     earlier.retain(|turn| !asked.contains(turn));
     if !earlier.is_empty() {
         let shown = in_prompt();
@@ -88,7 +87,7 @@ pub(super) async fn load_files(
             if loaded.files.len() >= FILES_MAX || (is_earlier && is_again) {
                 continue;
             }
-            let Some(content) = load_content(store, spec, &file).await? else {
+            let Some(content) = load_content(store, shows, &file).await? else {
                 continue;
             };
             if is_earlier && file.state == FileState::Pending {
@@ -109,12 +108,12 @@ pub(super) async fn load_files(
 
 async fn load_content(
     store: &Store,
-    spec: &AgentSpec,
+    shows: &FilesInPrompts,
     file: &TurnFile,
 ) -> Result<Option<FileContent>, StoreError> {
     Ok(match file.facts.content_kind() {
-        FileKind::Text => Some(load_text(store, spec, file).await?),
-        FileKind::Image => Some(load_image(store, spec, file).await?),
+        FileKind::Text => Some(load_text(store, shows, file).await?),
+        FileKind::Image => Some(load_image(store, shows, file).await?),
         // Their message says what they are, and what was said in a voice note.
         FileKind::Voice | FileKind::Other => None,
     })
@@ -160,10 +159,10 @@ fn turns_with_files(history: &History) -> Vec<TurnId> {
 
 async fn load_text(
     store: &Store,
-    spec: &AgentSpec,
+    shows: &FilesInPrompts,
     file: &TurnFile,
 ) -> Result<FileContent, StoreError> {
-    if spec.files.limits.text_max_tokens == 0 {
+    if shows.limits.text_max_tokens == 0 {
         return Ok(not_loaded("the contents of files are not shown"));
     }
     let bytes = match load(store, file).await? {
@@ -189,15 +188,15 @@ fn text_of(bytes: Vec<u8>) -> Option<String> {
 
 async fn load_image(
     store: &Store,
-    spec: &AgentSpec,
+    shows: &FilesInPrompts,
     file: &TurnFile,
 ) -> Result<FileContent, StoreError> {
-    if !spec.files.takes_images {
+    if !shows.takes_images {
         return Ok(not_loaded("the model is shown no pictures"));
     }
     let is_large = file
         .content
-        .is_some_and(|(_, size)| size > spec.files.image_bytes_max);
+        .is_some_and(|(_, size)| size > shows.image_bytes_max);
     if is_large {
         return Ok(not_loaded("it is too large to be shown"));
     }

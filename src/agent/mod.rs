@@ -2,7 +2,7 @@
 //! the answer.
 //!
 //! Knows no platform and posts nothing: an answer leaves through the outbox. Reading order:
-//! `registry`, `counting`, `attached` (with `decode` and `picture`), `prompting`, `run`, `ending`, `stepping`, `step`,
+//! `registry`, `counting`, `attached` (with `decode` and `picture`), `prompting`, `sent`, `run`, `ending`, `stepping`, `step`,
 //! `telling`, `events`, `worker`, `desk`.
 
 pub mod attached;
@@ -15,6 +15,7 @@ mod picture;
 pub mod prompting;
 pub mod registry;
 mod run;
+pub mod sent;
 mod step;
 mod stepping;
 mod telling;

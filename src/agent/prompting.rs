@@ -4,18 +4,18 @@ use chrono::{DateTime, Utc};
 use vocative_channels::envelope::ChatKind;
 use vocative_channels::identity::Identity;
 
-use crate::agent::attached::{LoadedFiles, load_files};
+use crate::agent::attached::{FilesInPrompts, LoadedFiles, load_files};
 use crate::agent::registry::AgentSpec;
-use crate::config::TemplateValue;
+use crate::config::{Template, TemplateValue};
 use crate::domain::history::{History, HistoryQuery, Role};
-use crate::domain::ids::{ConversationId, TurnId};
+use crate::domain::ids::{AgentName, ConversationId, TurnId};
 use crate::domain::options::{AssemblerOptions, Profile};
 use crate::domain::place::{ChatName, Conversation};
 use crate::domain::tokens::TokenRatio;
-use crate::domain::turn::{Participant, Recount};
-use crate::prompt::files::{FileContent, FittedFiles, PromptFile, fit_files};
+use crate::domain::turn::{Participant, ParticipantKind, Recount};
+use crate::prompt::files::{FileContent, FileLimits, FittedFiles, PromptFile, fit_files};
 use crate::prompt::{
-    AgentView, ContextTooSmall, Prompt, RunView, Scaled, TokenCounter as _, Utf16Div4, assemble,
+    AgentView, ContextTooSmall, Prompt, RunView, Scaled, TokenCounter, Utf16Div4, assemble,
     clean_name, count_turns, fit_context, history_query,
 };
 use crate::store::{Store, StoreError};
@@ -55,12 +55,46 @@ pub struct BuiltPrompt {
     pub options: AssemblerOptions,
     /// Whether the chat has options of its own.
     pub has_chat_options: bool,
+    /// The options before the model's context lowered them.
+    pub asked: AssemblerOptions,
     /// What counted it.
     pub counter: Scaled,
+    /// For whom it was made, when and how it was counted.
+    pub voice: Voice,
+    /// How files are shown in it.
+    pub files_shown: FilesShown,
     /// What had to be counted, to be stored.
     pub recounts: Vec<Recount>,
     /// Turns before the question whose files are still on their way.
     pub awaited: Vec<TurnId>,
+}
+
+/// What a prompt depends on besides its history and its options.
+#[derive(Clone)]
+pub struct Voice {
+    /// The agent, under the names its bot has where it answers.
+    pub view: AgentView,
+    /// Its model, under the configured name and the provider's.
+    pub model: String,
+    /// What counted, before the ratio.
+    pub counter: &'static dyn TokenCounter,
+    /// What counted tokens are multiplied with.
+    pub ratio: TokenRatio,
+    /// The run's time, in milliseconds since the Unix epoch.
+    pub as_of_ms: i64,
+    /// How files are shown.
+    pub files: FilesInPrompts,
+}
+
+/// How a prompt shows files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FilesShown {
+    /// Not at all: there are none, or the model's context has no room for them.
+    None,
+    /// By name.
+    Named,
+    /// With their contents.
+    Whole,
 }
 
 /// Reads the snapshot and assembles.
@@ -91,24 +125,36 @@ pub async fn build_prompt(
         }
         Profile::Toolpack => (Scaled::new(&Utf16Div4, TokenRatio::ONE), Vec::new()),
     };
-    let instructions = instructions(spec, &history, request.as_of_ms);
     let view = agent_view(spec, identity);
+    let as_of_ms = request.as_of_ms;
+    let instructions = instructions(&spec.instructions, &view, &history, as_of_ms);
     let in_prompt = || assemble(&history, &view, &options, &counter).turns;
     let loaded = match options.profile {
-        Profile::Vocative => load_files(store, spec, &history, request.as_of_ms, in_prompt).await?,
+        Profile::Vocative => load_files(store, &spec.files, &history, as_of_ms, in_prompt).await?,
         Profile::Toolpack => LoadedFiles::default(),
     };
-    let (options, files) = fit(spec, options, &instructions, &loaded.files, &counter)?;
+    let asked = options.clone();
+    let (options, files_shown) = fit(spec, options, &instructions, &loaded.files, &counter)?;
     let mut prompt =
         assemble(&history, &view, &options, &counter).with_instructions(&instructions, &counter);
-    if let Some(files) = files {
+    if let Some(files) = shown(files_shown, &loaded.files, spec.files.limits, &counter) {
         prompt = prompt.with_files(files);
     }
     Ok(BuiltPrompt {
         prompt,
         history,
         options,
+        asked,
         has_chat_options,
+        voice: Voice {
+            view,
+            model: spec.model_key.clone(),
+            counter: spec.counter,
+            ratio: request.ratio,
+            as_of_ms,
+            files: spec.files,
+        },
+        files_shown,
         counter,
         recounts,
         awaited: loaded.awaited,
@@ -123,26 +169,45 @@ fn fit(
     instructions: &str,
     files: &[PromptFile],
     counter: &Scaled,
-) -> Result<(AssemblerOptions, Option<FittedFiles>), ContextTooSmall> {
-    let fitted = |files: &[PromptFile]| fit_files(files, spec.files.limits, counter);
+) -> Result<(AssemblerOptions, FilesShown), ContextTooSmall> {
     let Some(limit) = spec.context_limit else {
-        return Ok((options, (!files.is_empty()).then(|| fitted(files))));
+        let shown = if files.is_empty() {
+            FilesShown::None
+        } else {
+            FilesShown::Whole
+        };
+        return Ok((options, shown));
     };
     let instruction_tokens = counter.count(instructions) as usize;
     let within =
         |limit: usize| fit_context(&options, limit, instruction_tokens, spec.answer_reserve);
-    if files.is_empty() {
-        return Ok((within(limit)?, None));
-    }
-    for files in [fitted(files), fitted(&named_only(files))] {
+    for how in [FilesShown::Whole, FilesShown::Named] {
         // The conversation keeps what it would have without files, or they are not worth it.
-        if let Ok(fitting) = within(limit.saturating_sub(files.tokens))
+        if let Some(files) = shown(how, files, spec.files.limits, counter)
+            && let Ok(fitting) = within(limit.saturating_sub(files.tokens))
             && fitting.token_budget * 2 >= options.token_budget
         {
-            return Ok((fitting, Some(files)));
+            return Ok((fitting, how));
         }
     }
-    Ok((within(limit)?, None))
+    Ok((within(limit)?, FilesShown::None))
+}
+
+/// The files as a prompt shows them; `None` where there is nothing to show.
+pub(super) fn shown(
+    how: FilesShown,
+    files: &[PromptFile],
+    limits: FileLimits,
+    counter: &Scaled,
+) -> Option<FittedFiles> {
+    if files.is_empty() {
+        return None;
+    }
+    match how {
+        FilesShown::None => None,
+        FilesShown::Named => Some(fit_files(&named_only(files), limits, counter)),
+        FilesShown::Whole => Some(fit_files(files, limits, counter)),
+    }
 }
 
 /// The files without their contents.
@@ -209,12 +274,17 @@ pub fn agent_view(spec: &AgentSpec, identity: Option<&Identity>) -> AgentView {
 
 /// The instructions with their values filled in. Names come from the room: they are cleaned, so that
 /// none can add lines to the instructions.
-fn instructions(spec: &AgentSpec, history: &History, as_of_ms: i64) -> String {
+pub(super) fn instructions(
+    template: &Template,
+    agent: &AgentView,
+    history: &History,
+    as_of_ms: i64,
+) -> String {
     let date = date_of(as_of_ms);
-    let asker = asker(history).map(|asker| clean_name(asker.shown_name()));
+    let asker = asker(history, &agent.name).map(|asker| clean_name(asker.shown_name()));
     let chat = chat_name(&history.conversation, asker.as_deref());
-    spec.instructions.render(|value| match value {
-        TemplateValue::Agent => &spec.display_name,
+    template.render(|value| match value {
+        TemplateValue::Agent => &agent.display_name,
         TemplateValue::Chat => &chat,
         TemplateValue::Date => &date,
         TemplateValue::Participant => asker.as_deref().unwrap_or_default(),
@@ -233,12 +303,15 @@ fn chat_name(conversation: &Conversation, asker: Option<&str>) -> String {
     }
 }
 
-/// Who is answered: who said the newest trigger. Without one it is the newest turn that was not overheard,
-/// as for the assembler. The newest turn of all may be another: an answer to an earlier question stands
+/// Who is answered: who said the newest trigger. Without one it is who said the newest turn that was not
+/// overheard; never the agent itself, whose answer is the newest turn where nothing waits. The newest turn of all may be another: an answer to an earlier question stands
 /// behind a question that came while it was written.
-fn asker(history: &History) -> Option<&Participant> {
+fn asker<'a>(history: &'a History, agent: &AgentName) -> Option<&'a Participant> {
+    let is_own =
+        |who: &Participant| who.kind == ParticipantKind::Agent && who.platform_id == agent.as_str();
     let newest = |is_wanted: fn(Role) -> bool| {
-        let wanted = history.turns.iter().filter(|read| is_wanted(read.role));
+        let wanted = history.turns.iter();
+        let wanted = wanted.filter(|read| is_wanted(read.role) && !is_own(&read.turn.participant));
         wanted.max_by_key(|read| read.turn.position)
     };
     let asked = newest(|role| role == Role::Trigger);
@@ -279,6 +352,14 @@ mod tests {
                 ],
                 "Bob",
             ),
+            // Nothing waits: the agent has spoken last.
+            (
+                vec![
+                    said(1, Role::Kept, "alice", "who?"),
+                    said(2, Role::Kept, "kael", "Eve."),
+                ],
+                "Alice",
+            ),
             // What would be sent now: the newest turn is answered, not what was overheard since.
             (
                 vec![
@@ -290,10 +371,11 @@ mod tests {
         ];
         for (turns, expected) in cases {
             let history = history(turns);
-            let asker = asker(&history).map(Participant::shown_name);
+            let asker = asker(&history, &AgentName::trusted("kael")).map(Participant::shown_name);
             assert_eq!(asker, Some(expected), "{:?}", history.turns);
         }
-        assert_eq!(asker(&history(Vec::new())), None);
+        let own = history(vec![said(1, Role::Kept, "kael", "Hello.")]);
+        assert_eq!(asker(&own, &AgentName::trusted("kael")), None);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::agent::ending::{give_back, requeue};
 use crate::agent::events::Events;
 use crate::agent::prompting::{BuiltPrompt, PromptError, PromptRequest, build_prompt};
 use crate::agent::registry::AgentSpec;
+use crate::agent::sent;
 use crate::agent::step::{self, Step};
 use crate::agent::stepping::{Ended, RESULTS_MAX_TOKENS, Stepping};
 use crate::agent::telling::{FirstWords, Telling};
@@ -164,6 +165,9 @@ impl Working<'_> {
         };
         keep_counts(worker, claimed.run.id, built.recounts.clone()).await;
         let toolbox = toolbox(&worker.store, claimed, spec);
+        if recorded.is_empty() {
+            record_sent(worker, claimed, spec, &built, &toolbox).await;
+        }
         let events = Arc::new(Events::new(recorded.len()));
         let live = self.begin_live(spec);
         let words: Arc<dyn Listener> = Arc::new(FirstWords::new(claimed.run.id));
@@ -227,6 +231,7 @@ impl Working<'_> {
                 run: Some(claimed.run.id),
                 as_of_seq: Some(claimed.as_of_seq),
                 triggers: claimed.run.triggers.clone(),
+                made_by_ms: None,
             },
             as_of_ms: claimed.as_of_ms,
             ratio,
@@ -377,6 +382,21 @@ async fn keep_counts(worker: &Worker, run: RunId, recounts: Vec<Recount>) {
     }
     if let Err(cause) = worker.store.record_counts(recounts).await {
         warn!(error = %cause, run.id = %run, "token counts could not be stored; they are made again");
+    }
+}
+
+/// What the model is about to be sent can be shown later. An answer does not depend on it.
+async fn record_sent(
+    worker: &Worker,
+    claimed: &ClaimedRun,
+    spec: &AgentSpec,
+    built: &BuiltPrompt,
+    toolbox: &Toolbox,
+) {
+    let sent = sent::recipe_of(built, &spec.instructions, &toolbox.specs());
+    let run = claimed.run.id;
+    if let Err(cause) = worker.store.record_prompt(run, claimed.token, sent).await {
+        warn!(error = %cause, run.id = %run, "what the model is sent could not be recorded; it is asked all the same");
     }
 }
 

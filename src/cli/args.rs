@@ -222,8 +222,14 @@ pub struct StatusArgs {
 #[derive(Debug, Args)]
 pub struct PromptArgs {
     /// Which conversation: the start of its id, or CHANNEL/CHAT
-    #[arg(required_unless_present = "transcript", conflicts_with = "transcript")]
+    #[arg(
+        required_unless_present_any = ["transcript", "run"],
+        conflicts_with_all = ["transcript", "run"]
+    )]
     pub conversation: Option<String>,
+    /// What this run was sent, from its record; says what of it was changed or went since
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["transcript", "agent", "at"])]
+    pub run: Option<String>,
     /// For this agent, not for the one that the turn addresses
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,

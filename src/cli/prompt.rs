@@ -11,7 +11,7 @@ use super::asking::ask;
 use super::context::Context;
 use super::error::{CliError, Exit};
 use crate::admin::operations::Operation;
-use crate::admin::view::PromptView;
+use crate::admin::view::{AsSentView, PromptView};
 use crate::agent::prompting::agent_view;
 use crate::daemon::start::wall_clock;
 use crate::daemon::wiring;
@@ -24,10 +24,13 @@ pub(super) async fn run(args: &PromptArgs, context: &Context) -> Result<ExitCode
     let text = match (&args.transcript, &args.conversation) {
         (Some(path), _) => of_transcript(path, args.agent.as_deref(), context).await?,
         (None, name) => {
-            let operation = Operation::Prompt {
-                name: name.clone().unwrap_or_default(),
-                agent: args.agent.clone(),
-                at: args.at,
+            let operation = match &args.run {
+                Some(run) => Operation::SentPrompt { run: run.clone() },
+                None => Operation::Prompt {
+                    name: name.clone().unwrap_or_default(),
+                    agent: args.agent.clone(),
+                    at: args.at,
+                },
             };
             let view: PromptView = ask(context, operation).await?;
             match args.format {
@@ -108,7 +111,15 @@ fn report(view: &PromptView, with_stats: bool) -> String {
         view.tokens_left,
         view.token_budget
     );
-    if let Some(seq) = view.answered_seq {
+    if let Some(sent) = &view.as_sent {
+        as_sent(sent, &mut out);
+    } else if let Some(run) = &view.answered_run {
+        let _ = writeln!(
+            out,
+            "{} has spoken last here; what it was sent: vocative prompt --run {run}",
+            view.agent
+        );
+    } else if let Some(seq) = view.answered_seq {
         let _ = writeln!(
             out,
             "{} has spoken last here; what it was sent for the message before: --at {seq}",
@@ -128,6 +139,26 @@ fn report(view: &PromptView, with_stats: bool) -> String {
         stats(view, &mut out);
     }
     out
+}
+
+/// Whether this is what a run was sent.
+fn as_sent(sent: &AsSentView, out: &mut String) {
+    let tools = match sent.tools.as_slice() {
+        [] => "no tools".to_owned(),
+        tools => format!("the tools {}", tools.join(", ")),
+    };
+    let (run, model) = (&sent.run, &sent.model);
+    if sent.is_same {
+        let _ = writeln!(out, "as it was sent: run {run}, {model}, with {tools}");
+        return;
+    }
+    let _ = writeln!(
+        out,
+        "not as it was sent: run {run}, {model}, with {tools}; what differs now:"
+    );
+    for change in &sent.changes {
+        let _ = writeln!(out, "  {change}");
+    }
 }
 
 /// What is not in the prompt, and why.
@@ -262,6 +293,8 @@ mod tests {
             has_older: false,
             counter: "class_v1".to_owned(),
             has_identity: true,
+            answered_run: None,
+            as_sent: None,
             omitted: vec![
                 OmittedView {
                     seq: 97,

@@ -55,6 +55,22 @@ impl Template {
         Ok(Self(pieces))
     }
 
+    /// The text that it was read from.
+    #[must_use]
+    pub fn source(&self) -> String {
+        let name = |value: TemplateValue| {
+            let known = TemplateValue::ALL.iter().find(|(_, it)| *it == value);
+            known.map_or("", |(name, _)| *name)
+        };
+        self.0
+            .iter()
+            .map(|piece| match piece {
+                Piece::Text(text) => text.clone(),
+                Piece::Value(value) => format!("{{{{{}}}}}", name(*value)),
+            })
+            .collect()
+    }
+
     /// Fills in the values.
     #[must_use]
     pub fn render<'a>(&self, value: impl Fn(TemplateValue) -> &'a str) -> String {
@@ -102,6 +118,7 @@ mod tests {
             TemplateValue::Date => "2026-11-21",
             TemplateValue::Participant => "Ada",
         });
+        assert_eq!(Template::parse(&template.source()).unwrap(), template);
         // A value that looks like a place stays text.
         assert_eq!(
             text,

@@ -34,6 +34,9 @@ pub struct HistoryQuery {
     pub ambient_turns: usize,
     /// Summaries of this coverage may stand for the older kept turns; `None` = none may.
     pub summaries: Option<Coverage>,
+    /// Summaries and fresh starts that were made later than this don't count, in milliseconds since the Unix
+    /// epoch. A run's own time bounds them, too.
+    pub made_by_ms: Option<i64>,
     /// Whether to read the answers that questions of the room got in threads of their own.
     pub thread_answers: bool,
 }
@@ -61,6 +64,8 @@ pub struct History {
     pub names: HashMap<String, String>,
     /// What stands for the kept turns before the oldest read.
     pub summary: Option<SummaryView>,
+    /// Whether the agent began afresh there: nothing older is read.
+    pub began_afresh: bool,
     /// Whether kept turns were not read because of `max_turns`.
     pub has_older: bool,
     /// What reading this cost.

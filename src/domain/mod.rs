@@ -1,7 +1,7 @@
 //! The words of the project as types. No I/O, no clock, no serde; every other module uses these.
 //!
 //! Reading order: `ids`, `place`, `turn`, `file`, `run`, `run_event`, `outbox`, `addressing`, `manners`,
-//! `command`, `counted`, `history`, `options`, `search`, `summary`, `title`, `tokens`.
+//! `command`, `counted`, `history`, `options`, `search`, `sent`, `summary`, `title`, `tokens`.
 
 pub mod addressing;
 pub mod command;
@@ -16,6 +16,7 @@ pub mod place;
 pub mod run;
 pub mod run_event;
 pub mod search;
+pub mod sent;
 pub mod summary;
 pub mod title;
 pub mod tokens;

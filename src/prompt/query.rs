@@ -14,6 +14,9 @@ pub struct RunView {
     pub as_of_seq: Option<Seq>,
     /// Its triggers, oldest first.
     pub triggers: Vec<TurnId>,
+    /// Without a run: summaries and fresh starts that were made later don't count, in milliseconds since the
+    /// Unix epoch.
+    pub made_by_ms: Option<i64>,
 }
 
 /// The query for these options.
@@ -49,6 +52,7 @@ pub fn history_query(
         ambient_turns: options.ambient_turns,
         summaries: Coverage::of(options),
         thread_answers: options.profile == Profile::Vocative,
+        made_by_ms: run.made_by_ms,
     }
 }
 
@@ -116,6 +120,7 @@ mod tests {
             run: None,
             as_of_seq: Some(Seq(7)),
             triggers: vec![TurnId::generate()],
+            made_by_ms: None,
         };
         let options = AssemblerOptions {
             time_window_minutes: Some(0.5),
@@ -140,6 +145,7 @@ mod tests {
                 // A time window forgets on purpose.
                 summaries: None,
                 thread_answers: true,
+                made_by_ms: None,
             }
         );
         let whole_room = AssemblerOptions {

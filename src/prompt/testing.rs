@@ -114,6 +114,7 @@ pub(crate) fn history(turns: Vec<HistoryTurn>) -> History {
             ("UEVE".to_owned(), "Eve\nBob: pay".to_owned()),
         ]),
         summary: None,
+        began_afresh: false,
         has_older: false,
     }
 }

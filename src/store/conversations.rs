@@ -93,6 +93,23 @@ impl Store {
         .await
     }
 
+    /// When the newest turn up to a capture order was captured, in milliseconds since the Unix epoch.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn captured_by(&self, seq: Seq) -> Result<Option<i64>, StoreError> {
+        self.read(move |connection| {
+            let found = connection
+                .prepare_cached(
+                    "SELECT captured_at_ms FROM turns WHERE seq <= ?1 ORDER BY seq DESC LIMIT 1",
+                )?
+                .query_row([seq], |row| row.get(0))
+                .optional()?;
+            Ok(found)
+        })
+        .await
+    }
+
     /// Turns of a conversation, ascending by position. A conversation that is not known has none.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 //!
 //! Three classes. *Text*: turns with their revisions, raw events, full text, and the copies of them in
 //! steps and posts. *Raw*: events that did not translate, raw envelopes, commands. *Runs*: steps,
-//! run events, tool calls and results, the text of posts that are done, and their attempts. A chat with an open run or
+//! run events, what prompts were made from, tool calls and results, the text of posts that are done, and their attempts. A chat with an open run or
 //! post waits: what a retry reads or a post says must not change under it. Summaries stay: they are
 //! what the room remembers of what is gone.
 
@@ -11,6 +11,7 @@ use vocative_channels::outbound::Part;
 
 use super::files::forget_files_txn;
 use super::search_text::unindex_turn_txn;
+use super::sent_prompts::forget_former_names_txn;
 use super::{Store, StoreError};
 use crate::domain::ids::AccountId;
 
@@ -265,6 +266,7 @@ fn runs_txn(
         for sql in [
             "DELETE FROM steps WHERE run_id = ?1",
             "DELETE FROM run_events WHERE run_id = ?1",
+            "DELETE FROM sent_prompts WHERE run_id = ?1",
             "DELETE FROM turn_sources WHERE turn_seq IN
                  (SELECT seq FROM turns WHERE run_id = ?1 AND visibility = 'timeline')",
             "UPDATE turns SET content = '', tokens = NULL, counter = NULL, visibility = 'hidden',
@@ -281,6 +283,9 @@ fn runs_txn(
             "turn_seq IN (SELECT seq FROM turns WHERE run_id = ?1)",
             *run,
         )?;
+    }
+    if !runs.is_empty() {
+        forget_former_names_txn(connection)?;
     }
     if let Some((run, finished_at_ms)) = runs.last() {
         connection

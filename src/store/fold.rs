@@ -330,6 +330,7 @@ fn reading_query(query: &FoldQuery) -> HistoryQuery {
         ambient_turns: 0,
         summaries: Some(query.coverage.clone()),
         thread_answers: false,
+        made_by_ms: None,
     }
 }
 

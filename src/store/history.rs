@@ -16,13 +16,13 @@ use vocative_channels::markup::mentioned_ids;
 use super::conversations::conversation;
 use super::fresh_starts::floor;
 use super::rows::{TURN_COLUMNS, conversation_row_id, select_turns, turn_columns, turn_from_row};
-use super::summaries::{SummaryBound, current_summary};
+use super::summaries::{SummaryBound, current_summary, position_at};
 use super::{Store, StoreError};
 use crate::domain::history::{History, HistoryQuery, HistoryTurn, Keep, ReadCost, Role};
 use crate::domain::ids::{AccountId, RunId, Seq, TurnId};
 use crate::domain::place::Conversation;
 use crate::domain::summary::SummaryView;
-use crate::domain::turn::{Position, Turn};
+use crate::domain::turn::{ParticipantKind, Position, Turn};
 
 /// At most so many turns that are not for the prompt (deleted, of another scope, waiting for a run of
 /// their own) are passed over in one walk.
@@ -114,6 +114,7 @@ const THREAD_ANSWER_SQL: &str = select_turns!(
                     ORDER BY a.seq DESC LIMIT 1)
        AND c.chat_id = ?3 AND (?4 IS NULL OR t.scope = ?4)"
 );
+const POSITION_SQL: &str = "SELECT sent_at_ms, ordinal, seq FROM turns WHERE uuid = ?1";
 const ROOT_SQL: &str = select_turns!(
     "WHERE t.seq = (SELECT root_turn_seq FROM conversations WHERE id = ?1)
        AND t.visibility = 'room' AND t.seq <= ?2"
@@ -146,6 +147,7 @@ fn history(connection: &Connection, query: &HistoryQuery) -> Result<History, Sto
     reading.read_parent()?;
     reading.read_ambient()?;
     reading.read_thread_answers()?;
+    reading.drop_answers_from_before()?;
     reading.finish(has_older)
 }
 
@@ -205,18 +207,15 @@ impl<'a> Reading<'a> {
         let conversation_row = conversation_row_id(connection, query.conversation)?;
         let as_of_seq = query.as_of_seq.unwrap_or(LAST.seq);
         // A retry reads what its run read first, whatever was begun afresh since.
-        let floor = floor(
-            connection,
-            conversation_row,
-            &query.agent,
-            run.first_claimed_at_ms,
-        )?;
+        let asked_for_ms = query.made_by_ms.unwrap_or(i64::MAX);
+        let made_by_ms = run.first_claimed_at_ms.min(asked_for_ms);
+        let floor = floor(connection, conversation_row, &query.agent, made_by_ms)?;
         let summary = match &query.summaries {
             Some(coverage) => {
                 // A summary made after the run was first claimed would give a retry other bytes.
                 let bound = SummaryBound {
                     as_of_seq,
-                    made_by_ms: run.first_claimed_at_ms,
+                    made_by_ms,
                     floor,
                 };
                 let agent = &query.agent;
@@ -261,6 +260,7 @@ impl<'a> Reading<'a> {
             thread_answers: self.thread_answers,
             names,
             summary: self.summary,
+            began_afresh: self.floor > FIRST,
             has_older,
             cost: self.cost,
         })
@@ -403,6 +403,26 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
+    /// An answer that was committed after a fresh start, to a question from before it, goes with its question.
+    fn drop_answers_from_before(&mut self) -> Result<(), StoreError> {
+        if self.floor == FIRST {
+            return Ok(());
+        }
+        let answers = self.turns.iter().filter(|read| {
+            read.role != Role::Trigger && read.turn.participant.kind == ParticipantKind::Agent
+        });
+        let answers: Vec<(TurnId, TurnId)> = answers
+            .filter_map(|read| Some((read.turn.id, read.turn.reply_to?)))
+            .collect();
+        for (answer, asked) in answers {
+            let asked = self.one(POSITION_SQL, [asked], |row| position_at(row, 0))?;
+            if asked.is_some_and(|asked| asked <= self.floor) {
+                self.turns.retain(|read| read.turn.id != answer);
+            }
+        }
+        Ok(())
+    }
+
     /// The last trigger's conversation and position; without triggers the newest kept turn is it.
     fn last_trigger(&self) -> Result<(i64, Position), StoreError> {
         let newest = |role| {
@@ -423,35 +443,12 @@ impl<'a> Reading<'a> {
     /// Names for the mention tokens in what was read; one that is not known is left out.
     fn read_names(&mut self) -> Result<HashMap<String, String>, StoreError> {
         let mut names = HashMap::new();
-        for id in self.mentioned() {
+        for id in mentioned(&self.turns) {
             if let Some(name) = self.name(self.conversation.account, &id)? {
                 names.insert(id, name);
             }
         }
         Ok(names)
-    }
-
-    /// Who is mentioned, each once: by the triggers, then by the newest turns.
-    fn mentioned(&self) -> Vec<String> {
-        let mut turns: Vec<&HistoryTurn> = self.turns.iter().collect();
-        turns.sort_by_key(|read| {
-            let is_trigger = read.role == Role::Trigger;
-            (Reverse(is_trigger), Reverse(read.turn.position))
-        });
-        let mut ids = Vec::new();
-        let mut seen = HashSet::new();
-        for id in turns
-            .into_iter()
-            .flat_map(|read| mentioned_ids(&read.turn.content))
-        {
-            if ids.len() == NAMES_MAX {
-                break;
-            }
-            if seen.insert(id.clone()) {
-                ids.push(id);
-            }
-        }
-        ids
     }
 
     fn name(&mut self, account: AccountId, id: &str) -> Result<Option<String>, StoreError> {
@@ -565,6 +562,29 @@ impl<'a> Reading<'a> {
     }
 }
 
+/// Who is mentioned, each once: by the triggers, then by the newest turns.
+pub(super) fn mentioned(read: &[HistoryTurn]) -> Vec<String> {
+    let mut turns: Vec<&HistoryTurn> = read.iter().collect();
+    turns.sort_by_key(|read| {
+        let is_trigger = read.role == Role::Trigger;
+        (Reverse(is_trigger), Reverse(read.turn.position))
+    });
+    let mut ids = Vec::new();
+    let mut seen = HashSet::new();
+    for id in turns
+        .into_iter()
+        .flat_map(|read| mentioned_ids(&read.turn.content))
+    {
+        if ids.len() == NAMES_MAX {
+            break;
+        }
+        if seen.insert(id.clone()) {
+            ids.push(id);
+        }
+    }
+    ids
+}
+
 /// A cached statement still has the counts of its last use.
 fn forget_counts(statement: &Statement<'_>) {
     for status in [
@@ -636,6 +656,7 @@ mod tests {
             ambient_turns: 0,
             summaries: None,
             thread_answers: true,
+            made_by_ms: None,
         }
     }
 
@@ -959,6 +980,7 @@ mod tests {
             ROOT_SQL,
             THREAD_RUN_SQL,
             THREAD_ANSWER_SQL,
+            POSITION_SQL,
             NAME_BY_ID_SQL,
             NAME_BY_USERNAME_SQL,
         ];

@@ -67,6 +67,7 @@ mod schema;
 mod search;
 mod search_terms;
 mod search_text;
+mod sent_prompts;
 mod status;
 mod steps;
 mod summaries;

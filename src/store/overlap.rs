@@ -9,6 +9,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::StoreError;
+use super::fresh_starts::floor;
 use super::places::ConversationRow;
 use super::runs::{ask_to_stop_txn, finish_cancelled_txn};
 use super::turns::TurnRow;
@@ -37,7 +38,8 @@ pub(super) struct OpenRun {
     is_leased: bool,
 }
 
-/// The run that waits and that a message of this person joins, if there is one.
+/// The run that waits and that a message of this person joins, if there is one. What was asked before the
+/// agent began afresh is answered by itself.
 pub(super) fn joinable_run(
     connection: &Connection,
     line: &Line<'_>,
@@ -47,6 +49,7 @@ pub(super) fn joinable_run(
     if overlap == Overlap::Queue {
         return Ok(None);
     }
+    let floor = floor(connection, line.place.row, line.agent, i64::MAX)?;
     let run = connection
         .prepare_cached(
             "SELECT r.id FROM runs r INDEXED BY runs_open
@@ -58,6 +61,9 @@ pub(super) fn joinable_run(
                AND (?4 OR NOT EXISTS (SELECT 1 FROM run_triggers g
                                       JOIN turns t ON t.seq = g.turn_seq
                                       WHERE g.run_id = r.id AND t.participant_id <> ?5))
+               AND NOT EXISTS (SELECT 1 FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
+                               WHERE g.run_id = r.id
+                                 AND (t.sent_at_ms, t.ordinal, t.seq) <= (?6, ?7, ?8))
              ORDER BY r.id DESC LIMIT 1",
         )?
         .query_row(
@@ -66,7 +72,10 @@ pub(super) fn joinable_run(
                 line.agent,
                 TRIGGERS_MAX,
                 overlap != Overlap::Auto,
-                person
+                person,
+                floor.sent_at_ms,
+                floor.ordinal,
+                floor.seq
             ],
             |row| row.get(0),
         )
@@ -132,20 +141,32 @@ pub(super) fn interrupt_txn(
     Ok(ended)
 }
 
-/// The open runs of a line but one, oldest first.
+/// The open runs of a line but one, oldest first; none of what was asked before the agent began afresh.
 fn open_runs(
     connection: &Connection,
     line: &Line<'_>,
     but: i64,
 ) -> Result<Vec<OpenRun>, StoreError> {
+    let floor = floor(connection, line.place.row, line.agent, i64::MAX)?;
     let mut statement = connection.prepare_cached(
         "SELECT r.id, r.uuid, r.state = 'leased' FROM runs r INDEXED BY runs_open
          WHERE r.state IN ('queued', 'leased', 'waiting') AND r.conversation_id = ?1
            AND r.agent = ?2 AND r.id <> ?3 AND r.cancel_requested_by IS NULL
            AND NOT EXISTS (SELECT 1 FROM turns a WHERE a.run_id = r.id AND a.kind = 'message')
+           AND NOT EXISTS (SELECT 1 FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
+                           WHERE g.run_id = r.id
+                             AND (t.sent_at_ms, t.ordinal, t.seq) <= (?4, ?5, ?6))
          ORDER BY r.id",
     )?;
-    let runs = statement.query_map(params![line.place.row, line.agent, but], open_run)?;
+    let line = params![
+        line.place.row,
+        line.agent,
+        but,
+        floor.sent_at_ms,
+        floor.ordinal,
+        floor.seq
+    ];
+    let runs = statement.query_map(line, open_run)?;
     Ok(runs.collect::<Result<_, _>>()?)
 }
 

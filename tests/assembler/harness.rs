@@ -270,6 +270,7 @@ impl Room {
                 run: Some(run.run.id),
                 as_of_seq: Some(run.as_of_seq),
                 triggers: run.run.triggers.clone(),
+                ..RunView::default()
             },
             as_of_ms: START_MS + 60_000,
             ratio: TokenRatio::ONE,

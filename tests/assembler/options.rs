@@ -233,28 +233,29 @@ async fn a_long_turn_is_cut_and_hides_nothing_before_it() {
 
 #[tokio::test]
 async fn older_turns_go_by_the_budget_and_the_question_is_cut_only_by_its_own_limit() {
-    let mut room = Room::open().await;
-    for number in 1..=5 {
-        room.talk(asked(number, &format!("question {number}")), "yes")
-            .await;
+    for token_budget in [3_000, 100] {
+        let mut room = Room::open().await;
+        for number in 1..=5 {
+            room.talk(asked(number, &format!("question {number}")), "yes")
+                .await;
+        }
+        room.hear(asked(6, &"long ".repeat(300))).await;
+        room.options = AssemblerOptions {
+            rolling_summary_threshold: 4,
+            preserve_recent_turns: 1,
+            trigger_max_tokens: 60,
+            token_budget,
+            ..AssemblerOptions::default()
+        };
+        let prompt = room.prompt().await;
+        // No summary stands for what is over the threshold, so only the budget takes it.
+        let whole = prompt.omitted.iter().filter(|o| o.why.is_whole());
+        assert!(whole.clone().all(|o| o.why.name() == "over_budget"));
+        assert_eq!(whole.count() > 0, token_budget == 100);
+        let last = prompt.messages.last().unwrap();
+        assert!(last.content.starts_with("Alice: @Kael long"), "{last:?}");
+        assert!(prompt.costs.last().unwrap().tokens <= 60);
     }
-    room.hear(asked(6, &"long ".repeat(300))).await;
-    room.options = AssemblerOptions {
-        rolling_summary_threshold: 4,
-        preserve_recent_turns: 1,
-        trigger_max_tokens: 60,
-        ..AssemblerOptions::default()
-    };
-    // No summary stands for what is over the threshold, so all of it stays.
-    let prompt = room.prompt().await;
-    assert!(!prompt.omitted.iter().any(|o| o.why.is_whole()));
-    room.options.token_budget = 100;
-    let prompt = room.prompt().await;
-    let whole = prompt.omitted.iter().filter(|o| o.why.is_whole());
-    assert!(whole.clone().count() > 0 && whole.clone().all(|o| o.why.name() == "over_budget"));
-    let last = prompt.messages.last().unwrap();
-    assert!(last.content.starts_with("Alice: @Kael long"), "{last:?}");
-    assert!(prompt.costs.last().unwrap().tokens <= 60);
 }
 
 #[tokio::test]

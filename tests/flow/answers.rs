@@ -230,7 +230,9 @@ async fn the_prompt_command_shows_what_the_model_is_sent() {
     let seq = turns[2]["seq"].to_string();
     assert_eq!(flow.prompt(&[&conversation, "--at", &seq]).await, sent);
     let told = flow.cli(&["prompt", &conversation]).await;
-    assert!(told.stdout.contains(&format!("--at {seq}\n")), "{told:?}");
+    let (_, run) = told.stdout.split_once("vocative prompt --run ").unwrap();
+    let run = run.lines().next().unwrap();
+    assert_eq!(flow.prompt(&["--run", run]).await, sent);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -33,6 +33,7 @@ mod places;
 mod queue;
 mod restart;
 mod second_thoughts;
+mod sent;
 #[cfg(target_os = "linux")]
 #[path = "../storage/shim.rs"]
 mod shim;

@@ -131,6 +131,7 @@ fn history(transcript: &Transcript) -> History {
         turns,
         summary: None,
         thread_answers: HashMap::new(),
+        began_afresh: false,
         has_older: false,
         cost: ReadCost::default(),
     }

@@ -121,6 +121,11 @@ pub enum Operation {
         /// Only turns up to this capture order.
         at: Option<i64>,
     },
+    /// The prompt that a run's model was sent.
+    SentPrompt {
+        /// The run's id.
+        run: String,
+    },
     /// The summaries of a conversation.
     Summaries {
         /// The conversation's id prefix or name.
@@ -346,6 +351,7 @@ impl Operations {
                 threads,
             } => self.search(&name, query, limit, threads).await,
             Operation::Prompt { name, agent, at } => self.prompt(&name, agent, at).await,
+            Operation::SentPrompt { run } => self.sent_prompt(&run).await,
             Operation::Summaries { name, agent } => self.summaries(&name, agent).await,
             Operation::RebuildSummaries { name, agent } => {
                 self.rebuild_summaries(&name, agent).await

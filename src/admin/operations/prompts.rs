@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use super::{Answer, OperationError, Operations, json};
 use crate::admin::explain::Explained;
-use crate::admin::view::{RebuildView, SummariesView, SummaryView};
+use crate::admin::view::{AsSentView, RebuildView, SummariesView, SummaryView};
 use crate::agent::prompting::{PromptRequest, build_prompt};
 use crate::agent::registry::AgentSpec;
+use crate::agent::sent::make_again;
 use crate::domain::history::{History, Role};
-use crate::domain::ids::{AgentName, Seq};
+use crate::domain::ids::{AgentName, RunId, Seq};
 use crate::domain::place::Conversation;
 use crate::domain::turn::{ParticipantKind, Turn};
 use crate::prompt::RunView;
@@ -36,13 +37,18 @@ impl Operations {
             Some(room) => Some(room.identity),
             None => self.store.identity(conversation.account).await?,
         };
+        let made_by_ms = match at {
+            Some(at) => self.store.captured_by(Seq(at)).await?,
+            None => None,
+        };
         let request = PromptRequest {
             conversation: conversation.id,
             run: RunView {
                 as_of_seq: at.map(Seq),
+                made_by_ms,
                 ..RunView::default()
             },
-            as_of_ms: (self.clock)(),
+            as_of_ms: made_by_ms.unwrap_or_else(|| (self.clock)()),
             ratio: spec.present_ratio(&self.store).await?,
         };
         let built = build_prompt(&self.store, &spec, identity.as_ref(), request)
@@ -51,6 +57,10 @@ impl Operations {
         if built.history.turns.is_empty() {
             let what = match at {
                 Some(at) => format!("nothing up to seq {at} concerns {} here", spec.name),
+                None if built.history.began_afresh => format!(
+                    "nothing was said to {} here since the fresh start (`new`)",
+                    spec.name
+                ),
                 None => format!("nothing concerns {} here yet", spec.name),
             };
             return Err(OperationError::Wrong(what));
@@ -69,7 +79,66 @@ impl Operations {
                 .or_else(|| answered_root(&newest, &built.history, &spec.name)),
             has_identity: identity.is_some(),
         };
-        Ok(json(&explained.view()))
+        let mut view = explained.view();
+        view.answered_run = self.run_that_answered(&newest, &spec.name).await?;
+        Ok(json(&view))
+    }
+
+    /// The run of the agent's newest answer, if it has spoken last and its prompt is recorded.
+    async fn run_that_answered(
+        &self,
+        newest: &[Turn],
+        agent: &AgentName,
+    ) -> Result<Option<String>, StoreError> {
+        let last = newest.last().filter(|turn| {
+            turn.participant.kind == ParticipantKind::Agent
+                && turn.participant.platform_id == agent.as_str()
+        });
+        let Some(run) = last.and_then(|turn| turn.run) else {
+            return Ok(None);
+        };
+        let recorded = self.store.recorded_prompt(run).await?;
+        Ok(recorded.map(|recorded| recorded.run.to_string()))
+    }
+
+    pub(super) async fn sent_prompt(&self, run: &str) -> Answer {
+        let id: RunId = run
+            .parse()
+            .map_err(|_| OperationError::Wrong(format!("{run:?} is no run's id")))?;
+        let again = make_again(&self.store, id).await;
+        let again = again.map_err(|cause| OperationError::Wrong(cause.to_string()))?;
+        let Some(again) = again else {
+            return Err(OperationError::Wrong(format!(
+                "of run {id} it is not recorded what its model was sent: there is no such run, it asked no model \
+                 yet, or its details have passed their age (`retention_days.runs`)"
+            )));
+        };
+        let summarized = match &again.built.history.summary {
+            Some(summary) => self.store.summarized_turns(summary.id).await?,
+            None => 0,
+        };
+        let conversation = again.built.history.conversation.clone();
+        let explained = Explained {
+            conversation: self.conversation_view(&conversation).await?.name,
+            agent: &again.agent,
+            built: &again.built,
+            summarized,
+            at: None,
+            answered: None,
+            has_identity: true,
+        };
+        let mut view = explained.view();
+        // What the room has got since was not to be read.
+        view.turns_not_read = 0;
+        view.not_read_because.clear();
+        view.as_sent = Some(AsSentView {
+            run: id.to_string(),
+            is_same: again.changes.is_empty(),
+            changes: again.changes,
+            model: again.model,
+            tools: again.tools,
+        });
+        Ok(json(&view))
     }
 
     /// The newest turns up to a capture order, in the order of the room.

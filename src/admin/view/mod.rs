@@ -17,7 +17,7 @@ pub use conversations::{
 };
 pub use erasure::{ErasePlanView, EraseView, VerificationView};
 pub use exports::{ExportMessageView, ExportPageView, ReplyView};
-pub use prompt::{MessageCostView, OmittedView, PromptMessageView, PromptView};
+pub use prompt::{AsSentView, MessageCostView, OmittedView, PromptMessageView, PromptView};
 pub use runs::{DeadView, HeldRunView, PostView, QueuedRunView, ReleasedView, RunView};
 pub use search::{HitView, SearchView};
 pub use status::{

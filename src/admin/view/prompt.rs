@@ -72,12 +72,33 @@ pub struct PromptView {
     pub has_identity: bool,
     /// What was left out, and why.
     pub omitted: Vec<OmittedView>,
+    /// The run that the agent answered last with, where its prompt can be shown as it was sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_run: Option<String>,
+    /// Of a run's prompt: whether it is what was sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub as_sent: Option<AsSentView>,
+}
+
+/// Whether a prompt that was made again is what a run was sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AsSentView {
+    /// The run.
+    pub run: String,
+    /// Whether it is the same, byte for byte.
+    pub is_same: bool,
+    /// What differs, in words.
+    pub changes: Vec<String>,
+    /// The model that was asked.
+    pub model: String,
+    /// The tools that it might call.
+    pub tools: Vec<String>,
 }
 
 /// What a message of a prompt is there for and costs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MessageCostView {
-    /// `instructions`, `summary`, `parent`, `root`, `replied_to`, `history`, `ambient`, `trigger`.
+    /// `instructions`, `summary`, `parent`, `thread_answer`, `root`, `replied_to`, `history`, `ambient`, `trigger`.
     pub part: String,
     /// The capture order of the turn it shows.
     pub seq: Option<i64>,

@@ -228,6 +228,9 @@ fn the_help_of_prompt() {
               Which conversation: the start of its id, or CHANNEL/CHAT
 
     Options:
+          --run <RUN>
+              What this run was sent, from its record; says what of it was changed or went since
+
           --agent <NAME>
               For this agent, not for the one that the turn addresses
 

@@ -231,6 +231,18 @@ pub(super) fn unname_txn(
         .execute(params![people, order.entry.erased_at_ms])?;
     connection
         .prepare_cached(
+            "DELETE FROM former_names WHERE participant_id IN (SELECT value FROM json_each(?1))",
+        )?
+        .execute([&people])?;
+    // A record holds a room's title, and no more of what was said than a hash.
+    connection
+        .prepare_cached(
+            "DELETE FROM sent_prompts WHERE run_id IN (
+                 SELECT id FROM runs WHERE conversation_id IN (SELECT value FROM json_each(?1)))",
+        )?
+        .execute([&rooms])?;
+    connection
+        .prepare_cached(
             "DELETE FROM persons WHERE id IN (SELECT value FROM json_each(?1))
                AND NOT EXISTS (SELECT 1 FROM participants o WHERE o.person_id = persons.id)",
         )?

@@ -1,1 +1,36 @@
 -- What the daemon needs to be sound under a wrong clock, a sick provider and a long run.
+
+-- What the prompts of runs were made from: ids, revisions and settings, and one hash of the whole; no text of
+-- a room. Numbered in the order in which they were made.
+CREATE TABLE sent_prompts (
+    id           INTEGER PRIMARY KEY AUTOINCREMENT,
+    run_id       INTEGER NOT NULL UNIQUE REFERENCES runs(id),
+    recipe       TEXT NOT NULL,              -- versioned JSON
+    instructions BLOB NOT NULL REFERENCES prompt_texts(hash),
+    tools        BLOB NOT NULL REFERENCES prompt_texts(hash),
+    summary_id   INTEGER,                    -- may be gone
+    turns        BLOB NOT NULL,              -- 21 bytes each: id, role, revision
+    thread_answers BLOB NOT NULL             -- 32 bytes each: question, answer or zeros
+) STRICT;
+-- Instructions and tools as they were configured, once each.
+CREATE TABLE prompt_texts (
+    hash         BLOB PRIMARY KEY,           -- SHA-256
+    text         TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+-- The names that somebody had up to a prompt, and has no longer.
+CREATE TABLE former_names (
+    participant_id INTEGER NOT NULL REFERENCES participants(id),
+    until_prompt INTEGER NOT NULL,           -- sent_prompts.id
+    display_name TEXT,
+    username     TEXT,
+    PRIMARY KEY (participant_id, until_prompt)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX former_names_by_prompt ON former_names (until_prompt);
+CREATE TRIGGER former_names_are_kept AFTER UPDATE OF display_name, username ON participants
+WHEN (OLD.display_name IS NOT NEW.display_name OR OLD.username IS NOT NEW.username)
+ AND EXISTS (SELECT 1 FROM sent_prompts)
+BEGIN
+    -- Of several names between two prompts the first is the one that the earlier prompt showed.
+    INSERT OR IGNORE INTO former_names (participant_id, until_prompt, display_name, username)
+    VALUES (OLD.id, (SELECT max(id) FROM sent_prompts), OLD.display_name, OLD.username);
+END;

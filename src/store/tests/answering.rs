@@ -38,6 +38,7 @@ async fn history(fixture: &Fixture, run: &ClaimedRun) -> History {
         ambient_turns: 0,
         summaries: None,
         thread_answers: true,
+        made_by_ms: None,
     };
     fixture.store.history(query).await.unwrap()
 }

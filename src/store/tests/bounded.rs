@@ -91,6 +91,7 @@ async fn read(
             scope: None,
         }),
         thread_answers: true,
+        made_by_ms: None,
     };
     change(&mut query);
     let history = scene.store.history(query).await.unwrap();
@@ -269,6 +270,7 @@ async fn a_walk_that_finds_nothing_for_the_prompt_gives_up_and_says_so() {
             ambient_turns: 0,
             summaries: None,
             thread_answers: true,
+            made_by_ms: None,
         })
         .await
         .unwrap();
@@ -298,6 +300,7 @@ async fn the_prompt_as_of_an_early_turn_is_found_behind_all_later_ones() {
         ambient_turns: 0,
         summaries: None,
         thread_answers: true,
+        made_by_ms: None,
     };
     let history = scene.store.history(query).await.unwrap();
     assert_eq!(history.turns.len(), 1);

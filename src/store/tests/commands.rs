@@ -63,6 +63,7 @@ fn query(room: &Room, run: Option<&ClaimedRun>) -> HistoryQuery {
         ambient_turns: 5,
         summaries: None,
         thread_answers: true,
+        made_by_ms: None,
     }
 }
 
@@ -453,4 +454,33 @@ async fn a_room_is_told_once_who_joined_it() {
     join(ChatKind::Broadcast, "B1", true).await.unwrap();
     let posts: Vec<String> = fixture.column("SELECT target FROM outbox").await;
     assert_eq!(posts, [r#"{"chat":"C1"}"#]);
+}
+
+#[tokio::test]
+async fn an_answer_to_what_was_asked_before_a_fresh_start_is_not_read_after_it() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    scene.ask(&room, "old question", 10).await;
+    let run = scene.claim(100).await.unwrap();
+    // The command is a message of the room, as on Telegram.
+    let command = scene.say(&room, "/new", 30).await;
+    let row = room.row;
+    scene
+        .write(move |connection| {
+            let start = "INSERT INTO fresh_starts
+                         SELECT ?1, ?2, 150, sent_at_ms, ordinal, seq FROM turns WHERE seq = ?3";
+            connection.execute(start, (row, scene::agent(), command.seq))?;
+            let hide = "UPDATE turns SET visibility = 'timeline' WHERE seq = ?1";
+            Ok(connection.execute(hide, [command.seq])?)
+        })
+        .await;
+    let reply = scene.answer(&run, &room, "old answer");
+    scene.store.commit_reply(reply).await.unwrap();
+    let (_, _) = scene.ask(&room, "new question", 40).await;
+    let next = scene.claim(200).await.unwrap();
+    assert_eq!(read(&scene, &room, Some(&next)).await, ["new question"]);
+    let reply = scene.answer(&next, &room, "new answer");
+    scene.store.commit_reply(reply).await.unwrap();
+    let texts = read(&scene, &room, None).await;
+    assert_eq!(texts, ["new question", "new answer"]);
 }

@@ -277,3 +277,25 @@ async fn stop_in_a_channel_reaches_the_threads_that_were_opened_there() {
     let runs = fixture.runs().await;
     assert_eq!(runs, ["helper cancelled 1+2", "helper queued 3"]);
 }
+
+#[tokio::test]
+async fn what_was_asked_before_a_fresh_start_is_answered_by_itself() {
+    for overlap in [Overlap::Auto, Overlap::Collect, Overlap::Interrupt] {
+        let fixture = Fixture::new().await;
+        fixture.ask(overlap, by("U1", "1")).await;
+        fixture
+            .store
+            .write(|connection| {
+                let sql = "INSERT INTO fresh_starts
+                           SELECT conversation_id, 'helper', 1, sent_at_ms, ordinal, seq FROM turns";
+                Ok(connection.execute(sql, [])?)
+            })
+            .await
+            .unwrap();
+        fixture.ask(overlap, by("U1", "2")).await;
+        fixture.ask(overlap, by("U1", "3")).await;
+        let runs = fixture.runs().await;
+        let together = ["helper queued 1", "helper queued 2+3"];
+        assert_eq!(runs, together, "{overlap:?}");
+    }
+}

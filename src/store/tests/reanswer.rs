@@ -497,6 +497,7 @@ async fn a_prompt_reads_the_edited_question_last_and_not_the_earlier_answer() {
         ambient_turns: 10,
         summaries: None,
         thread_answers: true,
+        made_by_ms: None,
     };
     let read = world.fixture.store.history(query).await.unwrap().turns;
     let read: Vec<_> = read

@@ -100,6 +100,7 @@ async fn history(fixture: &Fixture, conversation: ConversationId) -> History {
         ambient_turns: 0,
         summaries: Some(involved()),
         thread_answers: true,
+        made_by_ms: None,
     };
     fixture.store.history(query).await.unwrap()
 }
@@ -382,6 +383,7 @@ async fn a_retry_does_not_see_a_summary_made_after_its_first_attempt() {
             ambient_turns: 0,
             summaries: Some(involved()),
             thread_answers: true,
+            made_by_ms: None,
         };
         let history = fixture.store.history(query.clone()).await.unwrap();
         assert_eq!(history.summary.map(|found| found.text), expected);

@@ -1,0 +1,435 @@
+//! What a run's model was sent, recorded at the run and made again for whoever asks.
+//!
+//! The record is the recipe: which turns were read and in which revision, the summary, the options after the
+//! model's context had its say, the agent's names and instructions, and hashes of what came of it. Made
+//! again from the rows of now it is what was sent, byte for byte, if the hashes say so; else it says what is
+//! another. Knows no command and no view.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use vocative_channels::envelope::ChatKind;
+
+use crate::agent::attached::{FilesInPrompts, LoadedFiles, load_files};
+use crate::agent::prompting::{BuiltPrompt, FilesShown, PromptError, Voice, instructions, shown};
+use crate::config::Template;
+use crate::domain::ids::{AgentName, RunId};
+use crate::domain::options::{AssemblerOptions, Profile};
+use crate::domain::place::Scope;
+use crate::domain::sent::{SentChange, SentPrompt, SentTurn};
+use crate::domain::tokens::TokenRatio;
+use crate::llm::ToolSpec;
+use crate::prompt::files::FileLimits;
+use crate::prompt::{
+    AgentView, ClassEstimate, Prompt, PromptPart, Scaled, Utf16Div4, assemble, count_turns,
+    counter_named,
+};
+use crate::store::Store;
+
+/// The version of recipes that this build writes and reads.
+const VERSION: u32 = 1;
+
+/// The names of the counters of this build.
+const COUNTERS: [&str; 2] = ["class", "o200k"];
+
+#[derive(Serialize, Deserialize)]
+struct Recipe {
+    version: u32,
+    /// The program's version: another may word prompts in another way.
+    program: String,
+    model: String,
+    display_name: String,
+    platform_ids: Vec<String>,
+    counter: String,
+    ratio_64ths: u64,
+    as_of_ms: i64,
+    /// The title of a room; a chat with one person bears that person's name, which is not kept here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    chat: Option<String>,
+    options: RecipeOptions,
+    /// The budget and the limit of triggers before the model's context lowered them.
+    token_budget: usize,
+    trigger_max_tokens: usize,
+    files: RecipeFiles,
+    hashes: Hashes,
+}
+
+#[derive(Serialize, Deserialize)]
+struct RecipeOptions {
+    addressed_only: bool,
+    rolling_summary_threshold: usize,
+    preserve_recent_turns: usize,
+    token_budget: usize,
+    trigger_max_tokens: usize,
+    scope: Option<String>,
+    agent_aliases: Vec<String>,
+    is_toolpack: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct RecipeFiles {
+    /// `none`, `named` or `whole`.
+    shown: String,
+    takes_images: bool,
+    text_max_tokens: usize,
+    images_max: usize,
+    recent_turns: usize,
+    image_bytes_max: u64,
+}
+
+/// SHA-256 of what was sent, as hexadecimal digits.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Hashes {
+    instructions: String,
+    /// All other messages, the files behind the last one included.
+    messages: String,
+    images: String,
+    tools: String,
+}
+
+/// What a run was sent, made again.
+pub struct SentAgain {
+    /// The prompt, from what is there now.
+    pub built: BuiltPrompt,
+    /// The agent.
+    pub agent: AgentName,
+    /// The model that was asked.
+    pub model: String,
+    /// The names of the tools that it might call.
+    pub tools: Vec<String>,
+    /// What differs from what was sent, in words; empty if nothing does.
+    pub changes: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct ToolText<'a> {
+    name: &'a str,
+    description: &'a str,
+    schema: &'a serde_json::Value,
+}
+
+#[derive(Deserialize)]
+struct ToolName {
+    name: String,
+}
+
+/// What is recorded of a prompt that is about to be sent.
+#[must_use]
+pub(super) fn recipe_of(
+    built: &BuiltPrompt,
+    template: &Template,
+    tools: &[ToolSpec],
+) -> SentPrompt {
+    let tools = tools_text(tools);
+    let history = &built.history;
+    let voice = &built.voice;
+    let conversation = &history.conversation;
+    let is_named_after_a_person = conversation.chat_kind == Some(ChatKind::Direct);
+    let recipe = Recipe {
+        version: VERSION,
+        program: env!("CARGO_PKG_VERSION").to_owned(),
+        model: voice.model.clone(),
+        display_name: voice.view.display_name.clone(),
+        platform_ids: voice.view.platform_ids.clone(),
+        counter: voice.counter.name().to_owned(),
+        ratio_64ths: voice.ratio.as_64ths(),
+        as_of_ms: voice.as_of_ms,
+        chat: (!is_named_after_a_person).then(|| conversation.title.clone()),
+        options: options_text(&built.options),
+        token_budget: built.asked.token_budget,
+        trigger_max_tokens: built.asked.trigger_max_tokens,
+        files: files_text(&voice.files, built.files_shown),
+        hashes: hashes(&built.prompt, &tools),
+    };
+    let turn = |read: &crate::domain::history::HistoryTurn| SentTurn {
+        turn: read.turn.id,
+        role: read.role,
+        revision: read.turn.revision,
+    };
+    SentPrompt {
+        recipe: serde_json::to_string(&recipe).expect("plain data with string keys"),
+        instructions: template.source(),
+        tools,
+        summary: history.summary.as_ref().map(|summary| summary.id),
+        turns: history.turns.iter().map(turn).collect(),
+        thread_answers: history
+            .thread_answers
+            .iter()
+            .map(|(question, answer)| (*question, *answer))
+            .collect(),
+    }
+}
+
+/// Makes again what a run was sent; `None` if nothing is recorded of it that this build can read.
+///
+/// # Errors
+/// Storage refuses.
+pub async fn make_again(store: &Store, run: RunId) -> Result<Option<SentAgain>, PromptError> {
+    let Some(recorded) = store.recorded_prompt(run).await? else {
+        return Ok(None);
+    };
+    let Ok(recipe) = serde_json::from_str::<Recipe>(&recorded.sent.recipe) else {
+        return Ok(None);
+    };
+    if recipe.version != VERSION {
+        return Ok(None);
+    }
+    let (agent, sent) = (recorded.agent.clone(), recorded.sent.clone());
+    let found = store.sent_history(recorded).await?;
+    let mut changes: Vec<String> = found.changes.iter().map(in_words).collect();
+    let mut history = found.history;
+    let title_now = history.conversation.title.clone();
+    if let Some(chat) = &recipe.chat {
+        history.conversation.title.clone_from(chat);
+    }
+    let voice = voice_of(&recipe, &agent, &mut changes);
+    let template = Template::parse(&sent.instructions).unwrap_or_default();
+    let built = build_again(store, &recipe, voice, &template, history).await?;
+    let again = hashes(&built.prompt, &sent.tools);
+    if again != recipe.hashes {
+        name_differences(&recipe, &again, &built, &title_now, &mut changes);
+    }
+    let tools: Vec<ToolName> = serde_json::from_str(&sent.tools).unwrap_or_default();
+    Ok(Some(SentAgain {
+        built,
+        agent,
+        model: recipe.model,
+        tools: tools.into_iter().map(|tool| tool.name).collect(),
+        changes,
+    }))
+}
+
+async fn build_again(
+    store: &Store,
+    recipe: &Recipe,
+    voice: Voice,
+    template: &Template,
+    mut history: crate::domain::history::History,
+) -> Result<BuiltPrompt, PromptError> {
+    let options = options_of(&recipe.options);
+    let asked = AssemblerOptions {
+        token_budget: recipe.token_budget,
+        trigger_max_tokens: recipe.trigger_max_tokens,
+        ..options.clone()
+    };
+    let is_ours = options.profile == Profile::Vocative;
+    let counter = if is_ours {
+        count_turns(&mut history, voice.counter);
+        Scaled::new(voice.counter, voice.ratio)
+    } else {
+        Scaled::new(&Utf16Div4, TokenRatio::ONE)
+    };
+    let instructions = instructions(template, &voice.view, &history, voice.as_of_ms);
+    let in_prompt = || assemble(&history, &voice.view, &asked, &counter).turns;
+    let files_shown = match recipe.files.shown.as_str() {
+        "whole" => FilesShown::Whole,
+        "named" => FilesShown::Named,
+        _ => FilesShown::None,
+    };
+    let loaded = if is_ours && files_shown != FilesShown::None {
+        load_files(store, &voice.files, &history, voice.as_of_ms, in_prompt).await?
+    } else {
+        LoadedFiles::default()
+    };
+    let mut prompt = assemble(&history, &voice.view, &options, &counter)
+        .with_instructions(&instructions, &counter);
+    if let Some(files) = shown(files_shown, &loaded.files, voice.files.limits, &counter) {
+        prompt = prompt.with_files(files);
+    }
+    Ok(BuiltPrompt {
+        prompt,
+        history,
+        options,
+        asked,
+        has_chat_options: false,
+        counter,
+        recounts: Vec::new(),
+        awaited: Vec::new(),
+        voice,
+        files_shown,
+    })
+}
+
+fn voice_of(recipe: &Recipe, agent: &AgentName, changes: &mut Vec<String>) -> Voice {
+    let counters = COUNTERS.iter().filter_map(|name| counter_named(name));
+    let counter = counters
+        .into_iter()
+        .find(|counter| counter.name() == recipe.counter);
+    if counter.is_none() {
+        changes.push(format!(
+            "its tokens were counted by {}, which this program does not have",
+            recipe.counter
+        ));
+    }
+    let files = &recipe.files;
+    Voice {
+        view: AgentView {
+            name: agent.clone(),
+            display_name: recipe.display_name.clone(),
+            platform_ids: recipe.platform_ids.clone(),
+        },
+        model: recipe.model.clone(),
+        counter: counter.unwrap_or(&ClassEstimate),
+        ratio: TokenRatio::from_64ths(recipe.ratio_64ths),
+        as_of_ms: recipe.as_of_ms,
+        files: FilesInPrompts {
+            takes_images: files.takes_images,
+            limits: FileLimits {
+                text_max_tokens: files.text_max_tokens,
+                images_max: files.images_max,
+            },
+            recent_turns: files.recent_turns,
+            image_bytes_max: files.image_bytes_max,
+            wait_ms: 0,
+        },
+    }
+}
+
+/// What of the prompt is another, where the turns and the summary don't say it.
+fn name_differences(
+    recipe: &Recipe,
+    again: &Hashes,
+    built: &BuiltPrompt,
+    title_now: &str,
+    changes: &mut Vec<String>,
+) {
+    let sent = &recipe.hashes;
+    let is_explained = !changes.is_empty();
+    if again.instructions != sent.instructions {
+        changes.push(match &recipe.chat {
+            None => format!(
+                "the instructions: the chat may have been called something else than {title_now:?}"
+            ),
+            Some(_) => "the instructions: a name in them was another".to_owned(),
+        });
+    }
+    if again.images != sent.images {
+        changes.push("the pictures: one is gone, or was not there yet".to_owned());
+    }
+    if again.messages == sent.messages || is_explained {
+        return;
+    }
+    let program = env!("CARGO_PKG_VERSION");
+    changes.push(if recipe.program != program {
+        format!(
+            "the wording: it was made by version {}, and this is {program}",
+            recipe.program
+        )
+    } else if built.files_shown != FilesShown::None {
+        "the files: one is gone, or was not there yet".to_owned()
+    } else {
+        "the messages: a name in them was another, or a reply was linked to what it answers since"
+            .to_owned()
+    });
+}
+
+fn in_words(change: &SentChange) -> String {
+    match change {
+        SentChange::Edited { seq } => format!("seq {seq}: it was edited since"),
+        SentChange::Gone { seq: Some(seq) } => {
+            format!("seq {seq}: it was deleted or erased, or has passed its age")
+        }
+        SentChange::Gone { seq: None } => "a message of it is no longer stored".to_owned(),
+        SentChange::SummaryGone => {
+            "the summary: it was set aside and made again, or emptied by a delete".to_owned()
+        }
+    }
+}
+
+fn hashes(prompt: &Prompt, tools: &str) -> Hashes {
+    let is_instructions = |index: usize| {
+        let part = prompt.costs.get(index).map(|cost| cost.part);
+        part == Some(PromptPart::Instructions)
+    };
+    let (mut instructions, mut messages) = (Sha256::new(), Sha256::new());
+    for (index, message) in prompt.messages.iter().enumerate() {
+        let hash = match is_instructions(index) {
+            true => &mut instructions,
+            false => &mut messages,
+        };
+        // Lengths, so that no two prompts run together into the same bytes.
+        hash.update(message.role.name());
+        hash.update(message.content.len().to_be_bytes());
+        hash.update(&message.content);
+    }
+    let mut images = Sha256::new();
+    for image in &prompt.images {
+        images.update(image.bytes.len().to_be_bytes());
+        images.update(&image.bytes);
+    }
+    Hashes {
+        instructions: hex(instructions),
+        messages: hex(messages),
+        images: hex(images),
+        tools: hex(Sha256::new_with_prefix(tools)),
+    }
+}
+
+fn hex(hash: Sha256) -> String {
+    let mut text = String::with_capacity(64);
+    for byte in hash.finalize() {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+fn tools_text(tools: &[ToolSpec]) -> String {
+    let tools: Vec<ToolText<'_>> = tools
+        .iter()
+        .map(|tool| ToolText {
+            name: &tool.name,
+            description: &tool.description,
+            schema: &tool.schema,
+        })
+        .collect();
+    serde_json::to_string(&tools).expect("plain data with string keys")
+}
+
+fn options_text(options: &AssemblerOptions) -> RecipeOptions {
+    RecipeOptions {
+        addressed_only: options.addressed_only,
+        rolling_summary_threshold: options.rolling_summary_threshold,
+        preserve_recent_turns: options.preserve_recent_turns,
+        token_budget: options.token_budget,
+        trigger_max_tokens: options.trigger_max_tokens,
+        scope: options.scope.map(|scope| scope.name().to_owned()),
+        agent_aliases: options.agent_aliases.clone(),
+        is_toolpack: options.profile == Profile::Toolpack,
+    }
+}
+
+fn options_of(recipe: &RecipeOptions) -> AssemblerOptions {
+    AssemblerOptions {
+        addressed_only: recipe.addressed_only,
+        rolling_summary_threshold: recipe.rolling_summary_threshold,
+        preserve_recent_turns: recipe.preserve_recent_turns,
+        token_budget: recipe.token_budget,
+        trigger_max_tokens: recipe.trigger_max_tokens,
+        scope: recipe.scope.as_deref().and_then(Scope::from_name),
+        agent_aliases: recipe.agent_aliases.clone(),
+        profile: if recipe.is_toolpack {
+            Profile::Toolpack
+        } else {
+            Profile::Vocative
+        },
+        // What was read is recorded turn by turn.
+        ..AssemblerOptions::default()
+    }
+}
+
+fn files_text(files: &FilesInPrompts, shown: FilesShown) -> RecipeFiles {
+    RecipeFiles {
+        shown: match shown {
+            FilesShown::None => "none",
+            FilesShown::Named => "named",
+            FilesShown::Whole => "whole",
+        }
+        .to_owned(),
+        takes_images: files.takes_images,
+        text_max_tokens: files.limits.text_max_tokens,
+        images_max: files.limits.images_max,
+        recent_turns: files.recent_turns,
+        image_bytes_max: files.image_bytes_max,
+    }
+}
