@@ -135,8 +135,12 @@ fn read(stored: &str) -> Option<Step> {
 #[must_use]
 pub(super) fn usage_of(steps: &[Step]) -> Usage {
     steps.iter().fold(Usage::default(), |sum, step| Usage {
-        prompt_tokens: sum.prompt_tokens + step.answer.usage.prompt_tokens,
-        completion_tokens: sum.completion_tokens + step.answer.usage.completion_tokens,
+        prompt_tokens: sum
+            .prompt_tokens
+            .saturating_add(step.answer.usage.prompt_tokens),
+        completion_tokens: sum
+            .completion_tokens
+            .saturating_add(step.answer.usage.completion_tokens),
     })
 }
 

@@ -112,6 +112,7 @@ impl Stepping<'_> {
             } else {
                 ToolChoice::None
             },
+            max_output_tokens: None,
             listener: self.telling.listener(),
         };
         debug!(run.id = %self.claimed.run.id, step = number, model = self.model.name(), tools = tools.len(), "the model is asked");
@@ -292,6 +293,7 @@ fn exchange(step: &Step) -> Exchange {
         text: step.answer.text.clone(),
         calls: step.answer.tool_calls.clone(),
         results: step.results.clone().unwrap_or_default(),
+        raw_message: step.answer.raw_message.clone(),
     }
 }
 

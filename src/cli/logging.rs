@@ -62,16 +62,14 @@ pub(super) fn start(
     started.map_err(|error| CliError::failed("the log can't be started", error))
 }
 
-/// Whether a line can't hold secrets or content: one of ours, or of a library from info up. The client
-/// of models writes what it was answered into its warnings; what counts of them is in our own.
+/// Whether a line can't hold secrets or content: one of ours, or of a library from info up.
 fn is_discreet(line: &Metadata<'_>) -> bool {
     is_discreet_of(line.target(), *line.level())
 }
 
 fn is_discreet_of(target: &str, level: Level) -> bool {
     let root = target.split("::").next().unwrap_or_default();
-    matches!(root, "vocative" | "vocative_channels" | "vocative_sandbox")
-        || (level <= Level::INFO && root != "genai")
+    matches!(root, "vocative" | "vocative_channels" | "vocative_sandbox") || level <= Level::INFO
 }
 
 /// The level asked for on the command line, else the configured one.
@@ -176,7 +174,6 @@ mod tests {
             ("tungstenite::handshake", Level::TRACE, false),
             ("vocativex", Level::DEBUG, false),
             ("reqwest::connect", Level::WARN, true),
-            ("genai::adapter", Level::ERROR, false),
         ];
         for (target, level, expected) in table {
             assert_eq!(is_discreet_of(target, level), expected, "{target} {level}");

@@ -13,6 +13,7 @@ use super::origin::Place;
 use super::problem::Problem;
 use super::schema::{Bounds, Node, quoted, settings};
 use super::secret::SecretRef;
+use super::settings::Provider;
 use super::suggest::nearest;
 
 /// What a check found.
@@ -155,8 +156,13 @@ impl<'a> Checker<'a> {
         if words.contains(&text) {
             return Some(text.into());
         }
+        let near = || nearest(text, words.iter().copied());
+        let suggestion = match path.rsplit('.').next() {
+            Some("provider") => Provider::in_place_of(text),
+            _ => None,
+        };
         let suggestion =
-            nearest(text, words.iter().copied()).map(|word| format!("did you mean \"{word}\"?"));
+            suggestion.or_else(|| near().map(|word| format!("did you mean \"{word}\"?")));
         let what = format!("must be one of {}, is \"{text}\"", quoted(words));
         self.report(path, what, suggestion);
         None

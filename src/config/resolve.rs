@@ -423,49 +423,47 @@ fn resolve_model(name: &str, shape: ModelShape, review: &mut Review<'_>) -> Mode
             "is missing: the provider's name of the model",
         );
     }
-    if provider.needs_key() && shape.api_key.is_none() && shape.base_url.is_none() {
+    if provider != Provider::Offline && shape.api_key.is_none() && shape.base_url.is_none() {
         review.advise(
             &key("api_key"),
             format!("is missing: {} answers only with a key", provider.name()),
             Some("write \"env:NAME\", \"file:PATH\" or \"credential:NAME\"".to_owned()),
         );
     }
-    if !provider.is_tested() {
+    if shape.api.is_some() && provider != Provider::OpenAi && is_known {
         review.warn(
-            &key("provider"),
-            format!(
-                "{} is offered by the client library and not covered by our tests",
-                provider.name()
-            ),
+            &key("api"),
+            format!("counts for openai only, not for {}", provider.name()),
         );
     }
-    // Client libraries join paths to it, so its slash matters and stays.
     if let Some(url) = &shape.base_url {
         review.url(&key("base_url"), url);
     }
-    if let Some(limit) = shape
-        .context_limit
-        .filter(|limit| *limit <= shape.max_output_tokens)
-    {
-        review.problem(
-            &key("context_limit"),
-            format!(
-                "leaves no room for a prompt: {limit}, of which max_output_tokens = {} are kept for \
-                 the answer",
-                shape.max_output_tokens
-            ),
-        );
-    }
+    let max_output_tokens = match shape.context_limit {
+        Some(limit) if limit <= shape.max_output_tokens => {
+            review.warn(
+                &key("context_limit"),
+                format!(
+                    "leaves no room for a prompt beside max_output_tokens = {}: answers get half of it",
+                    shape.max_output_tokens
+                ),
+            );
+            limit / 2
+        }
+        _ => shape.max_output_tokens,
+    };
     check_counter(&key("counter"), shape.counter, provider, review);
     Model {
         name: name.to_owned(),
         provider,
+        api: shape.api,
         model,
         base_url: shape.base_url,
         api_key: shape.api_key,
         timeout_ms: shape.timeout_s * 1_000,
-        max_output_tokens: shape.max_output_tokens,
+        max_output_tokens,
         temperature: shape.temperature,
+        reasoning_effort: shape.reasoning_effort,
         context_limit: shape.context_limit,
         retries: shape.retries,
         stream: shape.stream,
@@ -475,14 +473,13 @@ fn resolve_model(name: &str, shape: ModelShape, review: &mut Review<'_>) -> Mode
 }
 
 fn check_counter(key: &str, counter: CounterName, provider: Provider, review: &mut Review<'_>) {
-    let is_openai = matches!(provider, Provider::OpenAi | Provider::OpenAiResponses);
     if !counter.is_built_in() {
         review.advise(
             key,
             format!("{} is not in this build", counter.name()),
             Some("build with `--features tiktoken`, or write \"class\"".to_owned()),
         );
-    } else if counter == CounterName::O200k && !is_openai {
+    } else if counter == CounterName::O200k && provider != Provider::OpenAi {
         review.warn(
             key,
             format!(

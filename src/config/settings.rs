@@ -24,7 +24,7 @@ pub use self::channels::{
     RetentionDays, SlackSettings, SlackTransport, TelegramSettings, TelegramTransport,
     ThreadPolicy,
 };
-pub use self::models::{CounterName, Model, Provider};
+pub use self::models::{CounterName, Model, ModelApi, Provider, ReasoningEffort};
 
 /// The name under which the summariser without a model is always there.
 pub(super) const OFFLINE_SUMMARIES: &str = "offline";

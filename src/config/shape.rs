@@ -13,8 +13,8 @@ use serde::Deserialize;
 use super::manners::{MannersShape, SuggestedPromptShape};
 use super::secret::SecretRef;
 use super::settings::{
-    Capture, CounterName, Files, Live, LogFormat, OnUnknown, PlatformId, Provider, ReplyPrefix,
-    RetentionDays, Store, ThreadPolicy, ToolName,
+    Capture, CounterName, Files, Live, LogFormat, ModelApi, OnUnknown, PlatformId, Provider,
+    ReasoningEffort, ReplyPrefix, RetentionDays, Store, ThreadPolicy, ToolName,
 };
 use crate::domain::addressing::Overlap;
 use crate::domain::place::Scope;
@@ -212,6 +212,8 @@ pub(super) struct DefaultsShape {
 pub(super) struct ModelShape {
     /// Who serves it. Required.
     pub provider: Option<Provider>,
+    /// Which of OpenAI's APIs it is asked by, where its address does not tell.
+    pub api: Option<ModelApi>,
     /// The provider's name of the model. Required, except for `offline`.
     pub model: Option<String>,
     /// Address of the API, for servers other than the provider's own.
@@ -221,12 +223,14 @@ pub(super) struct ModelShape {
     /// Seconds that one request may take.
     #[schemars(range(min = 1, max = 3600))]
     pub timeout_s: u64,
-    /// Tokens that one answer may have.
+    /// Tokens that one answer may have, its reasoning included.
     #[schemars(range(min = 1))]
     pub max_output_tokens: u32,
     /// Randomness of the answers.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: Option<f64>,
+    /// How much it reasons before it answers.
+    pub reasoning_effort: Option<ReasoningEffort>,
     /// Tokens that prompt and answer may have together.
     #[schemars(range(min = 256))]
     pub context_limit: Option<u32>,

@@ -287,9 +287,12 @@ pub async fn model_reach(
 
 fn model_settings(settings: &config::Model, secrets: Option<&Secrets>) -> llm::ModelSettings {
     // Without secrets nothing is asked: a model that needs none stands in.
-    let provider = secrets.map_or(llm::Provider::Offline, |_| {
-        llm::Provider::from_name(settings.provider.name())
-    });
+    let provider = match settings.provider {
+        _ if secrets.is_none() => llm::Provider::Offline,
+        config::Provider::Offline => llm::Provider::Offline,
+        config::Provider::OpenAi => llm::Provider::OpenAi,
+        config::Provider::Anthropic => llm::Provider::Anthropic,
+    };
     let key = settings
         .api_key
         .as_ref()
@@ -297,15 +300,33 @@ fn model_settings(settings: &config::Model, secrets: Option<&Secrets>) -> llm::M
         .map(|(key, secrets)| secrets.get(key).clone());
     llm::ModelSettings {
         provider,
+        api: settings.api.map(|api| match api {
+            config::ModelApi::Responses => llm::Api::Responses,
+            config::ModelApi::Chat => llm::Api::Chat,
+        }),
         model: settings.model.clone(),
         base_url: settings.base_url.clone(),
         api_key: key,
         timeout_ms: settings.timeout_ms,
         max_output_tokens: settings.max_output_tokens,
         temperature: settings.temperature,
+        reasoning_effort: settings.reasoning_effort.map(effort),
         context_limit: settings.context_limit.map(|limit| limit as usize),
         retries: settings.retries,
         stream: settings.stream,
+    }
+}
+
+fn effort(effort: config::ReasoningEffort) -> llm::Effort {
+    use config::ReasoningEffort as Set;
+    match effort {
+        Set::None => llm::Effort::None,
+        Set::Minimal => llm::Effort::Minimal,
+        Set::Low => llm::Effort::Low,
+        Set::Medium => llm::Effort::Medium,
+        Set::High => llm::Effort::High,
+        Set::Xhigh => llm::Effort::Xhigh,
+        Set::Max => llm::Effort::Max,
     }
 }
 

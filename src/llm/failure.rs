@@ -64,7 +64,7 @@ pub(super) fn of_status(failed: &FailedStatus<'_>, now: DateTime<Utc>) -> ModelE
 }
 
 /// Where a body has its error: in `error`, in the first of a list, or in itself.
-fn error_in(body: &Value) -> &Value {
+pub(super) fn error_in(body: &Value) -> &Value {
     let body = body.get(0).unwrap_or(body);
     match body.get("error") {
         Some(error) if !error.is_null() => error,

@@ -1,7 +1,7 @@
 //! Asks a language model for an answer.
 //!
-//! Our own small trait; `provider` is the only room that touches the client library behind it. It
-//! knows no conversation, no agent and no store.
+//! Our own small trait, and in `provider` our own clients of three wire forms. It knows no conversation, no
+//! agent and no store.
 //!
 //! Reading order: this page, `listener` (who hears an answer while it is written), `tool` (what a
 //! model may call), `settings`, `base_url`, `offline` (a model without a network), `provider` (OpenAI
@@ -25,9 +25,10 @@ pub use listener::Listener;
 pub use offline::{ECHO_MAX_CHARS, Offline};
 pub use reach::{Reach, reach};
 pub use retry::{RetryPolicy, Retrying};
-pub use settings::{ModelSettings, Provider};
+pub use settings::{Api, Effort, ModelSettings, Provider};
 pub use tool::{Exchange, ToolCall, ToolChoice, ToolResult, ToolSpec};
 
+use self::base_url::Address;
 use crate::domain::run::Usage;
 use crate::prompt::PromptMessage;
 use crate::prompt::files::PromptImage;
@@ -58,6 +59,8 @@ pub struct Request<'a> {
     pub tools: &'a [ToolSpec],
     /// Whether it may call now.
     pub tool_choice: ToolChoice,
+    /// Tokens that the answer may have; `None` = what the model's settings allow.
+    pub max_output_tokens: Option<u32>,
     /// Who hears the answer while it is written; `None` = it is not streamed.
     pub listener: Option<&'a dyn Listener>,
 }
@@ -170,14 +173,6 @@ fn shown_sizes(limit: Option<u64>, asked: Option<u64>) -> String {
 /// Why a model can't be built from its settings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
-    /// Nobody knows the provider.
-    #[error(
-        "unknown provider `{name}`; tested are `openai` (with a `base_url` for everything compatible), `anthropic` and `offline`"
-    )]
-    UnknownProvider {
-        /// Its name.
-        name: String,
-    },
     /// The base URL is not usable.
     #[error("`base_url` {what}")]
     BaseUrl {
@@ -190,12 +185,6 @@ pub enum BuildError {
         /// The provider.
         provider: &'static str,
     },
-    /// The library refuses its client.
-    #[error("the model client can't be built: {what}")]
-    Client {
-        /// What it says.
-        what: String,
-    },
 }
 
 /// The model of these settings, with its retries.
@@ -206,10 +195,10 @@ pub fn build(
     settings: &ModelSettings,
     http: reqwest::Client,
 ) -> Result<Arc<dyn Model>, BuildError> {
-    if settings.provider == Provider::Offline {
+    let Some(address) = Address::of(settings)? else {
         return Ok(Arc::new(Offline));
-    }
-    let remote = provider::Remote::new(settings, http)?;
+    };
+    let remote = provider::Remote::new(settings, &address, http)?;
     let policy = RetryPolicy::for_timeout(settings.retries, settings.timeout_ms);
     Ok(Arc::new(Retrying::new(Arc::new(remote), policy)))
 }

@@ -248,6 +248,7 @@ mod tests {
         let result = |content: &str| Exchange {
             text: String::new(),
             calls: called.tool_calls.clone(),
+            raw_message: String::new(),
             results: vec![crate::llm::ToolResult {
                 call_id: "offline_1".to_owned(),
                 content: content.to_owned(),

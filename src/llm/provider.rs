@@ -1,69 +1,99 @@
-//! OpenAI- and Anthropic-shaped models, through the client library. Nothing else touches it.
+//! Models of OpenAI's and Anthropic's shape over HTTP, by our own clients of three wires.
 //!
-//! Calls are streamed for who listens (`stream`). What the library leaves open is settled here: base
-//! URLs (`base_url`), model names it would take apart, keys it would demand, failures whose text
-//! would show the request, answers without text, and tool calls it gives up on (`salvage`).
+//! Calls are streamed for who listens. An answer that comes at once is read by the same code, so both
+//! are the same answer. What a provider refuses of how it is asked is learnt (`habits`).
 //!
-//! Reading order: this page, `salvage`, then `stream` (a call that is heard while it is answered),
-//! `draft` (what it said so far), `openai` and `anthropic` (their events), `thoughts`.
+//! Reading order: this page, `asking` (what a request is made of), `replay` (earlier answers), then the
+//! wires: `responses`, `chat`, `messages`; `reader` over all three, `draft` (what was said so far), `thoughts`, `events` and
+//! `rim` (the network).
 
-mod anthropic;
+mod asking;
+mod chat;
 mod draft;
-mod openai;
-mod salvage;
-mod stream;
+mod events;
+mod habits;
+mod messages;
+mod reader;
+mod replay;
+mod responses;
+mod rim;
 mod thoughts;
 
-use std::error::Error as _;
-use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use chrono::Utc;
-use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use genai::adapter::AdapterKind;
-use genai::chat::{
-    Binary, ChatMessage, ChatOptions, ChatRequest, ChatResponse, ContentPart, MessageContent,
-    ReasoningEffort, StopReason, Tool, ToolResponse,
-};
-use genai::resolver::{AuthData, Endpoint, ProviderConfig};
-use genai::{Client, Headers, ModelIden, ModelSpec, ServiceTarget, webc};
-use secrecy::ExposeSecret as _;
-use serde_json::{Value, json};
+use reqwest::{Client, Response};
+use serde_json::Value;
+use tokio::time::Instant;
 
-use super::base_url::{endpoint, normalised, own_address};
-use super::failure::{FailedStatus, of_answer, of_status};
+use self::asking::Asking;
+use self::draft::{Draft, garbled};
+use self::events::{Events, Unreadable};
+use self::habits::{Habits, RefusedRequest};
+use self::reader::{Heard, Reader, Reason, Said};
+use self::replay::Origin;
+pub(super) use self::rim::ANTHROPIC_VERSION;
+use self::rim::{Patience, Piece, Reply, Rim, piece, whole};
+use self::thoughts::Aloud;
+use super::base_url::{Address, Wire};
+use super::failure::{error_in, of_answer, refuses_streams};
 use super::tool::settled;
 use super::{
-    Answer, BuildError, Exchange, Finish, Model, ModelError, ModelSettings, Provider, Request,
-    ToolCall, ToolChoice,
+    Answer, BuildError, Effort, Listener, Model, ModelError, ModelSettings, Provider, Request,
 };
 use crate::domain::run::Usage;
-use crate::prompt::files::PromptImage;
-use crate::prompt::{ClassEstimate, PromptMessage, PromptRole, TokenCounter};
+use crate::prompt::{ClassEstimate, TokenCounter};
 
-/// The version of [`Answer::raw_message`].
-const RAW_MESSAGE_VERSION: u32 = 1;
-
-/// What stands before an answer of ours at the start of a conversation, where a provider demands
-/// that a person speaks first.
-const BEGAN_EARLIER: &str = "(This conversation began earlier.)";
-
-/// So many answers in a row that are no stream, where one was asked for, mean that a provider does not
-/// stream. A single one may be a page of a gateway; each costs a second request.
+/// After this many answers in a row that are no stream, where one was asked for, the provider counts as
+/// one that does not stream. A single one may be a page of a gateway.
 const UNSTREAMED_MAX: u32 = 2;
+
+/// How long a stream may be silent; before its first event, the model's whole `timeout_s`.
+const GAP_MAX: Duration = Duration::from_secs(60);
+
+/// Bytes of text for each token that was allowed. A token has four in the mean; what passes this is no
+/// answer of a model that keeps to its limit.
+const TEXT_BYTES_PER_TOKEN: usize = 64;
+const TEXT_MIN_BYTES: usize = 64 << 10;
+const TEXT_MAX_BYTES: usize = 4 << 20;
+
+/// An answer that is cut before any text is asked for again with this many times the tokens, and at least
+/// [`RAISED_MIN_TOKENS`]: models that reason may use thousands before they say a word.
+const RAISED_TIMES: u32 = 4;
+const RAISED_MIN_TOKENS: u32 = 16_384;
+
+/// How often one request is asked otherwise because of what was refused.
+const ADAPTIONS_MAX: usize = 4;
+
+/// Models that are known to think aloud, without an opening tag.
+const THINK_ALOUD: [&str; 7] = [
+    "-r1",
+    "deepseek-r",
+    "qwq",
+    "thinking",
+    "reasoning",
+    "magistral",
+    "nemotron",
+];
 
 /// A model of a provider over HTTP.
 pub(super) struct Remote {
     name: String,
     provider: Provider,
     model: String,
-    client: Client,
-    target: ModelSpec,
-    options: ChatOptions,
+    rim: Rim,
+    temperature: Option<f64>,
+    effort: Option<Effort>,
     timeout_ms: u64,
     max_output_tokens: u32,
+    context_limit: Option<u64>,
+    habits: Mutex<Habits>,
+    /// Whether its text may hold thoughts.
+    may_think_aloud: bool,
+    /// Whether thoughts without an opening are expected.
+    is_headless: AtomicBool,
     /// Whether it is to be asked for streams, and has not refused them.
     streams: AtomicBool,
     /// Successful answers in a row that were no stream although one was asked for.
@@ -71,57 +101,236 @@ pub(super) struct Remote {
 }
 
 impl Remote {
-    pub(super) fn new(settings: &ModelSettings, http: reqwest::Client) -> Result<Self, BuildError> {
-        let kind = adapter_kind(&settings.provider)?;
-        let builder = Client::builder().with_reqwest(http);
-        let (builder, target) = match &settings.provider {
-            Provider::Other(_) => (
-                builder.append_provider_config(kind, provider_config(settings)?),
-                ModelSpec::from_iden(ModelIden::new(kind, settings.model.as_str())),
-            ),
-            _ => (builder, ModelSpec::from_target(target(settings, kind)?)),
-        };
-        let client = builder.build().map_err(|error| BuildError::Client {
-            what: error.to_string(),
-        })?;
+    pub(super) fn new(
+        settings: &ModelSettings,
+        address: &Address,
+        http: Client,
+    ) -> Result<Self, BuildError> {
+        let provider = settings.provider;
+        if settings.api_key.is_none() && settings.base_url.is_none() {
+            let provider = provider.name();
+            return Err(BuildError::NoKey { provider });
+        }
+        let lower = settings.model.to_lowercase();
+        let may_think_aloud = address.wire == Wire::Chat && !address.is_openai;
+        let thinks = THINK_ALOUD.iter().any(|name| lower.contains(name));
         Ok(Self {
-            name: format!("{}/{}", settings.provider.name(), settings.model),
-            provider: settings.provider.clone(),
+            name: format!("{}/{}", provider.name(), settings.model),
+            provider,
             model: settings.model.clone(),
-            client,
-            target,
-            options: chat_options(settings),
+            rim: Rim {
+                http,
+                url: address.url(address.wire.endpoint()),
+                wire: address.wire,
+                key: settings.api_key.clone(),
+            },
+            temperature: settings.temperature,
+            effort: settings.reasoning_effort,
             timeout_ms: settings.timeout_ms,
             max_output_tokens: settings.max_output_tokens,
+            context_limit: settings.context_limit.map(|limit| limit as u64),
+            habits: Mutex::new(Habits::of(settings, address.wire, address.is_openai)),
+            may_think_aloud,
+            is_headless: AtomicBool::new(thinks),
             streams: AtomicBool::new(settings.stream),
             unstreamed: AtomicU32::new(0),
         })
     }
 
+    /// Asks; once more with a higher limit if the answer was cut before any text.
     async fn ask(&self, request: &Request<'_>) -> Result<Answer, ModelError> {
-        let Some(listener) = request.listener else {
-            return self.ask_at_once(request).await;
-        };
-        if self.streams.load(Ordering::Relaxed) {
-            let chat = chat_request(request, &self.provider);
-            let options = self.options_for(request);
-            if let Some(said) = self.listen(chat, options, listener).await? {
-                return self.answer(said, request);
-            }
+        let limit = request.max_output_tokens.unwrap_or(self.max_output_tokens);
+        let outcome = self.ask_within(request, limit).await;
+        if outcome != Err(ModelError::Truncated) {
+            return outcome;
         }
-        let answer = self.ask_at_once(request).await?;
+        let raised = self.raised(limit);
+        if raised <= limit {
+            return outcome;
+        }
+        tracing::warn!(
+            model = self.name,
+            limit,
+            raised,
+            "the answer reached the token limit before any text; asking again with a higher one"
+        );
+        if let Some(listener) = request.listener {
+            listener.restart();
+        }
+        match self.ask_within(request, raised).await {
+            // The model takes no higher limit.
+            Err(ModelError::Refused { .. } | ModelError::ContextTooLong { .. }) => outcome,
+            again => again,
+        }
+    }
+
+    /// A higher limit, within half of what the model's context holds.
+    fn raised(&self, limit: u32) -> u32 {
+        let raised = limit.saturating_mul(RAISED_TIMES).max(RAISED_MIN_TOKENS);
+        match self.context_limit {
+            Some(context) => raised.min(u32::try_from(context / 2).unwrap_or(u32::MAX)),
+            None => raised,
+        }
+    }
+
+    async fn ask_within(&self, request: &Request<'_>, limit: u32) -> Result<Answer, ModelError> {
+        let Some(listener) = request.listener else {
+            return self.ask_at_once(request, limit).await;
+        };
+        if self.streams.load(Ordering::Relaxed)
+            && let Some(said) = self.listen(request, limit, listener).await?
+        {
+            return self.answer(said, request);
+        }
+        let answer = self.ask_at_once(request, limit).await?;
         if !answer.text.is_empty() {
             listener.text(&answer.text);
         }
         Ok(answer)
     }
 
-    fn options_for(&self, request: &Request<'_>) -> ChatOptions {
-        let options = self.options.clone();
-        if !request.tools.is_empty() && request.tool_choice == ToolChoice::None {
-            return options.with_tool_choice(genai::chat::ToolChoice::None);
+    /// Asks without a stream.
+    async fn ask_at_once(&self, request: &Request<'_>, limit: u32) -> Result<Answer, ModelError> {
+        let patience = Patience::of(self.timeout_ms);
+        let posted = self.post(request, limit, false, patience).await?;
+        let Posted::Answered(response) = posted else {
+            return Err(malformed("it is no answer"));
+        };
+        let body = whole(response, patience).await?;
+        let said = self.read_whole(&body, self.reader(limit))?;
+        self.answer(said, request)
+    }
+
+    /// Asks, and tells what it hears. `None`: this must be asked without a stream.
+    async fn listen(
+        &self,
+        request: &Request<'_>,
+        limit: u32,
+        listener: &dyn Listener,
+    ) -> Result<Option<Said>, ModelError> {
+        let patience = Patience::of(self.timeout_ms);
+        let posted = self.post(request, limit, true, patience).await?;
+        let Posted::Answered(response) = posted else {
+            self.note_no_streams();
+            return Ok(None);
+        };
+        let mut reader = self.reader(limit);
+        let came = self.read_stream(response, &mut reader, listener).await;
+        if let Ok(Came::Document(body)) = &came {
+            return self.read_document(body, listener);
         }
-        options
+        reader.draft.close();
+        reader.draft.tell(listener);
+        match (reader.conclude(), came) {
+            (Heard::Said(said), _) => {
+                self.unstreamed.store(0, Ordering::Relaxed);
+                Ok(Some(said))
+            }
+            (Heard::Failed(cause), _) | (Heard::Broken | Heard::NoStream, Err(cause)) => Err(cause),
+            (Heard::LostCalls, _) => {
+                tracing::warn!(
+                    model = self.name,
+                    "the stream lost its tool calls; asking again without one"
+                );
+                listener.restart();
+                Ok(None)
+            }
+            (Heard::NoStream, Ok(_)) => {
+                self.doubt_streams();
+                Ok(None)
+            }
+            (Heard::Broken, Ok(_)) => Err(ModelError::Unavailable {
+                cause: "the stream ended in the middle of the answer".to_owned(),
+            }),
+        }
+    }
+
+    /// Makes the request, and makes it otherwise where the provider refuses how it is asked.
+    async fn post(
+        &self,
+        request: &Request<'_>,
+        limit: u32,
+        is_streamed: bool,
+        patience: Patience,
+    ) -> Result<Posted, ModelError> {
+        let mut habits = *self.lock_habits();
+        for _ in 0..=ADAPTIONS_MAX {
+            let asking = Asking {
+                request,
+                origin: self.origin(),
+                max_output_tokens: limit,
+                temperature: self.temperature,
+                effort: self.effort,
+                habits,
+                is_streamed,
+            };
+            let body = match self.rim.wire {
+                Wire::Responses => responses::request(&asking),
+                Wire::Chat => chat::request(&asking),
+                Wire::Messages => messages::request(&asking),
+            };
+            let failed = match self.rim.post(&body, patience).await? {
+                Reply::Success(response) => return Ok(Posted::Answered(response)),
+                Reply::Failure(failed) => failed,
+            };
+            if is_streamed && refuses_streams(failed.status, &failed.body) {
+                return Ok(Posted::RefusesStreams);
+            }
+            let cause = failed.cause();
+            let error: Value = serde_json::from_str(&failed.body).unwrap_or_default();
+            let refused = RefusedRequest {
+                body: &body,
+                has_replayed: asking.replays(),
+                error: error_in(&error),
+            };
+            match habits.after(&refused) {
+                Some(next) if matches!(cause, ModelError::Refused { .. }) => {
+                    self.learn(habits, next);
+                    habits = next;
+                }
+                _ => return Err(cause),
+            }
+        }
+        Err(ModelError::Refused {
+            reason: "however it is asked".to_owned(),
+        })
+    }
+
+    fn lock_habits(&self) -> std::sync::MutexGuard<'_, Habits> {
+        self.habits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn learn(&self, before: Habits, next: Habits) {
+        let setting = if next.is_neutral != before.is_neutral {
+            tracing::warn!(
+                model = self.name,
+                "the provider does not take its earlier thoughts back; asking again without them"
+            );
+            return;
+        } else if next.no_temperature != before.no_temperature {
+            "temperature"
+        } else if next.effort != before.effort {
+            "reasoning_effort"
+        } else {
+            "another optional parameter"
+        };
+        tracing::warn!(
+            model = self.name,
+            setting,
+            "the provider refuses a setting as it is sent; it is asked otherwise from now on"
+        );
+        *self.lock_habits() = Habits {
+            is_neutral: false,
+            ..next
+        };
+    }
+
+    fn origin(&self) -> Origin<'_> {
+        Origin {
+            provider: self.provider,
+            wire: self.rim.wire,
+            model: &self.model,
+        }
     }
 
     /// From now on it is asked without streams.
@@ -143,125 +352,152 @@ impl Remote {
         }
     }
 
-    fn trust_streams(&self) {
-        self.unstreamed.store(0, Ordering::Relaxed);
+    fn reader(&self, limit: u32) -> Reader {
+        let aloud = match (
+            self.may_think_aloud,
+            self.is_headless.load(Ordering::Relaxed),
+        ) {
+            (false, _) => Aloud::Never,
+            (true, true) => Aloud::Expected,
+            (true, false) => Aloud::Maybe,
+        };
+        Reader::new(self.rim.wire, Draft::new(text_max_bytes(limit), aloud))
     }
 
-    /// Asks without a stream.
-    async fn ask_at_once(&self, request: &Request<'_>) -> Result<Answer, ModelError> {
-        let chat = chat_request(request, &self.provider);
-        let options = self.options_for(request);
-        let call = self
-            .client
-            .exec_chat(self.target.clone(), chat, Some(&options));
-        // Some answers make the library panic; it keeps nothing between two calls.
-        let call = AssertUnwindSafe(call).catch_unwind();
-        let response = tokio::time::timeout(Duration::from_millis(self.timeout_ms), call)
-            .await
-            .map_err(|_| ModelError::Unavailable {
-                cause: format!("no answer within {} ms", self.timeout_ms),
-            })?
-            .map_err(|_| malformed("the client library fails on it"))?;
-        let body = match &response {
-            Ok(response) => response.captured_raw_body.as_ref(),
-            Err(genai::Error::ChatResponseGeneration { response_body, .. }) => {
-                Some(&**response_body)
+    /// Reads a stream to its end, or to the end of its answer.
+    async fn read_stream(
+        &self,
+        mut response: Response,
+        reader: &mut Reader,
+        listener: &dyn Listener,
+    ) -> Result<Came, ModelError> {
+        let mut events = Events::default();
+        let (mut document, mut heard) = (Vec::new(), 0);
+        let mut wait = Duration::from_millis(self.timeout_ms);
+        let mut until = Instant::now() + wait;
+        loop {
+            let bytes = match piece(&mut response, until).await {
+                Piece::Bytes(bytes) => bytes,
+                Piece::End => break,
+                Piece::Late => return Err(silent(wait, heard > 0)),
+                Piece::Lost(cause) => return Err(cause),
+            };
+            let read = events.read(&bytes, |event| reader.read(&event));
+            reader.draft.tell(listener);
+            if reader.draft.is_over() {
+                return Ok(Came::Stream);
             }
-            Err(_) => None,
+            read.map_err(unreadable)?;
+            if events.is_document() {
+                document.extend_from_slice(&bytes);
+            }
+            if std::mem::replace(&mut heard, reader.events) != reader.events {
+                wait = wait.min(GAP_MAX);
+                until = Instant::now() + wait;
+            }
+        }
+        if events.is_document() {
+            return Ok(Came::Document(document));
+        }
+        if let Some(event) = events.close().map_err(unreadable)? {
+            reader.read(&event);
+        }
+        Ok(Came::Stream)
+    }
+
+    /// What came in place of a stream: an answer at once, what went wrong, or a page.
+    fn read_document(
+        &self,
+        body: &[u8],
+        listener: &dyn Listener,
+    ) -> Result<Option<Said>, ModelError> {
+        if serde_json::from_slice::<Value>(body).is_err() {
+            self.doubt_streams();
+            return Ok(None);
+        }
+        let reader = self.reader(self.max_output_tokens);
+        let said = self.read_whole(body, reader)?;
+        if !said.text.trim().is_empty() {
+            listener.text(said.text.trim());
+        }
+        Ok(Some(said))
+    }
+
+    fn read_whole(&self, body: &[u8], mut reader: Reader) -> Result<Said, ModelError> {
+        let Ok(body) = serde_json::from_slice::<Value>(body) else {
+            return Err(malformed("it is not JSON"));
         };
         // Routers send what went wrong behind them with a status of success.
-        if let Some(error) = body
-            .and_then(|body| body.get("error"))
-            .filter(|it| it.is_object())
+        if let Some(error) = body.get("error")
+            && (error.is_object() || error.is_string())
         {
             return Err(of_answer(error));
         }
-        let said = match response {
-            Ok(response) => said(&response, &self.provider),
-            Err(genai::Error::ChatResponseGeneration { response_body, .. })
-                if self.provider == Provider::OpenAi && !request.tools.is_empty() =>
-            {
-                salvage::said(&response_body)
-                    .ok_or_else(|| malformed("it is JSON of another shape"))?
-            }
-            Err(error) => return Err(model_error(&error)),
-        };
-        self.answer(said, request)
+        if !reader.read_whole(&body) {
+            return Err(malformed("it is JSON of another shape"));
+        }
+        match reader.conclude() {
+            Heard::Said(said) => Ok(said),
+            Heard::LostCalls => Err(ModelError::Empty),
+            Heard::Failed(cause) => Err(cause),
+            Heard::Broken | Heard::NoStream => Err(malformed("it has no end")),
+        }
     }
 
     fn answer(&self, said: Said, request: &Request<'_>) -> Result<Answer, ModelError> {
+        if said.is_headless && !self.is_headless.swap(true, Ordering::Relaxed) {
+            tracing::info!(
+                model = self.name,
+                "the model thinks aloud without an opening tag; its answers show when that is over"
+            );
+        }
         let text = said.text.trim().to_owned();
         // What nobody offered can't be called.
-        let tool_calls = if request.tools.is_empty() {
-            Vec::new()
-        } else {
-            settled(said.calls)
+        let tool_calls = match request.tools.is_empty() {
+            true => Vec::new(),
+            false => settled(said.calls),
         };
-        if text.is_empty() && tool_calls.is_empty() {
-            return Err(match said.finish {
-                Finish::Length => ModelError::Truncated,
-                Finish::ContentFilter => ModelError::Refused {
+        let is_blank = text.is_empty() && tool_calls.is_empty();
+        match said.reason {
+            // A call that was cut is none.
+            Reason::Length if said.is_unclosed || is_blank || !tool_calls.is_empty() => {
+                return Err(self.cut(said.usage));
+            }
+            Reason::Full if is_blank || !tool_calls.is_empty() => {
+                return Err(ModelError::ContextTooLong {
+                    limit: None,
+                    asked: None,
+                });
+            }
+            Reason::Filter if is_blank || !tool_calls.is_empty() => {
+                return Err(ModelError::Refused {
                     reason: "its content filter stopped the answer".to_owned(),
-                },
-                Finish::Stop | Finish::Other => ModelError::Empty,
-            });
+                });
+            }
+            _ if said.is_unclosed && tool_calls.is_empty() => return Err(ModelError::Truncated),
+            _ if is_blank => return Err(ModelError::Empty),
+            _ => {}
         }
         Ok(Answer {
             usage: usage(said.usage, request, &text),
             reported_prompt_tokens: said.usage.0,
-            raw_message: self.raw_message(&said.message),
+            raw_message: replay::stored(self.origin(), &said.message),
             text,
             tool_calls,
-            finish: said.finish,
+            finish: said.reason.finish(),
         })
     }
 
-    fn raw_message(&self, message: &Value) -> String {
-        json!({
-            "version": RAW_MESSAGE_VERSION,
-            "provider": self.provider.name(),
-            "model": self.model,
-            "message": message,
-        })
-        .to_string()
-    }
-}
-
-/// What a provider said, whoever read it.
-#[derive(Debug)]
-struct Said {
-    text: String,
-    calls: Vec<ToolCall>,
-    finish: Finish,
-    /// Tokens of prompt and answer, where it tells them.
-    usage: (Option<u64>, Option<u64>),
-    /// Its own message.
-    message: Value,
-}
-
-fn said(response: &ChatResponse, provider: &Provider) -> Said {
-    let path = match provider {
-        Provider::OpenAi => "/choices/0/message",
-        Provider::Anthropic => "/content",
-        Provider::Offline | Provider::Other(_) => "",
-    };
-    let body = response.captured_raw_body.as_ref();
-    let message = body.and_then(|body| body.pointer(path));
-    let calls = response.tool_calls().into_iter().map(|call| ToolCall {
-        id: call.call_id.clone(),
-        name: call.fn_name.clone(),
-        arguments: call.fn_arguments.clone(),
-    });
-    let reported = |tokens: Option<i32>| tokens.and_then(|tokens| u64::try_from(tokens).ok());
-    Said {
-        text: response.texts().concat(),
-        calls: calls.collect(),
-        finish: finish(response.stop_reason.as_ref()),
-        usage: (
-            reported(response.usage.prompt_tokens),
-            reported(response.usage.completion_tokens),
-        ),
-        message: message.cloned().unwrap_or_default(),
+    /// An answer without text that reached a limit: its own, or that of a context which the prompt fills.
+    /// Source: Xiaomi's MiMo cuts prompts to the context and then has no room to answer.
+    fn cut(&self, (prompt, _): (Option<u64>, Option<u64>)) -> ModelError {
+        match self.context_limit.zip(prompt) {
+            Some((limit, prompt)) if prompt >= limit - limit / 100 => ModelError::ContextTooLong {
+                limit: Some(limit),
+                asked: None,
+            },
+            _ => ModelError::Truncated,
+        }
     }
 }
 
@@ -278,195 +514,44 @@ impl Model for Remote {
     }
 }
 
-fn adapter_kind(provider: &Provider) -> Result<AdapterKind, BuildError> {
-    let unknown = || BuildError::UnknownProvider {
-        name: provider.name().to_owned(),
-    };
-    match provider {
-        Provider::OpenAi => Ok(AdapterKind::OpenAI),
-        Provider::Anthropic => Ok(AdapterKind::Anthropic),
-        Provider::Offline => Err(unknown()),
-        // The library's own custom kinds read keys and addresses from the environment.
-        Provider::Other(name) => AdapterKind::from_lower_str(name)
-            .filter(|kind| !matches!(kind, AdapterKind::Custom(_)))
-            .ok_or_else(unknown),
+/// What came of a request.
+enum Posted {
+    /// A body that is not read yet.
+    Answered(Response),
+    /// The provider does not stream.
+    RefusesStreams,
+}
+
+/// What a body was that should be a stream.
+enum Came {
+    /// A stream; the reader has it.
+    Stream,
+    /// Something that is read as a whole.
+    Document(Vec<u8>),
+}
+
+/// How many bytes of text an answer of so many tokens may have.
+fn text_max_bytes(max_output_tokens: u32) -> usize {
+    (max_output_tokens as usize)
+        .saturating_mul(TEXT_BYTES_PER_TOKEN)
+        .clamp(TEXT_MIN_BYTES, TEXT_MAX_BYTES)
+}
+
+fn unreadable(why: Unreadable) -> ModelError {
+    match why {
+        Unreadable::Endless => malformed("an event of its stream does not end"),
+        Unreadable::NoText => garbled("its stream is not text"),
     }
 }
 
-fn target(settings: &ModelSettings, kind: AdapterKind) -> Result<ServiceTarget, BuildError> {
-    let provider = &settings.provider;
-    let configured = settings.base_url.as_deref();
-    let base = normalised(
-        provider,
-        configured.or(own_address(provider)).unwrap_or_default(),
-    )?;
-    let auth = match &settings.api_key {
-        Some(key) => AuthData::from_single(key.expose_secret()),
-        None if configured.is_some() => without_key(provider, &base),
-        None => {
-            let provider = match provider {
-                Provider::Anthropic => "anthropic",
-                _ => "openai",
-            };
-            return Err(BuildError::NoKey { provider });
-        }
-    };
-    Ok(ServiceTarget {
-        endpoint: Endpoint::from_owned(base.as_str()),
-        auth,
-        model: ModelIden::new(kind, settings.model.as_str()),
-    })
-}
-
-/// The library demands a key for these protocols; servers in one's own network often have none.
-fn without_key(provider: &Provider, base: &reqwest::Url) -> AuthData {
-    let mut url = base.clone();
-    url.set_path(&format!("{}{}", base.path(), endpoint(provider)));
-    let headers = match provider {
-        Provider::Anthropic => Headers::from(("anthropic-version", "2023-06-01")),
-        _ => Headers::default(),
-    };
-    AuthData::RequestOverride {
-        url: url.into(),
-        headers,
-    }
-}
-
-fn provider_config(settings: &ModelSettings) -> Result<ProviderConfig, BuildError> {
-    let key = settings.api_key.as_ref();
-    let auth = key.map_or(AuthData::None, |key| {
-        AuthData::from_single(key.expose_secret())
-    });
-    let config = ProviderConfig::from_auth(auth);
-    Ok(match &settings.base_url {
-        Some(url) => {
-            let url = normalised(&settings.provider, url)?;
-            config.with_endpoint(Endpoint::from_owned(url.as_str()))
-        }
-        None => config,
-    })
-}
-
-fn chat_options(settings: &ModelSettings) -> ChatOptions {
-    let mut options = ChatOptions::default()
-        .with_max_tokens(settings.max_output_tokens)
-        .with_capture_raw_body(true)
-        .with_normalize_reasoning_content(true);
-    options.temperature = settings.temperature;
-    // The library takes `org::` and endings like `-high` off a model's name; the name in the body is
-    // ours. For OpenAI a budget of reasoning is no field, so it also keeps `reasoning_effort` out.
-    if settings.provider == Provider::OpenAi {
-        options = options.with_reasoning_effort(ReasoningEffort::Budget(0));
-    }
-    if !matches!(settings.provider, Provider::Other(_)) {
-        options = options.with_extra_body(json!({"model": settings.model}));
-    }
-    options
-}
-
-fn chat_request(request: &Request<'_>, provider: &Provider) -> ChatRequest {
-    let messages = request.messages;
-    let mut chat = Vec::with_capacity(messages.len() + 2 * request.exchanges.len() + 1);
-    let mut has_spoken = false;
-    for message in messages {
-        let is_answer_first = !has_spoken && message.role == PromptRole::Assistant;
-        if is_answer_first && *provider == Provider::Anthropic {
-            chat.push(ChatMessage::user(BEGAN_EARLIER));
-        }
-        has_spoken |= message.role != PromptRole::System;
-        chat.push(chat_message(message));
-    }
-    if let Some(last) = chat.last_mut() {
-        last.content.extend(request.images.iter().map(image_part));
-    }
-    chat.extend(request.exchanges.iter().flat_map(exchange_messages));
-    let chat = ChatRequest::new(chat);
-    if request.tools.is_empty() {
-        return chat;
-    }
-    chat.with_tools(request.tools.iter().map(|tool| {
-        Tool::new(tool.name.as_str())
-            .with_description(tool.description.as_str())
-            .with_schema(tool.schema.clone())
-    }))
-}
-
-fn chat_message(message: &PromptMessage) -> ChatMessage {
-    let content = message.content.as_str();
-    match message.role {
-        PromptRole::System => ChatMessage::system(content),
-        PromptRole::User => ChatMessage::user(content),
-        PromptRole::Assistant => ChatMessage::assistant(content),
-    }
-}
-
-/// A picture, as both protocols take it.
-fn image_part(image: &PromptImage) -> ContentPart {
-    ContentPart::Binary(Binary::from_base64(
-        image.mime_type,
-        base64(&image.bytes),
-        None,
-    ))
-}
-
-/// Base64 with padding. Source: RFC 4648, section 4.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let word = group
-            .iter()
-            .fold(0, |word, byte| word << 8 | u32::from(*byte));
-        let word = word << (8 * (3 - group.len()));
-        for n in 0..4 {
-            let digit = DIGITS[(word >> (18 - 6 * n) & 63) as usize];
-            out.push(if n <= group.len() {
-                char::from(digit)
-            } else {
-                '='
-            });
-        }
-    }
-    out
-}
-
-/// An earlier answer with its calls, and their results right behind it.
-fn exchange_messages(exchange: &Exchange) -> [ChatMessage; 2] {
-    let mut said = MessageContent::default();
-    if !exchange.text.is_empty() {
-        said.push(ContentPart::from_text(exchange.text.as_str()));
-    }
-    for call in &exchange.calls {
-        said.push(ContentPart::ToolCall(genai::chat::ToolCall {
-            call_id: call.id.clone(),
-            fn_name: call.name.clone(),
-            // Both protocols want an object back; what was wrong with the call is in its result.
-            fn_arguments: match &call.arguments {
-                Value::Object(object) => Value::Object(object.clone()),
-                _ => json!({}),
-            },
-            thought_signatures: None,
-        }));
-    }
-    let names = exchange.calls.iter().map(|call| call.name.as_str());
-    let results = exchange.results.iter().zip(names).map(|(result, name)| {
-        let content = if result.is_error {
-            format!("Error: {}", result.content)
+fn silent(wait: Duration, has_begun: bool) -> ModelError {
+    let wait_ms = wait.as_millis();
+    ModelError::Unavailable {
+        cause: if has_begun {
+            format!("its stream stood still for {wait_ms} ms")
         } else {
-            result.content.clone()
-        };
-        ToolResponse::new(result.call_id.as_str(), content).with_fn_name(name)
-    });
-    let results = MessageContent::from_tool_responses(results.collect());
-    [ChatMessage::assistant(said), ChatMessage::tool(results)]
-}
-
-fn finish(reason: Option<&StopReason>) -> Finish {
-    match reason {
-        Some(StopReason::Completed(_) | StopReason::StopSequence(_)) => Finish::Stop,
-        Some(StopReason::MaxTokens(_)) => Finish::Length,
-        Some(StopReason::ContentFilter(_)) => Finish::ContentFilter,
-        Some(StopReason::ToolCall(_) | StopReason::Other(_)) | None => Finish::Other,
+            format!("no answer within {wait_ms} ms")
+        },
     }
 }
 
@@ -491,96 +576,19 @@ fn usage(reported: (Option<u64>, Option<u64>), request: &Request<'_>, text: &str
     }
 }
 
-/// The library's errors show URLs, request and answer; nothing of their text is taken over.
-fn model_error(error: &genai::Error) -> ModelError {
-    use genai::Error;
-    match error {
-        Error::WebModelCall { webc_error, .. } | Error::WebAdapterCall { webc_error, .. } => {
-            web_error(webc_error)
-        }
-        Error::ChatResponseGeneration { .. } | Error::InvalidJsonResponseElement { .. } => {
-            malformed("it is JSON of another shape")
-        }
-        Error::NoChatResponse { .. } => ModelError::Empty,
-        Error::RequiresApiKey { .. } | Error::NoAuthData { .. } | Error::Resolver { .. } => {
-            ModelError::Refused {
-                reason: "a key is needed; set the model's `api_key`".to_owned(),
-            }
-        }
-        _ => ModelError::Refused {
-            reason: "the request can't be made for this provider".to_owned(),
-        },
-    }
-}
-
-fn web_error(error: &webc::Error) -> ModelError {
-    match error {
-        webc::Error::ResponseFailedStatus {
-            status,
-            body,
-            headers,
-        } => {
-            let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-            let failed = FailedStatus {
-                status: status.as_u16(),
-                retry_after: header("retry-after"),
-                retry_after_ms: header("retry-after-ms"),
-                body,
-            };
-            of_status(&failed, Utc::now())
-        }
-        webc::Error::ResponseFailedNotJson { .. } => malformed("its content type is not JSON"),
-        webc::Error::ResponseFailedInvalidJson { .. } => malformed("it is not JSON"),
-        webc::Error::JsonValueExt(_) => malformed("it is JSON of another shape"),
-        webc::Error::Reqwest(error) => ModelError::Unavailable {
-            cause: transport_cause(error),
-        },
-    }
-}
-
 fn malformed(what: &str) -> ModelError {
     ModelError::Malformed {
         what: what.to_owned(),
     }
 }
 
-/// What happened to the connection, in words without the URL.
-fn transport_cause(error: &reqwest::Error) -> String {
-    let what = if error.is_timeout() {
-        "the connection timed out"
-    } else if error.is_connect() {
-        "no connection"
-    } else if error.is_body() || error.is_decode() {
-        "the connection broke in the middle of the answer"
-    } else {
-        "the connection broke"
-    };
-    let mut source = error.source();
-    while let Some(cause) = source {
-        if let Some(io) = cause.downcast_ref::<std::io::Error>() {
-            return format!("{what} ({})", io.kind());
-        }
-        source = cause.source();
-    }
-    what.to_owned()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::base64;
+    use super::text_max_bytes;
 
     #[test]
-    fn base64_is_that_of_the_rfc() {
-        let table = [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foobar", "Zm9vYmFy"),
-        ];
-        for (text, expected) in table {
-            assert_eq!(base64(text.as_bytes()), expected);
-        }
-        assert_eq!(base64(&[0xff, 0xfe, 0xfb]), "//77");
+    fn a_text_has_room_for_every_answer_of_a_model_and_no_more() {
+        let bounds = [1, 1_024, 4_096, 32_768, u32::MAX].map(text_max_bytes);
+        assert_eq!(bounds, [65_536, 65_536, 262_144, 2_097_152, 4_194_304]);
     }
 }

@@ -8,15 +8,14 @@ use secrecy::ExposeSecret as _;
 use serde_json::Value;
 use vocative_channels::http::body_within;
 
-use super::base_url::{normalised, own_address};
-use super::{BuildError, ModelSettings, Provider};
+use super::base_url::{Address, Wire};
+use super::provider::ANTHROPIC_VERSION;
+use super::{BuildError, ModelSettings};
 
 /// How long the answer may take.
 const WAIT: Duration = Duration::from_secs(10);
 /// A longer list is not read, in bytes.
 const LIST_BYTES_MAX: usize = 4 << 20;
-/// Source: Anthropic's API, "Versions".
-const ANTHROPIC_VERSION: &str = "2023-06-01";
 
 /// What a provider said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +40,7 @@ pub enum Reach {
         /// What happened.
         what: &'static str,
     },
-    /// Its protocol is not known to have a list; it was not asked.
+    /// It is built in, so nobody was asked.
     NotAsked,
 }
 
@@ -50,18 +49,19 @@ pub enum Reach {
 /// # Errors
 /// [`BuildError`] names the setting to change.
 pub async fn reach(settings: &ModelSettings, http: &reqwest::Client) -> Result<Reach, BuildError> {
-    let Some(url) = address(settings)? else {
+    let Some(address) = Address::of(settings)? else {
         return Ok(Reach::NotAsked);
     };
-    let mut request = http.get(url).timeout(WAIT);
-    if settings.provider == Provider::Anthropic {
+    let is_anthropic = address.wire == Wire::Messages;
+    let mut request = http.get(list_url(&address)).timeout(WAIT);
+    if is_anthropic {
         request = request.header("anthropic-version", ANTHROPIC_VERSION);
     }
     if let Some(key) = &settings.api_key {
         let key = key.expose_secret();
-        request = match settings.provider {
-            Provider::Anthropic => request.header("x-api-key", key),
-            _ => request.bearer_auth(key),
+        request = match is_anthropic {
+            true => request.header("x-api-key", key),
+            false => request.bearer_auth(key),
         };
     }
     let response = match request.send().await {
@@ -78,21 +78,13 @@ pub async fn reach(settings: &ModelSettings, http: &reqwest::Client) -> Result<R
     })
 }
 
-/// Where the list is; `None` where none is known of.
-fn address(settings: &ModelSettings) -> Result<Option<Url>, BuildError> {
-    let base = settings.base_url.as_deref();
-    let Some(base) = base.or_else(|| own_address(&settings.provider)) else {
-        return Ok(None);
-    };
-    if !matches!(settings.provider, Provider::OpenAi | Provider::Anthropic) {
-        return Ok(None);
-    }
-    let mut url = normalised(&settings.provider, base)?;
-    url.set_path(&format!("{}models", url.path()));
-    if settings.provider == Provider::Anthropic {
+/// Where the list is.
+fn list_url(address: &Address) -> Url {
+    let mut url = address.url("models");
+    if address.wire == Wire::Messages {
         url.query_pairs_mut().append_pair("limit", "1000");
     }
-    Ok(Some(url))
+    url
 }
 
 /// A list of models; empty if it breaks off or is too long for one.
@@ -122,55 +114,32 @@ fn what(error: &reqwest::Error) -> &'static str {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-
-    fn settings(provider: Provider, base_url: Option<&str>) -> ModelSettings {
-        ModelSettings {
-            provider,
-            model: "m".to_owned(),
-            base_url: base_url.map(str::to_owned),
-            api_key: None,
-            timeout_ms: 1_000,
-            max_output_tokens: 1,
-            temperature: None,
-            context_limit: None,
-            retries: 0,
-            stream: false,
-        }
-    }
+    use crate::llm::Provider;
 
     #[test]
     fn the_list_is_beside_the_endpoint_for_answers() {
+        let openai = Provider::OpenAi;
         let table = [
+            (openai, None, "https://api.openai.com/v1/models"),
             (
-                Provider::OpenAi,
-                None,
-                Some("https://api.openai.com/v1/models"),
-            ),
-            (
-                Provider::OpenAi,
+                openai,
                 Some("http://127.0.0.1:11434"),
-                Some("http://127.0.0.1:11434/v1/models"),
+                "http://127.0.0.1:11434/v1/models",
             ),
             (
-                Provider::OpenAi,
+                openai,
                 Some("https://h.example/api/v1/chat/completions?a=b"),
-                Some("https://h.example/api/v1/models?a=b"),
+                "https://h.example/api/v1/models?a=b",
             ),
             (
                 Provider::Anthropic,
                 None,
-                Some("https://api.anthropic.com/v1/models?limit=1000"),
+                "https://api.anthropic.com/v1/models?limit=1000",
             ),
-            (
-                Provider::Other("gemini".to_owned()),
-                Some("https://h.example/"),
-                None,
-            ),
-            (Provider::Offline, None, None),
         ];
         for (provider, base_url, expected) in table {
-            let url = address(&settings(provider.clone(), base_url)).unwrap();
-            assert_eq!(url.as_ref().map(Url::as_str), expected, "{provider:?}");
+            let address = Address::of(&ModelSettings::sample(provider, base_url)).unwrap();
+            assert_eq!(list_url(&address.unwrap()).as_str(), expected);
         }
     }
 

@@ -54,6 +54,8 @@ pub struct Exchange {
     pub calls: Vec<ToolCall>,
     /// What they gave: one result for each call, in their order.
     pub results: Vec<ToolResult>,
+    /// The provider's own message, as its [`Answer`](super::Answer) had it; empty = it is not sent back.
+    pub raw_message: String,
 }
 
 /// Calls as a provider gave them, made fit to be answered: every id is there once, arguments in a

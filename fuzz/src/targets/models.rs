@@ -1,4 +1,4 @@
-//! What a model's server answers, through the client library and over a real connection.
+//! What a model's server answers, over a real connection.
 //!
 //! The server here answers each request with the input, whatever was asked: as a stream where it looks
 //! like one.
@@ -61,11 +61,13 @@ fn model(provider: Provider, addr: SocketAddr) -> Arc<dyn Model> {
     let settings = ModelSettings {
         base_url: Some(format!("http://{addr}/v1")),
         provider,
+        api: None,
         model: "loopback-small".to_owned(),
         api_key: Some(KEY.to_owned().into()),
         timeout_ms: 10_000,
         max_output_tokens: 256,
         temperature: None,
+        reasoning_effort: None,
         context_limit: None,
         stream: true,
         retries: 0,
@@ -175,6 +177,7 @@ pub(super) fn answer(input: &[u8]) {
                 tool_choice: ToolChoice::Auto,
                 listener: is_stream.then_some(&heard as &dyn Listener),
                 images: &[],
+                max_output_tokens: None,
             };
             let answered = asking.runtime.block_on(model.complete(&request));
             if is_stream {
@@ -222,7 +225,7 @@ fn check_answered(
     assert!(!ids.contains(""), "a call without an id");
     let raw = serde_json::from_str::<serde_json::Value>(&answer.raw_message);
     assert!(
-        raw.is_ok_and(|raw| raw["version"] == 1),
+        raw.is_ok_and(|raw| raw["version"] == 2),
         "what is kept can't be read"
     );
 }

@@ -4,8 +4,31 @@
 
 use serde_json::{Value, json};
 
-use super::openai::{Answer, Refused, halves};
+use super::openai::{Answer, Refused, event_named, halves};
 use super::reply::pieces;
+use super::rules::{always_thinks, seal, takes_no_temperature, unknown_field};
+
+/// Parameters of a request.
+const PARAMETERS: [&str; 18] = [
+    "cache_control",
+    "container",
+    "context_management",
+    "inference_geo",
+    "max_tokens",
+    "messages",
+    "metadata",
+    "model",
+    "output_config",
+    "service_tier",
+    "stop_sequences",
+    "stream",
+    "system",
+    "temperature",
+    "thinking",
+    "tool_choice",
+    "tools",
+    "top_p",
+];
 
 fn refused(status: u16, kind: &str, message: &str) -> Refused {
     Refused {
@@ -96,7 +119,74 @@ pub(super) fn check(body: &[u8]) -> Result<Value, Refused> {
     }
     check_system(&body)?;
     check_tool_order(messages)?;
+    check_parameters(&body)?;
+    check_thoughts(&body, messages)?;
     Ok(body)
+}
+
+/// What newer models refuse, and what no model knows.
+fn check_parameters(body: &Value) -> Result<(), Refused> {
+    if let Some(name) = unknown_field(body, &PARAMETERS) {
+        return Err(invalid(&format!("{name}: Extra inputs are not permitted")));
+    }
+    let model = body["model"].as_str().unwrap_or_default();
+    if body.get("temperature").is_some() && takes_no_temperature(model) {
+        return Err(invalid("`temperature` is deprecated for this model."));
+    }
+    let mode = body["thinking"]["type"].as_str();
+    if mode == Some("disabled") && always_thinks(model) {
+        return Err(invalid(
+            "thinking: this model does not support disabling thinking",
+        ));
+    }
+    let thinks = always_thinks(model) || mode.is_some_and(|mode| mode != "disabled");
+    if thinks && matches!(body["tool_choice"]["type"].as_str(), Some("any" | "tool")) {
+        return Err(invalid(
+            "Thinking may not be enabled when tool_choice forces tool use.",
+        ));
+    }
+    Ok(())
+}
+
+/// Thoughts come back unchanged, to the same system, tools and messages before them.
+fn check_thoughts(body: &Value, messages: &[Value]) -> Result<(), Refused> {
+    for (n, message) in messages.iter().enumerate() {
+        let blocks = message["content"].as_array().into_iter().flatten();
+        let thoughts = blocks.filter(|block| block["type"] == "thinking");
+        for block in thoughts {
+            let before = Value::Array(messages[..n].to_vec());
+            if block["signature"] != *signature(body, &before, &block["thinking"]) {
+                return Err(invalid(&format!(
+                    "messages.{n}.content.0: `thinking` block is bound to a different conversation"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn signature(body: &Value, before: &Value, thinking: &Value) -> String {
+    seal(&[
+        &body["model"],
+        &body["system"],
+        &body["tools"],
+        before,
+        thinking,
+    ])
+}
+
+/// The thought of an answer, bound to the request.
+fn thought(answer: &Answer, request: &Value) -> Option<Value> {
+    let thinking = json!(answer.thinking?);
+    let signature = signature(request, &request["messages"], &thinking);
+    Some(json!({"type": "thinking", "thinking": thinking, "signature": signature}))
+}
+
+/// The refusal of a prompt that is too long.
+pub(super) fn too_long(limit: u32, asked: u32) -> Refused {
+    invalid(&format!(
+        "prompt is too long: {asked} tokens > {limit} maximum"
+    ))
 }
 
 fn check_message(n: usize, message: &Value, last: bool) -> Result<(), Refused> {
@@ -185,8 +275,8 @@ fn stop_reason(answer: &Answer) -> &'static str {
 }
 
 /// The body of an answer that is not streamed.
-pub(super) fn body(answer: &Answer) -> Value {
-    let mut content = Vec::new();
+pub(super) fn body(answer: &Answer, request: &Value) -> Value {
+    let mut content: Vec<Value> = thought(answer, request).into_iter().collect();
     if !answer.text.is_empty() {
         content.push(json!({"type": "text", "text": answer.text}));
     }
@@ -202,43 +292,58 @@ pub(super) fn body(answer: &Answer) -> Value {
     })
 }
 
-/// A named server-sent event.
-pub(super) fn event(content: &Value) -> String {
-    let name = content["type"].as_str().unwrap_or("error");
-    format!("event: {name}\ndata: {content}\n\n")
-}
-
 /// The events up to the end of the text.
-pub(super) fn opening(answer: &Answer) -> Vec<String> {
+pub(super) fn opening(answer: &Answer, request: &Value) -> Vec<String> {
     let start = json!({"type": "message_start", "message": {
         "id": answer.id, "type": "message", "role": "assistant", "model": answer.model, "content": [],
         "stop_reason": null, "stop_sequence": null,
         "usage": {"input_tokens": answer.usage.input, "output_tokens": 1},
     }});
-    let mut events = vec![event(&start), event(&json!({"type": "ping"}))];
+    let mut events = vec![event_named(&start), event_named(&json!({"type": "ping"}))];
+    let index = usize::from(answer.thinking.is_some());
+    if let Some(thought) = thought(answer, request) {
+        let begun = json!({"type": "thinking", "thinking": "", "signature": ""});
+        let deltas = [
+            json!({"type": "thinking_delta", "thinking": thought["thinking"]}),
+            json!({"type": "signature_delta", "signature": thought["signature"]}),
+        ];
+        events.push(event_named(
+            &json!({"type": "content_block_start", "index": 0, "content_block": begun}),
+        ));
+        for delta in deltas {
+            events.push(event_named(
+                &json!({"type": "content_block_delta", "index": 0, "delta": delta}),
+            ));
+        }
+        events.push(event_named(
+            &json!({"type": "content_block_stop", "index": 0}),
+        ));
+    }
     if answer.text.is_empty() {
         return events;
     }
     let block = json!({"type": "text", "text": ""});
-    events.push(event(
-        &json!({"type": "content_block_start", "index": 0, "content_block": block}),
+    events.push(event_named(
+        &json!({"type": "content_block_start", "index": index, "content_block": block}),
     ));
     for piece in pieces(answer.text, answer.pace) {
         let delta = json!({"type": "text_delta", "text": piece});
-        events.push(event(
-            &json!({"type": "content_block_delta", "index": 0, "delta": delta}),
+        events.push(event_named(
+            &json!({"type": "content_block_delta", "index": index, "delta": delta}),
         ));
     }
     events
 }
 
 /// The whole stream. `has_index` is false for servers that leave the index of blocks out.
-pub(super) fn stream(answer: &Answer, has_index: bool) -> Vec<String> {
-    let mut events = opening(answer);
-    let mut index = 0;
+pub(super) fn stream(answer: &Answer, request: &Value, has_index: bool) -> Vec<String> {
+    let mut events = opening(answer, request);
+    let mut index = usize::from(answer.thinking.is_some());
     if !answer.text.is_empty() {
-        events.push(event(&json!({"type": "content_block_stop", "index": 0})));
-        index = 1;
+        events.push(event_named(
+            &json!({"type": "content_block_stop", "index": index}),
+        ));
+        index += 1;
     }
     for call in answer.tool_calls {
         let block = json!({"type": "tool_use", "id": call.id, "name": call.name, "input": {}});
@@ -254,14 +359,14 @@ pub(super) fn stream(answer: &Answer, has_index: bool) -> Vec<String> {
             if has_index {
                 part["index"] = json!(index);
             }
-            events.push(event(&part));
+            events.push(event_named(&part));
         }
         index += 1;
     }
-    events.push(event(&json!({
+    events.push(event_named(&json!({
         "type": "message_delta", "delta": {"stop_reason": stop_reason(answer), "stop_sequence": null},
         "usage": {"output_tokens": answer.usage.output},
     })));
-    events.push(event(&json!({"type": "message_stop"})));
+    events.push(event_named(&json!({"type": "message_stop"})));
     events
 }

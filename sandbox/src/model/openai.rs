@@ -5,6 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use super::reply::{ModelPace, ModelToolCall, ModelUsage, pieces};
+use super::rules::{gpt, is_openai_reasoner, unknown_field};
 
 const ROLES: [&str; 6] = [
     "system",
@@ -22,7 +23,49 @@ pub(super) struct Refused {
     pub(super) body: Value,
 }
 
-fn refused(status: u16, message: &str, param: Option<&str>, code: Option<&str>) -> Refused {
+/// Parameters of a request.
+const PARAMETERS: [&str; 33] = [
+    "audio",
+    "frequency_penalty",
+    "function_call",
+    "functions",
+    "logit_bias",
+    "logprobs",
+    "max_completion_tokens",
+    "max_tokens",
+    "messages",
+    "metadata",
+    "modalities",
+    "model",
+    "n",
+    "parallel_tool_calls",
+    "prediction",
+    "presence_penalty",
+    "prompt_cache_key",
+    "prompt_cache_options",
+    "reasoning_effort",
+    "response_format",
+    "safety_identifier",
+    "seed",
+    "service_tier",
+    "stop",
+    "store",
+    "stream",
+    "stream_options",
+    "temperature",
+    "tool_choice",
+    "tools",
+    "top_logprobs",
+    "top_p",
+    "user",
+];
+
+pub(super) fn refused(
+    status: u16,
+    message: &str,
+    param: Option<&str>,
+    code: Option<&str>,
+) -> Refused {
     Refused {
         status,
         body: json!({"error": {
@@ -122,6 +165,7 @@ pub(super) fn check(body: &[u8]) -> Result<Value, Refused> {
         check_message(n, message)?;
     }
     check_tool_order(messages)?;
+    check_parameters(&body)?;
     if body.get("stream_options").is_some() && body["stream"] != true {
         return Err(refused(
             400,
@@ -131,6 +175,69 @@ pub(super) fn check(body: &[u8]) -> Result<Value, Refused> {
         ));
     }
     Ok(body)
+}
+
+/// What newer models refuse, and what no model knows.
+fn check_parameters(body: &Value) -> Result<(), Refused> {
+    if let Some(name) = unknown_field(body, &PARAMETERS) {
+        let message = format!("Unrecognized request argument supplied: {name}");
+        return Err(refused(400, &message, None, None));
+    }
+    let model = body["model"].as_str().unwrap_or_default();
+    let unsupported = |message: &str, param| {
+        Err(refused(
+            400,
+            message,
+            Some(param),
+            Some("unsupported_parameter"),
+        ))
+    };
+    if !is_openai_reasoner(model) {
+        return Ok(());
+    }
+    if body.get("max_tokens").is_some() {
+        return unsupported(
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+            "max_tokens",
+        );
+    }
+    if body.get("temperature").is_some_and(|it| *it != 1.0) {
+        return unsupported(
+            "Unsupported value: 'temperature' does not support this value with this model. Only the default (1) value is supported.",
+            "temperature",
+        );
+    }
+    let has_tools = body["tools"]
+        .as_array()
+        .is_some_and(|tools| !tools.is_empty());
+    let effort = body["reasoning_effort"].as_str();
+    let needs_none = gpt(model) >= Some((5, 6));
+    let is_refused = match effort {
+        Some("none") => false,
+        Some(_) => gpt(model) >= Some((5, 4)),
+        None => needs_none,
+    };
+    if has_tools && is_refused {
+        return unsupported(
+            &format!(
+                "Function tools with reasoning_effort are not supported for {model} in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'."
+            ),
+            "reasoning_effort",
+        );
+    }
+    Ok(())
+}
+
+/// The refusal of a prompt that is too long.
+pub(super) fn too_long(limit: u32, asked: u32) -> Refused {
+    refused(
+        400,
+        &format!(
+            "This model's maximum context length is {limit} tokens. However, your messages resulted in {asked} tokens. Please reduce the length of the messages."
+        ),
+        Some("messages"),
+        Some("context_length_exceeded"),
+    )
 }
 
 /// The answer of a server that does not stream.
@@ -235,6 +342,8 @@ pub(super) struct Answer<'a> {
     pub(super) cut: bool,
     pub(super) usage: ModelUsage,
     pub(super) pace: Option<ModelPace>,
+    /// What it thought first.
+    pub(super) thinking: Option<&'a str>,
 }
 
 impl Answer<'_> {
@@ -263,6 +372,9 @@ impl Answer<'_> {
         };
         message.insert("content".to_owned(), content);
         message.insert("refusal".to_owned(), Value::Null);
+        if let Some(thinking) = self.thinking {
+            message.insert("reasoning_content".to_owned(), json!(thinking));
+        }
         if !self.tool_calls.is_empty() {
             let calls: Vec<Value> = self.tool_calls.iter().map(tool_call).collect();
             message.insert("tool_calls".to_owned(), json!(calls));
@@ -286,6 +398,9 @@ impl Answer<'_> {
     pub(super) fn opening(&self) -> Vec<String> {
         let role = json!({"role": "assistant", "content": "", "refusal": null});
         let mut events = vec![self.chunk(&role, None)];
+        if let Some(thinking) = self.thinking {
+            events.push(self.chunk(&json!({"reasoning_content": thinking}), None));
+        }
         for piece in pieces(self.text, self.pace) {
             events.push(self.chunk(&json!({"content": piece}), None));
         }
@@ -337,6 +452,12 @@ pub(super) fn event(content: &Value) -> String {
     format!("data: {content}\n\n")
 }
 
+/// The same with its name.
+pub(super) fn event_named(content: &Value) -> String {
+    let name = content["type"].as_str().unwrap_or("error");
+    format!("event: {name}\ndata: {content}\n\n")
+}
+
 /// Cuts a text in two on a character boundary.
 pub(super) fn halves(text: &str) -> (&str, &str) {
     let mut middle = text.len() / 2;
@@ -347,8 +468,8 @@ pub(super) fn halves(text: &str) -> (&str, &str) {
 }
 
 /// The text of the last message of a person.
-pub(super) fn last_user_text(body: &Value) -> String {
-    let messages = body["messages"].as_array();
+pub(super) fn last_user_text(messages: &Value) -> String {
+    let messages = messages.as_array();
     let last = messages
         .into_iter()
         .flatten()
@@ -358,8 +479,8 @@ pub(super) fn last_user_text(body: &Value) -> String {
 }
 
 /// What people said since the last answer, a message a line.
-pub(super) fn unanswered_text(body: &Value) -> String {
-    let messages = body["messages"].as_array();
+pub(super) fn unanswered_text(messages: &Value) -> String {
+    let messages = messages.as_array();
     let newest_first = messages.into_iter().flatten().rev();
     let mut texts: Vec<String> = newest_first
         .take_while(|message| message["role"] != "assistant" || calls_tools(message))
@@ -371,8 +492,8 @@ pub(super) fn unanswered_text(body: &Value) -> String {
 }
 
 /// Whether the results of tools are the last thing in it.
-pub(super) fn has_looked_up(body: &Value) -> bool {
-    let last = body["messages"].as_array().and_then(|all| all.last());
+pub(super) fn has_looked_up(messages: &Value) -> bool {
+    let last = messages.as_array().and_then(|all| all.last());
     last.is_some_and(|message| message["role"] == "tool")
 }
 

@@ -121,6 +121,8 @@ pub struct ModelReply {
     pub usage: Option<ModelUsage>,
     /// How fast it is streamed; `None` is word by word, all at once.
     pub pace: Option<ModelPace>,
+    /// What it thinks first: a thinking block, a reasoning item, or `reasoning_content`.
+    pub thinking: Option<String>,
 }
 
 impl ModelReply {
@@ -132,6 +134,7 @@ impl ModelReply {
             latency: Duration::ZERO,
             usage: None,
             pace: None,
+            thinking: None,
         }
     }
 
@@ -208,6 +211,13 @@ impl ModelReply {
     #[must_use]
     pub fn paced(mut self, deltas: usize, every: Duration) -> Self {
         self.pace = Some(ModelPace { deltas, every });
+        self
+    }
+
+    /// Lets the model think this before it answers.
+    #[must_use]
+    pub fn thinking(mut self, thinking: &str) -> Self {
+        self.thinking = Some(thinking.to_owned());
         self
     }
 

@@ -23,7 +23,7 @@ use tokio::sync::watch;
 
 use super::openai::{Answer, Refused, has_looked_up, last_user_text, unanswered_text};
 use super::reply::{ModelAct, ModelPace, ModelReply, ModelToolCall, ModelUsage, counted};
-use super::{anthropic, openai};
+use super::{anthropic, openai, responses};
 use crate::socket::{Connection, Serving};
 use crate::wire::{WireKind, WireLog, WirePeer, now_ms};
 
@@ -58,6 +58,8 @@ struct Script {
     /// How fast an answer without a script is streamed.
     pace: Option<ModelPace>,
     refuses_streams: bool,
+    /// How long prompts may be, in tokens of four characters; `None` = as long as they like.
+    context_tokens: Option<u32>,
     /// A word, and the tool that an answer without a script calls before it answers who said it.
     looks_up: Option<(String, ModelToolCall)>,
 }
@@ -104,6 +106,7 @@ impl ModelServer {
         }));
         let router = Router::new()
             .route("/v1/chat/completions", post(chat_completions))
+            .route("/v1/responses", post(new_response))
             .route("/v1/messages", post(messages))
             .route("/v1/models", get(models))
             .route("/v1/audio/transcriptions", post(transcriptions))
@@ -152,6 +155,12 @@ impl ModelServer {
     /// reply from the script.
     pub fn refuse_streams(&self) {
         self.shared.script(|script| script.refuses_streams = true);
+    }
+
+    /// From now on longer prompts are refused, in tokens of four characters.
+    pub fn limit_context(&self, tokens: u32) {
+        self.shared
+            .script(|script| script.context_tokens = Some(tokens));
     }
 
     /// How many bytes of streams were taken from this server so far.
@@ -231,6 +240,7 @@ impl ModelServer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Provider {
     OpenAi,
+    Responses,
     Anthropic,
 }
 
@@ -238,6 +248,7 @@ impl Provider {
     fn path(self) -> &'static str {
         match self {
             Self::OpenAi => "/v1/chat/completions",
+            Self::Responses => "/v1/responses",
             Self::Anthropic => "/v1/messages",
         }
     }
@@ -245,6 +256,7 @@ impl Provider {
     fn log_name(self) -> &'static str {
         match self {
             Self::OpenAi => "chat.completions",
+            Self::Responses => "responses",
             Self::Anthropic => "messages",
         }
     }
@@ -253,6 +265,7 @@ impl Provider {
         check_key(self, headers)?;
         match self {
             Self::OpenAi => openai::check(body),
+            Self::Responses => responses::check(body),
             Self::Anthropic if !headers.contains_key("anthropic-version") => {
                 Err(anthropic::no_version())
             }
@@ -262,14 +275,29 @@ impl Provider {
 
     fn no_streams(self) -> Refused {
         match self {
-            Self::OpenAi => openai::no_streams(),
+            Self::OpenAi | Self::Responses => openai::no_streams(),
             Self::Anthropic => anthropic::no_streams(),
+        }
+    }
+
+    fn too_long(self, limit: u32, asked: u32) -> Refused {
+        match self {
+            Self::OpenAi | Self::Responses => openai::too_long(limit, asked),
+            Self::Anthropic => anthropic::too_long(limit, asked),
+        }
+    }
+
+    /// The messages of a request, in the form of Chat Completions.
+    fn messages(self, body: &Value) -> Value {
+        match self {
+            Self::Responses => responses::as_messages(&body["input"]),
+            Self::OpenAi | Self::Anthropic => body["messages"].clone(),
         }
     }
 
     fn status_body(self, status: u16) -> Value {
         match self {
-            Self::OpenAi => openai::status_body(status),
+            Self::OpenAi | Self::Responses => openai::status_body(status),
             Self::Anthropic => anthropic::status_body(status),
         }
     }
@@ -279,7 +307,7 @@ fn check_key(provider: Provider, headers: &HeaderMap) -> Result<(), Refused> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let bearer = text("authorization").and_then(|value| value.strip_prefix("Bearer "));
     let (key, refused) = match provider {
-        Provider::OpenAi => (bearer, openai::no_key()),
+        Provider::OpenAi | Provider::Responses => (bearer, openai::no_key()),
         Provider::Anthropic => (text("x-api-key").or(bearer), anthropic::no_key()),
     };
     match key.map(str::trim) {
@@ -295,6 +323,15 @@ async fn chat_completions(
     body: Bytes,
 ) -> Response {
     answer(&shared, &connection, Provider::OpenAi, &headers, &body).await
+}
+
+async fn new_response(
+    State(shared): State<Shared>,
+    ConnectInfo(connection): ConnectInfo<Connection>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    answer(&shared, &connection, Provider::Responses, &headers, &body).await
 }
 
 async fn messages(
@@ -317,7 +354,7 @@ async fn models(headers: HeaderMap) -> Response {
     let list: Vec<Value> = MODELS
         .iter()
         .map(|id| match provider {
-            Provider::OpenAi => {
+            Provider::OpenAi | Provider::Responses => {
                 json!({"id": id, "object": "model", "created": 1_790_000_000, "owned_by": "loopback"})
             }
             Provider::Anthropic => {
@@ -326,7 +363,7 @@ async fn models(headers: HeaderMap) -> Response {
         })
         .collect();
     let body = match provider {
-        Provider::OpenAi => json!({"object": "list", "data": list}),
+        Provider::OpenAi | Provider::Responses => json!({"object": "list", "data": list}),
         Provider::Anthropic => {
             json!({"data": list, "has_more": false, "first_id": MODELS[0], "last_id": MODELS[1]})
         }
@@ -399,8 +436,7 @@ async fn answer(
             return json_response(refused.status, &refused.body);
         }
     };
-    if body["stream"] == true && shared.script(|script| script.refuses_streams) {
-        let refused = provider.no_streams();
+    if let Some(refused) = shared.script(|script| refusal(script, provider, &body)) {
         settle(shared, provider, number, refused.status, &refused.body);
         return json_response(refused.status, &refused.body);
     }
@@ -409,7 +445,7 @@ async fn answer(
         script.answered += 1;
         let reply = script.next.pop_front();
         (
-            reply.unwrap_or_else(|| unscripted(script, &body)),
+            reply.unwrap_or_else(|| unscripted(script, provider, &body)),
             script.answered,
         )
     });
@@ -438,15 +474,32 @@ async fn answer(
     }
 }
 
+/// What this server refuses of a request that any other would take.
+fn refusal(script: &Script, provider: Provider, body: &Value) -> Option<Refused> {
+    if body["stream"] == true && script.refuses_streams {
+        return Some(provider.no_streams());
+    }
+    let limit = script.context_tokens?;
+    let said = [
+        &body["system"],
+        &body["messages"],
+        &body["input"],
+        &body["tools"],
+    ];
+    let asked: u32 = said.iter().map(|said| counted(&said.to_string())).sum();
+    (asked > limit).then(|| provider.too_long(limit, asked))
+}
+
 /// What is answered without a script.
-fn unscripted(script: &Script, body: &Value) -> ModelReply {
+fn unscripted(script: &Script, provider: Provider, body: &Value) -> ModelReply {
+    let messages = provider.messages(body);
     let heard = if script.echoes_all {
-        unanswered_text(body)
+        unanswered_text(&messages)
     } else {
-        last_user_text(body)
+        last_user_text(&messages)
     };
     match &script.looks_up {
-        Some((word, call)) if heard.contains(word.as_str()) && !has_looked_up(body) => {
+        Some((word, call)) if heard.contains(word.as_str()) && !has_looked_up(&messages) => {
             let id = format!("call_{}", script.answered);
             ModelReply::tool_call(&id, &call.name, call.arguments.clone())
         }
@@ -614,6 +667,7 @@ fn play(provider: Provider, body: &Value, reply: &ModelReply, serial: u64) -> Pl
     let answer = Answer {
         id: match provider {
             Provider::OpenAi => format!("chatcmpl-loopback{serial:08}"),
+            Provider::Responses => format!("resp_{serial:08}"),
             Provider::Anthropic => format!("msg_loopback{serial:08}"),
         },
         model: body["model"].as_str().unwrap_or(""),
@@ -622,14 +676,15 @@ fn play(provider: Provider, body: &Value, reply: &ModelReply, serial: u64) -> Pl
         tool_calls,
         cut,
         usage: reply.usage.unwrap_or_else(|| ModelUsage {
-            input: counted(&body["messages"].to_string()),
+            input: counted(&provider.messages(body).to_string()),
             output: counted(text),
         }),
         pace: reply.pace,
+        thinking: reply.thinking.as_deref(),
     };
     match streaming {
         true => Played::Stream(play_stream(provider, body, &reply.act, &answer)),
-        false => play_whole(provider, &reply.act, &answer),
+        false => play_whole(provider, body, &reply.act, &answer),
     }
 }
 
@@ -652,12 +707,13 @@ impl Played {
     }
 }
 
-fn play_whole(provider: Provider, act: &ModelAct, answer: &Answer) -> Played {
-    let body = match provider {
+fn play_whole(provider: Provider, body: &Value, act: &ModelAct, answer: &Answer) -> Played {
+    let answered = match provider {
         Provider::OpenAi => answer.body(),
-        Provider::Anthropic => anthropic::body(answer),
+        Provider::Responses => responses::body(answer, body),
+        Provider::Anthropic => anthropic::body(answer, body),
     };
-    let text = body.to_string();
+    let text = answered.to_string();
     match act {
         ModelAct::Truncated { .. } | ModelAct::BrokenOff { .. } => Played::Stream(Streaming {
             is_events: false,
@@ -680,11 +736,13 @@ fn play_stream(provider: Provider, body: &Value, act: &ModelAct, answer: &Answer
     let has_usage = body["stream_options"]["include_usage"] == true;
     let opening = || match provider {
         Provider::OpenAi => answer.opening(),
-        Provider::Anthropic => anthropic::opening(answer),
+        Provider::Responses => responses::opening(answer),
+        Provider::Anthropic => anthropic::opening(answer, body),
     };
     let whole = || match provider {
         Provider::OpenAi => answer.stream(has_usage, has_index),
-        Provider::Anthropic => anthropic::stream(answer, has_index),
+        Provider::Responses => responses::stream(answer, body),
+        Provider::Anthropic => anthropic::stream(answer, body, has_index),
     };
     let (events, then) = match act {
         ModelAct::Truncated { .. } => (opening(), Then::End),
@@ -711,8 +769,9 @@ fn play_stream(provider: Provider, body: &Value, act: &ModelAct, answer: &Answer
                 Provider::OpenAi => openai::event(&json!({"error": {
                     "message": message, "type": "server_error", "param": null, "code": null,
                 }})),
+                Provider::Responses => responses::error_event(message),
                 Provider::Anthropic => {
-                    anthropic::event(&anthropic::error_body("overloaded_error", message))
+                    openai::event_named(&anthropic::error_body("overloaded_error", message))
                 }
             });
             (events, Then::End)

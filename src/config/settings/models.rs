@@ -12,6 +12,8 @@ pub struct Model {
     pub name: String,
     /// Who serves it.
     pub provider: Provider,
+    /// Which of OpenAI's APIs it is asked by; none = as its address tells.
+    pub api: Option<ModelApi>,
     /// The provider's name of the model; empty for `offline`.
     pub model: String,
     /// Address of the API; none = the provider's own.
@@ -20,10 +22,12 @@ pub struct Model {
     pub api_key: Option<SecretRef>,
     /// How long one request may take.
     pub timeout_ms: u64,
-    /// Tokens that one answer may have.
+    /// Tokens that one answer may have, its reasoning included.
     pub max_output_tokens: u32,
     /// Randomness of the answers; none = the provider's default.
     pub temperature: Option<f64>,
+    /// How much it reasons; none = the provider's default.
+    pub reasoning_effort: Option<ReasoningEffort>,
     /// Tokens that prompt and answer may have together; none = not checked.
     pub context_limit: Option<u32>,
     /// Further attempts after a refusal that passes.
@@ -66,77 +70,92 @@ impl CounterName {
     }
 }
 
-/// Who serves a model. The first three are tested; the others are the client library's.
+/// Who serves a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "the names of companies and servers say it all")]
 pub enum Provider {
     /// Built in: answers without a network, the same each time.
     Offline,
-    /// OpenAI's chat completions, or any server that speaks them (set `base_url`).
+    /// OpenAI, or any server that is compatible with it (set `base_url`).
     #[serde(rename = "openai")]
     OpenAi,
-    /// Anthropic's messages.
+    /// Anthropic.
     Anthropic,
-    /// Untested, as are all below.
-    #[serde(rename = "openai_resp")]
-    OpenAiResponses,
-    Gemini,
-    Fireworks,
-    Together,
-    Groq,
-    Moonshot,
-    Nebius,
-    Xai,
-    #[serde(rename = "deepseek")]
-    DeepSeek,
-    Mistral,
-    Zai,
-    Aliyun,
-    Cohere,
-    Ollama,
-    Vertex,
-    BedrockApi,
-    OpenRouter,
 }
 
 impl Provider {
-    /// The name in the configuration, which is also the client library's name of its adapter.
+    /// The name in the configuration.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Offline => "offline",
             Self::OpenAi => "openai",
             Self::Anthropic => "anthropic",
-            Self::OpenAiResponses => "openai_resp",
-            Self::Gemini => "gemini",
-            Self::Fireworks => "fireworks",
-            Self::Together => "together",
-            Self::Groq => "groq",
-            Self::Moonshot => "moonshot",
-            Self::Nebius => "nebius",
-            Self::Xai => "xai",
-            Self::DeepSeek => "deepseek",
-            Self::Mistral => "mistral",
-            Self::Zai => "zai",
-            Self::Aliyun => "aliyun",
-            Self::Cohere => "cohere",
-            Self::Ollama => "ollama",
-            Self::Vertex => "vertex",
-            Self::BedrockApi => "bedrock_api",
-            Self::OpenRouter => "open_router",
         }
     }
 
-    /// Whether our tests cover it.
+    /// What to write in place of the name of a provider that is reached as a compatible server.
     #[must_use]
-    pub fn is_tested(self) -> bool {
-        matches!(self, Self::Offline | Self::OpenAi | Self::Anthropic)
+    pub fn in_place_of(name: &str) -> Option<String> {
+        if name == "openai_resp" {
+            return Some("write provider = \"openai\" and api = \"responses\"".to_owned());
+        }
+        let (_, base_url) = COMPATIBLE.iter().find(|(it, _)| *it == name)?;
+        let written = "write provider = \"openai\"";
+        Some(match base_url {
+            Some(url) => format!("{written} and base_url = \"{url}\""),
+            None => format!("{written} and the base_url of a gateway that speaks for {name}"),
+        })
     }
+}
 
-    /// Whether it answers only with a key when `base_url` is not set.
-    #[must_use]
-    pub fn needs_key(self) -> bool {
-        !matches!(self, Self::Offline | Self::Ollama)
-    }
+/// Where others offer what OpenAI's clients speak. *Source:* their pages on OpenAI compatibility.
+const COMPATIBLE: [(&str, Option<&str>); 17] = [
+    (
+        "aliyun",
+        Some("https://dashscope-intl.aliyuncs.com/compatible-mode/v1/"),
+    ),
+    ("bedrock_api", None),
+    ("cohere", Some("https://api.cohere.ai/compatibility/v1/")),
+    ("deepseek", Some("https://api.deepseek.com/v1/")),
+    ("fireworks", Some("https://api.fireworks.ai/inference/v1/")),
+    (
+        "gemini",
+        Some("https://generativelanguage.googleapis.com/v1beta/openai/"),
+    ),
+    ("groq", Some("https://api.groq.com/openai/v1/")),
+    ("mistral", Some("https://api.mistral.ai/v1/")),
+    ("moonshot", Some("https://api.moonshot.ai/v1/")),
+    ("nebius", Some("https://api.studio.nebius.com/v1/")),
+    ("ollama", Some("http://127.0.0.1:11434/v1/")),
+    ("open_router", Some("https://openrouter.ai/api/v1/")),
+    ("openrouter", Some("https://openrouter.ai/api/v1/")),
+    ("together", Some("https://api.together.xyz/v1/")),
+    ("vertex", None),
+    ("xai", Some("https://api.x.ai/v1/")),
+    ("zai", Some("https://api.z.ai/api/paas/v4/")),
+];
+
+/// One of OpenAI's APIs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelApi {
+    /// Responses, OpenAI's own.
+    Responses,
+    /// Chat Completions, which compatible servers speak.
+    Chat,
+}
+
+/// How much a model reasons before it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the providers' names say it all")]
+pub enum ReasoningEffort {
+    None,
+    Minimal,
+    Low,
+    Medium,
+    High,
+    Xhigh,
+    Max,
 }

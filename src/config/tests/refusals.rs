@@ -373,7 +373,7 @@ token = "env:T"
 allow_people = ["@ada"]
 commands = ["/ask"]
 "##), @r##"
-    18 problems in the configuration
+    17 problems in the configuration
 
       vocative.toml:3  daemon.log_level
           is no level and no filter: error parsing level filter: expected one of "off", "error", "warn", "info", "debug", "trace", or a number 0-5
@@ -392,9 +392,6 @@ commands = ["/ask"]
 
       vocative.toml:11  models.a.base_url
           must start with https:// or http://
-
-      vocative.toml:12  models.a.context_limit
-          leaves no room for a prompt: 1000, of which max_output_tokens = 1024 are kept for the answer
 
       vocative.toml:13  models.b.model
           is missing: the provider's name of the model
@@ -476,4 +473,38 @@ fn a_vocabulary_of_another_maker_is_warned_of() {
     assert_eq!(config.models["default"].counter, CounterName::O200k);
     let is_warned = |warning: &Warning| warning.to_string().contains("not as those of anthropic");
     assert!(warnings.iter().any(is_warned), "{warnings:?}");
+}
+
+#[test]
+fn providers_of_other_names_are_told_how_they_are_reached() {
+    let said = |name: &str| {
+        refused(&format!(
+            "[models.default]\nprovider = \"{name}\"\nmodel = \"m\"\n"
+        ))
+    };
+    insta::assert_snapshot!(said("gemini"), @r#"
+    one problem in the configuration
+
+      vocative.toml:2  models.default.provider
+          must be one of "offline", "openai", "anthropic", is "gemini"
+          write provider = "openai" and base_url = "https://generativelanguage.googleapis.com/v1beta/openai/"
+
+    `vocative config example` prints every setting with what it means
+    "#);
+    assert!(said("openai_resp").contains("api = \"responses\""));
+    assert!(said("vertex").contains("the base_url of a gateway that speaks for vertex"));
+    assert!(said("anthropik").contains("did you mean \"anthropic\"?"));
+}
+
+#[test]
+fn an_answer_leaves_half_of_a_small_context_to_the_prompt() {
+    let small = "[models.default]\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://h\"\ncontext_limit = 2048\n";
+    let text = format!("{MINIMAL}\n{small}");
+    let (config, warnings) = load_with(&text, []).unwrap();
+    assert_eq!(config.models["default"].max_output_tokens, 1_024);
+    let said: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    assert!(
+        said.iter().any(|it| it.contains("answers get half of it")),
+        "{said:?}"
+    );
 }

@@ -1,15 +1,13 @@
-//! An answer while it is written: what a stream has said so far.
+//! An answer while it is read: what a stream, or an answer that came at once, has said so far.
 //!
-//! Pure. `openai` and `anthropic` read their events into it; nothing in it grows without a bound.
+//! Pure. `chat`, `messages` and `responses` read into it; nothing in it grows without a bound.
 
-use std::ops::Range;
-
-use genai::chat::StopReason;
 use serde_json::Value;
 
-use super::thoughts::Thoughts;
-use super::{Said, finish, malformed};
-use crate::llm::{ModelError, ToolCall};
+use super::malformed;
+use super::reader::{Reason, Said};
+use super::thoughts::{Aloud, TextEnd, Thoughts};
+use crate::llm::{Listener, ModelError, ToolCall};
 
 /// What a stream may say beside text: tool calls, and thoughts that come apart from it.
 const ASIDE_MAX_BYTES: usize = 1 << 20;
@@ -24,7 +22,7 @@ pub(super) struct Draft {
     thoughts: Thoughts,
     pub(super) calls: Vec<DraftCall>,
     aside_bytes: usize,
-    finish: Option<String>,
+    reason: Option<Reason>,
     pub(super) usage: DraftUsage,
     end: Option<End>,
 }
@@ -38,6 +36,8 @@ pub(super) struct DraftCall {
     pub(super) name: String,
     /// JSON, when it is complete.
     pub(super) arguments: String,
+    /// What some servers want back with it.
+    pub(super) extra: Option<Value>,
 }
 
 /// Tokens as far as they were told. Each is what was said last.
@@ -76,23 +76,22 @@ pub(super) enum Outcome {
 pub(super) struct Written {
     /// With the thoughts in it.
     pub(super) full_text: String,
-    /// The text without them.
-    pub(super) text: String,
+    /// Without them.
+    pub(super) thoughts: Thoughts,
     pub(super) calls: Vec<DraftCall>,
-    pub(super) finish: Option<StopReason>,
+    pub(super) reason: Reason,
     pub(super) usage: (Option<u64>, Option<u64>),
 }
 
 impl Draft {
-    /// `thinks_aloud`: thoughts may be part of the text.
-    pub(super) fn new(text_max_bytes: usize, thinks_aloud: bool) -> Self {
+    pub(super) fn new(text_max_bytes: usize, aloud: Aloud) -> Self {
         Self {
             text: String::new(),
             text_max_bytes,
-            thoughts: Thoughts::new(thinks_aloud),
+            thoughts: Thoughts::new(aloud),
             calls: Vec::new(),
             aside_bytes: 0,
-            finish: None,
+            reason: None,
             usage: DraftUsage::default(),
             end: None,
         }
@@ -103,20 +102,31 @@ impl Draft {
     }
 
     /// Tells what of the text is new.
-    pub(super) fn tell(&mut self, mut listen: impl FnMut(&str)) {
-        let is_over = self.is_over();
-        loop {
-            let Range { start, end } = self.thoughts.next(&self.text, is_over);
-            if start == end {
-                return;
-            }
-            listen(&self.text[start..end]);
+    pub(super) fn tell(&mut self, listener: &dyn Listener) {
+        let end = self.text_end();
+        self.thoughts.read(&self.text, end);
+        let (is_void, news) = self.thoughts.news(end.is_some());
+        if is_void {
+            listener.restart();
+        }
+        if !news.is_empty() {
+            listener.text(&self.thoughts.visible()[news]);
+        }
+    }
+
+    /// How the text ended; `None` while more may come.
+    fn text_end(&self) -> Option<TextEnd> {
+        let is_cut = matches!(self.reason, Some(Reason::Length | Reason::Full));
+        match self.end {
+            None => None,
+            Some(End::Said) if !is_cut => Some(TextEnd::Whole),
+            Some(_) => Some(TextEnd::Cut),
         }
     }
 
     /// More text; what passes the limit is cut off, and the answer ends there.
     pub(super) fn write(&mut self, piece: &str) {
-        let mut left = self.text_max_bytes - self.text.len();
+        let mut left = self.text_max_bytes.saturating_sub(self.text.len());
         if piece.len() <= left {
             self.text.push_str(piece);
             return;
@@ -157,6 +167,11 @@ impl Draft {
         self.calls.len() - 1
     }
 
+    /// Keeps a value, as long as there is room.
+    pub(super) fn keeps(&mut self, value: &Value) -> bool {
+        self.has_room(PART_MIN_BYTES + value.to_string().len())
+    }
+
     /// Keeps more of something, as long as there is room.
     pub(super) fn keep(&mut self, kept: &mut String, more: &str) {
         if self.has_room(more.len()) {
@@ -166,7 +181,7 @@ impl Draft {
 
     /// Whether so many bytes more may be kept; then they count.
     pub(super) fn has_room(&mut self, bytes: usize) -> bool {
-        let has_room = self.aside_bytes + bytes <= ASIDE_MAX_BYTES;
+        let has_room = self.aside_bytes.saturating_add(bytes) <= ASIDE_MAX_BYTES;
         if has_room {
             self.aside_bytes += bytes;
         }
@@ -176,17 +191,18 @@ impl Draft {
     /// Nothing more comes. Why an answer ended is the last thing a stream says of it: where that was
     /// said, only the mark at the end is missing.
     pub(super) fn close(&mut self) {
-        if self.end.is_none() && self.finish.is_some() {
+        if self.end.is_none() && self.reason.is_some() {
             self.end = Some(End::Said);
         }
     }
 
     pub(super) fn finish(&mut self, reason: &str) {
-        self.finish = Some(reason.to_owned());
+        self.reason = Some(Reason::of(reason));
     }
 
+    /// The end was said.
     pub(super) fn end(&mut self) {
-        self.end = Some(End::Said);
+        self.end.get_or_insert(End::Said);
     }
 
     /// Something came that can't be read. Why an answer ended is the last thing that is said of it, so
@@ -203,25 +219,23 @@ impl Draft {
     }
 
     /// What it is worth.
-    pub(super) fn conclude(self) -> Outcome {
-        let finish = self.finish.map(StopReason::from);
-        let finish = match self.end {
+    pub(super) fn conclude(mut self) -> Outcome {
+        let end = self.text_end().unwrap_or(TextEnd::Cut);
+        let reason = match self.end {
             Some(End::Failed(cause)) => return Outcome::Failed(cause),
-            Some(End::Cut) => Some(StopReason::MaxTokens(String::new())),
-            Some(End::Said) => finish,
+            Some(End::Cut) => Reason::Length,
+            Some(End::Said) => self.reason.unwrap_or(Reason::Other),
             None => return Outcome::Broken,
         };
-        let DraftUsage {
-            prompt,
-            cached,
-            completion,
-        } = self.usage;
+        self.thoughts.read(&self.text, Some(end));
+        let usage = self.usage;
+        let prompt = usage.prompt.map(|it| it.saturating_add(usage.cached));
         Outcome::Whole(Box::new(Written {
-            text: self.thoughts.shown(&self.text),
             full_text: self.text,
+            thoughts: self.thoughts,
             calls: self.calls,
-            finish,
-            usage: (prompt.map(|prompt| prompt + cached), completion),
+            reason,
+            usage: (prompt, usage.completion),
         }))
     }
 }
@@ -237,10 +251,10 @@ impl DraftCall {
 impl Written {
     /// Whether tools are asked for, but none is named.
     pub(super) fn lost_its_calls(&self) -> bool {
-        self.calls.is_empty() && matches!(self.finish, Some(StopReason::ToolCall(_)))
+        self.calls.is_empty() && self.reason == Reason::Tools
     }
 
-    /// The same as an answer that came at once; `message` is the provider's own.
+    /// The same with the provider's own message.
     pub(super) fn said(self, message: Value) -> Said {
         let calls = self.calls.iter().map(|call| ToolCall {
             id: call.id.clone(),
@@ -249,8 +263,10 @@ impl Written {
         });
         Said {
             calls: calls.collect(),
-            text: self.text,
-            finish: finish(self.finish.as_ref()),
+            text: self.thoughts.visible().to_owned(),
+            is_unclosed: self.thoughts.is_unclosed(),
+            is_headless: self.thoughts.is_headless(),
+            reason: self.reason,
             usage: self.usage,
             message,
         }
@@ -264,7 +280,8 @@ pub(super) fn garbled(what: &str) -> ModelError {
     }
 }
 
-/// A number that a provider counts tokens with.
+/// A number that a provider counts tokens with; what no prompt can have counts as the most there is.
 pub(super) fn tokens(usage: &Value, name: &str) -> Option<u64> {
-    usage.get(name).and_then(Value::as_u64)
+    let tokens = usage.get(name).and_then(Value::as_u64)?;
+    Some(tokens.min(u64::from(u32::MAX)))
 }

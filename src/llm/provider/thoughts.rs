@@ -1,135 +1,313 @@
-//! Keeps what a model thinks aloud in its text from being shown.
+//! Keeps what a model thinks aloud in its text out of its answer.
 //!
-//! Local models write their reasoning into the answer, as `<think>…</think>`. An answer that is not
-//! streamed has its first such block taken out by the client library; here the same is done piece by
-//! piece. A block that is never closed is text.
+//! Servers that do not take a model's reasoning apart send it as text: `<think>…</think>`, or without
+//! the opening, which their template wrote. Thought is a block between tags; everything before a closing
+//! that has no opening; and a block that never closes. Tags in code (a fenced block, a code span) are
+//! text. Read is piece by piece; what may still turn out to be thought is not told.
 
 use std::ops::Range;
 
-const OPENING: &str = "<think>";
-const CLOSING: &str = "</think>";
+/// What opens thoughts, and what closes them.
+const TAGS: [(&str, &str); 3] = [
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("[think]", "[/think]"),
+];
+
+/// Marks at the beginning of a line that open a fenced block.
+const FENCES: [&str; 2] = ["```", "~~~"];
+
+/// What is expected of a model's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Aloud {
+    /// Thoughts are never part of it.
+    Never,
+    /// They may be.
+    Maybe,
+    /// They are, perhaps without an opening: nothing is told before they are over.
+    Expected,
+}
+
+/// How a text ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TextEnd {
+    /// The model was done.
+    Whole,
+    /// A limit cut it.
+    Cut,
+}
 
 /// How far a text that grows has been read.
 #[derive(Debug)]
 pub(super) struct Thoughts {
-    phase: Phase,
-    /// Everything before it was shown or is hidden.
-    shown_to: usize,
-    hidden: Option<Range<usize>>,
+    aloud: Aloud,
+    read_to: usize,
+    /// What is no thought so far.
+    visible: String,
+    told_to: usize,
+    /// Whether told text turned out to be thought, and the listener does not know yet.
+    is_void: bool,
+    thinking: Option<Thinking>,
+    /// White space behind thoughts goes with them.
+    is_leaving: bool,
+    line: Line,
+    fence: Option<Fence>,
+    has_closed: bool,
+    is_headless: bool,
+    is_unclosed: bool,
 }
 
-#[derive(Debug)]
-enum Phase {
-    /// No block began so far.
-    Looking,
-    /// Within a block; its end is looked for from there on.
-    Thinking { from: usize, searched_to: usize },
-    /// Behind a block, in the white space that goes with it.
-    Leaving,
-    /// All the rest is text.
-    Through,
+/// A block that is open.
+#[derive(Clone, Copy, Debug)]
+struct Thinking {
+    tags: usize,
+    from: usize,
+    /// Whether something stood before it on its line.
+    is_inline: bool,
+}
+
+/// The line that is read.
+#[derive(Clone, Copy, Debug, Default)]
+struct Line {
+    has_text: bool,
+    backticks: usize,
+}
+
+/// A fenced block that is open.
+#[derive(Clone, Copy, Debug)]
+struct Fence {
+    mark: &'static str,
+    /// Whether an opening is quoted in it.
+    has_opening: bool,
+}
+
+/// What stands at a place of the text.
+enum Sign {
+    Opening(usize),
+    Closing(usize),
+    Fence(&'static str),
+    /// It may become one of them.
+    Begun,
+    None,
 }
 
 impl Thoughts {
-    /// `has_thoughts` is false where thoughts are never part of the text.
-    pub(super) fn new(has_thoughts: bool) -> Self {
+    pub(super) fn new(aloud: Aloud) -> Self {
         Self {
-            phase: match has_thoughts {
-                true => Phase::Looking,
-                false => Phase::Through,
-            },
-            shown_to: 0,
-            hidden: None,
+            aloud,
+            read_to: 0,
+            visible: String::new(),
+            told_to: 0,
+            is_void: false,
+            thinking: None,
+            is_leaving: false,
+            line: Line::default(),
+            fence: None,
+            has_closed: false,
+            is_headless: false,
+            is_unclosed: false,
         }
     }
 
-    /// The model thinks elsewhere, so what looks like thoughts from here on is text.
+    /// The model thinks elsewhere, so its text is text.
     pub(super) fn are_elsewhere(&mut self) {
-        if matches!(self.phase, Phase::Looking) {
-            self.phase = Phase::Through;
+        if !self.has_closed && self.thinking.is_none() {
+            self.aloud = Aloud::Never;
         }
     }
 
-    /// The next piece of `text` that can be shown; empty when there is none for now. Nothing more
-    /// comes when it `is_over`.
-    pub(super) fn next(&mut self, text: &str, is_over: bool) -> Range<usize> {
-        loop {
-            let rest = &text[self.shown_to..];
-            match self.phase {
-                Phase::Looking => {
-                    if let Some(at) = rest.find(OPENING) {
-                        let from = self.shown_to + at;
-                        self.phase = Phase::Thinking {
-                            from,
-                            searched_to: from + OPENING.len(),
-                        };
-                        if at > 0 {
-                            return self.show_to(from);
-                        }
-                        continue;
-                    }
-                    let held = if is_over { 0 } else { begun(rest) };
-                    return self.show_to(text.len() - held);
-                }
-                Phase::Thinking { from, searched_to } => {
-                    if let Some(at) = text[searched_to..].find(CLOSING) {
-                        self.shown_to = searched_to + at + CLOSING.len();
-                        self.hidden = Some(from..self.shown_to);
-                        self.phase = Phase::Leaving;
-                        continue;
-                    }
-                    if is_over {
-                        self.phase = Phase::Through;
-                        continue;
-                    }
-                    // The mark may have begun at the very end.
-                    let mut back = text.len().saturating_sub(CLOSING.len()).max(searched_to);
-                    while !text.is_char_boundary(back) {
-                        back -= 1;
-                    }
-                    self.phase = Phase::Thinking {
-                        from,
-                        searched_to: back,
-                    };
-                    return self.shown_to..self.shown_to;
-                }
-                Phase::Leaving => {
-                    self.shown_to = text.len() - rest.trim_start().len();
-                    if let Some(hidden) = &mut self.hidden {
-                        hidden.end = self.shown_to;
-                    }
-                    if self.shown_to < text.len() {
-                        self.phase = Phase::Through;
-                        continue;
-                    }
-                    return self.shown_to..self.shown_to;
-                }
-                Phase::Through => return self.show_to(text.len()),
+    /// Reads what is new of `text`; `end` where nothing follows.
+    pub(super) fn read(&mut self, text: &str, end: Option<TextEnd>) {
+        if self.aloud == Aloud::Never {
+            self.visible.push_str(&text[self.read_to..]);
+            self.read_to = text.len();
+            return;
+        }
+        while let Some(mark) = text[self.read_to..].chars().next() {
+            if !self.step(text, mark, end.is_some()) {
+                break;
+            }
+        }
+        if let Some(end) = end
+            && let Some(thinking) = self.thinking.take()
+        {
+            // Words that speak of a tag end whole; thoughts that were cut do not.
+            if thinking.is_inline && end == TextEnd::Whole {
+                self.visible.push_str(&text[thinking.from..]);
+            } else {
+                self.is_unclosed = true;
             }
         }
     }
 
-    /// What of a whole `text` is no thought.
-    pub(super) fn shown(&self, text: &str) -> String {
-        match &self.hidden {
-            Some(hidden) => [&text[..hidden.start], &text[hidden.end..]].concat(),
-            None => text.to_owned(),
+    /// Reads one character or tag. False when more of the text is needed to judge it.
+    fn step(&mut self, text: &str, mark: char, is_over: bool) -> bool {
+        let rest = &text[self.read_to..];
+        let sign = match mark {
+            '<' | '[' | '`' | '~' => self.sign(rest, is_over),
+            _ => Sign::None,
+        };
+        match sign {
+            Sign::Begun => return false,
+            Sign::Opening(tags) if self.thinking.is_none() && !self.is_quoted() => {
+                self.thinking = Some(Thinking {
+                    tags,
+                    from: self.read_to,
+                    is_inline: self.line.has_text,
+                });
+                self.read_to += TAGS[tags].0.len();
+            }
+            Sign::Opening(tags) => {
+                if let Some(fence) = &mut self.fence {
+                    fence.has_opening = true;
+                }
+                self.keep(text, TAGS[tags].0.len());
+            }
+            Sign::Closing(tags) => {
+                let length = TAGS[tags].1.len();
+                match self.closes(tags, &rest[length..], is_over) {
+                    None => return false,
+                    Some(false) => self.keep(text, length),
+                    Some(true) => self.close(length),
+                }
+            }
+            Sign::Fence(mark) => {
+                let length = mark.len();
+                match self.fence {
+                    Some(fence) if fence.mark == mark => self.fence = None,
+                    Some(_) => {}
+                    None => {
+                        self.fence = Some(Fence {
+                            mark,
+                            has_opening: false,
+                        });
+                    }
+                }
+                self.keep(text, length);
+            }
+            Sign::None => self.keep(text, mark.len_utf8()),
+        }
+        true
+    }
+
+    /// What stands at the beginning of `rest`.
+    fn sign(&self, rest: &str, is_over: bool) -> Sign {
+        if !self.line.has_text && self.thinking.is_none() {
+            for fence in FENCES {
+                if rest.starts_with(fence) {
+                    return Sign::Fence(fence);
+                }
+                if fence.starts_with(rest) && !is_over {
+                    return Sign::Begun;
+                }
+            }
+        }
+        for (tags, (opening, closing)) in TAGS.iter().enumerate() {
+            for (tag, sign) in [
+                (*opening, Sign::Opening(tags)),
+                (*closing, Sign::Closing(tags)),
+            ] {
+                let shared = rest.len().min(tag.len());
+                let is_same =
+                    rest.as_bytes()[..shared].eq_ignore_ascii_case(&tag.as_bytes()[..shared]);
+                if is_same && shared == tag.len() {
+                    return sign;
+                }
+                if is_same && !is_over {
+                    return Sign::Begun;
+                }
+            }
+        }
+        Sign::None
+    }
+
+    /// Whether what stands here is in code, as far as is known.
+    fn is_quoted(&self) -> bool {
+        self.fence.is_some() || !self.line.backticks.is_multiple_of(2)
+    }
+
+    /// Whether a closing ends thoughts, told by what is `behind` it; `None` when more must be known.
+    fn closes(&self, tags: usize, behind: &str, is_over: bool) -> Option<bool> {
+        if let Some(thinking) = self.thinking
+            && thinking.tags != tags
+        {
+            return Some(false);
+        }
+        if self.thinking.is_none() && self.fence.is_some_and(|fence| fence.has_opening) {
+            return Some(false);
+        }
+        // A code span ends on its line; a lone backtick in a thought is none.
+        if self.line.backticks.is_multiple_of(2) {
+            return Some(true);
+        }
+        match behind.find(['`', '\n']) {
+            Some(at) => Some(behind.as_bytes()[at] == b'\n'),
+            None if is_over => Some(true),
+            None => None,
         }
     }
 
-    fn show_to(&mut self, to: usize) -> Range<usize> {
-        let from = self.shown_to;
-        self.shown_to = to.max(from);
-        from..self.shown_to
+    fn close(&mut self, length: usize) {
+        self.read_to += length;
+        if self.thinking.take().is_none() {
+            self.visible.clear();
+            self.is_void |= self.told_to > 0;
+            self.told_to = 0;
+            self.is_headless = true;
+        }
+        self.has_closed = true;
+        self.is_leaving = true;
+        self.fence = None;
+        self.line = Line::default();
     }
-}
 
-/// How many bytes at the end of `text` may be the beginning of a block's mark.
-fn begun(text: &str) -> usize {
-    (1..OPENING.len())
-        .rev()
-        .find(|length| text.ends_with(&OPENING[..*length]))
-        .unwrap_or(0)
+    /// Goes on by so many bytes, which are part of what is being said.
+    fn keep(&mut self, text: &str, length: usize) {
+        let kept = &text[self.read_to..self.read_to + length];
+        self.read_to += length;
+        for mark in kept.chars() {
+            match mark {
+                '\n' => self.line = Line::default(),
+                '`' => {
+                    self.line.backticks += 1;
+                    self.line.has_text = true;
+                }
+                mark => self.line.has_text |= !mark.is_whitespace(),
+            }
+        }
+        let is_blank = kept.trim().is_empty();
+        if self.thinking.is_some() || self.is_leaving && is_blank {
+            return;
+        }
+        self.is_leaving = false;
+        self.visible.push_str(kept);
+    }
+
+    /// What can be told next, and whether all that was told before is void.
+    pub(super) fn news(&mut self, is_over: bool) -> (bool, Range<usize>) {
+        let is_void = std::mem::take(&mut self.is_void);
+        let may_tell = self.aloud != Aloud::Expected || self.has_closed || is_over;
+        let from = self.told_to;
+        if may_tell {
+            self.told_to = self.visible.len();
+        }
+        (is_void, from..self.told_to)
+    }
+
+    /// What of the text is no thought, as far as it was read.
+    pub(super) fn visible(&self) -> &str {
+        &self.visible
+    }
+
+    /// Whether thoughts came without an opening: this model's next ones will, too.
+    pub(super) fn is_headless(&self) -> bool {
+        self.is_headless
+    }
+
+    /// Whether the text ended within a thought.
+    pub(super) fn is_unclosed(&self) -> bool {
+        self.is_unclosed
+    }
 }
 
 #[cfg(test)]
@@ -138,71 +316,136 @@ mod tests {
 
     use super::*;
 
-    /// The library's rule for a text that is there as a whole.
-    fn whole(text: &str) -> String {
-        let Some((before, rest)) = text.split_once(OPENING) else {
-            return text.to_owned();
-        };
-        match rest.split_once(CLOSING) {
-            Some((_, after)) => format!("{before}{}", after.trim_start()),
-            None => text.to_owned(),
+    /// What shows of a text that comes in these pieces: what was told and is not void, the whole, and
+    /// whether it ended in a thought.
+    fn read(aloud: Aloud, pieces: &[&str], end: TextEnd) -> (String, String, bool) {
+        let (mut text, mut told) = (String::new(), String::new());
+        let mut thoughts = Thoughts::new(aloud);
+        let pieces = pieces.iter().map(|piece| (*piece, None));
+        for (piece, end) in pieces.chain([("", Some(end))]) {
+            text.push_str(piece);
+            thoughts.read(&text, end);
+            let (is_void, range) = thoughts.news(end.is_some());
+            if is_void {
+                told.clear();
+            }
+            told.push_str(&thoughts.visible()[range]);
         }
+        let visible = thoughts.visible().to_owned();
+        (told, visible, thoughts.is_unclosed())
     }
 
-    /// What is shown of a text that comes in these pieces: by and by, and in the end.
-    fn shown(pieces: &[&str]) -> (String, String) {
-        let (mut text, mut by_and_by) = (String::new(), String::new());
-        let mut thoughts = Thoughts::new(true);
-        let pieces = pieces.iter().map(|piece| (*piece, false));
-        for (piece, is_over) in pieces.chain([("", true)]) {
-            text.push_str(piece);
-            loop {
-                let range = thoughts.next(&text, is_over);
-                if range.is_empty() {
-                    break;
-                }
-                by_and_by.push_str(&text[range]);
-            }
-        }
-        (by_and_by, thoughts.shown(&text))
+    fn shown(pieces: &[&str]) -> String {
+        let (told, visible, is_unclosed) = read(Aloud::Maybe, pieces, TextEnd::Whole);
+        assert_eq!(told, visible, "{pieces:?}");
+        assert!(!is_unclosed, "{pieces:?}");
+        visible
     }
 
     #[test]
     fn thoughts_are_left_out_and_what_only_looks_like_them_is_not() {
-        let cases: [(&[&str], &str); 8] = [
+        let cases: [(&[&str], &str); 20] = [
             (&["Hello ", "there"], "Hello there"),
             (&["<think>hmm</think>\n", "\nYes."], "Yes."),
             (&["<th", "ink>hm", "m</th", "ink>", "  ", "Yes."], "Yes."),
             (&["Well. <think>a</think> b"], "Well. b"),
+            (&["<THINK>a</Think> b"], "b"),
+            (&["[THINK]a[/THINK]b"], "b"),
+            (&["<thinking>a <think> b</thinking>c"], "c"),
             (&["1 <", " 2 <t", "r>"], "1 < 2 <tr>"),
-            (&["<think>never closed"], "<think>never closed"),
-            (&["<think>ä</think>x<think>y</think>"], "x<think>y</think>"),
+            (&["<think>ä</think>x\n<think>y</think>z"], "x\nz"),
             (&["ends with <thi"], "ends with <thi"),
+            // Without an opening.
+            (
+                &["Okay, they ask", " why.\n</thi", "nk>\n\nBecause."],
+                "Because.",
+            ),
+            (&["a ` b\n```\nc</think>Yes."], "Yes."),
+            (&["<think>I write </think> here</think>Yes."], "Yes."),
+            // In code.
+            (
+                &["Put it in `<think>`", " and `</th", "ink>`, always."],
+                "Put it in `<think>` and `</think>`, always.",
+            ),
+            (
+                &["```xml\n<think>\nhm\n</think>\n```\nSo."],
+                "```xml\n<think>\nhm\n</think>\n```\nSo.",
+            ),
+            (&["~~~\n<think>\n~~~\nSo."], "~~~\n<think>\n~~~\nSo."),
+            (&["<think>`</think>` is the end</think>Yes."], "Yes."),
+            (
+                &["``", "`\n<think>\n``", "`\nSo."],
+                "```\n<think>\n```\nSo.",
+            ),
+            // Words about a tag.
+            (&["The tag <think> opens it."], "The tag <think> opens it."),
+            (&["`<think>` and\n<think>a</think>\nb"], "`<think>` and\nb"),
         ];
         for (pieces, expected) in cases {
-            let expected = (expected.to_owned(), expected.to_owned());
             assert_eq!(shown(pieces), expected, "{pieces:?}");
         }
     }
 
     #[test]
-    fn text_is_not_held_back() {
-        let mut thoughts = Thoughts::new(true);
-        assert_eq!(thoughts.next("Hello", false), 0..5);
-        assert_eq!(thoughts.next("Hello <", false), 5..6);
-        let mut elsewhere = Thoughts::new(true);
+    fn a_thought_that_never_ends_is_no_text() {
+        let table = [
+            ("<think>never closed", TextEnd::Whole, ""),
+            ("<think>never closed", TextEnd::Cut, ""),
+            ("Yes.\n<think>never closed </thi", TextEnd::Whole, "Yes.\n"),
+            ("Yes. <think>never closed", TextEnd::Cut, "Yes. "),
+        ];
+        for (text, end, expected) in table {
+            let (told, visible, is_unclosed) = read(Aloud::Maybe, &[text], end);
+            assert_eq!((told.as_str(), visible.as_str()), (expected, expected));
+            assert!(is_unclosed, "{text}");
+        }
+    }
+
+    #[test]
+    fn text_is_not_held_back_unless_thoughts_are_expected() {
+        let told = |aloud, text: &str| {
+            let mut thoughts = Thoughts::new(aloud);
+            thoughts.read(text, None);
+            let (_, range) = thoughts.news(false);
+            thoughts.visible()[range].to_owned()
+        };
+        assert_eq!(told(Aloud::Maybe, "Hello <"), "Hello ");
+        assert_eq!(told(Aloud::Maybe, "Hello `</think>"), "Hello `");
+        assert_eq!(told(Aloud::Expected, "Hello"), "");
+        assert_eq!(told(Aloud::Expected, "Hm</think>Hello"), "Hello");
+        assert_eq!(told(Aloud::Expected, "<think>Hm</think>Hello"), "Hello");
+        assert_eq!(told(Aloud::Never, "<think>"), "<think>");
+        let mut elsewhere = Thoughts::new(Aloud::Expected);
         elsewhere.are_elsewhere();
-        assert_eq!(elsewhere.next("<think>", false), 0..7);
+        elsewhere.read("<think>", None);
+        assert_eq!(elsewhere.news(false), (false, 0..7));
+    }
+
+    #[test]
+    fn what_was_told_of_a_thought_is_void() {
+        let mut thoughts = Thoughts::new(Aloud::Maybe);
+        thoughts.read("They ask", None);
+        assert_eq!(thoughts.news(false), (false, 0..8));
+        thoughts.read("They ask why.</think>Because.", None);
+        assert_eq!(thoughts.news(false), (true, 0..8));
+        assert_eq!(thoughts.visible(), "Because.");
+        assert!(thoughts.is_headless());
     }
 
     proptest! {
         #[test]
         fn pieces_show_what_the_whole_shows(
-            pieces in proptest::collection::vec("(<think>|</think>|<|th|ink>|/| |\n|ä|a){0,4}", 0..12)
+            pieces in proptest::collection::vec("(<think>|</think>|[/think]|```|`|~|<|th|ink>|/| |\n|ä|a){0,4}", 0..12),
+            is_cut in any::<bool>(),
         ) {
             let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
-            let expected = whole(&pieces.concat());
-            prop_assert_eq!(shown(&pieces), (expected.clone(), expected));
+            let end = if is_cut { TextEnd::Cut } else { TextEnd::Whole };
+            let whole = pieces.concat();
+            for aloud in [Aloud::Never, Aloud::Maybe, Aloud::Expected] {
+                let by_and_by = read(aloud, &pieces, end);
+                prop_assert_eq!(&by_and_by, &read(aloud, &[&whole], end));
+                prop_assert_eq!(&by_and_by.0, &by_and_by.1);
+            }
         }
     }
 }

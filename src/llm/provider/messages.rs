@@ -1,20 +1,134 @@
-//! Reads the events of Anthropic's messages.
+//! Anthropic's Messages: requests from ours, and answers and events read into a draft.
 //!
-//! Blocks come one after the other; an event without an `index` belongs to the last one.
+//! Pure. Blocks come one after the other; an event without an `index` belongs to the last one.
 
 use std::ops::Range;
 
 use serde_json::{Map, Value, json};
 
+use super::asking::{Asking, base64, object};
 use super::draft::{Draft, DraftCall, Written, tokens};
-use super::{Said, malformed};
+use super::malformed;
+use super::reader::Said;
+use crate::llm::Exchange;
 use crate::llm::failure::of_event;
+use crate::prompt::files::PromptImage;
+use crate::prompt::{PromptMessage, PromptRole};
+
+/// What stands before an answer of ours at the start of a conversation, where a person must speak first.
+const BEGAN_EARLIER: &str = "(This conversation began earlier.)";
+
+/// The body of a request. System messages go to the top.
+pub(super) fn request(asking: &Asking<'_>) -> Value {
+    let (mut system, mut messages) = (Vec::new(), Vec::new());
+    for (message, images) in asking.messages() {
+        match message.role {
+            PromptRole::System => system.push(message.content.as_str()),
+            PromptRole::Assistant if messages.is_empty() => {
+                messages.push(json!({"role": "user", "content": BEGAN_EARLIER}));
+                messages.push(prompt_message(message, images));
+            }
+            PromptRole::User | PromptRole::Assistant => {
+                messages.push(prompt_message(message, images));
+            }
+        }
+    }
+    for exchange in asking.request.exchanges {
+        let content = asking
+            .received(exchange)
+            .map_or_else(|| neutral(exchange), sent_back);
+        messages.push(json!({"role": "assistant", "content": content}));
+        messages.push(results(exchange));
+    }
+    let mut body = json!({
+        "model": asking.origin.model,
+        "max_tokens": asking.max_output_tokens,
+        "messages": messages,
+        "stream": asking.is_streamed,
+    });
+    if !system.is_empty() {
+        body["system"] = json!(system.join("\n\n"));
+    }
+    if let Some(temperature) = asking.temperature() {
+        body["temperature"] = json!(temperature);
+    }
+    match asking.effort() {
+        None => {}
+        Some("none") => body["thinking"] = json!({"type": "disabled"}),
+        Some(effort) => body["output_config"] = json!({"effort": effort}),
+    }
+    if asking.has_tools() {
+        let tools = asking.request.tools.iter().map(|tool| {
+            json!({"name": tool.name, "description": tool.description, "input_schema": tool.schema})
+        });
+        body["tools"] = tools.collect();
+    }
+    if asking.forbids_tools() {
+        body["tool_choice"] = json!({"type": "none"});
+    }
+    body
+}
+
+fn prompt_message(message: &PromptMessage, images: &[PromptImage]) -> Value {
+    let role = match message.role {
+        PromptRole::Assistant => "assistant",
+        PromptRole::System | PromptRole::User => "user",
+    };
+    if images.is_empty() {
+        return json!({"role": role, "content": message.content});
+    }
+    let text = json!({"type": "text", "text": message.content});
+    let pictures = images.iter().map(|image| {
+        json!({"type": "image", "source": {
+            "type": "base64", "media_type": image.mime_type, "data": base64(&image.bytes),
+        }})
+    });
+    let content: Value = std::iter::once(text).chain(pictures).collect();
+    json!({"role": role, "content": content})
+}
+
+/// Content as it was received, without texts of nothing, which are sent and not taken back.
+fn sent_back(content: Value) -> Value {
+    let Value::Array(blocks) = content else {
+        return content;
+    };
+    let is_empty = |block: &Value| block["type"] == "text" && block["text"] == "";
+    blocks
+        .into_iter()
+        .filter(|block| !is_empty(block))
+        .collect()
+}
+
+/// An answer in our own words.
+fn neutral(exchange: &Exchange) -> Value {
+    let text = (!exchange.text.is_empty()).then(|| json!({"type": "text", "text": exchange.text}));
+    let calls = exchange.calls.iter().map(|call| {
+        json!({"type": "tool_use", "id": call.id, "name": call.name, "input": object(&call.arguments)})
+    });
+    text.into_iter().chain(calls).collect()
+}
+
+/// All results of an answer, in one message.
+fn results(exchange: &Exchange) -> Value {
+    let results = exchange.results.iter().map(|result| {
+        let mut block = json!({
+            "type": "tool_result", "tool_use_id": result.call_id, "content": result.content,
+        });
+        if result.is_error {
+            block["is_error"] = json!(true);
+        }
+        block
+    });
+    json!({"role": "user", "content": results.collect::<Value>()})
+}
 
 /// The content of a message while it is written.
 #[derive(Debug, Default)]
 pub(super) struct Content {
     blocks: Vec<Block>,
     usage: InputUsage,
+    /// The content as it came, where it came at once.
+    whole: Option<Value>,
 }
 
 /// What the prompt took, told in parts.
@@ -63,6 +177,23 @@ impl Content {
         true
     }
 
+    /// Reads an answer that came at once. Whether it was one of this protocol.
+    pub(super) fn read_whole(&mut self, body: &Value, draft: &mut Draft) -> bool {
+        let Some(blocks) = body["content"].as_array() else {
+            return false;
+        };
+        self.read_usage(&body["usage"], draft);
+        for block in blocks {
+            self.begin(block, draft);
+        }
+        self.whole = Some(body["content"].clone());
+        if let Some(reason) = body["stop_reason"].as_str() {
+            draft.finish(reason);
+        }
+        draft.end();
+        true
+    }
+
     /// Each number is the newest that was told; what was read from the cache is not in the input.
     fn read_usage(&mut self, usage: &Value, draft: &mut Draft) {
         let known = &mut self.usage;
@@ -90,6 +221,7 @@ impl Content {
                     Value::Object(input) if !input.is_empty() => block["input"].to_string(),
                     _ => String::new(),
                 },
+                extra: None,
             })),
             "thinking" => Block::Thinking {
                 thinking: text("thinking"),
@@ -141,6 +273,9 @@ impl Content {
 
     /// The whole answer, with the content as an answer that is not streamed has it.
     pub(super) fn conclude(self, written: Written) -> Said {
+        if let Some(content) = self.whole {
+            return written.said(content);
+        }
         let block = |block| match block {
             Block::Text(range) => {
                 let text = written.full_text.get(range).unwrap_or_default();
@@ -171,11 +306,13 @@ const BLOCK_BYTES: usize = 64;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::llm::ModelError;
     use crate::llm::provider::draft::Outcome;
-    use crate::llm::{Finish, ModelError};
+    use crate::llm::provider::reader::Reason;
+    use crate::llm::provider::thoughts::Aloud;
 
     fn read(events: &[Value]) -> (Content, Draft) {
-        let (mut content, mut draft) = (Content::default(), Draft::new(1_000, false));
+        let (mut content, mut draft) = (Content::default(), Draft::new(1_000, Aloud::Never));
         for event in events {
             content.read(None, &event.to_string(), &mut draft);
         }
@@ -243,8 +380,8 @@ mod tests {
         assert_eq!(said.text, "Let me see. So.");
         assert_eq!(said.calls.len(), 2);
         assert_eq!(
-            (said.finish, said.usage),
-            (Finish::Other, (Some(3), Some(7)))
+            (said.reason, said.usage),
+            (Reason::Tools, (Some(3), Some(7)))
         );
     }
 

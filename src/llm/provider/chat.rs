@@ -1,26 +1,146 @@
-//! Reads the events of OpenAI's chat completions, as OpenAI and the servers compatible with it send
-//! them.
+//! OpenAI's Chat Completions, as OpenAI and the servers compatible with it speak them: requests from
+//! ours, and answers and events read into a draft.
 //!
-//! Servers leave the `index` of tool calls out, number all of them 0, or send `[DONE]` never; the
-//! client library loses such calls and ends. Here they are understood.
+//! Pure. Servers leave the `index` of tool calls out, number all of them 0, write arguments that are no
+//! JSON, or send `[DONE]` never; here they are understood.
 
 use serde_json::{Map, Value, json};
 
-use super::Said;
+use super::asking::{Asking, data_url, marked, object};
 use super::draft::{Draft, DraftCall, Written, tokens};
+use super::reader::Said;
+use crate::llm::Exchange;
 use crate::llm::failure::of_event;
+use crate::prompt::files::PromptImage;
+use crate::prompt::{PromptMessage, PromptRole};
 
 /// The mark behind the last event.
 const DONE: &str = "[DONE]";
+
+/// Fields of an answer that go back with it: thoughts under the names that servers have for them.
+const SENT_BACK: [&str; 5] = [
+    "content",
+    "tool_calls",
+    "reasoning",
+    "reasoning_content",
+    "reasoning_details",
+];
+
+/// The body of a request.
+pub(super) fn request(asking: &Asking<'_>) -> Value {
+    let mut messages: Vec<Value> = asking
+        .messages()
+        .map(|(message, images)| prompt_message(message, images))
+        .collect();
+    for exchange in asking.request.exchanges {
+        messages.push(match asking.received(exchange) {
+            Some(message) => sent_back(&message),
+            None => neutral(exchange),
+        });
+        messages.extend(exchange.results.iter().map(|result| {
+            json!({"role": "tool", "tool_call_id": result.call_id, "content": marked(result)})
+        }));
+    }
+    let mut body = json!({
+        "model": asking.origin.model,
+        "messages": messages,
+        "stream": asking.is_streamed,
+    });
+    body[asking.habits.limit_name] = json!(asking.max_output_tokens);
+    if asking.is_streamed {
+        body["stream_options"] = json!({"include_usage": true});
+    }
+    if let Some(temperature) = asking.temperature() {
+        body["temperature"] = json!(temperature);
+    }
+    if let Some(effort) = asking.effort() {
+        body["reasoning_effort"] = json!(effort);
+    }
+    if asking.has_tools() {
+        let tools = asking.request.tools.iter().map(|tool| {
+            json!({"type": "function", "function": {
+                "name": tool.name, "description": tool.description, "parameters": tool.schema,
+                "strict": false,
+            }})
+        });
+        body["tools"] = tools.collect();
+    }
+    if asking.forbids_tools() {
+        body["tool_choice"] = json!("none");
+    }
+    body
+}
+
+fn prompt_message(message: &PromptMessage, images: &[PromptImage]) -> Value {
+    let role = match message.role {
+        PromptRole::System => "system",
+        PromptRole::User => "user",
+        PromptRole::Assistant => "assistant",
+    };
+    if images.is_empty() {
+        return json!({"role": role, "content": message.content});
+    }
+    let text = json!({"type": "text", "text": message.content});
+    let pictures = images
+        .iter()
+        .map(|image| json!({"type": "image_url", "image_url": {"url": data_url(image)}}));
+    let content: Value = std::iter::once(text).chain(pictures).collect();
+    json!({"role": role, "content": content})
+}
+
+/// An answer as it was received, without what says nothing.
+fn sent_back(message: &Value) -> Value {
+    let mut sent = Map::new();
+    sent.insert("role".to_owned(), json!("assistant"));
+    for name in SENT_BACK {
+        match message.get(name) {
+            Some(value) if !value.is_null() || name == "content" => {
+                sent.insert(name.to_owned(), value.clone());
+            }
+            _ => {}
+        }
+    }
+    Value::Object(sent)
+}
+
+/// An answer in our own words.
+fn neutral(exchange: &Exchange) -> Value {
+    let calls = exchange.calls.iter().map(|call| {
+        let function = json!({"name": call.name, "arguments": object(&call.arguments).to_string()});
+        json!({"id": call.id, "type": "function", "function": function})
+    });
+    let content = match exchange.text.as_str() {
+        "" => Value::Null,
+        text => json!(text),
+    };
+    let mut message = json!({"role": "assistant", "content": content});
+    if !exchange.calls.is_empty() {
+        message["tool_calls"] = calls.collect();
+    }
+    message
+}
 
 /// A message while it is written.
 #[derive(Debug, Default)]
 pub(super) struct Message {
     role: Option<String>,
-    /// Why it does not answer, in words.
-    refusal: Option<Value>,
+    /// Whether it says why it does not answer, and whether that is all it says.
+    refusal: Option<Refusal>,
     /// Its thoughts, under the name that the server has for them.
     reasoning: Option<(&'static str, String)>,
+    /// The same in parts that the server wants back.
+    details: Vec<Value>,
+    /// The message as it came, where it came at once.
+    whole: Option<Value>,
+}
+
+/// What became of the field `refusal`.
+#[derive(Debug)]
+enum Refusal {
+    /// It is there, and empty.
+    Null,
+    /// The text is what it says.
+    Words,
 }
 
 impl Message {
@@ -43,13 +163,10 @@ impl Message {
             draft.fail(of_event(&chunk));
             return true;
         }
-        // Some servers report after each piece, the last one report counts.
-        let usage = &chunk["usage"];
-        draft.usage.prompt = tokens(usage, "prompt_tokens").or(draft.usage.prompt);
-        draft.usage.completion = tokens(usage, "completion_tokens").or(draft.usage.completion);
+        read_usage(&chunk["usage"], draft);
         let choices = chunk.get("choices").and_then(Value::as_array);
         let Some(choice) = choices.and_then(|choices| choices.first()) else {
-            return choices.is_some() || usage.is_object();
+            return choices.is_some() || chunk["usage"].is_object();
         };
         if let Some(delta) = choice.get("delta").and_then(Value::as_object) {
             self.read_delta(delta, draft);
@@ -57,6 +174,21 @@ impl Message {
         if let Some(reason) = choice["finish_reason"].as_str() {
             draft.finish(reason);
         }
+        true
+    }
+
+    /// Reads an answer that came at once. Whether it was one of this protocol.
+    pub(super) fn read_whole(&mut self, body: &Value, draft: &mut Draft) -> bool {
+        let Some(message) = body["choices"][0]["message"].as_object() else {
+            return false;
+        };
+        read_usage(&body["usage"], draft);
+        self.read_delta(message, draft);
+        self.whole = Some(Value::Object(message.clone()));
+        if let Some(reason) = body["choices"][0]["finish_reason"].as_str() {
+            draft.finish(reason);
+        }
+        draft.end();
         true
     }
 
@@ -84,53 +216,78 @@ impl Message {
             }
             _ => {}
         }
-        self.read_refusal(delta.get("refusal"), draft);
+        for detail in delta
+            .get("reasoning_details")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            if draft.keeps(detail) {
+                self.details.push(detail.clone());
+            }
+        }
+        match delta.get("refusal") {
+            Some(Value::String(words)) if !words.is_empty() => {
+                draft.write(words);
+                self.refusal = Some(Refusal::Words);
+            }
+            Some(Value::Null) if self.refusal.is_none() => self.refusal = Some(Refusal::Null),
+            _ => {}
+        }
         let calls = delta.get("tool_calls").and_then(Value::as_array);
         for call in calls.into_iter().flatten() {
             read_call(call, draft);
         }
     }
 
-    fn read_refusal(&mut self, refusal: Option<&Value>, draft: &mut Draft) {
-        match (refusal, &mut self.refusal) {
-            (Some(Value::String(more)), Some(Value::String(words))) => {
-                draft.keep(words, more);
-            }
-            (Some(Value::String(words)), refusal) => {
-                let mut kept = String::new();
-                draft.keep(&mut kept, words);
-                *refusal = Some(json!(kept));
-            }
-            (Some(Value::Null), refusal @ None) => *refusal = Some(Value::Null),
-            _ => {}
-        }
-    }
-
     /// The whole answer, with the message as an answer that is not streamed has it.
     pub(super) fn conclude(self, written: Written) -> Said {
+        if let Some(message) = self.whole {
+            return written.said(message);
+        }
         let mut message = Map::new();
         let mut put = |name: &str, value: Value| message.insert(name.to_owned(), value);
         put("role", json!(self.role.as_deref().unwrap_or("assistant")));
+        let refuses = matches!(self.refusal, Some(Refusal::Words));
         let content = match written.full_text.as_str() {
             "" if !written.calls.is_empty() => Value::Null,
+            _ if refuses => Value::Null,
             text => json!(text),
         };
         put("content", content);
-        if let Some(refusal) = self.refusal {
-            put("refusal", refusal);
-        }
+        match self.refusal {
+            Some(Refusal::Words) => put("refusal", json!(written.full_text)),
+            Some(Refusal::Null) => put("refusal", Value::Null),
+            None => None,
+        };
         if let Some((name, thoughts)) = self.reasoning {
             put(name, json!(thoughts));
+        }
+        if !self.details.is_empty() {
+            put("reasoning_details", json!(self.details));
         }
         if !written.calls.is_empty() {
             let calls = written.calls.iter().map(|call| {
                 let function = json!({"name": call.name, "arguments": call.arguments});
-                json!({"id": call.id, "type": "function", "function": function})
+                let mut entry = json!({"id": call.id, "type": "function", "function": function});
+                if let Some(extra) = &call.extra {
+                    entry[EXTRA] = extra.clone();
+                }
+                entry
             });
             put("tool_calls", calls.collect());
         }
         written.said(Value::Object(message))
     }
+}
+
+/// What Gemini wants back with a call: its signature.
+const EXTRA: &str = "extra_content";
+
+/// Some servers report after each piece; the last report counts.
+fn read_usage(usage: &Value, draft: &mut Draft) {
+    draft.usage.prompt = tokens(usage, "prompt_tokens").or(draft.usage.prompt);
+    draft.usage.completion = tokens(usage, "completion_tokens").or(draft.usage.completion);
 }
 
 /// One entry of `tool_calls`: a call that begins, or more of one.
@@ -151,6 +308,9 @@ fn read_call(entry: &Value, draft: &mut Draft) {
     }
     if draft.calls[at].name.is_empty() && draft.has_room(name.len()) {
         name.clone_into(&mut draft.calls[at].name);
+    }
+    if let Some(extra) = entry.get(EXTRA).filter(|extra| draft.keeps(extra)) {
+        draft.calls[at].extra = Some(extra.clone());
     }
     match &function["arguments"] {
         Value::String(arguments) => draft.call(at, arguments),
@@ -178,8 +338,10 @@ fn place(index: Option<u64>, id: &str, name: &str, calls: &[DraftCall]) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::llm::ModelError;
     use crate::llm::provider::draft::Outcome;
-    use crate::llm::{Finish, ModelError};
+    use crate::llm::provider::reader::Reason;
+    use crate::llm::provider::thoughts::Aloud;
 
     /// What a stream of these events says.
     fn read(events: &[&str]) -> Outcome {
@@ -189,7 +351,7 @@ mod tests {
     }
 
     fn read_to(events: &[&str]) -> (Message, Draft) {
-        let (mut message, mut draft) = (Message::default(), Draft::new(1_000, true));
+        let (mut message, mut draft) = (Message::default(), Draft::new(1_000, Aloud::Maybe));
         for event in events {
             assert!(!draft.is_over(), "{event} comes behind the end");
             message.read(event, &mut draft);
@@ -294,8 +456,8 @@ mod tests {
         );
         assert_eq!(said.text, "<think> me");
         assert_eq!(
-            (said.finish, said.usage),
-            (Finish::Stop, (Some(9), Some(2)))
+            (said.reason, said.usage),
+            (Reason::Stop, (Some(9), Some(2)))
         );
     }
 
@@ -343,7 +505,7 @@ mod tests {
             "ä".repeat(501)
         );
         let said = said(&[&long]);
-        assert_eq!((said.text, said.finish), ("ä".repeat(500), Finish::Length));
+        assert_eq!((said.text, said.reason), ("ä".repeat(500), Reason::Length));
         let arguments = "x".repeat(2 << 20);
         let long = format!(
             r#"{{"choices":[{{"delta":{{"tool_calls":[{{"function":{{"arguments":"{arguments}"}}}}]}}}}]}}"#

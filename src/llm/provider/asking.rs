@@ -1,0 +1,131 @@
+//! What a request to a provider is made of, whatever its wire form.
+
+use serde_json::{Map, Value, json};
+
+use super::habits::Habits;
+use super::replay::{Origin, received};
+use crate::llm::{Effort, Exchange, Request, ToolChoice, ToolResult};
+use crate::prompt::PromptMessage;
+use crate::prompt::files::PromptImage;
+
+/// A request as it is asked this time.
+pub(super) struct Asking<'a> {
+    pub(super) request: &'a Request<'a>,
+    pub(super) origin: Origin<'a>,
+    pub(super) max_output_tokens: u32,
+    pub(super) temperature: Option<f64>,
+    pub(super) effort: Option<Effort>,
+    pub(super) habits: Habits,
+    pub(super) is_streamed: bool,
+}
+
+impl Asking<'_> {
+    pub(super) fn has_tools(&self) -> bool {
+        !self.request.tools.is_empty()
+    }
+
+    /// Whether tools are there, and must not be called.
+    pub(super) fn forbids_tools(&self) -> bool {
+        self.has_tools() && self.request.tool_choice == ToolChoice::None
+    }
+
+    pub(super) fn temperature(&self) -> Option<f64> {
+        self.temperature.filter(|_| !self.habits.no_temperature)
+    }
+
+    pub(super) fn effort(&self) -> Option<&'static str> {
+        let effort = self.habits.effort(self.effort, self.has_tools());
+        effort.map(Effort::name)
+    }
+
+    /// The messages, each with the pictures that belong to it.
+    pub(super) fn messages(&self) -> impl Iterator<Item = (&PromptMessage, &[PromptImage])> {
+        let messages = self.request.messages;
+        let last = messages.len().saturating_sub(1);
+        let images = move |n| match n == last {
+            true => self.request.images,
+            false => &[],
+        };
+        let numbered = messages.iter().enumerate();
+        numbered.map(move |(n, message)| (message, images(n)))
+    }
+
+    /// The provider's own message of an earlier answer, if it can go back as it was received.
+    pub(super) fn received(&self, exchange: &Exchange) -> Option<Value> {
+        (!self.habits.is_neutral)
+            .then(|| received(self.origin, exchange))
+            .flatten()
+    }
+
+    /// Whether an earlier answer goes back as it was received.
+    pub(super) fn replays(&self) -> bool {
+        let mut exchanges = self.request.exchanges.iter();
+        exchanges.any(|exchange| self.received(exchange).is_some())
+    }
+}
+
+/// Arguments as they go back: an object; what was wrong with others is in their result.
+pub(super) fn object(arguments: &Value) -> Value {
+    match arguments {
+        Value::Object(object) => Value::Object(object.clone()),
+        _ => Value::Object(Map::new()),
+    }
+}
+
+/// A result where the wire has no sign of its own that it went wrong.
+pub(super) fn marked(result: &ToolResult) -> String {
+    match result.is_error {
+        true => format!("Error: {}", result.content),
+        false => result.content.clone(),
+    }
+}
+
+/// A picture as a URL that holds it.
+pub(super) fn data_url(image: &PromptImage) -> Value {
+    json!(format!(
+        "data:{};base64,{}",
+        image.mime_type,
+        base64(&image.bytes)
+    ))
+}
+
+/// Base64 with padding. Source: RFC 4648, section 4.
+pub(super) fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let word = group
+            .iter()
+            .fold(0, |word, byte| word << 8 | u32::from(*byte));
+        let word = word << (8 * (3 - group.len()));
+        for n in 0..4 {
+            let digit = DIGITS[(word >> (18 - 6 * n) & 63) as usize];
+            out.push(if n <= group.len() {
+                char::from(digit)
+            } else {
+                '='
+            });
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::base64;
+
+    #[test]
+    fn base64_is_that_of_the_rfc() {
+        let table = [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foobar", "Zm9vYmFy"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(base64(text.as_bytes()), expected);
+        }
+        assert_eq!(base64(&[0xff, 0xfe, 0xfb]), "//77");
+    }
+}

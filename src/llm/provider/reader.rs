@@ -1,0 +1,143 @@
+//! Reads an answer of any wire, as it comes or at once, into the same draft.
+
+use serde_json::Value;
+
+use super::draft::{Draft, Outcome};
+use super::events::Event;
+use super::{chat, messages, responses};
+use crate::llm::base_url::Wire;
+use crate::llm::{Finish, ModelError, ToolCall};
+
+/// What a provider said.
+#[derive(Debug)]
+pub(super) struct Said {
+    /// Without thoughts.
+    pub(super) text: String,
+    /// Whether it ended within a thought.
+    pub(super) is_unclosed: bool,
+    /// Whether thoughts came without an opening.
+    pub(super) is_headless: bool,
+    pub(super) calls: Vec<ToolCall>,
+    pub(super) reason: Reason,
+    /// Tokens of prompt and answer, where it tells them.
+    pub(super) usage: (Option<u64>, Option<u64>),
+    /// Its own message.
+    pub(super) message: Value,
+}
+
+/// Why an answer ended, as the providers tell it apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    Stop,
+    Tools,
+    Length,
+    /// The context is full.
+    Full,
+    Filter,
+    Other,
+}
+
+impl Reason {
+    pub(super) fn of(name: &str) -> Self {
+        match name {
+            "stop" | "end_turn" | "stop_sequence" | "completed" | "eos" => Self::Stop,
+            "tool_calls" | "tool_use" | "function_call" => Self::Tools,
+            "length" | "max_tokens" | "max_output_tokens" | "model_length" => Self::Length,
+            "model_context_window_exceeded" => Self::Full,
+            "content_filter" | "refusal" => Self::Filter,
+            _ => Self::Other,
+        }
+    }
+
+    pub(super) fn finish(self) -> Finish {
+        match self {
+            Self::Stop => Finish::Stop,
+            Self::Length | Self::Full => Finish::Length,
+            Self::Filter => Finish::ContentFilter,
+            Self::Tools | Self::Other => Finish::Other,
+        }
+    }
+}
+
+/// What a stream was worth.
+pub(super) enum Heard {
+    Said(Said),
+    Failed(ModelError),
+    /// It ended before the answer did.
+    Broken,
+    /// Tools were asked for, and not one was named.
+    LostCalls,
+    /// Something came that is no stream.
+    NoStream,
+}
+
+/// Reads events as they come, or an answer at once.
+pub(super) struct Reader {
+    protocol: Protocol,
+    pub(super) draft: Draft,
+    /// Everything that came, comments too.
+    pub(super) events: u64,
+    /// Whether one of them was understood.
+    is_stream: bool,
+}
+
+enum Protocol {
+    Responses(responses::Output),
+    Chat(chat::Message),
+    Messages(messages::Content),
+}
+
+impl Reader {
+    pub(super) fn new(wire: Wire, draft: Draft) -> Self {
+        Self {
+            protocol: match wire {
+                Wire::Responses => Protocol::Responses(responses::Output::default()),
+                Wire::Chat => Protocol::Chat(chat::Message::default()),
+                Wire::Messages => Protocol::Messages(messages::Content::default()),
+            },
+            draft,
+            events: 0,
+            is_stream: false,
+        }
+    }
+
+    /// Reads one event. Whether more of them count.
+    pub(super) fn read(&mut self, event: &Event) -> bool {
+        self.events += 1;
+        if event.data.is_empty() || self.draft.is_over() {
+            return !self.draft.is_over();
+        }
+        let (name, data, draft) = (event.name.as_deref(), event.data.as_str(), &mut self.draft);
+        self.is_stream |= match &mut self.protocol {
+            Protocol::Responses(output) => output.read(name, data, draft),
+            Protocol::Chat(message) => message.read(data, draft),
+            Protocol::Messages(content) => content.read(name, data, draft),
+        };
+        !draft.is_over()
+    }
+
+    /// Reads an answer that came at once. Whether it was one of this protocol.
+    pub(super) fn read_whole(&mut self, body: &Value) -> bool {
+        let draft = &mut self.draft;
+        match &mut self.protocol {
+            Protocol::Responses(output) => output.read_whole(body, draft),
+            Protocol::Chat(message) => message.read_whole(body, draft),
+            Protocol::Messages(content) => content.read_whole(body, draft),
+        }
+    }
+
+    /// What it was worth; its draft is closed.
+    pub(super) fn conclude(self) -> Heard {
+        match self.draft.conclude() {
+            Outcome::Failed(cause) => Heard::Failed(cause),
+            Outcome::Broken if self.events > 0 && !self.is_stream => Heard::NoStream,
+            Outcome::Broken => Heard::Broken,
+            Outcome::Whole(written) if written.lost_its_calls() => Heard::LostCalls,
+            Outcome::Whole(written) => Heard::Said(match self.protocol {
+                Protocol::Responses(output) => output.conclude(*written),
+                Protocol::Chat(message) => message.conclude(*written),
+                Protocol::Messages(content) => content.conclude(*written),
+            }),
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! OpenAI's Responses: requests from ours, and answers and events read into a draft.
+//!
+//! Pure. Nothing is stored at the provider: reasoning comes encrypted, is kept with its step, and goes
+//! back before the calls it led to. An item counts as its *done* event has it.
+
+use serde_json::{Value, json};
+
+use super::asking::{Asking, data_url, marked, object};
+use super::draft::{Draft, DraftCall, Written, tokens};
+use super::malformed;
+use super::reader::Said;
+use crate::llm::Exchange;
+use crate::llm::failure::of_event;
+use crate::prompt::files::PromptImage;
+use crate::prompt::{PromptMessage, PromptRole};
+
+/// Fewer tokens of answer are refused.
+const OUTPUT_TOKENS_MIN: u32 = 16;
+
+/// The body of a request.
+pub(super) fn request(asking: &Asking<'_>) -> Value {
+    let mut input: Vec<Value> = asking
+        .messages()
+        .map(|(message, images)| prompt_message(message, images))
+        .collect();
+    for exchange in asking.request.exchanges {
+        match asking.received(exchange) {
+            Some(Value::Array(items)) => input.extend(items),
+            _ => input.extend(neutral(exchange)),
+        }
+        input.extend(exchange.results.iter().map(|result| {
+            json!({
+                "type": "function_call_output", "call_id": result.call_id, "output": marked(result),
+            })
+        }));
+    }
+    let mut body = json!({
+        "model": asking.origin.model,
+        "input": input,
+        "max_output_tokens": asking.max_output_tokens.max(OUTPUT_TOKENS_MIN),
+        "store": false,
+        "stream": asking.is_streamed,
+    });
+    if !asking.habits.no_encrypted {
+        body["include"] = json!(["reasoning.encrypted_content"]);
+    }
+    if let Some(temperature) = asking.temperature() {
+        body["temperature"] = json!(temperature);
+    }
+    if let Some(effort) = asking.effort() {
+        body["reasoning"] = json!({"effort": effort});
+    }
+    if asking.has_tools() {
+        let tools = asking.request.tools.iter().map(|tool| {
+            json!({
+                "type": "function", "name": tool.name, "description": tool.description,
+                "parameters": tool.schema, "strict": false,
+            })
+        });
+        body["tools"] = tools.collect();
+    }
+    if asking.forbids_tools() {
+        body["tool_choice"] = json!("none");
+    }
+    body
+}
+
+fn prompt_message(message: &PromptMessage, images: &[PromptImage]) -> Value {
+    let role = match message.role {
+        PromptRole::System => "system",
+        PromptRole::User => "user",
+        PromptRole::Assistant => "assistant",
+    };
+    if images.is_empty() {
+        return json!({"role": role, "content": message.content});
+    }
+    let text = json!({"type": "input_text", "text": message.content});
+    let pictures = images.iter().map(
+        |image| json!({"type": "input_image", "image_url": data_url(image), "detail": "auto"}),
+    );
+    let content: Value = std::iter::once(text).chain(pictures).collect();
+    json!({"role": role, "content": content})
+}
+
+/// An answer in our own words.
+fn neutral(exchange: &Exchange) -> Vec<Value> {
+    let text =
+        (!exchange.text.is_empty()).then(|| json!({"role": "assistant", "content": exchange.text}));
+    let calls = exchange.calls.iter().map(|call| {
+        json!({
+            "type": "function_call", "call_id": call.id, "name": call.name,
+            "arguments": object(&call.arguments).to_string(),
+        })
+    });
+    text.into_iter().chain(calls).collect()
+}
+
+/// The items of an answer while they come.
+#[derive(Debug, Default)]
+pub(super) struct Output {
+    items: Vec<Value>,
+    /// Whether text of the item that comes was heard already.
+    has_deltas: bool,
+}
+
+impl Output {
+    /// Reads one event. Whether it was one of this protocol.
+    pub(super) fn read(&mut self, name: Option<&str>, data: &str, draft: &mut Draft) -> bool {
+        if data == "[DONE]" {
+            draft.close();
+            return true;
+        }
+        let Ok(event) = serde_json::from_str::<Value>(data) else {
+            draft.garble();
+            return true;
+        };
+        match event["type"].as_str().or(name).unwrap_or_default() {
+            "response.output_text.delta" | "response.refusal.delta" => {
+                let piece = event["delta"].as_str().unwrap_or_default();
+                self.write(piece, draft);
+            }
+            "response.output_item.done" => self.take(&event["item"], draft),
+            "response.completed" | "response.incomplete" => {
+                self.end(&event["response"], draft);
+            }
+            "response.failed" => {
+                draft.fail(of_event(&event["response"]["error"]));
+            }
+            "error" => {
+                let error = event.get("error").filter(|error| error.is_object());
+                draft.fail(of_event(error.unwrap_or(&event)));
+            }
+            name => return name.starts_with("response."),
+        }
+        true
+    }
+
+    /// Reads an answer that came at once. Whether it was one of this protocol.
+    pub(super) fn read_whole(&mut self, body: &Value, draft: &mut Draft) -> bool {
+        if !body["output"].is_array() {
+            return false;
+        }
+        self.end(body, draft);
+        true
+    }
+
+    /// More of a text. Messages are kept apart by an empty line.
+    fn write(&mut self, piece: &str, draft: &mut Draft) {
+        if piece.is_empty() {
+            return;
+        }
+        if !std::mem::replace(&mut self.has_deltas, true) && draft.text_bytes() > 0 {
+            draft.write("\n\n");
+        }
+        if !draft.is_over() {
+            draft.write(piece);
+        }
+    }
+
+    /// An item is complete.
+    fn take(&mut self, item: &Value, draft: &mut Draft) {
+        if !draft.keeps(item) {
+            draft.fail(malformed("it has too many parts"));
+            return;
+        }
+        let text = |name: &str| item[name].as_str().unwrap_or_default();
+        match text("type") {
+            "message" => {
+                if !self.has_deltas {
+                    let parts = item["content"].as_array().into_iter().flatten();
+                    let words =
+                        parts.filter_map(|part| part["text"].as_str().or(part["refusal"].as_str()));
+                    for words in words {
+                        self.write(words, draft);
+                    }
+                }
+                self.has_deltas = false;
+            }
+            "function_call" => {
+                let call = DraftCall {
+                    id: text("call_id").to_owned(),
+                    name: text("name").to_owned(),
+                    ..DraftCall::default()
+                };
+                let at = draft.begin_call(call);
+                match &item["arguments"] {
+                    Value::String(arguments) => draft.call(at, arguments),
+                    Value::Null => {}
+                    arguments => draft.call(at, &arguments.to_string()),
+                }
+            }
+            _ => {}
+        }
+        self.items.push(item.clone());
+    }
+
+    /// The answer is over; what no event brought is in it.
+    fn end(&mut self, response: &Value, draft: &mut Draft) {
+        let usage = &response["usage"];
+        draft.usage.prompt = tokens(usage, "input_tokens");
+        draft.usage.completion = tokens(usage, "output_tokens");
+        if self.items.is_empty() {
+            for item in response["output"].as_array().into_iter().flatten() {
+                if !draft.is_over() {
+                    self.take(item, draft);
+                }
+            }
+        }
+        let reason = match response["status"].as_str() {
+            Some("incomplete") => response["incomplete_details"]["reason"].as_str(),
+            Some("failed" | "cancelled") => {
+                draft.fail(of_event(&response["error"]));
+                return;
+            }
+            _ if draft.calls.is_empty() => Some("completed"),
+            _ => Some("tool_calls"),
+        };
+        draft.finish(reason.unwrap_or("incomplete"));
+        draft.end();
+    }
+
+    /// The whole answer.
+    pub(super) fn conclude(self, written: Written) -> Said {
+        written.said(Value::Array(self.items))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::ModelError;
+    use crate::llm::provider::draft::Outcome;
+    use crate::llm::provider::reader::Reason;
+    use crate::llm::provider::thoughts::Aloud;
+
+    fn outcome(events: &[Value]) -> Result<Said, Outcome> {
+        let (mut output, mut draft) = (Output::default(), Draft::new(1_000, Aloud::Never));
+        for event in events {
+            output.read(None, &event.to_string(), &mut draft);
+        }
+        match draft.conclude() {
+            Outcome::Whole(written) => Ok(output.conclude(*written)),
+            other => Err(other),
+        }
+    }
+
+    fn said(events: &[Value]) -> Said {
+        outcome(events).unwrap_or_else(|other| panic!("{other:?}"))
+    }
+
+    fn delta(text: &str) -> Value {
+        json!({"type": "response.output_text.delta", "delta": text})
+    }
+
+    fn done(item: &Value) -> Value {
+        json!({"type": "response.output_item.done", "item": item})
+    }
+
+    fn completed() -> Value {
+        json!({"type": "response.completed", "response": {
+            "status": "completed", "output": [], "error": null,
+            "usage": {"input_tokens": 9, "output_tokens": 2},
+        }})
+    }
+
+    fn message(text: &str) -> Value {
+        json!({"type": "message", "id": "msg_1", "content": [{"type": "output_text", "text": text}]})
+    }
+
+    #[test]
+    fn items_are_kept_as_they_are_done_and_texts_heard_once() {
+        let reasoning =
+            json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gA"});
+        let call = json!({"type": "function_call", "id": "fc_1", "call_id": "a", "name": "f",
+                          "arguments": "{\"q\":1}", "status": "completed"});
+        let said = said(&[
+            json!({"type": "response.created", "response": {}}),
+            json!({"type": "response.output_item.added", "item": {"type": "reasoning", "encrypted_content": "x"}}),
+            done(&reasoning),
+            delta("Let me "),
+            delta("see."),
+            done(&message("Let me see.")),
+            // A server that sends no deltas.
+            done(&message("So.")),
+            json!({"type": "response.function_call_arguments.delta", "delta": "{"}),
+            done(&call),
+            completed(),
+        ]);
+        assert_eq!(said.text, "Let me see.\n\nSo.");
+        assert_eq!(
+            said.message,
+            json!([reasoning, message("Let me see."), message("So."), call])
+        );
+        assert_eq!(said.calls.len(), 1);
+        assert_eq!(
+            (said.calls[0].id.as_str(), &said.calls[0].arguments),
+            ("a", &json!({"q": 1}))
+        );
+        assert_eq!(
+            (said.reason, said.usage),
+            (Reason::Tools, (Some(9), Some(2)))
+        );
+    }
+
+    #[test]
+    fn an_answer_that_comes_at_once_is_the_same() {
+        let (mut output, mut draft) = (Output::default(), Draft::new(1_000, Aloud::Never));
+        let body = json!({"status": "completed", "output": [message("Yes.")], "usage": {}});
+        assert!(output.read_whole(&body, &mut draft));
+        let Outcome::Whole(written) = draft.conclude() else {
+            panic!("it is whole");
+        };
+        let at_once = output.conclude(*written);
+        let streamed = said(&[delta("Yes."), done(&message("Yes.")), completed()]);
+        assert_eq!(
+            (at_once.text, at_once.message, at_once.reason),
+            (streamed.text, streamed.message, streamed.reason)
+        );
+        assert!(!Output::default().read_whole(&json!({}), &mut Draft::new(9, Aloud::Never)));
+    }
+
+    #[test]
+    fn ends_and_failures() {
+        let incomplete = |reason: &str| {
+            json!({"type": "response.incomplete", "response": {
+                "status": "incomplete", "incomplete_details": {"reason": reason}, "output": [],
+            }})
+        };
+        assert_eq!(
+            said(&[delta("x"), incomplete("max_output_tokens")]).reason,
+            Reason::Length
+        );
+        assert_eq!(
+            said(&[delta("x"), incomplete("content_filter")]).reason,
+            Reason::Filter
+        );
+        let refusal = json!({"type": "response.refusal.delta", "delta": "I can't."});
+        assert_eq!(said(&[refusal, completed()]).text, "I can't.");
+        assert!(matches!(outcome(&[delta("x")]), Err(Outcome::Broken)));
+        let failed = json!({"type": "response.failed", "response": {
+            "status": "failed", "error": {"code": "rate_limit_exceeded", "message": "secret"}}});
+        let error = json!({"type": "error", "code": "context_length_exceeded", "message": "secret", "param": null});
+        let table = [
+            (failed, ModelError::RetryAfter { wait_ms: None }),
+            (
+                error,
+                ModelError::ContextTooLong {
+                    limit: None,
+                    asked: None,
+                },
+            ),
+        ];
+        for (event, expected) in table {
+            let Err(Outcome::Failed(cause)) = outcome(&[delta("x"), event]) else {
+                panic!("it failed");
+            };
+            assert_eq!(cause, expected);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The HTTP of all three wires: one request, and its answer whole or as it comes, within bounds.
+//!
+//! Knows no wire form. Nothing of an address, a key or a body gets into an error.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use reqwest::header::HeaderMap;
+use reqwest::{Client, Response, Url};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
+use tokio::time::{Instant, timeout_at};
+use vocative_channels::http::body_within;
+
+use super::malformed;
+use crate::llm::ModelError;
+use crate::llm::base_url::Wire;
+use crate::llm::failure::FailedStatus;
+
+/// An answer that comes at once is at most so many bytes.
+pub(super) const BODY_BYTES_MAX: usize = 8 << 20;
+/// Of the body of a failure so many bytes are read.
+const FAILURE_BYTES_MAX: usize = 64 << 10;
+/// Source: Anthropic's API, "Versions".
+pub(in crate::llm) const ANTHROPIC_VERSION: &str = "2023-06-01";
+
+/// When an answer must be there.
+#[derive(Clone, Copy)]
+pub(super) struct Patience {
+    until: Instant,
+    wait_ms: u64,
+}
+
+impl Patience {
+    pub(super) fn of(wait_ms: u64) -> Self {
+        Self {
+            until: Instant::now() + Duration::from_millis(wait_ms),
+            wait_ms,
+        }
+    }
+
+    fn late(self) -> ModelError {
+        ModelError::Unavailable {
+            cause: format!("no answer within {} ms", self.wait_ms),
+        }
+    }
+}
+
+/// Where requests go, and with what key.
+pub(super) struct Rim {
+    pub(super) http: Client,
+    pub(super) url: Url,
+    pub(super) wire: Wire,
+    pub(super) key: Option<SecretString>,
+}
+
+/// What came back.
+pub(super) enum Reply {
+    /// A status of success; its body is not read yet.
+    Success(Response),
+    /// Another one.
+    Failure(Failed),
+}
+
+/// A status that is no success.
+pub(super) struct Failed {
+    pub(super) status: u16,
+    headers: HeaderMap,
+    pub(super) body: String,
+}
+
+impl Failed {
+    /// What to do about it. A date to wait for is held against the server's own clock.
+    pub(super) fn cause(&self) -> ModelError {
+        let header = |name: &str| self.headers.get(name).and_then(|it| it.to_str().ok());
+        let date = header("date").and_then(|date| DateTime::parse_from_rfc2822(date).ok());
+        let failed = FailedStatus {
+            status: self.status,
+            retry_after: header("retry-after"),
+            retry_after_ms: header("retry-after-ms"),
+            body: &self.body,
+        };
+        let now = date.map_or_else(Utc::now, |date| date.with_timezone(&Utc));
+        crate::llm::failure::of_status(&failed, now)
+    }
+}
+
+impl Rim {
+    /// Makes one request and waits for the head of its answer.
+    pub(super) async fn post(&self, body: &Value, patience: Patience) -> Result<Reply, ModelError> {
+        let mut request = self.http.post(self.url.clone()).json(body);
+        let key = self.key.as_ref().map(SecretString::expose_secret);
+        if self.wire == Wire::Messages {
+            request = request.header("anthropic-version", ANTHROPIC_VERSION);
+        }
+        request = match (key, self.wire) {
+            (None, _) => request,
+            (Some(key), Wire::Messages) => request.header("x-api-key", key),
+            (Some(key), _) => request.bearer_auth(key),
+        };
+        let sent = timeout_at(patience.until, request.send()).await;
+        let response = sent
+            .map_err(|_| patience.late())?
+            .map_err(|error| lost(&error))?;
+        if response.status().is_success() {
+            return Ok(Reply::Success(response));
+        }
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let read = timeout_at(patience.until, body_within(response, FAILURE_BYTES_MAX)).await;
+        // An empty body means something; one that can't be read does not.
+        let body = match read {
+            Ok(Ok(Some(body))) => body,
+            _ => b"?".to_vec(),
+        };
+        Ok(Reply::Failure(Failed {
+            status,
+            headers,
+            body: String::from_utf8_lossy(&body).into_owned(),
+        }))
+    }
+}
+
+/// Reads a whole answer.
+pub(super) async fn whole(response: Response, patience: Patience) -> Result<Vec<u8>, ModelError> {
+    let read = timeout_at(patience.until, body_within(response, BODY_BYTES_MAX)).await;
+    let read = read
+        .map_err(|_| patience.late())?
+        .map_err(|error| lost(&error))?;
+    read.ok_or_else(|| malformed("it is too long"))
+}
+
+/// The next piece of an answer.
+pub(super) async fn piece(response: &mut Response, until: Instant) -> Piece {
+    match timeout_at(until, response.chunk()).await {
+        Err(_) => Piece::Late,
+        Ok(Err(error)) => Piece::Lost(lost(&error)),
+        Ok(Ok(Some(bytes))) => Piece::Bytes(bytes.to_vec()),
+        Ok(Ok(None)) => Piece::End,
+    }
+}
+
+/// What came next.
+pub(super) enum Piece {
+    Bytes(Vec<u8>),
+    End,
+    /// Nothing, for too long.
+    Late,
+    Lost(ModelError),
+}
+
+/// What happened to the connection, in words without the URL.
+fn lost(error: &reqwest::Error) -> ModelError {
+    let what = if error.is_timeout() {
+        "the connection timed out"
+    } else if error.is_connect() {
+        "no connection"
+    } else if error.is_body() || error.is_decode() {
+        "the connection broke in the middle of the answer"
+    } else {
+        "the connection broke"
+    };
+    let mut cause = what.to_owned();
+    let mut source = error.source();
+    while let Some(error) = source {
+        if let Some(io) = error.downcast_ref::<std::io::Error>() {
+            cause = format!("{what} ({})", io.kind());
+            break;
+        }
+        source = error.source();
+    }
+    ModelError::Unavailable { cause }
+}

@@ -1,0 +1,260 @@
+//! What only one of the wires knows, and what goes back of an answer between the steps of a run. The
+//! server refuses what the providers refuse.
+
+use vocative::llm::{Api, Effort};
+
+use super::streams::{Heard, listen};
+use super::*;
+
+/// Who serves a model, by which API, and its name.
+type Asked = (Provider, Option<Api>, &'static str);
+
+const GPT: Asked = (Provider::OpenAi, Some(Api::Responses), "gpt-5.6");
+const CLAUDE: Asked = (Provider::Anthropic, None, "claude-fable-5-2");
+const LOCAL: Asked = (Provider::OpenAi, Some(Api::Chat), "kimi-k2");
+
+fn settings_of((provider, api, model): Asked, server: &ModelServer) -> ModelSettings {
+    ModelSettings {
+        api,
+        model: model.to_owned(),
+        temperature: None,
+        ..settings(provider, server.openai_url())
+    }
+}
+
+fn model_of(asked: Asked, server: &ModelServer) -> Arc<dyn Model> {
+    build(&settings_of(asked, server), http()).unwrap()
+}
+
+fn sent(server: &ModelServer) -> Value {
+    server.requests().pop().unwrap().body
+}
+
+/// What a run sends back of its first step.
+fn exchange(first: &Answer) -> Exchange {
+    let result = |call: &ToolCall| ToolResult {
+        call_id: call.id.clone(),
+        content: "found".to_owned(),
+        is_error: false,
+    };
+    Exchange {
+        text: first.text.clone(),
+        calls: first.tool_calls.clone(),
+        results: first.tool_calls.iter().map(result).collect(),
+        raw_message: first.raw_message.clone(),
+    }
+}
+
+fn thinking_call() -> ModelReply {
+    ModelReply::tool_call("a", "search", json!({"query": "x"})).thinking("hm, hm")
+}
+
+#[tokio::test]
+async fn responses_store_nothing_and_ask_for_encrypted_reasoning() {
+    let server = server().await;
+    let settings = ModelSettings {
+        reasoning_effort: Some(Effort::Low),
+        ..settings_of(GPT, &server)
+    };
+    server.enqueue(ModelReply::text(" Bye, Alice. ").usage(31, 7));
+    let model = build(&settings, http()).unwrap();
+    let answer = ask_with_tools(&model, &[], ToolChoice::None).await.unwrap();
+    assert_eq!(
+        (answer.text.as_str(), answer.finish),
+        ("Bye, Alice.", Finish::Stop)
+    );
+    assert_eq!(answer.reported_prompt_tokens, Some(31));
+    assert_eq!(server.requests()[0].path, "/v1/responses");
+    assert_eq!(
+        sent(&server),
+        json!({
+            "model": "gpt-5.6",
+            "input": [
+                {"role": "system", "content": "You are Kael."},
+                {"role": "user", "content": "Alice: hi"},
+                {"role": "user", "content": "Bob: hello"},
+                {"role": "assistant", "content": "Hello both."},
+                {"role": "system", "content": "Dana joined"},
+                {"role": "user", "content": "Alice: bye"},
+            ],
+            "max_output_tokens": 256,
+            "store": false,
+            "stream": false,
+            "include": ["reasoning.encrypted_content"],
+            "reasoning": {"effort": "low"},
+            "tools": [{
+                "type": "function", "name": "search", "description": "Finds it.",
+                "parameters": search_tool()[0].schema, "strict": false,
+            }],
+            "tool_choice": "none",
+        })
+    );
+}
+
+/// Streamed or not: the server refuses a changed thought, an orphaned result, and reasoning without what it
+/// led to.
+#[tokio::test]
+async fn thoughts_go_back_as_they_were_received() {
+    for asked in [GPT, CLAUDE, LOCAL] {
+        for is_streamed in [false, true] {
+            let server = server().await;
+            let model = model_of(asked, &server);
+            server.enqueue(thinking_call());
+            let first = match is_streamed {
+                true => listen(&model, &Heard::default()).await,
+                false => ask_with_tools(&model, &[], ToolChoice::Auto).await,
+            };
+            let first = first.unwrap_or_else(|error| panic!("{asked:?}: {error}"));
+            let exchange = exchange(&first);
+            let second = ask_with_tools(&model, &[exchange], ToolChoice::None).await;
+            assert!(second.is_ok(), "{asked:?}: {second:?}");
+            assert_eq!(server.requests().len(), 2, "{asked:?}");
+            let body = sent(&server).to_string();
+            assert!(body.contains("hm, hm"), "{asked:?}: {body}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn thoughts_that_are_bound_to_another_prompt_are_left_out() {
+    for asked in [GPT, CLAUDE] {
+        let server = server().await;
+        let model = model_of(asked, &server);
+        server.enqueue(thinking_call());
+        let first = ask_with_tools(&model, &[], ToolChoice::Auto).await.unwrap();
+        let mut exchange = exchange(&first);
+        exchange.raw_message = exchange.raw_message.replace("hm, hm", "ho, ho");
+        let second = ask_with_tools(&model, &[exchange], ToolChoice::Auto).await;
+        assert!(second.is_ok(), "{asked:?}: {second:?}");
+        let statuses: Vec<_> = server.requests().iter().map(|it| it.status).collect();
+        assert_eq!(statuses, [Some(200), Some(400), Some(200)]);
+        let body = sent(&server).to_string();
+        assert!(
+            !body.contains("ho, ho") && body.contains("\"found\""),
+            "{body}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn another_models_thoughts_are_not_sent() {
+    let server = server().await;
+    server.enqueue(thinking_call());
+    let claude = model_of(CLAUDE, &server);
+    let first = ask_with_tools(&claude, &[], ToolChoice::Auto)
+        .await
+        .unwrap();
+    let gpt = model_of(GPT, &server);
+    let second = ask_with_tools(&gpt, &[exchange(&first)], ToolChoice::Auto).await;
+    assert!(second.is_ok(), "{second:?}");
+    assert!(!sent(&server).to_string().contains("hm, hm"));
+}
+
+#[tokio::test]
+async fn newer_models_on_chat_completions_are_asked_as_they_want_it_and_that_is_kept() {
+    let server = server().await;
+    let settings = ModelSettings {
+        temperature: Some(0.5),
+        ..settings_of((Provider::OpenAi, Some(Api::Chat), "gpt-5.6"), &server)
+    };
+    let model = build(&settings, http()).unwrap();
+    for _ in 0..2 {
+        let answer = ask_with_tools(&model, &[], ToolChoice::Auto).await;
+        assert!(answer.is_ok(), "{answer:?}");
+        let body = sent(&server);
+        assert_eq!(
+            (&body["max_tokens"], &body["temperature"]),
+            (&Value::Null, &Value::Null)
+        );
+        assert_eq!(body["max_completion_tokens"], 256);
+        assert_eq!(body["reasoning_effort"], "none");
+    }
+    let statuses: Vec<_> = server.requests().iter().map(|it| it.status).collect();
+    assert_eq!(statuses, [400, 400, 400, 200, 200].map(Some));
+    // Without tools nothing keeps it from reasoning.
+    ask(&model).await.unwrap();
+    assert_eq!(sent(&server).get("reasoning_effort"), None);
+}
+
+#[tokio::test]
+async fn settings_that_a_model_does_not_take_are_left_out() {
+    for asked in [
+        GPT,
+        CLAUDE,
+        (Provider::OpenAi, Some(Api::Responses), "gpt-4o"),
+    ] {
+        let server = server().await;
+        let settings = ModelSettings {
+            temperature: Some(0.5),
+            ..settings_of(asked, &server)
+        };
+        let model = build(&settings, http()).unwrap();
+        for _ in 0..2 {
+            let answer = ask_with_tools(&model, &[], ToolChoice::Auto).await;
+            assert!(answer.is_ok(), "{asked:?}: {answer:?}");
+        }
+        assert_eq!(server.requests().len(), 3, "{asked:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_in_words_is_the_answer() {
+    let body = r#"{"choices": [{"finish_reason": "stop", "message":
+        {"role": "assistant", "content": null, "refusal": "I can't help with that."}}]}"#;
+    let server = server().await;
+    server.enqueue(ModelReply::status(200).body(body));
+    let at_once = ask(&model(Provider::OpenAi, &server)).await.unwrap();
+    assert_eq!(
+        (at_once.text.as_str(), at_once.finish),
+        ("I can't help with that.", Finish::Stop)
+    );
+    let delta = json!({"choices": [{"delta": {"refusal": "I can't help with that."}}]});
+    let end = json!({"choices": [{"delta": {}, "finish_reason": "stop"}]});
+    server.enqueue(ModelReply::new(ModelAct::Stream(format!(
+        "data: {delta}\n\ndata: {end}\n\n"
+    ))));
+    let heard = Heard::default();
+    let streamed = listen(&model(Provider::OpenAi, &server), &heard)
+        .await
+        .unwrap();
+    assert_eq!(streamed.text, at_once.text);
+}
+
+#[tokio::test]
+async fn errors_of_responses_are_read_as_the_others() {
+    for is_streamed in [false, true] {
+        let server = server().await;
+        let model = model_of(GPT, &server);
+        server.enqueue(ModelReply::new(ModelAct::StreamError {
+            text: "Once upon".to_owned(),
+            message: KEY.to_owned(),
+        }));
+        let heard = Heard::default();
+        let outcome = match is_streamed {
+            true => listen(&model, &heard).await,
+            false => ask(&model).await,
+        };
+        let Err(ModelError::Unavailable { cause }) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert!(
+            cause.contains("server_error") && !cause.contains(KEY),
+            "{cause}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_answer_of_more_than_eight_mebibytes_is_not_read() {
+    let server = server().await;
+    let large = format!(
+        r#"{{"choices": [{{"message": {{"content": "{}"}}}}]}}"#,
+        "x".repeat(8 << 20)
+    );
+    for provider in [Provider::OpenAi, Provider::Anthropic] {
+        server.enqueue(ModelReply::status(200).body(&large));
+        let outcome = ask(&model(provider, &server)).await;
+        let what = "it is too long".to_owned();
+        assert_eq!(outcome, Err(ModelError::Malformed { what }));
+    }
+}
