@@ -138,6 +138,30 @@ fn libraries_stay_in_their_rooms() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// What ends a run takes back what shows of it; so one module does.
+#[test]
+fn one_module_ends_runs() {
+    let ended = [
+        "'done'",
+        "'failed'",
+        "'cancelled'",
+        "'superseded'",
+        "'dead'",
+        "state = ?",
+    ];
+    let mut wrong = Vec::new();
+    for (file, code) in sources("src/store") {
+        let statements = code.split("UPDATE runs").skip(1);
+        let sets = statements.filter_map(|rest| rest.split(['"', ';']).next());
+        let sets = sets.map(|statement| statement.split("WHERE").next().unwrap_or_default());
+        for set in sets.filter(|set| ended.iter().any(|state| set.contains(state))) {
+            wrong.push(format!("{file}: UPDATE runs{set}"));
+        }
+    }
+    assert_eq!(wrong.len(), 1, "{wrong:#?}");
+    assert!(wrong[0].starts_with("src/store/ending.rs"), "{wrong:#?}");
+}
+
 #[test]
 fn nothing_outside_channels_decides_by_platform() {
     let mut wrong = Vec::new();

@@ -19,6 +19,7 @@ mod damage;
 mod deletes;
 mod derived;
 mod edits;
+mod ending;
 pub mod erasure;
 mod error;
 mod expiry;

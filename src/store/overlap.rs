@@ -9,9 +9,9 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::StoreError;
+use super::ending::{stop_run_txn, stop_runs_txn};
 use super::fresh_starts::floor;
 use super::places::ConversationRow;
-use super::runs::{ask_to_stop_txn, finish_cancelled_txn};
 use super::turns::TurnRow;
 use crate::domain::addressing::Overlap;
 use crate::domain::ids::{AgentName, ChatId, ParticipantId, RunId};
@@ -23,19 +23,12 @@ pub(super) const TRIGGERS_MAX: i64 = 20;
 /// Why the runs of an earlier message were cancelled by a later one.
 const INTERRUPTED: &str = "interrupted";
 const STOPPED: &str = "stopped";
-const DELETED: &str = "deleted";
+pub(super) const DELETED: &str = "deleted";
 
 /// The open runs of a conversation that an agent works on.
 pub(super) struct Line<'a> {
     pub(super) place: &'a ConversationRow,
     pub(super) agent: &'a AgentName,
-}
-
-/// A run that somebody may be working on.
-pub(super) struct OpenRun {
-    row: i64,
-    id: RunId,
-    is_leased: bool,
 }
 
 /// The run that waits and that a message of this person joins, if there is one. What was asked before the
@@ -127,18 +120,16 @@ pub(super) fn interrupt_txn(
             .query_row([row], |row| row.get(0))?)
     };
     let mut together = triggers(run)?;
-    for other in &open {
-        together += triggers(other.row)?;
+    for (other, _) in &open {
+        together += triggers(*other)?;
     }
     if together > TRIGGERS_MAX {
         return Ok(Vec::new());
     }
-    let mut ended = Vec::new();
-    for other in open {
-        move_triggers_txn(connection, other.row, run)?;
-        ended.push(end_txn(connection, &other, INTERRUPTED, now_ms)?);
+    for (other, _) in &open {
+        move_triggers_txn(connection, *other, run)?;
     }
-    Ok(ended)
+    stop_runs_txn(connection, open, INTERRUPTED, now_ms)
 }
 
 /// The open runs of a line but one, oldest first; none of what was asked before the agent began afresh.
@@ -146,10 +137,10 @@ fn open_runs(
     connection: &Connection,
     line: &Line<'_>,
     but: i64,
-) -> Result<Vec<OpenRun>, StoreError> {
+) -> Result<Vec<(i64, RunId)>, StoreError> {
     let floor = floor(connection, line.place.row, line.agent, i64::MAX)?;
     let mut statement = connection.prepare_cached(
-        "SELECT r.id, r.uuid, r.state = 'leased' FROM runs r INDEXED BY runs_open
+        "SELECT r.id, r.uuid FROM runs r INDEXED BY runs_open
          WHERE r.state IN ('queued', 'leased', 'waiting') AND r.conversation_id = ?1
            AND r.agent = ?2 AND r.id <> ?3 AND r.cancel_requested_by IS NULL
            AND NOT EXISTS (SELECT 1 FROM turns a WHERE a.run_id = r.id AND a.kind = 'message')
@@ -170,12 +161,8 @@ fn open_runs(
     Ok(runs.collect::<Result<_, _>>()?)
 }
 
-fn open_run(row: &rusqlite::Row<'_>) -> rusqlite::Result<OpenRun> {
-    Ok(OpenRun {
-        row: row.get(0)?,
-        id: row.get(1)?,
-        is_leased: row.get(2)?,
-    })
+fn open_run(row: &rusqlite::Row<'_>) -> rusqlite::Result<(i64, RunId)> {
+    Ok((row.get(0)?, row.get(1)?))
 }
 
 fn move_triggers_txn(connection: &Connection, from: i64, to: i64) -> Result<(), StoreError> {
@@ -189,32 +176,14 @@ fn move_triggers_txn(connection: &Connection, from: i64, to: i64) -> Result<(), 
     Ok(())
 }
 
-/// Ends a run that somebody works on: its question was edited, and another run answers it.
+/// Ends a run whose question was edited: another run answers it.
 pub(super) fn end_outdated_txn(
     connection: &Connection,
     (row, id): (i64, RunId),
     now_ms: i64,
 ) -> Result<RunId, StoreError> {
-    let run = OpenRun {
-        row,
-        id,
-        is_leased: true,
-    };
-    end_txn(connection, &run, INTERRUPTED, now_ms)
-}
-
-/// Ends a run at once, or asks whoever works on it to.
-fn end_txn(
-    connection: &Connection,
-    run: &OpenRun,
-    reason: &str,
-    now_ms: i64,
-) -> Result<RunId, StoreError> {
-    ask_to_stop_txn(connection, run.row, reason)?;
-    if !run.is_leased {
-        finish_cancelled_txn(connection, run.row, now_ms)?;
-    }
-    Ok(run.id)
+    stop_run_txn(connection, row, INTERRUPTED, now_ms)?;
+    Ok(id)
 }
 
 /// Ends the runs of what was asked before a turn where it was said, or in the threads that were opened
@@ -226,9 +195,9 @@ pub(super) fn stop_txn(
     of_everybody: bool,
     now_ms: i64,
 ) -> Result<Vec<RunId>, StoreError> {
-    let open: Vec<OpenRun> = connection
+    let open: Vec<(i64, RunId)> = connection
         .prepare_cached(
-            "SELECT r.id, r.uuid, r.state = 'leased' FROM runs r
+            "SELECT r.id, r.uuid FROM runs r
              WHERE r.state IN ('queued', 'leased', 'waiting') AND r.chat_id = ?1
                AND r.cancel_requested_by IS NULL
                AND (r.conversation_id = ?2
@@ -253,9 +222,7 @@ pub(super) fn stop_txn(
             open_run,
         )?
         .collect::<Result<_, _>>()?;
-    open.iter()
-        .map(|run| end_txn(connection, run, STOPPED, now_ms))
-        .collect()
+    stop_runs_txn(connection, open, STOPPED, now_ms)
 }
 
 /// What a command stops.
@@ -274,9 +241,9 @@ pub(super) fn stop_chat_txn(
     what: &Stopped,
     now_ms: i64,
 ) -> Result<Vec<RunId>, StoreError> {
-    let open: Vec<OpenRun> = connection
+    let open: Vec<(i64, RunId)> = connection
         .prepare_cached(
-            "SELECT r.id, r.uuid, r.state = 'leased' FROM runs r
+            "SELECT r.id, r.uuid FROM runs r
              WHERE r.state IN ('queued', 'leased', 'waiting') AND r.chat_id = ?1
                AND r.cancel_requested_by IS NULL AND (?3 IS NULL OR r.conversation_id = ?3)
                AND NOT EXISTS (SELECT 1 FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
@@ -285,9 +252,7 @@ pub(super) fn stop_chat_txn(
         )?
         .query_map(params![what.chat, what.whose, what.thread], open_run)?
         .collect::<Result<_, _>>()?;
-    open.iter()
-        .map(|run| end_txn(connection, run, STOPPED, now_ms))
-        .collect()
+    stop_runs_txn(connection, open, STOPPED, now_ms)
 }
 
 /// A deleted turn leaves the runs that have other triggers: those that wait go on without it; what is
@@ -297,23 +262,23 @@ pub(super) fn leave_runs_txn(
     seq: i64,
     now_ms: i64,
 ) -> Result<Vec<RunId>, StoreError> {
-    let shared: Vec<(OpenRun, bool)> = connection
+    let shared: Vec<(i64, RunId, bool)> = connection
         .prepare_cached(
-            "SELECT r.id, r.uuid, r.state = 'leased', r.state IN ('queued', 'leased', 'held')
-             FROM run_triggers g JOIN runs r ON r.id = g.run_id
+            "SELECT r.id, r.uuid, r.state = 'leased' FROM run_triggers g JOIN runs r ON r.id = g.run_id
              WHERE g.turn_seq = ?1
                AND (SELECT count(*) FROM run_triggers o WHERE o.run_id = g.run_id) > 1
              ORDER BY r.id",
         )?
-        .query_map([seq], |row| Ok((open_run(row)?, row.get(3)?)))?
+        .query_map([seq], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
         .collect::<Result<_, _>>()?;
     let mut ended = Vec::new();
-    for (run, is_open) in shared {
-        leave_txn(connection, run.row, seq)?;
-        if is_open && run.is_leased {
-            let next = queue_again_txn(connection, run.row, now_ms)?;
-            move_triggers_txn(connection, run.row, next)?;
-            ended.push(end_txn(connection, &run, DELETED, now_ms)?);
+    for (row, id, is_leased) in shared {
+        leave_txn(connection, row, seq)?;
+        if is_leased {
+            let next = queue_again_txn(connection, row, now_ms)?;
+            move_triggers_txn(connection, row, next)?;
+            stop_run_txn(connection, row, DELETED, now_ms)?;
+            ended.push(id);
         }
     }
     Ok(ended)
@@ -327,7 +292,8 @@ pub(super) fn leave_txn(connection: &Connection, run: i64, seq: i64) -> Result<(
     connection
         .prepare_cached(
             "DELETE FROM steps WHERE run_id IN (SELECT id FROM runs
-                                                WHERE id = ?1 AND state IN ('queued', 'held'))",
+                                                WHERE id = ?1
+                                                  AND state IN ('queued', 'waiting', 'held'))",
         )?
         .execute([run])?;
     Ok(())

@@ -3,10 +3,10 @@
 use rusqlite::{Connection, Row};
 
 use super::contract::{QueuedRun, WaitingFor};
+use super::ending::{Ending, end_run_txn};
 use super::rows::limit_of;
 use super::rows::missing;
 use super::run_rows::run_by_row;
-use super::runs::finish_cancelled_txn;
 use super::{Store, StoreError};
 use crate::domain::ids::RunId;
 use crate::domain::run::Run;
@@ -142,7 +142,7 @@ fn revive_txn(
              WHERE id = ?1",
         )?
         .execute([row])?;
-    finish_cancelled_txn(connection, row, now_ms)
+    end_run_txn(connection, row, Ending::Cancelled, now_ms)
 }
 
 #[cfg(test)]

@@ -7,14 +7,14 @@ use vocative_channels::identity::Platform;
 use vocative_channels::outbound::{Operation, Target};
 
 use super::contract::{CommittedReply, ReplyCommit, ReplyRoute, RunEnding};
+use super::ending::{Ending, end_run_txn};
 use super::outbox_rows::NewPosts;
 use super::participants::{Heard, upsert_participant_txn};
 use super::placeholder::insert_answer_txn;
 use super::places::{ConversationRow, conversation_at};
-use super::reactions::take_reactions_back_txn;
 use super::reanswer::{answer_of, replace_answer_txn, replaced_answer, replaces_for_good};
 use super::rows::{chat_kind_from_name, day_start_ms, missing, stored_count};
-use super::runs::{LeasedRun, finish_cancelled_txn, leased_run};
+use super::runs::{LeasedRun, leased_run};
 use super::turns::{NewTurn, insert_turn_txn};
 use super::{Store, StoreError};
 use crate::domain::ids::{AccountId, ChatId, ParticipantId, RunId, Seq, TurnId};
@@ -70,7 +70,7 @@ pub(super) fn commit_reply_txn(
     };
     if leased.is_cancelled {
         add_usage_txn(connection, leased.row, reply)?;
-        finish_cancelled_txn(connection, leased.row, reply.now_ms)?;
+        end_run_txn(connection, leased.row, Ending::Cancelled, reply.now_ms)?;
         return Ok(CommittedReply::Cancelled);
     }
     let room = room_of(connection, &leased)?;
@@ -281,19 +281,12 @@ fn finish_txn(
     reply: &ReplyCommit,
 ) -> Result<(), StoreError> {
     add_usage_txn(connection, run_row, reply)?;
-    let (state, reason) = match &reply.ending {
-        RunEnding::Done => ("done", None),
-        RunEnding::Dead { reason } => ("dead", Some(reason)),
-        RunEnding::Cancelled => ("cancelled", None),
+    let ending = match &reply.ending {
+        RunEnding::Done => Ending::Done,
+        RunEnding::Dead { reason } => Ending::Dead { reason },
+        RunEnding::Cancelled => Ending::Cancelled,
     };
-    connection
-        .prepare_cached(
-            "UPDATE runs SET state = ?2, reason = coalesce(?3, cancel_requested_by),
-                    finished_at_ms = ?4, owner = NULL, token = NULL, lease_until_ms = NULL
-             WHERE id = ?1",
-        )?
-        .execute((run_row, state, reason, reply.now_ms))?;
-    take_reactions_back_txn(connection, run_row, reply.now_ms)
+    end_run_txn(connection, run_row, ending, reply.now_ms)
 }
 
 fn reply_route(connection: &Connection, run: RunId) -> Result<ReplyRoute, StoreError> {

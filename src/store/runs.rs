@@ -9,8 +9,7 @@ use rusqlite::{Connection, OptionalExtension};
 use vocative_channels::crash::{self, Sabotage};
 
 use super::contract::{ClaimRequest, LeaseOutcome, RunLease};
-use super::placeholder::retract_txn;
-use super::reactions::take_reactions_back_txn;
+use super::ending::{Ending, Stop, end_run_txn, stop_run_txn};
 use super::rows::{account_list, missing};
 use super::run_events::tell_claim_txn;
 use super::run_rows::run_by_row;
@@ -218,7 +217,9 @@ pub(super) fn claim_run_txn(
         match head {
             None => return Ok(None),
             // Its worker died before it could stop.
-            Some((row, true)) => finish_cancelled_txn(connection, row, request.now_ms)?,
+            Some((row, true)) => {
+                end_run_txn(connection, row, Ending::Cancelled, request.now_ms)?;
+            }
             Some((row, false)) => return lease_txn(connection, row, request).map(Some),
         }
     }
@@ -324,7 +325,7 @@ pub(super) fn requeue_run_txn(
         return Ok(LeaseOutcome::Stale);
     };
     if leased.is_cancelled {
-        finish_cancelled_txn(connection, leased.row, requeue.now_ms)?;
+        end_run_txn(connection, leased.row, Ending::Cancelled, requeue.now_ms)?;
         return Ok(LeaseOutcome::Written);
     }
     connection
@@ -349,53 +350,11 @@ pub(super) fn cancel_run_txn(
     reason: &str,
     now_ms: i64,
 ) -> Result<bool, StoreError> {
-    let (row, state): (i64, String) = connection
-        .prepare_cached("SELECT id, state FROM runs WHERE uuid = ?1")?
-        .query_row([run], |row| Ok((row.get(0)?, row.get(1)?)))
+    let row: i64 = connection
+        .prepare_cached("SELECT id FROM runs WHERE uuid = ?1")?
+        .query_row([run], |row| row.get(0))
         .map_err(|error| missing(error, || format!("run {run}")))?;
-    match state.as_str() {
-        "queued" | "waiting" | "held" => {
-            ask_to_stop_txn(connection, row, reason)?;
-            finish_cancelled_txn(connection, row, now_ms)?;
-            Ok(true)
-        }
-        "leased" => {
-            ask_to_stop_txn(connection, row, reason)?;
-            Ok(true)
-        }
-        _ => Ok(false),
-    }
-}
-
-/// The first to ask is remembered.
-pub(super) fn ask_to_stop_txn(
-    connection: &Connection,
-    row: i64,
-    reason: &str,
-) -> Result<(), StoreError> {
-    connection
-        .prepare_cached(
-            "UPDATE runs SET cancel_requested_by = coalesce(cancel_requested_by, ?2) WHERE id = ?1",
-        )?
-        .execute((row, reason))?;
-    Ok(())
-}
-
-/// Ends a run that was asked to stop, with the reason given then.
-pub(super) fn finish_cancelled_txn(
-    connection: &Connection,
-    row: i64,
-    now_ms: i64,
-) -> Result<(), StoreError> {
-    connection
-        .prepare_cached(
-            "UPDATE runs SET state = 'cancelled', reason = cancel_requested_by,
-                    owner = NULL, token = NULL, lease_until_ms = NULL, finished_at_ms = ?2
-             WHERE id = ?1",
-        )?
-        .execute((row, now_ms))?;
-    retract_txn(connection, row, now_ms)?;
-    take_reactions_back_txn(connection, row, now_ms)
+    Ok(stop_run_txn(connection, row, reason, now_ms)? != Stop::Over)
 }
 
 /// Takes over what a predecessor had leased: nobody works on it. Returns how many leases.
@@ -414,7 +373,7 @@ pub(super) fn take_back_leases_txn(
         .query_map([], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     for row in &stopped {
-        finish_cancelled_txn(connection, *row, now_ms)?;
+        end_run_txn(connection, *row, Ending::Cancelled, now_ms)?;
     }
     let cancelled = stopped.len();
     let runs = connection.execute(

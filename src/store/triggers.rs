@@ -3,11 +3,13 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::StoreError;
+use super::ending::stop_runs_txn;
 use super::overlap::{
-    Line, add_trigger_txn, interrupt_txn, join_txn, joinable_run, leave_runs_txn, leave_txn,
+    DELETED, Line, add_trigger_txn, interrupt_txn, join_txn, joinable_run, leave_runs_txn,
+    leave_txn,
 };
 use super::places::{ConversationRow, Seat, ensure_conversation_txn, set_root_txn};
-use super::reactions::{take_reaction_back_txn, take_reactions_back_txn};
+use super::reactions::take_reaction_back_txn;
 use super::summaries::stale_by_late_turn_txn;
 use super::turns::TurnRow;
 use crate::domain::addressing::{Overlap, RunVerdict, Verdict};
@@ -216,7 +218,9 @@ fn queue_run_txn(
 fn revive_run_txn(connection: &Connection, run: &TriggeredRun) -> Result<RunId, StoreError> {
     connection
         .prepare_cached(
-            "UPDATE runs SET state = 'queued', reason = NULL, finished_at_ms = NULL WHERE id = ?1",
+            "UPDATE runs SET state = 'queued', reason = NULL, cancel_requested_by = NULL,
+                    finished_at_ms = NULL
+             WHERE id = ?1",
         )?
         .execute([run.row])?;
     Ok(run.id)
@@ -232,24 +236,16 @@ pub(super) fn unaddress_txn(
 ) -> Result<Vec<RunId>, StoreError> {
     let mut cancelled = Vec::new();
     for agent in agents {
-        let run: Option<(i64, RunId)> = connection
-            .prepare_cached(
-                "UPDATE runs SET state = 'cancelled', reason = ?3, finished_at_ms = ?4
-                 WHERE state = 'queued'
-                   AND id = (SELECT run_id FROM run_triggers WHERE turn_seq = ?1 AND agent = ?2)
-                   AND (SELECT count(*) FROM run_triggers g WHERE g.run_id = runs.id) = 1
-                 RETURNING id, uuid",
-            )?
-            .query_row(params![turn.seq, agent, EDITED, now_ms], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })
-            .optional()?;
-        if let Some((row, id)) = run {
-            take_reactions_back_txn(connection, row, now_ms)?;
-            cancelled.push(id);
-        } else if let Some(shared) = waiting_run_of(connection, turn.seq, agent)? {
-            leave_txn(connection, shared, turn.seq)?;
-            take_reaction_back_txn(connection, Seq(turn.seq), now_ms)?;
+        match waiting_run_of(connection, turn.seq, agent)? {
+            Some(run) if run.is_shared => {
+                leave_txn(connection, run.row, turn.seq)?;
+                take_reaction_back_txn(connection, Seq(turn.seq), now_ms)?;
+            }
+            Some(run) => {
+                let run = vec![(run.row, run.id)];
+                cancelled.extend(stop_runs_txn(connection, run, EDITED, now_ms)?);
+            }
+            None => {}
         }
         connection
             .prepare_cached(
@@ -260,18 +256,33 @@ pub(super) fn unaddress_txn(
     Ok(cancelled)
 }
 
+/// A run that no worker has yet.
+struct WaitingRun {
+    row: i64,
+    id: RunId,
+    /// It has other triggers besides.
+    is_shared: bool,
+}
+
 /// The run of a (turn, agent) pair, while it waits.
 fn waiting_run_of(
     connection: &Connection,
     seq: i64,
     agent: &AgentName,
-) -> Result<Option<i64>, StoreError> {
+) -> Result<Option<WaitingRun>, StoreError> {
     let run = connection
         .prepare_cached(
-            "SELECT r.id FROM run_triggers g JOIN runs r ON r.id = g.run_id
-             WHERE g.turn_seq = ?1 AND g.agent = ?2 AND r.state = 'queued'",
+            "SELECT r.id, r.uuid, (SELECT count(*) FROM run_triggers o WHERE o.run_id = r.id) > 1
+             FROM run_triggers g JOIN runs r ON r.id = g.run_id
+             WHERE g.turn_seq = ?1 AND g.agent = ?2 AND r.state IN ('queued', 'waiting', 'held')",
         )?
-        .query_row(params![seq, agent], |row| row.get(0))
+        .query_row(params![seq, agent], |row| {
+            Ok(WaitingRun {
+                row: row.get(0)?,
+                id: row.get(1)?,
+                is_shared: row.get(2)?,
+            })
+        })
         .optional()?;
     Ok(run)
 }
@@ -287,7 +298,7 @@ pub(super) fn refresh_triggers_txn(
             "UPDATE run_triggers SET revision = ?2
              WHERE turn_seq = ?1
                AND run_id IN (SELECT id FROM runs WHERE runs.id = run_id
-                                                     AND state IN ('queued', 'held'))",
+                                                     AND state IN ('queued', 'waiting', 'held'))",
         )?
         .execute([turn.seq, turn.revision])?;
     connection
@@ -295,7 +306,7 @@ pub(super) fn refresh_triggers_txn(
             "DELETE FROM steps WHERE run_id IN (SELECT r.id FROM run_triggers g
                                                 JOIN runs r ON r.id = g.run_id
                                                 WHERE g.turn_seq = ?1
-                                                  AND r.state IN ('queued', 'held'))",
+                                                  AND r.state IN ('queued', 'waiting', 'held'))",
         )?
         .execute([turn.seq])?;
     Ok(())
@@ -325,18 +336,13 @@ pub(super) fn cancel_runs_of_deleted_txn(
     now_ms: i64,
 ) -> Result<Vec<RunId>, StoreError> {
     let mut ended = leave_runs_txn(connection, turn.seq, now_ms)?;
-    let mut statement = connection.prepare_cached(
-        "UPDATE runs
-         SET cancel_requested_by = 'deleted',
-             reason = CASE WHEN state IN ('queued', 'held') THEN 'deleted' ELSE reason END,
-             finished_at_ms = CASE WHEN state IN ('queued', 'held') THEN ?2 ELSE finished_at_ms END,
-             state = CASE WHEN state IN ('queued', 'held') THEN 'cancelled' ELSE state END
-         WHERE state IN ('queued', 'leased', 'held')
-           AND id IN (SELECT run_id FROM run_triggers WHERE turn_seq = ?1)
-         RETURNING uuid",
-    )?;
-    for run in statement.query_map([turn.seq, now_ms], |row| row.get(0))? {
-        ended.push(run?);
-    }
+    let runs: Vec<(i64, RunId)> = connection
+        .prepare_cached(
+            "SELECT r.id, r.uuid FROM run_triggers g JOIN runs r ON r.id = g.run_id
+             WHERE g.turn_seq = ?1 ORDER BY r.id",
+        )?
+        .query_map([turn.seq], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<Result<_, _>>()?;
+    ended.extend(stop_runs_txn(connection, runs, DELETED, now_ms)?);
     Ok(ended)
 }

@@ -330,3 +330,29 @@ async fn where_it_is_set_a_group_sees_a_message_that_is_edited() {
     assert!(answer.text.ends_with("everybody is welcome."));
     assert_eq!(answer.entities[0]["type"], Value::from("bold"));
 }
+
+/// The question goes while its run waits for its next attempt, and the daemon is killed right then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_showed_of_a_question_that_went_is_taken_back_after_a_kill() {
+    let mut flow = quick().slack("live = \"on\"").prepare().await;
+    let named = "model = \"loopback-small\"";
+    flow.reconfigure(named, &format!("{named}\nretries = 0"));
+    flow.start().await;
+    let text = ANSWER.to_owned();
+    let broken = ModelReply::new(ModelAct::Truncated { text }).paced(PIECES, EVERY);
+    flow.model.enqueue(broken);
+    let asked = flow.slack.say("#general", "ann", "@vocative when?");
+    let begins = flow.slack_reply("#general", &asked).await;
+    assert!(begins.shown().ends_with('…'), "{begins:?}");
+    // Should the next attempt begin before the question went, it does not end.
+    flow.model.hold();
+    flow.wait_for_status("the attempt broke", |status| status["runs"]["queued"] == 1)
+        .await;
+    flow.slack.delete("#general", &asked);
+    flow.wait_until_heard().await;
+    flow.kill().await;
+    flow.model.release();
+    flow.start().await;
+    flow.settle().await;
+    assert_eq!(seen(&flow, "#general"), [""; 0]);
+}

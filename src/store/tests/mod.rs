@@ -12,6 +12,7 @@ mod commands;
 mod damage;
 mod deletes;
 mod edits;
+mod endings;
 mod erasing;
 mod expiring;
 mod exports;
