@@ -198,6 +198,7 @@ fn resolve_delivery(shape: &DeliveryShape, review: &mut Review<'_>) -> Delivery 
         max_parts: shape.max_parts,
         first_look_ms: shape.first_look_s * 1_000,
         look_back_ms: look_back_s * 1_000,
+        park_keep_ms: shape.parked_posts_keep_hours * 3_600_000,
         live_delay_ms: shape.live_delay_ms,
         live_interval_ms: shape.live_interval_ms,
     }

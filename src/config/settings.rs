@@ -159,6 +159,8 @@ pub struct Delivery {
     pub first_look_ms: u64,
     /// How long a post of unknown outcome is looked for; longer than a platform may take to show it.
     pub look_back_ms: u64,
+    /// How long posts wait for a chat that refuses them.
+    pub park_keep_ms: u64,
     /// How long after its first words an answer that is being written begins to show.
     pub live_delay_ms: u64,
     /// The shortest time between two states of an answer that show; 0 = the platform's own pace.

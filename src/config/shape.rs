@@ -112,6 +112,9 @@ pub(super) struct DeliveryShape {
     /// Seconds that a post of unknown outcome is looked for.
     #[schemars(range(min = 2, max = 172_800))]
     pub look_back_s: Option<u64>,
+    /// Hours for which posts wait for a chat that refuses them.
+    #[schemars(range(min = 1, max = 8760))]
+    pub parked_posts_keep_hours: u64,
     /// Whether people see an answer while it is written.
     pub live: Live,
     /// Milliseconds between an answer's first words and the first that people see of it.

@@ -472,6 +472,7 @@ pub fn delivery(config: &Config, channel: &config::Channel) -> DeliveryPolicy {
         on_unknown: channel.on_unknown,
         look_first_ms: millis(config.delivery.first_look_ms),
         look_back_ms: millis(config.delivery.look_back_ms),
+        park_keep_ms: millis(config.delivery.park_keep_ms),
         max_parts: config.delivery.max_parts,
         mention_people: channel.mention_people,
         live: LivePolicy {

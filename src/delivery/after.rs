@@ -28,6 +28,8 @@ pub struct DeliveryPolicy {
     pub look_give_up_ms: i64,
     /// A parked chat is tried again after this.
     pub park_ms: i64,
+    /// A post that waited so long for a parked chat is given up.
+    pub park_keep_ms: i64,
     /// Posts that one answer may be split into.
     pub max_parts: usize,
     /// Whether an answer may mention people of the conversation for real.
@@ -46,6 +48,7 @@ impl Default for DeliveryPolicy {
             look_back_ms: 45_000,
             look_give_up_ms: 3_600_000,
             park_ms: 3_600_000,
+            park_keep_ms: 86_400_000,
             max_parts: 20,
             mention_people: false,
             live: LivePolicy::default(),
@@ -90,14 +93,20 @@ pub fn after_send(
         },
         ChannelError::RetryAfter { wait_ms, .. } => {
             let wait_ms = i64::try_from(wait_ms).unwrap_or(i64::MAX / 2);
-            OutboxUpdate::Retry {
-                not_before_ms: now_ms.saturating_add(wait_ms),
-                reason,
+            let until_ms = now_ms.saturating_add(wait_ms);
+            if is_aside(&entry.operation) {
+                OutboxUpdate::Retry {
+                    not_before_ms: until_ms,
+                    reason,
+                }
+            } else {
+                OutboxUpdate::Rest { until_ms, reason }
             }
         }
         ChannelError::Unauthorized { .. } => OutboxUpdate::HoldAccount { reason },
         ChannelError::ChatRefused { .. } => OutboxUpdate::ParkChat {
             not_before_ms: now_ms + policy.park_ms,
+            keep_ms: policy.park_keep_ms,
             reason,
         },
         ChannelError::ChatMoved { to_chat, .. } => {
@@ -438,8 +447,8 @@ mod tests {
         };
         assert!(matches!(
             send(&entry(), error, true),
-            OutboxUpdate::Retry {
-                not_before_ms: 250_000,
+            OutboxUpdate::Rest {
+                until_ms: 250_000,
                 ..
             }
         ));

@@ -183,8 +183,8 @@ impl Worker {
     async fn put_off(&self, claimed: &ClaimedEntry, until_ms: i64) {
         let id = claimed.entry.id;
         debug!(post.id = %id, until_ms, "a post waits for the platform's rate");
-        let update = OutboxUpdate::Retry {
-            not_before_ms: until_ms,
+        let update = OutboxUpdate::Rest {
+            until_ms,
             reason: "the platform takes only so many posts there in a minute".to_owned(),
         };
         let write = || {
@@ -394,6 +394,7 @@ fn log_update(claimed: &ClaimedEntry, room: &Room, update: &OutboxUpdate) {
     match update {
         OutboxUpdate::Sent(_) => log_sent(claimed, channel),
         OutboxUpdate::Retry { reason, .. }
+        | OutboxUpdate::Rest { reason, .. }
         | OutboxUpdate::Look { reason, .. }
         | OutboxUpdate::Resend { reason }
         | OutboxUpdate::ResendLater { reason, .. }
@@ -435,7 +436,7 @@ fn log_sent(claimed: &ClaimedEntry, channel: &str) {
 fn update_name(update: &OutboxUpdate) -> &'static str {
     match update {
         OutboxUpdate::Sent(_) => "sent",
-        OutboxUpdate::Retry { .. } => "retry",
+        OutboxUpdate::Retry { .. } | OutboxUpdate::Rest { .. } => "retry",
         OutboxUpdate::Look { .. } => "look",
         OutboxUpdate::Resend { .. } | OutboxUpdate::ResendLater { .. } => "resend",
         OutboxUpdate::Hold { .. } => "held",

@@ -5,6 +5,7 @@ use rusqlite::{Connection, params};
 use vocative_channels::envelope::{ChatKind, Place, Sender};
 
 use super::notices::introduce_txn;
+use super::parking::unpark_txn;
 use super::places::{
     ChatRow, Seat, ensure_chat_txn, ensure_conversation_txn, find_chat, name_topic_txn,
 };
@@ -60,14 +61,11 @@ impl Store {
                 introduce_txn(connection, account, chat, &text, now_ms)?;
             }
             connection
-                .prepare_cached(
-                    "UPDATE chats
-                     SET is_present = ?2,
-                         parked_until_ms = CASE ?2 WHEN 1 THEN NULL ELSE parked_until_ms END,
-                         parked_reason = CASE ?2 WHEN 1 THEN NULL ELSE parked_reason END
-                     WHERE id = ?1",
-                )?
+                .prepare_cached("UPDATE chats SET is_present = ?2 WHERE id = ?1")?
                 .execute(params![chat.id, is_present])?;
+            if is_present {
+                unpark_txn(connection, chat.id, now_ms)?;
+            }
             Ok(())
         })
         .await

@@ -146,7 +146,8 @@ fn join_attributes_txn(
         .execute(params![from, target])?;
     connection
         .prepare_cached(
-            "UPDATE chats SET parked_until_ms = NULL, parked_reason = NULL WHERE id = ?1",
+            "UPDATE chats SET parked_until_ms = NULL, parked_keep_ms = NULL, parked_reason = NULL
+             WHERE id = ?1",
         )?
         .execute(params![from])?;
     Ok(())

@@ -46,6 +46,7 @@ mod outcome;
 mod overlap;
 mod overview;
 mod pages;
+mod parking;
 mod participants;
 mod placeholder;
 mod places;

@@ -5,74 +5,91 @@
 //! is claimed again only to be looked for. *Held* and *dead* wait for a person; a *replaced* entry
 //! lives on as other entries in its place.
 //!
-//! Within a chat entries go one at a time, in order of `sort_key`. A held entry holds back only the
-//! later parts of its own turn. `send_started` says that bytes may be out; the open row in
+//! Within a line (a thread, a topic, the top of a chat) entries go in order of `sort_key`; so one of
+//! unknown outcome holds back only its line. Lines of a chat take turns, oldest first, with one entry
+//! in flight, and rest together when the platform says so. Parts of one turn keep their order, and
+//! what is done to a message waits for it, whatever lines they are of. A held entry holds back only
+//! the later parts of its own turn. `send_started` says that bytes may be out; the open row in
 //! `outbox_attempts` says that they left under the present lease.
 
 use rusqlite::{Connection, OptionalExtension};
 
 use super::contract::{ClaimRequest, LeaseOutcome};
 use super::outbox_rows::entry_by_row;
+use super::parking::give_up_old_txn;
 use super::placeholder::resolve_txn;
 use super::rows::{account_list, limit_of, missing};
 use super::{Store, StoreError};
-use crate::domain::ids::{LeaseToken, OutboxId};
+use crate::domain::ids::{ChatId, LeaseToken, OutboxId};
 use crate::domain::outbox::ClaimedEntry;
 
-/// The first entry of each chat that may go next, as `heads (id)`: one probe of `outbox_open` per
-/// chat. Entries behind a held part of their own turn are passed over. Reactions go in a line of their
-/// own: nothing that is said waits for one.
+/// The first entry of each line, as `heads (id)`: one probe of `outbox_open` per line. Entries behind
+/// a held part of their own turn are passed over.
 macro_rules! with_heads {
     ($tail:literal) => {
         concat!(
             "WITH RECURSIVE
-             open (chat_id) AS (
-                 SELECT (SELECT chat_id FROM outbox
-                         WHERE state IN ('pending', 'leased', 'unknown')
-                         ORDER BY chat_id LIMIT 1)
+             open (id) AS (
+                 SELECT (SELECT id FROM outbox WHERE state IN ('pending', 'leased', 'unknown')
+                         ORDER BY chat_id, line, sort_key LIMIT 1)
                  UNION ALL
-                 SELECT (SELECT o.chat_id FROM outbox o
+                 SELECT (SELECT o.id FROM outbox o
                          WHERE o.state IN ('pending', 'leased', 'unknown')
-                           AND o.chat_id > open.chat_id
-                         ORDER BY o.chat_id LIMIT 1)
-                 FROM open WHERE open.chat_id IS NOT NULL
+                           AND (o.chat_id, o.line) > (p.chat_id, p.line)
+                         ORDER BY o.chat_id, o.line, o.sort_key LIMIT 1)
+                 FROM open CROSS JOIN outbox p ON p.id = open.id
              ),
              heads (id) AS (
                  SELECT (SELECT o.id FROM outbox o
                          WHERE o.state IN ('pending', 'leased', 'unknown')
-                           AND o.chat_id = open.chat_id
-                           AND o.operation NOT IN ('react', 'unreact')
+                           AND o.chat_id = p.chat_id AND o.line = p.line
                            AND NOT EXISTS (SELECT 1 FROM outbox h
                                            WHERE h.turn_seq = o.turn_seq AND h.state = 'held'
                                              AND h.sort_key < o.sort_key)
                          ORDER BY o.sort_key LIMIT 1)
-                 FROM open WHERE open.chat_id IS NOT NULL
-                 UNION ALL
-                 SELECT (SELECT o.id FROM outbox o
-                         WHERE o.state IN ('pending', 'leased', 'unknown')
-                           AND o.chat_id = open.chat_id
-                           AND o.operation IN ('react', 'unreact')
-                         ORDER BY o.sort_key LIMIT 1)
-                 FROM open WHERE open.chat_id IS NOT NULL
+                 FROM open CROSS JOIN outbox p ON p.id = open.id
+             ),
+             -- What waits for nothing of another line.
+             free (id) AS (
+                 SELECT o.id FROM heads CROSS JOIN outbox o ON o.id = heads.id
+                 WHERE NOT EXISTS (SELECT 1 FROM outbox e
+                                   WHERE e.turn_seq = o.turn_seq AND e.sort_key < o.sort_key
+                                     AND e.state IN ('pending', 'leased', 'unknown')
+                                     AND o.line <> 'signs' AND e.line <> 'signs')
+                   AND NOT EXISTS (SELECT 1 FROM outbox e
+                                   WHERE e.id = o.edit_of
+                                     AND e.state IN ('pending', 'leased', 'unknown'))
+             ),
+             busy (chat_id, is_signs, until_ms) AS MATERIALIZED (
+                 SELECT o.chat_id, o.line = 'signs', o.lease_until_ms
+                 FROM heads CROSS JOIN outbox o ON o.id = heads.id WHERE o.state = 'leased'
              ) ",
             $tail
         )
     };
 }
 
+/// One entry of each chat, and one of its signs: the oldest that is due, while none is in flight.
 const CLAIMABLE_SQL: &str = with_heads!(
-    "SELECT o.id, o.state = 'leased' FROM heads CROSS JOIN outbox o ON o.id = heads.id
+    "SELECT o.id, o.state = 'leased', c.id, min(o.sort_key),
+            coalesce(o.created_at_ms <= ?1 - c.parked_keep_ms, 0)
+     FROM free CROSS JOIN outbox o ON o.id = free.id
      JOIN accounts a ON a.id = o.account_id JOIN chats c ON c.id = o.chat_id
      WHERE a.held_reason IS NULL AND coalesce(c.parked_until_ms, ?1) <= ?1
+       AND (o.line = 'signs' OR coalesce(c.rests_until_ms, ?1) <= ?1)
        AND o.account_id IN (SELECT value FROM json_each(?3))
        AND CASE o.state WHEN 'leased' THEN o.lease_until_ms ELSE o.not_before_ms END <= ?1
+       AND (o.chat_id, o.line = 'signs') NOT IN
+           (SELECT chat_id, is_signs FROM busy WHERE until_ms > ?1)
+     GROUP BY o.chat_id, o.line = 'signs'
      ORDER BY o.not_before_ms, o.id LIMIT ?2"
 );
 
 const NEXT_DUE_SQL: &str = with_heads!(
     "SELECT min(max(CASE o.state WHEN 'leased' THEN o.lease_until_ms ELSE o.not_before_ms END,
-                    coalesce(c.parked_until_ms, 0)))
-     FROM heads CROSS JOIN outbox o ON o.id = heads.id
+                    coalesce(c.parked_until_ms, 0),
+                    iif(o.line = 'signs', 0, coalesce(c.rests_until_ms, 0))))
+     FROM free CROSS JOIN outbox o ON o.id = free.id
      JOIN accounts a ON a.id = o.account_id JOIN chats c ON c.id = o.chat_id
      WHERE a.held_reason IS NULL"
 );
@@ -164,16 +181,22 @@ pub(super) fn claim_posts_txn(
     limit: usize,
 ) -> Result<Vec<ClaimedEntry>, StoreError> {
     let accounts = account_list(&request.accounts);
-    let heads: Vec<(i64, bool)> = connection
+    let heads: Vec<(i64, bool, Option<ChatId>)> = connection
         .prepare_cached(CLAIMABLE_SQL)?
         .query_map((request.now_ms, limit_of(limit), accounts), |row| {
-            Ok((row.get(0)?, row.get(1)?))
+            let (chat, is_stale): (ChatId, bool) = (row.get(2)?, row.get(4)?);
+            Ok((row.get(0)?, row.get(1)?, is_stale.then_some(chat)))
         })?
         .collect::<rusqlite::Result<_>>()?;
     let mut claimed = Vec::with_capacity(heads.len());
-    for (row, is_expired) in heads {
+    for (row, is_expired, stale_in) in heads {
         if is_expired {
             close_attempt_txn(connection, row, "lease expired", request.now_ms)?;
+        }
+        // Its chat refused posts, and takes them again unheard.
+        if let Some(chat) = stale_in.filter(|_| !is_expired) {
+            give_up_old_txn(connection, chat, request.now_ms)?;
+            continue;
         }
         if resolve_txn(connection, row, request.now_ms)? {
             claimed.push(lease_txn(connection, row, request)?);

@@ -7,6 +7,7 @@ use super::contract::{LeaseOutcome, OutboxUpdate};
 use super::messages::{MessageEntry, add_message_txn};
 use super::outbox::{DROPPED, close_attempt_txn};
 use super::outbox_rows::{NewPosts, Place, append_post_txn, insert_post_txn, operation_from_row};
+use super::parking::{Parking, give_up_old_txn, park_txn, unpark_txn};
 use super::placeholder::{gives_place, move_txn};
 use super::places::find_chat;
 use super::{Store, StoreError};
@@ -43,6 +44,8 @@ struct Leased {
     is_placeholder: bool,
     /// Bytes of an earlier attempt may be out, and none left under the present lease.
     is_look: bool,
+    /// Its chat refused posts before.
+    is_parked: bool,
 }
 
 fn leased_post(
@@ -56,7 +59,8 @@ fn leased_post(
                     o.send_started AND NOT EXISTS (
                         SELECT 1 FROM outbox_attempts a
                         WHERE a.outbox_id = o.id AND a.ended_at_ms IS NULL),
-                    o.target, o.operation, o.placeholder_of IS NOT NULL
+                    o.target, o.operation, o.placeholder_of IS NOT NULL,
+                    (SELECT c.parked_reason IS NOT NULL FROM chats c WHERE c.id = o.chat_id)
              FROM outbox o WHERE o.uuid = ?1 AND o.token = ?2 AND o.state = 'leased'",
         )?
         .query_row((entry, token), |row| {
@@ -71,6 +75,7 @@ fn leased_post(
                 operation: operation_from_row(row, 8, 9)?,
                 is_placeholder: row.get(10)?,
                 is_look: row.get(7)?,
+                is_parked: row.get(11)?,
             })
         })
         .optional()?)
@@ -104,13 +109,20 @@ pub(super) fn update_post_txn(
         }
         OutboxUpdate::ParkChat {
             not_before_ms,
+            keep_ms,
             reason,
         } => {
+            let parking = Parking {
+                until_ms: *not_before_ms,
+                keep_ms: *keep_ms,
+                reason,
+            };
+            park_txn(connection, leased.chat, &parking)?;
+        }
+        OutboxUpdate::Rest { until_ms, .. } => {
             connection
-                .prepare_cached(
-                    "UPDATE chats SET parked_until_ms = ?2, parked_reason = ?3 WHERE id = ?1",
-                )?
-                .execute((leased.chat, not_before_ms, reason))?;
+                .prepare_cached("UPDATE chats SET rests_until_ms = ?2 WHERE id = ?1")?
+                .execute((leased.chat, until_ms))?;
         }
         OutboxUpdate::HoldAccount { reason } => {
             connection
@@ -129,6 +141,9 @@ pub(super) fn update_post_txn(
     if let Some(next) = Next::after(update, &leased, now_ms) {
         next.write_txn(connection, leased.row)?;
     }
+    if matches!(update, OutboxUpdate::ParkChat { .. }) {
+        give_up_old_txn(connection, leased.chat, now_ms)?;
+    }
     Ok(LeaseOutcome::Written)
 }
 
@@ -143,6 +158,9 @@ fn sent_txn(
         record_message_txn(connection, leased, delivered)?;
     }
     mark_sent_txn(connection, leased.row, &delivered.message_id, now_ms)?;
+    if leased.is_parked {
+        unpark_txn(connection, leased.chat, now_ms)?;
+    }
     if let Some(shown) = &delivered.shown {
         connection
             .prepare_cached("UPDATE outbox SET payload = ?2 WHERE id = ?1")?
@@ -155,6 +173,7 @@ fn outcome_name(update: &OutboxUpdate) -> &str {
     match update {
         OutboxUpdate::Sent(_) => "sent",
         OutboxUpdate::Retry { reason, .. }
+        | OutboxUpdate::Rest { reason, .. }
         | OutboxUpdate::Look { reason, .. }
         | OutboxUpdate::Resend { reason }
         | OutboxUpdate::ResendLater { reason, .. }
@@ -189,6 +208,7 @@ impl<'a> Next<'a> {
                 not_before_ms,
                 reason,
             } => Self::pending(*not_before_ms, reason),
+            OutboxUpdate::Rest { reason, .. } => Self::pending(now_ms, reason),
             OutboxUpdate::Look {
                 not_before_ms,
                 reason,

@@ -4,6 +4,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use vocative_channels::envelope::{ChatKind, Place};
 
 use super::StoreError;
+use super::parking::unpark_txn;
 use super::rows::{chat_kind_from_name, chat_kind_name};
 use crate::domain::ids::{AccountId, ChatId, ConversationId};
 use crate::domain::place::Scope;
@@ -128,10 +129,12 @@ pub(super) fn hear_chat_txn(
     if chat.knows(place, now_ms) {
         return Ok(());
     }
+    if !chat.is_open {
+        unpark_txn(connection, chat.id, now_ms)?;
+    }
     connection
         .prepare_cached(
             "UPDATE chats SET last_heard_ms = max(last_heard_ms, ?2), is_present = 1,
-                    parked_until_ms = NULL, parked_reason = NULL,
                     title = coalesce(?3, title), kind = coalesce(?4, kind)
              WHERE id = ?1",
         )?

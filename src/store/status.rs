@@ -122,7 +122,8 @@ fn read_posts(
              JOIN accounts a ON a.id = o.account_id JOIN chats c ON c.id = o.chat_id
              WHERE o.state IN ('pending', 'leased', 'unknown') AND o.state = 'pending'
                AND o.not_before_ms <= ?1 AND a.held_reason IS NULL
-               AND coalesce(c.parked_until_ms, ?1) <= ?1",
+               AND coalesce(c.parked_until_ms, ?1) <= ?1
+               AND coalesce(c.rests_until_ms, ?1) <= ?1",
         )?
         .query_row([now_ms], |row| row.get(0))?;
     Ok(())

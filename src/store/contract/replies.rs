@@ -88,10 +88,17 @@ pub enum Placeholder {
 pub enum OutboxUpdate {
     /// It is on the platform.
     Sent(Delivered),
-    /// It was not sent: try again at that time. The whole chat waits, in order.
+    /// It was not sent: try again at that time. What stands behind it in its thread or topic waits.
     Retry {
         /// When.
         not_before_ms: i64,
+        /// Why.
+        reason: String,
+    },
+    /// It was not sent, and the platform takes nothing in its chat until then.
+    Rest {
+        /// When.
+        until_ms: i64,
         /// Why.
         reason: String,
     },
@@ -145,6 +152,8 @@ pub enum OutboxUpdate {
     ParkChat {
         /// Try again at the latest then.
         not_before_ms: i64,
+        /// Posts that have waited so long by then are given up, in milliseconds.
+        keep_ms: i64,
         /// Why.
         reason: String,
     },

@@ -34,3 +34,15 @@ BEGIN
     INSERT OR IGNORE INTO former_names (participant_id, until_prompt, display_name, username)
     VALUES (OLD.id, (SELECT max(id) FROM sent_prompts), OLD.display_name, OLD.username);
 END;
+-- Posts go in order within their line: a thread, a topic, or what is said at the top of a chat. Signs have their own.
+ALTER TABLE outbox ADD COLUMN line TEXT NOT NULL GENERATED ALWAYS AS (
+    CASE WHEN operation IN ('react', 'unreact') THEN 'signs'
+         WHEN NOT json_valid(target) THEN ''
+         ELSE coalesce('thread ' || json_extract(target, '$.thread'), 'topic ' || json_extract(target, '$.topic'), '')
+    END) VIRTUAL;
+DROP INDEX outbox_open;
+CREATE INDEX outbox_open ON outbox (chat_id, line, sort_key) WHERE state IN ('pending', 'leased', 'unknown');
+-- Until then the platform takes no further post in the chat, whatever line it is of.
+ALTER TABLE chats ADD COLUMN rests_until_ms INTEGER;
+-- While the chat refuses posts: those that have waited so long are given up.
+ALTER TABLE chats ADD COLUMN parked_keep_ms INTEGER;

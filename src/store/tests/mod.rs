@@ -22,6 +22,7 @@ mod follow_ups;
 mod imports;
 mod interleavings;
 mod learning;
+mod lines;
 mod merging;
 mod notices;
 mod opening;

@@ -268,6 +268,7 @@ async fn a_chat_that_refuses_is_parked_until_something_is_heard() {
     start(&scene, &claimed[0], 1_000).await;
     let parked = OutboxUpdate::ParkChat {
         not_before_ms: 60_000,
+        keep_ms: 86_400_000,
         reason: "not_in_channel".to_owned(),
     };
     update(&scene, &claimed[0], parked, 1_001).await;

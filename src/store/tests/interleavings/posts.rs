@@ -34,6 +34,7 @@ const POLICY: DeliveryPolicy = DeliveryPolicy {
     look_back_ms: 200,
     look_give_up_ms: 3_600_000,
     park_ms: 1_000,
+    park_keep_ms: 86_400_000_000,
     max_parts: 5,
     mention_people: false,
     live: LivePolicy {
