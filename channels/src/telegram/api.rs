@@ -363,7 +363,8 @@ impl Refusal {
         let words = reason.to_ascii_lowercase();
         match self.code {
             400 => bad_request(operation, reason, &words),
-            401 | 404 | 421 => ChannelError::Unauthorized { operation, reason },
+            401 | 421 => ChannelError::Unauthorized { operation, reason },
+            404 => not_found(operation, reason, &words),
             403 => ChannelError::ChatRefused { operation, reason },
             409 => ChannelError::NotSent {
                 operation,
@@ -390,6 +391,31 @@ impl Refusal {
             .retry_after
             .map_or(self.header_wait_ms, |seconds| seconds.saturating_mul(1_000))
             .max(http::RETRY_AFTER_MIN_MS)
+    }
+}
+
+/// Methods that every server knows: where these are not found, it is the token.
+const TELL_OF_TOKEN: [&str; 5] = [
+    "getMe",
+    "getUpdates",
+    "setWebhook",
+    "deleteWebhook",
+    "getWebhookInfo",
+];
+
+/// A server that does not know a method refuses that method, not the account: an own Bot API server may
+/// be older than the method, or a proxy may let only some pass.
+fn not_found(operation: &'static str, reason: String, words: &str) -> ChannelError {
+    if words.contains("method not found") {
+        return rejected(operation, reason, Fallback::None);
+    }
+    if TELL_OF_TOKEN.contains(&operation) {
+        return ChannelError::Unauthorized { operation, reason };
+    }
+    // A lost token is told by the next poll; what waits is not lost for it.
+    ChannelError::NotSent {
+        operation,
+        cause: reason.into(),
     }
 }
 
@@ -449,7 +475,9 @@ mod tests {
         let table = [
             (401, "Unauthorized", "account"),
             (401, "Unauthorized: invalid token specified", "account"),
-            (404, "Not Found", "account"),
+            // Of one method: a lost token is told by getMe and getUpdates.
+            (404, "Not Found", "not sent"),
+            (404, "Not Found: method not found", "None"),
             (
                 421,
                 "Misdirected Request: unallowed token specified",
@@ -518,6 +546,19 @@ mod tests {
         for (code, description, expected) in table {
             assert_eq!(class(code, description), expected, "{code} {description}");
         }
+    }
+
+    #[test]
+    fn a_token_is_lost_where_a_method_is_not_found_that_every_server_knows() {
+        for method in TELL_OF_TOKEN {
+            let error = refusal(404, "Not Found").into_error(method);
+            assert!(
+                matches!(error, ChannelError::Unauthorized { .. }),
+                "{method}"
+            );
+        }
+        let error = refusal(404, "Not Found: method not found").into_error("setWebhook");
+        assert!(matches!(error, ChannelError::Rejected { .. }));
     }
 
     #[test]
