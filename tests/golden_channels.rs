@@ -48,6 +48,7 @@ fn identity(platform: Platform) -> Identity {
         username,
         display_name: "Kael".to_owned(),
         warnings: vec![],
+        organisation: None,
     }
 }
 

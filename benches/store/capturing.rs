@@ -164,6 +164,7 @@ fn policy(account: AccountId) -> ChannelPolicy {
             username: None,
             display_name: "Steady".to_owned(),
             warnings: Vec::new(),
+            organisation: None,
         },
         agents: vec![AgentPolicy {
             name: agent.clone(),

@@ -50,6 +50,8 @@ pub struct Identity {
     /// What a person should know at start, in plain words (privacy mode hides mentions, missing
     /// scopes).
     pub warnings: Vec<String>,
+    /// The organisation that the account is one of several of (Slack `enterprise_id`).
+    pub organisation: Option<String>,
 }
 
 impl Identity {

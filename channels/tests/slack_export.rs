@@ -50,6 +50,7 @@ fn identity() -> Identity {
         username: None,
         display_name: "Vocative".to_owned(),
         warnings: Vec::new(),
+        organisation: None,
     }
 }
 

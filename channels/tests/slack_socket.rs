@@ -186,6 +186,7 @@ fn identity() -> Identity {
         username: None,
         display_name: "bot".to_owned(),
         warnings: vec![],
+        organisation: None,
     }
 }
 

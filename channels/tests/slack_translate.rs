@@ -18,6 +18,7 @@ fn identity(account: &str, user_id: &str, bot_id: &str) -> Identity {
         username: Some("vocative".to_owned()),
         display_name: "vocative".to_owned(),
         warnings: vec![],
+        organisation: None,
     }
 }
 
@@ -282,5 +283,53 @@ fn the_button_that_stops_an_agent_is_a_command_in_its_thread() {
         without.as_object_mut().unwrap().remove(field);
         let told = translated("events_api", &payload(&without), &identity).event;
         assert!(matches!(told, Event::Untranslated { .. }), "{field}");
+    }
+}
+
+#[test]
+fn who_acts_in_a_sibling_workspace_of_our_organisation_is_no_stranger() {
+    let ours = Identity {
+        organisation: Some("E0ACME".to_owned()),
+        ..identity("T0AAAAAAA", "U0BOT0001", "B0BOT0001")
+    };
+    let alone = identity("T0AAAAAAA", "U0BOT0001", "B0BOT0001");
+    let command = |team: &str, enterprise: Value| {
+        json!({"team_id": team, "enterprise_id": enterprise, "channel_id": "C0CHAN001",
+            "channel_name": "general", "user_id": "U0HUMAN01", "command": "/ask", "text": "why",
+            "trigger_id": "1.2.3"})
+        .to_string()
+    };
+    let click = |team: &str, enterprise: Value| {
+        json!({"type": "block_actions", "trigger_id": "1.2.3", "enterprise": enterprise,
+            "user": {"id": "U0HUMAN01", "team_id": team}, "channel": {"id": "C0CHAN001"},
+            "actions": [{"action_id": "a", "value": "b"}]})
+        .to_string()
+    };
+    let is_stranger =
+        |kind: &str, payload: &str, identity: &Identity| match translated(kind, payload, identity)
+            .event
+        {
+            Event::Command(command) => command.sender.is_stranger,
+            Event::Interaction { sender, .. } => sender.is_stranger,
+            other => panic!("{other:?}"),
+        };
+    let table = [
+        (&ours, "T0AAAAAAA", json!("E0ACME"), false),
+        (&ours, "T0SIBLING", json!("E0ACME"), false),
+        (&ours, "T0FOREIGN", json!("E0OTHER"), true),
+        (&ours, "T0FOREIGN", Value::Null, true),
+        (&alone, "T0AAAAAAA", Value::Null, false),
+        (&alone, "T0FOREIGN", json!("E0OTHER"), true),
+        (&alone, "T0FOREIGN", Value::Null, true),
+    ];
+    for (identity, team, enterprise, expected) in table {
+        let payload = command(team, enterprise.clone());
+        let told = is_stranger("slash_commands", &payload, identity);
+        assert_eq!(told, expected, "command: {team} {enterprise}");
+        let enterprise = enterprise
+            .as_str()
+            .map_or(Value::Null, |id| json!({"id": id}));
+        let told = is_stranger("interactive", &click(team, enterprise.clone()), identity);
+        assert_eq!(told, expected, "click: {team} {enterprise}");
     }
 }

@@ -32,6 +32,7 @@ fn identity() -> Identity {
         username: Some("team_bot".to_owned()),
         display_name: "Team Bot".to_owned(),
         warnings: Vec::new(),
+        organisation: None,
     }
 }
 

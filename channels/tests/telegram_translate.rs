@@ -24,6 +24,7 @@ fn bot(username: &str) -> Identity {
         username: Some(username.to_owned()),
         display_name: "Team Bot".to_owned(),
         warnings: Vec::new(),
+        organisation: None,
     }
 }
 

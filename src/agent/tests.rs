@@ -333,6 +333,7 @@ fn identity() -> Identity {
         username: None,
         display_name: "Bot".to_owned(),
         warnings: Vec::new(),
+        organisation: None,
     }
 }
 

@@ -36,6 +36,7 @@ pub(super) fn policy() -> ChannelPolicy {
             username: Some("kael_bot".into()),
             display_name: "Kael".into(),
             warnings: vec![],
+            organisation: None,
         },
         agents: vec![
             agent_policy("kael", &["kael"]),

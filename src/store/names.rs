@@ -30,6 +30,24 @@ struct StoredBot {
     display_name: String,
 }
 
+pub(super) fn learn_bot_txn(
+    connection: &Connection,
+    account: AccountId,
+    identity: &Identity,
+) -> Result<(), StoreError> {
+    let bot = StoredBot {
+        version: BOT_VERSION,
+        user_id: identity.user_id.clone(),
+        other_ids: identity.other_ids.clone(),
+        username: identity.username.clone(),
+        display_name: identity.display_name.clone(),
+    };
+    connection
+        .prepare_cached("UPDATE accounts SET bot = ?2 WHERE id = ?1 AND bot IS NOT ?2")?
+        .execute(params![account, serde_json::to_string(&bot)?])?;
+    Ok(())
+}
+
 impl Store {
     /// Keeps who the bot is at an account, so that it is named also while no daemon runs.
     ///
@@ -40,21 +58,9 @@ impl Store {
         account: AccountId,
         identity: &Identity,
     ) -> Result<(), StoreError> {
-        let bot = StoredBot {
-            version: BOT_VERSION,
-            user_id: identity.user_id.clone(),
-            other_ids: identity.other_ids.clone(),
-            username: identity.username.clone(),
-            display_name: identity.display_name.clone(),
-        };
-        let text = serde_json::to_string(&bot)?;
-        self.write(move |connection| {
-            connection
-                .prepare_cached("UPDATE accounts SET bot = ?2 WHERE id = ?1 AND bot IS NOT ?2")?
-                .execute(params![account, text])?;
-            Ok(())
-        })
-        .await
+        let identity = identity.clone();
+        self.write(move |connection| learn_bot_txn(connection, account, &identity))
+            .await
     }
 
     /// Keeps names of people who were not heard, for their mentions: pairs of id and name.
@@ -131,6 +137,7 @@ pub(super) fn identity(
         username: bot.username,
         display_name: bot.display_name,
         warnings: Vec::new(),
+        organisation: None,
     }))
 }
 

@@ -386,6 +386,7 @@ pub(crate) fn identity() -> Identity {
         username: None,
         display_name: "Kael".to_owned(),
         warnings: vec![],
+        organisation: None,
     }
 }
 

@@ -92,6 +92,7 @@ impl Made {
             username: None,
             display_name: "Bot".to_owned(),
             warnings: vec![],
+            organisation: None,
         }
     }
 

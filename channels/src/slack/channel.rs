@@ -222,6 +222,7 @@ pub(super) async fn sign_in(api: &Api) -> Result<(Identity, Option<Vec<String>>)
         other_ids: answer.bot_id.0.into_iter().collect(),
         username,
         warnings,
+        organisation: answer.enterprise_id.0,
     };
     Ok((identity, scopes))
 }

@@ -322,6 +322,7 @@ mod tests {
             username: None,
             display_name: "vocative".to_owned(),
             warnings: Vec::new(),
+            organisation: None,
         }
     }
 

@@ -298,6 +298,7 @@ mod tests {
             username: None,
             display_name: "Bot".to_owned(),
             warnings: vec![],
+            organisation: None,
         }
     }
 

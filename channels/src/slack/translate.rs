@@ -76,9 +76,20 @@ struct Context<'a> {
 impl Context<'_> {
     /// Whether a team is of another organisation, unless Slack says that nobody of one is there.
     fn is_stranger(&self, team: Option<&str>) -> bool {
-        let is_foreign =
-            team.is_some_and(|team| team != self.identity.account && Some(team) != self.enterprise);
+        let organisation = self.identity.organisation.as_deref();
+        let is_foreign = team.is_some_and(|team| {
+            team != self.identity.account
+                && Some(team) != self.enterprise
+                && Some(team) != organisation
+        });
         is_foreign && self.is_shared != Some(false)
+    }
+
+    /// The same of somebody whose organisation is told, too: a sibling workspace is none of strangers.
+    fn is_stranger_of(&self, team: Option<&str>, enterprise: Option<&str>) -> bool {
+        let is_sibling =
+            enterprise.is_some() && enterprise == self.identity.organisation.as_deref();
+        !is_sibling && self.is_stranger(team)
     }
 }
 
@@ -465,7 +476,7 @@ fn slash_command(payload: &str, identity: &Identity) -> Event {
     };
     let context = Context {
         identity,
-        enterprise: payload.enterprise_id.as_deref(),
+        enterprise: None,
         is_shared: None,
     };
     let (Some(id), Some(chat), Some(user), Some(name)) = (
@@ -490,7 +501,8 @@ fn slash_command(payload: &str, identity: &Identity) -> Event {
             display_name: None,
             username: text::name(payload.user_name.as_deref()),
             kind: SenderKind::Person,
-            is_stranger: context.is_stranger(payload.team_id.as_deref()),
+            is_stranger: context
+                .is_stranger_of(payload.team_id.as_deref(), payload.enterprise_id.as_deref()),
         },
         name,
         text: text::neutral_unmarked(payload.text.as_deref().unwrap_or_default()),
@@ -516,10 +528,15 @@ fn interactive(payload: &str, identity: &Identity) -> Event {
         enterprise: None,
         is_shared: None,
     };
-    let sender = payload
-        .user
-        .as_ref()
-        .and_then(|user| user_sender(user, &context));
+    let enterprise = payload.enterprise.as_ref();
+    let enterprise = enterprise.and_then(|enterprise| enterprise.id.as_deref());
+    let sender = payload.user.as_ref().and_then(|user| {
+        let is_stranger = context.is_stranger_of(user.team_id.as_deref(), enterprise);
+        user_sender(user, &context).map(|sender| Sender {
+            is_stranger,
+            ..sender
+        })
+    });
     // Closing a modal and asking for options carry no trigger: nothing happened.
     let (Some(id), Some(sender)) = (payload.trigger_id.clone(), sender) else {
         return ignored("interaction");
@@ -794,6 +811,7 @@ mod tests {
             username: None,
             display_name: "Bot".to_owned(),
             warnings: Vec::new(),
+            organisation: None,
         };
         let event = |chat: &str, user: &str, trigger: &str| {
             let payload = format!(

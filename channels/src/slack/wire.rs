@@ -378,12 +378,20 @@ pub(super) struct InteractivePayload {
     #[serde(rename = "type")]
     pub(super) kind: Maybe<String>,
     pub(super) trigger_id: Id,
+    pub(super) enterprise: Maybe<EnterpriseObject>,
     pub(super) user: Maybe<UserObject>,
     pub(super) channel: Maybe<ChannelObject>,
     pub(super) container: Maybe<Container>,
     pub(super) actions: List<Action>,
     pub(super) callback_id: Maybe<String>,
     pub(super) view: Maybe<View>,
+}
+
+/// The organisation of whoever acted.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct EnterpriseObject {
+    pub(super) id: Id,
 }
 
 /// Where a button was.
@@ -420,6 +428,7 @@ pub(super) struct Answer {
     pub(super) url: Maybe<String>,
     pub(super) team: Maybe<String>,
     pub(super) team_id: Id,
+    pub(super) enterprise_id: Id,
     pub(super) user: Maybe<IdOr<UserObject>>,
     pub(super) user_id: Id,
     pub(super) bot_id: Id,

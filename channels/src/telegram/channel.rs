@@ -316,6 +316,7 @@ fn identity(me: &Me) -> Identity {
             .unwrap_or(id),
         username,
         warnings,
+        organisation: None,
     }
 }
 

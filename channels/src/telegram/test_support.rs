@@ -13,5 +13,6 @@ pub(super) fn bot() -> Identity {
         username: Some("team_bot".to_owned()),
         display_name: "Team Bot".to_owned(),
         warnings: Vec::new(),
+        organisation: None,
     }
 }

@@ -477,6 +477,7 @@ async fn the_bot_learns_who_it_is_and_warns_of_privacy_mode() {
         username: Some("vocative_bot".to_owned()),
         display_name: "Team Bot".to_owned(),
         warnings: Vec::new(),
+        organisation: None,
     };
     assert_eq!(channel.identify().await.unwrap(), identity);
     let levels = |findings: Vec<vocative_channels::channel::Finding>| {
@@ -512,6 +513,7 @@ fn scripted_identity() -> Identity {
         username: None,
         display_name: "b".to_owned(),
         warnings: Vec::new(),
+        organisation: None,
     }
 }
 

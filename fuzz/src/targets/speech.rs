@@ -23,6 +23,7 @@ pub(super) fn slack_bot() -> Identity {
         username: Some("kael".to_owned()),
         display_name: "Kael".to_owned(),
         warnings: Vec::new(),
+        organisation: None,
     }
 }
 
@@ -37,6 +38,7 @@ pub(super) fn telegram_bot() -> Identity {
         username: Some("team_bot".to_owned()),
         display_name: "Team Bot".to_owned(),
         warnings: Vec::new(),
+        organisation: None,
     }
 }
 

@@ -207,6 +207,7 @@ fn policy(
         user_id: user_id.clone(),
         other_ids: other_ids.to_vec(),
         warnings: Vec::new(),
+        organisation: None,
     };
     let policy = wiring::policy(config, settings, AccountId(0), identity);
     Ok(Arc::new(policy))

@@ -442,6 +442,7 @@ async fn the_account_of_a_channel_is_known_with_its_own_ids() {
             username: None,
             display_name: "Helper".to_owned(),
             warnings: Vec::new(),
+            organisation: None,
         };
         let learnt = fixture.store.learn_bot(fixture.account, &bot);
         learnt.await.unwrap();

@@ -15,6 +15,7 @@ fn bot() -> Identity {
         username: Some("vocative_bot".to_owned()),
         display_name: "Vocative".to_owned(),
         warnings: Vec::new(),
+        organisation: None,
     }
 }
 

@@ -113,6 +113,7 @@ impl Channel for SimChannel {
                 username: Some("vocative_bot".to_owned()),
                 display_name: "Vocative".to_owned(),
                 warnings: Vec::new(),
+                organisation: None,
             })
         })
     }
