@@ -37,8 +37,9 @@ async fn bind(
         name: identity.account_name.clone(),
     };
     let now_ms = (shared.clock)();
-    let account = shared.store.bind_account(binding.clone(), now_ms).await?;
-    shared.store.learn_bot(account, &identity).await?;
+    let taken = shared.accounts_of_others(&name);
+    let bound = shared.store.bind_bot(binding, &identity, taken, now_ms);
+    let (account, binding) = bound.await?;
     let refused = Arc::new(Notify::new());
     let history = channel.history(&identity);
     let intake = shared.open_room(&name, account, identity, &*channel, &refused)?;

@@ -88,14 +88,15 @@ impl Shared {
         channel: &str,
         identity: &Identity,
     ) -> Result<(), BindError> {
-        let account = (identity.platform, identity.account.clone());
+        let bot = (
+            identity.platform,
+            format!("{}/{}", identity.account, identity.user_id),
+        );
         let mut served_by = self
             .served_by
             .lock()
             .expect("no holder of this lock panics");
-        let other = served_by
-            .entry(account)
-            .or_insert_with(|| channel.to_owned());
+        let other = served_by.entry(bot).or_insert_with(|| channel.to_owned());
         if other.as_str() == channel {
             return Ok(());
         }
@@ -118,6 +119,16 @@ impl Shared {
                 announcer(now);
             }
         }
+    }
+
+    /// The accounts that other channels serve.
+    pub(super) fn accounts_of_others(&self, channel: &str) -> Vec<AccountId> {
+        let mut accounts = self.rooms.accounts();
+        accounts.retain(|account| {
+            let room = self.rooms.get(*account);
+            room.is_some_and(|room| room.channel != channel)
+        });
+        accounts
     }
 
     /// Opens the room of an account that a channel turned out to be, and makes its intake.
