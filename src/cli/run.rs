@@ -36,25 +36,26 @@ pub(super) async fn run(_args: &RunArgs, context: &Context) -> Result<ExitCode, 
     };
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "vocative serves");
     tell_ready();
-    let damage = loop {
+    let broken = loop {
         tokio::select! {
             asked = signals.next() => match asked {
                 Asked::Reload => reload(&daemon).await,
                 Asked::Stop => break None,
             },
-            damage = daemon.damaged() => break Some(damage),
+            damage = daemon.damaged() => {
+                tell_stopping();
+                // What a kill leaves is enough: to drain would be to write.
+                return Err(damage.into());
+            }
+            name = daemon.broken() => break Some(name),
         }
     };
     tell_stopping();
-    if let Some(damage) = damage {
-        // What a kill leaves is enough: to drain would be to write.
-        return Err(damage.into());
-    }
     tracing::info!("stopping: intake first, then answers in progress, then posts");
     tokio::select! {
         () = daemon.stop() => {
             tracing::info!("stopped");
-            Ok(Exit::Ok.into())
+            broken.map_or(Ok(Exit::Ok.into()), |name| Err(ended_by_itself(&name)))
         }
         () = second_stop(&mut signals) => {
             tracing::warn!("stopped at once; what is committed goes on with the next start");
@@ -102,6 +103,15 @@ fn nothing_to_serve(config: &Config) -> CliError {
         what: format!("there is nothing to serve: {file}"),
         advice: "add a [channels.slack.NAME] or [channels.telegram.NAME]; `vocative config example` \
                  shows how, and `vocative demo` works without",
+    }
+}
+
+/// The exit code of a failure: `Restart=on-failure` starts the daemon again.
+fn ended_by_itself(name: &str) -> CliError {
+    CliError::Failed {
+        what: format!("a part of the daemon ended by itself, which is a bug: {name}"),
+        advice: Some("the log says how; nothing stored is lost, start it again".to_owned()),
+        cause: None,
     }
 }
 
@@ -175,5 +185,17 @@ impl From<WiringError> for CliError {
             advice,
             cause: Some(Box::new(cause)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_daemon_that_lost_a_part_fails_so_that_it_is_started_again() {
+        let error = ended_by_itself("posts");
+        assert_eq!(error.exit(), Exit::Failed);
+        assert!(error.to_string().contains("posts"));
     }
 }

@@ -16,6 +16,7 @@ use crate::agent::registry::AgentSpec;
 use crate::agent::worker::Worker as AgentWorker;
 use crate::config::Config;
 use crate::daemon::binding::bind_with;
+use crate::daemon::loops::Loops;
 use crate::daemon::shared::Shared;
 use crate::daemon::supervise::supervise;
 use crate::daemon::wiring;
@@ -48,6 +49,7 @@ pub struct Core {
     pub(super) shared: Arc<Shared>,
     pub(super) summary_counters: Arc<SummaryCounters>,
     pub(super) file_counters: Arc<FileCounters>,
+    pub(super) loops: Loops,
     /// Stops intake and the claiming of runs.
     stop: CancellationToken,
     /// Ends delivery once nothing is due; after the runs, whose answers it still posts.
@@ -72,23 +74,34 @@ impl Core {
         let (stop, stop_posts) = (CancellationToken::new(), CancellationToken::new());
         let drain_until = CancellationToken::new();
         let owner = OwnerId::generate();
-        let agents = tokio::spawn(
+        let loops = Loops::default();
+        let agents = tokio::spawn(loops.clone().keep(
+            "answers",
+            stop.clone(),
             agent_worker(&shared, config, owner).run(stop.clone(), drain_until.clone()),
-        );
-        let delivery = tokio::spawn(
+        ));
+        let delivery = tokio::spawn(loops.clone().keep(
+            "posts",
+            stop.clone(),
             delivery_worker(&shared, owner).run(stop_posts.clone(), drain_until.clone()),
-        );
+        ));
         let summary_counters: Arc<SummaryCounters> = Arc::default();
-        let summaries =
-            tokio::spawn(summary_worker(&shared, Arc::clone(&summary_counters)).run(stop.clone()));
-        let desk = tokio::spawn(desk(&shared).run(stop.clone()));
+        let summaries = tokio::spawn(loops.clone().keep(
+            "summaries",
+            stop.clone(),
+            summary_worker(&shared, Arc::clone(&summary_counters)).run(stop.clone()),
+        ));
+        let desk = desk(&shared).run(stop.clone());
+        let desk = tokio::spawn(loops.clone().keep("commands", stop.clone(), desk));
         let files = files_worker(&shared, config, ground.transcriber);
         let file_counters = Arc::clone(&files.counters);
-        let files = tokio::spawn(files.run(stop.clone()));
+        let files = files.run(stop.clone());
+        let files = tokio::spawn(loops.clone().keep("files", stop.clone(), files));
         Self {
             shared,
             summary_counters,
             file_counters,
+            loops,
             stop,
             stop_posts,
             drain_until,
@@ -107,8 +120,13 @@ impl Core {
         for (name, channel) in channels {
             let bind = bind_with(Arc::clone(&self.shared), Arc::clone(&channel), name.clone());
             let health = health.of(&name);
+            let loop_name = format!("channel {name}");
             let supervised = supervise(name, channel, bind, health, self.stop.clone());
-            self.channels.push(tokio::spawn(supervised));
+            let kept = self
+                .loops
+                .clone()
+                .keep(loop_name, self.stop.clone(), supervised);
+            self.channels.push(tokio::spawn(kept));
         }
     }
 

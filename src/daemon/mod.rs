@@ -1,6 +1,7 @@
 //! The daemon: wiring, supervision, shutdown. Nothing is decided here that a room below decides.
 //!
-//! Reading order: `start` (everything together), `core` (the workers), `shared` (what channels share),
+//! Reading order: `start` (everything together), `core` (the workers), `loops` (what ends with
+//! the daemon), `shared` (what channels share),
 //! `binding` (a channel that knows who it is), `supervise` (one channel), `surface`, `names` (look-ups),
 //! `wiring` (configuration to rooms), `listeners`, `housekeeping`, `system` (signals and systemd).
 
@@ -8,6 +9,7 @@ mod binding;
 pub mod core;
 mod housekeeping;
 mod listeners;
+pub mod loops;
 pub mod names;
 mod shared;
 pub mod start;

@@ -155,9 +155,10 @@ impl Daemon {
         core.listen(channels, &health);
         let webhooks = webhooks.map(|(listener, receivers)| {
             let serving = webhooks::serve(listener, receivers, health.clone(), rest.clone());
-            tokio::spawn(serving)
+            let loops = core.loops.clone();
+            tokio::spawn(loops.keep("webhooks", rest.clone(), serving))
         });
-        start_rest(&core.shared, &config, pulse, &rest);
+        start_rest(&core, &config, pulse, &rest);
         Ok(Self {
             core,
             operations,
@@ -181,6 +182,15 @@ impl Daemon {
         let sign = store.damaged().await;
         error!(error = %sign, "nothing more is stored or acknowledged; everything is read again to see what it is");
         store.examine(sign).await
+    }
+
+    /// Waits until a loop ended that the daemon is nothing without, and names it.
+    pub async fn broken(&self) -> String {
+        tokio::select! {
+            biased;
+            name = self.core.loops.broken() => name,
+            () = self.core.shared.store.ended() => "writing to the database".to_owned(),
+        }
     }
 
     /// Reads agents, aliases and access again.
@@ -275,15 +285,18 @@ fn channels(config: &Config, secrets: &Secrets) -> Result<Vec<NamedChannel>, Wir
 }
 
 /// Name look-ups, the watchdog, and housekeeping.
-fn start_rest(shared: &Arc<Shared>, config: &Config, pulse: Pulse, rest: &CancellationToken) {
+fn start_rest(core: &Core, config: &Config, pulse: Pulse, rest: &CancellationToken) {
+    let (shared, loops) = (&core.shared, &core.loops);
     let store = shared.store.clone();
-    tokio::spawn(shared.names.clone().keep_learning(rest.clone()));
+    let names = shared.names.clone().keep_learning(rest.clone());
+    tokio::spawn(loops.clone().keep("names", rest.clone(), names));
     let clock = Arc::clone(&shared.clock);
     pulse.beat((clock)());
     tokio::spawn(beat(pulse.clone(), Arc::clone(&clock), rest.clone()));
     tokio::spawn(system::keep_watchdog(store, pulse, clock, rest.clone()));
     let raw_kept_ms = i64::from(config.store.debug_raw_hours) * 3_600_000;
-    tokio::spawn(keep_house(Arc::clone(shared), raw_kept_ms, rest.clone()));
+    let house = keep_house(Arc::clone(shared), raw_kept_ms, rest.clone());
+    tokio::spawn(loops.clone().keep("housekeeping", rest.clone(), house));
 }
 
 fn reload_with(shared: Arc<Shared>, read_config: ReadConfig) -> Reload {

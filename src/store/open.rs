@@ -272,6 +272,14 @@ impl Store {
         })
     }
 
+    /// Waits until writing has come to an end, by [`Self::close`] or by a bug.
+    pub async fn ended(&self) {
+        match &self.inner.writer {
+            Some(writer) => writer.ended().await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// The age of the oldest write in work, in milliseconds: the watchdog's sign of life.
     #[must_use]
     pub fn writer_lag_ms(&self) -> u64 {

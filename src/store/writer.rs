@@ -223,6 +223,14 @@ impl Writer {
         }
     }
 
+    /// Waits until the thread has ended. For ever where there is none.
+    pub(super) async fn ended(&self) {
+        match &self.queue {
+            Some(queue) => queue.closed().await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// Runs a job in the next transaction and answers once it is on disk.
     pub(super) async fn write<T: Send + 'static>(
         &self,
