@@ -299,3 +299,42 @@ async fn what_was_asked_before_a_fresh_start_is_answered_by_itself() {
         assert_eq!(runs, together, "{overlap:?}");
     }
 }
+
+/// Each opens a thread; what follows in a thread is a conversation's.
+#[tokio::test]
+async fn questions_at_the_top_of_a_channel_are_conversations_of_their_own() {
+    for overlap in [
+        Overlap::Auto,
+        Overlap::Queue,
+        Overlap::Collect,
+        Overlap::Interrupt,
+    ] {
+        let fixture = Fixture::new().await;
+        let at_the_top = move |_: &MessageFacts| Verdict {
+            opens_thread: true,
+            ..asks(overlap)(&MessageFacts::default())
+        };
+        fixture.judge(by("U1", "1"), at_the_top).await;
+        fixture.claim().await;
+        fixture.judge(by("U1", "2"), at_the_top).await;
+        fixture.judge(by("U1", "3"), at_the_top).await;
+        let runs = fixture.runs().await;
+        let apart = ["helper leased 1", "helper queued 2", "helper queued 3"];
+        assert_eq!(runs, apart, "{overlap:?}");
+
+        let in_thread = |id| Said {
+            thread: Some("1"),
+            ..by("U1", id)
+        };
+        fixture.ask(overlap, in_thread("4")).await;
+        fixture.ask(overlap, in_thread("5")).await;
+        let expected: &[&str] = match overlap {
+            Overlap::Auto | Overlap::Collect => &["helper leased 1", "helper queued 4+5"],
+            Overlap::Queue => &["helper leased 1", "helper queued 4", "helper queued 5"],
+            Overlap::Interrupt => &["helper leased -", "helper queued 1+4+5"],
+        };
+        let mut of_thread = fixture.runs().await;
+        of_thread.retain(|run| run != "helper queued 2" && run != "helper queued 3");
+        assert_eq!(of_thread, expected, "{overlap:?}");
+    }
+}
