@@ -31,12 +31,12 @@ fn attempts_ms(flow: &Flow, peer: WirePeer, room: &str) -> Vec<i64> {
         .collect()
 }
 
-/// How many posts are stored to wait for a time to come.
-fn posts_put_off(flow: &Flow) -> i64 {
+/// How many chats are stored to take no post before a time to come.
+fn chats_at_rest(flow: &Flow) -> i64 {
     let path = flow.directory().join("data").join("vocative.db");
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
-    let sql = "SELECT count(*) FROM outbox
-               WHERE state = 'pending' AND not_before_ms > created_at_ms + 1000";
+    let sql = "SELECT count(DISTINCT c.id) FROM chats c JOIN outbox o ON o.chat_id = c.id
+               WHERE o.state = 'pending' AND c.rests_until_ms > o.created_at_ms + 1000";
     connection.query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
@@ -61,7 +61,7 @@ async fn a_wait_that_a_platform_asks_for_outlives_a_kill_and_stays_in_its_room()
     let slack_ms = |flow: &Flow| attempts_ms(flow, WirePeer::Slack, "C0GENERAL");
     let telegram_ms = |flow: &Flow| attempts_ms(flow, WirePeer::Telegram, &GROUP.to_string());
     flow.wait_until("what they were told is on disk", || {
-        posts_put_off(&flow) == 2
+        chats_at_rest(&flow) == 2
     })
     .await;
     flow.kill().await;
