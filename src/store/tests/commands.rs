@@ -108,6 +108,25 @@ async fn after_a_fresh_start_nothing_older_is_read_and_everything_is_kept() {
     assert_eq!(kept, 4);
 }
 
+/// As `vocative prompt --at` shows the past.
+#[tokio::test]
+async fn as_of_a_time_before_a_fresh_start_everything_is_read() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    let old = scene.say(&room, "old", 10).await;
+    scene.address(&room, old).await;
+    give(&scene, "t1", 1_000, afresh()).await;
+    for (made_by_ms, expected) in [(Some(999), 1), (Some(1_000), 0), (None, 0)] {
+        let query = HistoryQuery {
+            made_by_ms,
+            ..query(&room, None)
+        };
+        let history = scene.store.history(query).await.unwrap();
+        assert_eq!(history.turns.len(), expected, "{made_by_ms:?}");
+        assert_eq!(history.began_afresh, expected == 0);
+    }
+}
+
 #[tokio::test]
 async fn a_thread_starts_afresh_with_its_room_and_a_later_one_reads_on() {
     let scene = Scene::open().await;
