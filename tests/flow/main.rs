@@ -41,5 +41,6 @@ mod slack_streams;
 mod storage;
 mod streaming;
 mod supervision;
+mod two_apps;
 mod uploads;
 mod webhooks;
