@@ -50,6 +50,7 @@ pub fn status_view(
             conversations: store.conversations,
             bytes: store.database_bytes,
             raw_stubs: store.raw_stubs,
+            quarantined: store.quarantined,
             expired_turns: store.expired.text,
             expired_raw: store.expired.raw,
             expired_runs: store.expired.runs,
@@ -163,6 +164,12 @@ fn needs_person(view: &StatusView, store: &StoreStatus) -> Vec<String> {
         needs.push(format!(
             "{} open in the backup that was restored: see `vocative held list`",
             counted(store.runs_held, "question was", "questions were")
+        ));
+    }
+    if store.quarantined > 0 {
+        needs.push(format!(
+            "{} can't be decoded: see `vocative quarantine list`",
+            counted(store.quarantined, "stored row", "stored rows")
         ));
     }
     if store.posts_dead > 0 {

@@ -29,7 +29,9 @@ pub use self::trying::{
     CrashArgs, CrashPlatform, CrashTransport, DemoArgs, Fault, SandboxArgs, SelftestCommand,
     SimArgs,
 };
-pub use self::waiting::{DeadCommand, HeldCommand, HeldListArgs, QueueArgs, QueueCommand};
+pub use self::waiting::{
+    DeadCommand, HeldCommand, HeldListArgs, QuarantineCommand, QueueArgs, QueueCommand,
+};
 
 /// A daemon that joins Slack workspaces and Telegram chats as a bot, remembers the room, and answers
 /// when it is addressed
@@ -124,6 +126,12 @@ pub enum Command {
     /// List questions and posts that were given up; show one, retry it or drop it
     #[command(subcommand)]
     Dead(DeadCommand),
+    /// List stored rows that can't be decoded; try one again or drop it
+    ///
+    /// Such a row stops no queue: it is set aside and shown here. Another version of the program, which
+    /// may know what this one does not, tries it again at its first start.
+    #[command(subcommand)]
+    Quarantine(QuarantineCommand),
     /// List posts and questions that wait for a decision, let one go on, or drop it
     #[command(subcommand)]
     Held(HeldCommand),

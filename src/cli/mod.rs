@@ -25,6 +25,7 @@ mod logging;
 mod manifest;
 mod markdown;
 mod prompt;
+mod quarantine;
 mod queue;
 mod reload;
 mod run;
@@ -137,6 +138,7 @@ async fn dispatch(command: &Command, context: &Context) -> Result<ExitCode, CliE
         Command::Queue(args) => queue::queue(args, context).await,
         Command::Events(args) => events::run(args, context).await,
         Command::Dead(command) => queue::dead(command, context).await,
+        Command::Quarantine(command) => quarantine::run(command, context).await,
         Command::Held(command) => held::run(command, context).await,
         Command::Import(args) => import::run(args, context).await,
         Command::Backup(args) => backup::make(args, context).await,

@@ -80,7 +80,11 @@ impl FileState {
     /// The state of a stored name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.name() == name)
+        match name {
+            // It was set aside: what is known of it can't be decoded.
+            "quarantined" => Some(Self::Failed),
+            name => Self::ALL.into_iter().find(|state| state.name() == name),
+        }
     }
 }
 

@@ -20,6 +20,7 @@ use super::participants::{Heard, upsert_participant_txn};
 use super::places::{
     ConversationRow, Seat, ensure_chat_txn, ensure_conversation_txn, find_chat, hear_chat_txn,
 };
+use super::quarantine::Queue;
 use super::raw::keep_non_message_txn;
 use super::rows::account_list;
 use super::rows::{conversation_row_id, count_from};
@@ -99,8 +100,18 @@ impl Store {
         &self,
         accounts: Vec<AccountId>,
     ) -> Result<Option<OpenInquiry>, StoreError> {
-        self.read(move |connection| next_inquiry(connection, &accounts))
-            .await
+        loop {
+            let accounts = accounts.clone();
+            let next = self.read(move |connection| next_inquiry(connection, &accounts));
+            match next.await? {
+                Next::Nothing => return Ok(None),
+                Next::Inquiry(inquiry) => return Ok(Some(inquiry)),
+                Next::Undecodable { row, what, at_ms } => {
+                    let rows = vec![(row, what)];
+                    self.set_aside(Queue::Inquiries, rows, at_ms).await?;
+                }
+            }
+        }
     }
 
     /// Answers an inquiry and ends it, in one transaction. Returns whether it was open.
@@ -315,18 +326,44 @@ fn ask_txn(
     Ok(())
 }
 
-fn next_inquiry(
-    connection: &Connection,
-    accounts: &[AccountId],
-) -> Result<Option<OpenInquiry>, StoreError> {
-    let found = connection
+/// What stands first among inquiries.
+enum Next {
+    Nothing,
+    Inquiry(OpenInquiry),
+    Undecodable { row: i64, what: String, at_ms: i64 },
+}
+
+fn next_inquiry(connection: &Connection, accounts: &[AccountId]) -> Result<Next, StoreError> {
+    let first: Option<(i64, i64)> = connection
+        .prepare_cached(
+            "SELECT q.id, q.asked_at_ms
+             FROM inquiries q JOIN conversations c ON c.id = q.conversation_id
+             JOIN chats h ON h.id = c.chat_id
+             WHERE q.state = 'open' AND h.account_id IN (SELECT value FROM json_each(?1))
+             ORDER BY q.id LIMIT 1",
+        )?
+        .query_row([account_list(accounts)], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .optional()?;
+    let Some((row, at_ms)) = first else {
+        return Ok(Next::Nothing);
+    };
+    match inquiry_at(connection, row) {
+        Ok(inquiry) => Ok(Next::Inquiry(inquiry)),
+        Err(StoreError::Undecodable { what }) => Ok(Next::Undecodable { row, what, at_ms }),
+        Err(other) => Err(other),
+    }
+}
+
+fn inquiry_at(connection: &Connection, row: i64) -> Result<OpenInquiry, StoreError> {
+    let (inquiry, target) = connection
         .prepare_cached(
             "SELECT q.id, q.kind, q.agent, h.account_id, h.id, c.uuid, q.target, q.person
              FROM inquiries q JOIN conversations c ON c.id = q.conversation_id
-             JOIN chats h ON h.id = c.chat_id
-             WHERE h.account_id IN (SELECT value FROM json_each(?1)) ORDER BY q.id LIMIT 1",
+             JOIN chats h ON h.id = c.chat_id WHERE q.id = ?1",
         )?
-        .query_row([account_list(accounts)], |row| {
+        .query_row([row], |row| {
             let (kind, target): (String, String) = (row.get(1)?, row.get(6)?);
             let inquiry = OpenInquiry {
                 id: row.get(0)?,
@@ -345,14 +382,9 @@ fn next_inquiry(
                 person: row.get(7)?,
             };
             Ok((inquiry, target))
-        })
-        .optional()?;
-    found
-        .map(|(inquiry, target)| {
-            let target = serde_json::from_str(&target)?;
-            Ok(OpenInquiry { target, ..inquiry })
-        })
-        .transpose()
+        })?;
+    let target = serde_json::from_str(&target)?;
+    Ok(OpenInquiry { target, ..inquiry })
 }
 
 fn answer_inquiry_txn(

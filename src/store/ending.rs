@@ -68,7 +68,7 @@ pub(super) fn stop_run_txn(
         .prepare_cached("SELECT state FROM runs WHERE id = ?1")?
         .query_row([row], |row| row.get(0))?;
     let stop = match state.as_str() {
-        "queued" | "waiting" | "held" => Stop::Ended,
+        "queued" | "waiting" | "held" | "quarantined" => Stop::Ended,
         "leased" => Stop::Asked,
         _ => return Ok(Stop::Over),
     };

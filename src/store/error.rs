@@ -70,6 +70,12 @@ pub enum StoreError {
         /// What is wrong and what to do.
         what: String,
     },
+    /// A row holds what this build can't decode: it was written by another one, or changed by hand.
+    #[error("a stored row can't be decoded: {what}")]
+    Undecodable {
+        /// Which column or value, without what it says.
+        what: String,
+    },
     /// What was asked for does not exist.
     #[error("{what} does not exist")]
     NotFound {
@@ -104,6 +110,9 @@ impl From<rusqlite::Error> for StoreError {
                 database: None,
                 what: error.to_string(),
             },
+            error if undecodable(&error).is_some() => Self::Undecodable {
+                what: undecodable(&error).unwrap_or_default(),
+            },
             other => Self::Unavailable {
                 what: while_open(&other),
             },
@@ -113,8 +122,35 @@ impl From<rusqlite::Error> for StoreError {
 
 impl From<serde_json::Error> for StoreError {
     fn from(error: serde_json::Error) -> Self {
-        Self::Unavailable {
-            what: format!("a stored JSON value does not read: {error}"),
+        Self::Undecodable {
+            what: undecodable_json(&error),
         }
     }
+}
+
+/// What of a row can't be decoded, if that is what an error says. Its own text may quote the row.
+pub(super) fn undecodable(error: &rusqlite::Error) -> Option<String> {
+    match error {
+        rusqlite::Error::FromSqlConversionFailure(column, kind, cause) => {
+            let cause = cause.downcast_ref::<serde_json::Error>();
+            let how = cause.map(|cause| format!(": {}", undecodable_json(cause)));
+            Some(format!(
+                "column {column} ({kind}){}",
+                how.unwrap_or_default()
+            ))
+        }
+        rusqlite::Error::InvalidColumnType(_, name, kind) => Some(format!("{name} is {kind}")),
+        rusqlite::Error::IntegralValueOutOfRange(column, _) => {
+            Some(format!("column {column} is out of range"))
+        }
+        _ => None,
+    }
+}
+
+fn undecodable_json(error: &serde_json::Error) -> String {
+    let what = match error.classify() {
+        serde_json::error::Category::Data => "JSON of another shape",
+        _ => "no JSON",
+    };
+    format!("{what} at line {}, column {}", error.line(), error.column())
 }

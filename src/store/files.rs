@@ -9,6 +9,7 @@ use vocative_channels::envelope::Attachment;
 
 use super::contents::{ContentWriter, place_txn};
 use super::contract::FileCounts;
+use super::quarantine::Queue;
 use super::rows::{attachments_from, count_from, stored_attachments, stored_count};
 use super::triggers::refresh_triggers_txn;
 use super::turns::{Replacement, revise_turn_txn, turn_at};
@@ -114,8 +115,8 @@ impl Store {
         now_ms: i64,
         limit: usize,
     ) -> Result<Vec<DueFile>, StoreError> {
-        self.due(due_files!("f.state = 'pending'"), accounts, now_ms, limit)
-            .await
+        let sql = due_files!("f.state = 'pending'");
+        self.due(Queue::Files, sql, accounts, now_ms, limit).await
     }
 
     /// The voice notes that are due to be written down, oldest first.
@@ -128,12 +129,14 @@ impl Store {
         now_ms: i64,
         limit: usize,
     ) -> Result<Vec<DueFile>, StoreError> {
-        self.due(due_files!("f.speech = 'pending'"), accounts, now_ms, limit)
+        let sql = due_files!("f.speech = 'pending'");
+        self.due(Queue::VoiceNotes, sql, accounts, now_ms, limit)
             .await
     }
 
     async fn due(
         &self,
+        queue: Queue,
         sql: &'static str,
         accounts: &[AccountId],
         now_ms: i64,
@@ -141,13 +144,23 @@ impl Store {
     ) -> Result<Vec<DueFile>, StoreError> {
         let accounts: Vec<i64> = accounts.iter().map(|account| account.0).collect();
         let accounts = serde_json::to_string(&accounts)?;
-        self.read(move |connection| {
+        let read = self.read(move |connection| {
             let mut statement = connection.prepare_cached(sql)?;
             let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-            let rows = statement.query_map(params![now_ms, accounts, limit], due_from_row)?;
-            Ok(rows.collect::<rusqlite::Result<_>>()?)
-        })
-        .await
+            let mut rows = statement.query(params![now_ms, accounts, limit])?;
+            let (mut due, mut set_aside) = (Vec::new(), Vec::new());
+            while let Some(row) = rows.next()? {
+                match due_from_row(row).map_err(StoreError::from) {
+                    Ok(file) => due.push(file),
+                    Err(StoreError::Undecodable { what }) => set_aside.push((row.get(0)?, what)),
+                    Err(other) => return Err(other),
+                }
+            }
+            Ok((due, set_aside))
+        });
+        let (due, set_aside) = read.await?;
+        self.set_aside(queue, set_aside, now_ms).await?;
+        Ok(due)
     }
 
     /// When the next file comes due to be fetched or written down.

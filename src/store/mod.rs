@@ -50,6 +50,7 @@ mod parking;
 mod participants;
 mod placeholder;
 mod places;
+pub mod quarantine;
 mod queue;
 mod raw;
 mod reach;

@@ -12,6 +12,7 @@ use super::damage::{DamageSign, look_again, look_through, refuse_emptied};
 use super::erasure::settle_at_open;
 use super::faults::{not_opened, unusable, while_opening};
 use super::lock::{self, WriteLock};
+use super::quarantine::release_of_other_versions_txn;
 use super::reader::Readers;
 use super::restore_traces::clear_traces;
 use super::runs::take_back_leases_txn;
@@ -467,6 +468,7 @@ fn open_readers(
 fn take_back_leases(connection: &mut Connection, now_ms: i64) -> Result<u64, StoreError> {
     let transaction = connection.transaction()?;
     let taken_back = take_back_leases_txn(&transaction, now_ms)?;
+    release_of_other_versions_txn(&transaction, now_ms)?;
     transaction.commit()?;
     Ok(taken_back)
 }

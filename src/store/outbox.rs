@@ -18,6 +18,7 @@ use super::contract::{ClaimRequest, LeaseOutcome};
 use super::outbox_rows::entry_by_row;
 use super::parking::give_up_old_txn;
 use super::placeholder::resolve_txn;
+use super::quarantine::{Queue, kept_or_set_aside_txn};
 use super::rows::{account_list, limit_of, missing};
 use super::{Store, StoreError};
 use crate::domain::ids::{ChatId, LeaseToken, OutboxId};
@@ -44,7 +45,8 @@ macro_rules! with_heads {
                          WHERE o.state IN ('pending', 'leased', 'unknown')
                            AND o.chat_id = p.chat_id AND o.line = p.line
                            AND NOT EXISTS (SELECT 1 FROM outbox h
-                                           WHERE h.turn_seq = o.turn_seq AND h.state = 'held'
+                                           WHERE h.turn_seq = o.turn_seq
+                                             AND h.state IN ('held', 'quarantined')
                                              AND h.sort_key < o.sort_key)
                          ORDER BY o.sort_key LIMIT 1)
                  FROM open CROSS JOIN outbox p ON p.id = open.id
@@ -198,9 +200,14 @@ pub(super) fn claim_posts_txn(
             give_up_old_txn(connection, chat, request.now_ms)?;
             continue;
         }
-        if resolve_txn(connection, row, request.now_ms)? {
-            claimed.push(lease_txn(connection, row, request)?);
-        }
+        let leased = match resolve_txn(connection, row, request.now_ms) {
+            Ok(true) => lease_txn(connection, row, request).map(Some),
+            Ok(false) => Ok(None),
+            Err(cause) => Err(cause),
+        };
+        let at = (Queue::Posts, row);
+        let kept = kept_or_set_aside_txn(connection, at, leased, request.now_ms)?;
+        claimed.extend(kept.flatten());
     }
     Ok(claimed)
 }

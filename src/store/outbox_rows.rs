@@ -5,6 +5,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use vocative_channels::outbound::{Operation, Part, Target};
 
+use super::error::undecodable;
 use super::outbox::DROPPED;
 use super::rows::limit_of;
 use super::{Store, StoreError};
@@ -180,7 +181,12 @@ fn stuck_posts(connection: &Connection, limit: usize) -> Result<Vec<OutboxEntry>
          ORDER BY o.state DESC, o.id DESC LIMIT ?2"
     ))?;
     let posts = statement.query_map((DROPPED, limit_of(limit)), entry_from_row)?;
-    Ok(posts.collect::<rusqlite::Result<_>>()?)
+    // One that can't be decoded hides no other.
+    let is_shown = |post: &rusqlite::Result<_>| match post {
+        Ok(_) => true,
+        Err(error) => undecodable(error).is_none(),
+    };
+    Ok(posts.filter(is_shown).collect::<rusqlite::Result<_>>()?)
 }
 
 /// The entry of a row, and whether bytes of it may be out.

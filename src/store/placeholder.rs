@@ -13,6 +13,7 @@ use super::contract::{NewPlaceholder, Placed, Placeholder};
 use super::messages::{MessageEntry, add_message_txn};
 use super::outbox_rows::{NewPosts, append_post_txn, insert_posts_txn, json};
 use super::places::find_chat;
+use super::quarantine::{Queue, kept_or_set_aside_txn};
 use super::reply::room_of;
 use super::runs::leased_run;
 use super::{Store, StoreError};
@@ -66,7 +67,7 @@ fn place_txn(connection: &Connection, new: &NewPlaceholder) -> Result<Placed, St
     let Some(leased) = leased else {
         return Ok(Placed::Refused);
     };
-    if find(connection, leased.row)?.is_some() {
+    if find(connection, leased.row, new.now_ms)?.is_some() {
         return Ok(Placed::Found);
     }
     let room = room_of(connection, &leased)?;
@@ -94,7 +95,9 @@ fn placeholder(
 ) -> Result<Option<Placeholder>, StoreError> {
     Ok(connection
         .prepare_cached(
-            "SELECT o.state, json_extract(o.target, '$.chat'), o.message_id
+            "SELECT o.state,
+                    CASE WHEN json_valid(o.target) THEN json_extract(o.target, '$.chat') ELSE '' END,
+                    o.message_id
              FROM runs r JOIN outbox o ON o.placeholder_of = r.id
              WHERE r.uuid = ?1 AND r.token = ?2 AND r.state = 'leased'
                AND r.cancel_requested_by IS NULL",
@@ -142,11 +145,11 @@ impl Held {
     }
 }
 
-fn find(connection: &Connection, run_row: i64) -> Result<Option<Held>, StoreError> {
+fn find(connection: &Connection, run_row: i64, now_ms: i64) -> Result<Option<Held>, StoreError> {
     let found = connection
         .prepare_cached(
             "SELECT id, uuid, account_id, chat_id, state, attempts, target, message_id,
-                    json_extract(payload, '$.stream') IS NOT NULL
+                    CASE WHEN json_valid(payload) THEN json_extract(payload, '$.stream') END IS NOT NULL
              FROM outbox WHERE placeholder_of = ?1",
         )?
         .query_row([run_row], |row| {
@@ -174,10 +177,11 @@ fn find(connection: &Connection, run_row: i64) -> Result<Option<Held>, StoreErro
     let Some((held, target)) = found else {
         return Ok(None);
     };
-    Ok(Some(Held {
-        target: serde_json::from_str(&target)?,
-        ..held
-    }))
+    let at = (Queue::Posts, held.row);
+    let decoded = serde_json::from_str(&target).map_err(StoreError::from);
+    // The run goes on without it.
+    let target = kept_or_set_aside_txn(connection, at, decoded, now_ms)?;
+    Ok(target.map(|target| Held { target, ..held }))
 }
 
 /// Commits the posts of a run's answer, the first one in the place of its placeholder if it has one.
@@ -189,7 +193,7 @@ pub(super) fn insert_answer_txn(
 ) -> Result<Vec<OutboxId>, StoreError> {
     let run_row = posts.run_row.unwrap_or_default();
     let is_left = crash::is_sabotaged(Sabotage::LeavePlaceholder);
-    let Some(held) = find(connection, run_row)?.filter(|_| !is_left) else {
+    let Some(held) = find(connection, run_row, posts.now_ms)?.filter(|_| !is_left) else {
         return insert_posts_txn(connection, posts);
     };
     let Some((first, rest)) = posts.parts.split_first() else {
@@ -272,7 +276,7 @@ pub(super) fn retract_txn(
     run_row: i64,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    let Some(held) = find(connection, run_row)? else {
+    let Some(held) = find(connection, run_row, now_ms)? else {
         return Ok(());
     };
     if held.is_untouched() || !held.may_be_seen() {

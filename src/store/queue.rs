@@ -77,8 +77,13 @@ fn queued_runs(
     let mut rows = statement.query([limit_of(limit)])?;
     let mut queued = Vec::new();
     while let Some(row) = rows.next()? {
+        let run = match run_by_row(connection, row.get(0)?) {
+            // It is set aside when its turn comes, and hides no other.
+            Err(StoreError::Undecodable { .. }) => continue,
+            run => run?,
+        };
         queued.push(QueuedRun {
-            run: run_by_row(connection, row.get(0)?)?,
+            run,
             person: row.get(9)?,
             account: row.get(7)?,
             waiting_for: waiting_for(row, now_ms)?,

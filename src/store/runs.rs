@@ -10,6 +10,7 @@ use vocative_channels::crash::{self, Sabotage};
 
 use super::contract::{ClaimRequest, LeaseOutcome, RunLease};
 use super::ending::{Ending, Stop, end_run_txn, stop_run_txn};
+use super::quarantine::{Queue, kept_or_set_aside_txn};
 use super::rows::{account_list, missing};
 use super::run_events::tell_claim_txn;
 use super::run_rows::run_by_row;
@@ -217,12 +218,23 @@ pub(super) fn claim_run_txn(
         match head {
             None => return Ok(None),
             // Its worker died before it could stop.
-            Some((row, true)) => {
-                end_run_txn(connection, row, Ending::Cancelled, request.now_ms)?;
+            Some((row, true)) => end_or_set_aside_txn(connection, row, request.now_ms)?,
+            Some((row, false)) => {
+                let leased = lease_txn(connection, row, request);
+                let at = (Queue::Questions, row);
+                let kept = kept_or_set_aside_txn(connection, at, leased, request.now_ms)?;
+                if kept.is_some() {
+                    return Ok(kept);
+                }
             }
-            Some((row, false)) => return lease_txn(connection, row, request).map(Some),
         }
     }
+}
+
+/// Ends a run that was asked to stop; one that can't be decoded stops no other.
+fn end_or_set_aside_txn(connection: &Connection, row: i64, now_ms: i64) -> Result<(), StoreError> {
+    let ended = end_run_txn(connection, row, Ending::Cancelled, now_ms);
+    kept_or_set_aside_txn(connection, (Queue::Questions, row), ended, now_ms).map(drop)
 }
 
 /// Leases a run. The read bound and the run's "now" are written once, so that a retry reads the
@@ -373,7 +385,7 @@ pub(super) fn take_back_leases_txn(
         .query_map([], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     for row in &stopped {
-        end_run_txn(connection, *row, Ending::Cancelled, now_ms)?;
+        end_or_set_aside_txn(connection, *row, now_ms)?;
     }
     let cancelled = stopped.len();
     let runs = connection.execute(

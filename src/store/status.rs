@@ -116,6 +116,10 @@ fn read_posts(
         )?
         .query_row([DROPPED], counts::<2>)?;
     [status.posts_held, status.posts_dead] = stuck;
+    let quarantined = connection
+        .prepare_cached("SELECT count(*) FROM quarantine")?
+        .query_row([], counts::<1>)?;
+    [status.quarantined] = quarantined;
     status.oldest_waiting_post_ms = connection
         .prepare_cached(
             "SELECT ?1 - min(max(o.not_before_ms, o.created_at_ms)) FROM outbox o

@@ -167,6 +167,15 @@ pub enum Operation {
         /// Whether it is tried again; else it is dropped.
         retry: bool,
     },
+    /// Rows of queues that can't be decoded.
+    Quarantine,
+    /// A decision about such a row.
+    DecideQuarantined {
+        /// Its id, from the list.
+        id: String,
+        /// Whether it is tried again; else it is dropped.
+        again: bool,
+    },
     /// Posts that wait for a person or were refused for good.
     Held,
     /// Runs that wait for a person: they were open in a backup that was restored.
@@ -210,6 +219,7 @@ impl Operation {
             Self::Release { .. }
                 | Self::CancelRun { .. }
                 | Self::DecideDead { .. }
+                | Self::DecideQuarantined { .. }
                 | Self::Reload
                 | Self::RebuildSummaries { .. }
                 | Self::Import { .. }
@@ -361,6 +371,8 @@ impl Operations {
             Operation::Queue => self.queue().await,
             Operation::Dead { id } => self.dead(id).await,
             Operation::DecideDead { id, retry } => self.decide_dead(&id, retry).await,
+            Operation::Quarantine => self.quarantine().await,
+            Operation::DecideQuarantined { id, again } => self.decide_quarantined(&id, again).await,
             Operation::Held => self.held().await,
             Operation::HeldRuns => self.held_runs().await,
             Operation::Release { id, send } => self.release(&id, send).await,

@@ -4,13 +4,15 @@ use vocative_channels::crash;
 
 use super::{Answer, OperationError, Operations, json};
 use crate::admin::view::{
-    DeadView, HeldRunView, PostView, QueuedRunView, ReleasedView, RunView as RunShown,
+    DeadView, HeldRunView, PostView, QuarantinedView, QueuedRunView, ReleasedView,
+    RunView as RunShown,
 };
 use crate::domain::ids::{OutboxId, RunId};
 use crate::domain::outbox::{OutboxEntry, OutboxState};
 use crate::domain::run::{Run, RunState};
 use crate::store::StoreError;
 use crate::store::contract::{QueuedRun, WaitingFor};
+use crate::store::quarantine::Queue;
 
 /// So many posts, and so many runs, that wait for a person are listed.
 const HELD_MAX: usize = 200;
@@ -197,6 +199,48 @@ impl Operations {
             running.wake.posts.notify_one();
         }
         Ok(json(&ReleasedView { is_run }))
+    }
+}
+
+impl Operations {
+    pub(super) async fn quarantine(&self) -> Answer {
+        let rows = self.store.quarantined().await?.into_iter();
+        let views: Vec<QuarantinedView> = rows
+            .map(|it| QuarantinedView {
+                id: format!("{}:{}", it.queue.name(), it.row),
+                reason: it.reason,
+                at_ms: it.at_ms,
+            })
+            .collect();
+        Ok(json(&views))
+    }
+
+    pub(super) async fn decide_quarantined(&self, id: &str, again: bool) -> Answer {
+        let unknown = || {
+            OperationError::Wrong(format!(
+                "no row {id} is set aside; `vocative quarantine list` shows those that are"
+            ))
+        };
+        let named = id
+            .split_once(':')
+            .and_then(|(queue, row)| Some((Queue::from_name(queue)?, row.parse::<i64>().ok()?)));
+        let (queue, row) = named.ok_or_else(unknown)?;
+        let now_ms = (self.clock)();
+        match self
+            .store
+            .release_quarantined(queue, row, again, now_ms)
+            .await
+        {
+            Ok(()) => {}
+            Err(StoreError::NotFound { .. }) => return Err(unknown()),
+            Err(other) => return Err(other.into()),
+        }
+        if let Some(running) = &self.running {
+            running.wake.runs.notify_one();
+            running.wake.posts.notify_one();
+            running.wake.files.notify_one();
+        }
+        Ok(serde_json::Value::Bool(true))
     }
 }
 

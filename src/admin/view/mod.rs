@@ -18,7 +18,9 @@ pub use conversations::{
 pub use erasure::{ErasePlanView, EraseView, VerificationView};
 pub use exports::{ExportMessageView, ExportPageView, ReplyView};
 pub use prompt::{AsSentView, MessageCostView, OmittedView, PromptMessageView, PromptView};
-pub use runs::{DeadView, HeldRunView, PostView, QueuedRunView, ReleasedView, RunView};
+pub use runs::{
+    DeadView, HeldRunView, PostView, QuarantinedView, QueuedRunView, ReleasedView, RunView,
+};
 pub use search::{HitView, SearchView};
 pub use status::{
     ChannelView, FileCountsView, IntakeCounts, ListenerView, PostCounts, RunCounts, StatusView,

@@ -82,6 +82,17 @@ pub struct DeadView {
     pub posts: Vec<PostView>,
 }
 
+/// A row of a queue that can't be decoded.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct QuarantinedView {
+    /// Its id: the queue and the row.
+    pub id: String,
+    /// What of it can't be decoded.
+    pub reason: String,
+    /// When it was set aside, in milliseconds since the Unix epoch.
+    pub at_ms: i64,
+}
+
 /// What was decided about.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct ReleasedView {

@@ -197,6 +197,9 @@ pub struct StoreView {
     pub conversations: u64,
     /// Bytes of the database.
     pub bytes: u64,
+    /// Rows of queues that can't be decoded and are set aside.
+    #[serde(default)]
+    pub quarantined: u64,
     /// Events that did not translate and are kept raw.
     pub raw_stubs: u64,
     /// Turns that retention let go so far.

@@ -53,6 +53,23 @@ pub enum DeadCommand {
     },
 }
 
+/// What to do about stored rows that can't be decoded.
+#[derive(Debug, Subcommand)]
+pub enum QuarantineCommand {
+    /// List them: of which queue, and what of them can't be decoded.
+    List(HeldListArgs),
+    /// Try one again, after it was mended.
+    Release {
+        /// Its id, from the list.
+        id: String,
+    },
+    /// Drop one: it is not answered, not sent, not fetched.
+    Drop {
+        /// Its id, from the list.
+        id: String,
+    },
+}
+
 /// What to do about posts that wait for a decision.
 #[derive(Debug, Subcommand)]
 pub enum HeldCommand {

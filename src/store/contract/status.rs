@@ -36,6 +36,8 @@ pub struct StoreStatus {
     pub posts_dead: u64,
     /// Age of the oldest pending post that may be sent, in milliseconds.
     pub oldest_waiting_post_ms: Option<i64>,
+    /// Rows of queues that can't be decoded and are set aside.
+    pub quarantined: u64,
     /// Raw stubs of events that did not translate.
     pub raw_stubs: u64,
     /// Summaries.

@@ -46,3 +46,42 @@ CREATE INDEX outbox_open ON outbox (chat_id, line, sort_key) WHERE state IN ('pe
 ALTER TABLE chats ADD COLUMN rests_until_ms INTEGER;
 -- While the chat refuses posts: those that have waited so long are given up.
 ALTER TABLE chats ADD COLUMN parked_keep_ms INTEGER;
+-- Rows of queues that can't be decoded: set aside, shown, tried again by another version or when a person says so.
+-- Ids only. An entry goes as soon as its row has another state or is gone.
+CREATE TABLE quarantine (
+    queue        TEXT NOT NULL,              -- question, post, file, voice-note, inquiry
+    row_id       INTEGER NOT NULL,
+    reason       TEXT NOT NULL,              -- which column, not what it says
+    version      TEXT NOT NULL,              -- of the program that could not decode it
+    at_ms        INTEGER NOT NULL,
+    PRIMARY KEY (queue, row_id)
+) STRICT, WITHOUT ROWID;
+ALTER TABLE inquiries ADD COLUMN state TEXT NOT NULL DEFAULT 'open';
+CREATE TRIGGER quarantine_left_by_run AFTER UPDATE OF state ON runs
+WHEN OLD.state = 'quarantined' AND NEW.state <> 'quarantined' BEGIN
+    DELETE FROM quarantine WHERE queue = 'question' AND row_id = OLD.id;
+END;
+CREATE TRIGGER quarantine_left_by_post AFTER UPDATE OF state ON outbox
+WHEN OLD.state = 'quarantined' AND NEW.state <> 'quarantined' BEGIN
+    DELETE FROM quarantine WHERE queue = 'post' AND row_id = OLD.id;
+END;
+CREATE TRIGGER quarantine_left_by_file AFTER UPDATE OF state ON files
+WHEN OLD.state = 'quarantined' AND NEW.state <> 'quarantined' BEGIN
+    DELETE FROM quarantine WHERE queue = 'file' AND row_id = OLD.id;
+END;
+CREATE TRIGGER quarantine_left_by_voice_note AFTER UPDATE OF speech ON files
+WHEN OLD.speech = 'quarantined' AND NEW.speech IS NOT 'quarantined' BEGIN
+    DELETE FROM quarantine WHERE queue = 'voice-note' AND row_id = OLD.id;
+END;
+CREATE TRIGGER quarantine_left_by_gone_file AFTER DELETE ON files
+WHEN OLD.state = 'quarantined' OR OLD.speech = 'quarantined' BEGIN
+    DELETE FROM quarantine WHERE queue IN ('file', 'voice-note') AND row_id = OLD.id;
+END;
+CREATE TRIGGER quarantine_left_by_inquiry AFTER UPDATE OF state ON inquiries
+WHEN OLD.state = 'quarantined' AND NEW.state <> 'quarantined' BEGIN
+    DELETE FROM quarantine WHERE queue = 'inquiry' AND row_id = OLD.id;
+END;
+CREATE TRIGGER quarantine_left_by_gone_inquiry AFTER DELETE ON inquiries
+WHEN OLD.state = 'quarantined' BEGIN
+    DELETE FROM quarantine WHERE queue = 'inquiry' AND row_id = OLD.id;
+END;
