@@ -16,6 +16,7 @@ use crate::capture::addressing::addressing;
 use crate::capture::commands::read_command;
 use crate::capture::counters::CaptureCounters;
 use crate::capture::judge::judge;
+use crate::capture::name_hints::unnamed;
 use crate::capture::noting::{Late, Noted, Seen, kind_of};
 use crate::capture::origin::CaptureOrigin;
 use crate::capture::policy::ChannelPolicy;
@@ -284,6 +285,7 @@ impl ChannelIntake {
         policy: &Arc<ChannelPolicy>,
     ) -> Result<(), StoreError> {
         let chat = message.place.chat.clone();
+        let unnamed = unnamed(&message);
         let noted = Arc::new(Mutex::new(None));
         let late = Late::default();
         let is_edit = arrived.is_edit;
@@ -305,6 +307,7 @@ impl ChannelIntake {
         } else {
             "capture.after-commit"
         });
+        self.wake.names.note(policy.account, unnamed);
         let noted = noted.lock().expect("no holder of this lock panics").take();
         self.note_late(&chat, &late);
         self.note(&chat, &captured, noted, policy);

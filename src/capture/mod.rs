@@ -5,7 +5,7 @@
 //! messages of an export become turns that address nobody. Knows nothing of models, prompts or sending.
 //!
 //! Reading order: `policy`, `speech`, `addressing`, `stop`, `access`, `commands`, `judge`, `origin`,
-//! `cancels`, `errands`, `wake`, `counters`, `inbound`, `noting`, `reply`, `import`.
+//! `cancels`, `errands`, `name_hints`, `wake`, `counters`, `inbound`, `noting`, `reply`, `import`.
 
 pub mod access;
 pub mod addressing;
@@ -16,6 +16,7 @@ pub mod errands;
 pub mod import;
 pub mod inbound;
 pub mod judge;
+pub mod name_hints;
 mod noting;
 pub mod origin;
 pub mod policy;

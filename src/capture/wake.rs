@@ -7,6 +7,7 @@ use tokio::sync::Notify;
 
 use crate::capture::cancels::Cancels;
 use crate::capture::errands::Errands;
+use crate::capture::name_hints::NameHints;
 
 /// Wake hints: hints only, the committed rows are the truth and a slow poll backs them up.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +22,8 @@ pub struct Wake {
     pub summaries: Arc<Notify>,
     /// A file may have been attached or come due.
     pub files: Arc<Notify>,
+    /// Who and which rooms were heard without a name.
+    pub names: NameHints,
     /// Runs that were asked to stop.
     pub cancels: Cancels,
     /// What people asked the daemon itself for.

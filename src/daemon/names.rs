@@ -3,21 +3,31 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 use vocative_channels::envelope::{Sender, SenderKind};
 use vocative_channels::error::ChannelError;
+use vocative_channels::rate::Paces;
 
+use crate::capture::name_hints::NameHints;
 use crate::delivery::rooms::{Room, Rooms};
 use crate::domain::ids::AccountId;
 use crate::store::{Store, StoreError};
 
 /// At most so many names are looked up at a time.
 const NAMES_AT_ONCE: usize = 20;
-/// How often names are looked up when no prompt asks for them.
+/// How often names are looked up when no prompt asks for them and nobody new was heard.
 const EVERY: Duration = Duration::from_secs(30);
+/// How long after somebody new was heard: more come together, and their commits go first.
+const SOON: Duration = Duration::from_secs(1);
+/// Between two look-ups of an account in the background, beyond the first [`NAMES_AT_ONCE`], in milliseconds.
+/// Source: `conversations.info` and `users.info` are of Slack's third and fourth tier, 50 and 100 a minute.
+const LOOK_UP_EVERY_MS: u64 = 1_500;
+/// People, or chats, of an account whose look-up the platform refuses altogether rest so long.
+const REFUSED_FOR: Duration = Duration::from_secs(600);
 
 /// Who was asked for in vain is asked for again after this.
 const AGAIN_AFTER: Duration = Duration::from_secs(3_600);
@@ -30,6 +40,33 @@ pub struct Names {
     store: Store,
     rooms: Rooms,
     vain: Arc<Mutex<HashMap<(AccountId, String), Instant>>>,
+    refused: Arc<Mutex<HashMap<(AccountId, Kind), Instant>>>,
+    paces: Arc<Paces>,
+}
+
+/// What has a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    Person,
+    Chat,
+}
+
+/// What a look-up gave.
+enum LookedUp {
+    /// Its name, which is stored.
+    Named,
+    /// It has none.
+    Nameless,
+    Failed(ChannelError),
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asker {
+    /// A prompt that waits for it.
+    Prompt,
+    /// Nobody in particular: the pace is kept.
+    Background,
 }
 
 impl Names {
@@ -40,62 +77,125 @@ impl Names {
             store,
             rooms,
             vain: Arc::default(),
+            refused: Arc::default(),
+            paces: Arc::new(Paces::new(NAMES_AT_ONCE as u32, LOOK_UP_EVERY_MS)),
         }
     }
 
-    /// Looks up what an account's newest turns lack.
+    /// Looks up what an account's newest turns lack, for a prompt that waits for it.
     pub async fn learn(&self, account: AccountId) {
+        self.learn_for(Asker::Prompt, account).await;
+    }
+
+    /// Looks up names of all accounts now and then, and soon after somebody or a room was heard that has
+    /// none, until cancelled.
+    pub async fn keep_learning(self, hints: NameHints, cancel: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(EVERY) => {}
+                () = hints.rung() => tokio::time::sleep(SOON).await,
+                () = cancel.cancelled() => return,
+            }
+            for account in self.rooms.accounts() {
+                let learning = self.learn_for(Asker::Background, account);
+                if cancel.run_until_cancelled(learning).await.is_none() {
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn learn_for(&self, asker: Asker, account: AccountId) {
         let Some(room) = self.rooms.get(account) else {
             return;
         };
-        if let Err(cause) = self.learn_in(&room, account).await {
+        if let Err(cause) = self.learn_in(&room, account, asker).await {
             warn!(error = %cause, channel.id = %room.channel, "names could not be stored");
         }
     }
 
-    /// Looks up names of all accounts now and then, until cancelled.
-    pub async fn keep_learning(self, cancel: CancellationToken) {
-        loop {
-            tokio::select! {
-                () = tokio::time::sleep(EVERY) => {}
-                () = cancel.cancelled() => return,
-            }
-            for account in self.rooms.accounts() {
-                self.learn(account).await;
-            }
-        }
-    }
-
-    async fn learn_in(&self, room: &Room, account: AccountId) -> Result<(), StoreError> {
+    /// Chats first: a room's name is what its list and its address are made of. That people can't be looked
+    /// up says nothing of chats.
+    async fn learn_in(
+        &self,
+        room: &Room,
+        account: AccountId,
+        asker: Asker,
+    ) -> Result<(), StoreError> {
         let limit = NAMES_AT_ONCE + self.vain_count(account);
         let (people, chats) = self.store.unnamed(account, limit).await?;
-        for id in self.open(account, people) {
-            match room.outbound.person_name(&id).await {
-                Ok(Some(name)) => self.store.learn_person(account, person(id, name)).await?,
-                Ok(None) => self.note_vain(account, id),
-                Err(cause) if is_about_one(&cause) => self.note_vain(account, id),
-                Err(cause) => {
-                    note_failure(room, &cause);
-                    return Ok(());
+        for (kind, ids) in [(Kind::Chat, chats), (Kind::Person, people)] {
+            for id in self.open(account, ids) {
+                if self.is_refused(account, kind) || !self.may_ask(account, asker) {
+                    break;
                 }
-            }
-        }
-        for chat in self.open(account, chats) {
-            match room.outbound.chat_facts(&chat).await {
-                Ok(place) => {
-                    if place.title.is_none() {
-                        self.note_vain(account, chat);
+                match self.look_up(room, account, kind, &id).await? {
+                    LookedUp::Named => {}
+                    LookedUp::Nameless => self.note_vain(account, id),
+                    LookedUp::Failed(cause) if is_about_one(&cause) => self.note_vain(account, id),
+                    LookedUp::Failed(cause) => {
+                        self.note_failure(room, account, kind, &cause);
+                        break;
                     }
-                    self.store.learn_place(account, place, 0).await?;
-                }
-                Err(cause) if is_about_one(&cause) => self.note_vain(account, chat),
-                Err(cause) => {
-                    note_failure(room, &cause);
-                    return Ok(());
                 }
             }
         }
         Ok(())
+    }
+
+    /// Looks one up and stores what it is called.
+    async fn look_up(
+        &self,
+        room: &Room,
+        account: AccountId,
+        kind: Kind,
+        id: &str,
+    ) -> Result<LookedUp, StoreError> {
+        let is_named = match kind {
+            Kind::Person => match room.outbound.person_name(id).await {
+                Ok(Some(name)) => {
+                    let named = person(id.to_owned(), name);
+                    self.store.learn_person(account, named).await?;
+                    true
+                }
+                Ok(None) => false,
+                Err(cause) => return Ok(LookedUp::Failed(cause)),
+            },
+            Kind::Chat => match room.outbound.chat_facts(id).await {
+                Ok(place) => {
+                    let is_named = place.title.is_some();
+                    self.store.learn_place(account, place, 0).await?;
+                    is_named
+                }
+                Err(cause) => return Ok(LookedUp::Failed(cause)),
+            },
+        };
+        Ok(match is_named {
+            true => LookedUp::Named,
+            false => LookedUp::Nameless,
+        })
+    }
+
+    fn may_ask(&self, account: AccountId, asker: Asker) -> bool {
+        let pace = self.paces.of(&account.0.to_string());
+        pace.try_turn(Instant::now()).is_ok() || asker == Asker::Prompt
+    }
+
+    fn is_refused(&self, account: AccountId, kind: Kind) -> bool {
+        let refused = self.refused.lock().expect("no holder of this lock panics");
+        let until = refused.get(&(account, kind));
+        until.is_some_and(|until| *until > Instant::now())
+    }
+
+    /// What refuses the account lasts, such as a scope that is missing; anything else is tried again at the
+    /// next pass.
+    fn note_failure(&self, room: &Room, account: AccountId, kind: Kind, cause: &ChannelError) {
+        let reason = cause.reason();
+        debug!(channel.id = %room.channel, ?kind, error = %reason, "names could not be looked up");
+        if matches!(cause, ChannelError::Unauthorized { .. }) {
+            let mut refused = self.refused.lock().expect("no holder of this lock panics");
+            refused.insert((account, kind), Instant::now() + REFUSED_FOR);
+        }
     }
 
     /// Those of which nothing is known yet, not too many.
@@ -138,10 +238,6 @@ fn is_about_one(cause: &ChannelError) -> bool {
     )
 }
 
-fn note_failure(room: &Room, cause: &ChannelError) {
-    debug!(channel.id = %room.channel, error = %cause.reason(), "names could not be looked up");
-}
-
 fn person(id: String, name: String) -> Sender {
     Sender {
         id,
@@ -149,5 +245,52 @@ fn person(id: String, name: String) -> Sender {
         username: None,
         kind: SenderKind::Person,
         is_stranger: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::store::StoreOptions;
+
+    fn names() -> Names {
+        let options = StoreOptions {
+            path: None,
+            readers: 1,
+            page_cache_kib: 1_024,
+        };
+        let (store, _) = Store::open(&options, 0).unwrap();
+        Names::new(store, Rooms::default())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_background_keeps_a_pace_and_a_prompt_does_not_wait_for_it() {
+        let names = names();
+        let (first, second) = (AccountId(1), AccountId(2));
+        let asks = |account| {
+            let asked = (0..100).filter(|_| names.may_ask(account, Asker::Background));
+            asked.count()
+        };
+        assert_eq!([asks(first), asks(second)], [NAMES_AT_ONCE; 2]);
+        assert!(names.may_ask(first, Asker::Prompt));
+        tokio::time::advance(Duration::from_secs(15)).await;
+        assert_eq!(asks(first), 10);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_asked_in_vain_rests() {
+        let names = names();
+        let account = AccountId(1);
+        let open = || names.open(account, vec!["C1".to_owned(), "C2".to_owned()]);
+        names.note_vain(account, "C1".to_owned());
+        assert_eq!(open(), ["C2"]);
+        tokio::time::advance(AGAIN_AFTER).await;
+        assert_eq!(open(), ["C1", "C2"]);
+        for n in 0..VAIN_MAX + 10 {
+            names.note_vain(account, n.to_string());
+        }
+        assert!(names.vain_count(account) <= VAIN_MAX);
     }
 }

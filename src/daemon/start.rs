@@ -288,7 +288,8 @@ fn channels(config: &Config, secrets: &Secrets) -> Result<Vec<NamedChannel>, Wir
 fn start_rest(core: &Core, config: &Config, pulse: Pulse, rest: &CancellationToken) {
     let (shared, loops) = (&core.shared, &core.loops);
     let store = shared.store.clone();
-    let names = shared.names.clone().keep_learning(rest.clone());
+    let names = shared.names.clone();
+    let names = names.keep_learning(shared.wake.names.clone(), rest.clone());
     tokio::spawn(loops.clone().keep("names", rest.clone(), names));
     let clock = Arc::clone(&shared.clock);
     pulse.beat((clock)());

@@ -26,6 +26,7 @@ mod imports;
 mod live;
 mod manners;
 mod mentions;
+mod names;
 mod order;
 mod overlap;
 mod pacing;
