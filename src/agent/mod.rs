@@ -2,10 +2,11 @@
 //! the answer.
 //!
 //! Knows no platform and posts nothing: an answer leaves through the outbox. Reading order:
-//! `registry`, `counting`, `attached` (with `decode` and `picture`), `prompting`, `sent`, `run`, `ending`, `stepping`, `step`,
+//! `registry`, `counting`, `context`, `attached` (with `decode` and `picture`), `prompting`, `sent`, `run`, `ending`, `stepping`, `step`,
 //! `telling`, `events`, `worker`, `desk`.
 
 pub mod attached;
+mod context;
 mod counting;
 mod decode;
 pub mod desk;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
+use crate::agent::context::learnt_limit;
 use crate::agent::counting::Counting;
 use crate::agent::ending::{give_back, requeue};
 use crate::agent::events::Events;
@@ -153,6 +154,7 @@ impl Working<'_> {
         if let Some(answer) = step::answer_of(&recorded) {
             return Ok(Work::Answered(answer).into());
         }
+        let spec = &spec.fitted();
         let begun = Instant::now();
         let signs = async {
             tokio::time::sleep(SIGN_AFTER).await;
@@ -184,6 +186,7 @@ impl Working<'_> {
             max_steps: spec.max_steps,
             results_max_tokens: results_max_tokens(spec, &built.prompt),
             counting: Counting::of(spec, &built),
+            max_output_tokens: spec.output_tokens(),
             telling: match &live {
                 Some(live) => telling.and(live.listener()),
                 None => telling,
@@ -191,7 +194,12 @@ impl Working<'_> {
             .and_events(Arc::clone(&events)),
         };
         let signs = self.show_working(live.as_ref());
-        let holding = self.hold(spec, begun, signs, stepping.work(recorded));
+        let holding = self.hold(
+            spec,
+            begun,
+            signs,
+            Box::pin(self.step(spec, stepping, recorded)),
+        );
         let held = events
             .during(holding, &worker.store, claimed, &worker.clock)
             .await;
@@ -200,13 +208,53 @@ impl Working<'_> {
             None => SETTLE_MS,
         };
         let work = match held? {
-            Held::Done(ended) => judge(ended),
+            Held::Done(ended) => judge(ended, claimed.run.attempt),
             Held::BrokenOff(work) => work,
         };
         Ok(Worked {
             work,
             live_settle_ms,
         })
+    }
+
+    /// Lets the model work; once more with a shorter prompt if its context did not hold the first.
+    async fn step(
+        &self,
+        spec: &AgentSpec,
+        stepping: Stepping<'_>,
+        recorded: Vec<Step>,
+    ) -> Result<Ended, StoreError> {
+        let ended = stepping.work(recorded).await?;
+        let Ended::TooLong {
+            limit,
+            asked,
+            has_steps,
+        } = ended
+        else {
+            return Ok(ended);
+        };
+        let sent = stepping.counting.prompt_tokens;
+        let learnt = learnt_limit(limit, asked, sent, spec.answer_reserve);
+        spec.model.learn_context_limit(learnt);
+        if has_steps {
+            return Ok(ended);
+        }
+        let (worker, claimed) = (self.worker, self.claimed);
+        let smaller = spec.fitted();
+        let built = match self.prepare(&smaller).await? {
+            Prepared::Prompt(built) => built,
+            Prepared::Not(_) => return Ok(ended),
+        };
+        record_sent(worker, claimed, &smaller, &built, stepping.toolbox).await;
+        let again = Stepping {
+            messages: &built.prompt.messages,
+            images: &built.prompt.images,
+            results_max_tokens: results_max_tokens(&smaller, &built.prompt),
+            counting: Counting::of(&smaller, &built),
+            max_output_tokens: smaller.output_tokens(),
+            ..stepping
+        };
+        again.work(Vec::new()).await
     }
 
     /// Waits, within bounds, for what the prompt is made from, and makes it.
@@ -430,7 +478,7 @@ fn results_max_tokens(spec: &AgentSpec, prompt: &Prompt) -> usize {
     left.min(RESULTS_MAX_TOKENS)
 }
 
-fn judge(ended: Ended) -> Work {
+fn judge(ended: Ended, attempt: u32) -> Work {
     match ended {
         Ended::Answered(answer) => Work::Answered(answer),
         Ended::UsedUp(usage) => Work::UsedUp(usage),
@@ -441,7 +489,20 @@ fn judge(ended: Ended) -> Work {
         Ended::Failed(ModelError::Refused { reason } | ModelError::AccountRefused { reason }) => {
             Work::Refused(reason)
         }
-        Ended::Failed(cause @ ModelError::ContextTooLong { .. }) => Work::Refused(chain(&cause)),
+        // The next attempt's prompt is made within what was learnt.
+        Ended::TooLong {
+            limit,
+            asked,
+            has_steps,
+        } => {
+            let reason = chain(&ModelError::ContextTooLong { limit, asked });
+            match has_steps && attempt == 1 {
+                true => Work::Failed(reason),
+                false => Work::Refused(reason),
+            }
+        }
+        // Asked twice already; a third time says nothing else.
+        Ended::Failed(cause @ ModelError::Truncated) => Work::Refused(chain(&cause)),
         Ended::Failed(cause) => Work::Failed(chain(&cause)),
     }
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use tracing::{debug, warn};
 use vocative_channels::crash;
 
+use crate::agent::context::shrunk;
 use crate::agent::counting::Counting;
 use crate::agent::step::{Step, answer_of, record, usage_of};
 use crate::agent::telling::Telling;
@@ -46,6 +47,8 @@ pub(super) struct Stepping<'a> {
     /// At most [`RESULTS_MAX_TOKENS`].
     pub(super) results_max_tokens: usize,
     pub(super) counting: Counting<'a>,
+    /// Tokens that an answer may have; `None` = what the model's settings allow.
+    pub(super) max_output_tokens: Option<u32>,
     /// Who hears the answers.
     pub(super) telling: Telling,
 }
@@ -61,6 +64,14 @@ pub(super) enum Ended {
     LeaseLost,
     /// A message that was found was deleted meanwhile; another attempt may succeed.
     SourceGone,
+    /// The prompt is longer than the model's context, also with less of what tools gave. Sizes in the
+    /// provider's tokens, where it says them.
+    TooLong {
+        limit: Option<u64>,
+        asked: Option<u64>,
+        /// Whether the run has steps, which its prompt is bound to.
+        has_steps: bool,
+    },
     /// The model gave no answer.
     Failed(ModelError),
 }
@@ -112,13 +123,13 @@ impl Stepping<'_> {
             } else {
                 ToolChoice::None
             },
-            max_output_tokens: None,
+            max_output_tokens: self.max_output_tokens,
             listener: self.telling.listener(),
         };
         debug!(run.id = %self.claimed.run.id, step = number, model = self.model.name(), tools = tools.len(), "the model is asked");
         let asked_at_ms = (self.clock)();
         crash::point("model.called");
-        let answered = self.model.complete(&request).await;
+        let answered = self.complete(number, &request).await;
         crash::point("model.answered");
         log_answer(
             self.claimed.run.id,
@@ -131,6 +142,14 @@ impl Stepping<'_> {
                 return Ok(Err(Ended::Failed(ModelError::Empty)));
             }
             Ok(answer) => answer,
+            Err(ModelError::ContextTooLong { limit, asked }) => {
+                let has_steps = !steps.is_empty();
+                return Ok(Err(Ended::TooLong {
+                    limit,
+                    asked,
+                    has_steps,
+                }));
+            }
             Err(cause) => return Ok(Err(Ended::Failed(cause))),
         };
         let step = Step {
@@ -169,6 +188,22 @@ impl Stepping<'_> {
             learning.await;
         }
         Ok(Ok(step))
+    }
+
+    /// Asks; once more with less of what tools gave if the model's context did not hold all of it.
+    async fn complete(&self, number: u32, request: &Request<'_>) -> Result<Answer, ModelError> {
+        let answered = self.model.complete(request).await;
+        let is_too_long = matches!(answered, Err(ModelError::ContextTooLong { .. }));
+        if !is_too_long || request.exchanges.is_empty() {
+            return answered;
+        }
+        warn!(run.id = %self.claimed.run.id, step = number, "the prompt is too long for the model; asking again with less of what tools gave");
+        let exchanges = shrunk(request.exchanges);
+        let request = Request {
+            exchanges: &exchanges,
+            ..*request
+        };
+        self.model.complete(&request).await
     }
 
     /// Makes a step's calls and records their results.

@@ -38,6 +38,14 @@ pub trait Model: Send + Sync {
     /// Its name, for logs and `status`: provider and model.
     fn name(&self) -> &str;
 
+    /// What was learnt of its context, in tokens; `None` as long as no prompt was too long.
+    fn context_limit(&self) -> Option<usize> {
+        None
+    }
+
+    /// Keeps for the life of the process what its context holds, where that is less than what is known.
+    fn learn_context_limit(&self, _tokens: usize) {}
+
     /// Asks once, and tells the request's listener what it hears. Safe to repeat: it costs tokens,
     /// nothing else.
     fn complete<'a>(

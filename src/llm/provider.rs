@@ -19,7 +19,7 @@ mod responses;
 mod rim;
 mod thoughts;
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -89,6 +89,8 @@ pub(super) struct Remote {
     timeout_ms: u64,
     max_output_tokens: u32,
     context_limit: Option<u64>,
+    /// What its context was found to hold, in tokens; `usize::MAX` = nothing was found.
+    learnt_limit: AtomicUsize,
     habits: Mutex<Habits>,
     /// Whether its text may hold thoughts.
     may_think_aloud: bool,
@@ -129,6 +131,7 @@ impl Remote {
             timeout_ms: settings.timeout_ms,
             max_output_tokens: settings.max_output_tokens,
             context_limit: settings.context_limit.map(|limit| limit as u64),
+            learnt_limit: AtomicUsize::new(usize::MAX),
             habits: Mutex::new(Habits::of(settings, address.wire, address.is_openai)),
             may_think_aloud,
             is_headless: AtomicBool::new(thinks),
@@ -504,6 +507,23 @@ impl Remote {
 impl Model for Remote {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn context_limit(&self) -> Option<usize> {
+        let learnt = self.learnt_limit.load(Ordering::Relaxed);
+        (learnt < usize::MAX).then_some(learnt)
+    }
+
+    fn learn_context_limit(&self, tokens: usize) {
+        let before = self.learnt_limit.fetch_min(tokens, Ordering::Relaxed);
+        if tokens < before {
+            tracing::warn!(
+                model = self.name,
+                tokens,
+                "a prompt was longer than the model's context; prompts are kept within this until a \
+                 restart (`context_limit` says it from the start)"
+            );
+        }
     }
 
     fn complete<'a>(

@@ -98,6 +98,14 @@ impl Model for Retrying {
         self.inner.name()
     }
 
+    fn context_limit(&self) -> Option<usize> {
+        self.inner.context_limit()
+    }
+
+    fn learn_context_limit(&self, tokens: usize) {
+        self.inner.learn_context_limit(tokens);
+    }
+
     fn complete<'a>(
         &'a self,
         request: &'a Request<'a>,

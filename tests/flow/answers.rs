@@ -289,3 +289,57 @@ async fn no_secret_is_ever_logged() {
     let is_told = flow.log().contains("quartzite");
     assert!(!is_told, "the log has what was said");
 }
+
+/// The first refusal teaches what the model holds; the next question is asked within it at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prompt_that_is_too_long_is_asked_once_more_with_less_history() {
+    let flow = Flow::start_default().await;
+    flow.slack
+        .say("D0ANN", "ann", &"remember this ".repeat(500));
+    flow.wait_for_model(1).await;
+    flow.settle().await;
+    flow.model.limit_context(1_200);
+    flow.slack.say("D0ANN", "ann", "and now?");
+    flow.slack_post("D0ANN", |post| post.text.contains("and now?"))
+        .await;
+    flow.settle().await;
+    let statuses =
+        || -> Vec<Option<u16>> { flow.model.requests().iter().map(|it| it.status).collect() };
+    assert_eq!(statuses(), [200, 400, 200].map(Some));
+    flow.slack.say("D0ANN", "ann", "and then?");
+    flow.slack_post("D0ANN", |post| post.text.contains("and then?"))
+        .await;
+    assert_eq!(statuses(), [200, 400, 200, 200].map(Some));
+}
+
+/// A prompt that no history makes too long is refused, visibly, and not asked for again and again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prompt_that_can_not_be_made_to_fit_is_given_up_after_two_requests() {
+    let flow = Flow::start_default().await;
+    flow.model.limit_context(20);
+    flow.slack.say("D0ANN", "ann", "one?");
+    flow.slack_post("D0ANN", |post| post.text.contains("could not answer"))
+        .await;
+    flow.settle().await;
+    assert!(flow.model.requests().len() <= 2);
+}
+
+/// An answer that is cut before any text is asked for twice in all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_is_cut_before_any_text_is_not_asked_for_a_third_time() {
+    let flow = Flow::start_default().await;
+    let cut = || {
+        ModelReply::new(ModelAct::Cut {
+            text: "<think>They ask".to_owned(),
+        })
+    };
+    flow.model.enqueue(cut());
+    flow.model.enqueue(cut());
+    flow.slack.say("D0ANN", "ann", "one?");
+    let notice = flow
+        .slack_post("D0ANN", |post| post.text.contains("could not answer"))
+        .await;
+    assert!(!notice.text.contains("They ask"));
+    flow.settle().await;
+    assert_eq!(flow.model.requests().len(), 2);
+}

@@ -158,6 +158,7 @@ impl House {
                 key: None,
                 prompt_tokens: 0,
             },
+            max_output_tokens: None,
             telling: self.telling.clone(),
         };
         let recorded = replay(&self.store.steps(run.run.id).await.unwrap());
@@ -604,4 +605,38 @@ async fn a_search_finds_the_room_and_nothing_of_a_direct_chat() {
     assert!(seen[2].contains("nothing was found"), "{}", seen[2]);
     assert!(seen[3].starts_with("wrong arguments"), "{}", seen[3]);
     assert!(!seen.concat().contains("secret") && !seen.concat().contains("green"));
+}
+
+#[tokio::test]
+async fn results_that_a_context_does_not_hold_are_cut_once() {
+    let too_long = || ModelError::ContextTooLong {
+        limit: None,
+        asked: None,
+    };
+    let notebook = Notebook::default();
+    let long = json!({"text": "x".repeat(4_000)});
+    let called = || Ok(answer("", &[("a", "note", long.clone())]));
+    for last in [Ok(answer("done", &[])), Err(too_long())] {
+        let house = House::open().await;
+        let run = house.asked("find it").await;
+        let is_answered = last.is_ok();
+        let model = Scripted::new(vec![called(), Err(too_long()), last]);
+        let ended = house.work(&run, &model, &notebook.toolbox()).await;
+        let has_steps = true;
+        let expected = match is_answered {
+            true => answered("done", 2),
+            false => Ended::TooLong {
+                limit: None,
+                asked: None,
+                has_steps,
+            },
+        };
+        assert_eq!(ended, expected);
+        assert_eq!(model.times_asked(), 3);
+        assert!(
+            model.seen()[0].contains("(cut: the model's context has no room"),
+            "{:?}",
+            model.seen()
+        );
+    }
 }
