@@ -18,6 +18,9 @@ use crate::store::contract::{AccountReach, ChatReach, HistoryGap};
 const CLOCK_SKEW_MS: i64 = 60_000;
 /// Threads that the store knows and a look through the chat may not find: their roots are older.
 const OLD_THREADS_MAX: usize = 200;
+/// How long before a loss a reply in a thread was written that is read again because it may have been
+/// edited meanwhile. History can only be asked for messages by when they were written.
+const EDITED_MS: i64 = 900_000;
 /// Between two attempts when the store fails.
 const STORE_RETRY_MS: u64 = 2_000;
 
@@ -177,13 +180,24 @@ impl Pass<'_> {
                 .and_then(|it| it.parse::<i64>().ok());
             seconds.is_none_or(|seconds| seconds.saturating_mul(1_000) < floor_ms)
         };
+        let from_ms = missed_from_ms.max(floor_ms);
+        let edited_from_ms = floor_ms.max(from_ms.saturating_sub(EDITED_MS));
+        // An edit does not make a thread active: a question that was asked in one lately may have been edited.
+        let asked = self
+            .kept(|| {
+                let (store, chat) = (&reader.store, place.chat.clone());
+                store.asked_threads(reader.account, chat, edited_from_ms, OLD_THREADS_MAX)
+            })
+            .await?;
+        let threads = threads.into_iter().filter(is_older_root).chain(asked);
         let read = reader
             .read(&Span {
                 place: place.clone(),
-                from_ms: missed_from_ms.max(floor_ms),
+                from_ms,
                 until_ms: now_ms + CLOCK_SKEW_MS,
                 roots_from_ms: floor_ms,
-                threads: threads.into_iter().filter(is_older_root).collect(),
+                edited_from_ms,
+                threads: threads.collect(),
                 messages_max: self.bounds.catch_up_messages_max,
                 origin: CaptureOrigin::CatchUp,
             })
@@ -258,6 +272,7 @@ impl Pass<'_> {
                 from_ms,
                 until_ms: joined_ms,
                 roots_from_ms: from_ms,
+                edited_from_ms: from_ms,
                 threads: Vec::new(),
                 messages_max: self.bounds.backfill_messages_max,
                 origin: CaptureOrigin::Backfill,

@@ -59,6 +59,8 @@ pub(super) struct Span {
     pub(super) until_ms: i64,
     /// Threads with roots from here on; not after `from_ms`.
     pub(super) roots_from_ms: i64,
+    /// Of the threads that are read, replies from here on that were edited since `from_ms`; not after it.
+    pub(super) edited_from_ms: i64,
     /// Further threads that may have been written in.
     pub(super) threads: Vec<String>,
     /// At most so many messages, the newest.
@@ -177,23 +179,31 @@ impl Reader {
         }
     }
 
-    /// A thread's messages come the oldest first; its root comes also when it is older.
+    /// A thread's messages come the oldest first; its root comes also when it is older, and so do replies
+    /// that were edited since.
     async fn read_thread(
         &self,
         span: &Span,
         thread: String,
         read: &mut Read,
     ) -> Result<(), Unread> {
-        let mut request = request(&span.place, span.from_ms, span.until_ms);
-        request.thread = Some(thread);
+        let is_root = |message: &PastMessage| message.message_id == thread;
+        let is_since = |message: &PastMessage| {
+            let changed_ms = message.edited_at_ms.unwrap_or(message.sent_at_ms);
+            changed_ms.max(message.sent_at_ms) >= span.from_ms
+        };
+        let mut request = request(&span.place, span.edited_from_ms, span.until_ms);
+        request.thread = Some(thread.clone());
         loop {
             let page = self.page(&request).await?;
+            let mut messages = page.messages;
+            messages.retain(|message| is_root(message) || is_since(message));
             let left = span.messages_max.saturating_sub(read.messages);
-            if page.messages.len() > left {
-                let cut = page.messages.get(left);
+            if messages.len() > left {
+                let cut = messages.get(left);
                 read.cut_at_ms = read.cut_at_ms.or(cut.map(|message| message.sent_at_ms));
             }
-            let messages: Vec<PastMessage> = page.messages.into_iter().take(left).collect();
+            messages.truncate(left);
             read.messages += messages.len();
             self.take(messages.into_iter(), span).await?;
             request.cursor = page.next_cursor;

@@ -71,6 +71,7 @@ mod search;
 mod search_terms;
 mod search_text;
 mod sent_prompts;
+mod standing;
 mod status;
 mod steps;
 mod summaries;

@@ -10,6 +10,7 @@ use super::outbox_rows::{NewPosts, Place, append_post_txn, insert_post_txn, oper
 use super::parking::{Parking, give_up_old_txn, park_txn, unpark_txn};
 use super::placeholder::{gives_place, move_txn};
 use super::places::find_chat;
+use super::standing::move_on_txn;
 use super::{Store, StoreError};
 use crate::domain::ids::{AccountId, ChatId, LeaseToken, OutboxId, Seq};
 
@@ -366,6 +367,21 @@ struct Replacement<'a> {
     operation: &'a Operation,
 }
 
+impl<'a> Replacement<'a> {
+    fn posts(&self, leased: &Leased, now_ms: i64) -> NewPosts<'a> {
+        NewPosts {
+            account: leased.account,
+            chat: leased.chat,
+            turn: leased.turn,
+            run_row: leased.run_row,
+            target: self.target,
+            operation: self.operation,
+            parts: self.parts,
+            now_ms,
+        }
+    }
+}
+
 /// Puts other parts in the place of one: after it, and before whatever followed it.
 fn insert_replacing_txn(
     connection: &Connection,
@@ -373,11 +389,7 @@ fn insert_replacing_txn(
     with: &Replacement<'_>,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    // What gives place to another text anyway shows its beginning: nobody would take the rest away.
-    let parts = match with.parts {
-        [first, ..] if gives_place(connection, leased.row)? => std::slice::from_ref(first),
-        parts => parts,
-    };
+    let parts = remaining_txn(connection, leased, with, now_ms)?;
     // Only parts of the same turn can stand between this entry and the next whole number.
     let (next_key, mut part_number): (Option<f64>, u32) = connection
         .prepare_cached(
@@ -392,14 +404,8 @@ fn insert_replacing_txn(
     #[allow(clippy::cast_precision_loss)] // A handful of parts.
     let step = (end - leased.sort_key) / (parts.len() as f64 + 1.0);
     let posts = NewPosts {
-        account: leased.account,
-        chat: leased.chat,
-        turn: leased.turn,
-        run_row: leased.run_row,
-        target: with.target,
-        operation: with.operation,
         parts,
-        now_ms,
+        ..with.posts(leased, now_ms)
     };
     let further = match with.operation {
         Operation::Edit { .. } => &Operation::Post,
@@ -417,6 +423,7 @@ fn insert_replacing_txn(
         let id = insert_post_txn(connection, &posts, place, part)?;
         if number == 0 {
             move_txn(connection, leased.row, leased.chat, id)?;
+            follow_alike_txn(connection, leased.row, id)?;
         }
         part_number += 1;
     }
@@ -426,6 +433,43 @@ fn insert_replacing_txn(
         }
         _ => Ok(()),
     }
+}
+
+/// The parts that come at the place of an entry: the others are said by later messages of its answer.
+fn remaining_txn<'a>(
+    connection: &Connection,
+    leased: &Leased,
+    with: &Replacement<'a>,
+    now_ms: i64,
+) -> Result<&'a [Part], StoreError> {
+    // What gives place to another text anyway shows its beginning: nobody would take the rest away.
+    if gives_place(connection, leased.row)? {
+        return Ok(&with.parts[..with.parts.len().min(1)]);
+    }
+    let stays = match (&leased.operation, with.operation) {
+        (Operation::Edit { .. }, Operation::Edit { .. }) => 1,
+        (Operation::Edit { .. }, Operation::Post) => 0,
+        _ => return Ok(with.parts),
+    };
+    let (here, further) = with.parts.split_at(stays.min(with.parts.len()));
+    let posts = NewPosts {
+        operation: &Operation::Post,
+        parts: further,
+        ..with.posts(leased, now_ms)
+    };
+    let is_moved = !further.is_empty() && move_on_txn(connection, &posts, leased.row)?;
+    Ok(if is_moved { here } else { with.parts })
+}
+
+/// An edit in the place of another one is of the same message.
+fn follow_alike_txn(connection: &Connection, from: i64, to: OutboxId) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "UPDATE outbox SET edit_of = (SELECT edit_of FROM outbox WHERE id = ?1)
+             WHERE uuid = ?2 AND operation = 'edit'",
+        )?
+        .execute((from, to))?;
+    Ok(())
 }
 
 /// A message that could not be edited is no message of its turn: it is taken away, behind what is posted

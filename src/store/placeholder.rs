@@ -16,6 +16,7 @@ use super::places::find_chat;
 use super::quarantine::{Queue, kept_or_set_aside_txn};
 use super::reply::room_of;
 use super::runs::leased_run;
+use super::standing::move_edit_on_txn;
 use super::{Store, StoreError};
 use crate::domain::ids::{AccountId, ChatId, LeaseToken, OutboxId, RunId};
 
@@ -325,6 +326,34 @@ fn let_go_txn(connection: &Connection, held: &Held) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Drops a post that would be deleted as soon as it was there, unless bytes of it may be out. Returns
+/// whether it is such a one.
+fn drop_unwanted_txn(connection: &Connection, row: i64, now_ms: i64) -> Result<bool, StoreError> {
+    let nothing = json(&Part::plain(""));
+    let dropped = connection
+        .prepare_cached(
+            "UPDATE outbox SET state = 'replaced', payload = ?2, finished_at_ms = ?3,
+                    owner = NULL, token = NULL, lease_until_ms = NULL
+             WHERE id = ?1 AND operation IN ('post', 'upload') AND NOT send_started
+               AND EXISTS (SELECT 1 FROM outbox d
+                           WHERE d.chat_id = outbox.chat_id AND d.edit_of = outbox.id
+                             AND d.state IN ('pending', 'leased', 'unknown')
+                             AND d.operation = 'delete')",
+        )?
+        .execute((row, nothing, now_ms))?;
+    if dropped == 0 {
+        return Ok(false);
+    }
+    connection
+        .prepare_cached(
+            "UPDATE outbox SET state = 'replaced', finished_at_ms = ?2
+             WHERE chat_id = (SELECT chat_id FROM outbox WHERE id = ?1) AND edit_of = ?1
+               AND state IN ('pending', 'leased', 'unknown') AND operation = 'delete'",
+        )?
+        .execute((row, now_ms))?;
+    Ok(true)
+}
+
 /// Finds out to which message an entry is done that waited for another one to be sent. Returns whether
 /// there is still something to do.
 pub(super) fn resolve_txn(
@@ -332,6 +361,9 @@ pub(super) fn resolve_txn(
     row: i64,
     now_ms: i64,
 ) -> Result<bool, StoreError> {
+    if drop_unwanted_txn(connection, row, now_ms)? {
+        return Ok(false);
+    }
     let waited: Option<(bool, i64, String, Option<String>)> = connection
         .prepare_cached(
             "SELECT o.operation = 'delete', p.id, p.state, p.message_id
@@ -363,7 +395,7 @@ pub(super) fn resolve_txn(
              WHERE id = ?1",
         )?
         .execute((before, now_ms))?;
-    if is_deletion {
+    if is_deletion || move_edit_on_txn(connection, row, now_ms)? {
         connection
             .prepare_cached(
                 "UPDATE outbox SET state = 'replaced', finished_at_ms = ?2 WHERE id = ?1",

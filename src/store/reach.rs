@@ -241,6 +241,37 @@ impl Store {
         })
         .await
     }
+
+    /// The threads of a chat in which a reply asked an agent something since `since_ms`, by their key, the
+    /// latest first, at most `limit`.
+    ///
+    /// # Errors
+    /// `Unavailable` if storage refuses.
+    pub async fn asked_threads(
+        &self,
+        account: AccountId,
+        chat: String,
+        since_ms: i64,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT t.thread FROM chat_ids i
+                 JOIN runs r ON r.chat_id = i.chat_id
+                 JOIN conversations t ON t.id = r.conversation_id
+                 WHERE i.account_id = ?1 AND i.platform_id = ?2 AND r.created_at_ms >= ?3
+                   AND t.parent_id IS NOT NULL
+                   AND EXISTS (SELECT 1 FROM run_triggers g JOIN turns q ON q.seq = g.turn_seq
+                               WHERE g.run_id = r.id AND q.conversation_id = r.conversation_id)
+                 GROUP BY t.id ORDER BY max(r.created_at_ms) DESC LIMIT ?4",
+            )?;
+            let rows =
+                statement.query_map(params![account, chat, since_ms, limit], |row| row.get(0))?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
 }
 
 fn open_txn(

@@ -10,17 +10,17 @@
 use rusqlite::{Connection, OptionalExtension, params};
 use vocative_channels::crash::{self, Sabotage};
 use vocative_channels::envelope::SenderKind;
-use vocative_channels::outbound::{Operation, Part, Target};
 
 use super::StoreError;
 use super::capture::Arrival;
 use super::contract::ReplyCommit;
-use super::outbox_rows::{NewPosts, append_post_txn, insert_posts_txn, json};
+use super::outbox_rows::{NewPosts, insert_posts_txn};
 use super::overlap::end_outdated_txn;
+use super::standing::edit_posts_txn;
 use super::triggers::Addressed;
 use super::turns::{Replacement, TurnRow, revise_turn_txn, turn_at};
 use crate::domain::addressing::{RunVerdict, edited_at_ms};
-use crate::domain::ids::{AgentName, OutboxId, RunId};
+use crate::domain::ids::{AgentName, OutboxId, RunId, Seq};
 use crate::domain::turn::TurnKind;
 
 /// Queues the runs that answer an edited question again. A run that is answering it as it was ends for
@@ -216,151 +216,5 @@ pub(super) fn replace_answer_txn(
     if crash::is_sabotaged(Sabotage::NoReplacement) {
         return insert_posts_txn(connection, posts);
     }
-    edit_posts_txn(connection, posts, answer.seq)
-}
-
-/// What stands for a part of an answer.
-struct Standing {
-    row: i64,
-    id: OutboxId,
-    state: String,
-    /// Whether no byte of it ever left.
-    is_untouched: bool,
-    message_id: Option<String>,
-    target: Target,
-    has_file: bool,
-}
-
-fn standing(connection: &Connection, seq: i64) -> Result<Vec<Standing>, StoreError> {
-    let mut statement = connection.prepare_cached(
-        "SELECT id, uuid, operation, state, state = 'pending' AND attempts = 0, message_id, target,
-                payload
-         FROM outbox
-         WHERE turn_seq = ?1 AND operation IN ('post', 'edit', 'upload')
-           AND state NOT IN ('replaced', 'dead')
-           AND id NOT IN (SELECT e.edit_of FROM outbox e
-                          WHERE e.turn_seq = ?1 AND e.edit_of IS NOT NULL AND e.state <> 'dead')
-         ORDER BY sort_key",
-    )?;
-    let mut rows = statement.query([seq])?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        let (target, payload): (String, String) = (row.get(6)?, row.get(7)?);
-        let part: Part = serde_json::from_str(&payload)?;
-        let operation: String = row.get(2)?;
-        found.push(Standing {
-            row: row.get(0)?,
-            id: row.get(1)?,
-            has_file: operation == "upload" || part.file.is_some(),
-            state: row.get(3)?,
-            is_untouched: row.get(4)?,
-            message_id: row.get(5)?,
-            target: serde_json::from_str(&target)?,
-        });
-    }
-    Ok(found)
-}
-
-/// Commits what makes the messages of an answer say the parts of another one.
-fn edit_posts_txn(
-    connection: &Connection,
-    posts: &NewPosts<'_>,
-    seq: i64,
-) -> Result<Vec<OutboxId>, StoreError> {
-    let standing = standing(connection, seq)?;
-    let nothing = json(&Part::plain(""));
-    // Nobody is to send again by hand what is not the answer any more.
-    connection
-        .prepare_cached(
-            "UPDATE outbox SET state = 'replaced', payload = ?2
-             WHERE turn_seq = ?1 AND state = 'dead' AND operation IN ('post', 'edit', 'upload')",
-        )?
-        .execute(params![seq, nothing])?;
-    let pairs = standing.iter().zip(posts.parts);
-    // A file's message can't come to say something else, and what follows it stays behind it.
-    let kept = pairs
-        .take_while(|(entry, part)| !entry.has_file && part.file.is_none())
-        .count();
-    let mut ids = Vec::with_capacity(posts.parts.len());
-    for (number, (entry, part)) in (0_u32..).zip(standing.iter().zip(&posts.parts[..kept])) {
-        ids.push(edit_post_txn(connection, posts, number, entry, part)?);
-    }
-    for entry in &standing[kept..] {
-        remove_post_txn(connection, posts, entry)?;
-    }
-    for (number, part) in (0_u32..).zip(posts.parts).skip(kept) {
-        ids.push(append_post_txn(connection, posts, number, part)?);
-    }
-    Ok(ids)
-}
-
-/// One that was never sent goes out with the new text; any other is edited behind it.
-fn edit_post_txn(
-    connection: &Connection,
-    posts: &NewPosts<'_>,
-    number: u32,
-    entry: &Standing,
-    part: &Part,
-) -> Result<OutboxId, StoreError> {
-    if entry.is_untouched {
-        connection
-            .prepare_cached("UPDATE outbox SET payload = ?2 WHERE id = ?1")?
-            .execute((entry.row, json(part)))?;
-        return Ok(entry.id);
-    }
-    let message_id = entry.message_id.clone().unwrap_or_default();
-    let edit = Operation::Edit { message_id };
-    follow_txn(connection, posts, number, entry, &edit, part)
-}
-
-/// One that was never sent never is; any other message is taken away.
-fn remove_post_txn(
-    connection: &Connection,
-    posts: &NewPosts<'_>,
-    entry: &Standing,
-) -> Result<(), StoreError> {
-    let nothing = Part::plain("");
-    if !entry.is_untouched {
-        let message_id = entry.message_id.clone().unwrap_or_default();
-        let deletion = Operation::Delete { message_id };
-        follow_txn(connection, posts, 0, entry, &deletion, &nothing)?;
-        return Ok(());
-    }
-    // An edit that was not made yet is of a message that is there.
-    connection
-        .prepare_cached(
-            "UPDATE outbox SET payload = ?2,
-                    state = CASE operation WHEN 'edit' THEN state ELSE 'replaced' END,
-                    finished_at_ms = CASE operation WHEN 'edit' THEN NULL ELSE ?3 END,
-                    operation = CASE operation WHEN 'edit' THEN 'delete' ELSE operation END
-             WHERE id = ?1",
-        )?
-        .execute(params![entry.row, json(&nothing), posts.now_ms])?;
-    Ok(())
-}
-
-/// Commits what is done to the message of another entry once that is there.
-fn follow_txn(
-    connection: &Connection,
-    posts: &NewPosts<'_>,
-    number: u32,
-    entry: &Standing,
-    operation: &Operation,
-    part: &Part,
-) -> Result<OutboxId, StoreError> {
-    let posts = NewPosts {
-        target: &entry.target,
-        operation,
-        ..*posts
-    };
-    let id = append_post_txn(connection, &posts, number, part)?;
-    connection
-        .prepare_cached("UPDATE outbox SET edit_of = ?2 WHERE uuid = ?1")?
-        .execute((id, entry.row))?;
-    if entry.state == "sent" {
-        connection
-            .prepare_cached("UPDATE outbox SET payload = ?2 WHERE id = ?1")?
-            .execute((entry.row, json(&Part::plain(""))))?;
-    }
-    Ok(id)
+    edit_posts_txn(connection, posts, Seq(answer.seq))
 }

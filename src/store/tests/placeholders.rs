@@ -410,6 +410,13 @@ async fn a_run_that_ends_without_a_word_takes_its_placeholder_back() {
                 _ => &[],
             };
             assert_eq!(world.texts(), expected, "{at:?}");
+            // Nothing is posted only to be deleted.
+            if matches!(
+                at,
+                At::RateLimited | At::LostAndNotThere | At::ResplitBehind
+            ) {
+                assert_eq!(world.marked.len(), 0, "{at:?}");
+            }
             let texts = "SELECT group_concat(payload, ' ') FROM outbox";
             let texts = world.scene.value::<String>(texts).await;
             assert!(!texts.contains("be"), "{at:?}: {texts}");

@@ -30,6 +30,8 @@ struct World {
     shown: BTreeMap<String, String>,
     marked: BTreeMap<OutboxId, String>,
     posted: usize,
+    /// What the platform finds too long; its words are the parts that it takes.
+    too_long: Option<&'static str>,
     now_ms: i64,
 }
 
@@ -65,6 +67,7 @@ impl World {
             shown: BTreeMap::new(),
             marked: BTreeMap::new(),
             posted: 0,
+            too_long: None,
             now_ms: LATER_MS,
         };
         world.edit_by(said("1", "when?"), verdict(WITHIN_MS)).await;
@@ -162,6 +165,14 @@ impl World {
     /// What the platform does with a request.
     fn apply(&mut self, claim: &ClaimedEntry) -> OutboxUpdate {
         let entry = &claim.entry;
+        if self.too_long == Some(&entry.part.text) {
+            return OutboxUpdate::Replace {
+                parts: entry.part.text.split(' ').map(Part::plain).collect(),
+                target: entry.target.clone(),
+                operation: entry.operation.clone(),
+                reason: "msg_too_long".to_owned(),
+            };
+        }
         match &entry.operation {
             Operation::Delete { message_id } => {
                 self.shown.remove(message_id);
@@ -337,6 +348,79 @@ async fn wherever_the_earlier_posts_stand_the_room_shows_the_new_answer_once() {
             assert_eq!(world.fixture.value::<i64>(left).await, 0, "{what}");
         }
     }
+}
+
+/// A question whose answer of these parts is posted, and that is edited since.
+async fn posted_and_edited(parts: &[&str]) -> World {
+    let mut world = World::answered(parts).await;
+    world.drain().await;
+    world.edit().await;
+    world
+}
+
+#[tokio::test]
+async fn a_changed_part_that_is_too_long_moves_the_later_ones_on() {
+    let table: [(&[&str], &[&str], &'static str); 5] = [
+        (&["a", "b", "c"], &["x y", "z", "w"], "x y"),
+        (&["a", "b", "c"], &["x", "y z", "w"], "y z"),
+        (&["a", "b", "c"], &["x", "y", "z w"], "z w"),
+        (&["a", "b"], &["x y z", "w"], "x y z"),
+        (&["a", "b"], &["x y", "z", "w", "v"], "x y"),
+    ];
+    for (before, after, too_long) in table {
+        let what = format!("{before:?} {after:?}");
+        let mut world = posted_and_edited(before).await;
+        world.too_long = Some(too_long);
+        world.reply(after).await;
+        world.drain().await;
+        let said = after.join(" ");
+        assert_eq!(world.texts(), said.split(' ').collect::<Vec<_>>(), "{what}");
+        world.is_one_answer(&said, &what).await;
+        // And what stands then is known in its order.
+        world.too_long = None;
+        let again = edit("which?", LATE);
+        world.edit_by(again, verdict(i64::from(u32::MAX))).await;
+        world.reply(&["1", "2", "3"]).await;
+        world.drain().await;
+        assert_eq!(world.texts(), ["1", "2", "3"], "{what}");
+    }
+}
+
+#[tokio::test]
+async fn where_a_message_of_an_answer_is_gone_the_later_ones_say_the_new_answer_in_order() {
+    let table: [(&[&str], &[&str]); 6] = [
+        (&["p0"], &["x", "y", "z"]),
+        (&["p1"], &["x", "y", "z"]),
+        (&["p2"], &["x", "y", "z"]),
+        (&["p0", "p1"], &["x", "y", "z"]),
+        (&["p0", "p2"], &["x", "y", "z"]),
+        (&["p0"], &["x", "y"]),
+    ];
+    for (gone, after) in table {
+        let what = format!("{gone:?} {after:?}");
+        let mut world = posted_and_edited(&["a", "b", "c"]).await;
+        for message_id in gone {
+            world.shown.remove(*message_id);
+        }
+        world.reply(after).await;
+        world.drain().await;
+        assert_eq!(world.texts(), after, "{what}");
+        world.is_one_answer(&after.join(" "), &what).await;
+    }
+}
+
+#[tokio::test]
+async fn an_answer_of_which_one_part_is_sent_is_replaced_twice_in_order() {
+    let mut world = World::answered(&["a", "b", "c"]).await;
+    bring(&mut world, At::FirstIsSent).await;
+    world.edit().await;
+    world.reply(&["x", "y", "z"]).await;
+    let again = edit("which?", LATE);
+    world.edit_by(again, verdict(i64::from(u32::MAX))).await;
+    world.reply(&["1", "2", "3"]).await;
+    world.drain().await;
+    assert_eq!(world.texts(), ["1", "2", "3"]);
+    world.is_one_answer("1 2 3", "twice").await;
 }
 
 #[tokio::test]
