@@ -21,7 +21,7 @@ pub(super) const FLOOR_SQL: &str = "SELECT sent_at_ms, ordinal, seq FROM fresh_s
 const PARENT_SQL: &str = "SELECT parent_id FROM conversations WHERE id = ?1";
 
 /// Lets prompts of these agents read nothing of a conversation, or of the threads below it, that stands
-/// at a position or before it.
+/// at a position or before it. A run that was claimed before reads on, whatever the clock said then.
 pub(super) fn begin_afresh_txn(
     connection: &Connection,
     conversation_row: i64,
@@ -29,6 +29,14 @@ pub(super) fn begin_afresh_txn(
     from: Position,
     now_ms: i64,
 ) -> Result<(), StoreError> {
+    let claimed_ms: Option<i64> = connection
+        .prepare_cached(
+            "SELECT max(coalesce(r.afresh_ms, r.first_claimed_at_ms)) FROM runs r
+             WHERE r.state IN ('queued', 'leased', 'waiting')
+               AND r.chat_id = (SELECT chat_id FROM conversations WHERE id = ?1)",
+        )?
+        .query_row([conversation_row], |row| row.get(0))?;
+    let at_ms = claimed_ms.map_or(now_ms, |claimed_ms| now_ms.max(claimed_ms + 1));
     for agent in agents {
         connection
             .prepare_cached(
@@ -42,7 +50,7 @@ pub(super) fn begin_afresh_txn(
             .execute(params![
                 conversation_row,
                 agent,
-                now_ms,
+                at_ms,
                 from.sent_at_ms,
                 from.ordinal,
                 from.seq
@@ -68,13 +76,13 @@ pub(super) fn behind_everything(
     })
 }
 
-/// Behind which position an agent reads a conversation, for a prompt that was first made at a time;
+/// Behind which position an agent reads a conversation, for a prompt that reads by the fresh starts up to a time;
 /// before everything where nobody started afresh by then.
 pub(super) fn floor(
     connection: &Connection,
     conversation_row: i64,
     agent: &AgentName,
-    made_at_ms: i64,
+    afresh_ms: i64,
 ) -> Result<Position, StoreError> {
     if crash::is_sabotaged(Sabotage::NoFreshStart) {
         return Ok(FIRST);
@@ -82,7 +90,7 @@ pub(super) fn floor(
     let of = |row: i64| {
         connection
             .prepare_cached(FLOOR_SQL)?
-            .query_row(params![row, agent, made_at_ms], |row| position_at(row, 0))
+            .query_row(params![row, agent, afresh_ms], |row| position_at(row, 0))
             .optional()
     };
     let parent: Option<i64> = connection

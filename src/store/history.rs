@@ -94,7 +94,9 @@ const SEQ_COLUMN: usize = 4;
 const IS_WITHIN_BOUND_COLUMN: usize = TURN_COLUMNS;
 const IS_FOR_PROMPT_COLUMN: usize = TURN_COLUMNS + 1;
 
-const RUN_SQL: &str = "SELECT id, conversation_id, first_claimed_at_ms FROM runs WHERE uuid = ?1";
+const RUN_SQL: &str = "SELECT id, conversation_id, first_claimed_at_ms,
+            coalesce(afresh_ms, first_claimed_at_ms)
+     FROM runs WHERE uuid = ?1";
 const BY_SEQ_SQL: &str = select_turns!("WHERE t.seq = ?1");
 const TRIGGER_SQL: &str = select_turns!("WHERE t.uuid = ?1 AND c.chat_id = ?2");
 const REPLIED_TO_SQL: &str = select_turns!(
@@ -209,7 +211,8 @@ impl<'a> Reading<'a> {
         // A retry reads what its run read first, whatever was begun afresh since.
         let asked_for_ms = query.made_by_ms.unwrap_or(i64::MAX);
         let made_by_ms = run.first_claimed_at_ms.min(asked_for_ms);
-        let floor = floor(connection, conversation_row, &query.agent, made_by_ms)?;
+        let afresh_ms = run.afresh_ms.min(asked_for_ms);
+        let floor = floor(connection, conversation_row, &query.agent, afresh_ms)?;
         let summary = match &query.summaries {
             Some(coverage) => {
                 // A summary made after the run was first claimed would give a retry other bytes.
@@ -602,6 +605,8 @@ struct RunFacts {
     row: i64,
     conversation_row: i64,
     first_claimed_at_ms: i64,
+    /// It reads by the fresh starts up to this.
+    afresh_ms: i64,
 }
 
 impl RunFacts {
@@ -610,6 +615,7 @@ impl RunFacts {
         row: i64::MAX,
         conversation_row: 0,
         first_claimed_at_ms: i64::MAX,
+        afresh_ms: i64::MAX,
     };
 }
 
@@ -622,6 +628,7 @@ fn run_facts(connection: &Connection, run: RunId) -> Result<RunFacts, StoreError
                 row: row.get(0)?,
                 conversation_row: row.get(1)?,
                 first_claimed_at_ms: first_claimed_at_ms.unwrap_or(i64::MAX),
+                afresh_ms: row.get::<_, Option<i64>>(3)?.unwrap_or(i64::MAX),
             })
         })
         .map_err(|error| super::rows::missing(error, || format!("run {run}")))

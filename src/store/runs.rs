@@ -251,6 +251,13 @@ fn lease_txn(
             "UPDATE runs SET state = 'leased', owner = ?2, token = ?3, lease_until_ms = ?4 + ?5,
                     attempt = attempt + 1,
                     as_of_seq = coalesce(as_of_seq, (SELECT max(seq) FROM turns), 0),
+                    afresh_ms = coalesce(afresh_ms, first_claimed_at_ms, max(?4, coalesce(
+                        (SELECT max(f.at_ms) FROM fresh_starts f
+                         WHERE f.agent = runs.agent
+                           AND f.conversation_id IN (
+                               runs.conversation_id,
+                               (SELECT c.parent_id FROM conversations c
+                                WHERE c.id = runs.conversation_id))), ?4))),
                     first_claimed_at_ms = coalesce(first_claimed_at_ms, ?4)
              WHERE id = ?1",
         )?

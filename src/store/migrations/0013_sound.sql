@@ -85,3 +85,6 @@ CREATE TRIGGER quarantine_left_by_gone_inquiry AFTER DELETE ON inquiries
 WHEN OLD.state = 'quarantined' BEGIN
     DELETE FROM quarantine WHERE queue = 'inquiry' AND row_id = OLD.id;
 END;
+-- Fresh starts up to this one are those that a run reads by: set at its first claim, in the order of commits
+-- and not by the clock.
+ALTER TABLE runs ADD COLUMN afresh_ms INTEGER;

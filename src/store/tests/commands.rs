@@ -181,6 +181,25 @@ async fn a_run_that_was_at_work_reads_the_same_again_after_a_fresh_start() {
 }
 
 #[tokio::test]
+async fn fresh_starts_and_claims_are_ordered_by_their_commits_whatever_the_clock_said() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    let before = scene.say(&room, "before", 10).await;
+    scene.address(&room, before).await;
+    give(&scene, "t1", 200, afresh()).await;
+    scene.ask(&room, "question", 20).await;
+    // Its worker read the clock, and then waited for the store while somebody began afresh.
+    let run = scene.claim(100).await.unwrap();
+    assert_eq!(read(&scene, &room, Some(&run)).await, ["question"]);
+    // A clock that was set back since gives the run nothing else to read.
+    give(&scene, "t2", 50, afresh()).await;
+    let again = scene.claim(100 + LEASE_MS).await.unwrap();
+    assert_eq!(run.run.id, again.run.id);
+    assert_eq!(read(&scene, &room, Some(&again)).await, ["question"]);
+    assert_eq!(read(&scene, &room, None).await, [""; 0]);
+}
+
+#[tokio::test]
 async fn an_inquiry_is_answered_once() {
     let scene = Scene::open().await;
     let room = scene.room("C1").await;

@@ -19,7 +19,6 @@ use super::hearing::Hearing;
 use super::life::Life;
 use super::past::Past;
 use super::script::DIRECT_ROOM;
-use super::words::said;
 use super::world::{Arriving, BOT, Change, ChangeTo, World};
 use crate::delivery::live::SETTLE_MS;
 
@@ -251,10 +250,9 @@ impl Posting {
     async fn change(&self, change: Change) -> Result<(), ChannelError> {
         let life = &self.0;
         life.step("before bytes leave").await;
-        // What a changed answer has too much would stand behind its later parts; that is not played.
         let text = match &change.to {
-            ChangeTo::Text(text) if said(text).all(|it| it.edits == 0) => text.as_str(),
-            _ => "",
+            ChangeTo::Text(text) => text.as_str(),
+            ChangeTo::More(_) | ChangeTo::Nothing => "",
         };
         let fate = life.world(|world| fate(world, text));
         life.linger(10, 300).await;

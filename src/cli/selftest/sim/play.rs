@@ -319,6 +319,7 @@ runtime_dir = \"/simulated\"
 
 [capture]
 backfill_days = 0
+max_trigger_age_minutes = 1440
 
 [limits]
 max_runs_per_hour_person = 0

@@ -150,14 +150,10 @@ fn is_in_order(places: &[Vec<usize>]) -> bool {
     })
 }
 
-/// Whether a person decided about a post of this answer, or of one in the same room that was to be changed
-/// then: which message it is is not known, so what gave place to it is posted behind it.
+/// Whether a person decided about a post of this answer: what they send again comes behind what followed it.
 fn is_decided(world: &World, word: Word) -> bool {
-    let is_of_room = |question: &Question| question.word.room == word.room;
-    let mut questions = world.questions.iter();
-    let is_changed = questions.any(|question| is_of_room(question) && question.edits > 0);
     let mut decided = world.decided.iter().flat_map(|(text, _)| words(text));
-    decided.any(|found| found == word || is_changed && found.room == word.room)
+    decided.any(|found| found == word)
 }
 
 /// Telegram may say once more what had arrived and was not known to have arrived when it was to be
