@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use rusqlite::Connection;
 use serde_json::Value;
+use vocative_sandbox::model::ModelReply;
 use vocative_sandbox::slack::{EventFault, Fault};
 use vocative_sandbox::wire::WireKind;
 
@@ -435,6 +436,35 @@ async fn what_was_lost_with_a_socket_is_read_when_there_is_another_one() {
     assert_eq!(captured.len(), 2, "{captured:?}");
     assert!(captured.contains(&"at four".to_owned()), "{captured:?}");
     assert_eq!(acme(&flow.status().await)["deaf"], 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_in_a_thread_that_was_edited_unheard_is_answered_again() {
+    let manners = "[channels.slack.acme.manners]\nedit_answer_within_s = 600\n";
+    let flow = started(FlowBuilder::default().config(manners)).await;
+    // Older than what was read at the start, so that only the edit is younger.
+    flow.slack.set_clock_offset_ms(-5 * MINUTE_MS);
+    flow.model.enqueue(ModelReply::text("At nine."));
+    let root = flow.slack.say("#ops", "ann", "@vocative when?");
+    flow.slack_reply("#ops", &root).await;
+    flow.model.enqueue(ModelReply::text("For two hours."));
+    let asked = flow
+        .slack
+        .say_in("#ops", "ann", &root, "@vocative how long?");
+    let answer = |text: &'static str| flow.slack_post("#ops", move |post| post.shown() == text);
+    answer("For two hours.").await;
+    flow.settle().await;
+    flow.slack.set_clock_offset_ms(0);
+    drop_events(&flow, 1);
+    flow.model.enqueue(ModelReply::text("In the hall."));
+    flow.slack.edit("#ops", &asked, "<@U0VOCATIVE> where?");
+    flow.slack.close_sockets();
+    answer("In the hall.").await;
+    wait_until_read(&flow).await;
+    flow.settle().await;
+    let posts = flow.slack_posts("#ops");
+    let shown: Vec<&str> = posts.iter().map(|(_, text)| text.as_str()).collect();
+    assert_eq!(shown, ["At nine.", "In the hall."]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
