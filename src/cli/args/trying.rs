@@ -72,8 +72,8 @@ pub struct SimArgs {
     /// How many worlds
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: u64,
-    /// The first one's seed; the others follow
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    /// The first one's seed, or random; the others follow
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = seed_of)]
     pub seed: u64,
     /// Only this platform
     #[arg(long, value_name = "PLATFORM")]
@@ -87,6 +87,21 @@ pub struct SimArgs {
     /// Tell the whole story of one seed instead
     #[arg(long)]
     pub trace: bool,
+    /// Name the worlds in which something is wrong, and end with 0 all the same
+    #[arg(long, conflicts_with = "trace")]
+    pub report_only: bool,
+}
+
+/// Drawn seeds are below this: short enough to be typed.
+const DRAWN_SEEDS: u64 = 1_000_000_000_000;
+
+/// A seed, or one that is drawn.
+fn seed_of(word: &str) -> Result<u64, String> {
+    if word == "random" {
+        return Ok(uuid::Uuid::new_v4().as_u64_pair().0 % DRAWN_SEEDS);
+    }
+    word.parse()
+        .map_err(|_| "a seed is a number, or random".to_owned())
 }
 
 /// What `vocative selftest crash` takes.
@@ -138,4 +153,18 @@ pub enum CrashTransport {
     Connect,
     /// It is called: HTTP requests, webhooks
     Http,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_is_a_number_or_drawn() {
+        assert_eq!(seed_of("7"), Ok(7));
+        assert!(seed_of("seven").is_err());
+        for _ in 0..100 {
+            assert!(seed_of("random").is_ok_and(|seed| seed < DRAWN_SEEDS));
+        }
+    }
 }

@@ -97,6 +97,9 @@ pub(super) fn report(
             failed.len(),
             seeds.join(" ")
         );
+        for seed in failed {
+            let _ = writeln!(out, "{}", command(*seed, args));
+        }
     }
     out
 }

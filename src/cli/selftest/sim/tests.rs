@@ -11,6 +11,7 @@ fn args(first: u64, seeds: u64) -> SimArgs {
         steps: 24,
         sabotage: None,
         trace: false,
+        report_only: false,
     }
 }
 
@@ -33,6 +34,28 @@ fn nothing_is_lost_or_doubled_in_many_worlds() {
         all.kills > 120 && all.stops > 20 && all.held > 10,
         "{all:?}"
     );
+}
+
+/// Worlds that failed once.
+const KNOWN: &str = include_str!("known.txt");
+
+#[test]
+fn worlds_that_failed_once_are_as_promised() {
+    let known = KNOWN.lines().filter(|line| !line.starts_with('#'));
+    let known: Vec<(u64, &str)> = known
+        .map(|line| line.split_once(' ').expect("a seed and its reason"))
+        .map(|(seed, why)| (seed.parse().expect("a seed is a number"), why))
+        .collect();
+    assert!(known.len() >= 45, "{known:?}");
+    let args = args(0, 0);
+    let played = play_seeds(&args, None, known.iter().map(|(seed, _)| *seed)).unwrap();
+    let failed: Vec<_> = played
+        .iter()
+        .filter(|(_, tally)| !tally.wrong.is_empty())
+        .map(|(seed, tally)| (known.iter().find(|(of, _)| of == seed), &tally.wrong))
+        .collect();
+    assert_eq!(played.len(), known.len());
+    assert!(failed.is_empty(), "{failed:#?}");
 }
 
 #[test]
