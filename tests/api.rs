@@ -157,7 +157,11 @@ impl House {
             now_ms,
             accounts: vec![self.account],
         };
-        self.store.claim_run(request).await.unwrap().unwrap()
+        self.store
+            .claim_run(request, Default::default())
+            .await
+            .unwrap()
+            .unwrap()
     }
 
     async fn tell(&self, run: &ClaimedRun, texts: &[&str]) {

@@ -65,6 +65,7 @@ pub fn status_view(
             made: counters.map_or(0, |(_, made, _)| made.made.load(Ordering::Relaxed)),
             failed: counters.map_or(0, |(_, made, _)| made.failed.load(Ordering::Relaxed)),
         },
+        models: Vec::new(),
         token_ratios: store.token_ratios.iter().map(Into::into).collect(),
         intake: counters
             .map(|(intake, ..)| intake_counts(intake))

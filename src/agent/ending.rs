@@ -5,12 +5,14 @@ use std::time::Duration;
 use tracing::{error, info, warn};
 use vocative_channels::render::People;
 
+use crate::agent::failing::{Again, Notice};
 use crate::agent::registry::AgentSpec;
 use crate::agent::run::{LEASE_MS, Working};
 use crate::agent::step;
 use crate::agent::worker::Worker;
 use crate::capture::reply::{Answering, Reply, commit_reply, render_reply};
 use crate::delivery::live::SETTLE_MS;
+use crate::delivery::rooms::Room;
 use crate::domain::counted::counted;
 use crate::domain::ids::RunId;
 use crate::domain::run::{ClaimedRun, Usage};
@@ -18,11 +20,10 @@ use crate::domain::turn::TurnKind;
 use crate::llm::{Answer, Finish};
 use crate::prompt::{ClassEstimate, content_count};
 use crate::store::StoreError;
-use crate::store::contract::{CommittedReply, RunEnding};
+use crate::store::contract::{CommittedReply, ReplyRoute, RunEnding};
 
-/// A run that failed waits this long before its second attempt, then twice as long each time.
-const RETRY_FIRST_MS: i64 = 2_000;
-const RETRY_MAX_MS: i64 = 300_000;
+/// A run that storage did not let be worked on waits so long.
+const STORAGE_WAIT_MS: i64 = 2_000;
 /// While storage refuses to take a run back, it is asked again at this pace.
 const GIVE_BACK_AGAIN: Duration = Duration::from_millis(500);
 
@@ -66,23 +67,17 @@ impl Working<'_> {
         self.end(&spec.display_name, reply).await
     }
 
-    /// Says that its agent is no longer configured.
-    pub(super) async fn end_without_agent(&self) -> Result<(), StoreError> {
-        let agent = &self.claimed.run.agent;
-        let text =
-            format!("The agent {agent} is no longer set up here, so I left this unanswered.");
-        let reply = notice(text, RunEnding::Cancelled);
-        self.end(agent.as_str(), reply).await
-    }
-
-    /// Gives a run up: the room gets a clear line, the reason stays with the operators.
-    pub(super) async fn give_up(&self, spec: &AgentSpec, reason: String) -> Result<(), StoreError> {
+    /// Gives a run up: the room is told, the reason stays with the operators.
+    pub(super) async fn give_up(
+        &self,
+        spec: &AgentSpec,
+        told: Notice,
+        reason: String,
+    ) -> Result<(), StoreError> {
         error!(run.id = %self.claimed.run.id, agent = %spec.name, reason, "a run was given up");
-        let text =
-            "Sorry, I could not answer this. Whoever runs me can see why in the log.".to_owned();
         let reply = Reply {
             usage: self.recorded_usage().await?,
-            ..notice(text, RunEnding::Dead { reason })
+            ..notice(told.text(), RunEnding::Dead { reason })
         };
         self.end(&spec.display_name, reply).await
     }
@@ -98,20 +93,13 @@ impl Working<'_> {
     }
 
     async fn end(&self, agent_display_name: &str, reply: Reply) -> Result<(), StoreError> {
-        let (worker, room) = (self.worker, self.room);
         let people = self.people().await?;
-        let parts = render_reply(&*room.outbound, &reply, &people, room.delivery.max_parts);
         let answering = Answering {
             claimed: self.claimed,
             route: self.route,
             agent_display_name,
         };
-        let now_ms = (worker.clock)();
-        let committed = commit_reply(&worker.store, &answering, reply, parts, now_ms).await?;
-        note_end(self.claimed.run.id, &committed);
-        worker.wake.posts.notify_one();
-        worker.wake.summaries.notify_one();
-        Ok(())
+        commit(self.worker, self.room, &answering, reply, &people).await
     }
 
     /// The agent's name before what it says, where several answer.
@@ -138,6 +126,41 @@ impl Working<'_> {
         let known = self.worker.store.mentionable(conversation).await?;
         Ok(People::known(known))
     }
+}
+
+/// Says that a run's agent is no longer configured.
+pub(super) async fn end_without_agent(
+    worker: &Worker,
+    claimed: &ClaimedRun,
+    room: &Room,
+    route: &ReplyRoute,
+) -> Result<(), StoreError> {
+    let agent = &claimed.run.agent;
+    let text = format!("The agent {agent} is no longer set up here, so I left this unanswered.");
+    let answering = Answering {
+        claimed,
+        route,
+        agent_display_name: agent.as_str(),
+    };
+    let reply = notice(text, RunEnding::Cancelled);
+    commit(worker, room, &answering, reply, &People::nobody()).await
+}
+
+/// Commits what is said at a run's end, with the end.
+async fn commit(
+    worker: &Worker,
+    room: &Room,
+    answering: &Answering<'_>,
+    reply: Reply,
+    people: &People,
+) -> Result<(), StoreError> {
+    let parts = render_reply(&*room.outbound, &reply, people, room.delivery.max_parts);
+    let now_ms = (worker.clock)();
+    let committed = commit_reply(&worker.store, answering, reply, parts, now_ms).await?;
+    note_end(answering.claimed.run.id, &committed);
+    worker.wake.posts.notify_one();
+    worker.wake.summaries.notify_one();
+    Ok(())
 }
 
 fn notice(text: String, ending: RunEnding) -> Reply {
@@ -178,27 +201,29 @@ fn note_end(run: RunId, committed: &CommittedReply) {
     }
 }
 
-/// Has a run that failed tried again.
+/// Has a run that gave no answer tried again.
 pub(super) async fn requeue(
     worker: &Worker,
     claimed: &ClaimedRun,
-    reason: String,
+    again: Again,
+    reason: &str,
 ) -> Result<(), StoreError> {
-    let now_ms = (worker.clock)();
-    let wait_ms = retry_wait_ms(claimed.run.attempt);
-    warn!(run.id = %claimed.run.id, attempt = claimed.run.attempt, wait_ms, reason, "a run failed; another attempt follows");
+    let (store, now_ms) = (&worker.store, (worker.clock)());
+    let (run, token) = (claimed.run.id, claimed.token);
+    let Again { wait_ms, counts } = again;
+    let not_before_ms = now_ms + wait_ms;
+    let written = if counts {
+        let attempt = claimed.attempts_used();
+        warn!(run.id = %run, attempt, wait_ms, reason, "a run failed; another attempt follows");
+        let requeued = store.requeue_run(run, token, not_before_ms, reason, now_ms);
+        requeued.await
+    } else {
+        info!(run.id = %run, wait_ms, reason, "the model can't answer; the run is put off");
+        let put_off = store.put_run_off(run, token, not_before_ms, reason, now_ms);
+        put_off.await
+    };
     // Without the lease whoever holds it decides.
-    worker
-        .store
-        .requeue_run(
-            claimed.run.id,
-            claimed.token,
-            now_ms + wait_ms,
-            &reason,
-            now_ms,
-        )
-        .await
-        .map(drop)
+    written.map(drop)
 }
 
 /// Nothing was written: gives the run back as soon as storage takes it, at the latest by letting the
@@ -213,7 +238,7 @@ pub(super) async fn give_back(worker: &Worker, claimed: &ClaimedRun) {
             .requeue_run(
                 run_id,
                 claimed.token,
-                now_ms + RETRY_FIRST_MS,
+                now_ms + STORAGE_WAIT_MS,
                 "storage failed",
                 now_ms,
             )
@@ -226,21 +251,5 @@ pub(super) async fn give_back(worker: &Worker, claimed: &ClaimedRun) {
             }
             Err(_) => tokio::time::sleep(GIVE_BACK_AGAIN).await,
         }
-    }
-}
-
-/// How long a run that failed so many times waits for its next attempt.
-pub(super) fn retry_wait_ms(attempt: u32) -> i64 {
-    (RETRY_FIRST_MS << attempt.saturating_sub(1).min(16)).min(RETRY_MAX_MS)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn waits_between_attempts_grow_to_a_maximum() {
-        let waits: Vec<i64> = [1, 2, 3, 9, 60].into_iter().map(retry_wait_ms).collect();
-        assert_eq!(waits, [2_000, 4_000, 8_000, 300_000, 300_000]);
     }
 }

@@ -2,7 +2,7 @@
 //! the answer.
 //!
 //! Knows no platform and posts nothing: an answer leaves through the outbox. Reading order:
-//! `registry`, `counting`, `context`, `attached` (with `decode` and `picture`), `prompting`, `sent`, `run`, `ending`, `stepping`, `step`,
+//! `registry`, `counting`, `context`, `attached` (with `decode` and `picture`), `prompting`, `sent`, `run`, `failing`, `ending`, `standing` and `models` (which models are asked), `stepping`, `step`,
 //! `telling`, `events`, `worker`, `desk`.
 
 pub mod attached;
@@ -12,11 +12,14 @@ mod decode;
 pub mod desk;
 mod ending;
 mod events;
+mod failing;
+pub mod models;
 mod picture;
 pub mod prompting;
 pub mod registry;
 mod run;
 pub mod sent;
+mod standing;
 mod step;
 mod stepping;
 mod telling;

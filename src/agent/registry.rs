@@ -27,6 +27,8 @@ pub struct AgentSpec {
     pub chat_options: BTreeMap<ChatName, AssemblerOptions>,
     /// What it asks.
     pub model: Arc<dyn Model>,
+    /// Which model that is.
+    pub model_use: ModelUse,
     /// The model under its configured name and the provider's: whose reports of tokens belong together.
     pub model_key: String,
     /// What counts its prompts.
@@ -41,6 +43,8 @@ pub struct AgentSpec {
     pub run_deadline_ms: u64,
     /// A run is given up after so many attempts.
     pub max_attempts: u32,
+    /// A run whose model can't answer is given up so long after it was asked, in milliseconds.
+    pub answer_within_ms: i64,
     /// What its model may use.
     pub tools: Vec<ToolName>,
     /// What `conversation_search` searches.
@@ -55,11 +59,22 @@ pub struct AgentSpec {
     pub prefixed_channels: BTreeSet<String>,
 }
 
+/// A configured model, as far as its askers share it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelUse {
+    /// Its configured name.
+    pub name: String,
+    /// Runs that may ask it at the same time.
+    pub max_parallel: usize,
+}
+
 /// A model that makes summaries.
 #[derive(Clone)]
 pub struct SummaryModel {
     /// What is asked.
     pub model: Arc<dyn Model>,
+    /// Which model that is.
+    pub model_use: ModelUse,
     /// Tokens it takes for everything, if known.
     pub context_limit: Option<usize>,
     /// Tokens reserved for the answer.
@@ -90,6 +105,21 @@ impl Registry {
             .expect("no holder of this lock panics")
             .get(name)
             .cloned()
+    }
+
+    /// The agents that a model answers for.
+    #[must_use]
+    pub fn of_model(&self, model: &str) -> Vec<AgentName> {
+        let agents = self.agents.read().expect("no holder of this lock panics");
+        let of_model = agents.values().filter(|spec| spec.model_use.name == model);
+        of_model.map(|spec| spec.name.clone()).collect()
+    }
+
+    /// All agents.
+    #[must_use]
+    pub fn all(&self) -> Vec<Arc<AgentSpec>> {
+        let agents = self.agents.read().expect("no holder of this lock panics");
+        agents.values().cloned().collect()
     }
 
     /// All names.

@@ -8,8 +8,10 @@ use tracing::{debug, info, warn};
 
 use crate::agent::context::learnt_limit;
 use crate::agent::counting::Counting;
-use crate::agent::ending::{give_back, requeue};
+use crate::agent::ending::{end_without_agent, give_back, requeue};
 use crate::agent::events::Events;
+use crate::agent::failing::{Again, Failure, Next, Notice, Tried, after};
+use crate::agent::models::ModelSlot;
 use crate::agent::prompting::{BuiltPrompt, PromptError, PromptRequest, build_prompt};
 use crate::agent::registry::AgentSpec;
 use crate::agent::sent;
@@ -40,10 +42,41 @@ const EARLIER_FILES_WAIT: Duration = Duration::from_secs(2);
 /// A prompt that is made within this time needs no sign of its own that somebody works on it.
 const SIGN_AFTER: Duration = Duration::from_secs(1);
 
+/// A run that was claimed, with its place at its model.
+pub(super) struct Claim {
+    pub(super) run: ClaimedRun,
+    /// None where its agent is no longer there.
+    pub(super) place: Option<ModelSlot>,
+    pub(super) age: Age,
+}
+
+/// How old a question is, by the run clock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Age {
+    at_claim_ms: i64,
+    claimed: Instant,
+}
+
+impl Age {
+    pub(super) fn at_claim(at_claim_ms: i64) -> Self {
+        Self {
+            at_claim_ms: at_claim_ms.max(0),
+            claimed: Instant::now(),
+        }
+    }
+
+    fn now_ms(self) -> i64 {
+        let elapsed_ms = self.claimed.elapsed().as_millis();
+        self.at_claim_ms
+            .saturating_add(i64::try_from(elapsed_ms).unwrap_or(i64::MAX))
+    }
+}
+
 /// A claimed run with where its answer goes.
 pub(super) struct Working<'a> {
     pub(super) worker: &'a Worker,
     pub(super) claimed: &'a ClaimedRun,
+    place: &'a ModelSlot,
     pub(super) room: &'a Room,
     pub(super) route: &'a ReplyRoute,
 }
@@ -58,10 +91,10 @@ enum Work {
     Cancelled,
     /// Somebody else holds it.
     LeaseLost,
-    /// It failed; another attempt may succeed.
-    Failed(String),
-    /// It failed for good.
-    Refused(String),
+    /// It gave no answer.
+    Failed(Failure),
+    /// It took longer than it may.
+    TooLong { deadline_ms: u64 },
 }
 
 /// How a run's work ended, and what of it may still show up in the room.
@@ -97,36 +130,41 @@ enum Prepared {
 }
 
 /// Works on a claimed run until it is answered, given back, given up or cancelled.
-pub(super) async fn work_on(worker: Arc<Worker>, claimed: ClaimedRun) {
-    let run_id = claimed.run.id;
-    if let Err(cause) = attempt(&worker, &claimed).await {
+pub(super) async fn work_on(worker: Arc<Worker>, claim: Claim) {
+    let run_id = claim.run.run.id;
+    if let Err(cause) = attempt(&worker, &claim).await {
         warn!(error = %cause, run.id = %run_id, "a run could not be worked on; trying again");
-        give_back(&worker, &claimed).await;
+        give_back(&worker, &claim.run).await;
     }
+    // Its place is free before another run is looked for.
+    drop(claim);
     worker.wake.runs.notify_one();
 }
 
-async fn attempt(worker: &Worker, claimed: &ClaimedRun) -> Result<(), StoreError> {
+async fn attempt(worker: &Worker, claim: &Claim) -> Result<(), StoreError> {
+    let claimed = &claim.run;
     let (route, steps) = tokio::try_join!(
         worker.store.reply_route(claimed.run.id),
         worker.store.steps(claimed.run.id),
     )?;
     let Some(room) = worker.rooms.get(route.account) else {
-        let reason = "the channel is not connected".to_owned();
-        return requeue(worker, claimed, reason).await;
+        let again = Again::counted(claimed.attempts_used());
+        return requeue(worker, claimed, again, "the channel is not connected").await;
+    };
+    let spec = worker.registry.get(&claimed.run.agent);
+    let (Some(spec), Some(place)) = (spec, &claim.place) else {
+        return end_without_agent(worker, claimed, &room, &route).await;
     };
     let working = Working {
         worker,
         claimed,
+        place,
         room: &room,
         route: &route,
     };
-    let Some(spec) = worker.registry.get(&claimed.run.agent) else {
-        return working.end_without_agent().await;
-    };
-    if claimed.run.attempt > spec.max_attempts {
+    if claimed.attempts_used() > spec.max_attempts {
         let reason = format!("given up after {} attempts", spec.max_attempts);
-        return working.give_up(&spec, reason).await;
+        return working.give_up(&spec, Notice::Failed, reason).await;
     }
     let Worked {
         work,
@@ -137,14 +175,40 @@ async fn attempt(worker: &Worker, claimed: &ClaimedRun) -> Result<(), StoreError
         Work::UsedUp(usage) => working.end_used_up(&spec, usage).await,
         Work::Cancelled => working.cancel(&spec).await,
         Work::LeaseLost => Ok(()),
-        Work::Failed(reason) if claimed.run.attempt < spec.max_attempts => {
-            requeue(worker, claimed, reason).await
+        Work::TooLong { deadline_ms } => {
+            let reason = format!("it took longer than {deadline_ms} ms");
+            working
+                .fail(&spec, claim.age, Failure::Passing(reason))
+                .await
         }
-        Work::Failed(reason) | Work::Refused(reason) => working.give_up(&spec, reason).await,
+        Work::Failed(failure) => working.fail(&spec, claim.age, failure).await,
     }
 }
 
 impl Working<'_> {
+    /// Not a word came from the model: it is down rather than slow.
+    async fn fell_silent(&self, deadline_ms: u64) -> Work {
+        let cause = format!("no word within {deadline_ms} ms");
+        let error = ModelError::Unavailable { cause };
+        self.place.note::<Answer>(&Err(error.clone())).await;
+        Work::Failed(Failure::Model(error))
+    }
+
+    /// The attempt gave no answer: another one follows, or the room is told.
+    async fn fail(&self, spec: &AgentSpec, age: Age, failure: Failure) -> Result<(), StoreError> {
+        let tried = Tried {
+            attempts: self.claimed.attempts_used(),
+            max_attempts: spec.max_attempts,
+            age_ms: age.now_ms(),
+            answer_within_ms: spec.answer_within_ms,
+        };
+        let reason = failure.reason();
+        match after(&failure, tried) {
+            Next::GiveUp(notice) => self.give_up(spec, notice, reason).await,
+            Next::Again(again) => requeue(self.worker, self.claimed, again, &reason).await,
+        }
+    }
+
     /// Makes the prompt and lets the model work, unless an earlier attempt already has its answer.
     async fn work(&self, spec: &AgentSpec, recorded: Vec<Step>) -> Result<Worked, StoreError> {
         let (worker, claimed) = (self.worker, self.claimed);
@@ -153,6 +217,9 @@ impl Working<'_> {
         }
         if let Some(answer) = step::answer_of(&recorded) {
             return Ok(Work::Answered(answer).into());
+        }
+        if let Some(refused) = self.place.refused() {
+            return Ok(Work::Failed(Failure::Model(refused)).into());
         }
         let spec = &spec.fitted();
         let begun = Instant::now();
@@ -172,14 +239,15 @@ impl Working<'_> {
         }
         let events = Arc::new(Events::new(recorded.len()));
         let live = self.begin_live(spec);
-        let words: Arc<dyn Listener> = Arc::new(FirstWords::new(claimed.run.id));
-        let telling = Telling::default().and(words);
+        let words = Arc::new(FirstWords::new(claimed.run.id));
+        let telling = Telling::default().and(Arc::clone(&words) as Arc<dyn Listener>);
         let stepping = Stepping {
             store: &worker.store,
             clock: &worker.clock,
             claimed,
             display_name: &spec.display_name,
             model: &*spec.model,
+            place: self.place,
             messages: &built.prompt.messages,
             images: &built.prompt.images,
             toolbox: &toolbox,
@@ -208,7 +276,12 @@ impl Working<'_> {
             None => SETTLE_MS,
         };
         let work = match held? {
-            Held::Done(ended) => judge(ended, claimed.run.attempt),
+            Held::Done(ended) => judge(ended, claimed.attempts_used()),
+            Held::BrokenOff(Work::TooLong { deadline_ms })
+                if !self.place.was_heard() && !words.has_begun() =>
+            {
+                self.fell_silent(deadline_ms).await
+            }
             Held::BrokenOff(work) => work,
         };
         Ok(Worked {
@@ -309,7 +382,7 @@ impl Working<'_> {
             Err(PromptError::Store(cause)) => Err(cause),
             Err(cause) => {
                 let reason = chain(&cause);
-                Ok(Prepared::Not(Work::Refused(reason)))
+                Ok(Prepared::Not(Work::Failed(Failure::Final(reason))))
             }
         }
     }
@@ -367,10 +440,7 @@ impl Working<'_> {
                 // In this order: an answer that is there at once needs no sign that it is being worked on.
                 biased;
                 done = &mut working => return Ok(Held::Done(done?)),
-                () = &mut deadline => {
-                    let reason = format!("it took longer than {deadline_ms} ms");
-                    return Ok(Held::BrokenOff(Work::Failed(reason)));
-                }
+                () = &mut deadline => return Ok(Held::BrokenOff(Work::TooLong { deadline_ms })),
                 _ = heartbeat.tick() => {
                     let until_ms = (worker.clock)() + LEASE_MS;
                     match worker.store.extend_run(claimed.run.id, claimed.token, until_ms).await {
@@ -484,10 +554,8 @@ fn judge(ended: Ended, attempt: u32) -> Work {
         Ended::UsedUp(usage) => Work::UsedUp(usage),
         Ended::LeaseLost => Work::LeaseLost,
         Ended::SourceGone => {
-            Work::Failed("a message that a tool found was deleted meanwhile".to_owned())
-        }
-        Ended::Failed(ModelError::Refused { reason } | ModelError::AccountRefused { reason }) => {
-            Work::Refused(reason)
+            let reason = "a message that a tool found was deleted meanwhile".to_owned();
+            Work::Failed(Failure::Passing(reason))
         }
         // The next attempt's prompt is made within what was learnt.
         Ended::TooLong {
@@ -496,14 +564,14 @@ fn judge(ended: Ended, attempt: u32) -> Work {
             has_steps,
         } => {
             let reason = chain(&ModelError::ContextTooLong { limit, asked });
-            match has_steps && attempt == 1 {
-                true => Work::Failed(reason),
-                false => Work::Refused(reason),
-            }
+            Work::Failed(match has_steps && attempt == 1 {
+                true => Failure::Passing(reason),
+                false => Failure::Final(reason),
+            })
         }
         // Asked twice already; a third time says nothing else.
-        Ended::Failed(cause @ ModelError::Truncated) => Work::Refused(chain(&cause)),
-        Ended::Failed(cause) => Work::Failed(chain(&cause)),
+        Ended::Failed(cause @ ModelError::Truncated) => Work::Failed(Failure::Final(chain(&cause))),
+        Ended::Failed(error) => Work::Failed(Failure::Model(error)),
     }
 }
 

@@ -10,6 +10,7 @@ use vocative_channels::crash;
 
 use crate::agent::context::shrunk;
 use crate::agent::counting::Counting;
+use crate::agent::models::ModelSlot;
 use crate::agent::step::{Step, answer_of, record, usage_of};
 use crate::agent::telling::Telling;
 use crate::capture::reply::commit_tools;
@@ -37,6 +38,8 @@ pub(super) struct Stepping<'a> {
     pub(super) claimed: &'a ClaimedRun,
     pub(super) display_name: &'a str,
     pub(super) model: &'a dyn Model,
+    /// The run's place at it.
+    pub(super) place: &'a ModelSlot,
     /// The prompt.
     pub(super) messages: &'a [PromptMessage],
     /// Pictures that belong to its last message.
@@ -100,6 +103,9 @@ impl Stepping<'_> {
                 }
             }
             is_resumed = false;
+            if let Some(refused) = self.place.refused() {
+                return Ok(Ended::Failed(refused));
+            }
             match self.ask(&steps).await? {
                 Ok(step) => steps.push(step),
                 Err(ended) => return Ok(ended),
@@ -193,6 +199,7 @@ impl Stepping<'_> {
     /// Asks; once more with less of what tools gave if the model's context did not hold all of it.
     async fn complete(&self, number: u32, request: &Request<'_>) -> Result<Answer, ModelError> {
         let answered = self.model.complete(request).await;
+        self.place.note(&answered).await;
         let is_too_long = matches!(answered, Err(ModelError::ContextTooLong { .. }));
         if !is_too_long || request.exchanges.is_empty() {
             return answered;
@@ -203,7 +210,9 @@ impl Stepping<'_> {
             exchanges: &exchanges,
             ..*request
         };
-        self.model.complete(&request).await
+        let answered = self.model.complete(&request).await;
+        self.place.note(&answered).await;
+        answered
     }
 
     /// Makes a step's calls and records their results.

@@ -95,6 +95,11 @@ impl FirstWords {
             has_begun: AtomicBool::new(false),
         }
     }
+
+    /// Whether the model is writing.
+    pub(super) fn has_begun(&self) -> bool {
+        self.has_begun.load(Ordering::Relaxed)
+    }
 }
 
 impl Listener for FirstWords {

@@ -5,6 +5,7 @@
 
 mod attempts;
 mod live;
+mod outage;
 mod posts;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -24,7 +25,8 @@ use vocative_channels::identity::{Identity, Platform};
 use vocative_channels::outbound::{Delivered, Part, Post, ReadBack, Target};
 use vocative_channels::render::People;
 
-use super::registry::{AgentSpec, Registry};
+use super::models::Models;
+use super::registry::{AgentSpec, ModelUse, Registry};
 use super::step::{self, Step};
 use super::worker::Worker;
 use crate::capture::inbound::{ChannelIntake, Keeping};
@@ -48,6 +50,15 @@ use crate::store::contract::{AccountBinding, ClaimRequest, ConversationFilter, T
 use crate::store::{Store, StoreOptions};
 
 const WAIT: Duration = Duration::from_secs(20);
+const START_MS: i64 = 1_700_000_000_000;
+
+fn store_options() -> StoreOptions {
+    StoreOptions {
+        path: None,
+        readers: 1,
+        page_cache_kib: 1_024,
+    }
+}
 
 /// A platform that keeps what is posted; its next answers can be prepared.
 struct FakePlatform {
@@ -160,13 +171,11 @@ struct Stage {
 impl Stage {
     /// A store at a fixed time with one account and its platform.
     async fn new() -> Self {
-        let now_ms = Arc::new(AtomicI64::new(1_700_000_000_000));
-        let options = StoreOptions {
-            path: None,
-            readers: 1,
-            page_cache_kib: 1_024,
-        };
-        let (store, _) = Store::open(&options, now_ms.load(Ordering::Relaxed)).unwrap();
+        Self::over(Store::open(&store_options(), START_MS).unwrap().0).await
+    }
+
+    async fn over(store: Store) -> Self {
+        let now_ms = Arc::new(AtomicI64::new(START_MS));
         let binding = AccountBinding {
             channel: "acme".to_owned(),
             platform: Platform::Telegram,
@@ -226,6 +235,10 @@ impl Stage {
     }
 
     async fn ask_in(&self, chat: &str, text: &str) {
+        self.ask_agent("helper", chat, text).await;
+    }
+
+    async fn ask_agent(&self, agent: &str, chat: &str, text: &str) {
         let count = |_: &str| TokenCount {
             tokens: 1,
             counter: "one".to_owned(),
@@ -236,7 +249,7 @@ impl Stage {
         };
         let intake = ChannelIntake::new(
             self.store.clone(),
-            policy(self.account),
+            policy(self.account, agent),
             keeping,
             Arc::new(count),
             self.wake.clone(),
@@ -264,19 +277,30 @@ impl Stage {
     }
 
     fn agents_with(&self, model: Arc<dyn Model>) -> tokio::task::JoinHandle<()> {
+        let worker = self.worker(vec![spec(model)]);
+        tokio::spawn(worker.run(self.stop.clone(), self.drain_until.clone()))
+    }
+
+    fn worker(&self, agents: Vec<AgentSpec>) -> Worker {
         let registry = Registry::default();
-        registry.replace(vec![spec(model)]);
-        let worker = Worker {
+        registry.replace(agents);
+        let models = Models::new(
+            self.store.clone(),
+            registry.clone(),
+            self.wake.clone(),
+            Arc::clone(&self.clock),
+        );
+        Worker {
             store: self.store.clone(),
             rooms: self.rooms.clone(),
             registry,
+            models,
             owner: self.owner,
             wake: self.wake.clone(),
             clock: Arc::clone(&self.clock),
             learn_names: Arc::new(|_| Box::pin(async {})),
             max_parallel_runs: 2,
-        };
-        tokio::spawn(worker.run(self.stop.clone(), self.drain_until.clone()))
+        }
     }
 
     fn delivery(&self, clock: &Clock) -> DeliveryWorker {
@@ -301,7 +325,11 @@ impl Stage {
             now_ms: (self.clock)(),
             accounts: vec![self.account],
         };
-        self.store.claim_run(request).await.unwrap().unwrap()
+        self.store
+            .claim_run(request, Default::default())
+            .await
+            .unwrap()
+            .unwrap()
     }
 
     async fn until_posts_wait(&self) {
@@ -337,19 +365,19 @@ fn identity() -> Identity {
     }
 }
 
-fn policy(account: AccountId) -> ChannelPolicy {
+fn policy(account: AccountId, agent: &str) -> ChannelPolicy {
     let everybody = || AllowList::new(vec!["*".to_owned()]);
     ChannelPolicy {
         channel: "acme".to_owned(),
         account,
         identity: identity(),
         agents: vec![AgentPolicy {
-            name: AgentName::trusted("helper"),
+            name: AgentName::trusted(agent),
             display_name: "Helper".to_owned(),
             aliases: Vec::new(),
             overlap: Overlap::Auto,
         }],
-        default_agent: AgentName::trusted("helper"),
+        default_agent: AgentName::trusted(agent),
         allow_chats: everybody(),
         allow_people: everybody(),
         admins: Vec::new(),
@@ -404,12 +432,17 @@ fn spec(model: Arc<dyn Model>) -> AgentSpec {
         chat_options: BTreeMap::new(),
         model,
         summary_model: None,
+        model_use: ModelUse {
+            name: "test".to_owned(),
+            max_parallel: 4,
+        },
         model_key: "test".to_owned(),
         counter: &ClassEstimate,
         context_limit: None,
         answer_reserve: 100,
         run_deadline_ms: 60_000,
         max_attempts: 3,
+        answer_within_ms: 3_600_000,
         tools: vec![ToolName::ConversationSearch],
         search_reach: SearchReach::Parent,
         max_steps: 10,

@@ -5,24 +5,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::{JoinError, JoinSet};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span, debug, debug_span, error, warn};
 use vocative_channels::channel::BoxFuture;
 use vocative_channels::crash;
 
-use crate::agent::ending::retry_wait_ms;
+use crate::agent::failing::retry_wait_ms;
+use crate::agent::models::{ModelSlot, Models};
 use crate::agent::registry::Registry;
-use crate::agent::run::{LEASE_MS, work_on};
+use crate::agent::run::{Age, Claim, LEASE_MS, work_on};
 use crate::capture::wake::Wake;
 use crate::delivery::rooms::Rooms;
 use crate::delivery::worker::{Clock, pause_until};
 use crate::domain::ids::{AccountId, LeaseToken, OwnerId, RunId};
 use crate::domain::run::ClaimedRun;
+use crate::domain::slots::{Asker, Slots};
 use crate::store::Store;
 use crate::store::contract::ClaimRequest;
 
 /// With every wake hint lost, runs still start at this pace.
 const POLL: Duration = Duration::from_millis(1_000);
+/// The run clock is stored at this pace.
+const CLOCK_STORED_EVERY_MS: i64 = 5_000;
 
 /// Looks up the names that an account's newest turns lack. Bounded by the caller.
 pub type LearnNames = Arc<dyn Fn(AccountId) -> BoxFuture<'static, ()> + Send + Sync>;
@@ -35,6 +40,8 @@ pub struct Worker {
     pub rooms: Rooms,
     /// The agents.
     pub registry: Registry,
+    /// Their models.
+    pub models: Models,
     /// This process.
     pub owner: OwnerId,
     /// Wake hints.
@@ -45,6 +52,10 @@ pub struct Worker {
     pub learn_names: LearnNames,
     /// Runs at once, over all conversations.
     pub max_parallel_runs: usize,
+}
+
+fn millis(ms: i64) -> Duration {
+    Duration::from_millis(u64::try_from(ms).unwrap_or(0))
 }
 
 /// What every line of a run's work carries when debug lines are wanted; says also that it was claimed.
@@ -65,6 +76,23 @@ struct Lease {
     run: RunId,
     token: LeaseToken,
     attempt: u32,
+    asker: Asker,
+}
+
+/// The run clock, which counts while a run is unfinished: what is stored, and how long ago.
+struct RunClock {
+    stored_ms: i64,
+    stored_at: Instant,
+}
+
+impl RunClock {
+    fn elapsed_ms(&self) -> i64 {
+        i64::try_from(self.stored_at.elapsed().as_millis()).unwrap_or(i64::MAX)
+    }
+
+    fn now_ms(&self) -> i64 {
+        self.stored_ms + self.elapsed_ms()
+    }
 }
 
 impl Worker {
@@ -73,12 +101,16 @@ impl Worker {
         let worker = Arc::new(self);
         let mut working = JoinSet::new();
         let mut held = HashMap::new();
+        let mut slots = Slots::default();
+        let mut run_clock = worker.run_clock().await;
+        worker.models.load().await;
         loop {
             let notified = worker.wake.runs.notified();
             let now_ms = (worker.clock)();
+            slots.run_clock_ms = run_clock.now_ms();
             let is_free = working.len() < worker.max_parallel_runs && !stop.is_cancelled();
             let claimed = if is_free {
-                worker.claim(now_ms).await
+                worker.claim(now_ms, &mut slots).await
             } else {
                 None
             };
@@ -87,23 +119,38 @@ impl Worker {
                 let lease = Lease {
                     run: claimed.run.id,
                     token: claimed.token,
-                    attempt: claimed.run.attempt,
+                    attempt: claimed.attempts_used(),
+                    asker: claimed.asker,
                 };
+                slots.begin(lease.asker);
                 let span = span_of(&claimed);
-                let task = working.spawn(work_on(Arc::clone(&worker), claimed).instrument(span));
+                let place = worker.place_at_model(&claimed);
+                let age_ms = slots.run_clock_ms - claimed.asked_at_run_ms;
+                let claim = Claim {
+                    run: claimed,
+                    place,
+                    age: Age::at_claim(age_ms),
+                };
+                let task = working.spawn(work_on(Arc::clone(&worker), claim).instrument(span));
                 held.insert(task.id(), lease);
                 continue;
             }
             if stop.is_cancelled() && working.is_empty() {
                 return;
             }
-            let due_ms = worker.next_due_ms(now_ms).await;
+            let due_ms = worker.store.next_run_due_ms().await.unwrap_or(None);
+            worker
+                .keep_run_clock(&mut run_clock, due_ms.is_some())
+                .await;
+            // One that is due and was not claimed waits for something else than time.
+            let due_ms = due_ms.filter(|due_ms| *due_ms > now_ms);
             tokio::select! {
                 // In this order, so that a simulation can be repeated; whichever it is, all is looked at.
                 biased;
                 Some(ended) = working.join_next_with_id(), if !working.is_empty() => {
                     let task = ended.as_ref().map_or_else(JoinError::id, |(task, ())| *task);
                     if let Some(lease) = held.remove(&task) {
+                        slots.end(lease.asker);
                         worker.ended(lease, ended.err()).await;
                     }
                 }
@@ -128,14 +175,40 @@ impl Worker {
         }
     }
 
-    /// When the next run comes due after now. One that is due and was not claimed waits for
-    /// something else than time.
-    async fn next_due_ms(&self, now_ms: i64) -> Option<i64> {
-        let due_ms = self.store.next_run_due_ms().await.unwrap_or(None);
-        due_ms.filter(|due_ms| *due_ms > now_ms)
+    async fn run_clock(&self) -> RunClock {
+        let stored_ms = self.store.run_clock_ms().await.unwrap_or_else(|cause| {
+            warn!(error = %cause, "the ages of questions could not be read; they count from now on");
+            0
+        });
+        RunClock {
+            stored_ms,
+            stored_at: Instant::now(),
+        }
     }
 
-    async fn claim(&self, now_ms: i64) -> Option<ClaimedRun> {
+    /// Stores the run clock now and then; stops it while nothing is unfinished.
+    async fn keep_run_clock(&self, run_clock: &mut RunClock, is_needed: bool) {
+        let elapsed_ms = run_clock.elapsed_ms();
+        if !is_needed {
+            run_clock.stored_at = Instant::now();
+        } else if elapsed_ms >= CLOCK_STORED_EVERY_MS {
+            match self.store.advance_run_clock(elapsed_ms).await {
+                Ok(()) => {
+                    run_clock.stored_ms += elapsed_ms;
+                    run_clock.stored_at += millis(elapsed_ms);
+                }
+                Err(cause) => warn!(error = %cause, "the ages of questions could not be stored"),
+            }
+        }
+    }
+
+    /// The run's place at its agent's model; none where there is no such agent.
+    fn place_at_model(&self, claimed: &ClaimedRun) -> Option<ModelSlot> {
+        let spec = self.registry.get(&claimed.run.agent)?;
+        Some(self.models.begin(&spec.model_use, claimed.run.id))
+    }
+
+    async fn claim(&self, now_ms: i64, slots: &mut Slots) -> Option<ClaimedRun> {
         let accounts = self.rooms.accounts();
         if accounts.is_empty() {
             return None;
@@ -146,7 +219,13 @@ impl Worker {
             now_ms,
             accounts,
         };
-        self.store.claim_run(request).await.unwrap_or_else(|cause| {
+        let agents = self.registry.all().into_iter();
+        slots.closed = agents
+            .filter(|spec| !self.models.is_open(&spec.model_use))
+            .map(|spec| (spec.name.clone(), spec.answer_within_ms))
+            .collect();
+        let claimed = self.store.claim_run(request, slots.clone()).await;
+        claimed.unwrap_or_else(|cause| {
             warn!(error = %cause, "runs could not be claimed; trying again");
             None
         })

@@ -30,7 +30,8 @@ pub use self::trying::{
     SimArgs,
 };
 pub use self::waiting::{
-    DeadCommand, HeldCommand, HeldListArgs, QuarantineCommand, QueueArgs, QueueCommand,
+    AgentsArgs, AgentsCommand, DeadCommand, HeldCommand, HeldListArgs, QuarantineCommand,
+    QueueArgs, QueueCommand, RetryArgs,
 };
 
 /// A daemon that joins Slack workspaces and Telegram chats as a bot, remembers the room, and answers
@@ -115,6 +116,8 @@ pub enum Command {
     /// Show the summaries of older turns, or have them made again
     #[command(subcommand)]
     Summary(SummaryCommand),
+    /// Show the agents and whether their models are asked; have one asked again
+    Agents(AgentsArgs),
     /// Show the questions that wait for an answer and why they wait; cancel one
     Queue(QueueArgs),
     /// Tell what happened in a run or a conversation, and with --follow what happens

@@ -3,6 +3,7 @@
 //! Owns exit codes, the log's set-up and the words for people; decides nothing about messages.
 //! Results go to stdout, the log to stderr. Reading order: `args`, `error`, then one command.
 
+mod agents;
 pub mod args;
 mod asking;
 mod backup;
@@ -31,6 +32,7 @@ mod reload;
 mod run;
 mod sandbox;
 mod selftest;
+mod since;
 mod status;
 mod summary;
 mod table;
@@ -135,6 +137,7 @@ async fn dispatch(command: &Command, context: &Context) -> Result<ExitCode, CliE
         }
         Command::Summary(command) => summary::run(command, context).await,
         Command::Erase(args) => erase::run(args, context).await,
+        Command::Agents(args) => agents::run(args, context).await,
         Command::Queue(args) => queue::queue(args, context).await,
         Command::Events(args) => events::run(args, context).await,
         Command::Dead(command) => queue::dead(command, context).await,

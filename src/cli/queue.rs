@@ -1,14 +1,18 @@
 //! `vocative queue` and `vocative dead`: what waits for an answer, and what was given up.
 
+use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use super::args::{DeadCommand, QueueArgs, QueueCommand, TableFormat};
+use super::args::{DeadCommand, QueueArgs, QueueCommand, RetryArgs, TableFormat};
 use super::asking::ask;
 use super::context::Context;
 use super::error::{CliError, Exit};
+use super::since::since_ms;
 use super::table::{one_line, span, table};
 use crate::admin::operations::Operation;
-use crate::admin::view::{DeadView, PostView, QueuedRunView, ReleasedView};
+use crate::admin::view::{DeadView, PostView, QueuedRunView, ReleasedView, RetriedView};
+use crate::daemon::start::wall_clock;
+use crate::domain::counted::counted;
 
 /// Characters of a question's or a post's text in a list.
 const TEXT_CHARS: usize = 40;
@@ -63,10 +67,42 @@ pub(super) async fn dead(command: &DeadCommand, context: &Context) -> Result<Exi
             };
             context.print(&text)?;
         }
-        DeadCommand::Retry { id } => decide(context, id, true).await?,
+        DeadCommand::Retry(args) => retry(context, args).await?,
         DeadCommand::Drop { id } => decide(context, id, false).await?,
     }
     Ok(Exit::Ok.into())
+}
+
+async fn retry(context: &Context, args: &RetryArgs) -> Result<(), CliError> {
+    if let Some(id) = &args.id {
+        return decide(context, id, true).await;
+    }
+    let now_ms = (wall_clock())();
+    let since = args.since.as_ref().map(|text| since_ms(text, now_ms));
+    let operation = Operation::RetryDead {
+        agent: args.agent.clone(),
+        since_ms: since.transpose().map_err(CliError::Usage)?,
+    };
+    let retried: RetriedView = ask(context, operation).await?;
+    context.print(&retry_report(retried))
+}
+
+fn retry_report(retried: RetriedView) -> String {
+    let mut out = match retried.runs {
+        0 => "No such question was given up; nothing was changed.\n".to_owned(),
+        runs => format!(
+            "{} queued again, with all attempts.\n",
+            counted(runs, "question is", "questions are")
+        ),
+    };
+    if retried.posts_left > 0 {
+        let posts = counted(retried.posts_left, "post", "posts");
+        let _ = writeln!(
+            out,
+            "{posts} refused for good: `vocative dead retry ID` sends one again."
+        );
+    }
+    out
 }
 
 async fn decide(context: &Context, id: &str, retry: bool) -> Result<(), CliError> {
@@ -137,7 +173,7 @@ fn dead_report(view: &DeadView) -> String {
         ]
     });
     let rows: Vec<Vec<String>> = runs.chain(posts).collect();
-    let advice = "\n`vocative dead show ID` shows all of one; `vocative dead retry ID` has it tried again, `vocative dead drop ID` forgets it.\n";
+    let advice = "\n`vocative dead show ID` shows all of one; `vocative dead retry ID` has it tried again (--all: every question), `vocative dead drop ID` forgets it.\n";
     table(&["id", "what", "where", "text", "why"], &rows) + advice
 }
 

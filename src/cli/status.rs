@@ -9,7 +9,10 @@ use super::context::Context;
 use super::error::{CliError, Exit};
 use super::table::{ago, instant, span, table};
 use crate::admin::operations::Operation;
-use crate::admin::view::{CapacityView, ChannelView, FileCountsView, ListenerView, StatusView};
+use crate::admin::view::{
+    CapacityView, ChannelView, FileCountsView, ListenerView, ModelRestView, StatusView,
+    TokenRatioView,
+};
 use crate::daemon::start::wall_clock;
 use crate::domain::counted::counted;
 
@@ -72,6 +75,7 @@ fn report(view: &StatusView, now_ms: i64) -> String {
         runs.leased,
         runs.dead
     );
+    about_models(&mut out, &view.models, now_ms);
     let posts = &view.posts;
     let _ = writeln!(
         out,
@@ -98,20 +102,7 @@ fn report(view: &StatusView, now_ms: i64) -> String {
         "summaries {} in use, {} to be made again, {} void, {} failed since the start",
         summaries.current, summaries.stale, summaries.void, summaries.failed
     );
-    for learnt in &view.token_ratios {
-        let _ = writeln!(
-            out,
-            "tokens    {}: {:.2} for each by {}, from {}{}",
-            learnt.model,
-            learnt.ratio,
-            learnt.counter,
-            counted(learnt.reports, "answer", "answers"),
-            match learnt.ignored {
-                0 => String::new(),
-                ignored => format!(", {} not believed", counted(ignored, "report", "reports")),
-            }
-        );
-    }
+    about_tokens(&mut out, &view.token_ratios);
     if store.expired_last_ms.is_some() {
         let _ = writeln!(
             out,
@@ -129,6 +120,40 @@ fn report(view: &StatusView, now_ms: i64) -> String {
         let _ = writeln!(out, "\nneeds a person: {need}");
     }
     out
+}
+
+/// What was learnt about how models count.
+fn about_tokens(out: &mut String, ratios: &[TokenRatioView]) {
+    for learnt in ratios {
+        let _ = writeln!(
+            out,
+            "tokens    {}: {:.2} for each by {}, from {}{}",
+            learnt.model,
+            learnt.ratio,
+            learnt.counter,
+            counted(learnt.reports, "answer", "answers"),
+            match learnt.ignored {
+                0 => String::new(),
+                ignored => format!(", {} not believed", counted(ignored, "report", "reports")),
+            }
+        );
+    }
+}
+
+/// Models that are not asked for now.
+fn about_models(out: &mut String, models: &[ModelRestView], now_ms: i64) {
+    for model in models {
+        let _ = writeln!(
+            out,
+            "model     {} is {} since {}: {}; {} waiting, next try in {}",
+            model.model,
+            model.state,
+            ago(Some(model.since_ms), now_ms),
+            model.reason,
+            counted(model.queued, "question is", "questions are"),
+            span((model.until_ms - now_ms).max(0))
+        );
+    }
 }
 
 /// Who is connected to the listeners, and who was not let in.
@@ -294,7 +319,6 @@ fn oldest(age_ms: Option<i64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admin::view::TokenRatioView;
 
     #[test]
     fn what_was_learnt_about_tokens_is_shown() {

@@ -49,6 +49,7 @@ fn resolve_agent(name: &str, shape: AgentShape, review: &mut Review<'_>) -> Agen
         },
         run_deadline_ms: shape.run_deadline_s * 1_000,
         max_attempts: shape.max_attempts,
+        answer_within_ms: shape.answer_within_s * 1_000,
         overlap: shape.overlap.into(),
         tools: each_once(shape.tools),
         search_reach: match shape.search_reach {

@@ -467,6 +467,7 @@ fn resolve_model(name: &str, shape: ModelShape, review: &mut Review<'_>) -> Mode
         reasoning_effort: shape.reasoning_effort,
         context_limit: shape.context_limit,
         retries: shape.retries,
+        max_parallel: shape.max_parallel,
         stream: shape.stream,
         counter: shape.counter,
         images: shape.images,

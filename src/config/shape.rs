@@ -237,9 +237,12 @@ pub(super) struct ModelShape {
     /// Tokens that prompt and answer may have together.
     #[schemars(range(min = 256))]
     pub context_limit: Option<u32>,
-    /// Further attempts after a refusal that passes (429, 5xx, connection lost).
+    /// Further attempts at once after a failure that passes (5xx, connection lost).
     #[schemars(range(min = 0, max = 20))]
     pub retries: u32,
+    /// Runs that may ask it at the same time.
+    #[schemars(range(min = 1, max = 1000))]
+    pub max_parallel: usize,
     /// Whether its answers are asked for word by word.
     pub stream: bool,
     /// What counts the tokens of its prompts.
@@ -272,6 +275,9 @@ pub(super) struct AgentShape {
     /// Attempts of one run.
     #[schemars(range(min = 1, max = 100))]
     pub max_attempts: u32,
+    /// Seconds that a question is tried while the model can't answer.
+    #[schemars(range(min = 1, max = 604_800))]
+    pub answer_within_s: u64,
     /// What becomes of a message to it while an earlier one still waits for its answer.
     pub overlap: OverlapShape,
     /// What its model may use while it works on an answer.

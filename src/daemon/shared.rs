@@ -8,6 +8,7 @@ use tracing::warn;
 use vocative_channels::channel::{Announcement, Channel, Intake};
 use vocative_channels::identity::{Identity, Platform};
 
+use crate::agent::models::Models;
 use crate::agent::registry::Registry;
 use crate::capture::counters::CaptureCounters;
 use crate::capture::inbound::{ChannelIntake, Counter, Keeping};
@@ -30,6 +31,7 @@ pub(super) struct Shared {
     pub(super) rooms: Rooms,
     pub(super) names: Names,
     pub(super) registry: Registry,
+    pub(super) models: Models,
     pub(super) wake: Wake,
     pub(super) counters: Arc<CaptureCounters>,
     config: RwLock<Arc<Config>>,
@@ -54,12 +56,14 @@ impl Shared {
     /// Before any channel is there.
     pub(super) fn new(config: &Config, store: Store, clock: Clock) -> Self {
         let rooms = Rooms::default();
+        let (registry, wake) = (Registry::default(), Wake::default());
         Self {
             store: store.clone(),
-            names: Names::new(store, rooms.clone()),
+            names: Names::new(store.clone(), rooms.clone()),
             rooms,
-            registry: Registry::default(),
-            wake: Wake::default(),
+            models: Models::new(store, registry.clone(), wake.clone(), Arc::clone(&clock)),
+            registry,
+            wake,
             counters: Arc::default(),
             config: RwLock::new(Arc::new(config.clone())),
             started: Arc::new(config.clone()),
@@ -222,6 +226,8 @@ impl Shared {
         let summary = format!("{agents_now} in force{note}");
         // Agents first: a message that addresses a new one must find it.
         self.registry.replace(agents);
+        // A key or an address may be another one.
+        self.models.try_all();
         let intakes = self.intakes();
         for (name, (intake, identity)) in intakes.iter() {
             if let Some(settings) = config.channels.get(name) {

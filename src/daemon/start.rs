@@ -135,6 +135,7 @@ impl Daemon {
             summaries: Arc::clone(&core.summary_counters),
             files: Arc::clone(&core.file_counters),
             counters: Arc::clone(&shared.counters),
+            models: shared.models.clone(),
             started_at_ms: (clock)(),
             wake: shared.wake.clone(),
             reload: reload_with(Arc::clone(shared), read_config),

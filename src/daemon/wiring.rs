@@ -16,7 +16,7 @@ use vocative_channels::telegram::{
 };
 
 use crate::agent::attached::FilesInPrompts;
-use crate::agent::registry::{AgentSpec, SummaryModel};
+use crate::agent::registry::{AgentSpec, ModelUse, SummaryModel};
 use crate::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
 use crate::catchup::bounds::Bounds;
 use crate::config::{self, Config, PlatformSettings, Secrets};
@@ -201,17 +201,20 @@ pub fn agents(config: &Config, secrets: Option<&Secrets>) -> Result<Vec<AgentSpe
             options: agent.prompt.clone(),
             chat_options: chat_options(config, agent),
             model: Arc::clone(&models[settings.name.as_str()]),
+            model_use: model_use(settings),
             model_key: model_key(settings),
             counter: counter(settings.counter),
             context_limit: settings.context_limit.map(|limit| limit as usize),
             answer_reserve: settings.max_output_tokens as usize,
             summary_model: config.summary_model_of(agent).map(|settings| SummaryModel {
                 model: Arc::clone(&models[settings.name.as_str()]),
+                model_use: model_use(settings),
                 context_limit: settings.context_limit.map(|limit| limit as usize),
                 answer_reserve: settings.max_output_tokens as usize,
             }),
             run_deadline_ms: agent.run_deadline_ms,
             max_attempts: agent.max_attempts,
+            answer_within_ms: i64::try_from(agent.answer_within_ms).unwrap_or(i64::MAX),
             files: files_in_prompts(&config.files, settings),
             prefixed_channels: prefixed.clone(),
             tools: agent.tools.clone(),
@@ -238,6 +241,13 @@ fn chat_options(config: &Config, agent: &config::Agent) -> BTreeMap<ChatName, As
             })
         })
         .collect()
+}
+
+fn model_use(settings: &config::Model) -> ModelUse {
+    ModelUse {
+        name: settings.name.clone(),
+        max_parallel: settings.max_parallel,
+    }
 }
 
 /// Whose reports of tokens belong together: what a name stands for may be changed, and two names may

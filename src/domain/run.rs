@@ -1,8 +1,7 @@
 //! Runs: one agent's work on its trigger turns.
 
-use crate::domain::ids::{
-    AccountId, AgentName, ConversationId, LeaseToken, OwnerId, RunId, Seq, TurnId,
-};
+use crate::domain::ids::{AgentName, ConversationId, LeaseToken, OwnerId, RunId, Seq, TurnId};
+use crate::domain::slots::Asker;
 
 /// Where a run stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,6 +95,18 @@ pub struct ClaimedRun {
     /// When it was first claimed: the run's "now", so that a retry assembles the same bytes. In
     /// milliseconds since the Unix epoch.
     pub as_of_ms: i64,
-    /// The account to answer through.
-    pub account: AccountId,
+    /// Who asks, through which account.
+    pub asker: Asker,
+    /// When it was asked, by the run clock.
+    pub asked_at_run_ms: i64,
+    /// Attempts that do not count: the model could not answer.
+    pub put_offs: u32,
+}
+
+impl ClaimedRun {
+    /// Attempts that count, the present one included.
+    #[must_use]
+    pub fn attempts_used(&self) -> u32 {
+        self.run.attempt.saturating_sub(self.put_offs)
+    }
 }

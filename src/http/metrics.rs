@@ -31,6 +31,12 @@ struct ByModel {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByRest {
+    model: String,
+    state: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ByListener {
     listener: String,
 }
@@ -44,6 +50,7 @@ pub(super) fn encode(view: &StatusView) -> Result<String, std::fmt::Error> {
     add_requests(&mut registry, view);
     add_listeners(&mut registry, view);
     add_work(&mut registry, view);
+    add_models(&mut registry, view);
     add_files(&mut registry, view);
     add_summaries(&mut registry, view);
     add_token_ratios(&mut registry, view);
@@ -192,6 +199,28 @@ fn add_listeners(registry: &mut Registry, view: &StatusView) {
         "Connections since the start that asked for nothing while others waited",
         |listener| listener.sent_away,
     );
+}
+
+/// Models that are not asked for now.
+fn add_models(registry: &mut Registry, view: &StatusView) {
+    let mut add = |name: &str, help: &str| {
+        let family: Family<ByRest, Gauge> = Family::default();
+        registry.register(name, help, family.clone());
+        family
+    };
+    let since = add(
+        "model_rest_since_timestamp_ms",
+        "Since when the model is not asked: its account is refused (held), or it is over its limit or down (resting)",
+    );
+    let queued = add("model_rest_runs", "Runs that wait for the model");
+    for model in &view.models {
+        let label = ByRest {
+            model: model.model.clone(),
+            state: model.state.clone(),
+        };
+        since.get_or_create(&label).set(model.since_ms);
+        queued.get_or_create(&label).set(signed(model.queued));
+    }
 }
 
 fn add_work(registry: &mut Registry, view: &StatusView) {

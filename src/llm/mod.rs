@@ -207,6 +207,6 @@ pub fn build(
         return Ok(Arc::new(Offline));
     };
     let remote = provider::Remote::new(settings, &address, http)?;
-    let policy = RetryPolicy::for_timeout(settings.retries, settings.timeout_ms);
+    let policy = RetryPolicy::at_once(settings.retries);
     Ok(Arc::new(Retrying::new(Arc::new(remote), policy)))
 }

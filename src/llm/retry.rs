@@ -19,28 +19,29 @@ pub struct RetryPolicy {
     pub wait_first_ms: u64,
     /// The longest wait by back-off, in milliseconds.
     pub wait_max_ms: u64,
-    /// No attempt starts later than this after the first, in milliseconds. A provider that asks for
-    /// a longer wait is not waited for: the caller may, without holding a lease.
+    /// No attempt starts later than this after the first, in milliseconds. Longer waits are the
+    /// caller's, who holds no slot and no lease meanwhile.
     pub deadline_ms: u64,
 }
 
 impl RetryPolicy {
-    /// The policy for attempts that may take so long: no attempt starts after twice that.
+    /// The policy of a configured model: it is asked again at once or not at all, so that no slot is
+    /// slept in.
     #[must_use]
-    pub fn for_timeout(retries: u32, timeout_ms: u64) -> Self {
+    pub fn at_once(retries: u32) -> Self {
         Self {
             retries,
-            wait_first_ms: 500,
-            wait_max_ms: 30_000,
-            deadline_ms: timeout_ms.saturating_mul(2),
+            wait_first_ms: 250,
+            wait_max_ms: 1_000,
+            deadline_ms: 5_000,
         }
     }
 }
 
 /// A model that is asked again after failures that may pass.
 ///
-/// Rate limits, 5xx, lost connections, streams that break in the middle and time-outs are asked again,
-/// after the time the provider names or else a back-off with jitter. What was refused, or answered
+/// 5xx, lost connections and streams that break in the middle are asked again after a short back-off
+/// with jitter; so are rate limits, where the provider names a time within it. What was refused, or answered
 /// badly, is not. Either way, what a listener heard of a failed answer is taken back.
 pub struct Retrying {
     inner: Arc<dyn Model>,
@@ -72,7 +73,9 @@ impl Retrying {
                 tracked.void();
             }
             let wait_ms = match &error {
-                ModelError::RetryAfter { wait_ms } => wait_ms.unwrap_or(0).max(backoff.next_ms()),
+                ModelError::RetryAfter { wait_ms: Some(ms) } if *ms <= policy.wait_max_ms => {
+                    (*ms).max(backoff.next_ms())
+                }
                 ModelError::Unavailable { .. } => backoff.next_ms(),
                 _ => return Err(error),
             };
@@ -207,9 +210,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_wait_past_the_deadline_is_left_to_the_caller() {
-        let replies = vec![Err(wait(60_001)), Ok(yes())];
-        assert_eq!(run(replies, POLICY).await, (Err(wait(60_001)), 1));
+    async fn a_wait_that_is_long_or_unsaid_is_left_to_the_caller() {
+        let unsaid = ModelError::RetryAfter { wait_ms: None };
+        for error in [wait(3), wait(300_000), unsaid] {
+            let replies = vec![Err(error.clone()), Ok(yes())];
+            assert_eq!(run(replies, POLICY).await, (Err(error), 1));
+        }
+        let late = RetryPolicy {
+            deadline_ms: 0,
+            ..POLICY
+        };
+        let replies = vec![Err(down()), Ok(yes())];
+        assert_eq!(run(replies, late).await, (Err(down()), 1));
     }
 
     /// Tells the listener something before each reply.
@@ -273,7 +285,11 @@ mod tests {
     #[tokio::test]
     async fn retry_after_is_waited_for() {
         let started = Instant::now();
-        let (outcome, _) = run(vec![Err(wait(30)), Ok(yes())], POLICY).await;
+        let patient = RetryPolicy {
+            wait_max_ms: 1_000,
+            ..POLICY
+        };
+        let (outcome, _) = run(vec![Err(wait(30)), Ok(yes())], patient).await;
         assert_eq!(outcome, Ok(yes()));
         assert!(started.elapsed() >= Duration::from_millis(30));
     }

@@ -37,6 +37,7 @@ mod lock;
 mod mentionable;
 mod merge;
 mod messages;
+mod model_rests;
 mod names;
 mod notices;
 mod open;

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Row};
 
-use super::contract::{QueuedRun, WaitingFor};
+use super::contract::{DeadFilter, QueuedRun, WaitingFor};
 use super::ending::{Ending, end_run_txn};
 use super::rows::limit_of;
 use super::rows::missing;
@@ -12,17 +12,27 @@ use crate::domain::ids::RunId;
 use crate::domain::run::Run;
 
 const OPEN_SQL: &str = "
-    SELECT r.id, r.state, r.reason, r.attempt, r.not_before_ms, r.lease_until_ms,
+    SELECT r.id, r.state, r.reason, r.not_before_ms, r.lease_until_ms,
            r.cancel_requested_by IS NOT NULL, h.account_id, a.held_reason,
            coalesce(p.display_name, p.username, p.platform_id),
            EXISTS (SELECT 1 FROM runs o INDEXED BY runs_open
                    WHERE o.state IN ('queued', 'leased', 'waiting')
-                     AND o.conversation_id = r.conversation_id AND o.id < r.id)
+                     AND o.conversation_id = r.conversation_id AND o.id < r.id
+                     AND (o.agent = r.agent OR o.put_off_at_ms IS NULL)),
+           r.put_off_at_ms IS NOT NULL
     FROM runs r INDEXED BY runs_waiting
     JOIN conversations c ON c.id = r.conversation_id JOIN chats h ON h.id = c.chat_id
     JOIN accounts a ON a.id = h.account_id
     LEFT JOIN participants p ON p.id = r.person_participant_id
     WHERE r.state IN ('queued', 'leased', 'waiting') ORDER BY r.id LIMIT ?1";
+
+const REVIVE_SQL: &str = "
+    UPDATE runs SET state = 'queued', reason = NULL, attempt = 0, not_before_ms = ?3,
+                    finished_at_ms = NULL, cancel_requested_by = NULL
+    WHERE id IN (SELECT id FROM runs INDEXED BY runs_given_up
+                 WHERE state = 'dead' AND (?1 IS NULL OR agent = ?1)
+                   AND (?2 IS NULL OR finished_at_ms >= ?2)
+                 ORDER BY id LIMIT ?4)";
 
 impl Store {
     /// Runs that are not at their end, oldest first, and what each waits for.
@@ -57,6 +67,28 @@ impl Store {
         .await
     }
 
+    /// Has runs attempted anew that were given up, oldest first, at most so many. Returns how many.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn revive_runs(
+        &self,
+        filter: DeadFilter,
+        limit: usize,
+        now_ms: i64,
+    ) -> Result<usize, StoreError> {
+        self.write(move |connection| {
+            let revived = connection.prepare_cached(REVIVE_SQL)?.execute((
+                filter.agent,
+                filter.since_ms,
+                now_ms,
+                limit_of(limit),
+            ))?;
+            Ok(revived)
+        })
+        .await
+    }
+
     /// A person decides about a run that was given up: it is attempted anew, from what is recorded
     /// of it and as of its first claim, or dropped.
     ///
@@ -84,8 +116,8 @@ fn queued_runs(
         };
         queued.push(QueuedRun {
             run,
-            person: row.get(9)?,
-            account: row.get(7)?,
+            person: row.get(8)?,
+            account: row.get(6)?,
             waiting_for: waiting_for(row, now_ms)?,
         });
     }
@@ -94,18 +126,18 @@ fn queued_runs(
 
 fn waiting_for(row: &Row<'_>, now_ms: i64) -> rusqlite::Result<WaitingFor> {
     let state: String = row.get(1)?;
-    let (attempt, not_before_ms): (u32, i64) = (row.get(3)?, row.get(4)?);
-    let (is_asked_to_stop, is_behind): (bool, bool) = (row.get(6)?, row.get(10)?);
-    let held: Option<String> = row.get(8)?;
+    let (not_before_ms, is_put_off): (i64, bool) = (row.get(3)?, row.get(10)?);
+    let (is_asked_to_stop, is_behind): (bool, bool) = (row.get(5)?, row.get(9)?);
+    let held: Option<String> = row.get(7)?;
     Ok(if is_asked_to_stop {
         WaitingFor::Stop
     } else if state == "leased" {
         WaitingFor::Answer {
-            lease_until_ms: row.get::<_, Option<i64>>(5)?.unwrap_or(0),
+            lease_until_ms: row.get::<_, Option<i64>>(4)?.unwrap_or(0),
         }
     } else if is_behind {
         WaitingFor::Earlier
-    } else if not_before_ms > now_ms && attempt > 0 {
+    } else if not_before_ms > now_ms && is_put_off {
         WaitingFor::Attempt {
             at_ms: not_before_ms,
             reason: row.get::<_, Option<String>>(2)?.unwrap_or_default(),
@@ -154,6 +186,7 @@ fn revive_txn(
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::domain::ids::AgentName;
     use crate::domain::run::RunState;
     use crate::store::contract::RunEnding;
     use crate::store::scene::Scene;
@@ -197,6 +230,42 @@ mod tests {
         assert!(asked.await.unwrap());
         let queued = scene.store.queued_runs(1, 200).await.unwrap();
         assert_eq!(waits(queued), [WaitingFor::Stop]);
+    }
+
+    #[tokio::test]
+    async fn runs_that_were_given_up_come_back_together_by_agent_and_time() {
+        let scene = Scene::open().await;
+        let mut dead = Vec::new();
+        for (chat, at_ms) in [("C1", 10), ("C2", 20), ("C3", 30)] {
+            let room = scene.room(chat).await;
+            scene.ask(&room, "why", at_ms).await;
+            let claimed = scene.claim(at_ms).await.unwrap();
+            let mut notice = scene.answer(&claimed, &room, "Sorry");
+            let reason = "no credit".to_owned();
+            notice.ending = RunEnding::Dead { reason };
+            scene.store.commit_reply(notice).await.unwrap();
+            dead.push(claimed.run.id);
+        }
+        let revive = async |agent: &str, since_ms, limit| {
+            let filter = DeadFilter {
+                agent: Some(AgentName::trusted(agent)),
+                since_ms,
+            };
+            let revived = scene.store.revive_runs(filter, limit, 300).await;
+            let left = scene.store.dead_runs(9).await.unwrap();
+            let left: Vec<RunId> = left.iter().map(|run| run.id).collect();
+            (revived.unwrap(), left)
+        };
+        let all = vec![dead[2], dead[1], dead[0]];
+        assert_eq!(revive("nobody", None, 9).await, (0, all));
+        assert_eq!(
+            revive("helper", Some(31), 9).await,
+            (1, vec![dead[1], dead[0]])
+        );
+        assert_eq!(revive("helper", None, 1).await, (1, vec![dead[1]]));
+        assert_eq!(revive("helper", None, 9).await, (1, vec![]));
+        let again = scene.claim(300).await.unwrap();
+        assert_eq!(again.attempts_used(), 1);
     }
 
     #[tokio::test]

@@ -1,11 +1,11 @@
 //! Runs: who works on what, in which order, under which lease.
 //!
-//! Within a conversation runs go one at a time, oldest first. Among conversations the one whose
-//! oldest run waits longest goes first, counted from when nothing else of the conversation stood
-//! before it: a busy room has no advantage. A write that needs a lease compares the token; a stale
+//! Within a conversation runs go one at a time, oldest first. Among conversations `domain::slots` decides:
+//! fair shares of accounts and people, then the one whose oldest run waits longest, counted from when
+//! nothing else of the conversation stood before it. A write that needs a lease compares the token; a stale
 //! one writes nothing. Answers are committed in `reply`.
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, Row};
 use vocative_channels::crash::{self, Sabotage};
 
 use super::contract::{ClaimRequest, LeaseOutcome, RunLease};
@@ -17,71 +17,81 @@ use super::run_rows::run_by_row;
 use super::{Store, StoreError};
 use crate::domain::ids::{LeaseToken, RunId};
 use crate::domain::run::ClaimedRun;
+use crate::domain::slots::{Asker, Slots, Waiting};
 
-/// The oldest unfinished run of each conversation that has one, as `heads (id)`: one probe of
-/// `runs_open` per conversation, however many runs wait or are finished. The planner would rather
+/// Each agent's oldest unfinished run of each conversation, as `heads (id)`: one probe of
+/// `runs_open_by_agent` for each, however many runs wait or are finished. The planner would rather
 /// walk what is finished, so the index is named.
 macro_rules! with_heads {
     ($tail:literal) => {
         concat!(
             "WITH RECURSIVE
-             open (conversation_id) AS (
-                 SELECT (SELECT conversation_id FROM runs INDEXED BY runs_open
-                         WHERE state IN ('queued', 'leased', 'waiting')
-                         ORDER BY conversation_id LIMIT 1)
-                 UNION ALL
-                 SELECT (SELECT r.conversation_id FROM runs r INDEXED BY runs_open
-                         WHERE r.state IN ('queued', 'leased', 'waiting')
-                           AND r.conversation_id > open.conversation_id
-                         ORDER BY r.conversation_id LIMIT 1)
-                 FROM open WHERE open.conversation_id IS NOT NULL
-             ),
              heads (id) AS (
-                 SELECT (SELECT r.id FROM runs r INDEXED BY runs_open
-                         WHERE r.state IN ('queued', 'leased', 'waiting')
-                           AND r.conversation_id = open.conversation_id
-                         ORDER BY r.id LIMIT 1)
-                 FROM open WHERE open.conversation_id IS NOT NULL
+                 SELECT (SELECT id FROM runs INDEXED BY runs_open_by_agent
+                         WHERE state IN ('queued', 'leased', 'waiting')
+                         ORDER BY conversation_id, agent, id LIMIT 1)
+                 UNION ALL
+                 SELECT coalesce(
+                     (SELECT n.id FROM runs n INDEXED BY runs_open_by_agent
+                      WHERE n.state IN ('queued', 'leased', 'waiting')
+                        AND n.conversation_id = h.conversation_id AND n.agent > h.agent
+                      ORDER BY n.agent, n.id LIMIT 1),
+                     (SELECT n.id FROM runs n INDEXED BY runs_open_by_agent
+                      WHERE n.state IN ('queued', 'leased', 'waiting')
+                        AND n.conversation_id > h.conversation_id
+                      ORDER BY n.conversation_id, n.agent, n.id LIMIT 1))
+                 FROM heads JOIN runs h ON h.id = heads.id
              ) ",
             $tail
         )
     };
 }
 
-const CLAIMABLE_SQL: &str = with_heads!(
-    "SELECT r.id, r.cancel_requested_by IS NOT NULL FROM heads JOIN runs r ON r.id = heads.id
-     WHERE ((r.state = 'queued' AND r.not_before_ms <= ?1)
-            OR (r.state = 'leased' AND r.lease_until_ms <= ?1))
-       AND (SELECT h.account_id FROM conversations c JOIN chats h ON h.id = c.chat_id
-            WHERE c.id = r.conversation_id) IN (SELECT value FROM json_each(?2))
+/// The heads of conversations in which nobody works. A wait whose beginning lies ahead was written
+/// under another clock and is over.
+const WAITING_SQL: &str = with_heads!(
+    "SELECT r.id, r.conversation_id, r.agent, h.account_id, r.person_participant_id,
+            max(r.not_before_ms, r.created_at_ms,
+                coalesce((SELECT p.finished_at_ms FROM runs p
+                          WHERE p.conversation_id = r.conversation_id AND p.id < r.id
+                          ORDER BY p.id DESC LIMIT 1), 0)),
+            r.asked_at_run_ms,
+            CASE r.state WHEN 'queued' THEN r.not_before_ms <= ?1
+                                            OR coalesce(r.put_off_at_ms, r.created_at_ms) > ?1
+                         WHEN 'leased' THEN r.lease_until_ms <= ?1 ELSE 0 END,
+            r.put_off_at_ms IS NOT NULL, r.cancel_requested_by IS NOT NULL
+     FROM heads CROSS JOIN runs r ON r.id = heads.id
+     CROSS JOIN conversations c ON c.id = r.conversation_id
+     CROSS JOIN chats h ON h.id = c.chat_id
+     WHERE h.account_id IN (SELECT value FROM json_each(?2))
        AND NOT EXISTS (SELECT 1 FROM runs o INDEXED BY runs_waiting
                        WHERE o.state IN ('queued', 'leased', 'waiting') AND o.state = 'leased'
                          AND o.lease_until_ms > ?1 AND o.conversation_id = r.conversation_id)
-     ORDER BY max(r.not_before_ms, r.created_at_ms,
-                  coalesce((SELECT p.finished_at_ms FROM runs p
-                            WHERE p.conversation_id = r.conversation_id AND p.id < r.id
-                            ORDER BY p.id DESC LIMIT 1), 0)), r.id
-     LIMIT 1"
+     ORDER BY r.conversation_id, r.id"
 );
 
-/// A head that is blocked by another live lease (two chats that were merged) is due when that ends.
+/// A head that is blocked by another live lease is due when that ends.
 const NEXT_DUE_SQL: &str = with_heads!(
     "SELECT min(max(CASE r.state WHEN 'leased' THEN r.lease_until_ms ELSE r.not_before_ms END,
                     coalesce((SELECT max(o.lease_until_ms) FROM runs o INDEXED BY runs_waiting
                               WHERE o.state IN ('queued', 'leased', 'waiting')
                                 AND o.state = 'leased'
                                 AND o.conversation_id = r.conversation_id), 0)))
-     FROM heads JOIN runs r ON r.id = heads.id WHERE r.state IN ('queued', 'leased')"
+     FROM heads CROSS JOIN runs r ON r.id = heads.id WHERE r.state IN ('queued', 'leased')"
 );
 
 impl Store {
-    /// Leases the oldest run that may start, of a conversation with no leased run; rooms take turns.
+    /// Leases the run that comes next by the state of the slots, of a conversation with no leased run.
     /// Expired leases count as queued.
     ///
     /// # Errors
     /// Storage refuses.
-    pub async fn claim_run(&self, request: ClaimRequest) -> Result<Option<ClaimedRun>, StoreError> {
-        self.write_riding(move |connection| claim_run_txn(connection, &request))
+    pub async fn claim_run(
+        &self,
+        request: ClaimRequest,
+        slots: Slots,
+    ) -> Result<Option<ClaimedRun>, StoreError> {
+        self.write_riding(move |connection| claim_run_txn(connection, &request, &slots))
             .await
     }
 
@@ -126,7 +136,32 @@ impl Store {
             token,
             not_before_ms,
             reason: reason.to_owned(),
-            counts: true,
+            kind: RequeueKind::Failed,
+            now_ms,
+        };
+        self.write(move |connection| requeue_run_txn(connection, &requeue))
+            .await
+    }
+
+    /// Puts a run off whose model can't answer for now, to be claimed again not before that time. The
+    /// attempt does not count: such a run is given up by its age.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn put_run_off(
+        &self,
+        run: RunId,
+        token: LeaseToken,
+        not_before_ms: i64,
+        reason: &str,
+        now_ms: i64,
+    ) -> Result<LeaseOutcome, StoreError> {
+        let requeue = Requeue {
+            run,
+            token,
+            not_before_ms,
+            reason: reason.to_owned(),
+            kind: RequeueKind::PutOff,
             now_ms,
         };
         self.write(move |connection| requeue_run_txn(connection, &requeue))
@@ -150,7 +185,7 @@ impl Store {
             token,
             not_before_ms: now_ms,
             reason: reason.to_owned(),
-            counts: false,
+            kind: RequeueKind::Returned,
             now_ms,
         };
         self.write(move |connection| requeue_run_txn(connection, &requeue))
@@ -198,35 +233,40 @@ pub(super) struct Requeue {
     pub(super) token: LeaseToken,
     pub(super) not_before_ms: i64,
     pub(super) reason: String,
-    /// Whether the attempt counts.
-    pub(super) counts: bool,
+    pub(super) kind: RequeueKind,
     pub(super) now_ms: i64,
+}
+
+/// Why a run goes back into the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RequeueKind {
+    /// The attempt failed, and counts.
+    Failed,
+    /// Its model can't answer for now.
+    PutOff,
+    /// Its worker was kept from working on it.
+    Returned,
 }
 
 pub(super) fn claim_run_txn(
     connection: &Connection,
     request: &ClaimRequest,
+    slots: &Slots,
 ) -> Result<Option<ClaimedRun>, StoreError> {
-    let accounts = account_list(&request.accounts);
     loop {
-        let head: Option<(i64, bool)> = connection
-            .prepare_cached(CLAIMABLE_SQL)?
-            .query_row((request.now_ms, &accounts), |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })
-            .optional()?;
-        match head {
-            None => return Ok(None),
+        let Some(next) = next_waiting(connection, request, slots)? else {
+            return Ok(None);
+        };
+        if next.is_cancelled {
             // Its worker died before it could stop.
-            Some((row, true)) => end_or_set_aside_txn(connection, row, request.now_ms)?,
-            Some((row, false)) => {
-                let leased = lease_txn(connection, row, request);
-                let at = (Queue::Questions, row);
-                let kept = kept_or_set_aside_txn(connection, at, leased, request.now_ms)?;
-                if kept.is_some() {
-                    return Ok(kept);
-                }
-            }
+            end_or_set_aside_txn(connection, next.row, request.now_ms)?;
+            continue;
+        }
+        let leased = lease_txn(connection, &next, request);
+        let at = (Queue::Questions, next.row);
+        let kept = kept_or_set_aside_txn(connection, at, leased, request.now_ms)?;
+        if kept.is_some() {
+            return Ok(kept);
         }
     }
 }
@@ -237,19 +277,69 @@ fn end_or_set_aside_txn(connection: &Connection, row: i64, now_ms: i64) -> Resul
     kept_or_set_aside_txn(connection, (Queue::Questions, row), ended, now_ms).map(drop)
 }
 
+fn next_waiting(
+    connection: &Connection,
+    request: &ClaimRequest,
+    slots: &Slots,
+) -> Result<Option<Waiting>, StoreError> {
+    let accounts = account_list(&request.accounts);
+    loop {
+        let mut statement = connection.prepare_cached(WAITING_SQL)?;
+        let mut rows = statement.query((request.now_ms, &accounts))?;
+        let mut failed = None;
+        let decoded = std::iter::from_fn(|| match rows.next().transpose()? {
+            Ok(row) => waiting_from_row(row)
+                .map_err(|error| failed = Some((row.get(0).ok(), error)))
+                .ok(),
+            Err(error) => {
+                failed = Some((None, error));
+                None
+            }
+        });
+        let next = slots.next(decoded);
+        let Some((row, error)) = failed else {
+            return Ok(next);
+        };
+        let Some(row) = row else {
+            return Err(error.into());
+        };
+        let undecoded: Result<(), StoreError> = Err(error.into());
+        let at = (Queue::Questions, row);
+        kept_or_set_aside_txn(connection, at, undecoded, request.now_ms)?;
+    }
+}
+
+fn waiting_from_row(row: &Row<'_>) -> rusqlite::Result<Waiting> {
+    Ok(Waiting {
+        row: row.get(0)?,
+        conversation: row.get(1)?,
+        agent: row.get(2)?,
+        asker: Asker {
+            account: row.get(3)?,
+            person: row.get(4)?,
+        },
+        since_ms: row.get(5)?,
+        asked_at_run_ms: row.get(6)?,
+        is_due: row.get(7)?,
+        is_put_off: row.get(8)?,
+        is_cancelled: row.get(9)?,
+    })
+}
+
 /// Leases a run. The read bound and the run's "now" are written once, so that a retry reads the
 /// same rows.
 fn lease_txn(
     connection: &Connection,
-    row: i64,
+    next: &Waiting,
     request: &ClaimRequest,
 ) -> Result<ClaimedRun, StoreError> {
+    let row = next.row;
     tell_claim_txn(connection, row, request.now_ms)?;
     let token = LeaseToken::generate();
     connection
         .prepare_cached(
             "UPDATE runs SET state = 'leased', owner = ?2, token = ?3, lease_until_ms = ?4 + ?5,
-                    attempt = attempt + 1,
+                    attempt = attempt + 1, put_off_at_ms = NULL,
                     as_of_seq = coalesce(as_of_seq, (SELECT max(seq) FROM turns), 0),
                     afresh_ms = coalesce(afresh_ms, first_claimed_at_ms, max(?4, coalesce(
                         (SELECT max(f.at_ms) FROM fresh_starts f
@@ -262,19 +352,17 @@ fn lease_txn(
              WHERE id = ?1",
         )?
         .execute((row, request.owner, token, request.now_ms, request.lease_ms))?;
-    let (as_of_seq, as_of_ms, account) = connection
-        .prepare_cached(
-            "SELECT r.as_of_seq, r.first_claimed_at_ms, h.account_id
-             FROM runs r JOIN conversations c ON c.id = r.conversation_id
-             JOIN chats h ON h.id = c.chat_id WHERE r.id = ?1",
-        )?
+    let (as_of_seq, as_of_ms, put_offs) = connection
+        .prepare_cached("SELECT as_of_seq, first_claimed_at_ms, put_offs FROM runs WHERE id = ?1")?
         .query_row([row], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     Ok(ClaimedRun {
         run: run_by_row(connection, row)?,
         token,
         as_of_seq,
         as_of_ms,
-        account,
+        asker: next.asker,
+        asked_at_run_ms: next.asked_at_run_ms,
+        put_offs,
     })
 }
 
@@ -350,7 +438,7 @@ pub(super) fn requeue_run_txn(
     connection
         .prepare_cached(
             "UPDATE runs SET state = 'queued', not_before_ms = ?2, reason = ?3,
-                    attempt = attempt - iif(?4, 0, 1),
+                    attempt = attempt - ?4, put_offs = put_offs + ?5, put_off_at_ms = ?6,
                     owner = NULL, token = NULL, lease_until_ms = NULL
              WHERE id = ?1",
         )?
@@ -358,7 +446,9 @@ pub(super) fn requeue_run_txn(
             leased.row,
             requeue.not_before_ms,
             &requeue.reason,
-            requeue.counts,
+            requeue.kind == RequeueKind::Returned,
+            requeue.kind == RequeueKind::PutOff,
+            (requeue.kind != RequeueKind::Returned).then_some(requeue.now_ms),
         ))?;
     Ok(LeaseOutcome::Written)
 }
@@ -413,10 +503,10 @@ mod tests {
     #[tokio::test]
     async fn a_claim_reads_unfinished_runs_only() {
         let scene = Scene::open().await;
-        for sql in [CLAIMABLE_SQL, NEXT_DUE_SQL] {
+        for sql in [WAITING_SQL, NEXT_DUE_SQL] {
             let plan = scene.plan(sql).await;
             let bounded = [
-                "INDEX runs_open",
+                "INDEX runs_open_by_agent",
                 "INDEX runs_waiting (state=?)",
                 "INTEGER PRIMARY KEY (rowid=?)",
                 // One step down from a conversation's oldest unfinished run.

@@ -181,7 +181,10 @@ impl Scene {
     }
 
     pub(super) async fn claim(&self, now_ms: i64) -> Option<ClaimedRun> {
-        self.store.claim_run(self.request(now_ms)).await.unwrap()
+        self.store
+            .claim_run(self.request(now_ms), Default::default())
+            .await
+            .unwrap()
     }
 
     pub(super) fn answer(&self, run: &ClaimedRun, room: &Room, text: &str) -> ReplyCommit {

@@ -8,6 +8,7 @@ use rusqlite::{Connection, Row};
 
 use super::contract::{AccountStatus, StoreStatus};
 use super::files::count_files;
+use super::model_rests::{model_rests, queued_by_agent};
 use super::outbox::DROPPED;
 use super::reach::read_reach;
 use super::reply::platform;
@@ -34,6 +35,8 @@ fn status(connection: &Connection, now_ms: i64) -> Result<StoreStatus, StoreErro
     let mut status = StoreStatus {
         accounts: accounts(connection, now_ms)?,
         summaries: count_summaries(connection)?,
+        model_rests: model_rests(connection)?,
+        queued_by_agent: queued_by_agent(connection)?,
         token_ratios: token_ratios(connection)?,
         files: count_files(connection)?,
         ..StoreStatus::default()
@@ -230,6 +233,7 @@ mod tests {
             conversations: 2,
             runs_queued: 1,
             runs_leased: 1,
+            queued_by_agent: vec![(crate::store::scene::agent(), 1)],
             oldest_waiting_run_ms: Some(1_000),
             posts_pending: 1,
             posts_held: 1,

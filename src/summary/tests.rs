@@ -10,11 +10,13 @@ use vocative_channels::envelope::{ChatKind, Place, Sender, SenderKind};
 use vocative_channels::identity::Platform;
 
 use super::worker::{SummaryCounters, Worker};
+use crate::agent::models::Models;
 use crate::agent::prompting::{PromptRequest, build_prompt};
-use crate::agent::registry::{AgentSpec, Registry, SummaryModel};
+use crate::agent::registry::{AgentSpec, ModelUse, Registry, SummaryModel};
 use crate::capture::wake::Wake;
 use crate::config::Template;
 use crate::delivery::rooms::Rooms;
+use crate::delivery::worker::Clock;
 use crate::domain::addressing::{RunVerdict, Verdict};
 use crate::domain::ids::{AccountId, AgentName, ConversationId};
 use crate::domain::options::AssemblerOptions;
@@ -126,17 +128,26 @@ impl Stage {
             options: AssemblerOptions::default(),
             chat_options: BTreeMap::new(),
             model: Arc::new(Offline),
+            model_use: ModelUse {
+                name: "test".to_owned(),
+                max_parallel: 4,
+            },
             model_key: "test".to_owned(),
             counter: &ClassEstimate,
             context_limit: None,
             answer_reserve: 0,
             summary_model: asked.map(|model| SummaryModel {
                 model,
+                model_use: ModelUse {
+                    name: "summaries".to_owned(),
+                    max_parallel: 4,
+                },
                 context_limit: None,
                 answer_reserve: 0,
             }),
             run_deadline_ms: 10_000,
             max_attempts: 1,
+            answer_within_ms: 3_600_000,
             files: Default::default(),
             prefixed_channels: BTreeSet::new(),
             tools: Vec::new(),
@@ -147,11 +158,15 @@ impl Stage {
         let registry = Registry::default();
         registry.replace(vec![spec.clone()]);
         let counters: Arc<SummaryCounters> = Arc::default();
+        let wake = Wake::default();
+        let clock: Clock = Arc::new(|| NOW_MS);
+        let models = Models::new(store.clone(), registry.clone(), wake.clone(), clock);
         let worker = Worker {
             store: store.clone(),
             rooms: Rooms::default(),
             registry,
-            wake: Wake::default(),
+            models,
+            wake,
             clock: Arc::new(|| NOW_MS),
             counters: Arc::clone(&counters),
         };

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use vocative_channels::crash;
 
+use crate::agent::models::{ModelSlot, Models};
 use crate::agent::prompting::{agent_view, options_in};
 use crate::agent::registry::{AgentSpec, Registry};
 use crate::capture::wake::Wake;
@@ -23,7 +24,7 @@ use crate::domain::ids::{AgentName, ConversationId, SummaryId};
 use crate::domain::summary::{
     Coverage, FoldOver, FoldQuery, FoldRule, FoldSource, NewSummary, SummaryOutcome,
 };
-use crate::llm::Request;
+use crate::llm::{ModelError, Request};
 use crate::prompt::{ClassEstimate, TokenCounter as _, record};
 use crate::store::{Store, StoreError};
 use crate::summary::accept::accept;
@@ -63,6 +64,8 @@ pub struct Worker {
     pub rooms: Rooms,
     /// The agents.
     pub registry: Registry,
+    /// The models.
+    pub models: Models,
     /// Wake hints.
     pub wake: Wake,
     /// The time.
@@ -80,6 +83,8 @@ enum Attempt {
     Nothing,
     /// A turn changed meanwhile.
     Outdated,
+    /// The model rests, or answers people.
+    ModelBusy,
     /// The model can't be asked: leave its agent alone for a while.
     ModelFailed(String),
     /// Its answer is no summary: leave this conversation alone for a while.
@@ -126,7 +131,7 @@ impl Waits {
                 self.agents.remove(&place.1);
                 self.conversations.remove(&place);
             }
-            Attempt::Nothing => {}
+            Attempt::Nothing | Attempt::ModelBusy => {}
             Attempt::ModelFailed(_) => {
                 let wait = self.agents.entry(place.1).or_default();
                 *wait = wait.after_failure(now_ms);
@@ -215,7 +220,7 @@ impl Worker {
 
     fn report(&self, (conversation, agent): &(ConversationId, AgentName), attempt: &Attempt) {
         match attempt {
-            Attempt::Made | Attempt::Nothing => {}
+            Attempt::Made | Attempt::Nothing | Attempt::ModelBusy => {}
             Attempt::Outdated => {
                 self.counters.outdated.fetch_add(1, Ordering::Relaxed);
                 info!(conversation.id = %conversation, %agent, "turns changed while they were summarised; trying again");
@@ -275,6 +280,13 @@ impl Worker {
         spec: &AgentSpec,
         coverage: Coverage,
     ) -> Result<Attempt, StoreError> {
+        let place = match &spec.summary_model {
+            Some(summariser) => match self.models.try_begin(&summariser.model_use) {
+                Some(place) => Some(place),
+                None => return Ok(Attempt::ModelBusy),
+            },
+            None => None,
+        };
         let history = &source.history;
         let identity = self
             .rooms
@@ -286,7 +298,7 @@ impl Worker {
         let mut text = history.summary.as_ref().map(|summary| summary.text.clone());
         let mut done = 0;
         for step in plan::steps(&entries, max_tokens(spec), &ClassEstimate) {
-            let made = match summarise(spec, text.as_deref(), &step.text).await {
+            let made = match summarise(spec, place.as_ref(), text.as_deref(), &step.text).await {
                 Ok(made) => made,
                 Err(attempt) => return Ok(attempt),
             };
@@ -355,6 +367,7 @@ fn max_tokens(spec: &AgentSpec) -> usize {
 /// A summary of what came before and what was said since.
 async fn summarise(
     spec: &AgentSpec,
+    place: Option<&ModelSlot>,
     previous: Option<&str>,
     turns: &str,
 ) -> Result<String, Attempt> {
@@ -367,10 +380,18 @@ async fn summarise(
     let messages = request(&spec.display_name, previous, turns);
     let asked = Request::of(&messages);
     let deadline = Duration::from_millis(spec.run_deadline_ms);
-    let answer = tokio::time::timeout(deadline, summariser.model.complete(&asked))
-        .await
-        .map_err(|_| Attempt::ModelFailed(format!("no answer within {} ms", deadline.as_millis())))?
-        .map_err(|cause| Attempt::ModelFailed(cause.to_string()))?;
+    if place.is_some_and(|place| place.refused().is_some()) {
+        return Err(Attempt::ModelBusy);
+    }
+    let answer = tokio::time::timeout(deadline, summariser.model.complete(&asked)).await;
+    let answer = answer.unwrap_or_else(|_| {
+        let cause = format!("no answer within {} ms", deadline.as_millis());
+        Err(ModelError::Unavailable { cause })
+    });
+    if let Some(place) = place {
+        place.note(&answer).await;
+    }
+    let answer = answer.map_err(|cause| Attempt::ModelFailed(cause.to_string()))?;
     accept(&answer, &ClassEstimate).map_err(|cause| Attempt::Rejected(cause.to_string()))
 }
 

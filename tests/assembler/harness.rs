@@ -8,14 +8,16 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
+use vocative::agent::models::Models;
 use vocative::agent::prompting::{BuiltPrompt, PromptRequest, build_prompt};
-use vocative::agent::registry::{AgentSpec, Registry, SummaryModel};
+use vocative::agent::registry::{AgentSpec, ModelUse, Registry, SummaryModel};
 use vocative::capture::counters::CaptureCounters;
 use vocative::capture::inbound::{ChannelIntake, Keeping};
 use vocative::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
 use vocative::capture::wake::Wake;
 use vocative::config::{Template, ThreadPolicy};
 use vocative::delivery::rooms::Rooms;
+use vocative::delivery::worker::Clock;
 use vocative::domain::addressing::Overlap;
 use vocative::domain::ids::{AccountId, AgentName, OwnerId};
 use vocative::domain::options::AssemblerOptions;
@@ -224,7 +226,11 @@ impl Room {
             now_ms: START_MS + 3_600_000,
             accounts: vec![self.account],
         };
-        self.store.claim_run(request).await.unwrap().unwrap()
+        self.store
+            .claim_run(request, Default::default())
+            .await
+            .unwrap()
+            .unwrap()
     }
 
     /// Answers the next question.
@@ -308,17 +314,26 @@ impl Room {
             options: self.options.clone(),
             chat_options: BTreeMap::new(),
             model: Arc::new(Offline),
+            model_use: ModelUse {
+                name: "test".to_owned(),
+                max_parallel: 4,
+            },
             model_key: "test".to_owned(),
             counter: &ClassEstimate,
             context_limit: None,
             answer_reserve: 0,
             summary_model: summary_model.map(|model| SummaryModel {
                 model,
+                model_use: ModelUse {
+                    name: "summaries".to_owned(),
+                    max_parallel: 4,
+                },
                 context_limit: None,
                 answer_reserve: 0,
             }),
             run_deadline_ms: 10_000,
             max_attempts: 1,
+            answer_within_ms: 3_600_000,
             files: Default::default(),
             prefixed_channels: BTreeSet::new(),
             tools: Vec::new(),
@@ -335,10 +350,14 @@ impl Room {
         let counters: Arc<SummaryCounters> = Arc::default();
         let wake = Wake::default();
         wake.summaries.notify_one();
+        let store = self.store.clone();
+        let clock: Clock = Arc::new(|| START_MS);
+        let models = Models::new(store, registry.clone(), wake.clone(), clock);
         let worker = Worker {
             store: self.store.clone(),
             rooms: Rooms::default(),
             registry,
+            models,
             wake,
             clock: Arc::new(|| START_MS),
             counters: Arc::clone(&counters),

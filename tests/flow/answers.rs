@@ -178,13 +178,13 @@ async fn a_model_that_fails_for_a_moment_is_asked_again_and_answers_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_model_that_refuses_for_good_gives_one_polite_notice_and_a_dead_run() {
     let flow = Flow::start_default().await;
-    let body = r#"{"error":{"message":"key sk-flow is wrong","code":"invalid_api_key"}}"#;
-    flow.model.enqueue(ModelReply::status(401).body(body));
+    let body = r#"{"error":{"message":"key sk-flow is wrong","code":"invalid_value"}}"#;
+    flow.model.enqueue(ModelReply::status(400).body(body));
     let root = flow.slack.say("#general", "ann", "@vocative there?");
     let notice = flow.slack_reply("#general", &root).await.text;
     flow.settle().await;
     assert_eq!(flow.slack_posts("#general").len(), 1);
-    for word in ["401", "key", "sk-flow", "invalid"] {
+    for word in ["400", "key", "sk-flow", "invalid"] {
         assert!(
             !notice.contains(word),
             "the notice has an error text: {notice}"
@@ -195,7 +195,7 @@ async fn a_model_that_refuses_for_good_gives_one_polite_notice_and_a_dead_run() 
     let run = &turns[0]["runs"][0];
     assert_eq!(run["state"], "dead", "{turns:?}");
     let reason = run["reason"].as_str().unwrap();
-    assert!(reason.contains("HTTP 401 (invalid_api_key)"), "{reason}");
+    assert!(reason.contains("HTTP 400 (invalid_value)"), "{reason}");
     let status = flow.cli(&["status"]).await;
     assert_eq!(status.status, Some(1), "{status:?}");
     // The next question is answered, and the notice is no part of what the model is asked.
@@ -255,7 +255,7 @@ async fn no_secret_is_ever_logged() {
     flow.slack.close_sockets();
     flow.wait_until_connected().await;
     flow.restart().await;
-    flow.model.enqueue(ModelReply::status(401));
+    flow.model.enqueue(ModelReply::status(400));
     flow.slack.say("D0ANN", "ann", "quartzite");
     flow.slack_post("D0ANN", |_| true).await;
     flow.telegram.revoke_token();

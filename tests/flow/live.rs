@@ -264,7 +264,7 @@ async fn nothing_is_left_of_what_an_attempt_that_broke_has_shown() {
     assert_eq!(seen(&flow, DM), ["Tomorrow."]);
 
     flow.model.enqueue(broken());
-    flow.model.enqueue(ModelReply::status(401));
+    flow.model.enqueue(ModelReply::status(400));
     flow.slack.say(DM, "ann", "and where?");
     until_it_shows(&flow).await;
     flow.settle().await;

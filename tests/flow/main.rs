@@ -28,6 +28,7 @@ mod manners;
 mod mentions;
 mod names;
 mod order;
+mod outage;
 mod overlap;
 mod pacing;
 mod places;

@@ -59,7 +59,7 @@ fn line(queued: &Value) -> [&str; 4] {
 async fn a_question_that_was_given_up_silences_nobody_and_can_be_tried_again_or_dropped() {
     let flow = FlowBuilder::default().start().await;
     for _ in 0..2 {
-        flow.model.enqueue(ModelReply::status(401));
+        flow.model.enqueue(ModelReply::status(400));
         let question = flow.telegram.say(GROUP, ANN, "@vocative_bot why?");
         flow.telegram_reply(GROUP, question).await;
     }
@@ -70,7 +70,7 @@ async fn a_question_that_was_given_up_silences_nobody_and_can_be_tried_again_or_
     let id = |n: usize| runs[n]["run"]["id"].as_str().unwrap();
     let shown = flow.cli(&["dead", "show", id(0)]).await.stdout;
     assert!(
-        shown.contains("HTTP 401") && shown.contains("@Team Bot why?"),
+        shown.contains("HTTP 400") && shown.contains("@Team Bot why?"),
         "{shown}"
     );
     let question = flow.telegram.say(GROUP, BOB, "@vocative_bot and me?");

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use vocative::admin::health::Health;
-use vocative::agent::registry::{AgentSpec, Registry};
+use vocative::agent::models::Models;
+use vocative::agent::registry::{AgentSpec, ModelUse, Registry};
 use vocative::agent::worker::Worker as AgentWorker;
 use vocative::capture::counters::CaptureCounters;
 use vocative::capture::inbound::{ChannelIntake, Keeping};
@@ -363,6 +364,10 @@ impl Daemon {
             options: AssemblerOptions::default(),
             chat_options: BTreeMap::new(),
             model: Arc::new(Offline),
+            model_use: ModelUse {
+                name: "test".to_owned(),
+                max_parallel: 4,
+            },
             model_key: "test".to_owned(),
             counter: &ClassEstimate,
             context_limit: None,
@@ -370,6 +375,7 @@ impl Daemon {
             summary_model: None,
             run_deadline_ms: 60_000,
             max_attempts: 1,
+            answer_within_ms: 3_600_000,
             tools: Vec::new(),
             search_reach: SearchReach::default(),
             max_steps: 1,
@@ -377,10 +383,13 @@ impl Daemon {
             files: Default::default(),
             prefixed_channels: [].into(),
         }]);
+        let (store, wake) = (self.store.clone(), self.wake.clone());
+        let models = Models::new(store.clone(), registry.clone(), wake, wall_clock());
         AgentWorker {
-            store: self.store.clone(),
+            store,
             rooms: self.rooms.clone(),
             registry,
+            models,
             owner,
             wake: self.wake.clone(),
             clock: wall_clock(),

@@ -111,7 +111,11 @@ impl Daemon {
     }
 
     async fn answer(&self, now_ms: i64, acknowledged: &Acknowledgements) {
-        let claimed = self.store.claim_run(self.request(now_ms)).await.unwrap();
+        let claimed = self
+            .store
+            .claim_run(self.request(now_ms), Default::default())
+            .await
+            .unwrap();
         let claimed = claimed.expect("a question was heard");
         let recorded = self.store.record_step(
             claimed.run.id,

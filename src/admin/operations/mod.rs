@@ -1,5 +1,6 @@
 //! The operations themselves, with or without a running daemon.
 
+mod agents;
 mod conversations;
 mod erasure;
 mod events;
@@ -17,11 +18,14 @@ use crate::admin::health::Health;
 use crate::admin::import::ImportBatchView;
 use crate::admin::status::status_view;
 use crate::admin::view::CapacityView;
+use crate::admin::view::ModelRestView;
+use crate::agent::models::Models;
 use crate::agent::registry::Registry;
 use crate::capture::counters::CaptureCounters;
 use crate::capture::wake::Wake;
 use crate::delivery::rooms::Rooms;
 use crate::delivery::worker::Clock;
+use crate::domain::counted::counted;
 use crate::domain::ids::{ConversationId, Seq};
 use crate::domain::turn::Position;
 use crate::files::counters::FileCounters;
@@ -176,6 +180,22 @@ pub enum Operation {
         /// Whether it is tried again; else it is dropped.
         again: bool,
     },
+    /// Has questions tried again that were given up.
+    RetryDead {
+        /// Only of this agent.
+        #[serde(default)]
+        agent: Option<String>,
+        /// Only those given up since then, in milliseconds since the Unix epoch.
+        #[serde(default)]
+        since_ms: Option<i64>,
+    },
+    /// The agents, and how it is with their models.
+    Agents,
+    /// Has a model asked again that rests or is held.
+    ReleaseAgent {
+        /// The name of an agent or of its model.
+        name: String,
+    },
     /// Posts that wait for a person or were refused for good.
     Held,
     /// Runs that wait for a person: they were open in a backup that was restored.
@@ -220,6 +240,8 @@ impl Operation {
                 | Self::CancelRun { .. }
                 | Self::DecideDead { .. }
                 | Self::DecideQuarantined { .. }
+                | Self::RetryDead { .. }
+                | Self::ReleaseAgent { .. }
                 | Self::Reload
                 | Self::RebuildSummaries { .. }
                 | Self::Import { .. }
@@ -270,6 +292,8 @@ pub type Reload = Arc<dyn Fn() -> BoxFuture<'static, Result<String, String>> + S
 pub struct Running {
     /// How the channels are doing.
     pub health: Health,
+    /// The models.
+    pub models: Models,
     /// What came in.
     pub counters: Arc<CaptureCounters>,
     /// What became of summaries.
@@ -348,10 +372,7 @@ impl Operations {
                 as_of,
                 shown,
             } => {
-                let query = ExportQuery {
-                    after: after.map(position),
-                    as_of: as_of.map(Seq),
-                };
+                let query = export_query(after, as_of);
                 self.export(&name, query, shown).await
             }
             Operation::Search {
@@ -373,6 +394,9 @@ impl Operations {
             Operation::DecideDead { id, retry } => self.decide_dead(&id, retry).await,
             Operation::Quarantine => self.quarantine().await,
             Operation::DecideQuarantined { id, again } => self.decide_quarantined(&id, again).await,
+            Operation::RetryDead { agent, since_ms } => self.retry_dead(agent, since_ms).await,
+            Operation::Agents => self.agents().await,
+            Operation::ReleaseAgent { name } => self.release_agent(&name).await,
             Operation::Held => self.held().await,
             Operation::HeldRuns => self.held_runs().await,
             Operation::Release { id, send } => self.release(&id, send).await,
@@ -388,7 +412,7 @@ impl Operations {
 
     async fn status(&self) -> Answer {
         let status = self.store.status((self.clock)()).await?;
-        let view = match &self.running {
+        let mut view = match &self.running {
             Some(running) => {
                 let readings = running.health.readings();
                 let mut view = status_view(
@@ -403,6 +427,9 @@ impl Operations {
             }
             None => status_view(&status, &[], None, None),
         };
+        view.models = self.model_rests(&status);
+        let held = view.models.iter().filter(|model| model.is_held());
+        view.needs_person.extend(held.map(held_model));
         Ok(json(&view))
     }
 
@@ -424,6 +451,19 @@ impl Operations {
     }
 }
 
+/// A model whose account is refused, for who can act.
+fn held_model(model: &ModelRestView) -> String {
+    let agents = model.agents.join(", ");
+    format!(
+        "model {} (of {agents}) refuses every question: {}; {} waiting. One tries again now and then; \
+         `vocative agents release {}` has one try at once",
+        model.model,
+        model.reason,
+        counted(model.queued, "question is", "questions are"),
+        model.model
+    )
+}
+
 /// A place in the list of conversations, as [`ConversationView::place`] tells it.
 fn place_in_list(text: &str) -> Result<(i64, ConversationId), OperationError> {
     let place = text.split_once('.').and_then(|(at_ms, id)| {
@@ -433,6 +473,13 @@ fn place_in_list(text: &str) -> Result<(i64, ConversationId), OperationError> {
     place.ok_or_else(|| {
         OperationError::Wrong(format!("{text:?} is no place in the list of conversations"))
     })
+}
+
+fn export_query(after: Option<[i64; 3]>, as_of: Option<i64>) -> ExportQuery {
+    ExportQuery {
+        after: after.map(position),
+        as_of: as_of.map(Seq),
+    }
 }
 
 /// A position as it stands in a request.

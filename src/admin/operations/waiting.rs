@@ -8,6 +8,7 @@ use crate::admin::view::{
     RunView as RunShown,
 };
 use crate::domain::ids::{OutboxId, RunId};
+use crate::domain::model_rest::ModelRest;
 use crate::domain::outbox::{OutboxEntry, OutboxState};
 use crate::domain::run::{Run, RunState};
 use crate::store::StoreError;
@@ -95,6 +96,7 @@ impl Operations {
 
     pub(super) async fn queue(&self) -> Answer {
         let now_ms = (self.clock)();
+        let rests = self.store.model_rests().await?;
         let mut views = Vec::new();
         for queued in self.store.queued_runs(QUEUE_MAX, now_ms).await? {
             let (conversation, texts) = self.asked(&queued.run).await?;
@@ -103,11 +105,35 @@ impl Operations {
                 texts,
                 person: queued.person.clone(),
                 age_ms: now_ms - queued.run.created_at_ms,
-                why: self.waits_for(&queued, now_ms),
+                why: match self.waits_for_model(&queued, &rests, now_ms) {
+                    Some(why) => why,
+                    None => self.waits_for(&queued, now_ms),
+                },
                 run: RunShown::of(&queued.run),
             });
         }
         Ok(json(&views))
+    }
+
+    /// The model that a run waits for, if nothing else keeps it.
+    fn waits_for_model(
+        &self,
+        queued: &QueuedRun,
+        rests: &[ModelRest],
+        now_ms: i64,
+    ) -> Option<String> {
+        let waits = &queued.waiting_for;
+        if !matches!(waits, WaitingFor::Worker | WaitingFor::Attempt { .. }) {
+            return None;
+        }
+        let model = self.registry.get(&queued.run.agent)?.model_use.name.clone();
+        let rest = rests.iter().find(|rest| rest.model == model)?;
+        let state = if rest.is_held { "is held" } else { "rests" };
+        let seconds = (rest.until_ms - now_ms).max(0) / 1_000;
+        Some(format!(
+            "its model {model}, which {state}: {}; one question tries it in {seconds} s",
+            rest.reason
+        ))
     }
 
     pub(super) fn waits_for(&self, queued: &QueuedRun, now_ms: i64) -> String {

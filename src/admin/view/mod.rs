@@ -1,5 +1,6 @@
 //! What operators are shown, as JSON. The names here are an interface: additions only.
 
+mod agents;
 mod capacity;
 mod conversations;
 mod erasure;
@@ -10,6 +11,7 @@ mod search;
 mod status;
 mod summaries;
 
+pub use agents::{AgentView, ModelRestView, ReleasedModelView, RetriedView};
 pub use capacity::{CapacityView, TableSpaceView};
 pub use conversations::{
     ConversationDetailView, ConversationView, EntryView, HappeningView, ParticipantView,

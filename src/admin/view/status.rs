@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::agents::ModelRestView;
 use crate::admin::health::ListenerReading;
 use crate::domain::tokens::RatioStatus;
 
@@ -30,6 +31,9 @@ pub struct StatusView {
     /// Summaries of older turns.
     #[serde(default)]
     pub summaries: SummaryCountsView,
+    /// Models that are not asked for now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<ModelRestView>,
     /// What was learnt about counting tokens, by model.
     #[serde(default)]
     pub token_ratios: Vec<TokenRatioView>,

@@ -12,7 +12,10 @@ use vocative_channels::envelope::{ChatKind, Place, Sender, SenderKind};
 use vocative_channels::identity::Platform;
 
 use super::*;
+use crate::agent::models::Models;
+use crate::agent::registry::{ModelUse, Registry};
 use crate::agent::step::replay;
+use crate::capture::wake::Wake;
 use crate::domain::addressing::Verdict;
 use crate::domain::ids::{AccountId, AgentName, OwnerId, TurnId};
 use crate::domain::search::SearchReach;
@@ -116,7 +119,11 @@ impl House {
             now_ms: NOW_MS,
             accounts: vec![self.account],
         };
-        self.store.claim_run(request).await.unwrap().unwrap()
+        self.store
+            .claim_run(request, Default::default())
+            .await
+            .unwrap()
+            .unwrap()
     }
 
     async fn asked(&self, text: &str) -> ClaimedRun {
@@ -142,12 +149,24 @@ impl House {
             role: PromptRole::User,
             content: "Ada: find it".to_owned(),
         }];
+        let models = Models::new(
+            self.store.clone(),
+            Registry::default(),
+            Wake::default(),
+            Arc::clone(&self.clock),
+        );
+        let model_use = ModelUse {
+            name: "test".to_owned(),
+            max_parallel: 1,
+        };
+        let place = models.begin(&model_use, run.run.id);
         let stepping = Stepping {
             store: &self.store,
             clock: &self.clock,
             claimed: run,
             display_name: "Helper",
             model,
+            place: &place,
             messages: &messages,
             images: &[],
             toolbox,

@@ -43,6 +43,7 @@ fn the_help_of_the_program() {
       selftest       Kill a daemon again and again, or simulate it, and count what is lost or doubled
       conversations  List conversations, show one, search in one, name it or put it away
       summary        Show the summaries of older turns, or have them made again
+      agents         Show the agents and whether their models are asked; have one asked again
       queue          Show the questions that wait for an answer and why they wait; cancel one
       events         Tell what happened in a run or a conversation, and with --follow what happens
       dead           List questions and posts that were given up; show one, retry it or drop it

@@ -4,6 +4,30 @@ use clap::{Args, Subcommand};
 
 use super::TableFormat;
 
+/// `vocative agents`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct AgentsArgs {
+    /// What to do; not given: list them.
+    #[command(subcommand)]
+    pub command: Option<AgentsCommand>,
+    /// How the list looks.
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: TableFormat,
+}
+
+/// What to do about an agent.
+#[derive(Debug, Subcommand)]
+pub enum AgentsCommand {
+    /// List them, which `vocative agents` alone does, too.
+    List(HeldListArgs),
+    /// Have its model asked again at once, which is held or rests: by one question at first.
+    Release {
+        /// The name of the agent, or of its model.
+        name: String,
+    },
+}
+
 /// `vocative queue`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -41,11 +65,8 @@ pub enum DeadCommand {
         #[command(flatten)]
         args: HeldListArgs,
     },
-    /// Have one tried again, with all its attempts.
-    Retry {
-        /// Its id, from the list.
-        id: String,
-    },
+    /// Have one tried again, with all its attempts; or all questions, of one agent or since a time.
+    Retry(RetryArgs),
     /// Forget one: it is not tried again and no longer listed.
     Drop {
         /// Its id, from the list.
@@ -68,6 +89,24 @@ pub enum QuarantineCommand {
         /// Its id, from the list.
         id: String,
     },
+}
+
+/// `vocative dead retry`.
+#[derive(Debug, Args)]
+pub struct RetryArgs {
+    /// Its id, from the list.
+    #[arg(required_unless_present_any = ["all", "agent", "since"],
+          conflicts_with_all = ["all", "agent", "since"])]
+    pub id: Option<String>,
+    /// All questions that were given up; posts are decided about one by one.
+    #[arg(long)]
+    pub all: bool,
+    /// Only questions to this agent.
+    #[arg(long, value_name = "AGENT")]
+    pub agent: Option<String>,
+    /// Only those given up since then: 2h, 1d, 2026-11-22, "2026-11-22 10:30" (UTC).
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
 }
 
 /// What to do about posts that wait for a decision.

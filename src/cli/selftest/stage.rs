@@ -413,6 +413,7 @@ provider = \"openai\"
 model = \"loopback-small\"
 base_url = \"{model}\"
 api_key = \"env:SELFTEST_MODEL_KEY\"
+max_parallel = 32
 
 [models.offline]
 provider = \"offline\"

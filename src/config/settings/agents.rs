@@ -30,6 +30,8 @@ pub struct Agent {
     pub run_deadline_ms: u64,
     /// Attempts of one run.
     pub max_attempts: u32,
+    /// How long a question is tried while the model can't answer.
+    pub answer_within_ms: u64,
     /// What becomes of a message to it while an earlier one still waits for its answer.
     pub overlap: Overlap,
     /// What its model may use while it works on an answer; each once.

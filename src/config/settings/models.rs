@@ -30,8 +30,10 @@ pub struct Model {
     pub reasoning_effort: Option<ReasoningEffort>,
     /// Tokens that prompt and answer may have together; none = not checked.
     pub context_limit: Option<u32>,
-    /// Further attempts after a refusal that passes.
+    /// Further attempts at once after a failure that passes.
     pub retries: u32,
+    /// Runs that may ask it at the same time.
+    pub max_parallel: usize,
     /// Whether its answers are asked for word by word.
     pub stream: bool,
     /// What counts its prompts.

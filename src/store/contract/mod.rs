@@ -26,7 +26,7 @@ pub use replies::{
     CommittedReply, NewPlaceholder, OutboxUpdate, Placed, Placeholder, ReplyCommit, ReplyRoute,
 };
 pub use runs::{
-    ClaimRequest, EventScope, LeaseOutcome, NewRunEvent, QueuedRun, RunEnding, RunLease,
-    StepOutcome, StepTools, ToolTurn, WaitingFor,
+    ClaimRequest, DeadFilter, EventScope, LeaseOutcome, NewRunEvent, QueuedRun, RunEnding,
+    RunLease, StepOutcome, StepTools, ToolTurn, WaitingFor,
 };
 pub use status::{AccountStatus, FileCounts, StoreStatus};

@@ -1,6 +1,8 @@
 //! Runs: claimed, worked on and told about.
 
-use crate::domain::ids::{AccountId, ConversationId, LeaseToken, OwnerId, RunId, TurnId};
+use crate::domain::ids::{
+    AccountId, AgentName, ConversationId, LeaseToken, OwnerId, RunId, TurnId,
+};
 use crate::domain::run::Run;
 use crate::domain::turn::TokenCount;
 
@@ -15,6 +17,15 @@ pub struct ClaimRequest {
     pub now_ms: i64,
     /// Only work of these accounts: those whose channel can be served now.
     pub accounts: Vec<AccountId>,
+}
+
+/// Which runs that were given up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeadFilter {
+    /// Only of this agent.
+    pub agent: Option<AgentName>,
+    /// Only those given up at or after this time, in milliseconds since the Unix epoch.
+    pub since_ms: Option<i64>,
 }
 
 /// How a run ends.

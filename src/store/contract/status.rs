@@ -2,7 +2,8 @@
 
 use vocative_channels::identity::Platform;
 
-use crate::domain::ids::AccountId;
+use crate::domain::ids::{AccountId, AgentName};
+use crate::domain::model_rest::ModelRest;
 use crate::domain::summary::SummaryCounts;
 use crate::domain::tokens::RatioStatus;
 use crate::store::expiry::Expired;
@@ -42,6 +43,10 @@ pub struct StoreStatus {
     pub raw_stubs: u64,
     /// Summaries.
     pub summaries: SummaryCounts,
+    /// Models that are not asked for now.
+    pub model_rests: Vec<ModelRest>,
+    /// Queued runs of each agent.
+    pub queued_by_agent: Vec<(AgentName, u64)>,
     /// What was learnt about counting tokens, by model.
     pub token_ratios: Vec<RatioStatus>,
     /// What retention let go so far.

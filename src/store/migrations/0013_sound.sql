@@ -88,3 +88,44 @@ END;
 -- Fresh starts up to this one are those that a run reads by: set at its first claim, in the order of commits
 -- and not by the clock.
 ALTER TABLE runs ADD COLUMN afresh_ms INTEGER;
+-- Waiting for a model. The run clock counts the milliseconds for which a daemon worked while a run was
+-- unfinished: no step of the wall clock changes it. By it a question's age is counted.
+CREATE TABLE run_clock (
+    id           INTEGER PRIMARY KEY CHECK (id = 1),
+    elapsed_ms   INTEGER NOT NULL
+) STRICT;
+INSERT INTO run_clock (id, elapsed_ms) VALUES (1, 0);
+ALTER TABLE runs ADD COLUMN asked_at_run_ms INTEGER NOT NULL DEFAULT 0; -- by the run clock; while it waits for a person, minus its age
+ALTER TABLE runs ADD COLUMN put_offs INTEGER NOT NULL DEFAULT 0; -- attempts that do not count
+ALTER TABLE runs ADD COLUMN put_off_at_ms INTEGER; -- when not_before_ms was set for another attempt
+CREATE INDEX runs_open_by_agent ON runs (conversation_id, agent, id) WHERE state IN ('queued', 'leased', 'waiting');
+CREATE TRIGGER runs_asked AFTER INSERT ON runs
+BEGIN
+    UPDATE runs SET asked_at_run_ms = (SELECT elapsed_ms FROM run_clock) WHERE id = NEW.id;
+END;
+-- A run that comes back has not waited yet.
+CREATE TRIGGER runs_asked_again AFTER UPDATE OF state ON runs
+WHEN NEW.state = 'queued' AND OLD.state NOT IN ('queued', 'leased', 'waiting')
+BEGIN
+    UPDATE runs SET asked_at_run_ms = (SELECT elapsed_ms FROM run_clock), put_off_at_ms = NULL,
+                    put_offs = min(put_offs, attempt)
+    WHERE id = NEW.id;
+END;
+-- While a person is waited for, a run does not age.
+CREATE TRIGGER runs_wait_for_person AFTER UPDATE OF state ON runs
+WHEN (NEW.state = 'waiting') <> (OLD.state = 'waiting')
+BEGIN
+    UPDATE runs SET asked_at_run_ms = asked_at_run_ms
+                  + iif(NEW.state = 'waiting', -1, 1) * (SELECT elapsed_ms FROM run_clock)
+    WHERE id = NEW.id;
+END;
+-- Models that are not asked for now: over their limit or down until a time, or their account is refused
+-- until it is not, or a person releases it.
+CREATE TABLE model_rests (
+    model        TEXT PRIMARY KEY,           -- its configured name
+    is_held      INTEGER NOT NULL,           -- its account is refused
+    reason       TEXT NOT NULL,
+    since_ms     INTEGER NOT NULL,
+    noted_at_ms  INTEGER NOT NULL,
+    until_ms     INTEGER NOT NULL            -- then one question tries it
+) STRICT, WITHOUT ROWID;

@@ -92,7 +92,11 @@ async fn answer(fixture: &Fixture, run: &ClaimedRun, text: &str, message_id: &st
 }
 
 async fn claim(fixture: &Fixture, now_ms: i64) -> ClaimedRun {
-    let claimed = fixture.store.claim_run(request(now_ms)).await.unwrap();
+    let claimed = fixture
+        .store
+        .claim_run(request(now_ms), Default::default())
+        .await
+        .unwrap();
     claimed.unwrap()
 }
 

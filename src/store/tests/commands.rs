@@ -355,7 +355,12 @@ async fn answer(fixture: &Fixture, now_ms: i64) {
         now_ms,
         accounts: vec![fixture.account],
     };
-    let run = fixture.store.claim_run(request).await.unwrap().unwrap();
+    let run = fixture
+        .store
+        .claim_run(request, Default::default())
+        .await
+        .unwrap()
+        .unwrap();
     let reply = crate::store::contract::ReplyCommit {
         run: run.run.id,
         token: run.token,

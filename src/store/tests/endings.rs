@@ -102,7 +102,10 @@ impl World {
         let asked = fixture.judge(said("1", "helper?"), |_| with_overlap(Overlap::Queue));
         turn_of(asked.await);
         let now_ms = NOW_MS + 600_000;
-        let claimed = fixture.store.claim_run(request(&fixture, now_ms)).await;
+        let claimed = fixture
+            .store
+            .claim_run(request(&fixture, now_ms), Default::default())
+            .await;
         let mut world = Self {
             run: claimed.unwrap().unwrap(),
             fixture,
@@ -376,7 +379,7 @@ async fn a_question_that_is_mentioned_again_is_answered_with_a_placeholder_of_it
     let claimed = world
         .fixture
         .store
-        .claim_run(request(&world.fixture, world.now_ms));
+        .claim_run(request(&world.fixture, world.now_ms), Default::default());
     world.run = claimed.await.unwrap().unwrap();
     world.place(At::Shown).await;
     let shown: Vec<&str> = world.shown.values().map(String::as_str).collect();

@@ -51,7 +51,11 @@ impl Fixture {
             now_ms: NOW_MS + 600_000,
             accounts: vec![self.account],
         };
-        self.store.claim_run(request).await.unwrap().unwrap()
+        self.store
+            .claim_run(request, Default::default())
+            .await
+            .unwrap()
+            .unwrap()
     }
 
     async fn lease_of(&self, claimed: &ClaimedRun) -> RunLease {

@@ -90,7 +90,11 @@ impl World {
     }
 
     async fn claim(&self) -> ClaimedRun {
-        let claimed = self.fixture.store.claim_run(request(self.now_ms)).await;
+        let claimed = self
+            .fixture
+            .store
+            .claim_run(request(self.now_ms), Default::default())
+            .await;
         claimed.unwrap().expect("a run that waits")
     }
 

@@ -7,10 +7,12 @@ use rusqlite::Connection;
 use super::{Machine, explore, holder, number, of_either};
 use crate::domain::ids::{LeaseToken, RunId};
 use crate::domain::run::ClaimedRun;
+use crate::domain::slots::Slots;
 use crate::store::contract::{ClaimRequest, CommittedReply, LeaseOutcome, RunLease};
 use crate::store::reply::commit_reply_txn;
 use crate::store::runs::{
-    Requeue, cancel_run_txn, claim_run_txn, extend_run_txn, requeue_run_txn, take_back_leases_txn,
+    Requeue, RequeueKind, cancel_run_txn, claim_run_txn, extend_run_txn, requeue_run_txn,
+    take_back_leases_txn,
 };
 use crate::store::scene::{LEASE_MS, Room, Scene};
 
@@ -83,7 +85,7 @@ impl<'a> Runs<'a> {
     }
 
     fn claim(&mut self, connection: &Connection, worker: usize) {
-        let claimed = claim_run_txn(connection, &self.request()).unwrap();
+        let claimed = claim_run_txn(connection, &self.request(), &Slots::default()).unwrap();
         // Whose worker let its lease end though it was asked to stop, is ended by the next claim.
         for run in [0, 1] {
             if self.name(connection, run) == "cancelled" {
@@ -176,7 +178,11 @@ impl<'a> Runs<'a> {
             token: held.claimed.token,
             not_before_ms: self.now_ms + if counts { RETRY_MS } else { 0 },
             reason: "busy".to_owned(),
-            counts,
+            kind: if counts {
+                RequeueKind::Failed
+            } else {
+                RequeueKind::Returned
+            },
             now_ms: self.now_ms,
         };
         match requeue_run_txn(connection, &requeue).unwrap() {

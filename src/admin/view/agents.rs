@@ -1,0 +1,78 @@
+//! Agents, and the models they ask.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::model_rest::ModelRest;
+
+/// An agent and how it is with its model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentView {
+    /// Its name.
+    pub name: String,
+    /// The configured model that answers for it.
+    pub model: String,
+    /// Its questions that wait.
+    pub queued: u64,
+    /// Why its model is not asked, if it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rest: Option<ModelRestView>,
+}
+
+/// A model that is not asked for now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelRestView {
+    /// Its configured name.
+    pub model: String,
+    /// `held` (its account is refused) or `resting` (over its limit, or down).
+    pub state: String,
+    /// What the provider said.
+    pub reason: String,
+    /// Since when, in milliseconds since the Unix epoch.
+    pub since_ms: i64,
+    /// When one question tries it, in milliseconds since the Unix epoch.
+    pub until_ms: i64,
+    /// The agents that it answers for.
+    pub agents: Vec<String>,
+    /// Their questions that wait.
+    pub queued: u64,
+}
+
+impl ModelRestView {
+    /// The view of a rest; whom it concerns is added.
+    #[must_use]
+    pub fn of(rest: &ModelRest) -> Self {
+        Self {
+            model: rest.model.clone(),
+            state: if rest.is_held { "held" } else { "resting" }.to_owned(),
+            reason: rest.reason.clone(),
+            since_ms: rest.since_ms,
+            until_ms: rest.until_ms,
+            agents: Vec::new(),
+            queued: 0,
+        }
+    }
+
+    /// Whether its account is refused: somebody must act.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.state == "held"
+    }
+}
+
+/// What was asked to be tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RetriedView {
+    /// Questions that are queued again.
+    pub runs: u64,
+    /// Posts that were refused for good, and stay.
+    pub posts_left: u64,
+}
+
+/// What was released.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReleasedModelView {
+    /// The model.
+    pub model: String,
+    /// Whether it was not asked until now.
+    pub was_resting: bool,
+}

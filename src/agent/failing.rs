@@ -1,0 +1,296 @@
+//! What follows from an attempt without an answer. Pure.
+
+use std::fmt;
+
+use crate::llm::ModelError;
+
+/// A run that failed waits this long before its second attempt, then twice as long each time.
+const RETRY_FIRST_MS: i64 = 2_000;
+const RETRY_MAX_MS: i64 = 300_000;
+/// While its model can't answer, a run waits half as long as it is old, within these bounds.
+const PUT_OFF_FIRST_MS: i64 = 2_000;
+const PUT_OFF_MAX_MS: i64 = 60_000;
+
+/// Why an attempt gave no answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Failure {
+    /// The model gave none.
+    Model(ModelError),
+    /// Something else; another attempt may succeed.
+    Passing(String),
+    /// Something else, for good.
+    Final(String),
+}
+
+impl Failure {
+    /// Why, for operators.
+    pub(super) fn reason(&self) -> String {
+        match self {
+            Self::Model(error) => error.to_string(),
+            Self::Passing(reason) | Self::Final(reason) => reason.clone(),
+        }
+    }
+}
+
+/// How often and how long a run was tried, and how often and how long it may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tried {
+    /// Attempts that count, the present one included.
+    pub(super) attempts: u32,
+    pub(super) max_attempts: u32,
+    /// By the run clock.
+    pub(super) age_ms: i64,
+    pub(super) answer_within_ms: i64,
+}
+
+/// What follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Another attempt.
+    Again(Again),
+    /// The room is told.
+    GiveUp(Notice),
+}
+
+/// Another attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Again {
+    pub(super) wait_ms: i64,
+    /// Whether the attempt that failed counts.
+    pub(super) counts: bool,
+}
+
+/// What the room is told of a run that is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Notice {
+    /// It failed.
+    Failed,
+    /// Its model was over its limit for that long, in milliseconds.
+    Limited { for_ms: i64 },
+    /// Its model could not be reached for that long.
+    Unavailable { for_ms: i64 },
+    /// Its model refused our account for that long.
+    AccountRefused { for_ms: i64 },
+}
+
+/// What follows from an attempt without an answer: what the provider is down or over its limit for uses
+/// up the question's age, what is the question's own uses up its attempts.
+pub(super) fn after(failure: &Failure, tried: Tried) -> Next {
+    let for_ms = tried.age_ms;
+    match failure {
+        Failure::Model(ModelError::RetryAfter { wait_ms }) => {
+            let asked_ms = i64::try_from(wait_ms.unwrap_or(0)).unwrap_or(i64::MAX);
+            put_off(asked_ms, tried, Notice::Limited { for_ms })
+        }
+        Failure::Model(ModelError::Unavailable { .. }) => {
+            put_off(0, tried, Notice::Unavailable { for_ms })
+        }
+        Failure::Model(ModelError::AccountRefused { .. }) => {
+            put_off(0, tried, Notice::AccountRefused { for_ms })
+        }
+        Failure::Model(ModelError::Refused { .. } | ModelError::ContextTooLong { .. })
+        | Failure::Final(_) => Next::GiveUp(Notice::Failed),
+        Failure::Model(_) | Failure::Passing(_) if tried.attempts < tried.max_attempts => {
+            Next::Again(Again::counted(tried.attempts))
+        }
+        Failure::Model(_) | Failure::Passing(_) => Next::GiveUp(Notice::Failed),
+    }
+}
+
+fn put_off(asked_ms: i64, tried: Tried, notice: Notice) -> Next {
+    let left_ms = tried.answer_within_ms - tried.age_ms;
+    if left_ms <= 0 {
+        return Next::GiveUp(notice);
+    }
+    let own_ms = (tried.age_ms / 2).clamp(PUT_OFF_FIRST_MS, PUT_OFF_MAX_MS);
+    Next::Again(Again {
+        wait_ms: asked_ms.max(own_ms).min(left_ms),
+        counts: false,
+    })
+}
+
+impl Again {
+    /// After so many attempts that count.
+    pub(super) fn counted(attempts: u32) -> Self {
+        Self {
+            wait_ms: retry_wait_ms(attempts),
+            counts: true,
+        }
+    }
+}
+
+/// How long a run whose attempts failed so many times waits for its next one.
+pub(super) fn retry_wait_ms(attempts: u32) -> i64 {
+    (RETRY_FIRST_MS << attempts.saturating_sub(1).min(16)).min(RETRY_MAX_MS)
+}
+
+impl Notice {
+    /// In words for the room.
+    pub(super) fn text(self) -> String {
+        let (why, for_ms) = match self {
+            Self::Failed => {
+                return "Sorry, I could not answer this. Whoever runs me can see why in the log."
+                    .to_owned();
+            }
+            Self::Limited { for_ms } => ("took no more questions", for_ms),
+            Self::Unavailable { for_ms } => ("could not be reached", for_ms),
+            Self::AccountRefused { for_ms } => ("did not accept my account", for_ms),
+        };
+        format!(
+            "Sorry, I could not answer this: for {} the model I use {why}. I have stopped trying; please \
+             ask again later.",
+            Span(for_ms)
+        )
+    }
+}
+
+/// A time in whole seconds, minutes or hours.
+struct Span(i64);
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (n, unit) = match self.0 / 1_000 {
+            seconds @ ..=119 => (seconds.max(1), "second"),
+            seconds @ 120..=7_199 => (seconds / 60, "minute"),
+            seconds => (seconds / 3_600, "hour"),
+        };
+        let plural = if n == 1 { "" } else { "s" };
+        write!(f, "{n} {unit}{plural}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR_MS: i64 = 3_600_000;
+
+    fn tried(attempts: u32, age_ms: i64) -> Tried {
+        Tried {
+            attempts,
+            max_attempts: 3,
+            age_ms,
+            answer_within_ms: HOUR_MS,
+        }
+    }
+
+    fn limited(wait_ms: Option<u64>) -> Failure {
+        Failure::Model(ModelError::RetryAfter { wait_ms })
+    }
+
+    fn down() -> Failure {
+        Failure::Model(ModelError::Unavailable {
+            cause: "503".to_owned(),
+        })
+    }
+
+    fn unpaid() -> Failure {
+        Failure::Model(ModelError::AccountRefused {
+            reason: "402".to_owned(),
+        })
+    }
+
+    fn refused() -> Failure {
+        Failure::Model(ModelError::Refused {
+            reason: "400".to_owned(),
+        })
+    }
+
+    #[test]
+    fn an_outage_uses_up_age_and_everything_else_attempts() {
+        let again = |wait_ms, counts| Next::Again(Again { wait_ms, counts });
+        let put_off = |wait_ms| again(wait_ms, false);
+        let give_up = Next::GiveUp;
+        let for_ms = HOUR_MS;
+        let empty = || Failure::Model(ModelError::Empty);
+        let passing = || Failure::Passing("it panicked".to_owned());
+        let cases = [
+            (limited(Some(300_000)), tried(99, 0), put_off(300_000)),
+            (limited(None), tried(99, 10_000), put_off(5_000)),
+            (limited(Some(1)), tried(1, 0), put_off(2_000)),
+            // A wait past the end is the end, at which the room is told.
+            (
+                limited(Some(u64::MAX)),
+                tried(1, 600_000),
+                put_off(3_000_000),
+            ),
+            (
+                limited(Some(1)),
+                tried(1, HOUR_MS),
+                give_up(Notice::Limited { for_ms }),
+            ),
+            (down(), tried(99, 0), put_off(2_000)),
+            (down(), tried(99, HOUR_MS - 1), put_off(1)),
+            (
+                down(),
+                tried(1, HOUR_MS),
+                give_up(Notice::Unavailable { for_ms }),
+            ),
+            (unpaid(), tried(99, 0), put_off(2_000)),
+            (
+                unpaid(),
+                tried(1, HOUR_MS),
+                give_up(Notice::AccountRefused { for_ms }),
+            ),
+            (refused(), tried(1, 0), give_up(Notice::Failed)),
+            (
+                Failure::Final("gone".to_owned()),
+                tried(1, 0),
+                give_up(Notice::Failed),
+            ),
+            (empty(), tried(2, HOUR_MS), again(4_000, true)),
+            (empty(), tried(3, 0), give_up(Notice::Failed)),
+            (passing(), tried(1, 0), again(2_000, true)),
+            (passing(), tried(3, 0), give_up(Notice::Failed)),
+        ];
+        for (failure, tried, expected) in cases {
+            assert_eq!(after(&failure, tried), expected, "{failure:?} {tried:?}");
+        }
+    }
+
+    /// Plays an outage with the waits that are decided: the ages at which a run is tried.
+    #[test]
+    fn an_hour_of_outage_is_some_seventy_attempts_and_one_notice() {
+        let mut ages_ms = vec![0];
+        let end = loop {
+            let age_ms = *ages_ms.last().unwrap();
+            match after(&down(), tried(1, age_ms)) {
+                Next::Again(again) => ages_ms.push(age_ms + again.wait_ms),
+                end => break end,
+            }
+        };
+        assert_eq!(
+            ages_ms[..7],
+            [0, 2_000, 4_000, 6_000, 9_000, 13_500, 20_250]
+        );
+        assert!(
+            ages_ms.is_sorted() && (60..=80).contains(&ages_ms.len()),
+            "{}",
+            ages_ms.len()
+        );
+        assert_eq!(end, Next::GiveUp(Notice::Unavailable { for_ms: HOUR_MS }));
+        assert_eq!(ages_ms.last(), Some(&HOUR_MS));
+    }
+
+    #[test]
+    fn waits_between_attempts_grow_to_a_maximum() {
+        let waits: Vec<i64> = [1, 2, 3, 9, 60].into_iter().map(retry_wait_ms).collect();
+        assert_eq!(waits, [2_000, 4_000, 8_000, 300_000, 300_000]);
+    }
+
+    #[test]
+    fn the_room_is_told_what_it_was_and_for_how_long() {
+        let for_ms = HOUR_MS;
+        let notices = [
+            Notice::Limited { for_ms: 1_000 },
+            Notice::Unavailable { for_ms },
+            Notice::AccountRefused { for_ms: 3 * for_ms },
+        ];
+        let texts: Vec<String> = notices.into_iter().map(Notice::text).collect();
+        insta::assert_snapshot!(texts.join("\n"), @r"
+        Sorry, I could not answer this: for 1 second the model I use took no more questions. I have stopped trying; please ask again later.
+        Sorry, I could not answer this: for 60 minutes the model I use could not be reached. I have stopped trying; please ask again later.
+        Sorry, I could not answer this: for 3 hours the model I use did not accept my account. I have stopped trying; please ask again later.
+        ");
+    }
+}

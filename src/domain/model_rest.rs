@@ -1,0 +1,18 @@
+//! A model that is not asked for now.
+
+/// A model that is not asked for now, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelRest {
+    /// Its configured name.
+    pub model: String,
+    /// Its account is refused: somebody must act. Otherwise it is over its limit or down.
+    pub is_held: bool,
+    /// What the provider said, for operators.
+    pub reason: String,
+    /// Since when, in milliseconds since the Unix epoch.
+    pub since_ms: i64,
+    /// When this was noted, in milliseconds since the Unix epoch.
+    pub noted_at_ms: i64,
+    /// One question tries it then, in milliseconds since the Unix epoch.
+    pub until_ms: i64,
+}
