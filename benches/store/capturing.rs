@@ -224,6 +224,7 @@ fn envelope(n: i64) -> Envelope {
             ordinal: 0,
             edit_marker: None,
         }),
+        numbered: None,
         raw: String::new(),
     }
 }

@@ -15,6 +15,7 @@ use crate::history::History;
 use crate::identity::Identity;
 use crate::live::LivePost;
 use crate::outbound::{Delivered, Dressing, Part, Post, ReadBack, Target};
+use crate::probe::Prober;
 use crate::render::People;
 use crate::webhook::Receiver;
 
@@ -293,6 +294,11 @@ pub trait Outbound: Send + Sync + 'static {
         post: &'a Post,
         since_ms: i64,
     ) -> BoxFuture<'a, Result<ReadBack, ChannelError>>;
+
+    /// Asks about single messages, where a post of unknown outcome can be looked for in no other way.
+    fn prober(&self) -> Option<&dyn Prober> {
+        None
+    }
 
     /// Shows people that a run is working (typing). Failures don't matter and are not told.
     fn show_working<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, ()>;

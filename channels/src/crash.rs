@@ -93,11 +93,13 @@ pub enum Sabotage {
     NoReplacement,
     /// Prompts read what is older than a fresh start.
     NoFreshStart,
+    /// Numbers without a message count as proof that a post did not arrive.
+    EmptyIsProof,
 }
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::AckBeforeCommit,
         Self::NoDedupe,
         Self::NoReadback,
@@ -108,6 +110,7 @@ impl Sabotage {
         Self::NoSettling,
         Self::NoReplacement,
         Self::NoFreshStart,
+        Self::EmptyIsProof,
     ];
 
     /// Its name, as on the command line.
@@ -124,6 +127,7 @@ impl Sabotage {
             Self::NoSettling => "no-settling",
             Self::NoReplacement => "no-replacement",
             Self::NoFreshStart => "no-fresh-start",
+            Self::EmptyIsProof => "empty-is-proof",
         }
     }
 }

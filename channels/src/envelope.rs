@@ -5,6 +5,7 @@
 //! between an event and its commit.
 
 use crate::identity::Platform;
+use crate::probe::Numbered;
 
 /// One inbound platform event.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +22,8 @@ pub struct Envelope {
     pub received_at_ms: i64,
     /// What happened.
     pub event: Event,
+    /// The number of the message that it is about, where the platform numbers its messages.
+    pub numbered: Option<Numbered>,
     /// The platform's own JSON, for raw capture.
     pub raw: String,
 }
@@ -102,6 +105,11 @@ pub enum Event {
     Untranslated {
         /// Why, without any content of the event.
         reason: String,
+    },
+    /// Another program acts as this bot: what the bot posts need not be ours.
+    OtherSender {
+        /// When that was seen by the platform's time, in milliseconds since the Unix epoch.
+        seen_at_ms: i64,
     },
     /// The account will get nothing more until somebody acts (token revoked, app removed).
     AccountLost {

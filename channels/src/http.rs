@@ -173,6 +173,15 @@ pub fn retry_after_ms(headers: &HeaderMap) -> u64 {
         .max(RETRY_AFTER_MIN_MS)
 }
 
+/// The time of an answer by its `Date` header, which counts whole seconds, in milliseconds since the Unix
+/// epoch.
+#[must_use]
+pub fn date_ms(headers: &HeaderMap) -> Option<i64> {
+    let date = headers.get(::http::header::DATE)?.to_str().ok()?;
+    let date = chrono::DateTime::parse_from_rfc2822(date).ok()?;
+    Some(date.timestamp_millis())
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -194,6 +203,21 @@ mod tests {
         assert_eq!(wait("0"), RETRY_AFTER_MIN_MS);
         assert_eq!(wait("soon"), RETRY_AFTER_DEFAULT_MS);
         assert_eq!(retry_after_ms(&HeaderMap::new()), RETRY_AFTER_DEFAULT_MS);
+    }
+
+    #[test]
+    fn an_answers_time_is_read() {
+        let told = |value: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(::http::header::DATE, HeaderValue::from_static(value));
+            date_ms(&headers)
+        };
+        assert_eq!(
+            told("Sun, 22 Nov 2026 20:00:01 GMT"),
+            Some(1_795_377_601_000)
+        );
+        assert_eq!(told("yesterday"), None);
+        assert_eq!(date_ms(&HeaderMap::new()), None);
     }
 
     #[test]

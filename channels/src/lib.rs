@@ -4,8 +4,8 @@
 //! [`envelope::Envelope`]s and platform-neutral parts into posts. It knows no store, no model and no
 //! agent: whoever uses it hands in an [`channel::Intake`] and asks an [`channel::Outbound`] to send.
 //!
-//! Reading order: `channel` (the contract), `webhook`, `envelope`, `outbound`, `render`, `history`, `file`, `capability`,
-//! `error`,
+//! Reading order: `channel` (the contract), `webhook`, `envelope`, `outbound`, `render`, `history`, `file`, `probe`,
+//! `capability`, `error`,
 //! then one platform: `wire` -> `translate` -> transport -> `api` -> `render` -> `outbound`.
 
 pub mod backoff;
@@ -36,6 +36,7 @@ mod mac;
 pub mod markup;
 pub mod multipart;
 pub mod outbound;
+pub mod probe;
 pub mod rate;
 pub mod render;
 pub mod split;

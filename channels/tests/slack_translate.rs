@@ -162,6 +162,7 @@ fn every_payload_becomes_the_event_it_is() {
             delivery_id: "e-1".to_owned(),
             received_at_ms: 1_763_712_345_678,
             event: envelope.event.clone(),
+            numbered: None,
             raw: payload,
         };
         assert_eq!(envelope, expected);

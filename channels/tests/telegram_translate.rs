@@ -10,6 +10,7 @@ use vocative_channels::envelope::{
 };
 use vocative_channels::identity::{Identity, Platform};
 use vocative_channels::markup::mention_token;
+use vocative_channels::probe::{Numbered, Sequence};
 use vocative_channels::telegram::translate;
 
 const RECEIVED_AT_MS: i64 = 1_795_299_999_123;
@@ -133,6 +134,16 @@ fn an_envelope_carries_its_account_delivery_and_raw_json() {
                 ..team()
             },
             ..message("hello")
+        }),
+        numbered: Some(Numbered {
+            sequence: Sequence {
+                name: "account".to_owned(),
+                is_of_one_chat: false,
+            },
+            chat: "-4518810793".to_owned(),
+            number: Some(412),
+            sent_at_ms: 1_795_290_000_000,
+            own: Vec::new(),
         }),
         raw,
     };

@@ -42,6 +42,8 @@ pub fn status_view(
             pending: store.posts_pending,
             unknown: store.posts_unknown,
             held: store.posts_held,
+            undecided: store.posts_undecided,
+            resent_undecided: store.posts_resent_undecided,
             dead: store.posts_dead,
             oldest_waiting_ms: store.oldest_waiting_post_ms,
         },

@@ -263,6 +263,7 @@ impl Stage {
             delivery_id: "1".to_owned(),
             received_at_ms: now_ms,
             event: Event::Posted(direct_message(chat, text, now_ms)),
+            numbered: None,
             raw: String::new(),
         };
         intake.accept(envelope).await.unwrap();

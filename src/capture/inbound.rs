@@ -107,8 +107,33 @@ impl ChannelIntake {
         self.take_in(envelope, origin).await
     }
 
-    async fn take_in(&self, envelope: Envelope, origin: CaptureOrigin) -> Result<(), StoreError> {
+    async fn take_in(
+        &self,
+        mut envelope: Envelope,
+        origin: CaptureOrigin,
+    ) -> Result<(), StoreError> {
         let policy = self.policy();
+        let numbered = envelope.numbered.take().filter(|numbered| {
+            // Of a chat that is not served nothing is stored, not even how far it is.
+            !numbered.sequence.is_of_one_chat || self.serves_chat(&numbered.chat, &policy)
+        });
+        let Some(numbered) = numbered else {
+            return self.take_event(envelope, origin, &policy).await;
+        };
+        let account = policy.account;
+        let heard = self.store.hear_number(account, numbered);
+        // Both wait for the same commit.
+        let taken = self.take_event(envelope, origin, &policy);
+        let (heard, taken) = futures_util::future::join(heard, taken).await;
+        heard.and(taken)
+    }
+
+    async fn take_event(
+        &self,
+        envelope: Envelope,
+        origin: CaptureOrigin,
+        policy: &Arc<ChannelPolicy>,
+    ) -> Result<(), StoreError> {
         let now_ms = envelope.received_at_ms;
         let account = policy.account;
         let is_edit = matches!(envelope.event, Event::Edited(_));
@@ -121,10 +146,10 @@ impl ChannelIntake {
                     now_ms,
                     origin,
                 };
-                self.take_message(message, arrived, &policy).await
+                self.take_message(message, arrived, policy).await
             }
             Event::Deleted { place, message_id } => {
-                self.take_delete(&place.chat, &message_id, now_ms, &policy)
+                self.take_delete(&place.chat, &message_id, now_ms, policy)
                     .await
             }
             Event::OwnPost {
@@ -135,7 +160,7 @@ impl ChannelIntake {
                 let late = Late::default();
                 let post = OwnPost {
                     account,
-                    judge_follow_up: Some(late.judge(&policy, origin, now_ms)),
+                    judge_follow_up: Some(late.judge(policy, origin, now_ms)),
                     place,
                     message_id,
                     marker,
@@ -144,10 +169,10 @@ impl ChannelIntake {
                 self.take_own_post(post, &late).await
             }
             Event::ChatMoved { .. } | Event::ChatChanged { .. } | Event::Membership { .. } => {
-                self.take_room_change(envelope.event, now_ms, &policy).await
+                self.take_room_change(envelope.event, now_ms, policy).await
             }
             Event::PersonChanged { sender } => self.store.learn_person(account, sender).await,
-            Event::Command(command) => self.take_command(command, now_ms, &policy).await,
+            Event::Command(command) => self.take_command(command, now_ms, policy).await,
             Event::Interaction {
                 id,
                 place,
@@ -163,20 +188,24 @@ impl ChannelIntake {
                     text: cut_text(&neutral_text(&data), policy.limits.inbound_text_max_bytes),
                     received_at_ms: now_ms,
                 };
-                self.keep_non_message(event, &policy).await
+                self.keep_non_message(event, policy).await
             }
             Event::Untranslated { reason } => {
                 self.counters.untranslated.fetch_add(1, Ordering::Relaxed);
                 warn!(channel.id = %policy.channel, reason, "an event did not translate; it is kept raw");
-                self.keep_raw(reason, &envelope.raw, now_ms, &policy).await
+                self.keep_raw(reason, &envelope.raw, now_ms, policy).await
             }
             Event::Ignored { .. } | Event::Opened { .. } => {
                 self.counters.ignored.fetch_add(1, Ordering::Relaxed);
                 Ok(())
             }
+            Event::OtherSender { seen_at_ms } => {
+                warn!(channel.id = %policy.channel, "another program uses this bot's token");
+                self.store.note_other_sender(account, seen_at_ms).await
+            }
             Event::AccountLost { reason } => {
                 error!(channel.id = %policy.channel, reason, "the platform has withdrawn the bot's access; renew its token");
-                self.keep_raw(reason, &envelope.raw, now_ms, &policy).await
+                self.keep_raw(reason, &envelope.raw, now_ms, policy).await
             }
         }
     }

@@ -240,6 +240,7 @@ pub(super) fn kind_of(event: &Event) -> &'static str {
         Event::PersonChanged { .. } => "person changed",
         Event::Ignored { reason } => reason,
         Event::Untranslated { .. } => "unreadable",
+        Event::OtherSender { .. } => "another sender",
         Event::AccountLost { .. } => "account lost",
     }
 }

@@ -79,13 +79,24 @@ fn report(view: &StatusView, now_ms: i64) -> String {
     let posts = &view.posts;
     let _ = writeln!(
         out,
-        "posts     {} waiting{}, {} being looked for, {} held, {} dead",
+        "posts     {} waiting{}, {} being looked for, {} held{}, {} dead",
         posts.pending,
         oldest(posts.oldest_waiting_ms),
         posts.unknown,
         posts.held,
+        match posts.undecided {
+            0 => String::new(),
+            undecided => format!(" ({undecided} undecided)"),
+        },
         posts.dead
     );
+    if posts.resent_undecided > 0 {
+        let _ = writeln!(
+            out,
+            "          {} sent again so far though nobody could say whether they had arrived",
+            posts.resent_undecided
+        );
+    }
     let store = &view.store;
     let _ = writeln!(
         out,

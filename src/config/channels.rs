@@ -6,8 +6,8 @@ use super::manners::MannersShape;
 use super::resolve::{Inherited, Review};
 use super::secret::SecretRef;
 use super::settings::{
-    Access, Agent, AgentView, Channel, Limits, Live, OnUnknown, PlatformId, PlatformSettings,
-    RetentionDays, SlackSettings, TelegramSettings,
+    Access, Agent, AgentView, Channel, Limits, Live, OnUndecided, OnUnknown, PlatformId,
+    PlatformSettings, RetentionDays, SlackSettings, TelegramSettings,
 };
 use super::shape::{ChannelsShape, ChatPromptShape, ChatShape, SlackShape, TelegramShape};
 use super::transport::{SlackDraft, TELEGRAM_HOST, TelegramDraft};
@@ -89,6 +89,7 @@ struct Draft {
     commands: Vec<String>,
     max_trigger_age_minutes: Option<u64>,
     on_unknown: Option<OnUnknown>,
+    on_undecided: Option<OnUndecided>,
     live: Option<Live>,
     max_runs_per_hour_person: Option<u32>,
     max_runs_per_hour_chat: Option<u32>,
@@ -143,6 +144,8 @@ impl Draft {
             commands: Vec::new(),
             max_trigger_age_minutes: shape.max_trigger_age_minutes,
             on_unknown: shape.on_unknown,
+            // Slack is never asked about single messages.
+            on_undecided: None,
             live: shape.live,
             max_runs_per_hour_person: shape.max_runs_per_hour_person,
             max_runs_per_hour_chat: shape.max_runs_per_hour_chat,
@@ -189,6 +192,7 @@ impl Draft {
             commands: shape.commands,
             max_trigger_age_minutes: shape.max_trigger_age_minutes,
             on_unknown: shape.on_unknown,
+            on_undecided: shape.on_undecided,
             live: shape.live,
             max_runs_per_hour_person: shape.max_runs_per_hour_person,
             max_runs_per_hour_chat: shape.max_runs_per_hour_chat,
@@ -266,6 +270,7 @@ impl Draft {
             commands: self.commands,
             max_trigger_age_ms: minutes.saturating_mul(60_000),
             on_unknown: self.on_unknown.unwrap_or(inherited.on_unknown),
+            on_undecided: self.on_undecided.unwrap_or(inherited.on_undecided),
             live: self.live.unwrap_or(inherited.live),
             limits: Limits {
                 max_runs_per_hour_person: self

@@ -51,7 +51,7 @@ pub use self::secret::{SecretRef, Secrets};
 pub use self::settings::{
     Access, Agent, AgentView, Api, ApiAddress, Capture, Channel, ChannelChoice, Config,
     CounterName, Daemon, Delivery, FileKindName, Files, Http, Limits, Live, LogFormat, Model,
-    ModelApi, OnUnknown, PlatformSettings, Provider, ReasoningEffort, ReplyPrefix, RetentionDays,
+    ModelApi, OnUndecided, OnUnknown, PlatformSettings, Provider, ReasoningEffort, ReplyPrefix, RetentionDays,
     SlackSettings, SlackTransport, Store, TelegramSettings, TelegramTransport, ThreadPolicy,
     ToolName, Transcription, Webhooks,
 };

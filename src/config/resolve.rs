@@ -12,7 +12,7 @@ use super::origin::Origins;
 use super::problem::{Problem, Warning};
 use super::settings::{
     Agent, Api, ApiAddress, Capture, Channel, CounterName, Daemon, Delivery, Files, Http, Limits,
-    Live, Model, OnUnknown, Provider, Store, Transcription, Webhooks,
+    Live, Model, OnUndecided, OnUnknown, Provider, Store, Transcription, Webhooks,
 };
 use super::shape::{
     ApiShape, DaemonShape, DeliveryShape, HttpShape, LimitsShape, ModelShape, Shape,
@@ -131,6 +131,7 @@ pub(super) struct Resolved {
 pub(super) struct Inherited {
     pub limits: Limits,
     pub on_unknown: OnUnknown,
+    pub on_undecided: OnUndecided,
     pub live: Live,
     pub live_interval_ms: u64,
     pub max_trigger_age_minutes: u64,
@@ -141,6 +142,7 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
     let inherited = Inherited {
         limits: limits(&shape.limits),
         on_unknown: shape.delivery.on_unknown,
+        on_undecided: shape.delivery.on_undecided,
         live: shape.delivery.live,
         live_interval_ms: shape.delivery.live_interval_ms,
         max_trigger_age_minutes: shape.capture.max_trigger_age_minutes,

@@ -20,8 +20,8 @@ use crate::domain::ids::AgentName;
 
 pub use self::agents::{Agent, ChannelChoice, ToolName};
 pub use self::channels::{
-    Access, AgentView, Channel, Limits, Live, OnUnknown, PlatformSettings, ReplyPrefix,
-    RetentionDays, SlackSettings, SlackTransport, TelegramSettings, TelegramTransport,
+    Access, AgentView, Channel, Limits, Live, OnUndecided, OnUnknown, PlatformSettings,
+    ReplyPrefix, RetentionDays, SlackSettings, SlackTransport, TelegramSettings, TelegramTransport,
     ThreadPolicy,
 };
 pub use self::models::{CounterName, Model, ModelApi, Provider, ReasoningEffort};

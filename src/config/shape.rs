@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::manners::{MannersShape, SuggestedPromptShape};
 use super::secret::SecretRef;
 use super::settings::{
-    Capture, CounterName, Files, Live, LogFormat, ModelApi, OnUnknown, PlatformId, Provider,
+    Capture, CounterName, Files, Live, LogFormat, ModelApi, OnUndecided, OnUnknown, PlatformId, Provider,
     ReasoningEffort, ReplyPrefix, RetentionDays, Store, ThreadPolicy, ToolName,
 };
 use crate::domain::addressing::Overlap;
@@ -98,8 +98,10 @@ pub(super) struct LimitsShape {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DeliveryShape {
-    /// What happens to a post that may or may not have arrived and can't be looked for.
+    /// What happens to a post that may or may not have arrived, where the platform shows bots no history.
     pub on_unknown: OnUnknown,
+    /// What happens to a post of which nobody can say whether it arrived.
+    pub on_undecided: OnUndecided,
     /// Posts that one answer may be split into.
     #[schemars(range(min = 1, max = 1000))]
     pub max_parts: usize,
@@ -557,6 +559,8 @@ pub(super) struct TelegramShape {
     pub max_trigger_age_minutes: Option<u64>,
     /// As in `[delivery]`, for this channel.
     pub on_unknown: Option<OnUnknown>,
+    /// As in `[delivery]`, for this channel.
+    pub on_undecided: Option<OnUndecided>,
     /// As in `[delivery]`, for this channel.
     pub live: Option<Live>,
     /// As in `[limits]`, for this channel.

@@ -480,6 +480,7 @@ pub fn expiry(days: config::RetentionDays, now_ms: i64) -> ExpiryBounds {
 pub fn delivery(config: &Config, channel: &config::Channel) -> DeliveryPolicy {
     DeliveryPolicy {
         on_unknown: channel.on_unknown,
+        on_undecided: channel.on_undecided,
         look_first_ms: millis(config.delivery.first_look_ms),
         look_back_ms: millis(config.delivery.look_back_ms),
         park_keep_ms: millis(config.delivery.park_keep_ms),

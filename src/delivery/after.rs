@@ -4,7 +4,7 @@ use vocative_channels::error::{ChannelError, Fallback};
 use vocative_channels::outbound::{Delivered, Operation, Part, ReadBack, Target};
 
 use crate::capture::reply::limit_parts;
-use crate::config::OnUnknown;
+use crate::config::{OnUndecided, OnUnknown};
 use crate::delivery::live::LivePolicy;
 use crate::domain::outbox::OutboxEntry;
 use crate::store::contract::OutboxUpdate;
@@ -12,8 +12,10 @@ use crate::store::contract::OutboxUpdate;
 /// Settings of delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeliveryPolicy {
-    /// Where the platform can't be asked.
+    /// Where the platform shows bots no history.
     pub on_unknown: OnUnknown,
+    /// Where nobody can say whether a post arrived.
+    pub on_undecided: OnUndecided,
     /// Attempts that did not reach the platform before the wait stops growing. An entry is never
     /// given up for that: it waits, visibly.
     pub retry_first_ms: i64,
@@ -41,7 +43,8 @@ pub struct DeliveryPolicy {
 impl Default for DeliveryPolicy {
     fn default() -> Self {
         Self {
-            on_unknown: OnUnknown::Resend,
+            on_unknown: OnUnknown::Look,
+            on_undecided: OnUndecided::Hold,
             retry_first_ms: 1_000,
             retry_max_ms: 60_000,
             look_first_ms: 2_000,
@@ -62,15 +65,27 @@ const SERVER_FAILURE_WAITS_MS: [i64; 5] = [1_000, 4_000, 15_000, 60_000, 300_000
 /// How often a post is sent again that was looked for, each time as long as it takes, and was not there.
 const RESENDS_LOOKED_FOR_MAX: u32 = 5;
 
+impl DeliveryPolicy {
+    /// How long a post is looked for by single numbers without a message that settles it, in milliseconds.
+    /// Whoever would rather see it twice than late waits no longer than a late request takes to be applied.
+    #[must_use]
+    pub fn undecided_after_ms(&self) -> i64 {
+        match self.on_undecided {
+            OnUndecided::Resend => self.look_back_ms.saturating_mul(2),
+            OnUndecided::Hold => self.look_give_up_ms,
+        }
+    }
+}
+
 /// Renders a fallback for a refused part.
 pub type RenderFallback<'a> = &'a dyn Fn(&Part, Fallback) -> Vec<Part>;
 
-/// Decides after a send. `can_read_back` is the platform's capability.
+/// Decides after a send. `can_look` says whether a post of unknown outcome is looked for.
 #[must_use]
 pub fn after_send(
     entry: &OutboxEntry,
     outcome: Result<Delivered, ChannelError>,
-    can_read_back: bool,
+    can_look: bool,
     render_fallback: RenderFallback<'_>,
     policy: &DeliveryPolicy,
     now_ms: i64,
@@ -134,7 +149,7 @@ pub fn after_send(
             }
         }
         ChannelError::OutcomeUnknown { .. } => {
-            let update = after_unknown(entry, can_read_back, policy, reason, now_ms);
+            let update = after_unknown(entry, can_look, policy, reason, now_ms);
             match is_server_failure {
                 true => after_server_failure(entry, update, policy, now_ms),
                 false => update,
@@ -241,12 +256,12 @@ fn anew(operation: &Operation) -> Operation {
 #[must_use]
 pub fn after_unknown(
     entry: &OutboxEntry,
-    can_read_back: bool,
+    can_look: bool,
     policy: &DeliveryPolicy,
     reason: String,
     now_ms: i64,
 ) -> OutboxUpdate {
-    if can_read_back {
+    if can_look {
         return OutboxUpdate::Look {
             not_before_ms: now_ms + policy.look_first_ms,
             reason,
@@ -285,6 +300,16 @@ fn resend_or_hold(entry: &OutboxEntry, policy: &DeliveryPolicy, reason: String) 
             reason: format!("unknown again after one resend: {reason}"),
         },
         OnUnknown::Hold => OutboxUpdate::Hold { reason },
+        OnUnknown::Look => after_undecided(entry, policy, &reason),
+    }
+}
+
+/// It was asked about, and nobody can say whether it arrived: as configured.
+#[must_use]
+pub fn after_undecided(entry: &OutboxEntry, policy: &DeliveryPolicy, reason: &str) -> OutboxUpdate {
+    OutboxUpdate::Undecided {
+        resend: policy.on_undecided == OnUndecided::Resend && entry.resends == 0,
+        reason: format!("nobody can say whether it arrived: {reason}"),
     }
 }
 
@@ -337,7 +362,7 @@ pub fn after_look(
 
 /// It was looked for as long as it takes and is not there: safe to send. A room in which it never shows gets a
 /// few copies at most.
-fn after_not_found(entry: &OutboxEntry) -> OutboxUpdate {
+pub(super) fn after_not_found(entry: &OutboxEntry) -> OutboxUpdate {
     if entry.resends < RESENDS_LOOKED_FOR_MAX {
         OutboxUpdate::Resend {
             reason: "looked for and not there".to_owned(),
@@ -354,7 +379,7 @@ fn retry_wait_ms(entry: &OutboxEntry, policy: &DeliveryPolicy) -> i64 {
     (policy.retry_first_ms << doublings).clamp(policy.retry_first_ms, policy.retry_max_ms)
 }
 
-fn look_wait_ms(entry: &OutboxEntry, policy: &DeliveryPolicy) -> i64 {
+pub(super) fn look_wait_ms(entry: &OutboxEntry, policy: &DeliveryPolicy) -> i64 {
     let doublings = entry.looks.min(4);
     (policy.look_first_ms << doublings).min(policy.look_back_ms)
 }
@@ -399,6 +424,7 @@ mod tests {
             last_attempt_ms: Some(1_000),
             looks: 0,
             resends: 0,
+            is_undecided: false,
             created_at_ms: 1_000,
         }
     }
@@ -490,24 +516,36 @@ mod tests {
                 ..
             }
         ));
-        assert!(matches!(
-            send(&entry(), unknown(), false),
-            OutboxUpdate::Resend { .. }
-        ));
-        let resent = OutboxEntry {
-            resends: 1,
-            ..entry()
+        let decided = |on_unknown, on_undecided, resends| {
+            let policy = DeliveryPolicy {
+                on_unknown,
+                on_undecided,
+                ..DeliveryPolicy::default()
+            };
+            let entry = OutboxEntry { resends, ..entry() };
+            match after_unknown(&entry, false, &policy, "reset".into(), 0) {
+                OutboxUpdate::Resend { .. } => "resend",
+                OutboxUpdate::Hold { .. } => "hold",
+                OutboxUpdate::Undecided { resend: true, .. } => "undecided, resend",
+                OutboxUpdate::Undecided { resend: false, .. } => "undecided, hold",
+                other => panic!("{other:?}"),
+            }
         };
-        assert!(matches!(
-            send(&resent, unknown(), false),
-            OutboxUpdate::Hold { .. }
-        ));
-        let hold = DeliveryPolicy {
-            on_unknown: OnUnknown::Hold,
-            ..DeliveryPolicy::default()
-        };
-        let update = after_unknown(&entry(), false, &hold, "reset".into(), 0);
-        assert!(matches!(update, OutboxUpdate::Hold { .. }));
+        let table = [
+            (OnUnknown::Resend, OnUndecided::Hold, 0, "resend"),
+            (OnUnknown::Resend, OnUndecided::Resend, 1, "hold"),
+            (OnUnknown::Hold, OnUndecided::Resend, 0, "hold"),
+            (OnUnknown::Look, OnUndecided::Resend, 0, "undecided, resend"),
+            (OnUnknown::Look, OnUndecided::Resend, 1, "undecided, hold"),
+            (OnUnknown::Look, OnUndecided::Hold, 0, "undecided, hold"),
+        ];
+        for (on_unknown, on_undecided, resends, expected) in table {
+            let decided = decided(on_unknown, on_undecided, resends);
+            assert_eq!(
+                decided, expected,
+                "{on_unknown:?} {on_undecided:?} {resends}"
+            );
+        }
     }
 
     fn look(entry: &OutboxEntry, found: Result<ReadBack, ChannelError>, now_ms: i64) -> String {

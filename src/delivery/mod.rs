@@ -6,9 +6,11 @@
 //!
 //! Beside it, `live` shows an answer while it is written: it never carries what is delivered.
 //!
-//! Reading order: `after` (pure decisions), `rooms` (who can send where), `worker`, `live`.
+//! Reading order: `after` and `probe` (pure decisions), `rooms` (who can send where), `worker`, `asking`, `live`.
 
 pub mod after;
+mod asking;
 pub mod live;
+pub mod probe;
 pub mod rooms;
 pub mod worker;

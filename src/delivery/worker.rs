@@ -11,8 +11,10 @@ use tracing::{debug, error, info, warn};
 use vocative_channels::crash::{self, Sabotage};
 use vocative_channels::error::ChannelError;
 use vocative_channels::outbound::{Delivered, Operation, Post, ReadBack};
+use vocative_channels::probe::Prober;
 
 use crate::capture::wake::Wake;
+use crate::config::OnUnknown;
 use crate::delivery::after::{after_look, after_send, after_unknown, is_aside};
 use crate::delivery::rooms::{Room, Rooms};
 use crate::domain::ids::{AccountId, ChatId, OwnerId};
@@ -142,7 +144,10 @@ impl Worker {
             && !claimed.entry.operation.is_repeatable()
             && !crash::is_sabotaged(Sabotage::ResendAlways);
         let update = if is_looked_for {
-            self.look(&claimed, &room).await
+            match self.look(&claimed, &room).await {
+                Some(update) => update,
+                None => return,
+            }
         } else {
             // What makes no message in the room does not count towards its rate.
             let is_paced = !is_aside(&claimed.entry.operation);
@@ -203,9 +208,12 @@ impl Worker {
         {
             return Some(update);
         }
+        let prober = room.outbound.prober();
+        let sequence = prober.and_then(|prober| prober.sequence(&entry.target.chat));
         let start = || {
+            let (sequence, now_ms) = (sequence.clone(), (self.clock)());
             self.store
-                .mark_send_started(entry.id, claimed.token, (self.clock)())
+                .mark_numbered_send_started(entry.id, claimed.token, sequence, now_ms)
         };
         let is_late = crash::is_sabotaged(Sabotage::CommitAfterSend);
         if !is_late && self.persist(claimed, start).await? == LeaseOutcome::Stale {
@@ -283,12 +291,12 @@ impl Worker {
         room: &Room,
     ) -> OutboxUpdate {
         let fallback = |part: &_, fallback| room.outbound.render_fallback(part, fallback);
-        let can_read_back = room.capabilities.can_read_back;
+        let can_look = room.capabilities.can_read_back || prober_of(room).is_some();
         let now_ms = (self.clock)();
         after_send(
             attempted,
             outcome,
-            can_read_back,
+            can_look,
             &fallback,
             &room.delivery,
             now_ms,
@@ -298,7 +306,7 @@ impl Worker {
     /// Writes, again and again while storage refuses: forgotten, a post that is known to have
     /// arrived would be sent twice. `None` after as long as a lease lasts; then the post is claimed
     /// again, and looked for or handled as unknown.
-    async fn persist<W>(
+    pub(super) async fn persist<W>(
         &self,
         claimed: &ClaimedEntry,
         write: impl Fn() -> W,
@@ -323,12 +331,17 @@ impl Worker {
         }
     }
 
-    /// Looks for a post of unknown outcome; where the platform can't say, decides without.
-    async fn look(&self, claimed: &ClaimedEntry, room: &Room) -> OutboxUpdate {
+    /// Looks for a post of unknown outcome; where the platform can't say, decides without. `None` if the
+    /// lease was lost.
+    async fn look(&self, claimed: &ClaimedEntry, room: &Room) -> Option<OutboxUpdate> {
         let entry = &claimed.entry;
         if !room.capabilities.can_read_back {
+            if let Some(prober) = prober_of(room) {
+                return self.probe(claimed, room, prober).await;
+            }
             let reason = "the process ended while it was being sent".to_owned();
-            return after_unknown(entry, false, &room.delivery, reason, (self.clock)());
+            let now_ms = (self.clock)();
+            return Some(after_unknown(entry, false, &room.delivery, reason, now_ms));
         }
         let since_ms = entry.first_attempt_ms.unwrap_or(entry.created_at_ms);
         crash::point("look.before");
@@ -337,7 +350,7 @@ impl Worker {
             false => room.outbound.read_back(&post_of(claimed), since_ms).await,
         };
         crash::point("look.after");
-        after_look(entry, found, &room.delivery, (self.clock)())
+        Some(after_look(entry, found, &room.delivery, (self.clock)()))
     }
 
     async fn record(&self, claimed: &ClaimedEntry, room: &Room, update: OutboxUpdate) {
@@ -379,6 +392,12 @@ pub fn pause_until(due_ms: Option<i64>, now_ms: i64, poll: Duration) -> Duration
     wait.clamp(SHORTEST, poll)
 }
 
+/// What asks about single messages, where posts of unknown outcome are looked for like that.
+fn prober_of(room: &Room) -> Option<&dyn Prober> {
+    let prober = room.outbound.prober();
+    prober.filter(|_| room.delivery.on_unknown == OnUnknown::Look)
+}
+
 fn post_of(claimed: &ClaimedEntry) -> Post {
     Post {
         marker: claimed.entry.id.to_string(),
@@ -393,6 +412,9 @@ fn log_update(claimed: &ClaimedEntry, room: &Room, update: &OutboxUpdate) {
     let channel = &room.channel;
     match update {
         OutboxUpdate::Sent(_) => log_sent(claimed, channel),
+        OutboxUpdate::Look { reason, .. } if claimed.is_unknown => {
+            debug!(channel.id = %channel, post.id = %id, reason, "a post is looked for");
+        }
         OutboxUpdate::Retry { reason, .. }
         | OutboxUpdate::Rest { reason, .. }
         | OutboxUpdate::Look { reason, .. }
@@ -405,7 +427,17 @@ fn log_update(claimed: &ClaimedEntry, room: &Room, update: &OutboxUpdate) {
             let operation = claimed.entry.operation.name();
             warn!(channel.id = %channel, post.id = %id, operation, reason, "not done, and not tried again");
         }
-        OutboxUpdate::Hold { reason }
+        OutboxUpdate::Undecided {
+            resend: true,
+            reason,
+        } => {
+            warn!(channel.id = %channel, post.id = %id, reason, next = update_name(update), "a post may show twice");
+        }
+        OutboxUpdate::Undecided {
+            resend: false,
+            reason,
+        }
+        | OutboxUpdate::Hold { reason }
         | OutboxUpdate::Dead { reason }
         | OutboxUpdate::ParkChat { reason, .. }
         | OutboxUpdate::HoldAccount { reason } => {
@@ -438,8 +470,10 @@ fn update_name(update: &OutboxUpdate) -> &'static str {
         OutboxUpdate::Sent(_) => "sent",
         OutboxUpdate::Retry { .. } | OutboxUpdate::Rest { .. } => "retry",
         OutboxUpdate::Look { .. } => "look",
-        OutboxUpdate::Resend { .. } | OutboxUpdate::ResendLater { .. } => "resend",
-        OutboxUpdate::Hold { .. } => "held",
+        OutboxUpdate::Resend { .. }
+        | OutboxUpdate::ResendLater { .. }
+        | OutboxUpdate::Undecided { resend: true, .. } => "resend",
+        OutboxUpdate::Undecided { resend: false, .. } | OutboxUpdate::Hold { .. } => "held",
         OutboxUpdate::Dead { .. } => "dead",
         OutboxUpdate::Drop { .. } => "dropped",
         OutboxUpdate::Replace { .. } => "replaced",

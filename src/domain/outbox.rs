@@ -85,6 +85,8 @@ pub struct OutboxEntry {
     pub looks: u32,
     /// How often it was sent again after an unknown outcome.
     pub resends: u32,
+    /// Whether it was asked about, and nobody can say whether it arrived.
+    pub is_undecided: bool,
     /// When it was committed, in milliseconds since the Unix epoch.
     pub created_at_ms: i64,
 }

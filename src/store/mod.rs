@@ -51,6 +51,7 @@ mod parking;
 mod participants;
 mod placeholder;
 mod places;
+mod probing;
 pub mod quarantine;
 mod queue;
 mod raw;

@@ -13,12 +13,14 @@
 //! `outbox_attempts` says that they left under the present lease.
 
 use rusqlite::{Connection, OptionalExtension};
+use vocative_channels::probe::Sequence;
 
 use super::contract::{ClaimRequest, LeaseOutcome};
 use super::outbox_rows::entry_by_row;
 use super::parking::give_up_old_txn;
 use super::placeholder::resolve_txn;
 use super::quarantine::{Queue, kept_or_set_aside_txn};
+use super::probing::{begin_probing_txn, give_up_probing_txn};
 use super::rows::{account_list, limit_of, missing};
 use super::{Store, StoreError};
 use crate::domain::ids::{ChatId, LeaseToken, OutboxId};
@@ -130,8 +132,25 @@ impl Store {
         token: LeaseToken,
         now_ms: i64,
     ) -> Result<LeaseOutcome, StoreError> {
-        self.write(move |connection| mark_send_started_txn(connection, entry, token, now_ms))
+        self.mark_numbered_send_started(entry, token, None, now_ms)
             .await
+    }
+
+    /// The same where the platform numbers the messages of the chat in that sequence.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn mark_numbered_send_started(
+        &self,
+        entry: OutboxId,
+        token: LeaseToken,
+        sequence: Option<Sequence>,
+        now_ms: i64,
+    ) -> Result<LeaseOutcome, StoreError> {
+        self.write(move |connection| {
+            mark_send_started_txn(connection, entry, token, sequence.as_ref(), now_ms)
+        })
+        .await
     }
 
     /// Keeps how far an operation of several calls is. Empty = it begins anew.
@@ -242,6 +261,7 @@ pub(super) fn mark_send_started_txn(
     connection: &Connection,
     entry: OutboxId,
     token: LeaseToken,
+    sequence: Option<&Sequence>,
     now_ms: i64,
 ) -> Result<LeaseOutcome, StoreError> {
     let row: Option<i64> = connection
@@ -255,6 +275,7 @@ pub(super) fn mark_send_started_txn(
     let Some(row) = row else {
         return Ok(LeaseOutcome::Stale);
     };
+    begin_probing_txn(connection, row, sequence)?;
     connection
         .prepare_cached(
             "INSERT INTO outbox_attempts (outbox_id, n, started_at_ms)
@@ -307,18 +328,21 @@ pub(super) fn release_post_txn(
 ) -> Result<(), StoreError> {
     let sql = if send {
         "UPDATE outbox SET state = 'pending', reason = ?3, not_before_ms = ?2, send_started = 0,
-                attempts = 0, first_attempt_ms = NULL, finished_at_ms = NULL
+                attempts = 0, first_attempt_ms = NULL, finished_at_ms = NULL, is_undecided = 0
          WHERE uuid = ?1 AND state IN ('held', 'dead') RETURNING id"
     } else {
-        "UPDATE outbox SET state = 'dead', reason = ?3, finished_at_ms = ?2
+        "UPDATE outbox SET state = 'dead', reason = ?3, finished_at_ms = ?2, is_undecided = 0
          WHERE uuid = ?1 AND state IN ('held', 'dead') RETURNING id"
     };
     let reason = (!send).then_some(DROPPED);
-    connection
+    let row = connection
         .prepare_cached(sql)?
         .query_row((entry, now_ms, reason), |row| row.get::<_, i64>(0))
         .map_err(|error| missing(error, || format!("a held or dead post {entry}")))?;
-    Ok(())
+    if send {
+        return Ok(());
+    }
+    give_up_probing_txn(connection, row)
 }
 
 #[cfg(test)]

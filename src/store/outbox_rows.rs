@@ -20,7 +20,7 @@ macro_rules! select_posts {
                     o.first_attempt_ms, o.looks, o.resends, o.created_at_ms, o.send_started,
                     (SELECT max(coalesce(a.ended_at_ms, a.started_at_ms))
                      FROM outbox_attempts a WHERE a.outbox_id = o.id),
-                    o.operation, o.progress
+                    o.operation, o.progress, o.is_undecided
              FROM outbox o LEFT JOIN turns t ON t.seq = o.turn_seq ",
             $tail
         )
@@ -231,6 +231,7 @@ fn entry_from_row(row: &Row<'_>) -> rusqlite::Result<OutboxEntry> {
         last_attempt_ms: row.get(18)?,
         looks: row.get(14)?,
         resends: row.get(15)?,
+        is_undecided: row.get(21)?,
         created_at_ms: row.get(16)?,
     })
 }

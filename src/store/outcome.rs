@@ -10,6 +10,7 @@ use super::outbox_rows::{NewPosts, Place, append_post_txn, insert_post_txn, oper
 use super::parking::{Parking, give_up_old_txn, park_txn, unpark_txn};
 use super::placeholder::{gives_place, move_txn};
 use super::places::find_chat;
+use super::probing::{forget_own_message_txn, note_own_message_txn};
 use super::standing::move_on_txn;
 use super::{Store, StoreError};
 use crate::domain::ids::{AccountId, ChatId, LeaseToken, OutboxId, Seq};
@@ -130,8 +131,16 @@ pub(super) fn update_post_txn(
                 .prepare_cached("UPDATE accounts SET held_reason = ?2 WHERE id = ?1")?
                 .execute((leased.account, reason))?;
         }
+        OutboxUpdate::Undecided { resend: true, .. } => {
+            connection
+                .prepare_cached(
+                    "UPDATE accounts SET resent_undecided = resent_undecided + 1 WHERE id = ?1",
+                )?
+                .execute([leased.account])?;
+        }
         // Only the entry itself changes.
-        OutboxUpdate::Retry { .. }
+        OutboxUpdate::Undecided { resend: false, .. }
+        | OutboxUpdate::Retry { .. }
         | OutboxUpdate::Look { .. }
         | OutboxUpdate::Resend { .. }
         | OutboxUpdate::ResendLater { .. }
@@ -155,8 +164,18 @@ fn sent_txn(
     delivered: &Delivered,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    if leased.operation.makes_message() && !leased.is_placeholder {
-        record_message_txn(connection, leased, delivered)?;
+    let identity = match find_chat(connection, leased.account, &delivered.chat)? {
+        Some(chat) => chat.identity,
+        None => leased.chat,
+    };
+    if leased.operation.makes_message() {
+        note_own_message_txn(connection, leased.row, identity, &delivered.message_id)?;
+        if !leased.is_placeholder {
+            record_message_txn(connection, leased, identity, delivered)?;
+        }
+    }
+    if let Operation::Delete { message_id } = &leased.operation {
+        forget_own_message_txn(connection, identity, message_id)?;
     }
     mark_sent_txn(connection, leased.row, &delivered.message_id, now_ms)?;
     if leased.is_parked {
@@ -178,6 +197,7 @@ fn outcome_name(update: &OutboxUpdate) -> &str {
         | OutboxUpdate::Look { reason, .. }
         | OutboxUpdate::Resend { reason }
         | OutboxUpdate::ResendLater { reason, .. }
+        | OutboxUpdate::Undecided { reason, .. }
         | OutboxUpdate::Hold { reason }
         | OutboxUpdate::Dead { reason }
         | OutboxUpdate::Drop { reason }
@@ -197,6 +217,7 @@ struct Next<'a> {
     send_started: Option<bool>,
     looks: u32,
     resends: u32,
+    is_undecided: bool,
     finished_at_ms: Option<i64>,
 }
 
@@ -227,6 +248,20 @@ impl<'a> Next<'a> {
             } => Self {
                 resends: 1,
                 ..Self::pending(*not_before_ms, reason)
+            },
+            OutboxUpdate::Undecided {
+                resend: true,
+                reason,
+            } => Self {
+                resends: 1,
+                ..Self::pending(now_ms, reason)
+            },
+            OutboxUpdate::Undecided {
+                resend: false,
+                reason,
+            } => Self {
+                is_undecided: true,
+                ..Self::ended("held", reason)
             },
             OutboxUpdate::Hold { reason } => Self::ended("held", reason),
             OutboxUpdate::Dead { reason } => Self::finished("dead", reason, now_ms),
@@ -279,6 +314,7 @@ impl<'a> Next<'a> {
             send_started: None,
             looks: 0,
             resends: 0,
+            is_undecided: false,
             finished_at_ms: None,
         }
     }
@@ -290,6 +326,7 @@ impl<'a> Next<'a> {
                         not_before_ms = coalesce(?4, not_before_ms),
                         send_started = coalesce(?5, send_started),
                         looks = looks + ?6, resends = resends + ?7, finished_at_ms = ?8,
+                        is_undecided = ?9,
                         owner = NULL, token = NULL, lease_until_ms = NULL
                  WHERE id = ?1",
             )?
@@ -302,6 +339,7 @@ impl<'a> Next<'a> {
                 self.looks,
                 self.resends,
                 self.finished_at_ms,
+                self.is_undecided,
             ))?;
         Ok(())
     }
@@ -336,12 +374,9 @@ pub(super) fn mark_sent_txn(
 fn record_message_txn(
     connection: &Connection,
     leased: &Leased,
+    identity: ChatId,
     delivered: &Delivered,
 ) -> Result<(), StoreError> {
-    let identity = match find_chat(connection, leased.account, &delivered.chat)? {
-        Some(chat) => chat.identity,
-        None => leased.chat,
-    };
     add_message_txn(
         connection,
         MessageEntry {

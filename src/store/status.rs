@@ -114,11 +114,18 @@ fn read_posts(
     [status.posts_pending, status.posts_unknown] = open;
     let stuck = connection
         .prepare_cached(
-            "SELECT count(*) FILTER (WHERE state = 'held'), count(*) FILTER (WHERE state = 'dead')
+            "SELECT count(*) FILTER (WHERE state = 'held'), count(*) FILTER (WHERE state = 'dead'),
+                    count(*) FILTER (WHERE state = 'held' AND is_undecided = 1),
+                    (SELECT coalesce(sum(resent_undecided), 0) FROM accounts)
              FROM outbox WHERE state IN ('held', 'dead') AND reason IS NOT ?1",
         )?
-        .query_row([DROPPED], counts::<2>)?;
-    [status.posts_held, status.posts_dead] = stuck;
+        .query_row([DROPPED], counts::<4>)?;
+    [
+        status.posts_held,
+        status.posts_dead,
+        status.posts_undecided,
+        status.posts_resent_undecided,
+    ] = stuck;
     let quarantined = connection
         .prepare_cached("SELECT count(*) FROM quarantine")?
         .query_row([], counts::<1>)?;

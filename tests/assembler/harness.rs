@@ -155,6 +155,7 @@ impl Said {
                 ordinal: self.number,
                 edit_marker: None,
             }),
+            numbered: None,
             raw: String::new(),
         }
     }

@@ -237,7 +237,7 @@ async fn the_prompt_command_shows_what_the_model_is_sent() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_secret_is_ever_logged() {
-    let looks = "[delivery]\nfirst_look_s = 1\nvisibility_delay_s = 1";
+    let looks = "[delivery]\nfirst_look_s = 1\nvisibility_delay_s = 1\non_unknown = \"resend\"";
     let mut flow = FlowBuilder::default().trace().config(looks).start().await;
     let faults = flow.telegram.faults();
     faults.next("getUpdates", TelegramFault::ResetBefore);

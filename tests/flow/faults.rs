@@ -178,7 +178,10 @@ async fn promise_13_a_telegram_post_that_may_have_arrived_is_sent_again_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn promise_13_a_post_that_may_have_arrived_twice_over_waits_for_a_person() {
-    let flow = Flow::start_default().await;
+    let flow = FlowBuilder::default()
+        .config("[delivery]\non_unknown = \"resend\"\n")
+        .start()
+        .await;
     for _ in 0..2 {
         flow.telegram
             .faults()

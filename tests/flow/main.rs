@@ -24,6 +24,7 @@ mod flood;
 mod harness;
 mod imports;
 mod live;
+mod look;
 mod manners;
 mod mentions;
 mod names;

@@ -72,7 +72,10 @@ async fn promise_13_a_slack_post_in_flight_at_a_kill_is_found_when_history_shows
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn promise_13_a_telegram_post_in_flight_at_a_kill_is_sent_again_once() {
-    let mut flow = Flow::start_default().await;
+    let mut flow = FlowBuilder::default()
+        .config("[delivery]\non_unknown = \"resend\"\n")
+        .start()
+        .await;
     flow.telegram
         .faults()
         .next("sendMessage", TelegramFault::StallAfter);

@@ -136,6 +136,7 @@ impl Made {
             delivery_id: number.to_string(),
             received_at_ms: now_ms,
             event: Event::Posted(message),
+            numbered: None,
             raw: String::new(),
         }
     }

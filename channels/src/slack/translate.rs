@@ -52,6 +52,7 @@ pub fn translate(delivery: &Delivery<'_>, identity: &Identity) -> Envelope {
         delivery_id: delivery.envelope_id.to_owned(),
         received_at_ms: delivery.received_at_ms,
         event,
+        numbered: None,
         raw: delivery.payload.to_owned(),
     }
 }

@@ -67,6 +67,9 @@ pub(super) struct Refusal {
     pub(super) parameters: ResponseParameters,
     /// The wait by the `Retry-After` header, in milliseconds.
     pub(super) header_wait_ms: u64,
+    /// The time of the answer by its `Date` header, which counts whole seconds, in milliseconds since the
+    /// Unix epoch.
+    pub(super) date_ms: Option<i64>,
 }
 
 impl Failure {
@@ -161,6 +164,7 @@ impl Api {
         crash::bytes_sent(operation);
         let status = response.status().as_u16();
         let header_wait_ms = http::retry_after_ms(response.headers());
+        let date_ms = http::date_ms(response.headers());
         let is_json = response
             .headers()
             .get(CONTENT_TYPE)
@@ -178,7 +182,11 @@ impl Api {
             header_wait_ms,
             body: &body,
         };
-        read_answer(&answered, self.token.expose_secret())
+        let read = read_answer(&answered, self.token.expose_secret());
+        read.map_err(|failure| match failure {
+            Failure::Refused(refusal) => Failure::Refused(Refusal { date_ms, ..refusal }),
+            unanswered @ Failure::Unanswered(_) => unanswered,
+        })
     }
 
     /// Asks for a file by the path that `getFile` named. The error is ours or, without its address,
@@ -241,6 +249,7 @@ pub(super) fn read_answer(answered: &Answered<'_>, token: &str) -> Result<Box<Ra
         description: cleared(description, token),
         parameters: answer.parameters.unwrap_or_default(),
         header_wait_ms,
+        date_ms: None,
     }))
 }
 
@@ -455,6 +464,7 @@ mod tests {
             description: description.to_owned(),
             parameters: ResponseParameters::default(),
             header_wait_ms: 7_000,
+            date_ms: None,
         }
     }
 

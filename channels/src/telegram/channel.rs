@@ -1,6 +1,7 @@
 //! The Telegram channel: who the bot is, its two halves, and the live check.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use secrecy::SecretString;
 
@@ -103,6 +104,8 @@ impl TelegramSettings {
 pub struct TelegramChannel {
     settings: TelegramSettings,
     api: Arc<Api>,
+    /// Whether people can have the bot write messages in its own name (inline mode), as it last said.
+    has_inline_mode: Arc<AtomicBool>,
     /// There where updates come over HTTP.
     webhook: Option<(Arc<Webhook>, Wanted, WebhookTimings)>,
 }
@@ -131,6 +134,7 @@ impl TelegramChannel {
         };
         Self {
             api: Arc::new(api(&settings)),
+            has_inline_mode: Arc::default(),
             settings,
             webhook,
         }
@@ -178,7 +182,13 @@ impl TelegramChannel {
 
 impl Channel for TelegramChannel {
     fn identify(&self) -> BoxFuture<'_, Result<Identity, ChannelError>> {
-        Box::pin(async move { Ok(identity(&self.me().await?)) })
+        Box::pin(async move {
+            let me = self.me().await?;
+            let has_inline_mode = me.supports_inline_queries;
+            self.has_inline_mode
+                .store(has_inline_mode, Ordering::Relaxed);
+            Ok(identity(&me))
+        })
     }
 
     fn inbound(&self, identity: &Identity) -> Box<dyn Inbound> {
@@ -194,7 +204,11 @@ impl Channel for TelegramChannel {
     }
 
     fn outbound(&self, _identity: &Identity) -> Arc<dyn Outbound> {
-        Arc::new(TelegramOutbound::new(Arc::clone(&self.api)))
+        let has_inline_mode = Arc::clone(&self.has_inline_mode);
+        Arc::new(TelegramOutbound::new(
+            Arc::clone(&self.api),
+            has_inline_mode,
+        ))
     }
 
     fn receiver(&self) -> Option<Arc<dyn Receiver>> {

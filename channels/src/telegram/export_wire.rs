@@ -174,6 +174,7 @@ impl ExportMessage {
         let message_id = self.reply_to_message_id?;
         self.reply_to_peer_id.is_none().then_some(RepliedMessage {
             message_id,
+            date: None,
             from: None,
             sender_chat: None,
             chat: None,

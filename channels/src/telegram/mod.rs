@@ -1,13 +1,14 @@
 //! The Telegram adapter: long polling or a webhook in, Bot API out.
 //!
-//! Reading order: `wire` (what Telegram sends), `entities`, `text`, `content`, `rich`, `sender`,
+//! Reading order: `wire` (what Telegram sends), `entities`, `text`, `content`, `rich`, `sender`, `numbers`,
 //! `translate` (an update becomes an envelope), `poll` (the inbound half), `webhook` and `registration` (the
 //! other one), `api`, `layout`,
 //! `render`, `outbound`, `channel` (who we are, live check). `export_wire` and `export` read what Telegram
 //! Desktop exports.
 //!
 //! Bots are not told of deletes, can't read history and don't hear their own posts, so nothing here
-//! makes [`crate::envelope::Event::Deleted`], and a post of unknown outcome can't be looked for.
+//! makes [`crate::envelope::Event::Deleted`], and a post of unknown outcome can only be looked for by asking
+//! about single messages ([`crate::probe`]).
 
 mod api;
 mod channel;
@@ -20,6 +21,7 @@ mod file;
 #[doc(hidden)]
 pub mod fuzzing;
 mod layout;
+mod numbers;
 mod outbound;
 mod poll;
 mod registration;

@@ -1,6 +1,7 @@
 //! Sends posts, shows "typing", looks up names. Never decides and never retries.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -12,11 +13,13 @@ use crate::envelope::Place;
 use crate::error::{ChannelError, Fallback};
 use crate::live::{LiveForm, LivePost};
 use crate::outbound::{Delivered, Operation, Part, PartFile, Post, ReadBack, Target};
+use crate::probe::{ProbeAnswer, Probed, Prober, Sequence};
 use crate::rate::{Everywhere, Pace, Paces, Rests};
 use crate::render::People;
 
-use super::api::{Api, Parameters};
+use super::api::{Api, Failure, Parameters, Refusal};
 use super::content::chat_title;
+use super::numbers;
 use super::render;
 use super::translate::chat_place;
 use super::wire::{Chat, SentMessage};
@@ -24,6 +27,15 @@ use super::wire::{Chat, SentMessage};
 const EDIT: &str = "editMessageText";
 const DELETE: &str = "deleteMessage";
 const DRAFT: &str = "sendMessageDraft";
+/// Asks about a message without changing it: the server fetches the message and judges by what it is, and
+/// the bot never posts live locations. Source: tdlib/telegram-bot-api, `check_message`.
+const PROBE: &str = "stopMessageLiveLocation";
+/// The message could be edited by the bot: in the rooms that are asked about, only its own posts can.
+const OURS: &str = "bad request: there is no live location in the message to edit";
+/// The message is somebody else's, or a service message.
+const NOT_OURS: &str = "bad request: message can't be edited";
+/// The server knows no such message.
+const NO_MESSAGE: &str = "bad request: message to edit not found";
 /// The message has that very text.
 const NOT_MODIFIED: &str = "message is not modified";
 /// The message is gone.
@@ -43,6 +55,12 @@ const PRIVATE_EVERY_MS: u64 = 1_000;
 const ALL_BURST: u32 = 10;
 const ALL_EVERY_MS: u64 = 50;
 
+/// Questions about messages go one a second in a chat, and five a second in all.
+const PROBES_EVERY_MS: u64 = 1_000;
+const ALL_PROBES_EVERY_MS: u64 = 200;
+/// A `Date` header leaves out the milliseconds.
+const DATE_RESOLUTION_MS: i64 = 1_000;
+
 /// The outbound half of a Telegram channel.
 #[derive(Debug)]
 pub(super) struct TelegramOutbound {
@@ -52,16 +70,23 @@ pub(super) struct TelegramOutbound {
     everywhere: Everywhere,
     /// Look-ups and signs that the platform refused.
     rests: Rests,
+    probes: Paces,
+    all_probes: Pace,
+    /// Whether messages of the bot may be other people's, who had it write them.
+    has_inline_mode: Arc<AtomicBool>,
 }
 
 impl TelegramOutbound {
-    pub(super) fn new(api: Arc<Api>) -> Self {
+    pub(super) fn new(api: Arc<Api>, has_inline_mode: Arc<AtomicBool>) -> Self {
         Self {
             api,
             groups: Paces::new(GROUP_BURST, GROUP_EVERY_MS),
             privates: Paces::new(PRIVATE_BURST, PRIVATE_EVERY_MS),
             everywhere: Everywhere::new(Pace::new(ALL_BURST, ALL_EVERY_MS)),
             rests: Rests::default(),
+            probes: Paces::new(1, PROBES_EVERY_MS),
+            all_probes: Pace::new(1, ALL_PROBES_EVERY_MS),
+            has_inline_mode,
         }
     }
 
@@ -217,6 +242,14 @@ impl TelegramOutbound {
         is_free && self.rests.left(&sign_of(chat), now).is_none()
     }
 
+    /// A question that was refused for its rate says nothing of the pace of posts.
+    fn rest_after(&self, chat: &str, error: &ChannelError) {
+        if let ChannelError::RetryAfter { wait_ms, .. } = error {
+            let wait = Duration::from_millis(*wait_ms);
+            self.pace_of(chat).rest(Instant::now(), wait);
+        }
+    }
+
     async fn chat(&self, id: &str) -> Result<Chat, ChannelError> {
         let operation = "getChat";
         if let Some(left) = self.rests.left(operation, Instant::now()) {
@@ -296,6 +329,10 @@ impl Outbound for TelegramOutbound {
         Box::pin(async { Ok(ReadBack::Unsupported) })
     }
 
+    fn prober(&self) -> Option<&dyn Prober> {
+        Some(self)
+    }
+
     fn show_working<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             if !self.may_show_working(&target.chat, Instant::now()) {
@@ -339,6 +376,78 @@ impl Outbound for TelegramOutbound {
     fn chat_facts<'a>(&'a self, chat: &'a str) -> BoxFuture<'a, Result<Place, ChannelError>> {
         Box::pin(async move { Ok(chat_place(&self.chat(chat).await?)) })
     }
+}
+
+impl Prober for TelegramOutbound {
+    fn sequence(&self, chat: &str) -> Option<Sequence> {
+        let is_only_ours = !self.has_inline_mode.load(Ordering::Relaxed);
+        numbers::sequence(chat).filter(|_| is_only_ours)
+    }
+
+    fn wait_before_probe(&self, chat: &str) -> Duration {
+        let now = Instant::now();
+        let of_chat = self.probes.of(chat);
+        // Where the platform wants no posts it wants no questions either.
+        let resting = self.pace_of(chat).is_resting(now);
+        let rest = self.pace_of(chat).wait(now);
+        let wait = of_chat.wait(now).max(self.all_probes.wait(now));
+        let wait = if resting { wait.max(rest) } else { wait };
+        if wait.is_zero() {
+            let _ = of_chat.try_turn(now);
+            let _ = self.all_probes.try_turn(now);
+        }
+        wait
+    }
+
+    fn probe<'a>(
+        &'a self,
+        chat: &'a str,
+        number: i64,
+    ) -> BoxFuture<'a, Result<Probed, ChannelError>> {
+        Box::pin(async move {
+            let mut parameters = Parameters::new();
+            parameters.insert("chat_id".to_owned(), chat_id(chat));
+            parameters.insert("message_id".to_owned(), json!(number));
+            match self.api.call_raw(PROBE, &parameters).await {
+                // It stopped a live location, which we never post.
+                Ok(_) => Ok(Probed {
+                    answer: ProbeAnswer::Unclear,
+                    answered_by_ms: None,
+                }),
+                Err(failure) => match probed(&failure) {
+                    Some(probed) => Ok(probed),
+                    None => {
+                        let error = failure.into_error(PROBE);
+                        self.rest_after(chat, &error);
+                        Err(error)
+                    }
+                },
+            }
+        })
+    }
+}
+
+/// What a refusal says of the message, if it is one of those that do.
+fn probed(failure: &Failure) -> Option<Probed> {
+    let Failure::Refused(Refusal {
+        code: 400,
+        description,
+        date_ms,
+        ..
+    }) = failure
+    else {
+        return None;
+    };
+    let answer = match description.to_ascii_lowercase().as_str() {
+        OURS => ProbeAnswer::Ours,
+        NOT_OURS => ProbeAnswer::NotOurs,
+        NO_MESSAGE => ProbeAnswer::NotThere,
+        _ => return None,
+    };
+    Some(Probed {
+        answer,
+        answered_by_ms: date_ms.map(|date_ms| date_ms.saturating_add(DATE_RESOLUTION_MS)),
+    })
 }
 
 /// What the room shows, if the platform changed the text: it trims texts, and what else it does may
@@ -517,7 +626,7 @@ mod tests {
         server.faults().limit_sends_per_minute(Some(per_minute_max));
         let token = server.token().into();
         let api = Api::new(&server.api_url(), token, HttpTimeouts::default());
-        let outbound = TelegramOutbound::new(Arc::new(api));
+        let outbound = TelegramOutbound::new(Arc::new(api), Arc::default());
         let group = Target {
             chat: TelegramWorld::SUPERGROUP.to_string(),
             ..target(None, None)
@@ -566,11 +675,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_sign_gives_way_to_answers() {
-        let outbound = TelegramOutbound::new(Arc::new(Api::new(
-            "http://127.0.0.1:9",
-            "1:x".to_owned().into(),
-            HttpTimeouts::default(),
-        )));
+        let token = "1:x".to_owned().into();
+        let api = Api::new("http://127.0.0.1:9", token, HttpTimeouts::default());
+        let outbound = TelegramOutbound::new(Arc::new(api), Arc::default());
         let now = Instant::now();
         assert!(outbound.may_show_working("-1", now));
         let refused = ChannelError::RetryAfter {
@@ -583,6 +690,32 @@ mod tests {
         assert!(outbound.may_show_working("-1", now + Duration::from_secs(31)));
         while outbound.take_or_wait("-2", now).is_zero() {}
         assert!(!outbound.may_show_working("-2", now));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn questions_about_messages_keep_a_pace_of_their_own() {
+        let token = "1:x".to_owned().into();
+        let api = Api::new("http://127.0.0.1:9", token, HttpTimeouts::default());
+        let outbound = TelegramOutbound::new(Arc::new(api), Arc::default());
+        let chats: Vec<String> = (1..=20_u32).map(|chat| chat.to_string()).collect();
+        let mut asked = Vec::new();
+        for _ in 0..300 {
+            for chat in &chats {
+                if outbound.wait_before_probe(chat).is_zero() {
+                    asked.push((chat, Instant::now()));
+                }
+            }
+            tokio::time::advance(Duration::from_millis(10)).await;
+        }
+        assert_eq!(asked.len(), 15, "five a second in all");
+        let of_first = asked.iter().filter(|(chat, _)| *chat == &chats[0]);
+        let of_first: Vec<Instant> = of_first.map(|(_, at)| *at).collect();
+        let second = Duration::from_secs(1);
+        assert!(of_first.windows(2).all(|two| two[1] - two[0] >= second));
+        assert_eq!(
+            outbound.take_or_wait(&chats[0], Instant::now()),
+            Duration::ZERO
+        );
     }
 
     #[test]

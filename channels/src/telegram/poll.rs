@@ -17,10 +17,10 @@ use tokio_util::sync::CancellationToken;
 use crate::backoff::Backoff;
 use crate::channel::{BoxFuture, ConnectionState, Inbound, Intake, Reporter};
 use crate::crash;
-use crate::envelope::Envelope;
+use crate::envelope::{Envelope, Event};
 use crate::error::ChannelError;
 use crate::http::HttpTimeouts;
-use crate::identity::Identity;
+use crate::identity::{Identity, Platform};
 
 use super::api::{Api, Failure, Parameters, Refusal};
 use super::channel::TelegramSettings;
@@ -170,7 +170,10 @@ impl Poller {
             // A batch that was fetched is committed before a stop.
             let next = match heard {
                 Ok(batch) => self.take_in(batch, intake, reporter).await,
-                Err(failure) => self.setback(failure, reporter),
+                Err(failure) => {
+                    self.tell_of_other_sender(&failure, intake).await;
+                    self.setback(failure, reporter)
+                }
             };
             if let Next::Wait(wait_ms) = next {
                 tokio::select! {
@@ -373,6 +376,34 @@ impl Poller {
         let next = not_committed.map_or(next, |id| next.min(*id));
         self.offset = Some(next);
         self.is_confirmed = false;
+    }
+
+    /// Whoever polls with our token may post with it, too.
+    async fn tell_of_other_sender(&self, failure: &Failure, intake: &dyn Intake) {
+        let Failure::Refused(refusal) = failure else {
+            return;
+        };
+        let words = refusal.description.to_ascii_lowercase();
+        if refusal.code != 409 || !words.contains("other getupdates") {
+            return;
+        }
+        let received_at_ms = now_ms();
+        let told = Envelope {
+            channel: self.channel.clone(),
+            platform: Platform::Telegram,
+            account: self.identity.account.clone(),
+            delivery_id: String::new(),
+            received_at_ms,
+            event: Event::OtherSender {
+                seen_at_ms: refusal.date_ms.unwrap_or(received_at_ms),
+            },
+            numbered: None,
+            raw: String::new(),
+        };
+        if let Err(error) = intake.accept(told).await {
+            let cause = error.0.to_string();
+            tracing::error!(channel.id = %self.channel, cause, "Another poller could not be noted");
+        }
     }
 
     fn storage_failed(

@@ -11,6 +11,7 @@ use crate::identity::{Identity, Platform};
 use crate::markup::{neutral_text, one_line as label};
 
 use super::content::{chat_title, describe};
+use super::numbers::numbered;
 use super::sender::{message_sender, user_sender};
 use super::text::command_word;
 use super::wire::{
@@ -118,9 +119,15 @@ pub(super) fn update_id(raw: &str) -> Option<i64> {
 /// Translates one raw update as it came in the answer of `getUpdates`.
 #[must_use]
 pub fn translate(channel: &str, identity: &Identity, raw: &str, received_at_ms: i64) -> Envelope {
-    let event = event(identity, raw, received_at_ms).unwrap_or_else(|reason| Event::Untranslated {
-        reason: reason.to_owned(),
-    });
+    let update = serde_json::from_str::<Map<String, Value>>(raw);
+    let update = update.map_err(|_| "the update is not readable JSON");
+    let event = update
+        .as_ref()
+        .map_err(|reason| *reason)
+        .and_then(|update| event(identity, update, received_at_ms))
+        .unwrap_or_else(|reason| Event::Untranslated {
+            reason: reason.to_owned(),
+        });
     Envelope {
         channel: channel.to_owned(),
         platform: Platform::Telegram,
@@ -128,6 +135,7 @@ pub fn translate(channel: &str, identity: &Identity, raw: &str, received_at_ms: 
         delivery_id: update_id(raw).map(|id| id.to_string()).unwrap_or_default(),
         received_at_ms,
         event,
+        numbered: update.ok().and_then(|update| numbered(identity, &update)),
         raw: raw.to_owned(),
     }
 }
@@ -139,9 +147,11 @@ enum Stage {
     Edited,
 }
 
-fn event(bot: &Identity, raw: &str, received_at_ms: i64) -> Result<Event, &'static str> {
-    let update: Map<String, Value> =
-        serde_json::from_str(raw).map_err(|_| "the update is not readable JSON")?;
+fn event(
+    bot: &Identity,
+    update: &Map<String, Value>,
+    received_at_ms: i64,
+) -> Result<Event, &'static str> {
     let messages = [
         ("message", Stage::New),
         ("channel_post", Stage::New),
@@ -149,24 +159,24 @@ fn event(bot: &Identity, raw: &str, received_at_ms: i64) -> Result<Event, &'stat
         ("edited_channel_post", Stage::Edited),
     ];
     for (kind, stage) in messages {
-        if let Some(value) = present(&update, kind) {
+        if let Some(value) = present(update, kind) {
             return message_event(bot, value, stage, received_at_ms);
         }
     }
-    if let Some(value) = present(&update, "callback_query") {
+    if let Some(value) = present(update, "callback_query") {
         return interaction(value);
     }
-    if let Some(value) = present(&update, "my_chat_member") {
+    if let Some(value) = present(update, "my_chat_member") {
         return membership(value);
     }
     IGNORED_KINDS
         .iter()
-        .find(|(kind, _)| present(&update, kind).is_some())
+        .find(|(kind, _)| present(update, kind).is_some())
         .map(|(_, reason)| Event::Ignored { reason })
         .ok_or("the update is of an unknown kind")
 }
 
-fn present<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+pub(super) fn present<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     fields.get(name).filter(|value| !value.is_null())
 }
 
@@ -232,12 +242,18 @@ fn message_event(
     })
 }
 
+/// Whether a message is a service message.
+pub(super) fn is_service(fields: &Map<String, Value>) -> bool {
+    let mut names = SERVICE_FIELDS.iter();
+    names.any(|name| present(fields, name).is_some())
+}
+
 /// What a service message says; `None` if the message is none.
 fn service_event(message: &Message, value: &Value) -> Option<Event> {
     let fields = value.as_object()?;
-    SERVICE_FIELDS
-        .iter()
-        .find(|name| present(fields, name).is_some())?;
+    if !is_service(fields) {
+        return None;
+    }
     if let Some(to) = message.migrate_to_chat_id {
         return Some(moved(message.chat.id, to));
     }

@@ -72,6 +72,8 @@ pub(super) struct Me {
     pub(super) username: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) can_read_all_group_messages: Option<bool>,
+    #[serde(default, deserialize_with = "flag")]
+    pub(super) supports_inline_queries: bool,
 }
 
 /// A person or bot.
@@ -125,6 +127,8 @@ pub(super) struct MessageEntity {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct RepliedMessage {
     pub(super) message_id: i64,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) date: Option<i64>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) from: Option<User>,
     #[serde(default, deserialize_with = "lenient")]
@@ -360,6 +364,27 @@ pub(super) struct Message {
     pub(super) forum_topic_created: Option<TopicName>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) forum_topic_edited: Option<TopicName>,
+}
+
+/// What of a message says which number it has, and whose it is.
+#[derive(Debug, Deserialize)]
+pub(super) struct MessageNumber {
+    pub(super) message_id: i64,
+    pub(super) chat: Chat,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) date: Option<i64>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) from: Option<User>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) sender_chat: Option<Chat>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) business_connection_id: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) guest_query_id: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) reply_to_message: Option<RepliedMessage>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) pinned_message: Option<RepliedMessage>,
 }
 
 /// A button press.

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod poll;
+mod probe;
 mod recorder;
 mod scripted;
 mod send;

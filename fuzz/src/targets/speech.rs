@@ -68,7 +68,10 @@ pub(super) fn check_envelope(envelope: &Envelope, raw: &str) {
         | Event::Opened { place } => check_place(place),
         Event::PersonChanged { sender } => check_sender(sender),
         Event::Untranslated { reason } => assert!(reason.len() < 80, "{reason}"),
-        Event::ChatMoved { .. } | Event::Ignored { .. } | Event::AccountLost { .. } => {}
+        Event::ChatMoved { .. }
+        | Event::Ignored { .. }
+        | Event::OtherSender { .. }
+        | Event::AccountLost { .. } => {}
     }
 }
 

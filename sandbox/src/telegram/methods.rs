@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::command_lists;
 use super::failure::ApiFailure;
 use super::params::Params;
+use super::probes;
 use super::rooms::{CALLBACK_LIFE_S, Rooms, TelegramDraft};
 use super::sends;
 use super::target::Access;
@@ -15,7 +16,7 @@ use super::webhook;
 use super::world::{BotStatus, ChatKind};
 
 /// Methods that this server answers, as the API spells them.
-const NAMES: [&str; 27] = [
+const NAMES: [&str; 28] = [
     "getMe",
     "getUpdates",
     "setWebhook",
@@ -28,6 +29,7 @@ const NAMES: [&str; 27] = [
     "editMessageText",
     "deleteMessage",
     "deleteMessages",
+    "stopMessageLiveLocation",
     "setMessageReaction",
     "setMyCommands",
     "getMyCommands",
@@ -141,6 +143,7 @@ pub(super) fn call(
         "editmessagetext" => sends::edit_message_text(rooms, params, sends_max),
         "deletemessage" => sends::delete_message(rooms, params),
         "deletemessages" => sends::delete_messages(rooms, params),
+        "stopmessagelivelocation" => probes::stop_live_location(rooms, params),
         "getfile" => sends::get_file(rooms, params),
         "sendchataction" => send_chat_action(rooms, params),
         "sendmessagedraft" => send_message_draft(rooms, params),

@@ -26,6 +26,7 @@
 
 mod command_lists;
 mod control;
+mod date;
 mod entities;
 mod failure;
 mod faults;
@@ -37,6 +38,7 @@ mod methods;
 mod params;
 mod people;
 mod polling;
+mod probes;
 mod queue;
 mod rooms;
 mod selfcheck;

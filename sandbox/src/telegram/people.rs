@@ -316,6 +316,26 @@ impl TelegramServer {
         self.act(|rooms| rooms.clock_ahead_s += seconds);
     }
 
+    /// Another program with the bot's token posts a message; its id.
+    pub fn post_by_another_program(&self, chat: i64, text: &str) -> i64 {
+        self.act(|rooms| {
+            let from = Some(rooms.world.bot.id);
+            rooms.store(Draft {
+                chat,
+                from,
+                by_bot: true,
+                fields: text_fields(text, &json!([]), false),
+                ..Draft::default()
+            })
+        })
+    }
+
+    /// The Bot API server lags behind the rooms: of what the bot posts it hears with the next thing that
+    /// comes in the same sequence of ids. `false`: it hears of everything.
+    pub fn lag_behind(&self, on: bool) {
+        self.act(|rooms| rooms.lag_behind(on));
+    }
+
     /// Switches privacy mode: `true` means that the bot hears everything in groups.
     pub fn set_hears_everything(&self, on: bool) {
         self.act(|rooms| rooms.world.bot.can_read_all_group_messages = on);

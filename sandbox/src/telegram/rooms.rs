@@ -3,7 +3,7 @@
 //! Owns what is stored and which updates the bot gets (membership, privacy mode, allowed kinds).
 //! Knows no HTTP. Time is this machine's clock plus what tests add to it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::{Map, Value, json};
 
@@ -59,6 +59,8 @@ pub(super) struct Stored {
     pub(super) topic: Option<i64>,
     /// The bot posted it; a channel post does not show that.
     pub(super) by_bot: bool,
+    /// It was sent with something that keeps it from being edited.
+    pub(super) is_fixed: bool,
     pub(super) edited: bool,
     pub(super) deleted: bool,
     /// When it last changed, in the order of all changes.
@@ -101,6 +103,7 @@ pub(super) struct Draft {
     pub(super) date_s: Option<i64>,
     pub(super) id: Option<i64>,
     pub(super) by_bot: bool,
+    pub(super) is_fixed: bool,
     pub(super) fields: Map<String, Value>,
 }
 
@@ -123,6 +126,10 @@ pub(super) struct Rooms {
     pub(super) files: HashMap<String, Upload>,
     pub(super) logged_out: bool,
     pub(super) clock_ahead_s: i64,
+    /// Whether the server hears of the bot's posts only with what comes after them.
+    pub(super) lags: bool,
+    /// Posts of the bot that the server has not heard of: chat and id.
+    pub(super) unheard: BTreeSet<(i64, i64)>,
     box_next: i64,
     serial: u64,
 }
@@ -145,6 +152,8 @@ impl Rooms {
             files: HashMap::new(),
             logged_out: false,
             clock_ahead_s: 0,
+            lags: false,
+            unheard: BTreeSet::new(),
             box_next: 1,
             serial: 0,
         };
@@ -237,12 +246,16 @@ impl Rooms {
         if is_bot {
             log.last_bot = draft.from;
         }
+        if self.lags && draft.by_bot {
+            self.unheard.insert((draft.chat, id));
+        }
         log.messages.insert(
             id,
             Stored {
                 wire,
                 topic: draft.topic,
                 by_bot: draft.by_bot,
+                is_fixed: draft.is_fixed,
                 edited: false,
                 deleted: false,
                 touched,
@@ -304,6 +317,7 @@ impl Rooms {
         let dated = wire["edit_date"].as_i64().or(wire["date"].as_i64());
         let expires_at_s = dated.unwrap_or_else(|| self.now_s()) + MESSAGE_LIFE_S;
         if self.hears(chat, &wire) {
+            self.hear_of(chat, id);
             self.push(kind, wire, expires_at_s);
         }
     }

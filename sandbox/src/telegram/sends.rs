@@ -8,7 +8,7 @@ use super::failure::ApiFailure;
 use super::methods::Success;
 use super::params::{Params, Upload};
 use super::rooms::{Draft, Rooms, entities_json, text_fields};
-use super::target::{Access, Target, reply_markup};
+use super::target::{Access, Target, asks_for_replies, reply_markup};
 use super::text::{Formatted, TextKind, formatted};
 use super::world::{BotStatus, ChatKind};
 
@@ -38,7 +38,9 @@ pub(super) fn send_message(
     let target = rooms.check_target(params)?;
     rooms.count_send(target.chat, sends_max)?;
     let fields = text_fields(&text.text, &text.entities_json(), false);
-    Ok(rooms.send(target, fields, markup).into())
+    Ok(rooms
+        .send(target, fields, markup, asks_for_replies(params))
+        .into())
 }
 
 pub(super) fn send_document(
@@ -58,7 +60,9 @@ pub(super) fn send_document(
     rooms.count_send(target.chat, sends_max)?;
     let mut fields = text_fields(&caption.text, &caption.entities_json(), true);
     fields.insert("document".to_owned(), document);
-    Ok(rooms.send(target, fields, markup).into())
+    Ok(rooms
+        .send(target, fields, markup, asks_for_replies(params))
+        .into())
 }
 
 pub(super) fn edit_message_text(
@@ -132,7 +136,13 @@ impl Rooms {
         drafts.for_each(|draft| draft.is_gone = true);
     }
 
-    fn send(&mut self, target: Target, fields: Map<String, Value>, markup: Option<Value>) -> Value {
+    fn send(
+        &mut self,
+        target: Target,
+        fields: Map<String, Value>,
+        markup: Option<Value>,
+        is_fixed: bool,
+    ) -> Value {
         let mut fields = fields;
         self.end_drafts(target.chat);
         if let Some(quote) = target.quote {
@@ -150,6 +160,7 @@ impl Rooms {
             chat: target.chat,
             from: (!is_channel).then_some(self.world.bot.id),
             by_bot: true,
+            is_fixed,
             topic: target.topic,
             reply_to: target.reply_to,
             fields,

@@ -12,12 +12,13 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, DefaultBodyLimit, Request, State};
 use axum::http::StatusCode;
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{CONTENT_TYPE, DATE, HeaderValue, RETRY_AFTER};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::date::http_date;
 use super::failure::ApiFailure;
 use super::faults::{TelegramFault, TelegramFaults, delay_before};
 use super::methods::{self, Success};
@@ -388,7 +389,12 @@ async fn answer(
         }
     };
     log(WireKind::Response, Some(answer.status), answer.body.clone());
-    answer.into_response()
+    let date = http_date(shared.peek(|rooms| rooms.now_s()));
+    let mut response = answer.into_response();
+    if let Ok(date) = HeaderValue::from_str(&date) {
+        response.headers_mut().insert(DATE, date);
+    }
+    response
 }
 
 /// `/bot<token>/<method>` or `/bot<token>/test/<method>`.

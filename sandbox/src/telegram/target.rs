@@ -224,6 +224,15 @@ fn reply_parameters(params: &Params) -> Result<Option<ReplyTo>, ApiFailure> {
     Ok((message > 0).then_some(reply))
 }
 
+/// Whether a call brings a keyboard of replies or asks for one: such a post can't be edited.
+pub(super) fn asks_for_replies(params: &Params) -> bool {
+    let markup = params.get("reply_markup").unwrap_or_default();
+    let markup: Value = serde_json::from_str(markup).unwrap_or_default();
+    ["keyboard", "force_reply"]
+        .iter()
+        .any(|kind| markup.get(kind).is_some())
+}
+
 /// Reads `reply_markup`; only inline keyboards stay with a message.
 pub(super) fn reply_markup(params: &Params) -> Result<Option<Value>, ApiFailure> {
     let Some(raw) = params.get("reply_markup").filter(|raw| !raw.is_empty()) else {

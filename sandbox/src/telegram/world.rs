@@ -30,6 +30,8 @@ pub struct TelegramBot {
     pub can_join_groups: bool,
     /// Whether the bot-to-bot communication mode is on.
     pub hears_bots: bool,
+    /// Whether people can have it write messages in any chat (inline mode).
+    pub has_inline_mode: bool,
 }
 
 /// A person, or another bot.
@@ -197,6 +199,7 @@ impl TelegramWorld {
                 can_read_all_group_messages: true,
                 can_join_groups: true,
                 hears_bots: false,
+                has_inline_mode: false,
             },
             users: vec![
                 person(Self::ANN, "Ann", Some("ann_dev")),
@@ -300,7 +303,7 @@ impl TelegramBot {
             "id": self.id, "is_bot": true, "first_name": self.first_name, "username": self.username,
             "can_join_groups": self.can_join_groups,
             "can_read_all_group_messages": self.can_read_all_group_messages,
-            "supports_inline_queries": false, "supports_guest_queries": false,
+            "supports_inline_queries": self.has_inline_mode, "supports_guest_queries": false,
             "supports_join_request_queries": false, "can_connect_to_business": false,
             "has_main_web_app": false, "has_topics_enabled": false,
             "allows_users_to_create_topics": false, "can_manage_bots": false,

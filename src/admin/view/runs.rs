@@ -110,6 +110,9 @@ pub struct PostView {
     /// Why it is held or dead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Whether it was asked about, and nobody can say whether it arrived.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub undecided: bool,
     /// The platform's message id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
@@ -138,6 +141,7 @@ impl PostView {
             id: entry.id.to_string(),
             state: entry.state.name().to_owned(),
             reason,
+            undecided: entry.is_undecided,
             message_id,
             chat: entry.target.chat.clone(),
             part: entry.part_number,

@@ -186,6 +186,12 @@ pub struct PostCounts {
     pub unknown: u64,
     /// Waiting for a person.
     pub held: u64,
+    /// Those of them of which nobody can say whether they arrived, though the platform was asked.
+    #[serde(default)]
+    pub undecided: u64,
+    /// Sent again, so far, although nobody could say whether they had arrived.
+    #[serde(default)]
+    pub resent_undecided: u64,
     /// Never to be sent.
     pub dead: u64,
     /// Age of the oldest waiting one, in milliseconds.

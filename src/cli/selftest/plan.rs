@@ -17,6 +17,8 @@ const RANDOM_SHARE_MIN: usize = 4;
 pub(super) enum Mode {
     /// Slack, which can be asked.
     Slack,
+    /// Telegram, which is asked about single messages: `on_unknown = "look"`.
+    TelegramLook,
     /// Telegram, `on_unknown = "resend"`.
     TelegramResend,
     /// Telegram, `on_unknown = "hold"`.
@@ -25,12 +27,18 @@ pub(super) enum Mode {
 
 impl Mode {
     /// All of them.
-    pub(super) const ALL: [Self; 3] = [Self::Slack, Self::TelegramResend, Self::TelegramHold];
+    pub(super) const ALL: [Self; 4] = [
+        Self::Slack,
+        Self::TelegramLook,
+        Self::TelegramResend,
+        Self::TelegramHold,
+    ];
 
     /// As in the table.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Slack => "slack",
+            Self::TelegramLook => "telegram, look",
             Self::TelegramResend => "telegram, resend",
             Self::TelegramHold => "telegram, hold",
         }
@@ -49,6 +57,7 @@ impl Mode {
     fn called_name(self) -> &'static str {
         match self {
             Self::Slack => "slack, http",
+            Self::TelegramLook => "telegram, webhook, look",
             Self::TelegramResend => "telegram, webhook",
             Self::TelegramHold => "telegram, webhook, hold",
         }
@@ -60,6 +69,11 @@ impl Mode {
             Self::Slack => true,
             // Nothing can be looked for or read back, nobody tells of the bot's own posts or of deletions.
             Self::TelegramResend => !is_of(&["look.", "catch-up.", "echo.", "delete.", "upload."]),
+            // Import and erasure end nowhere else with it.
+            Self::TelegramLook => {
+                point.starts_with("look.")
+                    || Self::TelegramResend.has(point) && !is_of(&["import.", "erase."])
+            }
             // Neither of the two posts anything.
             // What is held can't be taken back, so no post holds the place of an answer.
             Self::TelegramHold => {
@@ -339,7 +353,10 @@ fn ways(mode: Mode) -> Vec<Way> {
 /// The rows in which a broken promise shows.
 fn shows(promise: Sabotage, mode: Mode, way: Way) -> bool {
     match promise {
-        Sabotage::AckBeforeCommit => way == Way::Point("ack.after") && mode != Mode::TelegramHold,
+        Sabotage::AckBeforeCommit => {
+            let is_one = matches!(mode, Mode::Slack | Mode::TelegramResend);
+            way == Way::Point("ack.after") && is_one
+        }
         Sabotage::NoDedupe => way == Way::Point("capture.after-commit"),
         Sabotage::NoReadback => mode == Mode::Slack && way == Way::Point("send.response-read"),
         Sabotage::NoLeaseToken => way == Way::LeaseEnds,
@@ -351,6 +368,9 @@ fn shows(promise: Sabotage, mode: Mode, way: Way) -> bool {
         }
         Sabotage::LeavePlaceholder => {
             mode == Mode::Slack && way == Way::Point("placeholder.after-commit")
+        }
+        Sabotage::EmptyIsProof => {
+            mode == Mode::TelegramLook && way == Way::Point("send.response-read")
         }
         // The loopback platform makes every edit at once, a question that is edited there may have no
         // answer yet, and what a prompt reads shows in no room.
@@ -390,6 +410,7 @@ mod tests {
         for platform in [
             "slack, http",
             "telegram, webhook",
+            "telegram, webhook, look",
             "telegram, webhook, hold",
         ] {
             assert!(of(platform) > 0, "{platform}");
@@ -405,7 +426,7 @@ mod tests {
         assert_eq!(both.len(), called.len() + connects.len());
         if crash::is_built_in() {
             let has = |point: &str| called.iter().filter(|row| row.name() == point).count();
-            assert_eq!(has("capture.before-commit"), 3);
+            assert_eq!(has("capture.before-commit"), 4);
             assert_eq!(has("catch-up.before-commit"), 1);
         }
     }

@@ -452,7 +452,8 @@ trigger_max_tokens = 20000
         };
         let on_unknown = match self.mode {
             Mode::TelegramHold => "hold",
-            Mode::Slack | Mode::TelegramResend => "resend",
+            Mode::TelegramResend => "resend",
+            Mode::Slack | Mode::TelegramLook => "look",
         };
         match self.mode {
             Mode::Slack => {

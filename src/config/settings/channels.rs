@@ -37,10 +37,22 @@ pub struct RetentionDays {
     pub runs: u32,
 }
 
-/// What happens to a post that may or may not have arrived and can't be looked for.
+/// What happens to a post that may or may not have arrived, where the platform shows bots no history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnUnknown {
+    /// Ask the platform about single messages: people see it once.
+    Look,
+    /// Post it once more: people may see it twice.
+    Resend,
+    /// Wait for a person: people may not see it until then.
+    Hold,
+}
+
+/// What happens to a post of which nobody can say whether it arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnUndecided {
     /// Post it once more: people may see it twice.
     Resend,
     /// Wait for a person: people may not see it until then.
@@ -87,6 +99,8 @@ pub struct Channel {
     pub max_trigger_age_ms: u64,
     /// What happens to a post of unknown outcome.
     pub on_unknown: OnUnknown,
+    /// What happens to a post of which nobody can say whether it arrived.
+    pub on_undecided: OnUndecided,
     /// Whether people see an answer while it is written.
     pub live: Live,
     /// Limits on its use.

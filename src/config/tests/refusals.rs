@@ -94,7 +94,7 @@ iris = 1
           must be a whole number from 1 to 10, is 0
 
       vocative.toml:20  delivery.on_unknown
-          must be one of "resend", "hold", is "resnd"
+          must be one of "look", "resend", "hold", is "resnd"
           did you mean "resend"?
 
       vocative.toml:22  agents.iris

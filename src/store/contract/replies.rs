@@ -121,6 +121,13 @@ pub enum OutboxUpdate {
         /// Why.
         reason: String,
     },
+    /// It may be on the platform, and nobody can say: it is sent again (once), or waits for a person.
+    Undecided {
+        /// Whether it is sent again.
+        resend: bool,
+        /// Why nobody can say.
+        reason: String,
+    },
     /// It waits for a person.
     Hold {
         /// Why.

@@ -33,6 +33,10 @@ pub struct StoreStatus {
     pub posts_unknown: u64,
     /// Posts that wait for a person.
     pub posts_held: u64,
+    /// Those of them that were asked about, and nobody can say whether they arrived.
+    pub posts_undecided: u64,
+    /// Posts that were sent again, so far, although nobody could say.
+    pub posts_resent_undecided: u64,
     /// Posts that will never be sent.
     pub posts_dead: u64,
     /// Age of the oldest pending post that may be sent, in milliseconds.

@@ -129,3 +129,28 @@ CREATE TABLE model_rests (
     noted_at_ms  INTEGER NOT NULL,
     until_ms     INTEGER NOT NULL            -- then one question tries it
 ) STRICT, WITHOUT ROWID;
+
+-- How platforms number messages: the newest number known of a sequence, and the newest that an event told of,
+-- with the platform's time of that message. Numbers that are known, of the last ones. Never what was said.
+CREATE TABLE sequences (
+    account_id   INTEGER NOT NULL REFERENCES accounts(id),
+    name         TEXT NOT NULL,              -- as the adapter names it
+    newest       INTEGER NOT NULL,
+    heard        INTEGER,
+    heard_sent_at_ms INTEGER,
+    PRIMARY KEY (account_id, name)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE numbers (
+    account_id   INTEGER NOT NULL REFERENCES accounts(id),
+    sequence     TEXT NOT NULL,
+    number       INTEGER NOT NULL,
+    PRIMARY KEY (account_id, sequence, number)
+) STRICT, WITHOUT ROWID;
+ALTER TABLE chats ADD COLUMN newest_own_number INTEGER; -- of a chat identity: our newest post that is there
+ALTER TABLE chats ADD COLUMN unsure_up_to INTEGER;      -- up to there a post may be that was given up
+ALTER TABLE accounts ADD COLUMN other_sender_ms INTEGER; -- when another program was seen to act as the bot, platform time
+ALTER TABLE accounts ADD COLUMN resent_undecided INTEGER NOT NULL DEFAULT 0; -- posts sent again though they may be there
+ALTER TABLE outbox ADD COLUMN sequence TEXT;            -- of the chat when it was sent, where numbers tell anything
+ALTER TABLE outbox ADD COLUMN number_above INTEGER;     -- the newest number known then
+ALTER TABLE outbox ADD COLUMN probing TEXT;             -- JSON: what was learnt by asking about numbers
+ALTER TABLE outbox ADD COLUMN is_undecided INTEGER NOT NULL DEFAULT 0; -- it was asked about, and nobody can say

@@ -32,6 +32,7 @@ mod overviews;
 mod pages;
 mod placeholders;
 mod posts;
+mod probing;
 mod quarantine;
 mod reach;
 mod reanswer;

@@ -2,6 +2,7 @@
 //! adapter promise is promised here, too: one request a post, no retries, errors by what to do next.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use vocative_channels::capability::{Capabilities, LengthUnit};
 use vocative_channels::channel::{BoxFuture, Channel, CheckReach, Finding, Inbound, Outbound};
@@ -11,6 +12,7 @@ use vocative_channels::history::History;
 use vocative_channels::identity::{Identity, Platform};
 use vocative_channels::live::{LiveForm, LivePost};
 use vocative_channels::outbound::{Delivered, Operation, Part, Post, ReadBack, Target};
+use vocative_channels::probe::{ProbeAnswer, Probed, Prober, Sequence};
 use vocative_channels::render::People;
 use vocative_channels::split::split_text;
 
@@ -61,6 +63,20 @@ pub(super) fn place_of(room: usize) -> Place {
     }
 }
 
+/// How Telegram numbers a room's messages: the first room is a supergroup.
+pub(super) fn sequence(chat: &str) -> Option<Sequence> {
+    let is_of_one_chat = room_of(chat)? == 0;
+    let name = if is_of_one_chat { chat } else { "account" };
+    Some(Sequence {
+        name: name.to_owned(),
+        is_of_one_chat,
+    })
+}
+
+fn room_of(chat: &str) -> Option<usize> {
+    chat.strip_prefix('C')?.parse().ok()
+}
+
 pub(super) fn not_sent(operation: &'static str) -> ChannelError {
     let cause = "connection refused".into();
     ChannelError::NotSent { operation, cause }
@@ -91,7 +107,7 @@ fn gone() -> ChannelError {
 pub(super) fn platform(mode: Mode) -> Platform {
     match mode {
         Mode::Slack => Platform::Slack,
-        Mode::TelegramResend | Mode::TelegramHold => Platform::Telegram,
+        Mode::TelegramLook | Mode::TelegramResend | Mode::TelegramHold => Platform::Telegram,
     }
 }
 
@@ -403,6 +419,10 @@ impl Outbound for Posting {
         })
     }
 
+    fn prober(&self) -> Option<&dyn Prober> {
+        Some(self)
+    }
+
     fn show_live<'a>(&'a self, live: &'a LivePost) -> BoxFuture<'a, Result<(), ChannelError>> {
         Box::pin(self.show(live))
     }
@@ -434,6 +454,45 @@ impl Outbound for Posting {
             }
             let room = chat.trim_start_matches('C').parse().unwrap_or(0);
             Ok(place_of(room))
+        })
+    }
+}
+
+impl Prober for Posting {
+    fn sequence(&self, chat: &str) -> Option<Sequence> {
+        let is_numbered = self.0.world(|world| world.is_numbered());
+        sequence(chat).filter(|_| is_numbered)
+    }
+
+    /// The daemon asks once a second by itself.
+    fn wait_before_probe(&self, _chat: &str) -> Duration {
+        Duration::ZERO
+    }
+
+    fn probe<'a>(
+        &'a self,
+        chat: &'a str,
+        number: i64,
+    ) -> BoxFuture<'a, Result<Probed, ChannelError>> {
+        Box::pin(async move {
+            let life = &self.0;
+            life.step("before a question").await;
+            life.linger(10, 300).await;
+            if life.world(|world| world.is_out() || world.fails(100)) {
+                return Err(unknown("probe"));
+            }
+            if life.world(|world| world.fails(30)) {
+                let (operation, wait_ms) = ("probe", 5_000);
+                return Err(ChannelError::RetryAfter { operation, wait_ms });
+            }
+            Ok(life.world(|world| Probed {
+                answer: match room_of(chat) {
+                    Some(room) => world.probe(room, number),
+                    None => ProbeAnswer::Unclear,
+                },
+                // It counts whole seconds.
+                answered_by_ms: Some(world.now_ms / 1_000 * 1_000 + 1_000),
+            }))
         })
     }
 }

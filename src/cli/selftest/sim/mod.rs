@@ -37,6 +37,16 @@ use crate::cli::args::SimArgs;
 use crate::cli::context::Context;
 use crate::cli::error::{CliError, Exit};
 
+/// The modes of seeds in a row: most worlds of Telegram are as it is configured by default.
+const MODES: [Mode; 6] = [
+    Mode::Slack,
+    Mode::TelegramLook,
+    Mode::TelegramHold,
+    Mode::Slack,
+    Mode::TelegramLook,
+    Mode::TelegramResend,
+];
+
 /// Failing seeds that are shown.
 const SHOWN_MAX: usize = 3;
 
@@ -94,7 +104,7 @@ fn is_offered(promise: Sabotage) -> bool {
 }
 
 fn setting(args: &SimArgs, sabotage: Option<Sabotage>, seed: u64) -> Setting {
-    let modes: Vec<Mode> = Mode::ALL
+    let modes: Vec<Mode> = MODES
         .into_iter()
         .filter(|mode| mode.is_of(args.platform))
         .collect();

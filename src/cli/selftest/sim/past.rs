@@ -7,8 +7,9 @@ use vocative_channels::envelope::{Envelope, Event, InboundMessage, Place, Sender
 use vocative_channels::error::ChannelError;
 use vocative_channels::history::{History, HistoryPage, HistoryRequest, PastMessage};
 use vocative_channels::identity::Identity;
+use vocative_channels::probe::Numbered;
 
-use super::channel::{NAME, not_sent, place_of, unknown};
+use super::channel::{NAME, not_sent, place_of, sequence, unknown};
 use super::life::Life;
 use super::script::ROOMS;
 use super::wire;
@@ -25,9 +26,25 @@ pub(super) fn envelope(world: &World, identity: &Identity, event: Event, id: Str
         account: identity.account.clone(),
         delivery_id: id,
         received_at_ms: world.now_ms,
+        numbered: numbered(world, &event),
         event,
         raw: String::new(),
     }
+}
+
+/// The number that an event tells of, on a platform that numbers messages.
+fn numbered(world: &World, event: &Event) -> Option<Numbered> {
+    let message = match event {
+        Event::Posted(message) | Event::Edited(message) => message,
+        _ => return None,
+    };
+    Some(Numbered {
+        sequence: sequence(&message.place.chat).filter(|_| world.is_numbered())?,
+        chat: message.place.chat.clone(),
+        number: message.message_id.parse().ok(),
+        sent_at_ms: message.sent_at_ms,
+        own: Vec::new(),
+    })
 }
 
 /// A told event.

@@ -32,6 +32,8 @@ const FINISH_MS: i64 = 7_200_000;
 const LOOK_MS: i64 = 2_000;
 /// A person decides about a held post so long after the last fault.
 const DECIDE_MS: i64 = 8_000;
+/// While a post is looked for, people say something so often, in rooms where they talk on.
+const TALK_EVERY_MS: i64 = 20_000;
 /// More than any simulation has.
 const LISTED_MAX: usize = 10_000;
 
@@ -67,7 +69,9 @@ fn play_lives(seed: u64, setting: Setting, is_traced: bool) -> Result<Outcome, C
     let mut dice = Dice::of(seed, WORLD);
     let script = Script::new(setting.mode, setting.steps, &mut dice.fork());
     let ends = script.ends.clone();
-    let world = World::new(script, dice, setting.sabotage, is_traced);
+    let mut world = World::new(script, dice, setting.sabotage, is_traced);
+    world.numbers_dice = Dice::of(seed, "numbers");
+    world.talks_on = world.numbers_dice.hits(700);
     let world = Arc::new(Mutex::new(world));
     let folder = Folder::make()?;
     bind_before(&folder, setting.mode)?;
@@ -210,12 +214,21 @@ async fn settle(life: &Life, store: &Store) -> Result<Stored, StoreError> {
         }
     });
     let mut quiet = 0;
+    let mut talk_at_ms = life.now_ms();
     // Two looks: between the first one's acknowledgement and its status something may have come.
     while quiet < 2 && life.now_ms() < faults_until_ms + FINISH_MS {
         life.sleep(LOOK_MS).await;
         let status = store.status(life.now_ms()).await?;
         if status.posts_held > 0 && life.now_ms() > faults_until_ms + DECIDE_MS {
             decide(life, store).await?;
+        }
+        if status.posts_unknown > 0 && life.now_ms() >= talk_at_ms {
+            talk_at_ms = life.now_ms() + TALK_EVERY_MS;
+            life.world(|world| {
+                if world.talks_on && world.is_numbered() {
+                    world.talk_on();
+                }
+            });
         }
         let is_quiet = life.world(|world| world.is_quiet());
         quiet = if is_quiet && is_idle(&status) {
@@ -295,19 +308,19 @@ fn config_text(mode: Mode, live: Live) -> String {
         Mode::Slack => {
             format!("[channels.slack.{NAME}]\napp_token = \"env:ONE\"\nbot_token = \"env:TWO\"\n")
         }
-        Mode::TelegramResend | Mode::TelegramHold => format!(
+        Mode::TelegramLook | Mode::TelegramResend | Mode::TelegramHold => format!(
             "[channels.telegram.{NAME}]\ntoken = \"env:ONE\"\nallow_chats = [\"*\"]\n\
              allow_people = [\"*\"]\non_unknown = \"{}\"\n",
-            if mode == Mode::TelegramHold {
-                "hold"
-            } else {
-                "resend"
+            match mode {
+                Mode::TelegramHold => "hold",
+                Mode::TelegramResend => "resend",
+                Mode::Slack | Mode::TelegramLook => "look",
             }
         ),
     };
     let platform = match mode {
         Mode::Slack => "slack",
-        Mode::TelegramResend | Mode::TelegramHold => "telegram",
+        Mode::TelegramLook | Mode::TelegramResend | Mode::TelegramHold => "telegram",
     };
     let live = live.name(mode);
     let manners = format!("[channels.{platform}.{NAME}.manners]\nedit_answer_within_s = 86400\n");

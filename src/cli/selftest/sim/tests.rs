@@ -103,6 +103,8 @@ fn promises_that_are_broken_in_the_daemon_are_noticed() {
     let table = [
         (Sabotage::NoReadback, Mode::Slack),
         (Sabotage::ResendAlways, Mode::TelegramHold),
+        (Sabotage::ResendAlways, Mode::TelegramLook),
+        (Sabotage::EmptyIsProof, Mode::TelegramLook),
         (Sabotage::CommitAfterSend, Mode::TelegramHold),
         (Sabotage::NoLeaseToken, Mode::Slack),
         (Sabotage::NoLeaseToken, Mode::TelegramResend),

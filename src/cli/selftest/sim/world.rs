@@ -8,6 +8,7 @@ use vocative_channels::crash::Sabotage;
 use vocative_channels::envelope::{CommandTarget, CommandWord};
 use vocative_channels::markup::mention_token;
 use vocative_channels::outbound::{Delivered, Post};
+use vocative_channels::probe::ProbeAnswer;
 
 use super::super::plan::Mode;
 use super::dice::Dice;
@@ -134,6 +135,15 @@ pub(super) struct World {
     outage_until_ms: i64,
     /// The newest id that was given: microseconds on Slack, a number on Telegram.
     newest_id: i64,
+    /// Telegram's sequences of ids where it is asked about them: rooms that number for themselves, and the
+    /// others together.
+    newest_numbers: [i64; 2],
+    /// The newest number of each that was told: what is newer the server may not have heard of.
+    told_numbers: [i64; 2],
+    /// What chance decides about numbers.
+    pub(super) numbers_dice: Dice,
+    /// Whether people go on talking when the script is over.
+    pub(super) talks_on: bool,
     pub(super) kills_ms: Vec<i64>,
     /// When it had stopped, whatever was still under way.
     pub(super) stopped_ms: Vec<i64>,
@@ -176,6 +186,10 @@ impl World {
             late_count: 0,
             outage_until_ms: 0,
             newest_id: 0,
+            newest_numbers: [0; 2],
+            told_numbers: [0; 2],
+            numbers_dice: Dice::of(0, "numbers"),
+            talks_on: false,
             kills_ms: Vec::new(),
             stopped_ms: Vec::new(),
             stalls_ms: Vec::new(),
@@ -340,7 +354,7 @@ impl World {
         self.note(format_args!("person 0 wants a fresh start"));
         let message = Message {
             person: Some(0),
-            ..self.blank(text)
+            ..self.blank(DIRECT_ROOM, text)
         };
         self.rooms[DIRECT_ROOM].push(message);
         let message = self.rooms[DIRECT_ROOM].len() - 1;
@@ -379,7 +393,7 @@ impl World {
             person: Some(person),
             word: Some(word),
             thread,
-            ..self.blank(text)
+            ..self.blank(room, text)
         };
         self.rooms[room].push(message);
         let message = self.rooms[room].len() - 1;
@@ -404,12 +418,16 @@ impl World {
     }
 
     /// A message with an id and time of its own.
-    fn blank(&mut self, text: String) -> Message {
+    fn blank(&mut self, room: usize, text: String) -> Message {
         let (id, at_ms, ordinal) = if self.is_slack() {
             self.newest_id = (self.now_ms * 1_000).max(self.newest_id + 1);
             let micros = self.newest_id;
             let (seconds, fraction) = (micros / 1_000_000, micros % 1_000_000);
             (format!("{seconds}.{fraction:06}"), micros / 1_000, fraction)
+        } else if self.is_numbered() {
+            let newest = &mut self.newest_numbers[sequence_of(room)];
+            *newest += 1;
+            (newest.to_string(), self.now_ms / 1_000 * 1_000, *newest)
         } else {
             self.newest_id += 1;
             // Telegram tells whole seconds.
@@ -509,11 +527,50 @@ impl World {
             return;
         };
         let name = self.name_of(event);
+        if told == Told::Offered {
+            self.note_told(event);
+        }
         match told {
             Told::Offered => self.note(format_args!("{name} is told")),
             Told::Known => {}
             Told::Missed => self.note(format_args!("{name} is told to nobody")),
             Told::GivenUp => self.note(format_args!("{name} is told to nobody, for the last time")),
+        }
+    }
+
+    /// Whether it is Telegram, asked about numbers.
+    pub(super) fn is_numbered(&self) -> bool {
+        self.mode == Mode::TelegramLook
+    }
+
+    fn note_told(&mut self, event: usize) {
+        let Event { room, message, .. } = *self.wire.event(event);
+        let told = &mut self.told_numbers[sequence_of(room)];
+        *told = (*told).max(self.rooms[room][message].ordinal);
+    }
+
+    /// What Telegram says of a number in a room: nothing of what its server has not heard of.
+    pub(super) fn probe(&mut self, room: usize, number: i64) -> ProbeAnswer {
+        let told = self.told_numbers[sequence_of(room)];
+        let is_there = |it: &&Message| it.ordinal == number && !it.is_deleted;
+        let found = self
+            .rooms
+            .get(room)
+            .and_then(|room| room.iter().find(is_there));
+        let is_heard_of = |it: &&Message| it.visible_at_ms <= self.now_ms || told > number;
+        let answer = match found.filter(is_heard_of) {
+            Some(message) if message.person.is_none() => ProbeAnswer::Ours,
+            Some(_) => ProbeAnswer::NotOurs,
+            None => ProbeAnswer::NotThere,
+        };
+        self.note(format_args!("number {number} in room {room}: {answer:?}"));
+        answer
+    }
+
+    /// Somebody says something in each room in which not everything is a question.
+    pub(super) fn talk_on(&mut self) {
+        for room in (0..ROOMS).filter(|room| *room != DIRECT_ROOM) {
+            self.say(room, 0);
         }
     }
 
@@ -537,11 +594,15 @@ impl World {
     /// A post of the bot arrives; how the platform calls it, and which arrival it is.
     pub(super) fn arrive(&mut self, post: &Post) -> Option<(Delivered, usize)> {
         let room: usize = post.target.chat.strip_prefix('C')?.parse().ok()?;
-        let late_in_history_ms = match (self.is_slack() && self.has_faults(), self.dice.below(3)) {
-            (true, 1) => 3_000,
-            (true, 2) => 20_000,
-            _ => 0,
-        };
+        let mut late_in_history_ms =
+            match (self.is_slack() && self.has_faults(), self.dice.below(3)) {
+                (true, 1) => 3_000,
+                (true, 2) => 20_000,
+                _ => 0,
+            };
+        if self.is_numbered() && self.has_faults() {
+            late_in_history_ms = [0, 0, 5_000, 40_000][self.numbers_dice.place(4)];
+        }
         let stream = post.part.stream.as_ref().filter(|_| self.is_slack());
         let text = stream.map_or(&post.part.text, |stream| &stream.text);
         let message = Message {
@@ -549,7 +610,7 @@ impl World {
             thread: post.target.thread.clone(),
             visible_at_ms: self.now_ms + late_in_history_ms,
             is_streamed: stream.is_some(),
-            ..self.blank(text.clone())
+            ..self.blank(room, text.clone())
         };
         let delivered = Delivered {
             chat: post.target.chat.clone(),
@@ -614,6 +675,11 @@ impl World {
         let at = (self.now_ms + wait_ms, self.late_count);
         self.late.insert(at, late);
     }
+}
+
+/// Which sequence of ids a room's messages have: the first room is a supergroup.
+fn sequence_of(room: usize) -> usize {
+    room.min(1)
 }
 
 /// The command that a text is, where commands are no words behind a mention.

@@ -8,7 +8,7 @@ use vocative_channels::error::{ChannelError, Fallback};
 use vocative_channels::outbound::{Delivered, Part, ReadBack};
 
 use super::{Machine, explore, holder, of_either};
-use crate::config::{Live, OnUnknown};
+use crate::config::{Live, OnUndecided, OnUnknown};
 use crate::delivery::after::{DeliveryPolicy, after_look, after_send, after_unknown};
 use crate::delivery::live::LivePolicy;
 use crate::domain::ids::{LeaseToken, OutboxId};
@@ -28,6 +28,7 @@ const LIMIT_MS: u64 = 5_000;
 
 const POLICY: DeliveryPolicy = DeliveryPolicy {
     on_unknown: OnUnknown::Resend,
+    on_undecided: OnUndecided::Hold,
     retry_first_ms: 100,
     retry_max_ms: 100,
     look_first_ms: 50,
@@ -211,7 +212,7 @@ impl<'a> Posts<'a> {
             return;
         };
         let (id, token) = (claimed.entry.id, claimed.token);
-        let started = mark_send_started_txn(connection, id, token, self.now_ms).unwrap();
+        let started = mark_send_started_txn(connection, id, token, None, self.now_ms).unwrap();
         if started == LeaseOutcome::Written {
             self.workers[worker] = Worker::Started(claimed);
         }
