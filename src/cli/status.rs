@@ -10,7 +10,7 @@ use super::error::{CliError, Exit};
 use super::table::{ago, instant, span, table};
 use crate::admin::operations::Operation;
 use crate::admin::view::{
-    CapacityView, ChannelView, FileCountsView, ListenerView, ModelRestView, StatusView,
+    CapacityView, ChannelView, FileCountsView, ListenerView, ModelRestView, PostCounts, StatusView,
     TokenRatioView,
 };
 use crate::daemon::start::wall_clock;
@@ -51,6 +51,31 @@ fn exit(view: &StatusView) -> Exit {
     }
 }
 
+fn posts_report(posts: &PostCounts) -> String {
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "posts     {} waiting{}, {} being looked for, {} held{}, {} dead",
+        posts.pending,
+        oldest(posts.oldest_waiting_ms),
+        posts.unknown,
+        posts.held,
+        match posts.undecided {
+            0 => String::new(),
+            undecided => format!(" ({undecided} undecided)"),
+        },
+        posts.dead
+    );
+    if posts.resent_undecided > 0 {
+        let _ = writeln!(
+            out,
+            "          {} sent again so far though nobody could say whether they had arrived",
+            posts.resent_undecided
+        );
+    }
+    out
+}
+
 fn report(view: &StatusView, now_ms: i64) -> String {
     let mut out = String::new();
     let daemon = match view.started_at_ms {
@@ -76,27 +101,7 @@ fn report(view: &StatusView, now_ms: i64) -> String {
         runs.dead
     );
     about_models(&mut out, &view.models, now_ms);
-    let posts = &view.posts;
-    let _ = writeln!(
-        out,
-        "posts     {} waiting{}, {} being looked for, {} held{}, {} dead",
-        posts.pending,
-        oldest(posts.oldest_waiting_ms),
-        posts.unknown,
-        posts.held,
-        match posts.undecided {
-            0 => String::new(),
-            undecided => format!(" ({undecided} undecided)"),
-        },
-        posts.dead
-    );
-    if posts.resent_undecided > 0 {
-        let _ = writeln!(
-            out,
-            "          {} sent again so far though nobody could say whether they had arrived",
-            posts.resent_undecided
-        );
-    }
+    out.push_str(&posts_report(&view.posts));
     let store = &view.store;
     let _ = writeln!(
         out,

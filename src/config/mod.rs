@@ -51,9 +51,9 @@ pub use self::secret::{SecretRef, Secrets};
 pub use self::settings::{
     Access, Agent, AgentView, Api, ApiAddress, Capture, Channel, ChannelChoice, Config,
     CounterName, Daemon, Delivery, FileKindName, Files, Http, Limits, Live, LogFormat, Model,
-    ModelApi, OnUndecided, OnUnknown, PlatformSettings, Provider, ReasoningEffort, ReplyPrefix, RetentionDays,
-    SlackSettings, SlackTransport, Store, TelegramSettings, TelegramTransport, ThreadPolicy,
-    ToolName, Transcription, Webhooks,
+    ModelApi, OnUndecided, OnUnknown, PlatformSettings, Provider, ReasoningEffort, ReplyPrefix,
+    RetentionDays, SlackSettings, SlackTransport, Store, TelegramSettings, TelegramTransport,
+    ThreadPolicy, ToolName, Transcription, Webhooks,
 };
 pub use self::socket_folder::runtime_dir_despite_mistakes;
 pub use self::template::{Template, TemplateValue};

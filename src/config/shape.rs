@@ -13,8 +13,8 @@ use serde::Deserialize;
 use super::manners::{MannersShape, SuggestedPromptShape};
 use super::secret::SecretRef;
 use super::settings::{
-    Capture, CounterName, Files, Live, LogFormat, ModelApi, OnUndecided, OnUnknown, PlatformId, Provider,
-    ReasoningEffort, ReplyPrefix, RetentionDays, Store, ThreadPolicy, ToolName,
+    Capture, CounterName, Files, Live, LogFormat, ModelApi, OnUndecided, OnUnknown, PlatformId,
+    Provider, ReasoningEffort, ReplyPrefix, RetentionDays, Store, ThreadPolicy, ToolName,
 };
 use crate::domain::addressing::Overlap;
 use crate::domain::place::Scope;

@@ -4,7 +4,7 @@
 //! Questions go in passes: a control, the numbers that the post may have got, the control once more. The
 //! control is a message of which the right answer is known. A pass finds the post, or not; that it is *not*
 //! there follows only from a pass up to the number of a message that was sent long after the request: the
-//! server may not have heard of higher numbers yet. See `docs/adr/0031-probing.md`.
+//! server may not have heard of higher numbers yet. See `docs/adr/0033-probing.md`.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! How Telegram numbers messages, and which numbers an update tells of. Pure.
 //!
 //! A supergroup has a sequence of its own; the private chats and basic groups of one bot share one.
-//! Source: tdlib/td, `MessageId` and `DialogId`, as collected in `docs/adr/0031-probing.md`.
+//! Source: tdlib/td, `MessageId` and `DialogId`, as collected in `docs/adr/0033-probing.md`.
 
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
