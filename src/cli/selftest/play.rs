@@ -22,6 +22,8 @@ use crate::cli::args::CrashArgs;
 const REACH_WAIT: Duration = Duration::from_secs(30);
 /// Something is said so often while a point is waited for.
 const CHATTER: Duration = Duration::from_millis(40);
+/// People go on talking so often while a post is looked for.
+const TALK_EVERY: Duration = Duration::from_secs(3);
 /// A random kill comes within so many milliseconds.
 const RANDOM_KILL_MS: u64 = 700;
 /// A point is reached for the first, second or third time.
@@ -166,8 +168,7 @@ fn prepare(row: &Row, stage: &Stage) {
         Way::LeaseEnds => stage.model.hold(),
         Way::Point(point) if point.starts_with("cancel.") => stage.model.hold(),
         Way::Point(point) if point.starts_with("look.") => {
-            let reset = vocative_sandbox::slack::Fault::ResetAfter;
-            stage.slack.faults().next(stage.posting_call(), reset);
+            stage.reset_next_answer();
         }
         _ => {}
     }
@@ -271,6 +272,7 @@ pub(super) async fn settle(
 ) -> Result<Vec<PostView>, CliError> {
     let mut held = Vec::new();
     let mut quiet = 0;
+    let mut talk_at = Instant::now();
     let deadline = Instant::now() + WAIT + stage.look_back();
     // Two looks: between the first one's acknowledgement and its status something may have come.
     while quiet < 2 {
@@ -285,6 +287,11 @@ pub(super) async fn settle(
             return Ok(held);
         }
         let status: Option<StatusView> = process.ask(&Operation::Status).await;
+        let is_looked_for = status.as_ref().is_some_and(|it| it.posts.unknown > 0);
+        if is_looked_for && Instant::now() >= talk_at {
+            talk_at = Instant::now() + TALK_EVERY;
+            stage.talk_on();
+        }
         let is_quiet = status.as_ref().is_some_and(is_idle) && stage.is_acknowledged();
         quiet = if is_quiet { quiet + 1 } else { 0 };
         if status.is_some_and(|status| status.posts.held > 0) {

@@ -220,6 +220,33 @@ impl Stage {
         }
     }
 
+    /// The next post arrives, and the connection breaks.
+    pub(super) fn reset_next_answer(&self) {
+        match self.mode {
+            Mode::Slack => {
+                let faults = self.slack.faults();
+                faults.next(self.posting_call(), Fault::ResetAfter);
+            }
+            _ => {
+                let faults = self.telegram.faults();
+                faults.next("sendMessage", TelegramFault::ResetAfter);
+            }
+        }
+    }
+
+    /// Something is said in each sequence in which Telegram numbers messages, where it is asked about them.
+    pub(super) fn talk_on(&self) {
+        if self.mode == Mode::TelegramLook {
+            for group in [
+                TelegramWorld::GROUP,
+                TelegramWorld::FORUM,
+                TelegramWorld::SUPERGROUP,
+            ] {
+                self.telegram.say(group, TelegramWorld::BOB, "by the way");
+            }
+        }
+    }
+
     /// The call that brings the first words of most answers on Slack.
     pub(super) fn posting_call(&self) -> &'static str {
         match self.link {
