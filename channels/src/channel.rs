@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use crate::capability::Capabilities;
+use crate::clock::PlatformClock;
 use crate::envelope::Envelope;
 use crate::error::ChannelError;
 use crate::file::FileSource;
@@ -130,6 +131,11 @@ pub trait Channel: Send + Sync + 'static {
     /// The file half for that identity; `None` where attachments are only named.
     fn files(&self, identity: &Identity) -> Option<Arc<dyn FileSource>> {
         let _ = identity;
+        None
+    }
+
+    /// The platform's time; `None` where it tells none.
+    fn clock(&self) -> Option<Arc<PlatformClock>> {
         None
     }
 

@@ -4,6 +4,7 @@
 //! [`crate::markup`]. An envelope carries everything capture needs, so that nothing is looked up
 //! between an event and its commit.
 
+use crate::clock::PlatformClock;
 use crate::identity::Platform;
 use crate::probe::Numbered;
 
@@ -18,7 +19,8 @@ pub struct Envelope {
     pub account: String,
     /// The platform's delivery id (Slack envelope id, Telegram update id). For logs, never identity.
     pub delivery_id: String,
-    /// When this process received it, in milliseconds since the Unix epoch.
+    /// When this process received it, in milliseconds since the Unix epoch, by the platform's time as
+    /// far as that is known.
     pub received_at_ms: i64,
     /// What happened.
     pub event: Event,
@@ -26,6 +28,21 @@ pub struct Envelope {
     pub numbered: Option<Numbered>,
     /// The platform's own JSON, for raw capture.
     pub raw: String,
+}
+
+impl Envelope {
+    /// The same, heard as it happens: its message tells the clock, which may have been behind.
+    #[must_use]
+    pub fn heard_by(self, clock: &PlatformClock) -> Self {
+        let (Event::Posted(message) | Event::Edited(message)) = &self.event else {
+            return self;
+        };
+        clock.note_message(message.sent_at_ms);
+        Self {
+            received_at_ms: clock.now_ms().max(self.received_at_ms),
+            ..self
+        }
+    }
 }
 
 /// What happened on the platform.

@@ -5,13 +5,14 @@
 //! agent: whoever uses it hands in an [`channel::Intake`] and asks an [`channel::Outbound`] to send.
 //!
 //! Reading order: `channel` (the contract), `webhook`, `envelope`, `outbound`, `render`, `history`, `file`, `probe`,
-//! `capability`, `error`,
+//! `capability`, `error`, `clock` (the platform's time),
 //! then one platform: `wire` -> `translate` -> transport -> `api` -> `render` -> `outbound`.
 
 pub mod backoff;
 pub mod capability;
 pub mod chance;
 pub mod channel;
+pub mod clock;
 pub mod crash;
 pub mod envelope;
 pub mod error;

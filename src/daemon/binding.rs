@@ -52,7 +52,7 @@ async fn bind(
             Arc::clone(&intake),
             shared.store.clone(),
             wiring::bounds(&shared.config()),
-            Arc::clone(&shared.clock),
+            shared.time.clock_of(&name),
         ))
     });
     if let Some(keeper) = &keeper {

@@ -19,8 +19,9 @@ use crate::daemon::binding::bind_with;
 use crate::daemon::loops::Loops;
 use crate::daemon::shared::Shared;
 use crate::daemon::supervise::supervise;
+use crate::daemon::time::Timekeeper;
 use crate::daemon::wiring;
-use crate::delivery::worker::{Clock, Worker as DeliveryWorker};
+use crate::delivery::worker::Worker as DeliveryWorker;
 use crate::domain::ids::OwnerId;
 use crate::files::counters::FileCounters;
 use crate::files::space::Space;
@@ -37,7 +38,7 @@ pub struct Ground {
     /// Where everything is kept.
     pub store: Store,
     /// The time.
-    pub clock: Clock,
+    pub time: Timekeeper,
     /// The agents with their models.
     pub agents: Vec<AgentSpec>,
     /// Writes voice notes down, where that is configured.
@@ -69,7 +70,7 @@ impl Core {
     /// Starts the workers. Nothing is heard before [`Self::listen`].
     #[must_use]
     pub fn start(config: &Config, ground: Ground) -> Self {
-        let shared = Arc::new(Shared::new(config, ground.store, ground.clock));
+        let shared = Arc::new(Shared::new(config, ground.store, ground.time));
         shared.registry.replace(ground.agents);
         let (stop, stop_posts) = (CancellationToken::new(), CancellationToken::new());
         let drain_until = CancellationToken::new();
@@ -118,6 +119,9 @@ impl Core {
     /// Lets channels hear, each under its configured name.
     pub fn listen(&mut self, channels: Vec<NamedChannel>, health: &Health) {
         for (name, channel) in channels {
+            if let Some(platform) = channel.clock() {
+                self.shared.time.listen_to(&name, platform);
+            }
             let bind = bind_with(Arc::clone(&self.shared), Arc::clone(&channel), name.clone());
             let health = health.of(&name);
             let loop_name = format!("channel {name}");

@@ -10,7 +10,6 @@ use tracing::{info, warn};
 use crate::daemon::shared::Shared;
 use crate::daemon::system::Pulse;
 use crate::daemon::wiring;
-use crate::delivery::worker::Clock;
 use crate::domain::ids::AccountId;
 
 /// How often old triggers are reported and raw envelopes expired.
@@ -20,9 +19,9 @@ const HOUSEKEEPING: Duration = Duration::from_secs(30);
 const FIRST_HOUSEKEEPING: Duration = Duration::from_secs(2);
 
 /// Beats while timers fire.
-pub(super) async fn beat(pulse: Pulse, clock: Clock, cancel: CancellationToken) {
+pub(super) async fn beat(pulse: Pulse, cancel: CancellationToken) {
     while !cancel.is_cancelled() {
-        pulse.beat((clock)());
+        pulse.beat();
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }

@@ -1,7 +1,7 @@
 //! The daemon: wiring, supervision, shutdown. Nothing is decided here that a room below decides.
 //!
-//! Reading order: `start` (everything together), `core` (the workers), `loops` (what ends with
-//! the daemon), `shared` (what channels share),
+//! Reading order: `start` (everything together), `core` (the workers), `time` (whose clock counts),
+//! `loops` (what ends with the daemon), `shared` (what channels share),
 //! `binding` (a channel that knows who it is), `supervise` (one channel), `surface`, `names` (look-ups),
 //! `wiring` (configuration to rooms), `listeners`, `housekeeping`, `system` (signals and systemd).
 
@@ -16,4 +16,5 @@ pub mod start;
 pub mod supervise;
 mod surface;
 pub mod system;
+pub mod time;
 pub mod wiring;

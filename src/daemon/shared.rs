@@ -17,6 +17,7 @@ use crate::config::{Config, Secrets};
 use crate::daemon::names::Names;
 use crate::daemon::supervise::BindError;
 use crate::daemon::surface::Surface;
+use crate::daemon::time::Timekeeper;
 use crate::daemon::wiring::{self, WiringError};
 use crate::delivery::rooms::{Room, Rooms};
 use crate::delivery::worker::Clock;
@@ -42,6 +43,7 @@ pub(super) struct Shared {
     intakes: Mutex<BTreeMap<String, (Arc<ChannelIntake>, Identity)>>,
     /// Which channel serves a platform's account: the first that turned out to be it.
     served_by: Mutex<HashMap<(Platform, String), String>>,
+    pub(super) time: Timekeeper,
     pub(super) clock: Clock,
 }
 
@@ -54,7 +56,7 @@ fn counter() -> Counter {
 
 impl Shared {
     /// Before any channel is there.
-    pub(super) fn new(config: &Config, store: Store, clock: Clock) -> Self {
+    pub(super) fn new(config: &Config, store: Store, time: Timekeeper) -> Self {
         let rooms = Rooms::default();
         let (registry, wake) = (Registry::default(), Wake::default());
         Self {
@@ -70,7 +72,8 @@ impl Shared {
             announcers: Mutex::default(),
             intakes: Mutex::default(),
             served_by: Mutex::default(),
-            clock,
+            clock: time.clock(),
+            time,
         }
     }
 

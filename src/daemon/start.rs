@@ -19,6 +19,7 @@ use crate::daemon::listeners::{
 };
 use crate::daemon::shared::Shared;
 use crate::daemon::system::{self, Pulse};
+use crate::daemon::time::Timekeeper;
 use crate::daemon::wiring::{self, WiringError};
 use crate::delivery::worker::Clock;
 use crate::http::{self, api, webhooks};
@@ -114,14 +115,15 @@ impl Daemon {
         read_config: ReadConfig,
         watch: &OpenWatch,
     ) -> Result<Self, StartError> {
-        let clock = wall_clock();
+        let time = Timekeeper::new(wall_clock());
+        let clock = time.clock();
         let store = open_store(&config, &clock, watch).await?;
         let listener = open_listener(&config).await?;
         let channels = channels(&config, secrets)?;
         let webhooks = open_webhooks(&config, &channels).await?;
         let ground = Ground {
             store: store.clone(),
-            clock: Arc::clone(&clock),
+            time,
             agents: wiring::agents(&config, Some(secrets))?,
             transcriber: wiring::transcriber(&config, secrets)?,
         };
@@ -292,10 +294,8 @@ fn start_rest(core: &Core, config: &Config, pulse: Pulse, rest: &CancellationTok
     let names = shared.names.clone();
     let names = names.keep_learning(shared.wake.names.clone(), rest.clone());
     tokio::spawn(loops.clone().keep("names", rest.clone(), names));
-    let clock = Arc::clone(&shared.clock);
-    pulse.beat((clock)());
-    tokio::spawn(beat(pulse.clone(), Arc::clone(&clock), rest.clone()));
-    tokio::spawn(system::keep_watchdog(store, pulse, clock, rest.clone()));
+    tokio::spawn(beat(pulse.clone(), rest.clone()));
+    tokio::spawn(system::keep_watchdog(store, pulse, rest.clone()));
     let raw_kept_ms = i64::from(config.store.debug_raw_hours) * 3_600_000;
     let house = keep_house(Arc::clone(shared), raw_kept_ms, rest.clone());
     tokio::spawn(loops.clone().keep("housekeeping", rest.clone(), house));

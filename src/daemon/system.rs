@@ -1,15 +1,14 @@
 //! Signals, and what systemd is told.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error};
 
-use crate::delivery::worker::Clock;
 use crate::store::Store;
 
 /// The signals a daemon listens to.
@@ -85,21 +84,41 @@ fn tell(states: &[NotifyState<'_>]) {
 }
 
 /// Signs of life of the daemon's own workers, for the watchdog.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Pulse {
-    last_ms: Arc<AtomicI64>,
+    since: Instant,
+    /// The last beat, in milliseconds after `since`.
+    last_ms: Arc<AtomicU64>,
+}
+
+impl Default for Pulse {
+    fn default() -> Self {
+        Self {
+            since: Instant::now(),
+            last_ms: Arc::default(),
+        }
+    }
 }
 
 impl Pulse {
     /// A worker went round its loop.
-    pub fn beat(&self, now_ms: i64) {
-        self.last_ms.store(now_ms, Ordering::Relaxed);
+    pub fn beat(&self) {
+        self.last_ms.store(self.now_ms(), Ordering::Relaxed);
+    }
+
+    fn silent_ms(&self) -> u64 {
+        let last_ms = self.last_ms.load(Ordering::Relaxed);
+        self.now_ms().saturating_sub(last_ms)
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 }
 
 /// Pets the systemd watchdog while our own parts make progress: the runtime runs this task, timers
 /// fire, the writer commits. Never tied to a remote side.
-pub async fn keep_watchdog(store: Store, pulse: Pulse, clock: Clock, cancel: CancellationToken) {
+pub async fn keep_watchdog(store: Store, pulse: Pulse, cancel: CancellationToken) {
     let Some(limit) = sd_notify::watchdog_enabled() else {
         return;
     };
@@ -107,8 +126,8 @@ pub async fn keep_watchdog(store: Store, pulse: Pulse, clock: Clock, cancel: Can
     let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
     loop {
         let writer_lag_ms = store.writer_lag_ms();
-        let silent_ms = (clock)().saturating_sub(pulse.last_ms.load(Ordering::Relaxed));
-        let is_alive = writer_lag_ms < limit_ms && u64::try_from(silent_ms).unwrap_or(0) < limit_ms;
+        let silent_ms = pulse.silent_ms();
+        let is_alive = writer_lag_ms < limit_ms && silent_ms < limit_ms;
         if is_alive {
             tell(&[NotifyState::Watchdog]);
         } else {

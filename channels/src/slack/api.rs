@@ -5,6 +5,7 @@
 //! whoever asks is told at once how long that is. Posts have a pace of their own, because their limit is
 //! the room's. Source of the error names: `chat.postMessage` and the Web API pages.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
@@ -13,6 +14,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
+use crate::clock::PlatformClock;
 use crate::crash;
 use crate::error::{ChannelError, Fallback, ServerFailed};
 use crate::file::{DOWNLOAD_MAX, FileError, broken};
@@ -38,6 +40,7 @@ pub(super) struct Api {
     app_token: SecretString,
     bot_token: SecretString,
     rests: Rests,
+    clock: Arc<PlatformClock>,
 }
 
 /// Which token a method wants.
@@ -65,7 +68,13 @@ impl Api {
             app_token: settings.app_token.clone(),
             bot_token: settings.bot_token.clone(),
             rests: Rests::default(),
+            clock: Arc::default(),
         })
+    }
+
+    /// Slack's time, as its answers tell it.
+    pub(super) fn clock(&self) -> &Arc<PlatformClock> {
+        &self.clock
     }
 
     /// Makes one call.
@@ -199,6 +208,7 @@ impl Api {
             Token::App => &self.app_token,
             Token::Bot => &self.bot_token,
         };
+        let asked = Instant::now();
         let response = self
             .client
             .post(format!("{}/{method}", self.base))
@@ -209,6 +219,9 @@ impl Api {
             .map_err(|error| transport::failed(method, error))?;
         crash::bytes_sent(method);
         let (status, headers) = (response.status(), response.headers().clone());
+        if status.is_success() {
+            self.clock.note_date(&headers, asked);
+        }
         let body = transport::body(method, response).await?;
         let answer = judge(method, status, &headers, &body)?;
         if let Some(warning) = answer.warning.as_deref() {

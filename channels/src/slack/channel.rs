@@ -6,6 +6,7 @@ use secrecy::SecretString;
 
 use crate::capability::{Capabilities, LengthUnit};
 use crate::channel::{BoxFuture, Channel, CheckReach, Finding, Inbound, Outbound};
+use crate::clock::PlatformClock;
 use crate::error::{ChannelError, Fallback};
 use crate::file::FileSource;
 use crate::history::History;
@@ -114,7 +115,13 @@ impl SlackChannel {
             SlackTransport::Socket => None,
             SlackTransport::Http { signing_secret } => {
                 let (secret, names) = (signing_secret.clone(), Arc::clone(&names));
-                Some(Arc::new(EventsApi::new(&settings.name, secret, names)))
+                let clock = Arc::clone(api.clock());
+                Some(Arc::new(EventsApi::new(
+                    &settings.name,
+                    secret,
+                    names,
+                    clock,
+                )))
             }
         };
         Ok(Self {
@@ -169,6 +176,10 @@ impl Channel for SlackChannel {
 
     fn files(&self, _identity: &Identity) -> Option<Arc<dyn FileSource>> {
         Some(Arc::new(SlackFiles::new(Arc::clone(&self.api))))
+    }
+
+    fn clock(&self) -> Option<Arc<PlatformClock>> {
+        Some(Arc::clone(self.api.clock()))
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::channel::{BoxFuture, Inbound, Intake, Reporter};
+use crate::clock::PlatformClock;
 use crate::error::ChannelError;
 use crate::identity::Identity;
 use crate::json_object::read_object;
@@ -39,17 +40,24 @@ pub(super) struct EventsApi {
     channel: String,
     signing_secret: SecretString,
     names: Arc<Names>,
+    clock: Arc<PlatformClock>,
     door: Door,
     /// Who we are; not known before the first run.
     identity: std::sync::OnceLock<Identity>,
 }
 
 impl EventsApi {
-    pub(super) fn new(channel: &str, signing_secret: SecretString, names: Arc<Names>) -> Self {
+    pub(super) fn new(
+        channel: &str,
+        signing_secret: SecretString,
+        names: Arc<Names>,
+        clock: Arc<PlatformClock>,
+    ) -> Self {
         Self {
             channel: channel.to_owned(),
             signing_secret,
             names,
+            clock,
             door: Door::new(channel),
             identity: std::sync::OnceLock::new(),
         }
@@ -61,7 +69,7 @@ impl EventsApi {
             headers,
             body,
         } = request;
-        let now_s = chrono::Utc::now().timestamp();
+        let now_s = self.clock.now_ms() / 1_000;
         let secret = self.signing_secret.expose_secret();
         if let Err(why) = signature::check(secret, &headers, &body, now_s) {
             self.door.refuse(why);
@@ -105,9 +113,9 @@ impl EventsApi {
             kind,
             envelope_id: id,
             payload,
-            received_at_ms: chrono::Utc::now().timestamp_millis(),
+            received_at_ms: self.clock.now_ms(),
         };
-        let envelope = translate(&delivery, identity);
+        let envelope = translate(&delivery, identity).heard_by(&self.clock);
         notice(&self.channel, &self.names, &envelope.event);
         let within = Duration::from_millis(ANSWER_WITHIN_MS);
         self.door.commit(envelope, bytes, within).await.response()
@@ -121,7 +129,7 @@ impl Receiver for EventsApi {
     }
 
     fn is_stranger(&self, headers: &http::HeaderMap) -> bool {
-        let claim = signature::claim(headers, chrono::Utc::now().timestamp());
+        let claim = signature::claim(headers, self.clock.now_ms() / 1_000);
         claim.map_err(|why| self.door.refuse(why)).is_err()
     }
 
@@ -309,7 +317,7 @@ mod tests {
 
     fn events_api() -> EventsApi {
         let secret = SecretString::from(SECRET.to_owned());
-        EventsApi::new("acme", secret, Arc::default())
+        EventsApi::new("acme", secret, Arc::default(), Arc::default())
     }
 
     fn identity() -> Identity {

@@ -137,7 +137,7 @@ impl SlackHistory {
             answer => answer?,
         };
         let next_cursor = next_cursor(&answer);
-        let received_at_ms = chrono::Utc::now().timestamp_millis();
+        let received_at_ms = self.api.clock().now_ms();
         let past = |message| {
             past_message(
                 &self.channel,

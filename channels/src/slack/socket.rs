@@ -666,9 +666,9 @@ impl Reader {
             kind,
             envelope_id,
             payload,
-            received_at_ms: chrono::Utc::now().timestamp_millis(),
+            received_at_ms: shared.api.clock().now_ms(),
         };
-        let envelope = translate(&delivery, &shared.identity);
+        let envelope = translate(&delivery, &shared.identity).heard_by(shared.api.clock());
         notice(&shared.channel, &shared.names, &envelope.event);
         let (socket, envelope_id) = (self.socket, envelope_id.to_owned());
         let received = Instant::now();

@@ -5,7 +5,7 @@
 //! as the text `null`.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, RequestBuilder, Response};
@@ -13,7 +13,9 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use tokio::time::Instant;
 
+use crate::clock::PlatformClock;
 use crate::crash;
 use crate::error::{ChannelError, Fallback, ServerFailed};
 use crate::file::DOWNLOAD_MAX;
@@ -36,6 +38,7 @@ pub(super) struct Api {
     token: SecretString,
     timeouts: HttpTimeouts,
     client: Mutex<Option<Client>>,
+    clock: Arc<PlatformClock>,
 }
 
 impl fmt::Debug for Api {
@@ -90,7 +93,21 @@ impl Api {
             token,
             timeouts,
             client: Mutex::new(None),
+            clock: Arc::default(),
         }
+    }
+
+    /// The same with the clock of another API of the same channel.
+    pub(super) fn timed_by(self, clock: &Arc<PlatformClock>) -> Self {
+        Self {
+            clock: Arc::clone(clock),
+            ..self
+        }
+    }
+
+    /// Telegram's time, as its answers tell it.
+    pub(super) fn clock(&self) -> &Arc<PlatformClock> {
+        &self.clock
     }
 
     /// Forgets the client with its connections; the next call makes a new one.
@@ -157,11 +174,15 @@ impl Api {
             self.api_url,
             self.token.expose_secret()
         );
+        let asked = Instant::now();
         let response = request(client, url)
             .send()
             .await
             .map_err(|error| Failure::Unanswered(http::failed(operation, error)))?;
         crash::bytes_sent(operation);
+        if response.status().is_success() {
+            self.clock.note_date(response.headers(), asked);
+        }
         let status = response.status().as_u16();
         let header_wait_ms = http::retry_after_ms(response.headers());
         let date_ms = http::date_ms(response.headers());

@@ -9,6 +9,7 @@ use crate::capability::{Capabilities, LengthUnit};
 use crate::channel::{
     Announcement, BoxFuture, Channel, CheckReach, Finding, FindingLevel, Inbound, Outbound,
 };
+use crate::clock::PlatformClock;
 use crate::error::ChannelError;
 use crate::file::FileSource;
 use crate::http::HttpTimeouts;
@@ -114,6 +115,7 @@ impl TelegramChannel {
     /// Makes the channel; nothing is called yet.
     #[must_use]
     pub fn new(settings: TelegramSettings) -> Self {
+        let api = Arc::new(api(&settings));
         let webhook = match &settings.transport {
             TelegramTransport::Poll => None,
             TelegramTransport::Webhook(webhook) => {
@@ -128,16 +130,25 @@ impl TelegramChannel {
                     secret: secret.secret.clone(),
                     max_connections: webhook.max_connections.clamp(1, 100),
                 };
-                let receiver = Arc::new(Webhook::new(&settings.name, secret.secret));
+                let receiver = Arc::new(Webhook::new(
+                    &settings.name,
+                    secret.secret,
+                    Arc::clone(api.clock()),
+                ));
                 Some((receiver, wanted, webhook.timings.clone()))
             }
         };
         Self {
-            api: Arc::new(api(&settings)),
+            api,
             has_inline_mode: Arc::default(),
             settings,
             webhook,
         }
+    }
+
+    /// Another API with connections of its own.
+    fn another_api(&self) -> Api {
+        api(&self.settings).timed_by(self.api.clock())
     }
 
     async fn me(&self) -> Result<Me, ChannelError> {
@@ -193,14 +204,18 @@ impl Channel for TelegramChannel {
 
     fn inbound(&self, identity: &Identity) -> Box<dyn Inbound> {
         if let Some((webhook, wanted, timings)) = &self.webhook {
-            let (api, timings) = (api(&self.settings), timings.clone());
+            let (api, timings) = (self.another_api(), timings.clone());
             return Box::new(WebhookInbound {
                 webhook: Arc::clone(webhook),
                 identity: identity.clone(),
                 registration: Registration::new(&self.settings.name, api, wanted.clone(), timings),
             });
         }
-        Box::new(Poller::new(&self.settings, identity.clone()))
+        Box::new(Poller::new(
+            &self.settings,
+            identity.clone(),
+            self.api.clock(),
+        ))
     }
 
     fn outbound(&self, _identity: &Identity) -> Arc<dyn Outbound> {
@@ -225,6 +240,10 @@ impl Channel for TelegramChannel {
 
     fn files(&self, _identity: &Identity) -> Option<Arc<dyn FileSource>> {
         Some(Arc::new(TelegramFiles::new(Arc::clone(&self.api))))
+    }
+
+    fn clock(&self) -> Option<Arc<PlatformClock>> {
+        Some(Arc::clone(self.api.clock()))
     }
 
     fn capabilities(&self) -> Capabilities {

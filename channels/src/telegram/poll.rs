@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backoff::Backoff;
 use crate::channel::{BoxFuture, ConnectionState, Inbound, Intake, Reporter};
+use crate::clock::PlatformClock;
 use crate::crash;
 use crate::envelope::{Envelope, Event};
 use crate::error::ChannelError;
@@ -126,7 +127,11 @@ struct Batch {
 }
 
 impl Poller {
-    pub(super) fn new(settings: &TelegramSettings, identity: Identity) -> Self {
+    pub(super) fn new(
+        settings: &TelegramSettings,
+        identity: Identity,
+        clock: &Arc<PlatformClock>,
+    ) -> Self {
         let timings = settings.timings.clone();
         let poll_timeout_s = settings.poll_timeout_s.min(POLL_TIMEOUT_S_MAX);
         let total_ms = u64::from(poll_timeout_s) * 1_000 + timings.request_margin_ms;
@@ -139,7 +144,7 @@ impl Poller {
             channel: settings.name.clone(),
             identity,
             poll_timeout_s,
-            api: Api::new(&settings.api_url, settings.token.clone(), timeouts),
+            api: Api::new(&settings.api_url, settings.token.clone(), timeouts).timed_by(clock),
             offset: None,
             is_confirmed: true,
             is_webhook_removed: false,
@@ -308,7 +313,8 @@ impl Poller {
         }
         self.quiet_since = None;
         self.is_doubted = false;
-        let received_at_ms = now_ms();
+        let received = Instant::now();
+        let received_at_ms = self.api.clock().now_ms();
         let (ids, envelopes) = self.translated(&batch.updates, received_at_ms, reporter);
         let Some(last_id) = ids.iter().flatten().max().copied() else {
             // Nothing in the batch can be confirmed, so it would come again at once.
@@ -319,7 +325,7 @@ impl Poller {
             return Next::Wait(wait_ms);
         };
         let results = join_all(envelopes.into_iter().map(|it| intake.accept(it))).await;
-        let lag_ms = u64::try_from(now_ms() - received_at_ms).unwrap_or_default();
+        let lag_ms = u64::try_from(received.elapsed().as_millis()).unwrap_or_default();
         let failure = results.iter().position(Result::is_err);
         let accepted = failure.unwrap_or(ids.len());
         for _ in 0..accepted {
@@ -357,12 +363,8 @@ impl Poller {
                 reporter.malformed();
             }
             ids.push(id);
-            envelopes.push(translate(
-                &self.channel,
-                &self.identity,
-                raw,
-                received_at_ms,
-            ));
+            let envelope = translate(&self.channel, &self.identity, raw, received_at_ms);
+            envelopes.push(envelope.heard_by(self.api.clock()));
         }
         (ids, envelopes)
     }
@@ -560,8 +562,4 @@ fn alarm(reason: &str) -> ConnectionState {
     ConnectionState::Alarm {
         reason: reason.to_owned(),
     }
-}
-
-fn now_ms() -> i64 {
-    chrono::Utc::now().timestamp_millis()
 }

@@ -20,6 +20,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use tokio_util::sync::CancellationToken;
 
 use crate::channel::{BoxFuture, Inbound, Intake, Reporter};
+use crate::clock::PlatformClock;
 use crate::error::ChannelError;
 use crate::identity::Identity;
 use crate::mac;
@@ -66,6 +67,7 @@ impl WebhookSecret {
 pub(super) struct Webhook {
     channel: String,
     secret: SecretString,
+    clock: Arc<PlatformClock>,
     door: Door,
     /// Who we are; not known before the first run.
     identity: std::sync::OnceLock<Identity>,
@@ -74,10 +76,11 @@ pub(super) struct Webhook {
 }
 
 impl Webhook {
-    pub(super) fn new(channel: &str, secret: SecretString) -> Self {
+    pub(super) fn new(channel: &str, secret: SecretString, clock: Arc<PlatformClock>) -> Self {
         Self {
             channel: channel.to_owned(),
             secret,
+            clock,
             door: Door::new(channel),
             identity: std::sync::OnceLock::new(),
             committed: AtomicU64::new(0),
@@ -105,8 +108,8 @@ impl Webhook {
         if update_id(&raw).is_none() {
             self.door.malformed();
         }
-        let now_ms = chrono::Utc::now().timestamp_millis();
-        let envelope = translate(&self.channel, identity, &raw, now_ms);
+        let now_ms = self.clock.now_ms();
+        let envelope = translate(&self.channel, identity, &raw, now_ms).heard_by(&self.clock);
         let within = Duration::from_millis(ANSWER_WITHIN_MS);
         let response = self
             .door

@@ -21,6 +21,7 @@ use crate::agent::registry::AgentSpec;
 use crate::cli::CliError;
 use crate::config::{Config, Environment};
 use crate::daemon::core::{Core, Ground};
+use crate::daemon::time::Timekeeper;
 use crate::daemon::wiring;
 use crate::domain::outbox::OutboxState;
 use crate::store::contract::{AccountBinding, ConversationFilter, StoreStatus, TurnFilter};
@@ -176,7 +177,7 @@ async fn work(
     let agents = agents_of(config, life, &store);
     let ground = Ground {
         store: store.clone(),
-        clock: life.clock(),
+        time: Timekeeper::new(life.clock()),
         agents,
         transcriber: None,
     };
