@@ -291,7 +291,8 @@ pub trait Outbound: Send + Sync + 'static {
         Box::pin(async { Ok(None) })
     }
 
-    /// Looks for a post of unknown outcome that was first tried at `since_ms`.
+    /// Looks for a post of unknown outcome, which can't be older than `since_ms`: the platform's time, in
+    /// milliseconds since the Unix epoch.
     ///
     /// # Errors
     /// A [`ChannelError`]; the caller looks again later.

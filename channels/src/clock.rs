@@ -2,7 +2,7 @@
 //!
 //! Every answer of a platform says when it was made (the `Date` header), and every message when it was
 //! posted. Between two of them time goes on by the machine's monotonic clock, which no correction of the
-//! wall clock touches. See `docs/adr/0030-time.md`.
+//! wall clock touches. See `docs/adr/0032-time.md`.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,6 +12,8 @@ use ::http::HeaderMap;
 use ::http::header::DATE;
 use chrono::DateTime;
 use tokio::time::Instant;
+
+use crate::crash::{self, Sabotage};
 
 /// The machine's clock is believed while it is this close to the platform's, in milliseconds: a `Date`
 /// header counts whole seconds.
@@ -83,6 +85,9 @@ impl PlatformClock {
     /// The platform's time by what it told alone; `None` if it told nothing for a day.
     #[must_use]
     pub fn told_now_ms(&self) -> Option<i64> {
+        if crash::is_sabotaged(Sabotage::OwnClock) || crash::is_sabotaged(Sabotage::ReclaimOwn) {
+            return None;
+        }
         let now = Instant::now();
         let told = (*self.told()).filter(|told| now.duration_since(told.at) < RELIED_ON);
         told.map(|told| told.now_ms(now))

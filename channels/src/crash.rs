@@ -95,11 +95,16 @@ pub enum Sabotage {
     NoFreshStart,
     /// Numbers without a message count as proof that a post did not arrive.
     EmptyIsProof,
+    /// The machine's clock is believed, whatever platforms tell, and posts are looked for since its time of
+    /// their first attempt.
+    OwnClock,
+    /// What this process works on is claimed again when the machine's clock says that its lease has ended.
+    ReclaimOwn,
 }
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::AckBeforeCommit,
         Self::NoDedupe,
         Self::NoReadback,
@@ -111,6 +116,8 @@ impl Sabotage {
         Self::NoReplacement,
         Self::NoFreshStart,
         Self::EmptyIsProof,
+        Self::OwnClock,
+        Self::ReclaimOwn,
     ];
 
     /// Its name, as on the command line.
@@ -128,6 +135,8 @@ impl Sabotage {
             Self::NoReplacement => "no-replacement",
             Self::NoFreshStart => "no-fresh-start",
             Self::EmptyIsProof => "empty-is-proof",
+            Self::OwnClock => "own-clock",
+            Self::ReclaimOwn => "reclaim-own",
         }
     }
 }

@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-use tracing::{error, info, warn};
+use tracing::{debug, error, info, warn};
 use vocative_channels::render::People;
 
 use crate::agent::failing::{Again, Notice};
 use crate::agent::registry::AgentSpec;
-use crate::agent::run::{LEASE_MS, Working};
+use crate::agent::run::Working;
 use crate::agent::step;
 use crate::agent::worker::Worker;
 use crate::capture::reply::{Answering, Reply, commit_reply, render_reply};
 use crate::delivery::live::SETTLE_MS;
 use crate::delivery::rooms::Room;
 use crate::domain::counted::counted;
-use crate::domain::ids::RunId;
+use crate::domain::ids::{LeaseToken, RunId};
 use crate::domain::run::{ClaimedRun, Usage};
 use crate::domain::turn::TurnKind;
 use crate::llm::{Answer, Finish};
@@ -23,7 +23,7 @@ use crate::store::StoreError;
 use crate::store::contract::{CommittedReply, ReplyRoute, RunEnding};
 
 /// A run that storage did not let be worked on waits so long.
-const STORAGE_WAIT_MS: i64 = 2_000;
+pub(super) const STORAGE_WAIT_MS: i64 = 2_000;
 /// While storage refuses to take a run back, it is asked again at this pace.
 const GIVE_BACK_AGAIN: Duration = Duration::from_millis(500);
 
@@ -226,30 +226,26 @@ pub(super) async fn requeue(
     written.map(drop)
 }
 
-/// Nothing was written: gives the run back as soon as storage takes it, at the latest by letting the
-/// lease run out.
-pub(super) async fn give_back(worker: &Worker, claimed: &ClaimedRun) {
-    let run_id = claimed.run.id;
-    let give_up_ms = (worker.clock)() + LEASE_MS;
+/// Gives a run back as a failed attempt, again and again while storage refuses: nobody else does.
+pub(super) async fn give_back(
+    worker: &Worker,
+    run: RunId,
+    token: LeaseToken,
+    wait_ms: i64,
+    reason: &str,
+) {
     loop {
         let now_ms = (worker.clock)();
+        let not_before_ms = now_ms + wait_ms;
         let given_back = worker
             .store
-            .requeue_run(
-                run_id,
-                claimed.token,
-                now_ms + STORAGE_WAIT_MS,
-                "storage failed",
-                now_ms,
-            )
-            .await;
-        match given_back {
+            .requeue_run(run, token, not_before_ms, reason, now_ms);
+        match given_back.await {
             Ok(_) => return,
-            Err(cause) if now_ms >= give_up_ms => {
-                warn!(error = %cause, run.id = %run_id, "a run could not be given back; its lease runs out");
-                return;
+            Err(cause) => {
+                debug!(error = %cause, run.id = %run, "a run could not be given back; trying again");
+                tokio::time::sleep(GIVE_BACK_AGAIN).await;
             }
-            Err(_) => tokio::time::sleep(GIVE_BACK_AGAIN).await,
         }
     }
 }

@@ -8,7 +8,7 @@ use tracing::{debug, info, warn};
 
 use crate::agent::context::learnt_limit;
 use crate::agent::counting::Counting;
-use crate::agent::ending::{end_without_agent, give_back, requeue};
+use crate::agent::ending::{STORAGE_WAIT_MS, end_without_agent, give_back, requeue};
 use crate::agent::events::Events;
 use crate::agent::failing::{Again, Failure, Next, Notice, Tried, after};
 use crate::agent::models::ModelSlot;
@@ -134,7 +134,8 @@ pub(super) async fn work_on(worker: Arc<Worker>, claim: Claim) {
     let run_id = claim.run.run.id;
     if let Err(cause) = attempt(&worker, &claim).await {
         warn!(error = %cause, run.id = %run_id, "a run could not be worked on; trying again");
-        give_back(&worker, &claim.run).await;
+        let reason = "storage failed";
+        give_back(&worker, run_id, claim.run.token, STORAGE_WAIT_MS, reason).await;
     }
     // Its place is free before another run is looked for.
     drop(claim);

@@ -11,6 +11,7 @@ use tracing::{Instrument as _, Span, debug, debug_span, error, warn};
 use vocative_channels::channel::BoxFuture;
 use vocative_channels::crash;
 
+use crate::agent::ending::give_back;
 use crate::agent::failing::retry_wait_ms;
 use crate::agent::models::{ModelSlot, Models};
 use crate::agent::registry::Registry;
@@ -151,7 +152,12 @@ impl Worker {
                     let task = ended.as_ref().map_or_else(JoinError::id, |(task, ())| *task);
                     if let Some(lease) = held.remove(&task) {
                         slots.end(lease.asker);
-                        worker.ended(lease, ended.err()).await;
+                        worker.wake.cancels.forget(lease.run);
+                        if let Err(cause) = ended {
+                            error!(error = %cause, run.id = %lease.run, "a run panicked");
+                            let worker = Arc::clone(&worker);
+                            working.spawn(async move { worker.give_back_failed(lease).await });
+                        }
                     }
                 }
                 () = notified => {}
@@ -164,15 +170,6 @@ impl Worker {
         let mut held: Vec<Lease> = held.into_values().collect();
         held.sort_unstable_by_key(|lease| lease.run);
         worker.give_back(held).await;
-    }
-
-    /// A run's work is over. One that panicked is given back as another failed attempt.
-    async fn ended(&self, lease: Lease, failure: Option<JoinError>) {
-        self.wake.cancels.forget(lease.run);
-        if let Some(cause) = failure {
-            error!(error = %cause, run.id = %lease.run, "a run panicked");
-            self.give_back_failed(lease).await;
-        }
     }
 
     async fn run_clock(&self) -> RunClock {
@@ -233,15 +230,14 @@ impl Worker {
 
     /// A run that panicked is given back as a failed attempt.
     async fn give_back_failed(&self, lease: Lease) {
-        let now_ms = (self.clock)();
-        let not_before_ms = now_ms + retry_wait_ms(lease.attempt);
-        let given = self
-            .store
-            .requeue_run(lease.run, lease.token, not_before_ms, "it panicked", now_ms)
-            .await;
-        if let Err(cause) = given {
-            warn!(error = %cause, run.id = %lease.run, "a run could not be given back; its lease runs out");
-        }
+        let Lease {
+            run,
+            token,
+            attempt,
+            ..
+        } = lease;
+        give_back(self, run, token, retry_wait_ms(attempt), "it panicked").await;
+        self.wake.runs.notify_one();
     }
 
     async fn give_back(&self, held: impl IntoIterator<Item = Lease>) {

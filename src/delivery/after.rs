@@ -316,15 +316,16 @@ pub fn after_undecided(entry: &OutboxEntry, policy: &DeliveryPolicy, reason: &st
 /// Decides after a look for a post of unknown outcome.
 ///
 /// What counts is the time since the last attempt ended, which may be long after the first one began:
-/// until then the platform may have taken it.
+/// until then the platform may have taken it. It is told by the monotonic clock, as `since_attempt_ms`.
 #[must_use]
 pub fn after_look(
     entry: &OutboxEntry,
     found: Result<ReadBack, ChannelError>,
     policy: &DeliveryPolicy,
+    since_attempt_ms: i64,
     now_ms: i64,
 ) -> OutboxUpdate {
-    let tried_ms = entry.last_attempt_ms.unwrap_or(entry.created_at_ms);
+    let tried_ms = now_ms.saturating_sub(since_attempt_ms);
     let look_again = |reason: String| OutboxUpdate::Look {
         not_before_ms: next_look_ms(entry, policy, tried_ms, now_ms),
         reason,
@@ -337,7 +338,7 @@ pub fn after_look(
             "the platform can't say whether it arrived".to_owned(),
         ),
         Ok(ReadBack::NotFound) => {
-            let is_past = now_ms - tried_ms >= policy.look_back_ms;
+            let is_past = since_attempt_ms >= policy.look_back_ms;
             // Two looks at least: the first may have come before the platform showed the post.
             if is_past && entry.looks >= 2 {
                 after_not_found(entry)
@@ -346,7 +347,7 @@ pub fn after_look(
             }
         }
         Err(ChannelError::Unauthorized { reason, .. }) => OutboxUpdate::HoldAccount { reason },
-        Err(error) if now_ms - tried_ms >= policy.look_give_up_ms => OutboxUpdate::Hold {
+        Err(error) if since_attempt_ms >= policy.look_give_up_ms => OutboxUpdate::Hold {
             reason: format!(
                 "it may have arrived and can't be looked for: {}",
                 error.reason()
@@ -421,6 +422,7 @@ mod tests {
             state: OutboxState::Leased { until_ms: 0 },
             attempts: 1,
             first_attempt_ms: Some(1_000),
+            later_than_ms: None,
             last_attempt_ms: Some(1_000),
             looks: 0,
             resends: 0,
@@ -549,7 +551,8 @@ mod tests {
     }
 
     fn look(entry: &OutboxEntry, found: Result<ReadBack, ChannelError>, now_ms: i64) -> String {
-        match after_look(entry, found, &DeliveryPolicy::default(), now_ms) {
+        let since_ms = now_ms - entry.last_attempt_ms.unwrap_or(entry.created_at_ms);
+        match after_look(entry, found, &DeliveryPolicy::default(), since_ms, now_ms) {
             OutboxUpdate::Look { not_before_ms, .. } => {
                 format!("look in {}", not_before_ms - now_ms)
             }
@@ -602,9 +605,13 @@ mod tests {
                 ..entry()
             };
             let mut now_ms = 1_000 + policy.look_first_ms;
-            while let OutboxUpdate::Look { not_before_ms, .. } =
-                after_look(&entry, Ok(ReadBack::NotFound), &policy, now_ms)
-            {
+            while let OutboxUpdate::Look { not_before_ms, .. } = after_look(
+                &entry,
+                Ok(ReadBack::NotFound),
+                &policy,
+                now_ms - 1_000,
+                now_ms,
+            ) {
                 assert!(not_before_ms > now_ms && entry.looks < 40);
                 now_ms = not_before_ms;
                 entry.looks += 1;

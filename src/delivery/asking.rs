@@ -10,7 +10,7 @@ use vocative_channels::probe::Prober;
 use crate::delivery::after::{after_not_found, after_undecided, look_wait_ms};
 use crate::delivery::probe::{Step, Terms, learn, step};
 use crate::delivery::rooms::Room;
-use crate::delivery::worker::Worker;
+use crate::delivery::worker::{Worker, persist};
 use crate::domain::outbox::ClaimedEntry;
 use crate::domain::probing::{ProbeFacts, Probing};
 use crate::store::contract::{LeaseOutcome, OutboxUpdate};
@@ -155,7 +155,7 @@ impl Worker {
             self.store
                 .keep_probing(claimed.entry.id, claimed.token, probing.clone())
         };
-        match self.persist(claimed, keep).await? {
+        match persist(claimed.entry.id, keep).await {
             LeaseOutcome::Written => Some(()),
             LeaseOutcome::Stale => None,
         }

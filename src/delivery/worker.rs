@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
@@ -17,7 +17,7 @@ use crate::capture::wake::Wake;
 use crate::config::OnUnknown;
 use crate::delivery::after::{after_look, after_send, after_unknown, is_aside};
 use crate::delivery::rooms::{Room, Rooms};
-use crate::domain::ids::{AccountId, ChatId, OwnerId};
+use crate::domain::ids::{AccountId, ChatId, LeaseToken, OutboxId, OwnerId};
 use crate::domain::outbox::{ClaimedEntry, OutboxEntry};
 use crate::store::contract::{ClaimRequest, LeaseOutcome, OutboxUpdate};
 use crate::store::{Store, StoreError};
@@ -27,6 +27,10 @@ pub const POSTS_IN_FLIGHT_MAX: usize = 64;
 
 /// A lease outlasts the longest send (the HTTP client gives up before) and the pacing wait.
 const LEASE_MS: i64 = 120_000;
+
+/// How far before its first attempt a post is looked for that answers nothing that is stored, in
+/// milliseconds: the time of the attempt is ours.
+const LOOK_MARGIN_MS: i64 = 86_400_000;
 
 /// With every wake hint lost, posts still go out at this pace.
 const POLL: Duration = Duration::from_millis(1_000);
@@ -68,9 +72,10 @@ impl Worker {
     /// due soon, until `drain_until`.
     pub async fn run(self, stop: CancellationToken, drain_until: CancellationToken) {
         let worker = Arc::new(self);
-        let pacer = Arc::new(Pacer::default());
+        let memory = Arc::new(Memory::default());
         let mut places = Places::default();
         let mut in_flight = JoinSet::new();
+        let mut held = HashMap::new();
         loop {
             let notified = worker.wake.posts.notified();
             let now_ms = (worker.clock)();
@@ -78,12 +83,14 @@ impl Worker {
             let is_idle = claimed.is_empty();
             for entry in claimed {
                 let worker = Arc::clone(&worker);
-                let pacer = Arc::clone(&pacer);
+                let memory = Arc::clone(&memory);
                 let place = places.take(entry.entry.account);
-                in_flight.spawn(async move {
-                    worker.handle(entry, &pacer).await;
+                let lease = (entry.entry.id, entry.token);
+                let task = in_flight.spawn(async move {
+                    worker.handle(entry, &memory).await;
                     drop(place);
                 });
+                held.insert(task.id(), lease);
             }
             if !is_idle {
                 continue;
@@ -96,7 +103,15 @@ impl Worker {
             tokio::select! {
                 // In this order, so that a simulation can be repeated; whichever it is, all is looked at.
                 biased;
-                Some(ended) = in_flight.join_next(), if !in_flight.is_empty() => note_panic(ended),
+                Some(ended) = in_flight.join_next_with_id(), if !in_flight.is_empty() => {
+                    let task = ended.as_ref().map_or_else(JoinError::id, |(task, ())| *task);
+                    let lease = held.remove(&task);
+                    if let (Err(cause), Some((entry, token))) = (ended, lease) {
+                        error!(error = %cause, post.id = %entry, "a delivery panicked");
+                        let (worker, memory) = (Arc::clone(&worker), Arc::clone(&memory));
+                        in_flight.spawn(async move { worker.abandon(entry, token, &memory).await });
+                    }
+                }
                 () = notified => {}
                 () = tokio::time::sleep(pause_until(due_ms, now_ms, POLL)) => {}
                 () = stop.cancelled(), if !stop.is_cancelled() => {}
@@ -135,8 +150,17 @@ impl Worker {
             })
     }
 
-    async fn handle(&self, claimed: ClaimedEntry, pacer: &Pacer) {
+    /// Gives back an entry whose handling ended without a word.
+    async fn abandon(&self, entry: OutboxId, token: LeaseToken, memory: &Memory) {
+        memory.attempts.note_end(entry);
+        let write = || self.store.abandon_post(entry, token, (self.clock)());
+        persist(entry, write).await;
+    }
+
+    async fn handle(&self, claimed: ClaimedEntry, memory: &Memory) {
+        let id = claimed.entry.id;
         let Some(room) = self.rooms.get(claimed.entry.account) else {
+            self.abandon(id, claimed.token, memory).await;
             return;
         };
         crash::point("post.claimed");
@@ -144,7 +168,8 @@ impl Worker {
             && !claimed.entry.operation.is_repeatable()
             && !crash::is_sabotaged(Sabotage::ResendAlways);
         let update = if is_looked_for {
-            match self.look(&claimed, &room).await {
+            let since_end = memory.attempts.since_end(id);
+            match self.look(&claimed, &room, since_end).await {
                 Some(update) => update,
                 None => return,
             }
@@ -152,7 +177,8 @@ impl Worker {
             // What makes no message in the room does not count towards its rate.
             let is_paced = !is_aside(&claimed.entry.operation);
             if is_paced {
-                pacer
+                memory
+                    .pacer
                     .wait(claimed.entry.chat, room.capabilities.chat_interval_ms)
                     .await;
             }
@@ -165,6 +191,11 @@ impl Worker {
                 None => return,
             }
         };
+        match &update {
+            OutboxUpdate::Look { .. } if is_looked_for => {}
+            OutboxUpdate::Look { .. } => memory.attempts.note_end(id),
+            _ => memory.attempts.forget(id),
+        }
         self.record(&claimed, &room, update).await;
     }
 
@@ -196,7 +227,7 @@ impl Worker {
             self.store
                 .update_post(id, claimed.token, update.clone(), (self.clock)())
         };
-        self.persist(claimed, write).await;
+        persist(id, write).await;
     }
 
     /// Sends once. `None` if the lease was lost meanwhile.
@@ -216,7 +247,7 @@ impl Worker {
                 .mark_numbered_send_started(entry.id, claimed.token, sequence, now_ms)
         };
         let is_late = crash::is_sabotaged(Sabotage::CommitAfterSend);
-        if !is_late && self.persist(claimed, start).await? == LeaseOutcome::Stale {
+        if !is_late && persist(entry.id, start).await == LeaseOutcome::Stale {
             return None;
         }
         crash::point("send.started");
@@ -256,7 +287,7 @@ impl Worker {
                 self.store
                     .keep_progress(claimed.entry.id, claimed.token, progress)
             };
-            if self.persist(claimed, keep).await? == LeaseOutcome::Stale {
+            if persist(claimed.entry.id, keep).await == LeaseOutcome::Stale {
                 return None;
             }
             crash::point("upload.prepared");
@@ -303,37 +334,14 @@ impl Worker {
         )
     }
 
-    /// Writes, again and again while storage refuses: forgotten, a post that is known to have
-    /// arrived would be sent twice. `None` after as long as a lease lasts; then the post is claimed
-    /// again, and looked for or handled as unknown.
-    pub(super) async fn persist<W>(
+    /// Looks for a post of unknown outcome, whose last attempt ended so long ago; where the platform can't
+    /// say, decides without. `None` if the lease was lost.
+    async fn look(
         &self,
         claimed: &ClaimedEntry,
-        write: impl Fn() -> W,
-    ) -> Option<LeaseOutcome>
-    where
-        W: Future<Output = Result<LeaseOutcome, StoreError>>,
-    {
-        let id = claimed.entry.id;
-        let give_up_ms = (self.clock)() + LEASE_MS;
-        loop {
-            match write().await {
-                Ok(outcome) => return Some(outcome),
-                Err(cause) if (self.clock)() >= give_up_ms => {
-                    error!(error = %cause, post.id = %id, "what became of a post could not be stored");
-                    return None;
-                }
-                Err(cause) => {
-                    warn!(error = %cause, post.id = %id, "storage refuses what becomes of a post; trying again");
-                    tokio::time::sleep(RECORD_AGAIN).await;
-                }
-            }
-        }
-    }
-
-    /// Looks for a post of unknown outcome; where the platform can't say, decides without. `None` if the
-    /// lease was lost.
-    async fn look(&self, claimed: &ClaimedEntry, room: &Room) -> Option<OutboxUpdate> {
+        room: &Room,
+        since_end: Duration,
+    ) -> Option<OutboxUpdate> {
         let entry = &claimed.entry;
         if !room.capabilities.can_read_back {
             if let Some(prober) = prober_of(room) {
@@ -343,14 +351,22 @@ impl Worker {
             let now_ms = (self.clock)();
             return Some(after_unknown(entry, false, &room.delivery, reason, now_ms));
         }
-        let since_ms = entry.first_attempt_ms.unwrap_or(entry.created_at_ms);
+        let since_ms = looked_for_since_ms(entry);
         crash::point("look.before");
         let found = match crash::is_sabotaged(Sabotage::NoReadback) {
             true => Ok(ReadBack::NotFound),
             false => room.outbound.read_back(&post_of(claimed), since_ms).await,
         };
         crash::point("look.after");
-        Some(after_look(entry, found, &room.delivery, (self.clock)()))
+        let since_end_ms = i64::try_from(since_end.as_millis()).unwrap_or(i64::MAX);
+        let now_ms = (self.clock)();
+        Some(after_look(
+            entry,
+            found,
+            &room.delivery,
+            since_end_ms,
+            now_ms,
+        ))
     }
 
     async fn record(&self, claimed: &ClaimedEntry, room: &Room, update: OutboxUpdate) {
@@ -363,18 +379,18 @@ impl Worker {
                 .update_post(id, claimed.token, update.clone(), (self.clock)())
         };
         crash::point("delivery.before-commit");
-        let recorded = self.persist(claimed, write).await;
+        let recorded = persist(id, write).await;
         crash::point("delivery.after-commit");
         match recorded {
             // The next part of the same chat may go now. Without the lease it was recorded already:
             // the platform's echo of the post came before the answer to the request.
-            Some(_) if is_sent => {
+            _ if is_sent => {
                 self.wake.posts.notify_one();
                 self.wake.posted.notify_waiters();
             }
-            Some(LeaseOutcome::Written) if is_refused => room.refused.notify_one(),
-            Some(LeaseOutcome::Written) | None => {}
-            Some(LeaseOutcome::Stale) => {
+            LeaseOutcome::Written if is_refused => room.refused.notify_one(),
+            LeaseOutcome::Written => {}
+            LeaseOutcome::Stale => {
                 warn!(post.id = %id, "the lease of a post was lost before its outcome was recorded");
             }
         }
@@ -482,10 +498,30 @@ fn update_name(update: &OutboxUpdate) -> &'static str {
     }
 }
 
-fn note_panic(ended: Result<(), tokio::task::JoinError>) {
-    if let Err(cause) = ended {
-        // The lease runs out and the entry is claimed again as unknown.
-        error!(error = %cause, "a delivery panicked");
+/// Writes, again and again while storage refuses: forgotten, a post that is known to have arrived would be
+/// sent twice.
+pub(super) async fn persist<T, W>(id: OutboxId, write: impl Fn() -> W) -> T
+where
+    W: Future<Output = Result<T, StoreError>>,
+{
+    loop {
+        match write().await {
+            Ok(written) => return written,
+            Err(cause) => {
+                warn!(error = %cause, post.id = %id, "storage refuses what becomes of a post; trying again");
+                tokio::time::sleep(RECORD_AGAIN).await;
+            }
+        }
+    }
+}
+
+/// Since when a post is looked for, by the platform's time.
+fn looked_for_since_ms(entry: &OutboxEntry) -> i64 {
+    let attempted_ms = entry.first_attempt_ms.unwrap_or(entry.created_at_ms);
+    match entry.later_than_ms {
+        Some(later_than_ms) if !crash::is_sabotaged(Sabotage::OwnClock) => later_than_ms,
+        Some(_) => attempted_ms,
+        None => attempted_ms.saturating_sub(LOOK_MARGIN_MS),
     }
 }
 
@@ -505,6 +541,53 @@ impl Places {
 
     fn take(&mut self, account: AccountId) -> Arc<()> {
         Arc::clone(self.taken.entry(account).or_default())
+    }
+}
+
+/// What is remembered of posts that were sent.
+#[derive(Default)]
+struct Memory {
+    pacer: Pacer,
+    attempts: Attempts,
+}
+
+/// When attempts of unknown outcome ended, by the monotonic clock.
+struct Attempts {
+    began: Instant,
+    ended: Mutex<HashMap<OutboxId, Instant>>,
+}
+
+impl Default for Attempts {
+    fn default() -> Self {
+        Self {
+            began: Instant::now(),
+            ended: Mutex::default(),
+        }
+    }
+}
+
+impl Attempts {
+    /// Nobody asks how much longer ago it was.
+    const REMEMBERED: Duration = Duration::from_secs(7_200);
+
+    fn note_end(&self, id: OutboxId) {
+        let now = Instant::now();
+        let mut ended = self.ended();
+        ended.retain(|_, at| now.duration_since(*at) < Self::REMEMBERED);
+        ended.insert(id, now);
+    }
+
+    fn forget(&self, id: OutboxId) {
+        self.ended().remove(&id);
+    }
+
+    /// How long ago its last attempt ended; of one that a predecessor made, since this process works.
+    fn since_end(&self, id: OutboxId) -> Duration {
+        self.ended().get(&id).unwrap_or(&self.began).elapsed()
+    }
+
+    fn ended(&self) -> std::sync::MutexGuard<'_, HashMap<OutboxId, Instant>> {
+        self.ended.lock().expect("no holder of this lock panics")
     }
 }
 

@@ -3,7 +3,8 @@
 //! Life of an entry: *pending* -> *leased* (claimed; once [`Store::mark_send_started`] is written,
 //! bytes may be out) -> *sent*. A lease that ends or is taken back after that mark is *unknown*: it
 //! is claimed again only to be looked for. *Held* and *dead* wait for a person; a *replaced* entry
-//! lives on as other entries in its place.
+//! lives on as other entries in its place. The end of a lease is for a stranger's only: what this process
+//! holds it gives back itself, and a start takes over what its predecessor held.
 //!
 //! Within a line (a thread, a topic, the top of a chat) entries go in order of `sort_key`; so one of
 //! unknown outcome holds back only its line. Lines of a chat take turns, oldest first, with one entry
@@ -22,6 +23,7 @@ use super::placeholder::resolve_txn;
 use super::probing::{begin_probing_txn, give_up_probing_txn};
 use super::quarantine::{Queue, kept_or_set_aside_txn};
 use super::rows::{account_list, limit_of, missing};
+use super::runs::{WAIT_MAX_MS, spared_owner};
 use super::{Store, StoreError};
 use crate::domain::ids::{ChatId, LeaseToken, OutboxId};
 use crate::domain::outbox::ClaimedEntry;
@@ -64,8 +66,8 @@ macro_rules! with_heads {
                                    WHERE e.id = o.edit_of
                                      AND e.state IN ('pending', 'leased', 'unknown'))
              ),
-             busy (chat_id, is_signs, until_ms) AS MATERIALIZED (
-                 SELECT o.chat_id, o.line = 'signs', o.lease_until_ms
+             busy (chat_id, is_signs, until_ms, owner) AS MATERIALIZED (
+                 SELECT o.chat_id, o.line = 'signs', o.lease_until_ms, o.owner
                  FROM heads CROSS JOIN outbox o ON o.id = heads.id WHERE o.state = 'leased'
              ) ",
             $tail
@@ -79,12 +81,15 @@ const CLAIMABLE_SQL: &str = with_heads!(
             coalesce(o.created_at_ms <= ?1 - c.parked_keep_ms, 0)
      FROM free CROSS JOIN outbox o ON o.id = free.id
      JOIN accounts a ON a.id = o.account_id JOIN chats c ON c.id = o.chat_id
-     WHERE a.held_reason IS NULL AND coalesce(c.parked_until_ms, ?1) <= ?1
-       AND (o.line = 'signs' OR coalesce(c.rests_until_ms, ?1) <= ?1)
+     WHERE a.held_reason IS NULL
+       AND (c.parked_until_ms IS NULL OR c.parked_until_ms NOT BETWEEN ?1 + 1 AND ?1 + ?5)
+       AND (o.line = 'signs' OR c.rests_until_ms IS NULL
+            OR c.rests_until_ms NOT BETWEEN ?1 + 1 AND ?1 + ?5)
        AND o.account_id IN (SELECT value FROM json_each(?3))
-       AND CASE o.state WHEN 'leased' THEN o.lease_until_ms ELSE o.not_before_ms END <= ?1
+       AND CASE o.state WHEN 'leased' THEN o.owner IS NOT ?4 AND o.lease_until_ms <= ?1
+                        ELSE o.not_before_ms NOT BETWEEN ?1 + 1 AND ?1 + ?5 END
        AND (o.chat_id, o.line = 'signs') NOT IN
-           (SELECT chat_id, is_signs FROM busy WHERE until_ms > ?1)
+           (SELECT chat_id, is_signs FROM busy WHERE owner IS ?4 OR until_ms > ?1)
      GROUP BY o.chat_id, o.line = 'signs'
      ORDER BY o.not_before_ms, o.id LIMIT ?2"
 );
@@ -153,6 +158,35 @@ impl Store {
         .await
     }
 
+    /// Gives back an entry whose handling ended without a word of what became of it.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn abandon_post(
+        &self,
+        entry: OutboxId,
+        token: LeaseToken,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        self.write(move |connection| {
+            let row = connection
+                .prepare_cached("SELECT id FROM outbox WHERE uuid = ?1 AND token = ?2 AND state = 'leased'")?
+                .query_row((entry, token), |row| row.get(0))
+                .optional()?;
+            let Some(row) = row else { return Ok(()) };
+            close_attempt_txn(connection, row, "abandoned", now_ms)?;
+            connection
+                .prepare_cached(
+                    "UPDATE outbox SET state = CASE send_started WHEN 1 THEN 'unknown' ELSE 'pending' END,
+                            not_before_ms = ?2, owner = NULL, token = NULL, lease_until_ms = NULL
+                     WHERE id = ?1",
+                )?
+                .execute((row, now_ms))?;
+            Ok(())
+        })
+        .await
+    }
+
     /// Keeps how far an operation of several calls is. Empty = it begins anew.
     ///
     /// # Errors
@@ -204,10 +238,19 @@ pub(super) fn claim_posts_txn(
     let accounts = account_list(&request.accounts);
     let heads: Vec<(i64, bool, Option<ChatId>)> = connection
         .prepare_cached(CLAIMABLE_SQL)?
-        .query_map((request.now_ms, limit_of(limit), accounts), |row| {
-            let (chat, is_stale): (ChatId, bool) = (row.get(2)?, row.get(4)?);
-            Ok((row.get(0)?, row.get(1)?, is_stale.then_some(chat)))
-        })?
+        .query_map(
+            (
+                request.now_ms,
+                limit_of(limit),
+                accounts,
+                spared_owner(request.owner),
+                WAIT_MAX_MS,
+            ),
+            |row| {
+                let (chat, is_stale): (ChatId, bool) = (row.get(2)?, row.get(4)?);
+                Ok((row.get(0)?, row.get(1)?, is_stale.then_some(chat)))
+            },
+        )?
         .collect::<rusqlite::Result<_>>()?;
     let mut claimed = Vec::with_capacity(heads.len());
     for (row, is_expired, stale_in) in heads {
@@ -313,7 +356,7 @@ pub(super) fn take_back_posts_txn(connection: &Connection, now_ms: i64) -> Resul
     )?;
     let taken = connection.execute(
         "UPDATE outbox SET state = CASE send_started WHEN 1 THEN 'unknown' ELSE 'pending' END,
-                not_before_ms = ?1, owner = NULL, token = NULL, lease_until_ms = NULL
+                not_before_ms = min(not_before_ms, ?1), owner = NULL, token = NULL, lease_until_ms = NULL
          WHERE state IN ('pending', 'leased', 'unknown') AND state = 'leased'",
         [now_ms],
     )?;

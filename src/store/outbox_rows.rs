@@ -20,7 +20,10 @@ macro_rules! select_posts {
                     o.first_attempt_ms, o.looks, o.resends, o.created_at_ms, o.send_started,
                     (SELECT max(coalesce(a.ended_at_ms, a.started_at_ms))
                      FROM outbox_attempts a WHERE a.outbox_id = o.id),
-                    o.operation, o.progress, o.is_undecided
+                    o.operation, o.progress, o.is_undecided,
+                    coalesce((SELECT max(q.sent_at_ms) FROM run_triggers g
+                              JOIN turns q ON q.seq = g.turn_seq
+                              WHERE g.run_id = coalesce(o.run_id, t.run_id)), t.sent_at_ms)
              FROM outbox o LEFT JOIN turns t ON t.seq = o.turn_seq ",
             $tail
         )
@@ -228,6 +231,7 @@ fn entry_from_row(row: &Row<'_>) -> rusqlite::Result<OutboxEntry> {
         state: entry_state(row)?,
         attempts: row.get(12)?,
         first_attempt_ms: row.get(13)?,
+        later_than_ms: row.get(22)?,
         last_attempt_ms: row.get(18)?,
         looks: row.get(14)?,
         resends: row.get(15)?,

@@ -15,7 +15,7 @@ use super::rows::{account_list, missing};
 use super::run_events::tell_claim_txn;
 use super::run_rows::run_by_row;
 use super::{Store, StoreError};
-use crate::domain::ids::{LeaseToken, RunId};
+use crate::domain::ids::{LeaseToken, OwnerId, RunId};
 use crate::domain::run::ClaimedRun;
 use crate::domain::slots::{Asker, Slots, Waiting};
 
@@ -47,8 +47,8 @@ macro_rules! with_heads {
     };
 }
 
-/// The heads of conversations in which nobody works. A wait whose beginning lies ahead was written
-/// under another clock and is over.
+/// The heads of conversations in which nobody works. A wait whose beginning lies ahead, or that lasts
+/// longer than any may, was written under another clock and is over.
 const WAITING_SQL: &str = with_heads!(
     "SELECT r.id, r.conversation_id, r.agent, h.account_id, r.person_participant_id,
             max(r.not_before_ms, r.created_at_ms,
@@ -56,9 +56,10 @@ const WAITING_SQL: &str = with_heads!(
                           WHERE p.conversation_id = r.conversation_id AND p.id < r.id
                           ORDER BY p.id DESC LIMIT 1), 0)),
             r.asked_at_run_ms,
-            CASE r.state WHEN 'queued' THEN r.not_before_ms <= ?1
+            CASE r.state WHEN 'queued' THEN r.not_before_ms NOT BETWEEN ?1 + 1 AND ?1 + ?4
                                             OR coalesce(r.put_off_at_ms, r.created_at_ms) > ?1
-                         WHEN 'leased' THEN r.lease_until_ms <= ?1 ELSE 0 END,
+                         WHEN 'leased' THEN r.owner IS NOT ?3 AND r.lease_until_ms <= ?1
+                         ELSE 0 END,
             r.put_off_at_ms IS NOT NULL, r.cancel_requested_by IS NOT NULL
      FROM heads CROSS JOIN runs r ON r.id = heads.id
      CROSS JOIN conversations c ON c.id = r.conversation_id
@@ -66,7 +67,8 @@ const WAITING_SQL: &str = with_heads!(
      WHERE h.account_id IN (SELECT value FROM json_each(?2))
        AND NOT EXISTS (SELECT 1 FROM runs o INDEXED BY runs_waiting
                        WHERE o.state IN ('queued', 'leased', 'waiting') AND o.state = 'leased'
-                         AND o.lease_until_ms > ?1 AND o.conversation_id = r.conversation_id)
+                         AND (o.owner IS ?3 OR o.lease_until_ms > ?1)
+                         AND o.conversation_id = r.conversation_id)
      ORDER BY r.conversation_id, r.id"
 );
 
@@ -82,7 +84,8 @@ const NEXT_DUE_SQL: &str = with_heads!(
 
 impl Store {
     /// Leases the run that comes next by the state of the slots, of a conversation with no leased run.
-    /// Expired leases count as queued.
+    /// Expired leases of others count as queued; what the claimer itself holds it gives back, however
+    /// long that takes.
     ///
     /// # Errors
     /// Storage refuses.
@@ -228,6 +231,17 @@ impl Store {
     }
 }
 
+/// No wait is longer, in milliseconds: what is to wait for more was put off by a clock that was wrong, and
+/// is due.
+pub(super) const WAIT_MAX_MS: i64 = 86_400_000;
+
+/// Whose leases are not taken over, whatever the clock says of their end.
+pub(super) fn spared_owner(owner: OwnerId) -> Option<OwnerId> {
+    let takes_over_own =
+        crash::is_sabotaged(Sabotage::ReclaimOwn) || crash::is_sabotaged(Sabotage::NoLeaseToken);
+    (!takes_over_own).then_some(owner)
+}
+
 pub(super) struct Requeue {
     pub(super) run: RunId,
     pub(super) token: LeaseToken,
@@ -285,7 +299,12 @@ fn next_waiting(
     let accounts = account_list(&request.accounts);
     loop {
         let mut statement = connection.prepare_cached(WAITING_SQL)?;
-        let mut rows = statement.query((request.now_ms, &accounts))?;
+        let mut rows = statement.query((
+            request.now_ms,
+            &accounts,
+            spared_owner(request.owner),
+            WAIT_MAX_MS,
+        ))?;
         let mut failed = None;
         let decoded = std::iter::from_fn(|| match rows.next().transpose()? {
             Ok(row) => waiting_from_row(row)

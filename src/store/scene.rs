@@ -24,7 +24,6 @@ pub(super) const LEASE_MS: i64 = 1_000;
 pub(super) struct Scene {
     pub(super) store: Store,
     pub(super) account: AccountId,
-    pub(super) owner: OwnerId,
 }
 
 /// A conversation.
@@ -66,11 +65,7 @@ impl Scene {
             name: "Acme".to_owned(),
         };
         let account = store.bind_account(binding, 0).await.unwrap();
-        Self {
-            store,
-            account,
-            owner: OwnerId::generate(),
-        }
+        Self { store, account }
     }
 
     pub(super) async fn room(&self, chat: &str) -> Room {
@@ -171,9 +166,10 @@ impl Scene {
         (said, run)
     }
 
+    /// A claim of another process each time, to which an expired lease is a stranger's.
     pub(super) fn request(&self, now_ms: i64) -> ClaimRequest {
         ClaimRequest {
-            owner: self.owner,
+            owner: OwnerId::generate(),
             lease_ms: LEASE_MS,
             now_ms,
             accounts: (1..100).map(AccountId).collect(),

@@ -24,7 +24,7 @@ use super::translate::time_of;
 use super::wire::{Answer, ChannelObject, IdOr, SlackEvent, UserObject};
 use super::{METADATA_EVENT_TYPE, render, stream, text, upload};
 
-/// How far before the first attempt a post is looked for: our clock may be ahead of Slack's.
+/// How far before what it answers a post is looked for: Slack's servers need not agree to the second.
 const READ_BACK_LEAD_MS: i64 = 5_000;
 /// How many messages a page of the look holds.
 const READ_BACK_PAGE: usize = 200;

@@ -372,9 +372,13 @@ fn shows(promise: Sabotage, mode: Mode, way: Way) -> bool {
         Sabotage::EmptyIsProof => {
             mode == Mode::TelegramLook && way == Way::Point("send.response-read")
         }
+        Sabotage::ReclaimOwn => false,
         // The loopback platform makes every edit at once, a question that is edited there may have no
-        // answer yet, and what a prompt reads shows in no room.
-        Sabotage::NoSettling | Sabotage::NoReplacement | Sabotage::NoFreshStart => false,
+        // answer yet, what a prompt reads shows in no room, and its clock is the daemon's.
+        Sabotage::NoSettling
+        | Sabotage::NoReplacement
+        | Sabotage::NoFreshStart
+        | Sabotage::OwnClock => false,
     }
 }
 

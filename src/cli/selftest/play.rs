@@ -18,6 +18,8 @@ use crate::admin::view::{PostView, QueuedRunView, ReleasedView, StatusView};
 use crate::cli::CliError;
 use crate::cli::args::CrashArgs;
 
+/// By then every shortened lease has ended.
+const LEASES_ENDED: Duration = Duration::from_secs(4);
 /// How long a point may take to be reached.
 const REACH_WAIT: Duration = Duration::from_secs(30);
 /// Something is said so often while a point is waited for.
@@ -192,7 +194,8 @@ async fn end(
         Way::Unanswered => Ok(wait_until(REACH_WAIT, || stage.posts_count() > posts_before).await),
         Way::LeaseEnds => {
             let asked = 2 * scene.questions.len();
-            wait_until(REACH_WAIT, || stage.model.requests().len() >= asked).await;
+            // Only a broken promise has them asked again.
+            wait_until(LEASES_ENDED, || stage.model.requests().len() >= asked).await;
             stage.model.release();
             settle(stage, process, |_| {}).await?;
             Ok(false)

@@ -2,9 +2,10 @@
 
 use vocative_channels::outbound::{Delivered, Operation, Part};
 
+use crate::domain::ids::OwnerId;
 use crate::domain::outbox::{ClaimedEntry, OutboxState};
 use crate::store::StoreError;
-use crate::store::contract::{CommittedReply, LeaseOutcome, OutboxUpdate};
+use crate::store::contract::{ClaimRequest, CommittedReply, LeaseOutcome, OutboxUpdate};
 use crate::store::scene::{LEASE_MS, Room, Scene, target};
 
 /// The texts of the posts that may go.
@@ -351,4 +352,42 @@ async fn after_a_crash_a_post_that_was_being_sent_is_looked_for() {
     assert_eq!(texts(&claimed), ["one", "elsewhere"]);
     let unknown: Vec<bool> = claimed.iter().map(|claim| claim.is_unknown).collect();
     assert_eq!(unknown, [true, false]);
+}
+
+const YEAR_MS: i64 = 365 * 86_400_000;
+
+#[tokio::test]
+async fn what_a_process_sends_it_never_claims_again_whatever_the_clock_says() {
+    let scene = Scene::open().await;
+    two_parts_and_one(&scene).await;
+    let owner = OwnerId::generate();
+    let claim = async |now_ms| {
+        let request = ClaimRequest {
+            owner,
+            ..scene.request(now_ms)
+        };
+        scene.store.claim_posts(request, 10).await.unwrap()
+    };
+    let sending = claim(YEAR_MS).await;
+    start(&scene, &sending[0], YEAR_MS).await;
+    for now_ms in [YEAR_MS + 200_000, 2 * YEAR_MS, 0] {
+        assert_eq!(claim(now_ms).await, []);
+    }
+    // Its handling ended without a word: only then it is of unknown outcome.
+    let (id, token) = (sending[0].entry.id, sending[0].token);
+    scene.store.abandon_post(id, token, 5).await.unwrap();
+    let found = claim(5).await;
+    assert_eq!((texts(&found), found[0].is_unknown), (vec!["one"], true));
+    scene.store.abandon_post(id, token, 6).await.unwrap();
+    assert_eq!(claim(6).await, []);
+}
+
+#[tokio::test]
+async fn a_post_put_off_by_a_clock_that_was_wrong_goes_when_it_is_right() {
+    let scene = Scene::open().await;
+    two_parts_and_one(&scene).await;
+    let claimed = claim(&scene, YEAR_MS).await;
+    update(&scene, &claimed[0], retry(YEAR_MS + 60_000), YEAR_MS).await;
+    assert_eq!(claim(&scene, YEAR_MS).await, []);
+    assert_eq!(texts(&claim(&scene, 1_000).await), ["one"]);
 }

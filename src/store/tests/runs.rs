@@ -1,7 +1,9 @@
 //! Which run is claimed, in which order, and what a lease is worth.
 
+use crate::domain::ids::OwnerId;
 use crate::domain::run::{RunState, Usage};
-use crate::store::contract::{LeaseOutcome, RunLease};
+use crate::domain::slots::Slots;
+use crate::store::contract::{ClaimRequest, LeaseOutcome, RunLease};
 use crate::store::scene::{LEASE_MS, Scene};
 
 #[tokio::test]
@@ -167,4 +169,35 @@ async fn a_start_takes_over_what_its_predecessor_had_leased() {
     let claimed = scene.claim(150).await.unwrap();
     assert_eq!((claimed.run.id, claimed.run.attempt), (run, 2));
     assert_eq!(claimed.as_of_ms, 100);
+}
+
+const YEAR_MS: i64 = 365 * 86_400_000;
+
+#[tokio::test]
+async fn what_a_process_works_on_it_never_claims_again_whatever_the_clock_says() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    scene.ask(&room, "one", 10).await;
+    let owner = OwnerId::generate();
+    let claim = async |now_ms| {
+        let request = ClaimRequest {
+            owner,
+            ..scene.request(now_ms)
+        };
+        scene
+            .store
+            .claim_run(request, Slots::default())
+            .await
+            .unwrap()
+    };
+    let working = claim(YEAR_MS).await.unwrap();
+    for now_ms in [YEAR_MS + 200_000, 2 * YEAR_MS, 0] {
+        assert_eq!(claim(now_ms).await, None);
+    }
+    let (run, token) = (working.run.id, working.token);
+    let put_off = scene.store.requeue_run(run, token, 2 * YEAR_MS, "busy", 0);
+    put_off.await.unwrap();
+    // A clock that was a year ahead wrote when it is due.
+    assert_eq!(claim(2 * YEAR_MS - 1).await, None);
+    assert_eq!(claim(1_000).await.unwrap().run.id, run);
 }

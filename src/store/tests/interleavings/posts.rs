@@ -261,6 +261,8 @@ impl<'a> Posts<'a> {
         }
         let number = self.number(claimed.entry.id);
         let shown_ms = self.now_ms - SHOWN_AFTER_MS;
+        let tried_ms = claimed.entry.last_attempt_ms.unwrap_or(0);
+        let since_ms = self.now_ms - tried_ms;
         let is_shown = self
             .platform
             .iter()
@@ -270,12 +272,13 @@ impl<'a> Posts<'a> {
             after_unknown(&claimed.entry, false, &self.policy, reason, self.now_ms)
         } else if is_shown {
             let found = Ok(ReadBack::Found(self.delivered(number)));
-            after_look(&claimed.entry, found, &self.policy, self.now_ms)
+            after_look(&claimed.entry, found, &self.policy, since_ms, self.now_ms)
         } else {
             after_look(
                 &claimed.entry,
                 Ok(ReadBack::NotFound),
                 &self.policy,
+                since_ms,
                 self.now_ms,
             )
         };
