@@ -31,7 +31,8 @@ pub struct Envelope {
 }
 
 impl Envelope {
-    /// The same, heard as it happens: its message tells the clock, which may have been behind.
+    /// The same, heard as it happens: its message tells the clock, which may have been behind. Nothing is
+    /// received before it is sent.
     #[must_use]
     pub fn heard_by(self, clock: &PlatformClock) -> Self {
         let (Event::Posted(message) | Event::Edited(message)) = &self.event else {
@@ -39,7 +40,10 @@ impl Envelope {
         };
         clock.note_message(message.sent_at_ms);
         Self {
-            received_at_ms: clock.now_ms().max(self.received_at_ms),
+            received_at_ms: clock
+                .now_ms()
+                .max(self.received_at_ms)
+                .max(message.sent_at_ms),
             ..self
         }
     }

@@ -41,6 +41,8 @@ const NOTE_EVERY_MS: i64 = 30_000;
 const WRITE_AGAIN_MS: i64 = 2_000;
 /// How long a platform may take to tell of a message, and how far its clock may be from ours.
 const TELLING_MS: i64 = 2_000;
+/// A time so far after the present is not of this time.
+const AHEAD_MS: i64 = 60_000;
 /// How many chats are looked into before a quiet connection is believed.
 const DOUBTED_CHATS: usize = 3;
 
@@ -60,8 +62,10 @@ pub struct Keeper {
     written: AtomicU64,
     /// When the platform last told of anything, in milliseconds since the Unix epoch.
     told_at_ms: AtomicI64,
+    /// The horizon: the platform's time of the newest message it told of, or up to which all was read back.
+    heard_ms: AtomicI64,
     /// The same, as it is written down.
-    noted_at_ms: AtomicI64,
+    noted_ms: AtomicI64,
     /// When the connection was last doubted and nothing was found.
     doubted_at_ms: AtomicI64,
     /// Told when the connection is there and hears nothing.
@@ -98,7 +102,8 @@ impl Keeper {
             losses: AtomicU64::new(1),
             written: AtomicU64::new(0),
             told_at_ms: AtomicI64::new(0),
-            noted_at_ms: AtomicI64::new(0),
+            heard_ms: AtomicI64::new(0),
+            noted_ms: AtomicI64::new(0),
             doubted_at_ms: AtomicI64::new(0),
             deaf: Notify::new(),
             is_behind: AtomicBool::new(true),
@@ -204,7 +209,8 @@ impl Keeper {
         let Some(reach) = reach else { return Ok(()) };
         let began_ms = (self.clock)();
         pass.run(reach).await?;
-        self.told_at_ms.fetch_max(began_ms, Ordering::SeqCst);
+        self.told_at_ms.store(began_ms, Ordering::SeqCst);
+        self.heard_ms.fetch_max(began_ms, Ordering::SeqCst);
         let mut open = self.opening.lock().await;
         if let Some(open) = open.as_mut().filter(|open| open.epoch == reach.epoch) {
             open.unread_from_ms = None;
@@ -217,13 +223,15 @@ impl Keeper {
     /// What counts as heard is what the platform told, not that a connection is there: it may be
     /// there and deaf.
     async fn keep_listening(&self, reader: &Reader) -> Result<(), Look> {
-        let told_at_ms = self.told_at_ms.load(Ordering::SeqCst);
-        if self.noted_at_ms.load(Ordering::SeqCst) != told_at_ms {
-            self.store.note_heard(self.account, told_at_ms).await?;
-            self.noted_at_ms.store(told_at_ms, Ordering::SeqCst);
+        let now_ms = (self.clock)();
+        let heard_ms = self.horizon_ms(now_ms);
+        if self.noted_ms.load(Ordering::SeqCst) != heard_ms {
+            self.store.note_heard(self.account, heard_ms).await?;
+            self.noted_ms.store(heard_ms, Ordering::SeqCst);
         }
-        let (now_ms, deaf_after_ms) = ((self.clock)(), self.bounds.deaf_after_ms);
-        let quiet_since_ms = told_at_ms.max(self.doubted_at_ms.load(Ordering::SeqCst));
+        let deaf_after_ms = self.bounds.deaf_after_ms;
+        let told_at_ms = past(&self.told_at_ms, now_ms);
+        let quiet_since_ms = told_at_ms.max(past(&self.doubted_at_ms, now_ms));
         if deaf_after_ms == 0 || now_ms - quiet_since_ms < deaf_after_ms {
             return Ok(());
         }
@@ -238,6 +246,12 @@ impl Keeper {
         self.note_loss();
         self.deaf.notify_one();
         Ok(())
+    }
+
+    /// Until when all is known, by the platform's time. A clock that was ahead may have put it into the future;
+    /// then nothing is known until the next message.
+    fn horizon_ms(&self, now_ms: i64) -> i64 {
+        past(&self.heard_ms, now_ms)
     }
 
     /// Whether something was said since in the chats that were heard last, of which the platform
@@ -307,6 +321,13 @@ impl Keeper {
     }
 }
 
+/// A time that was noted, 0 if it is in the future: a clock was ahead then.
+fn past(noted: &AtomicI64, now_ms: i64) -> i64 {
+    let forget = |noted_ms: i64| (noted_ms > now_ms + AHEAD_MS).then_some(0);
+    let forgotten = noted.fetch_update(Ordering::SeqCst, Ordering::SeqCst, forget);
+    forgotten.map_or_else(|noted_ms| noted_ms, |_| 0)
+}
+
 /// Why a look did not end well.
 enum Look {
     Store(StoreError),
@@ -337,7 +358,11 @@ impl Intake for Keeper {
                 self.note_joining(&envelope).await
             };
             self.told_at_ms
-                .fetch_max(envelope.received_at_ms, Ordering::SeqCst);
+                .store(envelope.received_at_ms, Ordering::SeqCst);
+            if let Event::Posted(message) = &envelope.event {
+                self.heard_ms
+                    .fetch_max(message.sent_at_ms, Ordering::SeqCst);
+            }
             let refused = |cause: StoreError| IntakeError(Box::new(cause));
             let stored = match prepared.await {
                 Ok(()) => self.intake.accept(envelope).await,

@@ -117,14 +117,10 @@ impl Pass<'_> {
         chat: &ChatReach,
         place: &Place,
     ) -> Result<Outcome, Unread> {
-        let missed_from_ms = reach.unread_from_ms.max(chat.read_through_ms);
-        let Some(missed_from_ms) = chat
-            .unread_from_ms
-            .or(missed_from_ms.filter(|_| reach.unread_from_ms.is_some()))
-        else {
+        let now_ms = (self.reader.clock)();
+        let Some(missed_from_ms) = missed_from_ms(reach, chat, now_ms) else {
             return Ok(Outcome::Read);
         };
-        let now_ms = (self.reader.clock)();
         let floor_ms = self.bounds.catch_up_from_ms(now_ms);
         let missed = self.read_missed(place, missed_from_ms, floor_ms, now_ms);
         match missed.await {
@@ -330,11 +326,59 @@ impl Pass<'_> {
     }
 }
 
+/// Since when messages of a chat may be missing. A time in the future was written by a clock that was wrong,
+/// and says nothing. Pure.
+fn missed_from_ms(reach: AccountReach, chat: &ChatReach, now_ms: i64) -> Option<i64> {
+    let is_past = |time_ms: &i64| *time_ms <= now_ms + CLOCK_SKEW_MS;
+    let own_ms = chat.unread_from_ms.filter(is_past);
+    let read_ms = chat.read_through_ms.filter(is_past);
+    own_ms.or_else(|| {
+        reach
+            .unread_from_ms
+            .map(|hole_ms| read_ms.map_or(hole_ms, |read_ms| hole_ms.max(read_ms)))
+    })
+}
+
 /// Chats in which nothing was missed are many, and no news.
 fn log_read(channel: &str, chat: &str, messages: usize, what: &'static str) {
     if messages > 0 {
         info!(channel.id = %channel, chat.id = %chat, messages, "{what}");
     } else {
         debug!(channel.id = %channel, chat.id = %chat, messages, "{what}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chat_is_read_from_where_it_was_known_and_never_from_the_future() {
+        const NOW_MS: i64 = 10_000_000;
+        const FUTURE_MS: i64 = NOW_MS + 7_200_000;
+        let table = [
+            // The account's hole, the chat's own, read through; where it is read from.
+            (Some(500), None, None, Some(500)),
+            (Some(500), None, Some(700), Some(700)),
+            (Some(500), Some(300), Some(700), Some(300)),
+            (Some(500), None, Some(FUTURE_MS), Some(500)),
+            (Some(500), Some(FUTURE_MS), Some(FUTURE_MS), Some(500)),
+            (None, None, Some(700), None),
+        ];
+        for (hole_ms, own_ms, read_ms, expected) in table {
+            let reach = AccountReach {
+                unread_from_ms: hole_ms,
+                epoch: 1,
+            };
+            let chat = ChatReach {
+                chat: "C1".to_owned(),
+                kind: None,
+                is_heard: true,
+                read_through_ms: read_ms,
+                unread_from_ms: own_ms,
+                backfill_until_ms: None,
+            };
+            assert_eq!(missed_from_ms(reach, &chat, NOW_MS), expected);
+        }
     }
 }

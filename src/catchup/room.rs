@@ -239,7 +239,7 @@ impl Reader {
             let now_ms = (self.clock)();
             let taken = messages.iter().map(|message| {
                 let mut envelope = message.envelope.clone();
-                envelope.received_at_ms = now_ms;
+                envelope.received_at_ms = now_ms.max(message.sent_at_ms);
                 self.intake.take_back(envelope, origin_of(message, span))
             });
             let Some(cause) = join_all(taken).await.into_iter().find_map(Result::err) else {

@@ -12,6 +12,8 @@ use crate::domain::addressing::{MessageFacts, ThreadFacts};
 use crate::domain::ids::{AccountId, AgentName, ChatId};
 use crate::domain::turn::ParticipantKind;
 
+/// A run that was made later than this, in milliseconds after the present, was made under a wrong clock.
+const AHEAD_MS: i64 = 60_000;
 const HOUR_MS: i64 = 3_600_000;
 
 /// Reads the facts; `turn_seq` is the turn the message belongs to, where it is known.
@@ -186,8 +188,9 @@ fn usage(
                     (SELECT count(*) FROM runs
                      WHERE person_participant_id = (SELECT id FROM participants
                                WHERE account_id = ?1 AND kind = ?3 AND platform_id = ?4)
-                       AND created_at_ms > ?5),
-                    (SELECT count(*) FROM runs WHERE chat_id = ?6 AND created_at_ms > ?5),
+                       AND created_at_ms BETWEEN ?5 + 1 AND ?7),
+                    (SELECT count(*) FROM runs
+                     WHERE chat_id = ?6 AND created_at_ms BETWEEN ?5 + 1 AND ?7),
                     (SELECT max(at_ms) FROM restores)",
         )?
         .query_row(
@@ -197,7 +200,8 @@ fn usage(
                 message.sender_kind,
                 message.sender.id,
                 now_ms - HOUR_MS,
-                chat
+                chat,
+                now_ms + AHEAD_MS
             ],
             |row| {
                 Ok(Usage {

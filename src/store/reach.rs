@@ -19,6 +19,8 @@ use crate::domain::turn::{ParticipantKind, TurnKind};
 const DAEMON: &str = "vocative";
 /// A platform may tell of one joining by several events; within this time they are the same.
 const TOLD_TWICE_MS: i64 = 60_000;
+/// What is later than this, in milliseconds after the present, is not of this time.
+const AHEAD_MS: i64 = 60_000;
 
 impl Store {
     /// Notes that messages may be missing since an account was last heard, less `lead_ms`; an older
@@ -36,8 +38,8 @@ impl Store {
             .await
     }
 
-    /// Notes until when an account was heard. Lost with a power cut it costs a longer reading, so it
-    /// waits for no disk.
+    /// Notes until when an account was heard, by the platform's time. Lost with a power cut it costs a longer
+    /// reading, so it waits for no disk.
     ///
     /// # Errors
     /// `Unavailable` if storage refuses.
@@ -68,7 +70,7 @@ impl Store {
             let changed = connection
                 .prepare_cached(
                     "UPDATE account_reach
-                     SET unread_from_ms = NULL, heard_until_ms = max(heard_until_ms, ?3)
+                     SET unread_from_ms = NULL, heard_until_ms = ?3
                      WHERE account_id = ?1 AND epoch = ?2",
                 )?
                 .execute(params![account, epoch, now_ms])?;
@@ -116,7 +118,7 @@ impl Store {
                      ON CONFLICT (account_id, chat) DO UPDATE
                      SET backfill_until_ms = excluded.backfill_until_ms,
                          read_through_ms = excluded.read_through_ms
-                     WHERE coalesce(read_through_ms, 0) <= excluded.read_through_ms - ?4",
+                     WHERE abs(coalesce(read_through_ms, 0) - excluded.read_through_ms) >= ?4",
                 )?
                 .execute(params![account, chat, until_ms, TOLD_TWICE_MS])?;
             Ok(())
@@ -149,7 +151,7 @@ impl Store {
             connection
                 .prepare_cached(
                     "UPDATE chat_reach
-                     SET read_through_ms = max(coalesce(read_through_ms, 0), ?3),
+                     SET read_through_ms = ?3,
                          unread_from_ms = NULL, gap_reason = NULL, gap_turn_seq = NULL
                      WHERE account_id = ?1 AND chat = ?2",
                 )?
@@ -274,6 +276,8 @@ impl Store {
     }
 }
 
+/// A horizon in the future was written by a clock that was wrong: what is known then is only what was said
+/// last.
 fn open_txn(
     connection: &Connection,
     account: AccountId,
@@ -283,20 +287,52 @@ fn open_txn(
     let reach = connection
         .prepare_cached(
             "INSERT INTO account_reach (account_id, heard_until_ms, unread_from_ms, epoch)
-             SELECT id, coalesce(last_captured_ms, ?3), last_captured_ms - ?2, 1
+             SELECT id, min(coalesce(last_captured_ms, ?3), ?3), last_captured_ms - ?2, 1
              FROM accounts WHERE id = ?1
-             ON CONFLICT (account_id) DO UPDATE
-             SET unread_from_ms = coalesce(unread_from_ms, heard_until_ms - ?2),
-                 epoch = epoch + 1
-             RETURNING unread_from_ms, epoch",
+             ON CONFLICT (account_id) DO UPDATE SET epoch = epoch + 1
+             RETURNING heard_until_ms, unread_from_ms, epoch",
         )?
         .query_row(params![account, lead_ms, now_ms], |row| {
-            Ok(AccountReach {
-                unread_from_ms: row.get(0)?,
-                epoch: row.get(1)?,
-            })
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
         })?;
-    Ok(reach)
+    let (heard_ms, hole_ms, epoch): (i64, Option<i64>, i64) = reach;
+    let is_first = epoch == 1;
+    let is_ahead = |time_ms: i64| time_ms > now_ms + AHEAD_MS;
+    let unread_from_ms = match hole_ms {
+        Some(hole_ms) if !is_ahead(hole_ms) => Some(hole_ms),
+        None if is_first => None,
+        _ if is_ahead(heard_ms) => {
+            let said_ms = newest_said_ms(connection, account, now_ms)?;
+            Some(said_ms.unwrap_or(0) - lead_ms)
+        }
+        _ => Some(heard_ms - lead_ms),
+    };
+    connection
+        .prepare_cached(
+            "UPDATE account_reach SET unread_from_ms = ?2, heard_until_ms = min(heard_until_ms, ?3)
+             WHERE account_id = ?1",
+        )?
+        .execute(params![account, unread_from_ms, now_ms + AHEAD_MS])?;
+    Ok(AccountReach {
+        unread_from_ms,
+        epoch,
+    })
+}
+
+/// The platform's time of what was said last in an account, as far as that is not in the future.
+fn newest_said_ms(
+    connection: &Connection,
+    account: AccountId,
+    now_ms: i64,
+) -> Result<Option<i64>, StoreError> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT c.last_activity_ms FROM conversations c JOIN chats h ON h.id = c.chat_id
+             WHERE h.account_id = ?1 AND c.last_activity_ms <= ?2
+             ORDER BY c.last_activity_ms DESC LIMIT 1",
+        )?
+        .query_row(params![account, now_ms], |row| row.get(0))
+        .optional()?)
 }
 
 fn ensure_row_txn(

@@ -130,3 +130,57 @@ async fn a_notice_of_what_is_missing_is_no_speech_and_goes_when_it_was_read() {
     let status = scene.store.status(4_000).await.unwrap();
     assert_eq!(status.accounts[0].history_gaps, 0);
 }
+
+#[tokio::test]
+async fn a_horizon_in_the_future_is_a_gap_since_what_was_said_last() {
+    const HOUR_MS: i64 = 3_600_000;
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    opened(&scene, 500).await;
+    scene.say(&room, "live", 6_000).await;
+    // The clock was two hours ahead for a while.
+    scene
+        .store
+        .note_heard(scene.account, 2 * HOUR_MS)
+        .await
+        .unwrap();
+    let reach = opened(&scene, 9_000).await;
+    assert_eq!(reach.unread_from_ms, Some(6_000 - LEAD_MS));
+    let store = &scene.store;
+    assert!(
+        store
+            .close_reach(scene.account, reach.epoch, 10_000)
+            .await
+            .unwrap()
+    );
+    assert_eq!(
+        opened(&scene, 11_000).await.unread_from_ms,
+        Some(10_000 - LEAD_MS)
+    );
+}
+
+#[tokio::test]
+async fn a_hole_that_was_opened_in_the_future_is_read_from_what_was_said_last() {
+    const HOUR_MS: i64 = 3_600_000;
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    opened(&scene, 500).await;
+    scene.say(&room, "live", 6_000).await;
+    scene
+        .store
+        .note_heard(scene.account, 2 * HOUR_MS)
+        .await
+        .unwrap();
+    opened(&scene, 2 * HOUR_MS + 1).await;
+    let reach = opened(&scene, 9_000).await;
+    assert_eq!(reach.unread_from_ms, Some(6_000 - LEAD_MS));
+    // What was read under that clock is read again.
+    let (account, chat) = (scene.account, "C1".to_owned());
+    scene
+        .store
+        .note_read(account, chat.clone(), 3 * HOUR_MS)
+        .await
+        .unwrap();
+    scene.store.note_read(account, chat, 9_000).await.unwrap();
+    assert_eq!(chats(&scene).await[0].read_through_ms, Some(9_000));
+}
