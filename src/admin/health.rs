@@ -326,3 +326,25 @@ impl Health {
         channels.values().map(|health| health.reading()).collect()
     }
 }
+/// Why the time can't be relied on, if so; shared by whoever finds that out and whoever shows it.
+#[derive(Clone, Debug, Default)]
+pub struct TimeDoubt(Arc<Mutex<Option<String>>>);
+
+impl TimeDoubt {
+    /// Notes it; returns whether there is a doubt where none was, or the other way round.
+    pub fn set(&self, doubt: Option<String>) -> bool {
+        let mut known = self.0.lock().expect("no holder of this lock panics");
+        let is_news = known.is_some() != doubt.is_some();
+        *known = doubt;
+        is_news
+    }
+
+    /// Why, in plain words.
+    #[must_use]
+    pub fn get(&self) -> Option<String> {
+        self.0
+            .lock()
+            .expect("no holder of this lock panics")
+            .clone()
+    }
+}

@@ -4,13 +4,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
+use crate::daemon::aging::{self, Aging, Evidence, share_of};
 use crate::daemon::shared::Shared;
 use crate::daemon::system::Pulse;
+use crate::daemon::time::Agreement;
 use crate::daemon::wiring;
 use crate::domain::ids::AccountId;
+use crate::store::{ExpiryBounds, StoreError};
 
 /// How often old triggers are reported and raw envelopes expired.
 const HOUSEKEEPING: Duration = Duration::from_secs(30);
@@ -28,6 +32,7 @@ pub(super) async fn beat(pulse: Pulse, cancel: CancellationToken) {
 
 pub(super) async fn keep_house(shared: Arc<Shared>, raw_kept_ms: i64, cancel: CancellationToken) {
     let mut wait = FIRST_HOUSEKEEPING;
+    let mut aging = Aging::default();
     loop {
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
@@ -42,17 +47,62 @@ pub(super) async fn keep_house(shared: Arc<Shared>, raw_kept_ms: i64, cancel: Ca
         for intake in intakes {
             intake.report_old_triggers();
         }
-        shared.let_old_data_go(&cancel).await;
+        let share = match shared.share_that_may_go(&mut aging).await {
+            Ok(Some(share)) => share,
+            Ok(None) => continue,
+            Err(cause) => {
+                warn!(error = %cause, "old data could not be let go; trying again");
+                continue;
+            }
+        };
+        shared.let_old_data_go(&mut aging, share, &cancel).await;
         let older_than_ms = (shared.clock)() - raw_kept_ms;
-        if let Err(cause) = shared.store.expire_raw(older_than_ms).await {
+        if let Err(cause) = shared.store.expire_raw(older_than_ms, share).await {
             warn!(error = %cause, "raw envelopes could not be expired; trying again");
         }
     }
 }
 
 impl Shared {
-    /// Lets go what is older than its channel keeps.
-    async fn let_old_data_go(&self, cancel: &CancellationToken) {
+    /// Whether anything goes for its age, as configured.
+    fn lets_go(&self) -> bool {
+        let config = self.config();
+        let mut kept = config
+            .channels
+            .values()
+            .map(|channel| channel.retention_days);
+        config.store.debug_raw_hours > 0
+            || kept.any(|days| wiring::expiry(days, 0) != ExpiryBounds::default())
+    }
+
+    /// How many rows of a class may go for their age in this pass; `None` while the time is doubtful, which
+    /// `status` and the log say.
+    async fn share_that_may_go(&self, aging: &mut Aging) -> Result<Option<u64>, StoreError> {
+        let agreement = self.time.agreement();
+        let kept = self.store.kept_turns().await?;
+        let evidence = Evidence {
+            now_ms: (self.clock)(),
+            newest_ms: kept.newest_ms,
+            agreed_for: aging.agreed_for(&agreement, Instant::now()),
+            agreement,
+        };
+        let doubt = aging::doubt(&evidence);
+        let is_disputed = matches!(evidence.agreement, Agreement::Disputed { .. });
+        let told = doubt.clone().filter(|_| is_disputed || self.lets_go());
+        match &told {
+            Some(why) if self.time_doubt.set(told.clone()) => {
+                error!(why, "the time is doubtful: nothing is deleted for its age");
+            }
+            None if self.time_doubt.set(None) => {
+                info!("the time is plausible again: old data goes as configured");
+            }
+            _ => {}
+        }
+        Ok(doubt.is_none().then(|| share_of(kept.turns)))
+    }
+
+    /// Lets go what is older than its channel keeps, at most a share of each class.
+    async fn let_old_data_go(&self, aging: &mut Aging, share: u64, cancel: &CancellationToken) {
         let config = self.config();
         let accounts: Vec<(String, AccountId)> = self
             .intakes()
@@ -67,9 +117,17 @@ impl Shared {
             else {
                 continue;
             };
+            if aging.rests(account, Instant::now()) {
+                continue;
+            }
             let now_ms = (self.clock)();
             let bounds = wiring::expiry(settings.retention_days, now_ms);
-            match self.store.expire(account, bounds, now_ms).await {
+            let gone = self.store.expire(account, bounds, share, now_ms).await;
+            if gone.as_ref().is_ok_and(|gone| gone.is_whole_share(share)) {
+                aging.rest(account, Instant::now());
+                info!(channel.id = %name, share, "more is old than may go at once; the rest goes later");
+            }
+            match gone {
                 Ok(expired) if !expired.is_nothing() => info!(
                     channel.id = %name,
                     turns = expired.text,

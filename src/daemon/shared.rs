@@ -8,6 +8,7 @@ use tracing::warn;
 use vocative_channels::channel::{Announcement, Channel, Intake};
 use vocative_channels::identity::{Identity, Platform};
 
+use crate::admin::health::TimeDoubt;
 use crate::agent::models::Models;
 use crate::agent::registry::Registry;
 use crate::capture::counters::CaptureCounters;
@@ -44,6 +45,8 @@ pub(super) struct Shared {
     /// Which channel serves a platform's account: the first that turned out to be it.
     served_by: Mutex<HashMap<(Platform, String), String>>,
     pub(super) time: Timekeeper,
+    /// Why nothing goes for its age.
+    pub(super) time_doubt: TimeDoubt,
     pub(super) clock: Clock,
 }
 
@@ -74,6 +77,7 @@ impl Shared {
             served_by: Mutex::default(),
             clock: time.clock(),
             time,
+            time_doubt: TimeDoubt::default(),
         }
     }
 

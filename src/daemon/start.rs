@@ -139,6 +139,7 @@ impl Daemon {
             counters: Arc::clone(&shared.counters),
             models: shared.models.clone(),
             started_at_ms: (clock)(),
+            time_doubt: shared.time_doubt.clone(),
             wake: shared.wake.clone(),
             reload: reload_with(Arc::clone(shared), read_config),
         };

@@ -10,6 +10,7 @@ use rusqlite::{Connection, params};
 use vocative_channels::outbound::Part;
 
 use super::files::forget_files_txn;
+use super::rows::count_from;
 use super::search_text::unindex_turn_txn;
 use super::sent_prompts::forget_former_names_txn;
 use super::{Store, StoreError};
@@ -46,11 +47,26 @@ impl Expired {
     pub fn is_nothing(self) -> bool {
         self == Self::default()
     }
+
+    /// Whether of a class as much went as may go at once.
+    #[must_use]
+    pub fn is_whole_share(self, share: u64) -> bool {
+        self.text.max(self.raw).max(self.runs) >= share
+    }
+}
+
+/// The turns there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeptTurns {
+    /// How many there ever were.
+    pub turns: u64,
+    /// The platform's time of the newest, in milliseconds since the Unix epoch.
+    pub newest_ms: Option<i64>,
 }
 
 impl Store {
-    /// Lets everything of an account go that is older than its bounds, in batches with live writes
-    /// between them.
+    /// Lets go what of an account is older than its bounds, at most `share` rows of each class, in batches
+    /// with live writes between them.
     ///
     /// # Errors
     /// Storage refuses; what went is gone, the rest goes the next time.
@@ -58,48 +74,84 @@ impl Store {
         &self,
         account: AccountId,
         bounds: ExpiryBounds,
+        share: u64,
         now_ms: i64,
     ) -> Result<Expired, StoreError> {
+        let pass = |class, at_most| Pass {
+            account,
+            class,
+            at_most,
+            now_ms,
+        };
         let mut expired = Expired::default();
         if let Some(before_ms) = bounds.text_before_ms {
             let rooms = self
                 .read(move |connection| rooms_to_expire(connection, account, before_ms))
                 .await?;
             for room in rooms {
-                let batch = move |connection: &Connection| text_txn(connection, room, before_ms);
-                expired.text += self.in_batches(account, "text", now_ms, batch).await?;
+                let batch =
+                    move |connection: &Connection, max| text_txn(connection, room, before_ms, max);
+                let left = share.saturating_sub(expired.text);
+                expired.text += self.in_batches(pass("text", left), batch).await?;
             }
         }
         if let Some(before_ms) = bounds.raw_before_ms {
-            let batch = move |connection: &Connection| raw_txn(connection, account, before_ms);
-            expired.raw = self.in_batches(account, "raw", now_ms, batch).await?;
+            let batch =
+                move |connection: &Connection, max| raw_txn(connection, account, before_ms, max);
+            expired.raw = self.in_batches(pass("raw", share), batch).await?;
         }
         if let Some(before_ms) = bounds.runs_before_ms {
-            let batch = move |connection: &Connection| runs_txn(connection, account, before_ms);
-            expired.runs = self.in_batches(account, "runs", now_ms, batch).await?;
+            let batch =
+                move |connection: &Connection, max| runs_txn(connection, account, before_ms, max);
+            expired.runs = self.in_batches(pass("runs", share), batch).await?;
         }
         Ok(expired)
     }
 
-    /// Repeats a batch until one is not full; returns how much went.
+    /// How many turns there are, and how new the newest is. Two steps in indexes.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn kept_turns(&self) -> Result<KeptTurns, StoreError> {
+        self.read(|connection| {
+            let kept = connection
+                .prepare_cached(
+                    "SELECT (SELECT max(seq) FROM turns),
+                            (SELECT max(last_activity_ms) FROM conversations)",
+                )?
+                .query_row([], |row| {
+                    Ok(KeptTurns {
+                        turns: count_from(row.get::<_, Option<i64>>(0)?.unwrap_or(0)),
+                        newest_ms: row.get(1)?,
+                    })
+                })?;
+            Ok(kept)
+        })
+        .await
+    }
+
+    /// Repeats a batch until one is not full or all went that may; returns how much went.
     async fn in_batches(
         &self,
-        account: AccountId,
-        class: &'static str,
-        now_ms: i64,
-        batch: impl Fn(&Connection) -> Result<i64, StoreError> + Copy + Send + 'static,
+        pass: Pass,
+        batch: impl Fn(&Connection, i64) -> Result<i64, StoreError> + Copy + Send + 'static,
     ) -> Result<u64, StoreError> {
         let mut total = 0;
         loop {
+            let max = i64::try_from(pass.at_most - total).unwrap_or(BATCH_MAX);
+            let max = max.min(BATCH_MAX);
+            if max == 0 {
+                return Ok(total);
+            }
             let count = self
                 .write_and_scrub(move |connection| {
-                    let count = batch(connection)?;
-                    note_txn(connection, account, class, count, now_ms)?;
+                    let count = batch(connection, max)?;
+                    note_txn(connection, pass, count)?;
                     Ok(count)
                 })
                 .await?;
             total += u64::try_from(count).unwrap_or(0);
-            if count < BATCH_MAX {
+            if count < max {
                 return Ok(total);
             }
             tokio::task::yield_now().await;
@@ -107,13 +159,16 @@ impl Store {
     }
 }
 
-fn note_txn(
-    connection: &Connection,
+/// A class of an account of which at most so much goes.
+#[derive(Clone, Copy)]
+struct Pass {
     account: AccountId,
-    class: &str,
-    count: i64,
+    class: &'static str,
+    at_most: u64,
     now_ms: i64,
-) -> Result<(), StoreError> {
+}
+
+fn note_txn(connection: &Connection, pass: Pass, count: i64) -> Result<(), StoreError> {
     if count == 0 {
         return Ok(());
     }
@@ -123,7 +178,7 @@ fn note_txn(
              ON CONFLICT DO UPDATE
              SET expired = expired + excluded.expired, last_at_ms = excluded.last_at_ms",
         )?
-        .execute(params![account, class, count, now_ms])?;
+        .execute(params![pass.account, pass.class, count, pass.now_ms])?;
     Ok(())
 }
 
@@ -145,7 +200,12 @@ fn rooms_to_expire(
 }
 
 /// Lets the oldest turns of a conversation go.
-fn text_txn(connection: &Connection, room: i64, before_ms: i64) -> Result<i64, StoreError> {
+fn text_txn(
+    connection: &Connection,
+    room: i64,
+    before_ms: i64,
+    max: i64,
+) -> Result<i64, StoreError> {
     let is_at_work: bool = connection
         .prepare_cached(
             "SELECT EXISTS (SELECT 1 FROM runs r INDEXED BY runs_waiting
@@ -166,7 +226,7 @@ fn text_txn(connection: &Connection, room: i64, before_ms: i64) -> Result<i64, S
            AND t.visibility <> 'hidden'
          ORDER BY t.sent_at_ms, t.ordinal, t.seq LIMIT ?3",
     )?;
-    let rows = statement.query_map((room, before_ms, BATCH_MAX), |row| {
+    let rows = statement.query_map((room, before_ms, max), |row| {
         Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
     })?;
     let turns: Vec<(i64, String, String, i64)> = rows.collect::<rusqlite::Result<_>>()?;
@@ -176,9 +236,9 @@ fn text_txn(connection: &Connection, room: i64, before_ms: i64) -> Result<i64, S
         }
         expire_turn_txn(connection, *seq)?;
     }
-    let count = i64::try_from(turns.len()).unwrap_or(BATCH_MAX);
+    let count = i64::try_from(turns.len()).unwrap_or(max);
     let through_ms = match turns.last() {
-        Some((_, _, _, sent_at_ms)) if count == BATCH_MAX => *sent_at_ms,
+        Some((_, _, _, sent_at_ms)) if count == max => *sent_at_ms,
         _ => before_ms,
     };
     connection
@@ -221,15 +281,20 @@ fn empty_done_posts_txn(
     Ok(())
 }
 
-fn raw_txn(connection: &Connection, account: AccountId, before_ms: i64) -> Result<i64, StoreError> {
+fn raw_txn(
+    connection: &Connection,
+    account: AccountId,
+    before_ms: i64,
+    max: i64,
+) -> Result<i64, StoreError> {
     let raw = connection
         .prepare_cached(
             "DELETE FROM raw_envelopes WHERE id IN (
                  SELECT id FROM raw_envelopes
                  WHERE account_id = ?1 AND received_at_ms < ?2 ORDER BY received_at_ms LIMIT ?3)",
         )?
-        .execute(params![account, before_ms, BATCH_MAX])?;
-    let left = BATCH_MAX - i64::try_from(raw).unwrap_or(BATCH_MAX);
+        .execute(params![account, before_ms, max])?;
+    let left = max - i64::try_from(raw).unwrap_or(max);
     let commands = connection
         .prepare_cached(
             "DELETE FROM non_messages WHERE (account_id, kind, platform_id) IN (
@@ -237,13 +302,14 @@ fn raw_txn(connection: &Connection, account: AccountId, before_ms: i64) -> Resul
                  WHERE account_id = ?1 AND received_at_ms < ?2 LIMIT ?3)",
         )?
         .execute(params![account, before_ms, left])?;
-    Ok(i64::try_from(raw + commands).unwrap_or(BATCH_MAX))
+    Ok(i64::try_from(raw + commands).unwrap_or(max))
 }
 
 fn runs_txn(
     connection: &Connection,
     account: AccountId,
     before_ms: i64,
+    max: i64,
 ) -> Result<i64, StoreError> {
     connection
         .prepare_cached(
@@ -258,7 +324,7 @@ fn runs_txn(
            AND r.finished_at_ms < ?2 AND h.account_id = ?1
          ORDER BY r.finished_at_ms, r.id LIMIT ?3",
     )?;
-    let rows = statement.query_map(params![account, before_ms, BATCH_MAX], |row| {
+    let rows = statement.query_map(params![account, before_ms, max], |row| {
         Ok((row.get(0)?, row.get(1)?))
     })?;
     let runs: Vec<(i64, i64)> = rows.collect::<rusqlite::Result<_>>()?;
@@ -295,5 +361,5 @@ fn runs_txn(
             )?
             .execute(params![account, finished_at_ms, run])?;
     }
-    Ok(i64::try_from(runs.len()).unwrap_or(BATCH_MAX))
+    Ok(i64::try_from(runs.len()).unwrap_or(max))
 }

@@ -94,7 +94,7 @@ pub use content_copies::copy_stored_file;
 pub use contents::ContentWriter;
 pub use damage::{CheckReport, check_database, diagnose};
 pub use error::StoreError;
-pub use expiry::{Expired, ExpiryBounds};
+pub use expiry::{Expired, ExpiryBounds, KeptTurns};
 pub use faults::advice_on;
 pub use open::{OpenReport, StoreOptions};
 pub use restore::{RestoreReport, restore};

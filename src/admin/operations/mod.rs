@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use vocative_channels::channel::BoxFuture;
 
-use crate::admin::health::Health;
+use crate::admin::health::{Health, TimeDoubt};
 use crate::admin::import::ImportBatchView;
 use crate::admin::status::status_view;
 use crate::admin::view::CapacityView;
@@ -302,6 +302,8 @@ pub struct Running {
     pub files: Arc<FileCounters>,
     /// Since when it runs.
     pub started_at_ms: i64,
+    /// Why nothing goes for its age.
+    pub time_doubt: TimeDoubt,
     /// Wake hints.
     pub wake: Wake,
     /// Reads the configuration again.
@@ -423,6 +425,10 @@ impl Operations {
                 );
                 let listeners = running.health.listeners().into_iter();
                 view.listeners = listeners.map(Into::into).collect();
+                let doubt = running.time_doubt.get();
+                view.needs_person.extend(doubt.map(|why| {
+                    format!("the time is doubtful, and nothing is deleted for its age: {why}")
+                }));
                 view
             }
             None => status_view(&status, &[], None, None),

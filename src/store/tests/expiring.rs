@@ -6,7 +6,7 @@ const LATER_MS: i64 = NOW_MS + 600_000;
 async fn expire(fixture: &Fixture, bounds: ExpiryBounds) -> Expired {
     let store = &fixture.store;
     store
-        .expire(fixture.account, bounds, LATER_MS)
+        .expire(fixture.account, bounds, u64::MAX, LATER_MS)
         .await
         .unwrap()
 }

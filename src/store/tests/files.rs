@@ -232,7 +232,7 @@ async fn retention_and_erasure_remove_the_bytes() {
     };
     fixture
         .store
-        .expire(fixture.account, bounds, NOW_MS + 900_000)
+        .expire(fixture.account, bounds, u64::MAX, NOW_MS + 900_000)
         .await
         .unwrap();
     fixture.store.remove_dropped().await.unwrap();

@@ -156,8 +156,18 @@ async fn raw_envelopes_expire_and_untranslated_events_stay() {
         received_at_ms: NOW_MS,
     };
     fixture.store.keep_raw(stub).await.unwrap();
-    assert_eq!(fixture.store.expire_raw(NOW_MS + 500_000).await.unwrap(), 0);
-    assert_eq!(fixture.store.expire_raw(NOW_MS + 500_001).await.unwrap(), 1);
+    assert_eq!(
+        fixture.store.expire_raw(NOW_MS + 500_000, 9).await.unwrap(),
+        0
+    );
+    assert_eq!(
+        fixture.store.expire_raw(NOW_MS + 500_001, 0).await.unwrap(),
+        0
+    );
+    assert_eq!(
+        fixture.store.expire_raw(NOW_MS + 500_001, 9).await.unwrap(),
+        1
+    );
     let left: Vec<String> = fixture.column("SELECT reason FROM raw_envelopes").await;
     assert_eq!(left, ["no ts"]);
 }

@@ -1,0 +1,170 @@
+//! Whether data may go for its age: only while the time can be relied on, and only a share of it at once.
+//! What is deleted under a wrong clock does not come back.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::daemon::time::Agreement;
+use crate::domain::ids::AccountId;
+
+/// A newest message that is older than this, in milliseconds, makes the time doubtful: a week without a word.
+const FAR_MS: i64 = 7 * 86_400_000;
+/// Clocks that agreed for so long are believed however old the newest message is.
+const PROVEN: Duration = Duration::from_secs(86_400);
+/// An account of which a whole share went rests so long.
+const REST: Duration = Duration::from_secs(3_600);
+/// One pass lets go at most this part of all turns there are ...
+const SHARE: u64 = 20;
+/// ... or so many, where that is more.
+const SHARE_LEAST: u64 = 100;
+
+/// What is known of the time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Evidence {
+    /// What it is, in milliseconds since the Unix epoch.
+    pub(super) now_ms: i64,
+    /// The platform's time of the newest message.
+    pub(super) newest_ms: Option<i64>,
+    /// Whether the machine and the platforms agree.
+    pub(super) agreement: Agreement,
+    /// For how long they have agreed.
+    pub(super) agreed_for: Duration,
+}
+
+/// Why nothing goes for its age; `None` = the time is plausible. Pure.
+pub(super) fn doubt(evidence: &Evidence) -> Option<String> {
+    if let Agreement::Disputed { channel, ahead_ms } = &evidence.agreement {
+        let way = if *ahead_ms > 0 { "ahead of" } else { "behind" };
+        let minutes = ahead_ms.abs() / 60_000;
+        return Some(format!(
+            "the machine's clock is {minutes} minutes {way} the platform of {channel}: set it right"
+        ));
+    }
+    let newest_ms = evidence.newest_ms?;
+    let is_far = evidence.now_ms - newest_ms > FAR_MS;
+    if is_far && evidence.agreed_for < PROVEN {
+        let days = (evidence.now_ms - newest_ms) / 86_400_000;
+        return Some(format!(
+            "the newest message is {days} days old: either nobody said anything for so long, or the \
+             machine's clock is wrong. Nothing goes until a message comes or the clock has agreed with the \
+             platforms for a day"
+        ));
+    }
+    None
+}
+
+/// How many rows of a class may go in one pass, of so many turns.
+pub(super) fn share_of(turns: u64) -> u64 {
+    (turns / SHARE).max(SHARE_LEAST)
+}
+
+/// Remembers what passes come after another.
+#[derive(Debug, Default)]
+pub(super) struct Aging {
+    agreed_since: Option<Instant>,
+    resting: HashMap<AccountId, Instant>,
+}
+
+impl Aging {
+    /// Notes what the clocks say of each other; for how long they have agreed.
+    pub(super) fn agreed_for(&mut self, agreement: &Agreement, now: Instant) -> Duration {
+        if *agreement != Agreement::Agreed {
+            self.agreed_since = None;
+            return Duration::ZERO;
+        }
+        now.duration_since(*self.agreed_since.get_or_insert(now))
+    }
+
+    /// Whether an account rests after a whole share went.
+    pub(super) fn rests(&self, account: AccountId, now: Instant) -> bool {
+        let since = self.resting.get(&account);
+        since.is_some_and(|since| now.duration_since(*since) < REST)
+    }
+
+    /// A whole share of an account went.
+    pub(super) fn rest(&mut self, account: AccountId, now: Instant) {
+        self.resting.insert(account, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY_MS: i64 = 86_400_000;
+    const NOW_MS: i64 = 1_795_248_000_000;
+
+    fn is_doubted(newest_days_ago: i64, agreement: Agreement, agreed_for: Duration) -> bool {
+        let evidence = Evidence {
+            now_ms: NOW_MS,
+            newest_ms: Some(NOW_MS - newest_days_ago * DAY_MS),
+            agreement,
+            agreed_for,
+        };
+        doubt(&evidence).is_some()
+    }
+
+    #[test]
+    fn nothing_goes_while_the_time_is_implausible() {
+        let ahead = || Agreement::Disputed {
+            channel: "acme".to_owned(),
+            ahead_ms: 400 * DAY_MS,
+        };
+        let day = Duration::from_secs(86_400);
+        let table = [
+            (0, Agreement::Untold, Duration::ZERO, false),
+            (6, Agreement::Agreed, Duration::ZERO, false),
+            (400, Agreement::Untold, Duration::ZERO, true),
+            (400, Agreement::Agreed, Duration::ZERO, true),
+            (400, Agreement::Agreed, day - Duration::from_secs(1), true),
+            // A workspace in which nobody says anything any more keeps nothing for longer than it should.
+            (400, Agreement::Agreed, day, false),
+            (0, ahead(), day, true),
+        ];
+        for (days, agreement, agreed_for, expected) in table {
+            let doubted = is_doubted(days, agreement.clone(), agreed_for);
+            assert_eq!(doubted, expected, "{days} {agreement:?} {agreed_for:?}");
+        }
+    }
+
+    #[test]
+    fn a_dispute_names_the_channel_and_which_way() {
+        let doubted = |ahead_ms| {
+            let evidence = Evidence {
+                now_ms: NOW_MS,
+                newest_ms: None,
+                agreement: Agreement::Disputed {
+                    channel: "acme".to_owned(),
+                    ahead_ms,
+                },
+                agreed_for: Duration::ZERO,
+            };
+            doubt(&evidence).unwrap_or_default()
+        };
+        assert!(doubted(7_200_000).contains("120 minutes ahead of the platform of acme"));
+        assert!(doubted(-7_200_000).contains("120 minutes behind the platform of acme"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn agreement_counts_from_its_beginning_and_a_share_is_followed_by_a_rest() {
+        let mut aging = Aging::default();
+        let (start, minute) = (Instant::now(), Duration::from_secs(60));
+        assert_eq!(aging.agreed_for(&Agreement::Agreed, start), Duration::ZERO);
+        assert_eq!(aging.agreed_for(&Agreement::Agreed, start + minute), minute);
+        let lost = aging.agreed_for(&Agreement::Untold, start + 2 * minute);
+        assert_eq!(lost, Duration::ZERO);
+        let again = aging.agreed_for(&Agreement::Agreed, start + 3 * minute);
+        assert_eq!(again, Duration::ZERO);
+        let account = AccountId(1);
+        aging.rest(account, start);
+        assert!(aging.rests(account, start + minute));
+        assert!(!aging.rests(account, start + REST));
+        assert!(!aging.rests(AccountId(2), start));
+        assert_eq!(
+            [share_of(0), share_of(2_000), share_of(40_000)],
+            [100, 100, 2_000]
+        );
+    }
+}
