@@ -2,7 +2,7 @@
 //!
 //! Every answer of a platform says when it was made (the `Date` header), and every message when it was
 //! posted. Between two of them time goes on by the machine's monotonic clock, which no correction of the
-//! wall clock touches. See `docs/adr/0032-time.md`.
+//! wall clock touches. See `docs/adr/0034-time.md`.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,5 +1,5 @@
 //! The daemon's time: the platforms' where the machine's clock disagrees with them, and whether it may be
-//! relied on where something would be deleted for its age. See `docs/adr/0032-time.md`.
+//! relied on where something would be deleted for its age. See `docs/adr/0034-time.md`.
 
 use std::sync::{Arc, PoisonError, RwLock};
 

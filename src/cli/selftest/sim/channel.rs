@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use vocative_channels::capability::{Capabilities, LengthUnit};
 use vocative_channels::channel::{BoxFuture, Channel, CheckReach, Finding, Inbound, Outbound};
+use vocative_channels::clock::PlatformClock;
 use vocative_channels::envelope::{ChatKind, Place};
 use vocative_channels::error::{ChannelError, Fallback};
 use vocative_channels::history::History;
@@ -119,6 +120,7 @@ impl Channel for SimChannel {
             if self.0.world(|world| world.is_out() || world.fails(100)) {
                 return Err(not_sent("identify"));
             }
+            self.0.hear_date();
             Ok(Identity {
                 platform: self.0.world(|world| platform(world.mode)),
                 account: ACCOUNT.to_owned(),
@@ -144,6 +146,10 @@ impl Channel for SimChannel {
     fn history(&self, identity: &Identity) -> Option<Arc<dyn History>> {
         let has_history = self.0.world(|world| world.is_slack());
         has_history.then(|| Arc::new(Past::new(Arc::clone(&self.0), identity.clone())) as _)
+    }
+
+    fn clock(&self) -> Option<Arc<PlatformClock>> {
+        Some(Arc::clone(&self.0.platform))
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -371,6 +377,7 @@ impl Posting {
         };
         life.step("after bytes arrived").await;
         life.linger(10, 300).await;
+        life.hear_date();
         life.world(|world| world.arrivals[arrival].told_at_ms = Some(world.now_ms));
         Ok(delivered)
     }
@@ -401,7 +408,7 @@ impl Outbound for Posting {
     fn read_back<'a>(
         &'a self,
         post: &'a Post,
-        _since_ms: i64,
+        since_ms: i64,
     ) -> BoxFuture<'a, Result<ReadBack, ChannelError>> {
         Box::pin(async move {
             let life = &self.0;
@@ -415,7 +422,8 @@ impl Outbound for Posting {
                 let operation = "look";
                 return Err(ChannelError::RetryAfter { operation, wait_ms });
             }
-            Ok(life.world(|world| look(world, post)))
+            life.hear_date();
+            Ok(life.world(|world| look(world, post, since_ms)))
         })
     }
 
@@ -497,10 +505,13 @@ impl Prober for Posting {
     }
 }
 
-fn look(world: &mut World, post: &Post) -> ReadBack {
+/// As the adapter asks: for what is not older than that, with some seconds' grace.
+fn look(world: &mut World, post: &Post, since_ms: i64) -> ReadBack {
+    const LEAD_MS: i64 = 5_000;
     let messages = world.rooms.iter().flatten();
     let found = messages
         .filter(|message| message.visible_at_ms <= world.now_ms && !message.is_deleted)
+        .filter(|message| message.at_ms >= since_ms.saturating_sub(LEAD_MS))
         .find(|message| message.marker.as_ref() == Some(&post.marker))
         .map(|message| Delivered {
             chat: post.target.chat.clone(),

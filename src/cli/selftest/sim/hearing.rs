@@ -90,7 +90,8 @@ impl Ears<'_> {
             if world.sabotage == Some(Sabotage::NoDedupe) && !crash::is_built_in() {
                 forge_identity(&mut told, delivery);
             }
-            envelope(world, self.identity, told, delivery.to_string())
+            let clock = &self.life.platform;
+            envelope(clock, self.identity, told, delivery.to_string()).heard_by(clock)
         })
     }
 
@@ -110,6 +111,7 @@ impl Ears<'_> {
                 self.retry("connection refused").await;
                 continue;
             }
+            self.life.hear_date();
             let socket = self.life.world(|world| {
                 world.note(format_args!("a socket is open"));
                 world.wire.open_socket()
@@ -196,6 +198,7 @@ impl Ears<'_> {
                 self.retry("the answer to a poll was lost").await;
                 continue;
             }
+            self.life.hear_date();
             offset = self.take_batch(updates, offset).await;
         }
     }

@@ -11,7 +11,9 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task;
 use tokio::time::Instant;
+use vocative_channels::clock::{PlatformClock, Wall};
 
+use super::clocks::WallClock;
 use super::world::World;
 use crate::delivery::worker::Clock;
 use crate::store::{Gate, Moment, StoreError};
@@ -40,6 +42,9 @@ pub(super) struct Life {
     world: Arc<Mutex<World>>,
     base_ms: i64,
     began: Instant,
+    wall: WallClock,
+    /// The platform's time, as its answers tell it.
+    pub(super) platform: Arc<PlatformClock>,
     kill_at: Option<u64>,
     steps: AtomicU64,
     is_dead: AtomicBool,
@@ -55,11 +60,19 @@ pub(super) struct Life {
 impl Life {
     /// Begins now; killed at that step.
     pub(super) fn begin(world: Arc<Mutex<World>>, kill_at: Option<u64>) -> Arc<Self> {
-        let base_ms = locked(&world).now_ms;
+        let (base_ms, wall) = {
+            let world = locked(&world);
+            (world.now_ms, world.wall.clone())
+        };
+        let began = Instant::now();
+        let shown = wall.clone();
+        let shows_ms: Wall = Arc::new(move || shown.shows_ms(base_ms + passed_ms(began)));
         Arc::new(Self {
             world,
             base_ms,
-            began: Instant::now(),
+            began,
+            wall,
+            platform: Arc::new(PlatformClock::new(shows_ms)),
             kill_at,
             steps: AtomicU64::new(0),
             is_dead: AtomicBool::new(false),
@@ -70,15 +83,26 @@ impl Life {
         })
     }
 
-    /// The virtual time, in milliseconds since the Unix epoch.
+    /// The virtual time, which the platform knows, in milliseconds since the Unix epoch.
     pub(super) fn now_ms(&self) -> i64 {
-        let passed_ms = self.began.elapsed().as_millis();
-        self.base_ms + i64::try_from(passed_ms).unwrap_or(i64::MAX / 2)
+        self.base_ms + passed_ms(self.began)
     }
 
+    /// What the machine's clock shows.
+    pub(super) fn wall_ms(&self) -> i64 {
+        self.wall.shows_ms(self.now_ms())
+    }
+
+    /// The machine's clock.
     pub(super) fn clock(self: &Arc<Self>) -> Clock {
         let life = Arc::clone(self);
-        Arc::new(move || life.now_ms())
+        Arc::new(move || life.wall_ms())
+    }
+
+    /// An answer of the platform came, with its date.
+    pub(super) fn hear_date(&self) {
+        let date_ms = self.now_ms() / 1_000 * 1_000;
+        self.platform.note_between(date_ms, date_ms + 999);
     }
 
     /// Looks at the world, or changes it, as it is now.
@@ -212,6 +236,10 @@ impl Life {
             })
         })
     }
+}
+
+fn passed_ms(began: Instant) -> i64 {
+    i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX / 2)
 }
 
 enum Noise {

@@ -2,13 +2,14 @@
 //!
 //! What runs is the daemon's own core (`daemon::core::Core`): its workers, its capture, its store. What
 //! it stands on is simulated: the platform (`world`, `wire`), the network (`channel`, `hearing`, `past`),
-//! the model (`model`), time and death (`life`). Everything that chance decides follows from the seed, so
+//! the model (`model`), the machine's clock (`clocks`), time and death (`life`). Everything that chance decides follows from the seed, so
 //! a seed that fails fails again. No promise is read from the store alone: the rooms are searched first.
 //!
 //! Reading order: `script` (what happens), `world`, `wire`, `life`, `channel`, `play` (one seed),
 //! `verdict` (whether it is as promised), `report`.
 
 mod channel;
+mod clocks;
 mod dice;
 mod hearing;
 mod life;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use vocative_channels::channel::BoxFuture;
+use vocative_channels::clock::PlatformClock;
 use vocative_channels::envelope::{Envelope, Event, InboundMessage, Place, Sender, SenderKind};
 use vocative_channels::error::ChannelError;
 use vocative_channels::history::{History, HistoryPage, HistoryRequest, PastMessage};
@@ -19,13 +20,18 @@ use super::world::{BOT, Message, World, command_of};
 const PAGE_MAX: usize = 6;
 
 /// An event as the adapter hands it in.
-pub(super) fn envelope(world: &World, identity: &Identity, event: Event, id: String) -> Envelope {
+pub(super) fn envelope(
+    clock: &PlatformClock,
+    identity: &Identity,
+    event: Event,
+    id: String,
+) -> Envelope {
     Envelope {
         channel: NAME.to_owned(),
         platform: identity.platform,
         account: identity.account.clone(),
         delivery_id: id,
-        received_at_ms: world.now_ms,
+        received_at_ms: clock.now_ms(),
         numbered: numbered(world, &event),
         event,
         raw: String::new(),
@@ -143,6 +149,7 @@ impl Past {
                 let wait_ms = 1_000 * (1 + world.dice.below(10));
                 return Err(ChannelError::RetryAfter { operation, wait_ms });
             }
+            self.life.hear_date();
             Ok(())
         })
     }
@@ -200,7 +207,12 @@ impl Past {
             sent_at_ms: message.at_ms,
             edited_at_ms: message.edited.as_ref().map(|(_, at_ms)| *at_ms),
             replied_at_ms: replies.map(|reply| reply.at_ms).max(),
-            envelope: envelope(world, &self.identity, event, format!("past-{}", message.id)),
+            envelope: envelope(
+                &self.life.platform,
+                &self.identity,
+                event,
+                format!("past-{}", message.id),
+            ),
         }
     }
 }

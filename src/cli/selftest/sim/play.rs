@@ -10,6 +10,7 @@ use vocative_channels::crash::{self, Sabotage};
 
 use super::super::plan::Mode;
 use super::channel::{ACCOUNT, ACCOUNT_NAME, NAME, SimChannel, platform};
+use super::clocks::WallClock;
 use super::dice::{Dice, WORLD};
 use super::life::{Life, locked};
 use super::model::SimModel;
@@ -70,7 +71,8 @@ fn play_lives(seed: u64, setting: Setting, is_traced: bool) -> Result<Outcome, C
     let mut dice = Dice::of(seed, WORLD);
     let script = Script::new(setting.mode, setting.steps, &mut dice.fork());
     let ends = script.ends.clone();
-    let mut world = World::new(script, dice, setting.sabotage, is_traced);
+    let wall = WallClock::new(script.faults_until_ms, &mut Dice::of(seed, "clock"));
+    let mut world = World::new(script, dice, wall, setting.sabotage, is_traced);
     world.numbers_dice = Dice::of(seed, "numbers");
     world.talks_on = world.numbers_dice.hits(700);
     let world = Arc::new(Mutex::new(world));
@@ -172,7 +174,7 @@ async fn work(
     setting: Setting,
     end: Option<End>,
 ) -> Result<Option<Stored>, StoreError> {
-    let (store, _) = Store::open_inline(&folder.options(), life.now_ms(), life.gate())?;
+    let (store, _) = Store::open_inline(&folder.options(), life.wall_ms(), life.gate())?;
     let config = config_of(setting.mode, life.world(|world| world.script.live));
     let agents = agents_of(config, life, &store);
     let ground = Ground {

@@ -123,6 +123,8 @@ fn promises_that_are_broken_in_the_daemon_are_noticed() {
         (Sabotage::NoSettling, Mode::Slack),
         (Sabotage::NoReplacement, Mode::Slack),
         (Sabotage::NoReplacement, Mode::TelegramHold),
+        (Sabotage::OwnClock, Mode::Slack),
+        (Sabotage::ReclaimOwn, Mode::TelegramResend),
     ];
     for (sabotage, mode) in table {
         let shows = |tally: &Tally| tally.doubled_outside + tally.left > 0;

@@ -11,6 +11,7 @@ use vocative_channels::outbound::{Delivered, Post};
 use vocative_channels::probe::ProbeAnswer;
 
 use super::super::plan::Mode;
+use super::clocks::WallClock;
 use super::dice::Dice;
 use super::script::{Act, BEGINNING_MS, DIRECT_ROOM, ROOMS, Script};
 use super::wire::{Event, Told, What, Wire};
@@ -122,6 +123,8 @@ pub(super) struct World {
     pub(super) script: Script,
     pub(super) now_ms: i64,
     pub(super) dice: Dice,
+    /// What the machine shows for the time.
+    pub(super) wall: WallClock,
     pub(super) rooms: Vec<Vec<Message>>,
     pub(super) questions: Vec<Question>,
     pub(super) arrivals: Vec<Arrival>,
@@ -168,6 +171,7 @@ impl World {
     pub(super) fn new(
         script: Script,
         dice: Dice,
+        wall: WallClock,
         sabotage: Option<Sabotage>,
         is_traced: bool,
     ) -> Self {
@@ -175,6 +179,7 @@ impl World {
             mode: script.mode,
             now_ms: BEGINNING_MS,
             dice,
+            wall,
             rooms: vec![Vec::new(); ROOMS],
             questions: Vec::new(),
             arrivals: Vec::new(),
