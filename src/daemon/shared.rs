@@ -66,7 +66,7 @@ impl Shared {
             store: store.clone(),
             names: Names::new(store.clone(), rooms.clone()),
             rooms,
-            models: Models::new(store, registry.clone(), wake.clone(), Arc::clone(&clock)),
+            models: Models::new(store, registry.clone(), wake.clone(), time.clock()),
             registry,
             wake,
             counters: Arc::default(),

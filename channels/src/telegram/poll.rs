@@ -389,7 +389,7 @@ impl Poller {
         if refusal.code != 409 || !words.contains("other getupdates") {
             return;
         }
-        let received_at_ms = now_ms();
+        let received_at_ms = self.api.clock().now_ms();
         let told = Envelope {
             channel: self.channel.clone(),
             platform: Platform::Telegram,

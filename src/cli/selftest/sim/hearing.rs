@@ -91,7 +91,7 @@ impl Ears<'_> {
                 forge_identity(&mut told, delivery);
             }
             let clock = &self.life.platform;
-            envelope(clock, self.identity, told, delivery.to_string()).heard_by(clock)
+            envelope(world, clock, self.identity, told, delivery.to_string()).heard_by(clock)
         })
     }
 

@@ -21,6 +21,7 @@ const PAGE_MAX: usize = 6;
 
 /// An event as the adapter hands it in.
 pub(super) fn envelope(
+    world: &World,
     clock: &PlatformClock,
     identity: &Identity,
     event: Event,
@@ -208,6 +209,7 @@ impl Past {
             edited_at_ms: message.edited.as_ref().map(|(_, at_ms)| *at_ms),
             replied_at_ms: replies.map(|reply| reply.at_ms).max(),
             envelope: envelope(
+                world,
                 &self.life.platform,
                 &self.identity,
                 event,
