@@ -162,7 +162,10 @@ async fn a_telegram_post_that_must_wait_is_there_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn promise_13_a_telegram_post_that_may_have_arrived_is_sent_again_once() {
-    let flow = Flow::start_default().await;
+    let flow = FlowBuilder::default()
+        .config("[delivery]\non_unknown = \"resend\"\n")
+        .start()
+        .await;
     flow.model.enqueue(ModelReply::text("At three."));
     flow.telegram
         .faults()
