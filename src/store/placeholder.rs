@@ -277,7 +277,8 @@ pub(super) fn retract_txn(
     run_row: i64,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    let Some(held) = find(connection, run_row, now_ms)? else {
+    let is_left = crash::is_sabotaged(Sabotage::LeavePlaceholder);
+    let Some(held) = find(connection, run_row, now_ms)?.filter(|_| !is_left) else {
         return Ok(());
     };
     if held.is_untouched() || !held.may_be_seen() {
