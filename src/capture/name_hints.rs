@@ -9,7 +9,7 @@ use vocative_channels::envelope::InboundMessage;
 
 use crate::domain::ids::AccountId;
 
-/// So many are remembered as told; more are forgotten together, and told again.
+/// Names remembered as told, at most. Above it all are forgotten, and told again.
 const TOLD_MAX: usize = 10_000;
 
 /// Whose names are wanted. Cloning shares it.

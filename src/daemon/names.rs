@@ -31,7 +31,7 @@ const REFUSED_FOR: Duration = Duration::from_secs(600);
 
 /// Who was asked for in vain is asked for again after this.
 const AGAIN_AFTER: Duration = Duration::from_secs(3_600);
-/// So many vain look-ups are remembered; more are forgotten together.
+/// Vain look-ups remembered, at most. Above it all are forgotten.
 const VAIN_MAX: usize = 10_000;
 
 /// Looks names up, and remembers for a while what has none. Cloning shares it.
@@ -65,7 +65,7 @@ enum LookedUp {
 enum Asker {
     /// A prompt that waits for it.
     Prompt,
-    /// Nobody in particular: the pace is kept.
+    /// The background: the pace is kept.
     Background,
 }
 

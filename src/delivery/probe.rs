@@ -23,7 +23,7 @@ const SILENT_PASSES: [i64; 2] = [1, 4];
 const RESTS_MS: [i64; 3] = [6_000, 12_000, 20_000];
 /// What is on its way in the same chat is waited for so long at a time, in milliseconds.
 const BUSY_MS: i64 = 1_000;
-/// Whoever was seen to act as the bot may do so for so long, in milliseconds.
+/// For how long a second sender counts after it was seen, in milliseconds.
 const OTHER_SENDER_MS: i64 = 86_400_000;
 
 /// By what it is decided.

@@ -380,7 +380,7 @@ impl Poller {
         self.is_confirmed = false;
     }
 
-    /// Whoever polls with our token may post with it, too.
+    /// Reports another program that polls with our token: it may post with it, too.
     async fn tell_of_other_sender(&self, failure: &Failure, intake: &dyn Intake) {
         let Failure::Refused(refusal) = failure else {
             return;

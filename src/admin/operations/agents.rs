@@ -6,7 +6,7 @@ use crate::domain::ids::AgentName;
 use crate::store::StoreError;
 use crate::store::contract::{DeadFilter, StoreStatus};
 
-/// So many questions come back in one commit.
+/// Questions that come back in one commit, at most.
 const RETRIED_AT_ONCE: usize = 500;
 
 impl Operations {
