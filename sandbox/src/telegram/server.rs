@@ -25,7 +25,7 @@ use super::methods::{self, Success};
 use super::params::{BODY_BYTES_MAX, Params};
 use super::polling::{Polls, get_updates};
 use super::rooms::{DRAFT_LIFE_S, Rooms, Stored, TelegramDraft};
-use super::world::TelegramWorld;
+use super::world::{ChatKind, TelegramWorld};
 use super::{command_lists, control, polling, webhook};
 use crate::socket::{Connection, Serving};
 use crate::wire::{WireKind, WireLog, WirePeer};
@@ -180,6 +180,16 @@ impl TelegramServer {
     #[must_use]
     pub fn posts(&self, chat: i64) -> Vec<TelegramPost> {
         self.look(|rooms| posts(rooms, chat))
+    }
+
+    /// The ids of the supergroups there are now, in no order.
+    #[must_use]
+    pub fn supergroups(&self) -> Vec<i64> {
+        self.look(|rooms| {
+            let chats = rooms.world.chats.iter();
+            let chats = chats.filter(|chat| chat.kind == ChatKind::Supergroup);
+            chats.map(|chat| chat.id).collect()
+        })
     }
 
     /// The posts of the bot in a chat, oldest first.

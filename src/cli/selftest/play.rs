@@ -286,10 +286,12 @@ pub(super) async fn settle(
                 stage.directory(),
             ));
         }
+        let status: Option<StatusView> = process.ask(&Operation::Status).await;
         if Instant::now() > deadline {
+            let left = status.map(|it| (it.runs, it.posts));
+            eprintln!("after {} s there was still something to do: {left:?}", WAIT.as_secs());
             return Ok(held);
         }
-        let status: Option<StatusView> = process.ask(&Operation::Status).await;
         let is_looked_for = status.as_ref().is_some_and(|it| it.posts.unknown > 0);
         if is_looked_for && Instant::now() >= talk_at {
             talk_at = Instant::now() + TALK_EVERY;

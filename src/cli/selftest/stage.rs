@@ -234,14 +234,12 @@ impl Stage {
         }
     }
 
-    /// Something is said in each sequence in which Telegram numbers messages, where it is asked about them.
+    /// Something is said in each sequence in which Telegram numbers messages, where it is asked about them: in
+    /// every supergroup, those that were basic groups included, and in a basic group for all other chats.
     pub(super) fn talk_on(&self) {
         if self.mode == Mode::TelegramLook {
-            for group in [
-                TelegramWorld::GROUP,
-                TelegramWorld::FORUM,
-                TelegramWorld::SUPERGROUP,
-            ] {
+            let groups = self.telegram.supergroups();
+            for group in groups.into_iter().chain([TelegramWorld::GROUP]) {
                 self.telegram.say(group, TelegramWorld::BOB, "by the way");
             }
         }
