@@ -1,7 +1,5 @@
 //! What the model is asked, and what becomes of what it says.
 
-use std::time::Duration;
-
 use serde_json::json;
 use vocative_sandbox::model::{ModelAct, ModelReply};
 use vocative_sandbox::slack::Fault;
@@ -13,21 +11,16 @@ const ANN: i64 = TelegramWorld::ANN;
 const BOB: i64 = TelegramWorld::BOB;
 const GROUP: i64 = TelegramWorld::SUPERGROUP;
 
-/// The time between two questions of one person who types quickly.
-const TYPING: Duration = Duration::from_millis(10);
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_second_of_two_quick_questions_sees_the_first_and_its_answer_once() {
     let flow = Flow::start_default().await;
     flow.model.hold();
     flow.slack.say("D0ANN", "ann", "one?");
-    tokio::time::sleep(TYPING).await;
-    flow.slack.say("D0ANN", "ann", "two?");
     flow.telegram.say(GROUP, ANN, "@vocative_bot one?");
-    tokio::time::sleep(TYPING).await;
+    flow.wait_for_model(2).await;
+    flow.slack.say("D0ANN", "ann", "two?");
     flow.telegram.say(GROUP, BOB, "@vocative_bot two?");
     flow.wait_until_heard().await;
-    flow.wait_for_model(2).await;
     flow.model.release();
     flow.wait_for_model(4).await;
     flow.settle().await;

@@ -18,6 +18,8 @@ use crate::admin::view::{PostView, QueuedRunView, ReleasedView, StatusView};
 use crate::cli::CliError;
 use crate::cli::args::CrashArgs;
 
+/// How long the last process may take for all that was left. Only a machine with much else to do needs it.
+const SETTLE_WAIT: Duration = Duration::from_secs(180);
 /// By then every shortened lease has ended.
 const LEASES_ENDED: Duration = Duration::from_secs(4);
 /// How long a point may take to be reached.
@@ -276,7 +278,7 @@ pub(super) async fn settle(
     let mut held = Vec::new();
     let mut quiet = 0;
     let mut talk_at = Instant::now();
-    let deadline = Instant::now() + WAIT + stage.look_back();
+    let deadline = Instant::now() + SETTLE_WAIT + stage.look_back();
     // Two looks: between the first one's acknowledgement and its status something may have come.
     while quiet < 2 {
         seen(stage.posts_count());
@@ -289,7 +291,7 @@ pub(super) async fn settle(
         let status: Option<StatusView> = process.ask(&Operation::Status).await;
         if Instant::now() > deadline {
             let left = status.map(|it| (it.runs, it.posts));
-            eprintln!("after {} s there was still something to do: {left:?}", WAIT.as_secs());
+            eprintln!("after {SETTLE_WAIT:?} there was still something to do: {left:?}");
             return Ok(held);
         }
         let is_looked_for = status.as_ref().is_some_and(|it| it.posts.unknown > 0);

@@ -11,8 +11,9 @@ use vocative_channels::crash;
 use super::plan::Way;
 use super::stage::Stage;
 use crate::admin::operations::Operation;
-use crate::admin::socket::{self, SOCKET_NAME};
+use crate::admin::socket;
 use crate::cli::CliError;
+use crate::config::CONTROL_SOCKET_NAME;
 
 /// Between two looks at a state.
 pub(super) const LOOK: Duration = Duration::from_millis(10);
@@ -39,7 +40,7 @@ impl Process {
         command.envs(variable);
         Ok(Self {
             child: command.spawn()?,
-            socket: stage.directory().join(SOCKET_NAME),
+            socket: stage.directory().join(CONTROL_SOCKET_NAME),
         })
     }
 
@@ -53,7 +54,7 @@ impl Process {
         command.envs(at.map(|(point, pass)| (crash::CRASH_AT, format!("{point}:{pass}"))));
         Ok(Self {
             child: command.spawn()?,
-            socket: stage.directory().join(SOCKET_NAME),
+            socket: stage.directory().join(CONTROL_SOCKET_NAME),
         })
     }
 
