@@ -144,7 +144,7 @@ pub fn backup(
     drop(lock);
     let mut report = made?;
     if let Some(keep) = options.keep.filter(|_| target.is_dir()) {
-        report.removed = remove_older(&folder, keep).map_err(|error| {
+        report.removed = remove_older(&folder, keep, &report.path).map_err(|error| {
             cannot(format!(
                 "the backup {} is made, but older ones could not be removed: {error}",
                 report.path.display()
@@ -497,9 +497,24 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
 
 /// Removes all but the newest backups that this program named, and the stored files of those that are
 /// there no more.
-fn remove_older(folder: &Path, keep: usize) -> Result<Vec<PathBuf>, StoreError> {
+///
+/// # Errors
+/// If a backup is named after a later time than the one just made: then the clock is or was wrong, and which
+/// ones are old can't be told. Nothing is removed then.
+fn remove_older(folder: &Path, keep: usize, made: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let said = |error: std::io::Error| cannot(error.to_string());
     let mut names = own_names(folder).map_err(said)?;
+    let made = made.file_name().and_then(|name| name.to_str());
+    let later = names.iter().filter(|name| Some(name.as_str()) > made);
+    let later: Vec<&str> = later.map(String::as_str).collect();
+    if !later.is_empty() {
+        return Err(cannot(format!(
+            "{} {} a later time in the name, so the clock is or was wrong, and nothing is removed; set the clock \
+             right, or rename or remove what is named wrongly",
+            later.join(", "),
+            if later.len() == 1 { "has" } else { "have" },
+        )));
+    }
     names.truncate(names.len().saturating_sub(keep.max(1)));
     let mut removed = Vec::with_capacity(names.len());
     for name in names {

@@ -158,6 +158,30 @@ async fn a_folder_keeps_the_newest_backups_and_other_files() {
 }
 
 #[tokio::test]
+async fn nothing_is_removed_while_a_backup_carries_a_later_time_than_the_one_just_made() {
+    let (place, folder) = (Place::new(), Place::new());
+    close(place.scene().await).await;
+    let back_up = |now_ms, keep| {
+        let options = BackupOptions {
+            keep,
+            now_ms,
+            ..OPTIONS
+        };
+        backup(&place.database(), folder.folder.path(), &options, &|_| ())
+    };
+    let year_ms = 365 * 86_400_000;
+    for ahead_ms in [0, year_ms, year_ms + 1_000] {
+        back_up(NOW_MS + ahead_ms, None).unwrap();
+    }
+    let told = back_up(NOW_MS + 1_000, Some(2)).unwrap_err().to_string();
+    assert!(told.contains("is made"), "{told}");
+    assert!(told.contains("20241113T221320Z.db"), "{told}");
+    assert_eq!(folder.names().len(), 4);
+    let report = back_up(NOW_MS + year_ms + 2_000, Some(2)).unwrap();
+    assert_eq!((report.removed.len(), folder.names().len()), (3, 2));
+}
+
+#[tokio::test]
 async fn what_was_open_in_a_backup_is_held_and_goes_on_when_a_person_says_so() {
     let place = Place::new();
     let scene = place.scene().await;
