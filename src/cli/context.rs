@@ -117,7 +117,7 @@ fn stdout_pipe() -> Option<pipe::Sender> {
 
 /// The text with what people may have typed to steer a terminal, control characters and changes of
 /// the writing direction, as `\u` escapes: visible in a text, the same string in JSON.
-fn harmless(text: &str) -> Cow<'_, str> {
+pub(super) fn harmless(text: &str) -> Cow<'_, str> {
     let steers = |c: char| {
         (c.is_control() && !matches!(c, '\n' | '\t'))
             || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')

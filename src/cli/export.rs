@@ -1,14 +1,17 @@
 //! `vocative conversations export`: page by page, so that memory does not grow with the length.
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, ErrorKind, Write};
+use std::io::{BufWriter, ErrorKind, IsTerminal as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+
 use super::args::{ExportArgs, ExportFormat};
 use super::asking::Answerer;
-use super::context::Context;
+use super::context::{Context, harmless};
 use super::error::{CliError, Exit};
 use super::export_files::FileCopies;
 use super::markdown::{Messages, header};
@@ -99,23 +102,25 @@ impl Out {
         let Some(path) = path.filter(|path| path.as_os_str() != "-") else {
             return Ok(Self::Stdout);
         };
-        if path.exists() {
-            return Err(CliError::Failed {
-                what: format!("{} is there already", path.display()),
-                advice: Some("name another file with --output".to_owned()),
-                cause: None,
-            });
+        if path.symlink_metadata().is_ok() {
+            return Err(there_already(path, "name another file with --output"));
         }
         let mut partial = path.as_os_str().to_owned();
         partial.push(".partial");
         let partial = PathBuf::from(partial);
         let file = OpenOptions::new()
             .write(true)
-            .create(true)
-            .truncate(true)
+            .create_new(true)
             .mode(0o600)
             .open(&partial)
-            .map_err(|cause| unwritable(&partial, cause))?;
+            .map_err(|cause| match cause.kind() {
+                ErrorKind::AlreadyExists => there_already(
+                    &partial,
+                    "an export that was cut off left it, or another one is writing it: remove it, or name \
+                     another file with --output",
+                ),
+                _ => unwritable(&partial, cause),
+            })?;
         Ok(Self::File {
             file: BufWriter::new(file),
             partial,
@@ -126,11 +131,20 @@ impl Out {
     /// Whether anybody still reads.
     fn write(&mut self, text: &str) -> Result<bool, CliError> {
         match self {
-            Self::Stdout => match std::io::stdout().lock().write_all(text.as_bytes()) {
-                Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
-                Err(error) => Err(CliError::failed("stdout can't be written", error)),
-                Ok(()) => Ok(true),
-            },
+            Self::Stdout => {
+                let stdout = std::io::stdout();
+                // What people typed must not steer a terminal. A file or a program gets the text as it is.
+                let shown = if stdout.is_terminal() {
+                    harmless(text)
+                } else {
+                    text.into()
+                };
+                match stdout.lock().write_all(shown.as_bytes()) {
+                    Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+                    Err(error) => Err(CliError::failed("stdout can't be written", error)),
+                    Ok(()) => Ok(true),
+                }
+            }
             Self::File { file, partial, .. } => file
                 .write_all(text.as_bytes())
                 .map(|()| true)
@@ -153,9 +167,26 @@ impl Out {
             } => file
                 .flush()
                 .and_then(|()| file.get_ref().sync_all())
-                .and_then(|()| std::fs::rename(&partial, &path))
+                .and_then(|()| rename_to_new(&partial, &path))
                 .map_err(|cause| unwritable(&path, cause)),
         }
+    }
+}
+
+/// Gives a file a name that nobody has; a file that came by that name meanwhile stays as it is, where the file
+/// system can tell.
+fn rename_to_new(from: &Path, to: &Path) -> std::io::Result<()> {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS) => std::fs::rename(from, to),
+        renamed => Ok(renamed?),
+    }
+}
+
+fn there_already(path: &Path, advice: &str) -> CliError {
+    CliError::Failed {
+        what: format!("{} is there already", path.display()),
+        advice: Some(advice.to_owned()),
+        cause: None,
     }
 }
 

@@ -197,6 +197,14 @@ async fn live_and_exported(flow: &Flow, id: &str, file: &str) -> [Vec<(String, S
         .cli(&["conversations", "export", id, "--output", file])
         .await;
     assert!(again.stderr.contains("is there already"), "{again:?}");
+    // Nor is anything written through a name that somebody else has put there.
+    let (other, target) = (format!("{file}.2"), format!("{file}.target"));
+    std::os::unix::fs::symlink(&target, format!("{other}.partial")).unwrap();
+    let through = flow
+        .cli(&["conversations", "export", id, "--output", &other])
+        .await;
+    assert!(through.stderr.contains("is there already"), "{through:?}");
+    assert!(!std::path::Path::new(&target).exists());
     let printed = flow.cli(&["conversations", "export", id]).await;
     assert_eq!(printed.stdout, std::fs::read_to_string(file).unwrap());
     let exported = flow
