@@ -17,9 +17,6 @@ use tracing::{info, warn};
 
 use crate::admin::operations::{Operation, Operations};
 
-/// The socket's name in the runtime directory.
-pub const SOCKET_NAME: &str = "vocative.sock";
-
 /// A request is at most so long, in bytes; the longest are batches of an import.
 const REQUEST_MAX_BYTES: u64 = 16 << 20;
 /// Conversations at once; more wait.
@@ -50,10 +47,9 @@ pub async fn bind(path: &Path, group: Option<&str>) -> io::Result<UnixListener> 
     };
     // First closed, then handed over, then opened: at no time to another group.
     std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
-    let group = group_id(group)?;
-    std::os::unix::fs::chown(path, None, Some(group))?;
+    hand_over(path, group)?;
     std::fs::set_permissions(path, Permissions::from_mode(0o660))?;
-    open_directory(path, group)?;
+    open_directory(path)?;
     Ok(listener)
 }
 
@@ -80,15 +76,26 @@ async fn make_way(path: &Path) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::AddrInUse, what))
 }
 
-/// Lets a group reach what is in the directory of a path, where only its owner can.
-fn open_directory(path: &Path, group: u32) -> io::Result<()> {
+fn hand_over(path: &Path, group: &str) -> io::Result<()> {
+    let id = group_id(group)?;
+    std::os::unix::fs::chown(path, None, Some(id)).map_err(|cause| {
+        let what = format!(
+            "the socket can't be given to the group {group} ({cause}); under systemd the unit does not let \
+             the daemon do that: leave socket_group out and enable the socket units, see docs/OPERATIONS.md"
+        );
+        io::Error::new(cause.kind(), what)
+    })
+}
+
+/// Lets others reach the sockets in the directory of a path, where only its owner can. They can't list it, and
+/// each socket lets in its own group alone.
+fn open_directory(path: &Path) -> io::Result<()> {
     let Some(directory) = path.parent() else {
         return Ok(());
     };
     let mode = std::fs::metadata(directory)?.permissions().mode() & 0o777;
     if mode & 0o077 == 0 {
-        std::os::unix::fs::chown(directory, None, Some(group))?;
-        std::fs::set_permissions(directory, Permissions::from_mode(mode | 0o010))?;
+        std::fs::set_permissions(directory, Permissions::from_mode(mode | 0o011))?;
     }
     Ok(())
 }
@@ -216,6 +223,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt as _;
 
     use super::*;
+    use crate::config::CONTROL_SOCKET_NAME as SOCKET_NAME;
 
     fn mode(path: &Path) -> u32 {
         std::fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -263,7 +271,7 @@ mod tests {
         let group = own_group(folder.path());
         let path = directory.join(SOCKET_NAME);
         let _listener = bind(&path, Some(&group)).await.unwrap();
-        assert_eq!((mode(&path), mode(&directory)), (0o660, 0o710));
+        assert_eq!((mode(&path), mode(&directory)), (0o660, 0o711));
         assert!(
             bind(&directory.join("other"), Some("no such group"))
                 .await

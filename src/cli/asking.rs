@@ -8,9 +8,9 @@ use serde::de::DeserializeOwned;
 use super::context::Context;
 use super::error::CliError;
 use crate::admin::operations::{Operation, Operations};
-use crate::admin::socket::{self, SOCKET_NAME};
+use crate::admin::socket;
 use crate::agent::registry::Registry;
-use crate::config::{Config, ConfigError, runtime_dir_despite_mistakes};
+use crate::config::{Config, ConfigError, control_socket_despite_mistakes};
 use crate::daemon::start::{DATABASE_NAME, wall_clock};
 use crate::daemon::wiring;
 use crate::delivery::rooms::Rooms;
@@ -49,19 +49,19 @@ impl Answerer {
     /// Everything wrong with the configuration, if not even the daemon's socket can be found in it.
     pub(super) fn new(context: &Context) -> Result<Self, CliError> {
         let asked = context.global.config.as_deref();
-        let (config, runtime_dir) = match Config::load(asked, &context.environment) {
+        let (config, socket) = match Config::load(asked, &context.environment) {
             Ok((config, _)) => {
-                let runtime_dir = config.daemon.runtime_dir.clone();
-                (Ok(config), runtime_dir)
+                let socket = config.daemon.control_socket.clone();
+                (Ok(config), socket)
             }
-            Err(cause) => match runtime_dir_despite_mistakes(asked, &context.environment) {
-                Some(runtime_dir) => (Err(cause), runtime_dir),
+            Err(cause) => match control_socket_despite_mistakes(asked, &context.environment) {
+                Some(socket) => (Err(cause), socket),
                 None => return Err(cause.into()),
             },
         };
         Ok(Self {
             config,
-            socket: runtime_dir.join(SOCKET_NAME),
+            socket,
             own: None,
         })
     }
@@ -160,9 +160,9 @@ impl Asked {
     /// # Errors
     /// If there is neither a daemon nor a store.
     pub(super) async fn find(config: &Config, is_write: bool) -> Result<Self, CliError> {
-        let socket = config.daemon.runtime_dir.join(SOCKET_NAME);
-        if socket::is_taken(&socket).await {
-            return Ok(Self::Daemon(socket));
+        let socket = &config.daemon.control_socket;
+        if socket::is_taken(socket).await {
+            return Ok(Self::Daemon(socket.clone()));
         }
         Ok(Self::Store(Box::new(operations(config, is_write)?)))
     }
@@ -215,7 +215,7 @@ fn not_asked(cause: &std::io::Error) -> CliError {
     let advice = match cause.kind() {
         ErrorKind::PermissionDenied => {
             "a daemon has it: ask as root or as the daemon's user, or let a group in with \
-             daemon.socket_group"
+             daemon.socket_group (under systemd: vocative-control.socket)"
         }
         ErrorKind::TimedOut => "it may be busy or hang: look into its log, and ask again",
         _ => {

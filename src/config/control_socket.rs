@@ -9,53 +9,50 @@ use super::locate::{self, Located};
 use super::settings::Config;
 
 /// Settings that say where the socket is.
-const FOLDERS: [&str; 2] = ["data_dir", "runtime_dir"];
+const PATHS: [&str; 3] = ["data_dir", "runtime_dir", "control_socket"];
 
-/// The folder of the socket by what can be read of the configuration, mistakes left aside; none if not
+/// The control socket by what can be read of the configuration, mistakes left aside; none if not
 /// even that is clear.
 #[must_use]
-pub fn runtime_dir_despite_mistakes(
+pub fn control_socket_despite_mistakes(
     asked: Option<&Path>,
     environment: &Environment,
 ) -> Option<PathBuf> {
     let file = match locate::locate(asked, environment).ok()? {
         Located::File(path) => {
             let text = std::fs::read_to_string(&path).ok()?;
-            Some((path, folders_of(&text)))
+            Some((path, paths_of(&text)))
         }
         Located::Nowhere(_) => None,
     };
-    let others = environment
-        .iter()
-        .filter(|(name, _)| is_about_folders(name));
+    let others = environment.iter().filter(|(name, _)| is_about_paths(name));
     let others = Environment::from_pairs(others);
     let file = file
         .as_ref()
         .map(|(path, text)| (path.as_path(), text.as_str()));
     let (config, _) = Config::from_text(file, &others).ok()?;
-    Some(config.daemon.runtime_dir)
+    Some(config.daemon.control_socket)
 }
 
 /// Variables that may hold another mistake are left out.
-fn is_about_folders(name: &str) -> bool {
-    let is_folder =
-        |folder: &str| name.strip_prefix("VOCATIVE_DAEMON__") == Some(&folder.to_uppercase());
-    !name.starts_with("VOCATIVE_") || FOLDERS.iter().any(|folder| is_folder(folder))
+fn is_about_paths(name: &str) -> bool {
+    let is_path = |path: &str| name.strip_prefix("VOCATIVE_DAEMON__") == Some(&path.to_uppercase());
+    !name.starts_with("VOCATIVE_") || PATHS.iter().any(|path| is_path(path))
 }
 
-/// A configuration with nothing but the folders of another one, as far as its TOML can be read.
-fn folders_of(text: &str) -> String {
+/// A configuration with nothing but these paths of another one, as far as its TOML can be read.
+fn paths_of(text: &str) -> String {
     let (document, _) = DeTable::parse_recoverable(text);
     let daemon = document.get_ref().get("daemon").map(toml::Spanned::get_ref);
-    let mut folders = toml::Table::new();
+    let mut paths = toml::Table::new();
     if let Some(DeValue::Table(daemon)) = daemon {
-        for folder in FOLDERS {
-            if let Some(DeValue::String(path)) = daemon.get(folder).map(toml::Spanned::get_ref) {
-                folders.insert(folder.to_owned(), path.to_string().into());
+        for name in PATHS {
+            if let Some(DeValue::String(path)) = daemon.get(name).map(toml::Spanned::get_ref) {
+                paths.insert(name.to_owned(), path.to_string().into());
             }
         }
     }
-    let table = toml::Table::from_iter([("daemon".to_owned(), folders.into())]);
+    let table = toml::Table::from_iter([("daemon".to_owned(), paths.into())]);
     table.to_string()
 }
 
@@ -74,22 +71,23 @@ mod tests {
         ]);
         let found = |text: &str| {
             std::fs::write(&path, text).unwrap();
-            runtime_dir_despite_mistakes(Some(&path), &environment)
+            control_socket_despite_mistakes(Some(&path), &environment)
         };
-        let run = folder.path().join("here");
+        let run = folder.path().join("here/vocative.sock");
         let table = [
             "[daemon]\nruntime_dir = \"here\"\n[models.default]\nmodel = 5\n",
             "[daemon]\nruntime_dir = \"here\"\nnonsense = true\n[channels.slack.acme\n",
             "[daemon]\nruntime_dir = \"here\"\n\n[x]\nlist = [",
+            "[daemon]\ncontrol_socket = \"here/vocative.sock\"\nnonsense = true",
         ];
         for text in table {
             assert_eq!(found(text), Some(run.clone()), "{text}");
         }
         let data = found("[daemon]\ndata_dir = \"data\"\nlog_level = 3");
-        assert_eq!(data, Some(folder.path().join("data/run")));
+        assert_eq!(data, Some(folder.path().join("data/run/vocative.sock")));
         let nowhere = folder.path().join("nowhere.toml");
         assert_eq!(
-            runtime_dir_despite_mistakes(Some(&nowhere), &environment),
+            control_socket_despite_mistakes(Some(&nowhere), &environment),
             None
         );
     }

@@ -8,6 +8,7 @@
 mod agents;
 mod channels;
 mod check;
+mod control_socket;
 mod environment;
 mod example;
 mod layer;
@@ -22,7 +23,6 @@ mod secret;
 mod settings;
 mod shape;
 mod show;
-mod socket_folder;
 mod suggest;
 mod swapped_tokens;
 mod template;
@@ -43,9 +43,11 @@ use self::origin::{Origins, Place};
 use self::resolve::{Review, resolve};
 use self::shape::Shape;
 
+pub use self::control_socket::control_socket_despite_mistakes;
 pub use self::environment::Environment;
 pub use self::example::example;
 pub use self::problem::{ConfigError, Problem, Warning};
+pub use self::resolve::CONTROL_SOCKET_NAME;
 pub use self::schema::schema;
 pub use self::secret::{SecretRef, Secrets};
 pub use self::settings::{
@@ -55,7 +57,6 @@ pub use self::settings::{
     RetentionDays, SlackSettings, SlackTransport, Store, TelegramSettings, TelegramTransport,
     ThreadPolicy, ToolName, Transcription, Webhooks,
 };
-pub use self::socket_folder::runtime_dir_despite_mistakes;
 pub use self::template::{Template, TemplateValue};
 
 /// Every setting with its default; `config/default.toml`.

@@ -122,6 +122,7 @@ const TAKEN_TABLES: &[&str] = &[
 const FROM_START: &[&str] = &[
     "api.enabled",
     "api.listen",
+    "api.socket_group",
     "api.token",
     "capture.backfill_days",
     "capture.backfill_messages_max",
@@ -148,6 +149,7 @@ const FROM_START: &[&str] = &[
     "daemon.log_level",
     "daemon.max_parallel_runs",
     "daemon.runtime_dir",
+    "daemon.control_socket",
     "daemon.socket_group",
     "files.fetch",
     "files.kinds",

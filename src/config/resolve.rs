@@ -275,14 +275,13 @@ fn resolve_daemon(shape: DaemonShape, review: &mut Review<'_>) -> Daemon {
             ),
         );
     }
-    if shape
-        .socket_group
-        .as_deref()
-        .is_some_and(|group| group.trim().is_empty())
-    {
-        review.problem("daemon.socket_group", "is empty; leave it out for no group");
-    }
+    check_group("daemon.socket_group", shape.socket_group.as_deref(), review);
+    let control_socket = match shape.control_socket {
+        Some(path) => review.base_dir.join(path),
+        None => runtime_dir.join(CONTROL_SOCKET_NAME),
+    };
     Daemon {
+        control_socket,
         data_dir,
         runtime_dir,
         socket_group: shape.socket_group,
@@ -337,6 +336,14 @@ fn resolve_http(shape: &HttpShape, review: &mut Review<'_>) -> Http {
     }
 }
 
+fn check_group(key: &str, group: Option<&str>, review: &mut Review<'_>) {
+    if group.is_some_and(|group| group.trim().is_empty()) {
+        review.problem(key, "is empty; leave it out for no group");
+    }
+}
+
+/// The control socket's name in the runtime directory.
+pub const CONTROL_SOCKET_NAME: &str = "vocative.sock";
 /// The API's socket in the runtime directory.
 const API_SOCKET_NAME: &str = "vocative-api.sock";
 
@@ -348,20 +355,21 @@ fn resolve_api(shape: ApiShape, daemon: &Daemon, review: &mut Review<'_>) -> Api
     if let ApiAddress::Tcp(address) = &listen
         && shape.enabled
         && shape.token.is_none()
-        && !address.ip().is_loopback()
     {
         review.advise(
             "api.listen",
-            format!("{address} can be reached by other machines, so the API needs a token there"),
+            format!("{address} can be reached by every user of this machine at least, so the API needs a token there"),
             Some(
-                "set api.token (token = \"env:VOCATIVE_API_TOKEN\"), or listen on 127.0.0.1 or unix:PATH"
+                "set api.token (token = \"env:VOCATIVE_API_TOKEN\"), or listen on unix:PATH"
                     .to_owned(),
             ),
         );
     }
+    check_group("api.socket_group", shape.socket_group.as_deref(), review);
     Api {
         enabled: shape.enabled,
         listen,
+        socket_group: shape.socket_group,
         token: shape.token,
     }
 }

@@ -76,6 +76,8 @@ pub struct Daemon {
     pub data_dir: PathBuf,
     /// Folder of the control socket.
     pub runtime_dir: PathBuf,
+    /// The control socket: what commands talk to.
+    pub control_socket: PathBuf,
     /// Group that may use the control socket.
     pub socket_group: Option<String>,
     /// How long a stop waits for answers in progress.
@@ -254,7 +256,9 @@ pub struct Api {
     pub enabled: bool,
     /// Where it listens.
     pub listen: ApiAddress,
-    /// The token that every request must bear; never absent where other machines can reach it.
+    /// Group that may use the API's socket.
+    pub socket_group: Option<String>,
+    /// The token that every request must bear; never absent on an address and port.
     pub token: Option<SecretRef>,
 }
 

@@ -68,6 +68,8 @@ pub(super) struct DaemonShape {
     pub data_dir: Option<PathBuf>,
     /// Folder of the control socket.
     pub runtime_dir: Option<PathBuf>,
+    /// The control socket. Not set: vocative.sock in `runtime_dir`.
+    pub control_socket: Option<PathBuf>,
     /// Group that may use the control socket.
     pub socket_group: Option<String>,
     /// Seconds that a stop waits for answers in progress.
@@ -160,6 +162,8 @@ pub(super) struct ApiShape {
     pub enabled: bool,
     /// Address and port, or unix:PATH. Not set: the socket vocative-api.sock in runtime_dir.
     pub listen: Option<String>,
+    /// Group that may use the API's socket.
+    pub socket_group: Option<String>,
     /// The token that every request must bear.
     pub token: Option<SecretRef>,
 }

@@ -1,36 +1,90 @@
 //! What a daemon can be reached at: the control socket, health and metrics, the API, webhooks. Each is
 //! opened before any channel hears, so that a daemon that can't serve says so at its start.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tokio::net::TcpListener;
+use listenfd::ListenFd;
+use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
+use tracing::warn;
 use vocative_channels::webhook::Receiver;
 
 use crate::admin::operations::Operations;
 use crate::admin::socket;
-use crate::config::{Config, Secrets};
+use crate::config::{ApiAddress, Config, Secrets};
 use crate::daemon::core::NamedChannel;
 use crate::daemon::start::StartError;
-use crate::http::{self, api};
+use crate::http;
+use crate::http::api::{self, ApiListener};
 
+/// Sockets that systemd opened for the daemon (socket units) and goes on holding when it ends.
+pub(super) struct HeldSockets(Vec<(PathBuf, UnixListener)>);
+
+impl HeldSockets {
+    /// Those of this process. What is no Unix socket with a path is left alone, with a warning.
+    pub(super) fn of_process() -> Self {
+        let mut passed = ListenFd::from_env();
+        let mut held = Vec::new();
+        for n in 0..passed.len() {
+            match passed
+                .take_unix_listener(n)
+                .map(|it| it.and_then(with_path))
+            {
+                Ok(Some(socket)) => held.push(socket),
+                Ok(None) | Err(_) => {
+                    warn!("systemd passed a socket that is no Unix socket with a path")
+                }
+            }
+        }
+        Self(held)
+    }
+
+    fn take(&mut self, path: &Path) -> Option<UnixListener> {
+        let at = self.0.iter().position(|(held, _)| held == path)?;
+        Some(self.0.swap_remove(at).1)
+    }
+
+    /// Names the sockets that no setting asked for.
+    pub(super) fn warn_of_rest(&self) {
+        for (path, _) in &self.0 {
+            warn!(
+                path = %path.display(),
+                "systemd passed a socket that is not used: set daemon.control_socket or api.listen to its path"
+            );
+        }
+    }
+}
+
+fn with_path(listener: std::os::unix::net::UnixListener) -> Option<(PathBuf, UnixListener)> {
+    let path = listener.local_addr().ok()?.as_pathname()?.to_owned();
+    listener.set_nonblocking(true).ok()?;
+    Some((path, UnixListener::from_std(listener).ok()?))
+}
+
+/// Opens the control socket, or takes the one that systemd holds; the path of a socket that is ours to take away.
 pub(super) async fn open_socket(
     config: &Config,
     operations: &Operations,
     rest: &CancellationToken,
-) -> Result<PathBuf, StartError> {
-    make_directory(&config.daemon.runtime_dir)?;
-    let path = config.daemon.runtime_dir.join(socket::SOCKET_NAME);
-    let listener = socket::bind(&path, config.daemon.socket_group.as_deref())
-        .await
-        .map_err(|cause| StartError::Path {
+    held: &mut HeldSockets,
+) -> Result<Option<PathBuf>, StartError> {
+    let path = &config.daemon.control_socket;
+    let (listener, own) = if let Some(listener) = held.take(path) {
+        (listener, None)
+    } else {
+        make_directory(&config.daemon.runtime_dir)?;
+        let group = config.daemon.socket_group.as_deref();
+        let bound = socket::bind(path, group).await;
+        let listener = bound.map_err(|cause| StartError::Path {
             what: "can't open the socket",
             path: path.clone(),
             cause,
         })?;
+        (listener, Some(path.clone()))
+    };
     tokio::spawn(socket::serve(listener, operations.clone(), rest.clone()));
-    Ok(path)
+    Ok(own)
 }
 
 /// The HTTP listener, if it is enabled. Opened before any channel runs, so that a taken port is told at
@@ -52,16 +106,26 @@ pub(super) async fn open_api(
     secrets: &Secrets,
     operations: &Operations,
     rest: &CancellationToken,
-) -> Result<(), StartError> {
+    held: &mut HeldSockets,
+) -> Result<Option<PathBuf>, StartError> {
     if !config.api.enabled {
-        return Ok(());
+        return Ok(None);
     }
-    let group = config.daemon.socket_group.as_deref();
-    let listener = api::bind(&config.api.listen, group).await;
-    let listener = listener.map_err(|cause| StartError::ListenApi {
-        address: config.api.listen.clone(),
-        cause,
-    })?;
+    let path = match &config.api.listen {
+        ApiAddress::Unix(path) => Some(path),
+        ApiAddress::Tcp(_) => None,
+    };
+    let (listener, own) = if let Some(listener) = path.and_then(|path| held.take(path)) {
+        (ApiListener::held(listener, &config.api.listen), None)
+    } else {
+        let group = config.api.socket_group.as_deref();
+        let bound = api::bind(&config.api.listen, group).await;
+        let listener = bound.map_err(|cause| StartError::ListenApi {
+            address: config.api.listen.clone(),
+            cause,
+        })?;
+        (listener, path.cloned())
+    };
     let token = config
         .api
         .token
@@ -73,7 +137,7 @@ pub(super) async fn open_api(
         operations.clone(),
         rest.clone(),
     ));
-    Ok(())
+    Ok(own)
 }
 
 pub(super) type Webhooks = (TcpListener, Vec<Arc<dyn Receiver>>);
@@ -97,7 +161,7 @@ pub(super) async fn open_webhooks(
 }
 
 /// A folder that only its owner may look into.
-pub(super) fn make_directory(path: &std::path::Path) -> Result<(), StartError> {
+pub(super) fn make_directory(path: &Path) -> Result<(), StartError> {
     use std::os::unix::fs::DirBuilderExt as _;
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true).mode(0o700);

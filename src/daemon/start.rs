@@ -15,14 +15,14 @@ use crate::config::{self, ApiAddress, Config, Secrets};
 use crate::daemon::core::{Core, Ground, NamedChannel};
 use crate::daemon::housekeeping::{beat, keep_house};
 use crate::daemon::listeners::{
-    make_directory, open_api, open_listener, open_socket, open_webhooks,
+    HeldSockets, make_directory, open_api, open_listener, open_socket, open_webhooks,
 };
 use crate::daemon::shared::Shared;
 use crate::daemon::system::{self, Pulse};
 use crate::daemon::time::Timekeeper;
 use crate::daemon::wiring::{self, WiringError};
 use crate::delivery::worker::Clock;
-use crate::http::{self, api, webhooks};
+use crate::http::{self, webhooks};
 use crate::store::{OpenReport, OpenWatch, Store, StoreError, StoreOptions};
 
 /// How often a start that takes long says what it is at.
@@ -91,8 +91,8 @@ pub struct Daemon {
     operations: Operations,
     /// Stops everything but the core.
     rest: CancellationToken,
-    socket_path: PathBuf,
-    api_address: Option<ApiAddress>,
+    /// Sockets that the daemon made itself, to be taken away at its end.
+    own_sockets: Vec<PathBuf>,
     /// Serves what platforms call, if they do.
     webhooks: Option<JoinHandle<()>>,
 }
@@ -150,11 +150,13 @@ impl Daemon {
             clock,
             running: Some(running),
         };
-        let socket_path = open_socket(&config, &operations, &rest).await?;
+        let mut held = HeldSockets::of_process();
+        let control = open_socket(&config, &operations, &rest, &mut held).await?;
         if let Some(listener) = listener {
             tokio::spawn(http::serve(listener, operations.clone(), rest.clone()));
         }
-        open_api(&config, secrets, &operations, &rest).await?;
+        let api = open_api(&config, secrets, &operations, &rest, &mut held).await?;
+        held.warn_of_rest();
         // Last: nothing is heard by a daemon that then can't start.
         core.listen(channels, &health);
         let webhooks = webhooks.map(|(listener, receivers)| {
@@ -167,8 +169,7 @@ impl Daemon {
             core,
             operations,
             rest,
-            socket_path,
-            api_address: config.api.enabled.then_some(config.api.listen),
+            own_sockets: control.into_iter().chain(api).collect(),
             webhooks,
         })
     }
@@ -220,9 +221,8 @@ impl Daemon {
         if let Err(cause) = store.close().await {
             error!(error = %cause, "the store did not close cleanly; the next start recovers it");
         }
-        let _ = std::fs::remove_file(&self.socket_path);
-        if let Some(address) = &self.api_address {
-            api::remove_socket(address);
+        for path in &self.own_sockets {
+            let _ = std::fs::remove_file(path);
         }
     }
 }

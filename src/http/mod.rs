@@ -8,6 +8,7 @@
 pub mod api;
 mod crowd;
 mod door;
+mod host;
 mod metrics;
 pub mod webhooks;
 
@@ -15,6 +16,7 @@ use std::net::SocketAddr;
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
+use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
@@ -35,14 +37,17 @@ pub async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
 
 /// Serves until cancelled.
 pub async fn serve(listener: TcpListener, operations: Operations, cancel: CancellationToken) {
-    if let Ok(address) = listener.local_addr() {
-        info!(%address, "health and metrics are served");
-    }
+    let address = match listener.local_addr() {
+        Ok(address) => address,
+        Err(cause) => return error!(error = %cause, "the HTTP listener has no address"),
+    };
+    info!(%address, "health and metrics are served");
     let router = Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics))
-        .with_state(operations);
+        .with_state(operations)
+        .layer(middleware::from_fn_with_state(address, host::pass));
     let served = axum::serve(listener, router)
         .with_graceful_shutdown(async move { cancel.cancelled().await });
     if let Err(cause) = served.await {

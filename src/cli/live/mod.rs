@@ -12,7 +12,7 @@ use vocative_channels::channel::{CheckReach, Finding, FindingLevel};
 use super::CliError;
 use super::context::Context;
 use super::error::Exit;
-use crate::admin::socket::{self, SOCKET_NAME};
+use crate::admin::socket;
 use crate::config::{Config, Model, Secrets};
 use crate::daemon::wiring;
 use crate::llm::Reach;
@@ -35,7 +35,7 @@ pub(super) async fn run(
 ) -> Result<Exit, CliError> {
     let probed = probe.map(|name| probe::Probe::parse(name, config));
     let probed = probed.transpose()?;
-    let is_served = socket::is_taken(&config.daemon.runtime_dir.join(SOCKET_NAME)).await;
+    let is_served = socket::is_taken(&config.daemon.control_socket).await;
     let mut sections = ask_all(config, secrets, is_served).await?;
     if let Some(probe) = probed {
         let channel = wiring::channel(&config.channels[&probe.channel], secrets)?;

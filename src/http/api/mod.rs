@@ -1,7 +1,6 @@
 //! The API: conversations, runs, and what happens in a run while it happens, for programs.
 //!
-//! Off unless asked for. On a Unix socket or a loopback address by default; anywhere else only with a
-//! token. It shows what operators see, direct messages included, and changes nothing. Reading order:
+//! Off unless asked for. On a Unix socket by default; on an address and port only with a token. It shows what operators see, direct messages included, and changes nothing. Reading order:
 //! this page, `gate` (who is let in), `asked` (what for), `refusal`, `stream` (one reader), `hub` (from the store to all of them), `frame` (what is sent).
 
 mod asked;
@@ -23,6 +22,7 @@ use axum::routing::get;
 use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::json;
+use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
@@ -45,7 +45,6 @@ const CONNECTIONS_MIN: usize = 128;
 /// An open listener.
 pub struct ApiListener {
     outside: Outside,
-    is_tcp: bool,
     shown: String,
 }
 
@@ -54,21 +53,25 @@ pub struct ApiListener {
 /// # Errors
 /// If the address or path can't be used.
 pub async fn bind(address: &ApiAddress, group: Option<&str>) -> std::io::Result<ApiListener> {
-    let (outside, is_tcp) = match address {
-        ApiAddress::Unix(path) => (Outside::Unix(socket::bind(path, group).await?), false),
-        ApiAddress::Tcp(address) => {
-            let listener = tokio::net::TcpListener::bind(address).await?;
-            (Outside::Tcp(listener), true)
-        }
+    let outside = match address {
+        ApiAddress::Unix(path) => Outside::Unix(socket::bind(path, group).await?),
+        ApiAddress::Tcp(address) => Outside::Tcp(tokio::net::TcpListener::bind(address).await?),
     };
     Ok(ApiListener {
         outside,
-        is_tcp,
         shown: address.to_string(),
     })
 }
 
 impl ApiListener {
+    /// A socket that is open already, by the address that the configuration gives it.
+    pub(crate) fn held(listener: UnixListener, address: &ApiAddress) -> Self {
+        Self {
+            outside: Outside::Unix(listener),
+            shown: address.to_string(),
+        }
+    }
+
     /// The address it has, if it is one.
     #[must_use]
     pub fn tcp_address(&self) -> Option<SocketAddr> {
@@ -108,7 +111,7 @@ pub async fn serve(
         health: Arc::clone(&health),
         cancel: cancel.clone(),
     };
-    let gate = Gate::new(token.as_ref(), listener.is_tcp, Arc::clone(&health));
+    let gate = Gate::new(token.as_ref(), Arc::clone(&health));
     info!(address = %listener.shown, connections = seats, "the API is served");
     let router = router(Desk { operations, source }, gate);
     let served = axum::serve(Door::new(listener.outside, seats, health), router)
@@ -208,11 +211,4 @@ async fn conversation_events(
 ) -> Result<Response, Refusal> {
     let after = asked.last_event(&headers)?;
     Ok(stream::of_conversation(desk.source, conversation_id(id)?, after).await?)
-}
-
-/// Takes away the socket of a listener that has ended.
-pub fn remove_socket(address: &ApiAddress) {
-    if let ApiAddress::Unix(path) = address {
-        let _ = std::fs::remove_file(path);
-    }
 }
