@@ -94,6 +94,7 @@ impl Room {
             allow_people: everybody(),
             admins: vec![],
             serves_strangers: false,
+            serves_guests: true,
             allow_bots: AllowList::default(),
             thread_policy: ThreadPolicy::Participating,
             answers_in_threads: platform == Platform::Slack,

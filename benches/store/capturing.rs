@@ -177,6 +177,7 @@ fn policy(account: AccountId) -> ChannelPolicy {
         allow_people: AllowList::default(),
         admins: Vec::new(),
         serves_strangers: false,
+        serves_guests: true,
         allow_bots: AllowList::default(),
         thread_policy: ThreadPolicy::Participating,
         answers_in_threads: true,

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::capability::Capabilities;
 use crate::clock::PlatformClock;
-use crate::envelope::Envelope;
+use crate::envelope::{Belonging, Envelope};
 use crate::error::ChannelError;
 use crate::file::FileSource;
 use crate::history::History;
@@ -355,6 +355,19 @@ pub trait Outbound: Send + Sync + 'static {
         &'a self,
         id: &'a str,
     ) -> BoxFuture<'a, Result<Option<String>, ChannelError>>;
+
+    /// Looks up how a person belongs to our organisation; `None` where the platform has no organisations or
+    /// does not know the person.
+    ///
+    /// # Errors
+    /// A [`ChannelError`]; the caller takes the person for what is let in least.
+    fn belonging<'a>(
+        &'a self,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Belonging>, ChannelError>> {
+        let _ = id;
+        Box::pin(std::future::ready(Ok(None)))
+    }
 
     /// Looks up a chat's title and kind.
     ///

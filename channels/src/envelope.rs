@@ -110,6 +110,8 @@ pub enum Event {
     Opened {
         /// Where.
         place: Place,
+        /// Who.
+        sender: Sender,
     },
     /// A person's name changed (Slack `user_change`).
     PersonChanged {
@@ -268,8 +270,20 @@ pub struct Sender {
     pub username: Option<String>,
     /// What they are.
     pub kind: SenderKind,
-    /// Whether they belong to another organisation or are a guest of a shared channel.
+    /// Whether the event leaves open that they belong to another organisation: it names another one, or names
+    /// none in a shared chat. [`Outbound::belonging`](crate::channel::Outbound::belonging) says more.
     pub is_stranger: bool,
+}
+
+/// How a person belongs to the organisation of our account, by the platform's directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Belonging {
+    /// A full member.
+    Member,
+    /// A member who sees only some of its chats (Slack: restricted and ultra-restricted accounts).
+    Guest,
+    /// Of another organisation.
+    Stranger,
 }
 
 /// What a sender is.

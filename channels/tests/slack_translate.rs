@@ -288,7 +288,8 @@ fn the_button_that_stops_an_agent_is_a_command_in_its_thread() {
 }
 
 #[test]
-fn who_acts_in_a_sibling_workspace_of_our_organisation_is_no_stranger() {
+fn who_gives_a_command_in_a_sibling_workspace_is_no_stranger_and_a_press_says_only_its_persons_team()
+ {
     let ours = Identity {
         organisation: Some("E0ACME".to_owned()),
         ..identity("T0AAAAAAA", "U0BOT0001", "B0BOT0001")
@@ -330,7 +331,164 @@ fn who_acts_in_a_sibling_workspace_of_our_organisation_is_no_stranger() {
         let enterprise = enterprise
             .as_str()
             .map_or(Value::Null, |id| json!({"id": id}));
+        // The organisation of a press may be that of the channel's host.
         let told = is_stranger("interactive", &click(team, enterprise.clone()), identity);
-        assert_eq!(told, expected, "click: {team} {enterprise}");
+        assert_eq!(told, team != "T0AAAAAAA", "click: {team} {enterprise}");
+    }
+}
+
+#[test]
+fn who_is_ours_says_auth_test_and_our_authorization_and_never_the_host_of_the_channel() {
+    let grid = Identity {
+        organisation: Some("E0ACME".to_owned()),
+        ..identity("T0AAAAAAA", "U0BOT0001", "B0BOT0001")
+    };
+    let alone = identity("T0AAAAAAA", "U0BOT0001", "B0BOT0001");
+    let told = |identity: &Identity, shared: Value, outer: Value, inner: Value| {
+        let mut event = json!({"type": "message", "channel": "C1", "channel_type": "channel",
+            "user": "U0SOMEONE", "text": "hi", "ts": "1763712000.000100"});
+        event
+            .as_object_mut()
+            .unwrap()
+            .extend(inner.as_object().unwrap().clone());
+        let mut payload = json!({"type": "event_callback", "is_ext_shared_channel": shared,
+            "event": event});
+        payload
+            .as_object_mut()
+            .unwrap()
+            .extend(outer.as_object().unwrap().clone());
+        match translated("events_api", &payload.to_string(), identity).event {
+            Event::Posted(message) => message.sender.is_stranger,
+            other => panic!("{other:?}"),
+        }
+    };
+    let ours = json!({"authorizations": [{"team_id": "T0TWIN", "enterprise_id": "E0TWIN",
+        "user_id": "U0BOT0001", "is_bot": true}]});
+    let others = json!({"authorizations": [{"team_id": "T0TWIN", "user_id": "U0OTHERBOT"}]});
+    let (yes, no) = (json!(true), json!(false));
+    let file_share = json!({"subtype": "file_share"});
+    let table = [
+        // The case that let everybody in: no team at all.
+        (&alone, &yes, json!({}), file_share.clone(), true),
+        (
+            &alone,
+            &yes,
+            json!({}),
+            json!({"user_team": null, "team": ""}),
+            true,
+        ),
+        (&alone, &no, json!({}), file_share, false),
+        // The organisation of the payload is the host's.
+        (
+            &alone,
+            &yes,
+            json!({"enterprise_id": "E0HOST"}),
+            json!({"user_team": "E0HOST"}),
+            true,
+        ),
+        (
+            &alone,
+            &yes,
+            json!({"team_id": "T0HOST"}),
+            json!({"user_team": "T0HOST"}),
+            true,
+        ),
+        (
+            &grid,
+            &yes,
+            json!({"enterprise_id": "E0HOST"}),
+            json!({"user_team": "E0HOST"}),
+            true,
+        ),
+        // In a shared channel `team` may be the host's, whoever that is.
+        (&alone, &yes, json!({}), json!({"team": "T0AAAAAAA"}), true),
+        (
+            &alone,
+            &yes,
+            json!({}),
+            json!({"team": "T0HOST", "user_team": "T0AAAAAAA"}),
+            false,
+        ),
+        (
+            &alone,
+            &yes,
+            json!({}),
+            json!({"team": "T0AAAAAAA", "user_team": "T0HOST"}),
+            true,
+        ),
+        (
+            &alone,
+            &yes,
+            json!({}),
+            json!({"source_team": "T0AAAAAAA"}),
+            false,
+        ),
+        (
+            &alone,
+            &yes,
+            json!({}),
+            json!({"user_profile": {"team": "T0AAAAAAA"}}),
+            false,
+        ),
+        (
+            &alone,
+            &yes,
+            json!({}),
+            json!({"user_profile": {"team": "T0HOST"}}),
+            true,
+        ),
+        (
+            &alone,
+            &yes,
+            json!({}),
+            json!({"bot_id": "B1", "bot_profile": {"team_id": "T0AAAAAAA"}}),
+            false,
+        ),
+        (&alone, &yes, json!({}), json!({"bot_id": "B1"}), true),
+        (
+            &grid,
+            &yes,
+            json!({}),
+            json!({"user_team": "E0ACME"}),
+            false,
+        ),
+        (
+            &grid,
+            &yes,
+            json!({}),
+            json!({"user_team": "T0SIBLING"}),
+            true,
+        ),
+        (
+            &grid,
+            &no,
+            json!({}),
+            json!({"user_team": "T0SIBLING"}),
+            false,
+        ),
+        (
+            &alone,
+            &no,
+            json!({}),
+            json!({"user_team": "T0OTHER"}),
+            true,
+        ),
+        (
+            &alone,
+            &yes,
+            ours.clone(),
+            json!({"user_team": "T0TWIN"}),
+            false,
+        ),
+        (&alone, &yes, ours, json!({"user_team": "E0TWIN"}), false),
+        (&alone, &yes, others, json!({"user_team": "T0TWIN"}), true),
+    ];
+    for (identity, shared, outer, inner, expected) in table {
+        let said = format!("{shared} {outer} {inner}");
+        assert_eq!(
+            told(identity, shared.clone(), outer, inner),
+            expected,
+            "{said}"
+        );
     }
 }

@@ -99,8 +99,16 @@ impl Desk {
         let Some(room) = self.rooms.get(inquiry.account) else {
             return Ok(());
         };
-        let text = self.text(&inquiry, &room).await?;
-        let parts = room.outbound.render(&text, &People::nobody());
+        let place = self.store.place_of(inquiry.chat).await?;
+        let person = inquiry.person.as_deref();
+        let parts = match self.rooms.still_admits(inquiry.account, &place, person) {
+            true => {
+                let text = self.text(&inquiry, &room).await?;
+                room.outbound.render(&text, &People::nobody())
+            }
+            // The lists are others than when it was asked.
+            false => Vec::new(),
+        };
         let answered = self.store.answer_inquiry(inquiry, parts, (self.clock)());
         answered.await?;
         self.posts.notify_one();

@@ -146,6 +146,29 @@ pub(super) async fn end_without_agent(
     commit(worker, room, &answering, reply, &People::nobody()).await
 }
 
+/// Ends a run whose chat or person the lists no longer let in: nothing is said.
+pub(super) async fn end_unserved(
+    worker: &Worker,
+    claimed: &ClaimedRun,
+    room: &Room,
+    route: &ReplyRoute,
+) -> Result<(), StoreError> {
+    let (run, agent) = (claimed.run.id, claimed.run.agent.as_str());
+    info!(run.id = %run, agent, "a question is not answered: its chat or person is no longer served");
+    let reason = "its chat or person is no longer served";
+    worker
+        .store
+        .cancel_run(run, reason, (worker.clock)())
+        .await?;
+    let answering = Answering {
+        claimed,
+        route,
+        agent_display_name: agent,
+    };
+    let silent = notice(String::new(), RunEnding::Cancelled);
+    commit(worker, room, &answering, silent, &People::nobody()).await
+}
+
 /// Commits what is said at a run's end, with the end.
 async fn commit(
     worker: &Worker,

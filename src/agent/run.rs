@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
+use vocative_channels::envelope::Place;
 
 use crate::agent::context::learnt_limit;
 use crate::agent::counting::Counting;
-use crate::agent::ending::{STORAGE_WAIT_MS, end_without_agent, give_back, requeue};
+use crate::agent::ending::{STORAGE_WAIT_MS, end_unserved, end_without_agent, give_back, requeue};
 use crate::agent::events::Events;
 use crate::agent::failing::{Again, Failure, Next, Notice, Tried, after};
 use crate::agent::models::ModelSlot;
@@ -152,6 +153,15 @@ async fn attempt(worker: &Worker, claim: &Claim) -> Result<(), StoreError> {
         let again = Again::counted(claimed.attempts_used());
         return requeue(worker, claimed, again, "the channel is not connected").await;
     };
+    let asked_in = Place {
+        chat: route.target.chat.clone(),
+        kind: route.chat_kind,
+        ..Place::default()
+    };
+    let person = route.person.as_deref();
+    if !worker.rooms.still_admits(route.account, &asked_in, person) {
+        return end_unserved(worker, claimed, &room, &route).await;
+    }
     let spec = worker.registry.get(&claimed.run.agent);
     let (Some(spec), Some(place)) = (spec, &claim.place) else {
         return end_without_agent(worker, claimed, &room, &route).await;

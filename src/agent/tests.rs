@@ -383,6 +383,7 @@ fn policy(account: AccountId, agent: &str) -> ChannelPolicy {
         allow_people: everybody(),
         admins: Vec::new(),
         serves_strangers: true,
+        serves_guests: true,
         allow_bots: AllowList::default(),
         thread_policy: ThreadPolicy::Mention,
         answers_in_threads: false,

@@ -1,9 +1,10 @@
-//! Who is served where. Pure.
+//! Who is served where. Pure: [`place_access`] decides about places, [`person_access`] about people, and
+//! [`access`] asks both. Everything that lets somebody in, or stores something of a chat, asks these.
 //!
 //! Source: DESIGN §7 "Access". Outside it nothing is stored or answered, but at most one polite line
 //! per chat.
 
-use vocative_channels::envelope::{ChatKind, Place, Sender, SenderKind};
+use vocative_channels::envelope::{Belonging, ChatKind, Place, Sender, SenderKind};
 
 use crate::capture::policy::ChannelPolicy;
 
@@ -16,8 +17,10 @@ pub enum Access {
     ChatNotAllowed,
     /// The person is not on `allow_people`.
     PersonNotAllowed,
-    /// The person belongs to another organisation and `answer_strangers` is off.
+    /// The person belongs to another organisation, or may, and `answer_strangers` is off.
     Stranger,
+    /// The person is a guest of ours, or may be, and `answer_guests` is off.
+    Guest,
 }
 
 impl Access {
@@ -28,7 +31,72 @@ impl Access {
             Self::Served | Self::ChatNotAllowed => "allow_chats",
             Self::PersonNotAllowed => "allow_people",
             Self::Stranger => "answer_strangers",
+            Self::Guest => "answer_guests",
         }
+    }
+}
+
+/// What the lists say of a place, whoever speaks there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlaceAccess {
+    /// It is served; where people are listed, only to them.
+    Open,
+    /// It is a direct chat, and served if its person is listed.
+    ByPerson,
+    /// Only administrators are served there.
+    Closed,
+}
+
+/// Decides about a place.
+#[must_use]
+pub fn place_access(chat: &str, kind: Option<ChatKind>, policy: &ChannelPolicy) -> PlaceAccess {
+    let is_direct = kind == Some(ChatKind::Direct);
+    let is_by_person = !policy.allow_people.is_empty() || !policy.admins.is_empty();
+    // Where nobody is listed, a direct chat may be allowed like any other.
+    let is_allowed = policy.allow_chats.allows(chat);
+    match is_direct {
+        true if !policy.allow_people.is_empty() => PlaceAccess::ByPerson,
+        _ if is_allowed => PlaceAccess::Open,
+        true if is_by_person => PlaceAccess::ByPerson,
+        _ => PlaceAccess::Closed,
+    }
+}
+
+/// Decides about a person in a place of which that is said. `belonging` is what the platform's directory says
+/// of them, if it was asked; without it, who may be a stranger is taken for one, and who may be a guest, too.
+#[must_use]
+pub fn person_access(
+    place: PlaceAccess,
+    sender: &Sender,
+    belonging: Option<Belonging>,
+    policy: &ChannelPolicy,
+) -> Access {
+    if policy.admins.contains(&sender.id) {
+        return Access::Served;
+    }
+    let is_stranger = match belonging {
+        None => sender.is_stranger,
+        Some(belonging) => belonging == Belonging::Stranger,
+    };
+    if is_stranger && !policy.serves_strangers {
+        return Access::Stranger;
+    }
+    let is_person = sender.kind == SenderKind::Person;
+    let may_be_guest = is_person && matches!(belonging, None | Some(Belonging::Guest));
+    if may_be_guest && !policy.serves_guests {
+        return Access::Guest;
+    }
+    let is_listed = policy.allow_people.allows(&sender.id);
+    let is_admitted = match place {
+        // Another bot or the platform is heard wherever people are; `allow_people` is about people.
+        PlaceAccess::Open => !is_person || policy.allow_people.is_empty() || is_listed,
+        PlaceAccess::ByPerson => is_listed,
+        PlaceAccess::Closed => false,
+    };
+    if is_admitted {
+        Access::Served
+    } else {
+        Access::PersonNotAllowed
     }
 }
 
@@ -38,39 +106,16 @@ pub fn access(
     place: &Place,
     kind: Option<ChatKind>,
     sender: &Sender,
+    belonging: Option<Belonging>,
     policy: &ChannelPolicy,
 ) -> Access {
-    if policy.admins.contains(&sender.id) {
-        return Access::Served;
-    }
-    if kind == Some(ChatKind::Direct) {
-        return direct_access(place, sender, policy);
-    }
-    if !policy.allow_chats.allows(&place.chat) {
-        return Access::ChatNotAllowed;
-    }
-    if sender.is_stranger && !policy.serves_strangers {
-        return Access::Stranger;
-    }
-    // Another bot or the platform is heard wherever people are; `allow_people` is about people.
-    let is_person = sender.kind == SenderKind::Person;
-    if is_person && !policy.allow_people.is_empty() && !policy.allow_people.allows(&sender.id) {
-        return Access::PersonNotAllowed;
-    }
-    Access::Served
-}
-
-/// A direct chat is served when its person or the chat itself is allowed.
-fn direct_access(place: &Place, sender: &Sender, policy: &ChannelPolicy) -> Access {
-    if sender.is_stranger && !policy.serves_strangers {
-        return Access::Stranger;
-    }
-    let is_allowed = policy.allow_people.allows(&sender.id)
-        || (policy.allow_people.is_empty() && policy.allow_chats.allows(&place.chat));
-    if is_allowed {
-        Access::Served
-    } else {
-        Access::PersonNotAllowed
+    let of_place = place_access(&place.chat, kind, policy);
+    let of_person = person_access(of_place, sender, belonging, policy);
+    let is_room = kind != Some(ChatKind::Direct);
+    match of_person {
+        Access::Served => Access::Served,
+        _ if is_room && of_place == PlaceAccess::Closed => Access::ChatNotAllowed,
+        refused => refused,
     }
 }
 
@@ -88,7 +133,7 @@ mod tests {
     fn decide(policy: &ChannelPolicy, kind: ChatKind, sender_id: &str) -> Access {
         let mut message = message("hi");
         message.sender.id = sender_id.into();
-        access(&message.place, Some(kind), &message.sender, policy)
+        access(&message.place, Some(kind), &message.sender, None, policy)
     }
 
     #[test]
@@ -144,7 +189,7 @@ mod tests {
         let mut message = message("hi");
         message.sender.is_stranger = true;
         let decide = |policy: &ChannelPolicy, kind| {
-            access(&message.place, Some(kind), &message.sender, policy)
+            access(&message.place, Some(kind), &message.sender, None, policy)
         };
         assert_eq!(decide(&policy(), ChatKind::Public), Access::Stranger);
         assert_eq!(decide(&policy(), ChatKind::Direct), Access::Stranger);
@@ -153,5 +198,119 @@ mod tests {
             ..policy()
         };
         assert_eq!(decide(&open, ChatKind::Public), Access::Served);
+    }
+
+    #[test]
+    fn everybody_is_a_room_s_business_only_where_the_room_is_allowed() {
+        let everybody = ChannelPolicy {
+            allow_chats: list(&["C1"]),
+            allow_people: list(&["*"]),
+            ..policy()
+        };
+        let nobody = ChannelPolicy {
+            allow_chats: AllowList::default(),
+            allow_people: AllowList::default(),
+            admins: vec![],
+            ..policy()
+        };
+        let only_chat = ChannelPolicy {
+            allow_chats: list(&["D1"]),
+            ..nobody.clone()
+        };
+        let only_admin = ChannelPolicy {
+            admins: vec!["UADMIN".into()],
+            ..nobody.clone()
+        };
+        use PlaceAccess::{ByPerson, Closed, Open};
+        let (direct, room) = (Some(ChatKind::Direct), Some(ChatKind::Private));
+        let table = [
+            (&everybody, "C1", room, Open),
+            (&everybody, "C2", room, Closed),
+            (&everybody, "C2", None, Closed),
+            (&everybody, "C2", Some(ChatKind::GroupDirect), Closed),
+            (&everybody, "D1", direct, ByPerson),
+            (&nobody, "C1", room, Closed),
+            (&nobody, "D1", direct, Closed),
+            (&only_chat, "D1", direct, Open),
+            (&only_chat, "D2", direct, Closed),
+            (&only_admin, "D1", direct, ByPerson),
+            (&only_admin, "C1", room, Closed),
+        ];
+        for (policy, chat, kind, expected) in table {
+            assert_eq!(
+                place_access(chat, kind, policy),
+                expected,
+                "{chat} {kind:?}"
+            );
+        }
+        assert_eq!(
+            decide(&only_admin, ChatKind::Direct, "U1"),
+            Access::PersonNotAllowed
+        );
+        assert_eq!(
+            decide(&only_admin, ChatKind::Direct, "UADMIN"),
+            Access::Served
+        );
+        assert_eq!(
+            decide(&nobody, ChatKind::Direct, "U1"),
+            Access::PersonNotAllowed
+        );
+    }
+
+    #[test]
+    fn who_may_be_an_outsider_is_one_until_the_directory_says_otherwise() {
+        use Belonging::{Guest, Member, Stranger};
+        // is_stranger, what the directory says, answer_strangers, answer_guests
+        let table = [
+            (true, None, false, true, Access::Stranger),
+            (true, Some(Member), false, true, Access::Served),
+            (true, Some(Guest), false, true, Access::Served),
+            (true, Some(Stranger), false, true, Access::Stranger),
+            (false, Some(Stranger), false, true, Access::Stranger),
+            (false, None, false, true, Access::Served),
+            (false, None, false, false, Access::Guest),
+            (false, Some(Guest), false, false, Access::Guest),
+            (false, Some(Member), false, false, Access::Served),
+            (true, None, true, false, Access::Guest),
+            (true, Some(Stranger), true, false, Access::Served),
+            (true, None, true, true, Access::Served),
+        ];
+        for (is_stranger, belonging, serves_strangers, serves_guests, expected) in table {
+            let mut message = message("hi");
+            message.sender.is_stranger = is_stranger;
+            let policy = ChannelPolicy {
+                serves_strangers,
+                serves_guests,
+                ..policy()
+            };
+            let decide = |sender: &Sender| {
+                access(
+                    &message.place,
+                    message.place.kind,
+                    sender,
+                    belonging,
+                    &policy,
+                )
+            };
+            let said = (is_stranger, belonging, serves_strangers, serves_guests);
+            assert_eq!(decide(&message.sender), expected, "{said:?}");
+            let admin = Sender {
+                id: "UADMIN".into(),
+                ..message.sender.clone()
+            };
+            assert_eq!(decide(&admin), Access::Served, "{said:?}");
+        }
+    }
+
+    #[test]
+    fn guests_are_people() {
+        let no_guests = ChannelPolicy {
+            serves_guests: false,
+            ..policy()
+        };
+        let mut bot = message("beep");
+        bot.sender.kind = SenderKind::Bot;
+        let decided = access(&bot.place, bot.place.kind, &bot.sender, None, &no_guests);
+        assert_eq!(decided, Access::Served);
     }
 }

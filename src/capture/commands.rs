@@ -129,12 +129,19 @@ pub fn read_command(
 ) -> Option<CommandVerdict> {
     let is_person = command.sender.kind == SenderKind::Person;
     let is_button = command.place.thread.is_some();
-    if !(policy.manners.commands || is_button) || !is_person {
-        return None;
-    }
     let kind = command.place.kind.or(facts.kind);
-    let access = access(&command.place, kind, &command.sender, policy);
-    if access != Access::Served && is_button {
+    let access = access(
+        &command.place,
+        kind,
+        &command.sender,
+        facts.belonging,
+        policy,
+    );
+    let is_command = (policy.manners.commands || is_button) && is_person;
+    if access != Access::Served && (is_button || !is_command) {
+        return Some(CommandVerdict::unheard());
+    }
+    if !is_command {
         return None;
     }
     if access != Access::Served {
@@ -206,6 +213,7 @@ pub(super) fn refused(access: Access, chat: &str) -> String {
         }
         Access::PersonNotAllowed => "to answer you",
         Access::Stranger => "to answer people of other organisations",
+        Access::Guest => "to answer guests",
     };
     format!("I am not set up {who}. Whoever runs me can allow it.")
 }
@@ -438,6 +446,7 @@ mod tests {
         CommandFacts {
             kind,
             is_in_room: true,
+            ..CommandFacts::default()
         }
     }
 

@@ -6,10 +6,10 @@
 //! admitted to [`import`]. Knows nothing of files.
 
 use vocative_channels::crash;
-use vocative_channels::envelope::{ChatKind, InboundMessage, Sender};
+use vocative_channels::envelope::{Belonging, ChatKind, InboundMessage, Sender};
 use vocative_channels::export::{ExportedChat, ExportedIdentity, ExportedMessage};
 
-use crate::capture::access::{Access, access};
+use crate::capture::access::{Access, PlaceAccess, access, place_access};
 use crate::capture::inbound::{Counter, cut_text, sender_kind};
 use crate::capture::policy::ChannelPolicy;
 use crate::domain::addressing::Verdict;
@@ -58,11 +58,12 @@ pub fn chat_admission(
     match chat.kind {
         Some(ChatKind::Direct | ChatKind::GroupDirect) if is_outside => ChatAdmission::Foreign,
         Some(ChatKind::Private) if is_outside && !is_named => ChatAdmission::Foreign,
-        Some(ChatKind::Direct) => ChatAdmission::Read,
-        _ if policy.allow_chats.allows(&chat.chat) => ChatAdmission::Read,
-        // Admins are served everywhere.
-        _ if !policy.admins.is_empty() => ChatAdmission::Read,
-        _ => ChatAdmission::NotServed,
+        kind => match place_access(&chat.chat, kind, policy) {
+            PlaceAccess::Open | PlaceAccess::ByPerson => ChatAdmission::Read,
+            // Admins are served everywhere.
+            PlaceAccess::Closed if !policy.admins.is_empty() => ChatAdmission::Read,
+            PlaceAccess::Closed => ChatAdmission::NotServed,
+        },
     }
 }
 
@@ -73,7 +74,13 @@ pub fn admission(exported: &mut ExportedMessage, policy: &ChannelPolicy) -> Acce
     let access = if exported.is_own {
         own_access(message, policy)
     } else {
-        access(&message.place, message.place.kind, &message.sender, policy)
+        // An export knows no guests.
+        let (place, sender) = (&message.place, &message.sender);
+        let known = match sender.is_stranger {
+            true => Belonging::Stranger,
+            false => Belonging::Member,
+        };
+        access(place, place.kind, sender, Some(known), policy)
     };
     if access == Access::Served {
         message.text = cut_text(&message.text, policy.limits.inbound_text_max_bytes);
@@ -83,11 +90,9 @@ pub fn admission(exported: &mut ExportedMessage, policy: &ChannelPolicy) -> Acce
 
 /// What this bot said is served wherever its chat is.
 fn own_access(message: &InboundMessage, policy: &ChannelPolicy) -> Access {
-    let is_direct = message.place.kind == Some(ChatKind::Direct);
-    if is_direct || policy.allow_chats.allows(&message.place.chat) {
-        Access::Served
-    } else {
-        Access::ChatNotAllowed
+    match place_access(&message.place.chat, message.place.kind, policy) {
+        PlaceAccess::Closed => Access::ChatNotAllowed,
+        PlaceAccess::Open | PlaceAccess::ByPerson => Access::Served,
     }
 }
 

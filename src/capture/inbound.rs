@@ -1,27 +1,30 @@
 //! The intake: every envelope becomes one store write, and only then is it acknowledged.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex};
 
 use tracing::{Level, enabled, error, info, trace, warn};
 use vocative_channels::channel::{BoxFuture, Intake, IntakeError};
 use vocative_channels::crash;
 use vocative_channels::envelope::{
-    ChatKind, Command, Envelope, Event, InboundMessage, Place, SenderKind, Standing,
+    Belonging, ChatKind, Command, Envelope, Event, InboundMessage, Place, Sender, SenderKind,
+    Standing,
 };
 use vocative_channels::markup::neutral_text;
 
-use crate::capture::access::access;
+use crate::capture::access::{Access, PlaceAccess, access, person_access};
 use crate::capture::addressing::addressing;
 use crate::capture::commands::read_command;
 use crate::capture::counters::CaptureCounters;
+use crate::capture::gate::{Gate, Haste};
 use crate::capture::judge::judge;
 use crate::capture::name_hints::unnamed;
 use crate::capture::noting::{Late, Noted, Seen, kind_of};
 use crate::capture::origin::CaptureOrigin;
 use crate::capture::policy::ChannelPolicy;
 use crate::capture::wake::Wake;
-use crate::domain::addressing::edited_at_ms;
+use crate::domain::addressing::{MessageFacts, edited_at_ms};
+use crate::domain::command::CommandFacts;
 use crate::domain::turn::{ParticipantKind, TokenCount};
 use crate::store::commands::NewCommand;
 use crate::store::contract::{Deleted, NewMessage, NonMessage, OwnPost, RawStub};
@@ -45,7 +48,7 @@ pub type Counter = Arc<dyn Fn(&str) -> TokenCount + Send + Sync>;
 /// The intake of one channel.
 pub struct ChannelIntake {
     store: Store,
-    policy: RwLock<Arc<ChannelPolicy>>,
+    pub(super) gate: Arc<Gate>,
     keeping: Keeping,
     counter: Counter,
     pub(super) wake: Wake,
@@ -54,7 +57,7 @@ pub struct ChannelIntake {
 }
 
 impl ChannelIntake {
-    /// The intake of a channel with that policy.
+    /// The intake of a channel with that policy, whose platform has no directory.
     #[must_use]
     pub fn new(
         store: Store,
@@ -64,9 +67,23 @@ impl ChannelIntake {
         wake: Wake,
         counters: Arc<CaptureCounters>,
     ) -> Self {
+        let gate = Arc::new(Gate::new(policy));
+        Self::behind(gate, store, keeping, counter, wake, counters)
+    }
+
+    /// The intake behind a gate.
+    #[must_use]
+    pub fn behind(
+        gate: Arc<Gate>,
+        store: Store,
+        keeping: Keeping,
+        counter: Counter,
+        wake: Wake,
+        counters: Arc<CaptureCounters>,
+    ) -> Self {
         Self {
             store,
-            policy: RwLock::new(Arc::new(policy)),
+            gate,
             keeping,
             counter,
             wake,
@@ -77,22 +94,25 @@ impl ChannelIntake {
 
     /// Puts another policy in force for messages from now on.
     pub fn set_policy(&self, policy: ChannelPolicy) {
-        *self.policy.write().expect("no holder of this lock panics") = Arc::new(policy);
+        self.gate.set_policy(policy);
     }
 
     /// The policy in force.
     #[must_use]
     pub fn policy(&self) -> Arc<ChannelPolicy> {
-        Arc::clone(&self.policy.read().expect("no holder of this lock panics"))
+        self.gate.policy()
     }
 
-    /// Whether what is said in a chat may be stored, whoever says it there. In a direct chat that
-    /// depends on the person.
+    /// Who is let in.
+    #[must_use]
+    pub fn gate(&self) -> &Arc<Gate> {
+        &self.gate
+    }
+
+    /// Whether what is said in a chat may be stored. In a direct chat that depends on the person.
     #[must_use]
     pub fn serves(&self, place: &Place) -> bool {
-        let policy = self.policy();
-        let is_direct = place.kind == Some(ChatKind::Direct);
-        is_direct || self.serves_chat(&place.chat, &policy)
+        self.gate.may_serve(&place.chat, place.kind)
     }
 
     /// Takes in what was read back: like [`Intake::accept`], but for whom it may address.
@@ -115,7 +135,7 @@ impl ChannelIntake {
         let policy = self.policy();
         let numbered = envelope.numbered.take().filter(|numbered| {
             // Of a chat that is not served nothing is stored, not even how far it is.
-            !numbered.sequence.is_of_one_chat || self.serves_chat(&numbered.chat, &policy)
+            !numbered.sequence.is_of_one_chat || self.gate.is_open(&numbered.chat, None)
         });
         let Some(numbered) = numbered else {
             return self.take_event(envelope, origin, &policy).await;
@@ -149,8 +169,7 @@ impl ChannelIntake {
                 self.take_message(message, arrived, policy).await
             }
             Event::Deleted { place, message_id } => {
-                self.take_delete(&place.chat, &message_id, now_ms, policy)
-                    .await
+                self.take_delete(&place, &message_id, now_ms, policy).await
             }
             Event::OwnPost {
                 place,
@@ -183,12 +202,13 @@ impl ChannelIntake {
                     account,
                     id,
                     kind: "interaction",
-                    sender_id: sender.id,
-                    chat: place.map(|place| place.chat),
+                    sender_id: sender.id.clone(),
+                    chat: place.as_ref().map(|place| place.chat.clone()),
                     text: cut_text(&neutral_text(&data), policy.limits.inbound_text_max_bytes),
                     received_at_ms: now_ms,
                 };
-                self.keep_non_message(event, policy).await
+                self.keep_non_message(event, place.as_ref(), &sender, policy)
+                    .await
             }
             Event::Untranslated { reason } => {
                 self.counters.untranslated.fetch_add(1, Ordering::Relaxed);
@@ -241,12 +261,21 @@ impl ChannelIntake {
 
     async fn take_delete(
         &self,
-        chat: &str,
+        place: &Place,
         message_id: &str,
         now_ms: i64,
         policy: &ChannelPolicy,
     ) -> Result<(), StoreError> {
-        let account = policy.account;
+        let (account, chat) = (policy.account, place.chat.as_str());
+        if !self.serves(place) {
+            // What was said while the chat was served goes; of anything else nothing is stored.
+            let known = self
+                .store
+                .is_captured(account, chat.to_owned(), message_id.to_owned());
+            if !known.await? {
+                return Ok(());
+            }
+        }
         crash::point("delete.before-commit");
         let deleted = self
             .store
@@ -270,6 +299,13 @@ impl ChannelIntake {
         let account = policy.account;
         match event {
             Event::ChatMoved { from_chat, to_chat } => {
+                let is_served = [&from_chat, &to_chat]
+                    .into_iter()
+                    .any(|chat| self.gate.may_serve(chat, None));
+                let known = self.store.knows_chat(account, from_chat.clone());
+                if !is_served && !known.await? {
+                    return Ok(());
+                }
                 info!(channel.id = %policy.channel, from = %from_chat, to = %to_chat, "a chat has another id");
                 crash::point("merge.before-commit");
                 let merged = self
@@ -280,14 +316,14 @@ impl ChannelIntake {
                 Ok(())
             }
             Event::ChatChanged { place } => {
-                if !self.serves_chat(&place.chat, policy) {
+                if !self.gate.is_open(&place.chat, place.kind) {
                     return Ok(());
                 }
                 self.store.learn_place(account, place, now_ms).await
             }
             Event::Membership { place, standing } => {
-                self.note_membership(&place.chat, standing, policy);
-                if !self.serves_chat(&place.chat, policy) {
+                self.note_membership(&place, standing, policy);
+                if !self.gate.is_open(&place.chat, place.kind) {
                     return Ok(());
                 }
                 let present = standing.is_present();
@@ -302,11 +338,6 @@ impl ChannelIntake {
         }
     }
 
-    /// Whether anything of a chat may be stored that no person said.
-    pub(super) fn serves_chat(&self, chat: &str, policy: &ChannelPolicy) -> bool {
-        policy.allow_chats.allows(chat) || policy.allow_people.allows(chat)
-    }
-
     async fn take_message(
         &self,
         message: InboundMessage,
@@ -319,7 +350,13 @@ impl ChannelIntake {
         let late = Late::default();
         let is_edit = arrived.is_edit;
         let judge_follow_up = late.judge(policy, arrived.origin, arrived.now_ms);
-        let mut new = self.new_message(message, arrived, policy, Arc::clone(&noted));
+        let haste = match arrived.origin {
+            CaptureOrigin::Live => Haste::Live,
+            CaptureOrigin::CatchUp | CaptureOrigin::Backfill => Haste::ReadBack,
+        };
+        let known = self.gate.belonging(&message.place, &message.sender, haste);
+        let known = known.await;
+        let mut new = self.new_message(message, arrived, known, policy, Arc::clone(&noted));
         new.judge_follow_up = Some(judge_follow_up);
         crash::point(if is_edit {
             "edit.before-commit"
@@ -347,6 +384,7 @@ impl ChannelIntake {
         &self,
         mut message: InboundMessage,
         arrived: Arrived,
+        belonging: Option<Belonging>,
         policy: &Arc<ChannelPolicy>,
         noted: Arc<Mutex<Option<Noted>>>,
     ) -> NewMessage {
@@ -384,6 +422,10 @@ impl ChannelIntake {
             place: message.place,
             sender: message.sender,
             judge: Box::new(move |facts| {
+                let facts = &MessageFacts {
+                    belonging,
+                    ..facts.clone()
+                };
                 let verdict = judge(&judged, facts, &judging, said_at_ms, now_ms);
                 let mut verdict = origin.bounded(verdict, facts, &judged);
                 if is_edit {
@@ -391,7 +433,7 @@ impl ChannelIntake {
                     verdict.command = None;
                 }
                 let kind = judged.place.kind.or(facts.chat_kind);
-                let access = access(&judged.place, kind, &judged.sender, &judging);
+                let access = access(&judged.place, kind, &judged.sender, belonging, &judging);
                 let rule =
                     enabled!(Level::DEBUG).then(|| addressing(&judged, facts, &judging).0.name());
                 *noted.lock().expect("no holder of this lock panics") = Some(Noted {
@@ -426,14 +468,22 @@ impl ChannelIntake {
         };
         let is_button = command.place.thread.is_some();
         if !policy.manners.commands && !is_button {
-            return self.keep_non_message(event, policy).await;
+            let (place, sender) = (Some(&command.place), &command.sender);
+            return self.keep_non_message(event, place, sender, policy).await;
         }
+        let belonging = self
+            .gate
+            .belonging(&command.place, &command.sender, Haste::Live)
+            .await;
         let judging = Arc::clone(policy);
         let new = NewCommand {
             event,
             place: command.place.clone(),
             sender: command.sender.clone(),
-            judge: Box::new(move |facts| read_command(&command, facts, &judging)),
+            judge: Box::new(move |facts| {
+                let facts = CommandFacts { belonging, ..facts };
+                read_command(&command, facts, &judging)
+            }),
         };
         let outcome = self.store.capture_command(new).await?;
         self.ask_to_stop(&outcome.cancelled_runs);
@@ -445,14 +495,26 @@ impl ChannelIntake {
         Ok(())
     }
 
-    /// Keeps what is no message, where its chat is served.
+    /// Keeps what is no message, where its chat and person are served.
     async fn keep_non_message(
         &self,
         event: NonMessage,
+        place: Option<&Place>,
+        sender: &Sender,
         policy: &ChannelPolicy,
     ) -> Result<(), StoreError> {
-        let chat = event.chat.as_deref();
-        if chat.is_some_and(|chat| !self.serves_chat(chat, policy)) {
+        // What happens nowhere is like a direct chat: it is its person's.
+        let nowhere = Place {
+            kind: Some(ChatKind::Direct),
+            ..Place::default()
+        };
+        let asked = place.unwrap_or(&nowhere);
+        let belonging = self.gate.belonging(asked, sender, Haste::Live).await;
+        let access = match place {
+            Some(place) => access(place, place.kind, sender, belonging, policy),
+            None => person_access(PlaceAccess::ByPerson, sender, belonging, policy),
+        };
+        if access != Access::Served {
             return Ok(());
         }
         self.store.keep_non_message(event).await.map(drop)

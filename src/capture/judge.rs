@@ -38,7 +38,13 @@ pub fn judge(
 ) -> Verdict {
     let kind = message.place.kind.or(facts.chat_kind);
     let addressed_to = addressed_agents(message, facts, policy);
-    let access = access(&message.place, kind, &message.sender, policy);
+    let access = access(
+        &message.place,
+        kind,
+        &message.sender,
+        facts.belonging,
+        policy,
+    );
     if access != Access::Served {
         let refused = Refused { access, kind };
         return refusal(message, facts, !addressed_to.is_empty(), &refused, policy);

@@ -4,7 +4,7 @@
 //! function of facts read in the same transaction. Reply: an answer becomes one store write. Import:
 //! messages of an export become turns that address nobody. Knows nothing of models, prompts or sending.
 //!
-//! Reading order: `policy`, `speech`, `addressing`, `stop`, `access`, `commands`, `judge`, `origin`,
+//! Reading order: `policy`, `speech`, `addressing`, `stop`, `access`, `gate`, `commands`, `judge`, `origin`,
 //! `cancels`, `errands`, `name_hints`, `wake`, `counters`, `inbound`, `noting`, `reply`, `import`.
 
 pub mod access;
@@ -13,6 +13,7 @@ pub mod cancels;
 pub mod commands;
 pub mod counters;
 pub mod errands;
+pub mod gate;
 pub mod import;
 pub mod inbound;
 pub mod judge;

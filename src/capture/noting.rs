@@ -5,14 +5,14 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use tracing::{debug, info, warn};
-use vocative_channels::envelope::{Event, Standing};
+use vocative_channels::envelope::{Belonging, Event, Place, Standing};
 
 use crate::capture::access::Access;
 use crate::capture::inbound::{ChannelIntake, said_at_ms};
 use crate::capture::judge::judge;
 use crate::capture::origin::CaptureOrigin;
 use crate::capture::policy::ChannelPolicy;
-use crate::domain::addressing::{FollowUpJudge, RunVerdict};
+use crate::domain::addressing::{FollowUpJudge, MessageFacts, RunVerdict};
 use crate::domain::ids::RunId;
 use crate::store::contract::{Captured, CapturedTurn};
 
@@ -177,14 +177,20 @@ impl ChannelIntake {
         }
     }
 
-    pub(super) fn note_membership(&self, chat: &str, standing: Standing, policy: &ChannelPolicy) {
+    pub(super) fn note_membership(
+        &self,
+        place: &Place,
+        standing: Standing,
+        policy: &ChannelPolicy,
+    ) {
+        let chat = &place.chat;
         let what = match standing {
             Standing::Joined => "the bot was added to a chat",
             Standing::Back => "the bot can post in a chat",
             Standing::Gone => "the bot can no longer post in a chat",
         };
         info!(channel.id = %policy.channel, chat.id = %chat, "{what}");
-        if standing.is_present() && !self.serves_chat(chat, policy) {
+        if standing.is_present() && !self.gate.is_open(chat, place.kind) {
             self.note_refused(chat, Access::ChatNotAllowed, policy);
         }
     }
@@ -271,6 +277,11 @@ impl Late {
         let (policy, late) = (Arc::clone(policy), Arc::clone(&self.0));
         Arc::new(move |message, facts| {
             let said_at_ms = said_at_ms(message, message.edit_marker.is_some());
+            // Only what somebody said who was served is judged again.
+            let facts = &MessageFacts {
+                belonging: Some(Belonging::Member),
+                ..facts.clone()
+            };
             let verdict = judge(message, facts, &policy, said_at_ms, now_ms);
             let verdict = origin.bounded(verdict, facts, message);
             if !verdict.addressed_to.is_empty() {

@@ -32,6 +32,8 @@ pub struct ChannelPolicy {
     pub admins: Vec<String>,
     /// Whether people of another organisation in a shared channel are served.
     pub serves_strangers: bool,
+    /// Whether guests of our own organisation are served.
+    pub serves_guests: bool,
     /// Bots that may address an agent, by platform id.
     pub allow_bots: AllowList,
     /// Whether follow-ups in a thread whose root addressed an agent address it.

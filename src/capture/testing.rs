@@ -47,6 +47,7 @@ pub(super) fn policy() -> ChannelPolicy {
         allow_people: AllowList::new(vec!["*".into()]),
         admins: vec!["UADMIN".into()],
         serves_strangers: false,
+        serves_guests: true,
         allow_bots: AllowList::default(),
         thread_policy: ThreadPolicy::Participating,
         answers_in_threads: true,

@@ -82,6 +82,7 @@ struct Draft {
     default_agent: Option<String>,
     lists: [(&'static str, Vec<PlatformId>); 4],
     serves_strangers: bool,
+    serves_guests: bool,
     thread_policy: super::settings::ThreadPolicy,
     reply_prefix: super::settings::ReplyPrefix,
     mention_people: bool,
@@ -137,6 +138,7 @@ impl Draft {
                 ("allow_bots", shape.allow_bots),
             ],
             serves_strangers: shape.answer_strangers,
+            serves_guests: shape.answer_guests,
             thread_policy: shape.thread_policy,
             reply_prefix: shape.reply_prefix,
             mention_people: shape.mention_people,
@@ -185,6 +187,7 @@ impl Draft {
             ],
             // Telegram has no organisations; whoever is listed is no stranger.
             serves_strangers: true,
+            serves_guests: true,
             thread_policy: shape.thread_policy,
             reply_prefix: shape.reply_prefix,
             mention_people: shape.mention_people,
@@ -426,6 +429,7 @@ impl Draft {
             admins,
             allow_bots,
             serves_strangers: self.serves_strangers,
+            serves_guests: self.serves_guests,
         }
     }
 }

@@ -44,6 +44,7 @@ const TAKEN: &[&str] = &[
     "channels.slack.*.allow_bots",
     "channels.slack.*.allow_chats",
     "channels.slack.*.allow_people",
+    "channels.slack.*.answer_guests",
     "channels.slack.*.answer_strangers",
     "channels.slack.*.default_agent",
     "channels.slack.*.live",

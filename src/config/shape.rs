@@ -484,6 +484,8 @@ pub(super) struct SlackShape {
     pub suggested_prompts: Vec<SuggestedPromptShape>,
     /// Serve people of other organisations in shared channels.
     pub answer_strangers: bool,
+    /// Serve guests of the workspace.
+    pub answer_guests: bool,
     /// The agent that answers when no alias picks one.
     pub default_agent: Option<String>,
     /// Chats that are served, by id, or `*`.

@@ -58,12 +58,13 @@ async fn bind(
     if let Some(keeper) = &keeper {
         keeper.begin().await?;
     }
+    let gate = Arc::clone(intake.gate());
     let heard: Arc<dyn Intake> = match &keeper {
         Some(keeper) => Arc::clone(keeper) as Arc<dyn Intake>,
         None => intake,
     };
     Ok(Bound {
-        intake: shared.with_surface(&name, account, heard),
+        intake: shared.with_surface(&name, account, gate, heard),
         refused,
         lift: lift_with(shared, binding),
         keeper,

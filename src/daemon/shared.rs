@@ -12,6 +12,7 @@ use crate::admin::health::TimeDoubt;
 use crate::agent::models::Models;
 use crate::agent::registry::Registry;
 use crate::capture::counters::CaptureCounters;
+use crate::capture::gate::Gate;
 use crate::capture::inbound::{ChannelIntake, Counter, Keeping};
 use crate::capture::wake::Wake;
 use crate::config::{Config, Secrets};
@@ -160,6 +161,9 @@ impl Shared {
         let settings = config.channels.get(name).ok_or_else(|| BindError::Other {
             what: format!("channel {name} is no longer in the configuration"),
         })?;
+        let policy = wiring::policy(&config, settings, account, identity.clone());
+        let gate = Gate::new(policy).with_directory(Arc::clone(&outbound));
+        let gate = Arc::new(gate);
         let room = Room {
             channel: name.to_owned(),
             outbound,
@@ -173,15 +177,16 @@ impl Shared {
             keeps_revisions: config.store.keep_revisions,
             keeps_raw: config.store.debug_raw_hours > 0,
         };
-        let intake = Arc::new(ChannelIntake::new(
+        let intake = Arc::new(ChannelIntake::behind(
+            Arc::clone(&gate),
             self.store.clone(),
-            wiring::policy(&config, settings, account, identity.clone()),
             keeping,
             counter(),
             self.wake.clone(),
             Arc::clone(&self.counters),
         ));
         intakes.insert(name.to_owned(), (Arc::clone(&intake), identity));
+        self.rooms.set_gate(account, gate);
         self.rooms.set(account, room);
         self.wake.runs.notify_one();
         self.wake.posts.notify_one();
@@ -194,13 +199,14 @@ impl Shared {
         &self,
         channel: &str,
         account: AccountId,
+        gate: Arc<Gate>,
         intake: Arc<dyn Intake>,
     ) -> Arc<dyn Intake> {
         let config = self.config();
         let settings = config.channels.get(channel);
         let view = settings.and_then(|settings| settings.agent_view.as_ref());
         match (view, self.rooms.get(account)) {
-            (Some(view), Some(room)) => Arc::new(Surface::new(view, room.outbound, intake)),
+            (Some(view), Some(room)) => Arc::new(Surface::new(view, room.outbound, gate, intake)),
             _ => intake,
         }
     }

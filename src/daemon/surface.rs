@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 use vocative_channels::channel::{BoxFuture, Intake, IntakeError, Outbound};
-use vocative_channels::envelope::{ChatKind, Envelope, Event, Place, SenderKind};
+use vocative_channels::envelope::{ChatKind, Envelope, Event, Place, Sender, SenderKind};
 use vocative_channels::markup::{one_line, replace_mentions};
 use vocative_channels::outbound::{Dressing, SuggestedPrompt, Target};
 
+use crate::capture::gate::Gate;
 use crate::config::AgentView;
 
 /// At most so many calls at a time; what is over is left out.
@@ -21,6 +22,7 @@ const TITLE_MAX_CHARS: usize = 60;
 pub(super) struct Surface {
     prompts: Vec<SuggestedPrompt>,
     outbound: Arc<dyn Outbound>,
+    gate: Arc<Gate>,
     intake: Arc<dyn Intake>,
     seats: Arc<Semaphore>,
 }
@@ -29,6 +31,7 @@ impl Surface {
     pub(super) fn new(
         view: &AgentView,
         outbound: Arc<dyn Outbound>,
+        gate: Arc<Gate>,
         intake: Arc<dyn Intake>,
     ) -> Self {
         let prompts = view.prompts.iter().cloned();
@@ -37,25 +40,32 @@ impl Surface {
                 .map(|(title, message)| SuggestedPrompt { title, message })
                 .collect(),
             outbound,
+            gate,
             intake,
             seats: Arc::new(Semaphore::new(AT_ONCE_MAX)),
         }
     }
 
-    /// What is to be put up for an event.
-    fn dressing(&self, event: &Event) -> Option<(Target, Dressing)> {
+    /// What is to be put up for an event, and for whom.
+    fn dressing(&self, event: &Event) -> Option<Dressed> {
         match event {
-            Event::Opened { place } => {
-                let target = target(place, place.thread.clone());
-                Some((target, Dressing::Prompts(self.prompts.clone())))
-            }
+            Event::Opened { place, sender } => Some(Dressed {
+                place: place.clone(),
+                sender: sender.clone(),
+                target: target(place, place.thread.clone()),
+                dressing: Dressing::Prompts(self.prompts.clone()),
+            }),
             Event::Posted(message) => {
                 let is_question = message.place.kind == Some(ChatKind::Direct)
                     && message.place.thread.is_none()
                     && message.sender.kind == SenderKind::Person;
                 let title = title(&message.text).filter(|_| is_question)?;
-                let target = target(&message.place, Some(message.message_id.clone()));
-                Some((target, Dressing::Title(title)))
+                Some(Dressed {
+                    place: message.place.clone(),
+                    sender: message.sender.clone(),
+                    target: target(&message.place, Some(message.message_id.clone())),
+                    dressing: Dressing::Title(title),
+                })
             }
             _ => None,
         }
@@ -68,16 +78,26 @@ impl Intake for Surface {
             let dressing = self.dressing(&envelope.event);
             self.intake.accept(envelope).await?;
             let seat = Arc::clone(&self.seats).try_acquire_owned();
-            if let (Some((target, dressing)), Ok(seat)) = (dressing, seat) {
-                let outbound = Arc::clone(&self.outbound);
+            if let (Some(dressed), Ok(seat)) = (dressing, seat) {
+                let (outbound, gate) = (Arc::clone(&self.outbound), Arc::clone(&self.gate));
                 tokio::spawn(async move {
-                    outbound.dress(&target, &dressing).await;
+                    if gate.admits(&dressed.place, &dressed.sender).await {
+                        outbound.dress(&dressed.target, &dressed.dressing).await;
+                    }
                     drop(seat);
                 });
             }
             Ok(())
         })
     }
+}
+
+/// Something to be put up.
+struct Dressed {
+    place: Place,
+    sender: Sender,
+    target: Target,
+    dressing: Dressing,
 }
 
 fn target(place: &Place, thread: Option<String>) -> Target {

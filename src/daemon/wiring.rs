@@ -381,6 +381,7 @@ pub fn policy(
         allow_people: AllowList::new(access.allow_people.clone()),
         admins: access.admins.clone(),
         serves_strangers: access.serves_strangers,
+        serves_guests: access.serves_guests,
         allow_bots: AllowList::new(access.allow_bots.clone()),
         thread_policy: channel.thread_policy,
         answers_in_threads: channel.answers_in_threads,

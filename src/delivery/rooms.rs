@@ -6,9 +6,11 @@ use std::sync::{Arc, RwLock};
 use tokio::sync::Notify;
 use vocative_channels::capability::Capabilities;
 use vocative_channels::channel::Outbound;
+use vocative_channels::envelope::Place;
 use vocative_channels::file::FileSource;
 use vocative_channels::identity::Identity;
 
+use crate::capture::gate::Gate;
 use crate::delivery::after::DeliveryPolicy;
 use crate::domain::ids::AccountId;
 
@@ -35,6 +37,7 @@ pub struct Room {
 #[derive(Clone, Default)]
 pub struct Rooms {
     by_account: Arc<RwLock<HashMap<AccountId, Room>>>,
+    gates: Arc<RwLock<HashMap<AccountId, Arc<Gate>>>>,
 }
 
 impl Rooms {
@@ -55,6 +58,23 @@ impl Rooms {
         if let Some(room) = rooms.get_mut(&account) {
             room.delivery = policy;
         }
+    }
+
+    /// Puts a gate before the room of an account.
+    pub fn set_gate(&self, account: AccountId, gate: Arc<Gate>) {
+        self.gates
+            .write()
+            .expect("no holder of this lock panics")
+            .insert(account, gate);
+    }
+
+    /// Whether a place, and whoever asked or said something there, is served still: the lists may be others
+    /// than when it was stored.
+    #[must_use]
+    pub fn still_admits(&self, account: AccountId, place: &Place, person: Option<&str>) -> bool {
+        let gates = self.gates.read().expect("no holder of this lock panics");
+        let gate = gates.get(&account);
+        gate.is_none_or(|gate| gate.still_admits(place, person))
     }
 
     /// The room of an account, once its channel is identified.

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vocative_channels::envelope::{ChatKind, InboundMessage};
+use vocative_channels::envelope::{Belonging, ChatKind, InboundMessage};
 
 use crate::domain::command::CommandVerdict;
 use crate::domain::ids::AgentName;
@@ -47,6 +47,8 @@ pub struct MessageFacts {
     pub bot_exchanges: u32,
     /// Up to when this chat was told that it is quiet, in milliseconds since the Unix epoch.
     pub quiet_told_until_ms: Option<i64>,
+    /// What the platform's directory says of the sender, if it was asked.
+    pub belonging: Option<Belonging>,
 }
 
 /// What the store knows about a thread.

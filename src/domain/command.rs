@@ -1,6 +1,6 @@
 //! What people ask the daemon itself for, and what comes of it. Never anything for a model.
 
-use vocative_channels::envelope::ChatKind;
+use vocative_channels::envelope::{Belonging, ChatKind};
 use vocative_channels::outbound::Target;
 
 use crate::domain::ids::{AccountId, AgentName, ChatId, ConversationId};
@@ -12,6 +12,8 @@ pub struct CommandFacts {
     pub kind: Option<ChatKind>,
     /// Whether the bot was heard to be in the chat: others can be told something there.
     pub is_in_room: bool,
+    /// What the platform's directory says of whoever gives it, if it was asked.
+    pub belonging: Option<Belonging>,
 }
 
 /// What was decided about a command.
@@ -28,6 +30,17 @@ pub struct CommandVerdict {
 }
 
 impl CommandVerdict {
+    /// A command of somebody who is not served: nothing is stored, nothing is said.
+    #[must_use]
+    pub fn unheard() -> Self {
+        Self {
+            is_admitted: false,
+            effect: Effect::Nothing,
+            answer: None,
+            is_private: true,
+        }
+    }
+
     /// A command that is only answered.
     #[must_use]
     pub fn told(answer: impl Into<String>) -> Self {

@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use vocative_channels::crash;
+use vocative_channels::envelope::ChatKind;
 use vocative_channels::file::{FileDescription, FileError, FileSource};
 
 use crate::capture::wake::Wake;
@@ -20,6 +21,7 @@ use crate::files::counters::FileCounters;
 use crate::files::policy::FilesPolicy;
 use crate::files::space::{Promise, Space};
 use crate::files::speech::{Transcriber, after_speech};
+use crate::store::origins::Origin;
 use crate::store::{ContentWriter, Store, StoreError};
 
 /// Files of one channel on their way at once: a slow platform keeps no other one waiting.
@@ -159,15 +161,35 @@ impl Worker {
     }
 
     async fn handle(&self, file: DueFile) {
-        let done = match (file.content, &self.transcriber) {
-            (Some(content), Some(transcriber)) => self.hear(&file, content, transcriber).await,
-            _ => self.fetch(file).await,
+        let done = async {
+            let is_served = self.is_served(&file).await?;
+            match (file.content, &self.transcriber) {
+                (Some(_), Some(_)) if !is_served => {
+                    self.store.note_speech(file.id, unserved()).await
+                }
+                (Some(content), Some(transcriber)) => self.hear(&file, content, transcriber).await,
+                _ if !is_served => self.note(&file, unserved()).await,
+                _ => self.fetch(file).await,
+            }
         };
+        let done = done.await;
         if let Err(cause) = done {
             warn!(error = %cause, "storage refuses what becomes of a file; trying again");
             // Not at once, or a full disk would be asked again and again.
             tokio::time::sleep(DISK_WAIT).await;
         }
+    }
+
+    /// Whether the lists still let in whoever sent it. Of a message that is gone nothing is fetched anyway.
+    async fn is_served(&self, file: &DueFile) -> Result<bool, StoreError> {
+        let origin = self.store.file_origin(file.id).await?;
+        let is_served = |origin: Origin| {
+            // In a room another bot may have sent it, of which `allow_people` says nothing.
+            let is_direct = origin.place.kind == Some(ChatKind::Direct);
+            let person = origin.person.as_deref().filter(|_| is_direct);
+            self.rooms.still_admits(file.account, &origin.place, person)
+        };
+        Ok(origin.is_none_or(is_served))
     }
 
     async fn fetch(&self, mut file: DueFile) -> Result<(), StoreError> {
@@ -317,6 +339,14 @@ impl Worker {
             }
         }
         self.store.note_file(file.id, outcome, (self.clock)()).await
+    }
+}
+
+/// What becomes of a file whose chat or person the lists no longer let in.
+fn unserved() -> FileOutcome {
+    FileOutcome::GivenUp {
+        state: FileState::Refused,
+        reason: "its chat or person is no longer served".to_owned(),
     }
 }
 

@@ -162,6 +162,7 @@ fn capture_command_txn(
     let facts = CommandFacts {
         kind: place.kind.or(known.as_ref().and_then(|chat| chat.kind)),
         is_in_room: known.is_some_and(|chat| chat.is_present && chat.last_heard_ms > 0),
+        belonging: None,
     };
     let target = Target {
         chat: place.chat.clone(),
@@ -176,6 +177,9 @@ fn capture_command_txn(
             ..CommandOutcome::default()
         });
     };
+    if !verdict.is_admitted && verdict.answer.is_none() {
+        return Ok(CommandOutcome::default());
+    }
     let chat = ensure_chat_txn(connection, account, &place.chat)?;
     if !verdict.is_admitted {
         answer_txn(

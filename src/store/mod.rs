@@ -41,6 +41,7 @@ mod model_rests;
 mod names;
 mod notices;
 mod open;
+pub mod origins;
 mod outbox;
 mod outbox_rows;
 mod outcome;

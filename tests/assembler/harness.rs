@@ -428,6 +428,7 @@ fn policy(account: AccountId, inbound_text_max_bytes: usize) -> ChannelPolicy {
         allow_people: everybody(),
         admins: vec![],
         serves_strangers: false,
+        serves_guests: true,
         allow_bots: AllowList::default(),
         thread_policy: ThreadPolicy::Participating,
         answers_in_threads: false,

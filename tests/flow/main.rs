@@ -2,6 +2,9 @@
 //! stored, what the model is asked, and what survives. Reading order: `harness`, then by subject.
 #![allow(clippy::unwrap_used)]
 
+mod a_closed_chat;
+mod a_guest;
+mod a_stranger;
 mod addressing;
 mod answers;
 mod backups;

@@ -462,6 +462,7 @@ impl Daemon {
             allow_people: everybody(),
             admins: vec![],
             serves_strangers: false,
+            serves_guests: true,
             allow_bots: AllowList::default(),
             thread_policy: ThreadPolicy::Mention,
             answers_in_threads: false,

@@ -11,6 +11,7 @@
 mod agent_view;
 mod api;
 mod aside;
+mod belonging;
 mod channel;
 mod check;
 mod events_api;

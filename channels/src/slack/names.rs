@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::envelope::Place;
+use crate::envelope::{Belonging, Place};
 
 /// How many people, and how many chats, are remembered.
 const ENTRIES_MAX: usize = 10_000;
@@ -19,6 +19,7 @@ const HOUR: Duration = Duration::from_secs(60 * 60);
 #[derive(Debug, Default)]
 pub(super) struct Names {
     people: Mutex<Kept<Option<String>>>,
+    belongings: Mutex<Kept<Option<Belonging>>>,
     chats: Mutex<Kept<Place>>,
 }
 
@@ -35,6 +36,16 @@ impl Names {
 
     pub(super) fn forget_person(&self, id: &str) {
         lock(&self.people).entries.remove(id);
+        lock(&self.belongings).entries.remove(id);
+    }
+
+    /// How a person belongs to us; `Some(None)` is known to be nobody.
+    pub(super) fn belonging(&self, id: &str) -> Option<Option<Belonging>> {
+        lock(&self.belongings).get(id, Instant::now())
+    }
+
+    pub(super) fn keep_belonging(&self, id: &str, belonging: Option<Belonging>) {
+        lock(&self.belongings).keep(id, belonging, Instant::now(), HOUR);
     }
 
     pub(super) fn chat(&self, id: &str) -> Option<Place> {
@@ -113,8 +124,9 @@ mod tests {
         names.keep_person("U1", Some("Ann".to_owned()));
         names.keep_person("U2", None);
         assert_eq!(names.person("U2"), Some(None));
+        names.keep_belonging("U1", Some(Belonging::Guest));
         names.forget_person("U1");
-        assert_eq!(names.person("U1"), None);
+        assert_eq!((names.person("U1"), names.belonging("U1")), (None, None));
         names.keep_chat("C1", Place::default());
         names.forget_chat("C1");
         assert_eq!(names.chat("C1"), None);

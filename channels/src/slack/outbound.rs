@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::channel::{BoxFuture, Outbound};
 use crate::crash;
-use crate::envelope::{ChatKind, Place};
+use crate::envelope::{Belonging, ChatKind, Place};
 use crate::error::{ChannelError, Fallback};
 use crate::identity::Identity;
 use crate::live::{LiveForm, LivePost};
@@ -19,6 +19,7 @@ use crate::render::People;
 use super::agent_view;
 use super::api::{Api, Granted, POST_MESSAGE, Token};
 use super::aside::{self, Reacting};
+use super::belonging::belonging_of;
 use super::names::Names;
 use super::translate::time_of;
 use super::wire::{Answer, ChannelObject, IdOr, SlackEvent, UserObject};
@@ -185,6 +186,13 @@ impl Outbound for SlackOutbound {
         id: &'a str,
     ) -> BoxFuture<'a, Result<Option<String>, ChannelError>> {
         Box::pin(self.look_up_person(id))
+    }
+
+    fn belonging<'a>(
+        &'a self,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Belonging>, ChannelError>> {
+        Box::pin(self.look_up_belonging(id))
     }
 
     fn chat_facts<'a>(&'a self, chat: &'a str) -> BoxFuture<'a, Result<Place, ChannelError>> {
@@ -434,6 +442,28 @@ impl SlackOutbound {
         };
         self.names.keep_person(id, name.clone());
         Ok(name)
+    }
+
+    /// What `users.info` says of a person; it also brings their name.
+    async fn look_up_belonging(&self, id: &str) -> Result<Option<Belonging>, ChannelError> {
+        if let Some(known) = self.names.belonging(id) {
+            return Ok(known);
+        }
+        let arguments = [("user", id.to_owned())];
+        let belonging = match self.api.call("users.info", Token::Bot, &arguments).await {
+            Ok(granted) => match &granted.answer.user.0 {
+                Some(IdOr::Object(user)) => {
+                    let told = belonging_of(user, &self.identity);
+                    self.names.keep_person(id, user.display_name());
+                    Some(told)
+                }
+                _ => None,
+            },
+            Err(ChannelError::Rejected { reason, .. }) if is_nobody(&reason) => None,
+            Err(error) => return Err(error),
+        };
+        self.names.keep_belonging(id, belonging);
+        Ok(belonging)
     }
 
     async fn look_up_chat(&self, chat: &str) -> Result<Place, ChannelError> {

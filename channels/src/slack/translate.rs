@@ -13,7 +13,8 @@ use crate::markup::{mentioned_ids, neutral_text};
 
 use super::text;
 use super::wire::{
-    EventPayload, File, IdOr, InteractivePayload, SlackEvent, SlashPayload, UserObject, UserProfile,
+    Authorization, EventPayload, File, IdOr, InteractivePayload, SlackEvent, SlashPayload,
+    UserObject, UserProfile,
 };
 
 /// The user id under which Slackbot writes.
@@ -68,29 +69,49 @@ fn ignored(reason: &'static str) -> Event {
 }
 
 /// What surrounds an event: whose eyes see it.
+#[derive(Clone, Copy)]
 struct Context<'a> {
     identity: &'a Identity,
-    enterprise: Option<&'a str>,
+    /// The installations that the event is sent to.
+    authorizations: &'a [Authorization],
     is_shared: Option<bool>,
 }
 
-impl Context<'_> {
-    /// Whether a team is of another organisation, unless Slack says that nobody of one is there.
-    fn is_stranger(&self, team: Option<&str>) -> bool {
-        let organisation = self.identity.organisation.as_deref();
-        let is_foreign = team.is_some_and(|team| {
-            team != self.identity.account
-                && Some(team) != self.enterprise
-                && Some(team) != organisation
-        });
-        is_foreign && self.is_shared != Some(false)
+impl<'a> Context<'a> {
+    /// The context of a payload that says nothing of installations or of its chat.
+    fn of(identity: &'a Identity) -> Self {
+        Self {
+            identity,
+            authorizations: &[],
+            is_shared: None,
+        }
     }
 
-    /// The same of somebody whose organisation is told, too: a sibling workspace is none of strangers.
-    fn is_stranger_of(&self, team: Option<&str>, enterprise: Option<&str>) -> bool {
-        let is_sibling =
-            enterprise.is_some() && enterprise == self.identity.organisation.as_deref();
-        !is_sibling && self.is_stranger(team)
+    /// Whether a team is ours. Who we are says `auth.test`, and the authorization of our own bot user; the
+    /// payload's `enterprise_id` may be that of whoever hosts the channel.
+    fn is_ours(&self, team: &str) -> bool {
+        let identity = self.identity;
+        let is_own = |authorization: &&Authorization| {
+            let user = authorization.user_id.as_deref();
+            user.is_some_and(|user| identity.is_self(user))
+        };
+        let mut own = self.authorizations.iter().filter(is_own);
+        team == identity.account
+            || Some(team) == identity.organisation.as_deref()
+            || own.any(|it| {
+                [it.team_id.as_deref(), it.enterprise_id.as_deref()].contains(&Some(team))
+            })
+    }
+
+    /// Whether somebody may be of another organisation, by the team that is told of them. Without a team
+    /// that is open where the chat is shared.
+    fn is_stranger(&self, team: Option<&str>) -> bool {
+        match team {
+            Some(team) if self.is_ours(team) => false,
+            // Outside shared chats another team is a sibling workspace.
+            Some(_) => self.is_shared != Some(false) || self.identity.organisation.is_none(),
+            None => self.is_shared == Some(true),
+        }
     }
 }
 
@@ -106,7 +127,7 @@ fn events_api(payload: &str, identity: &Identity) -> Event {
     };
     let context = Context {
         identity,
-        enterprise: payload.enterprise_id.as_deref(),
+        authorizations: &payload.authorizations,
         is_shared: *payload.is_ext_shared_channel,
     };
     match event.kind.as_deref().unwrap_or_default() {
@@ -217,11 +238,7 @@ pub(super) enum Recorded {
 
 /// A message of an export that `channel` was written into; what it is, is decided as for its event.
 pub(super) fn recorded(event: &SlackEvent, identity: &Identity) -> Recorded {
-    let context = Context {
-        identity,
-        enterprise: None,
-        is_shared: None,
-    };
+    let context = Context::of(identity);
     if event.kind.as_deref() != Some("message") {
         return Recorded::Nothing("entries that are no messages");
     }
@@ -330,12 +347,19 @@ fn other_event(kind: &str, event: &SlackEvent, context: &Context<'_>) -> Event {
         },
         "app_home_opened" if event.tab.as_deref() == Some("messages") => {
             let place = place(event, &SlackEvent::default(), context);
-            opened(place.map(|place| place.chat), None)
+            opened(
+                place.map(|place| place.chat),
+                None,
+                event.user_id(),
+                context,
+            )
         }
         "assistant_thread_started" => {
             let thread = event.assistant_thread.as_ref();
             let chat = thread.and_then(|thread| thread.channel_id.0.clone());
-            opened(chat, thread.and_then(|thread| thread.thread_ts.0.clone()))
+            let root = thread.and_then(|thread| thread.thread_ts.0.clone());
+            let person = thread.and_then(|thread| thread.user_id.as_deref());
+            opened(chat, root, person, context)
         }
         "agent_session_stopped" => session_stopped(kind, event, context),
         "app_home_opened"
@@ -369,8 +393,13 @@ fn membership(event: &SlackEvent, context: &Context<'_>, standing: Standing) -> 
 }
 
 /// A person opened the direct chat with the bot: for apps with an agent view, its thread.
-fn opened(chat: Option<String>, thread: Option<String>) -> Event {
-    let Some(chat) = chat else {
+fn opened(
+    chat: Option<String>,
+    thread: Option<String>,
+    person: Option<&str>,
+    context: &Context<'_>,
+) -> Event {
+    let (Some(chat), Some(person)) = (chat, person) else {
         return ignored("service");
     };
     Event::Opened {
@@ -378,8 +407,21 @@ fn opened(chat: Option<String>, thread: Option<String>) -> Event {
             chat,
             kind: Some(ChatKind::Direct),
             thread,
+            is_shared: context.is_shared == Some(true),
             ..Place::default()
         },
+        sender: nameless(person, context.is_stranger(None)),
+    }
+}
+
+/// A person of whom only the id is told.
+fn nameless(id: &str, is_stranger: bool) -> Sender {
+    Sender {
+        id: id.to_owned(),
+        display_name: None,
+        username: None,
+        kind: SenderKind::Person,
+        is_stranger,
     }
 }
 
@@ -400,13 +442,7 @@ fn session_stopped(kind: &str, event: &SlackEvent, context: &Context<'_>) -> Eve
             thread: Some(thread),
             ..place
         },
-        sender: Sender {
-            id: user.to_owned(),
-            display_name: None,
-            username: None,
-            kind: SenderKind::Person,
-            is_stranger: false,
-        },
+        sender: nameless(user, context.is_stranger(told_team(event, context))),
         name: kind.to_owned(),
         text: "stop".to_owned(),
     })
@@ -475,11 +511,7 @@ fn slash_command(payload: &str, identity: &Identity) -> Event {
     let Ok(payload) = read_object::<SlashPayload>(payload) else {
         return untranslated("the command is not an object");
     };
-    let context = Context {
-        identity,
-        enterprise: None,
-        is_shared: None,
-    };
+    let context = Context::of(identity);
     let (Some(id), Some(chat), Some(user), Some(name)) = (
         payload.trigger_id.clone(),
         payload.channel_id.clone(),
@@ -489,6 +521,10 @@ fn slash_command(payload: &str, identity: &Identity) -> Event {
         return untranslated("a command without its ids");
     };
     let (kind, title) = named_chat(payload.channel_name.as_deref());
+    let kind = kind.or_else(|| chat_kind(None, &chat));
+    // A command is given in its person's own workspace, whose organisation is told with it.
+    let enterprise = payload.enterprise_id.as_deref();
+    let is_sibling = enterprise.is_some() && enterprise == identity.organisation.as_deref();
     Event::Command(Command {
         id,
         place: Place {
@@ -502,8 +538,7 @@ fn slash_command(payload: &str, identity: &Identity) -> Event {
             display_name: None,
             username: text::name(payload.user_name.as_deref()),
             kind: SenderKind::Person,
-            is_stranger: context
-                .is_stranger_of(payload.team_id.as_deref(), payload.enterprise_id.as_deref()),
+            is_stranger: !is_sibling && context.is_stranger(payload.team_id.as_deref()),
         },
         name,
         text: text::neutral_unmarked(payload.text.as_deref().unwrap_or_default()),
@@ -524,20 +559,16 @@ fn interactive(payload: &str, identity: &Identity) -> Event {
     let Ok(payload) = read_object::<InteractivePayload>(payload) else {
         return untranslated("the interaction is not an object");
     };
+    let context = Context::of(identity);
+    // A press may come from whatever chat, shared ones too; nothing else in it says whose its person is.
     let context = Context {
-        identity,
-        enterprise: None,
-        is_shared: None,
+        is_shared: Some(true),
+        ..context
     };
-    let enterprise = payload.enterprise.as_ref();
-    let enterprise = enterprise.and_then(|enterprise| enterprise.id.as_deref());
-    let sender = payload.user.as_ref().and_then(|user| {
-        let is_stranger = context.is_stranger_of(user.team_id.as_deref(), enterprise);
-        user_sender(user, &context).map(|sender| Sender {
-            is_stranger,
-            ..sender
-        })
-    });
+    let sender = payload
+        .user
+        .as_ref()
+        .and_then(|user| user_sender(user, &context));
     // Closing a modal and asking for options carry no trigger: nothing happened.
     let (Some(id), Some(sender)) = (payload.trigger_id.clone(), sender) else {
         return ignored("interaction");
@@ -557,6 +588,7 @@ fn interaction_place(payload: &InteractivePayload) -> Option<Place> {
         .and_then(|channel| channel.id.0.clone())
         .or_else(|| container.and_then(|container| container.channel_id.0.clone()))?;
     let (kind, title) = named_chat(channel.and_then(|channel| channel.name.as_deref()));
+    let kind = kind.or_else(|| chat_kind(None, &chat));
     Some(Place {
         chat,
         kind,
@@ -689,8 +721,6 @@ fn sender(message: &SlackEvent, context: &Context<'_>) -> Sender {
         .bot_profile
         .as_ref()
         .and_then(|bot| text::name(bot.name.as_deref()));
-    let team = [&message.user_team, &message.source_team, &message.team];
-    let team = team.into_iter().find_map(|team| team.as_deref());
     Sender {
         id: message
             .user_id()
@@ -702,8 +732,21 @@ fn sender(message: &SlackEvent, context: &Context<'_>) -> Sender {
             .or(bot_name),
         username: profile.and_then(|profile| text::name(profile.name.as_deref())),
         kind: sender_kind(message),
-        is_stranger: context.is_stranger(team.or_else(|| profile?.team.as_deref())),
+        is_stranger: context.is_stranger(told_team(message, context)),
     }
+}
+
+/// The team of a message's author, where it is told. In a shared chat `team` may be the host's.
+fn told_team<'a>(message: &'a SlackEvent, context: &Context<'_>) -> Option<&'a str> {
+    let authors = [&message.user_team, &message.source_team];
+    let profile = message.user_profile.as_ref();
+    let bot = message.bot_profile.as_ref();
+    let authors = authors.into_iter().find_map(|team| team.as_deref());
+    let team = authors
+        .or_else(|| profile?.team.as_deref())
+        .or_else(|| bot?.team_id.as_deref());
+    let is_authors = context.is_shared != Some(true);
+    team.or_else(|| message.team.as_deref().filter(|_| is_authors))
 }
 
 fn sender_kind(message: &SlackEvent) -> SenderKind {

@@ -130,12 +130,22 @@ pub(super) struct EventPayload {
     /// `event_callback`, `app_rate_limited`, ...
     #[serde(rename = "type")]
     pub(super) kind: Maybe<String>,
-    /// Our organisation, if the workspace is in one.
-    pub(super) enterprise_id: Id,
+    /// The installations that the event is sent to: ours among them.
+    pub(super) authorizations: List<Authorization>,
     /// Whether the event happened in a Slack Connect channel.
     pub(super) is_ext_shared_channel: Maybe<bool>,
     /// The event.
     pub(super) event: Maybe<SlackEvent>,
+}
+
+/// An installation of the app.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Authorization {
+    pub(super) team_id: Id,
+    pub(super) enterprise_id: Id,
+    /// The user that the app acts as there.
+    pub(super) user_id: Id,
 }
 
 /// An inner event, or a message inside one.
@@ -183,6 +193,7 @@ pub(super) struct SlackEvent {
 pub(super) struct AssistantThread {
     pub(super) channel_id: Id,
     pub(super) thread_ts: Id,
+    pub(super) user_id: Id,
 }
 
 /// A plain id, or the whole object (Slack sends both under one name).
@@ -217,7 +228,19 @@ pub(super) struct UserObject {
     pub(super) username: Maybe<String>,
     pub(super) real_name: Maybe<String>,
     pub(super) is_bot: Maybe<bool>,
+    pub(super) is_restricted: Maybe<bool>,
+    pub(super) is_ultra_restricted: Maybe<bool>,
+    pub(super) is_stranger: Maybe<bool>,
+    pub(super) enterprise_user: Maybe<EnterpriseUser>,
     pub(super) profile: Maybe<UserProfile>,
+}
+
+/// The person behind a user of an Enterprise organisation.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct EnterpriseUser {
+    pub(super) enterprise_id: Id,
+    pub(super) teams: List<String>,
 }
 
 /// The profile beside a message or inside a user.
@@ -235,6 +258,7 @@ pub(super) struct UserProfile {
 #[serde(default)]
 pub(super) struct BotProfile {
     pub(super) name: Maybe<String>,
+    pub(super) team_id: Id,
 }
 
 /// The mark of an edit.
@@ -378,20 +402,12 @@ pub(super) struct InteractivePayload {
     #[serde(rename = "type")]
     pub(super) kind: Maybe<String>,
     pub(super) trigger_id: Id,
-    pub(super) enterprise: Maybe<EnterpriseObject>,
     pub(super) user: Maybe<UserObject>,
     pub(super) channel: Maybe<ChannelObject>,
     pub(super) container: Maybe<Container>,
     pub(super) actions: List<Action>,
     pub(super) callback_id: Maybe<String>,
     pub(super) view: Maybe<View>,
-}
-
-/// The organisation of whoever acted.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct EnterpriseObject {
-    pub(super) id: Id,
 }
 
 /// Where a button was.

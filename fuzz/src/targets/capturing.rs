@@ -101,6 +101,7 @@ pub(super) fn policies(bot: &Identity) -> [ChannelPolicy; 3] {
     let with_bots = ChannelPolicy {
         allow_bots: AllowList::new(vec!["*".to_owned()]),
         serves_strangers: true,
+        serves_guests: true,
         ..open.clone()
     };
     [open, closed, with_bots]
@@ -124,6 +125,7 @@ fn policy(bot: &Identity, account: AccountId) -> ChannelPolicy {
         allow_people: everybody(),
         admins: vec!["U0HUMAN01".to_owned()],
         serves_strangers: false,
+        serves_guests: true,
         allow_bots: AllowList::default(),
         thread_policy: ThreadPolicy::Participating,
         answers_in_threads: true,

@@ -26,7 +26,11 @@ pub(super) fn command(input: &[u8]) {
                 .into_iter()
                 .flat_map(|kind| [(kind, false), (kind, true)]);
             for (kind, is_in_room) in everywhere {
-                let facts = CommandFacts { kind, is_in_room };
+                let facts = CommandFacts {
+                    kind,
+                    is_in_room,
+                    ..CommandFacts::default()
+                };
                 let ask = || read_command(&command, facts, &policy);
                 let verdict = ask();
                 assert_eq!(verdict, ask(), "another verdict the second time");

@@ -65,7 +65,7 @@ pub(super) fn check_envelope(envelope: &Envelope, raw: &str) {
         }
         Event::ChatChanged { place }
         | Event::Membership { place, .. }
-        | Event::Opened { place } => check_place(place),
+        | Event::Opened { place, .. } => check_place(place),
         Event::PersonChanged { sender } => check_sender(sender),
         Event::Untranslated { reason } => assert!(reason.len() < 80, "{reason}"),
         Event::ChatMoved { .. }

@@ -134,11 +134,16 @@ impl SlackPost {
         put("ts", json!(self.ts));
         put("thread_ts", json!(self.thread_ts));
         put("client_msg_id", json!(self.client_msg_id));
-        put("team", json!(team_id));
+        // Whose workspace shares a file is not told with the message.
+        let tells_team = self.subtype.as_deref() != Some("file_share");
+        if tells_team {
+            put("team", json!(team_id));
+        }
         put("username", json!(self.username));
         put("blocks", json!(self.blocks));
         put("attachments", json!(self.attachments));
-        if self.subtype.as_deref() != Some("bot_message") && self.bot_id.is_none() {
+        let is_persons = self.subtype.as_deref() != Some("bot_message") && self.bot_id.is_none();
+        if is_persons && tells_team {
             put("user_team", json!(self.user_team));
             put("source_team", json!(self.user_team));
         }

@@ -187,6 +187,8 @@ pub struct SlackWorld {
     pub events: Vec<String>,
     /// People and other bots.
     pub users: Vec<SlackUser>,
+    /// User ids of people who are guests: `is_restricted`.
+    pub guests: Vec<String>,
     /// Conversations.
     pub channels: Vec<SlackChannel>,
 }
@@ -220,6 +222,7 @@ impl SlackWorld {
             scopes: SCOPES.map(str::to_owned).to_vec(),
             events: EVENTS.map(str::to_owned).to_vec(),
             users: acme_users(),
+            guests: Vec::new(),
             channels: acme_channels(),
         }
     }

@@ -140,6 +140,8 @@ pub struct Access {
     pub allow_bots: Vec<String>,
     /// Whether people of other organisations in shared channels are served.
     pub serves_strangers: bool,
+    /// Whether guests of our own organisation are served.
+    pub serves_guests: bool,
 }
 
 /// What counts as a follow-up in a thread.

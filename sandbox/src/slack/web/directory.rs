@@ -108,7 +108,7 @@ fn user_json(world: &SlackWorld, user: &SlackUser) -> Value {
         "id": user.id, "team_id": user.team_id, "name": user.name, "deleted": user.deleted,
         "real_name": user.real_name, "tz": "Etc/UTC", "tz_label": "UTC", "tz_offset": 0,
         "is_bot": user.bot.is_some(), "is_app_user": false, "is_admin": false, "is_owner": false,
-        "is_restricted": false, "is_ultra_restricted": false, "updated": 1_700_000_000,
+        "is_restricted": world.guests.contains(&user.id), "is_ultra_restricted": false, "updated": 1_700_000_000,
         "profile": {
             "real_name": user.real_name, "display_name": user.display_name,
             "real_name_normalized": user.real_name, "display_name_normalized": user.display_name,

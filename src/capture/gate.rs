@@ -1,0 +1,151 @@
+//! The gate of one channel: the lists in force, and the platform's directory where they ask who belongs to
+//! whom. Intake, read-back, home pages, questions, files and inquiries go through it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use tokio::time::timeout;
+use tracing::{debug, warn};
+use vocative_channels::channel::Outbound;
+use vocative_channels::envelope::{Belonging, ChatKind, Place, Sender, SenderKind};
+
+use crate::capture::access::{Access, PlaceAccess, access, place_access};
+use crate::capture::policy::ChannelPolicy;
+
+/// How long somebody who has just said something is looked up. *Source:* Slack waits three seconds for an
+/// acknowledgement.
+const LIVE_WITHIN: Duration = Duration::from_millis(1_500);
+/// How long somebody is looked up who said something earlier.
+const READ_BACK_WITHIN: Duration = Duration::from_secs(60);
+
+/// Whether the platform waits for what is decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Haste {
+    /// It waits.
+    Live,
+    /// What was said is read back.
+    ReadBack,
+}
+
+/// Lets people in.
+pub struct Gate {
+    policy: RwLock<Arc<ChannelPolicy>>,
+    directory: Option<Arc<dyn Outbound>>,
+    /// A failing directory is warned of once.
+    is_failing: AtomicBool,
+}
+
+impl Gate {
+    /// A gate with these lists, and without a directory: who may be an outsider is one.
+    #[must_use]
+    pub fn new(policy: ChannelPolicy) -> Self {
+        Self {
+            policy: RwLock::new(Arc::new(policy)),
+            directory: None,
+            is_failing: AtomicBool::new(false),
+        }
+    }
+
+    /// The same gate with the platform's directory.
+    #[must_use]
+    pub fn with_directory(self, directory: Arc<dyn Outbound>) -> Self {
+        Self {
+            directory: Some(directory),
+            ..self
+        }
+    }
+
+    /// Puts another policy in force.
+    pub fn set_policy(&self, policy: ChannelPolicy) {
+        *self.policy.write().expect("no holder of this lock panics") = Arc::new(policy);
+    }
+
+    /// The policy in force.
+    #[must_use]
+    pub fn policy(&self) -> Arc<ChannelPolicy> {
+        Arc::clone(&self.policy.read().expect("no holder of this lock panics"))
+    }
+
+    /// Whether anybody may be served in a place: whether it is worth reading.
+    #[must_use]
+    pub fn may_serve(&self, chat: &str, kind: Option<ChatKind>) -> bool {
+        place_access(chat, kind, &self.policy()) != PlaceAccess::Closed
+    }
+
+    /// Whether something of a chat may be stored or said there that no person asked for.
+    #[must_use]
+    pub fn is_open(&self, chat: &str, kind: Option<ChatKind>) -> bool {
+        let policy = self.policy();
+        match place_access(chat, kind, &policy) {
+            PlaceAccess::Open => true,
+            // Where a direct chat has the id of its person (Telegram), that tells who it is.
+            PlaceAccess::ByPerson => {
+                policy.allow_people.allows(chat) || policy.admins.iter().any(|id| id == chat)
+            }
+            PlaceAccess::Closed => false,
+        }
+    }
+
+    /// What the platform's directory says of somebody, where the lists depend on it.
+    pub async fn belonging(
+        &self,
+        place: &Place,
+        sender: &Sender,
+        haste: Haste,
+    ) -> Option<Belonging> {
+        let directory = self.directory.as_ref()?;
+        let policy = self.policy();
+        let would = |belonging| access(place, place.kind, sender, belonging, &policy);
+        let is_decided = would(None) == Access::Served;
+        if is_decided || would(Some(Belonging::Member)) != Access::Served {
+            return None;
+        }
+        let within = match haste {
+            Haste::Live => LIVE_WITHIN,
+            Haste::ReadBack => READ_BACK_WITHIN,
+        };
+        let (reason, found) = match timeout(within, directory.belonging(&sender.id)).await {
+            Ok(Ok(found)) => (None, found),
+            Ok(Err(cause)) => (Some(cause.reason()), None),
+            Err(_) => (Some("no answer in time".to_owned()), None),
+        };
+        let is_news = self.is_failing.swap(reason.is_some(), Ordering::Relaxed) != reason.is_some();
+        if let Some(reason) = reason {
+            let what = "somebody could not be looked up, and is taken for an outsider";
+            match is_news {
+                true => warn!(channel.id = %policy.channel, reason, "{what}"),
+                false => debug!(channel.id = %policy.channel, reason, "{what}"),
+            }
+        }
+        found
+    }
+
+    /// Whether somebody is served in a place now.
+    pub async fn admits(&self, place: &Place, sender: &Sender) -> bool {
+        let belonging = self.belonging(place, sender, Haste::Live).await;
+        let policy = self.policy();
+        access(place, place.kind, sender, belonging, &policy) == Access::Served
+    }
+
+    /// Whether somebody who was served once is served still, by the lists. Of what is stored it is not known
+    /// whether a person or another bot said it.
+    #[must_use]
+    pub fn still_admits(&self, place: &Place, person: Option<&str>) -> bool {
+        let policy = self.policy();
+        let Some(id) = person else {
+            return self.may_serve(&place.chat, place.kind);
+        };
+        let as_a = |kind| {
+            let sender = Sender {
+                id: id.to_owned(),
+                display_name: None,
+                username: None,
+                kind,
+                is_stranger: false,
+            };
+            access(place, place.kind, &sender, Some(Belonging::Member), &policy) == Access::Served
+        };
+        as_a(SenderKind::Person) || (policy.allow_bots.allows(id) && as_a(SenderKind::Bot))
+    }
+}
