@@ -33,7 +33,7 @@ impl HeldSockets {
             {
                 Ok(Some(socket)) => held.push(socket),
                 Ok(None) | Err(_) => {
-                    warn!("systemd passed a socket that is no Unix socket with a path")
+                    warn!("systemd passed a socket that is no Unix socket with a path");
                 }
             }
         }

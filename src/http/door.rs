@@ -18,8 +18,10 @@ use tracing::warn;
 
 use crate::admin::health::{Counted, ListenerHealth};
 
-/// How long a peer may take to send its first request.
-const FIRST_REQUEST: Duration = Duration::from_secs(5);
+/// How long a peer may take to send a whole request; the first counts from the connection's begin.
+const REQUEST: Duration = Duration::from_secs(5);
+/// How long a request that may be whole waits for its answer. Longer than a request may be worked on.
+const ANSWER: Duration = Duration::from_secs(15);
 /// How long a connection stays open after the last byte that was sent on it. Longer than the pause
 /// between two signs of life of an event stream.
 const IDLE: Duration = Duration::from_secs(60);
@@ -102,8 +104,10 @@ impl<W: AsyncRead + AsyncWrite + Send + Unpin> Wire for W {}
 /// A connection that ends when its peer wastes it.
 pub(super) struct Guarded {
     wire: Box<dyn Wire>,
-    /// When it is closed for want of a request.
-    asked_by: Pin<Box<Sleep>>,
+    /// When it is closed, unless something happens on it.
+    closes: Pin<Box<Sleep>>,
+    /// By when the request that is coming in must be whole; `None` between two requests.
+    whole_by: Option<Instant>,
     /// When it is closed because its peer takes nothing; `None` while it does.
     taken_by: Option<Pin<Box<Sleep>>>,
     _seat: Option<OwnedSemaphorePermit>,
@@ -112,9 +116,11 @@ pub(super) struct Guarded {
 
 impl Guarded {
     fn new(wire: Box<dyn Wire>, seat: Option<OwnedSemaphorePermit>) -> Self {
+        let whole_by = Instant::now() + REQUEST;
         Self {
             wire,
-            asked_by: Box::pin(sleep_until(Instant::now() + FIRST_REQUEST)),
+            closes: Box::pin(sleep_until(whole_by)),
+            whole_by: Some(whole_by),
             taken_by: None,
             _seat: seat,
             counted: None,
@@ -129,7 +135,8 @@ impl Guarded {
         match written {
             Poll::Ready(Ok(_)) => {
                 self.taken_by = None;
-                self.asked_by.as_mut().reset(Instant::now() + IDLE);
+                self.whole_by = None;
+                self.closes.as_mut().reset(Instant::now() + IDLE);
                 written
             }
             Poll::Ready(Err(_)) => written,
@@ -152,12 +159,22 @@ impl AsyncRead for Guarded {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match Pin::new(&mut self.wire).poll_read(cx, buffer) {
-            Poll::Pending if self.asked_by.as_mut().poll(cx).is_ready() => {
-                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.wire).poll_read(cx, buffer);
+        match &read {
+            Poll::Pending if self.closes.as_mut().poll(cx).is_ready() => {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
             }
-            read => read,
+            Poll::Ready(Ok(())) if buffer.filled().len() > before => {
+                let now = Instant::now();
+                if now >= *self.whole_by.get_or_insert(now + REQUEST) {
+                    return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+                }
+                self.closes.as_mut().reset(now + ANSWER);
+            }
+            _ => {}
         }
+        read
     }
 }
 
@@ -218,10 +235,39 @@ mod tests {
             guarded.read_to_end(&mut bytes).await.unwrap_err().kind()
         };
         let kind = tokio::select! { kind = hear => kind, () = trickle => unreachable!() };
-        assert_eq!(
-            (kind, begun.elapsed()),
-            (io::ErrorKind::TimedOut, FIRST_REQUEST)
-        );
+        assert_eq!((kind, begun.elapsed()), (io::ErrorKind::TimedOut, REQUEST));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_next_request_on_a_connection_has_as_long_as_the_first() {
+        let (ours, mut theirs) = tokio::io::duplex(64);
+        let mut guarded = Guarded::new(Box::new(ours), None);
+        theirs.write_all(b"whole").await.unwrap();
+        guarded.read_exact(&mut [0; 5]).await.unwrap();
+        guarded.write_all(b"answer").await.unwrap();
+        tokio::time::sleep(IDLE / 2).await;
+        let begun = Instant::now();
+        let trickle = async {
+            while theirs.write_all(b"x").await.is_ok() {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        };
+        let hear = async {
+            let mut bytes = Vec::new();
+            guarded.read_to_end(&mut bytes).await.unwrap_err().kind()
+        };
+        let kind = tokio::select! { kind = hear => kind, () = trickle => unreachable!() };
+        assert_eq!((kind, begun.elapsed()), (io::ErrorKind::TimedOut, REQUEST));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_is_worked_on_keeps_its_connection() {
+        let (ours, mut theirs) = tokio::io::duplex(64);
+        let mut guarded = Guarded::new(Box::new(ours), None);
+        theirs.write_all(b"whole").await.unwrap();
+        guarded.read_exact(&mut [0; 5]).await.unwrap();
+        let waiting = tokio::time::timeout(ANSWER - REQUEST, guarded.read_u8()).await;
+        assert!(waiting.is_err(), "the connection stays");
     }
 
     #[tokio::test(start_paused = true)]

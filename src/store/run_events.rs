@@ -157,6 +157,19 @@ impl Store {
         self.read(newest).await
     }
 
+    /// When the newest backup was put back, in milliseconds since the Unix epoch; `None` if none ever was.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn restored_at_ms(&self) -> Result<Option<i64>, StoreError> {
+        self.read(|connection| {
+            let newest =
+                connection.query_row("SELECT max(at_ms) FROM restores", [], |row| row.get(0));
+            Ok(newest?)
+        })
+        .await
+    }
+
     /// Changes with every commit: a hint that there may be events.
     #[must_use]
     pub fn commits_seen(&self) -> Option<watch::Receiver<()>> {

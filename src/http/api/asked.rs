@@ -10,6 +10,7 @@ use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
 
+use super::epoch::Epoch;
 use super::refusal::Refusal;
 use crate::domain::ids::{ConversationId, EventId, RunId};
 
@@ -84,10 +85,15 @@ impl Asked {
     }
 
     /// After which event a reader goes on: what its last connection told it, or what it asks for.
-    pub(super) fn last_event(&self, headers: &HeaderMap) -> Result<Option<EventId>, Refusal> {
+    /// One of another timeline is none.
+    pub(super) fn last_event(
+        &self,
+        headers: &HeaderMap,
+        epoch: Epoch,
+    ) -> Result<Option<EventId>, Refusal> {
         let wrong = || {
             Refusal::wrong(
-                "the id of an event is a whole number",
+                "this is no id of an event",
                 "send the id of the last event you got, or none to begin anew",
             )
         };
@@ -98,7 +104,7 @@ impl Asked {
         let Some(last) = last.map(str::trim).filter(|last| !last.is_empty()) else {
             return Ok(None);
         };
-        EventId::read(last).map(Some).ok_or_else(wrong)
+        epoch.read(last).ok_or_else(wrong)
     }
 
     /// The run that is named by `before`.
@@ -147,7 +153,7 @@ mod tests {
                 headers.insert("last-event-id", HeaderValue::from_static(last));
             }
             let query = asked(after.map(|after| ("after", after)).as_slice());
-            let event = query.last_event(&headers);
+            let event = query.last_event(&headers, Epoch::default());
             event.map_err(|refusal| refusal.status.as_u16())
         };
         assert_eq!(of(None, None), Ok(None));

@@ -3,6 +3,7 @@
 use axum::body::Bytes;
 use serde_json::json;
 
+use super::epoch::Epoch;
 use crate::admin::told::{self, Told};
 use crate::domain::ids::{ConversationId, EventId};
 use crate::domain::run_event::{RunEvent, RunSnapshot};
@@ -11,39 +12,39 @@ use crate::domain::run_event::{RunEvent, RunSnapshot};
 pub(super) const HEARTBEAT: Bytes = Bytes::from_static(b": still here\n\n");
 
 /// An event.
-pub(super) fn event(event: &RunEvent) -> Bytes {
+pub(super) fn event(event: &RunEvent, epoch: Epoch) -> Bytes {
     let mut text = String::new();
     for told in told::event(event) {
-        write(&mut text, &told);
+        write(&mut text, &told, epoch);
     }
     text.into()
 }
 
 /// How a run stands, for a reader who comes late.
-pub(super) fn snapshot(snapshot: &RunSnapshot, id: Option<EventId>) -> Bytes {
+pub(super) fn snapshot(snapshot: &RunSnapshot, id: Option<EventId>, epoch: Epoch) -> Bytes {
     let mut text = String::new();
-    write(&mut text, &told::snapshot(snapshot, id));
+    write(&mut text, &told::snapshot(snapshot, id), epoch);
     text.into()
 }
 
 /// Tells that a reader of a conversation knows how things stand, and from which id on it may come back.
 /// It has data, because readers differ in what they make of a block that has none.
-pub(super) fn ready(conversation: ConversationId, id: EventId) -> Bytes {
+pub(super) fn ready(conversation: ConversationId, id: EventId, epoch: Epoch) -> Bytes {
     let mut text = String::new();
     let ready = Told {
         id: Some(id),
         name: "ready",
         data: json!({ "conversation": conversation.to_string() }),
     };
-    write(&mut text, &ready);
+    write(&mut text, &ready, epoch);
     text.into()
 }
 
 /// JSON has no line breaks, so each event is three lines at most.
-fn write(text: &mut String, told: &Told) {
+fn write(text: &mut String, told: &Told, epoch: Epoch) {
     use std::fmt::Write as _;
     if let Some(id) = told.id {
-        let _ = writeln!(text, "id: {id}");
+        let _ = writeln!(text, "id: {}", epoch.name(id));
     }
     let _ = write!(text, "event: {}\ndata: {}\n\n", told.name, told.data);
 }
@@ -65,7 +66,7 @@ mod tests {
             what,
             at_ms: 5,
         };
-        String::from_utf8_lossy(&event(&happened)).into_owned()
+        String::from_utf8_lossy(&event(&happened, Epoch::default())).into_owned()
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Who is let in, before anything else of a request is looked at.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -8,9 +9,13 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use secrecy::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
+use tokio::time::timeout;
 
 use super::refusal::Refusal;
 use crate::admin::health::ListenerHealth;
+
+/// How long a request is worked on before its answer begins. Shorter than its connection waits for that.
+const WORK: Duration = Duration::from_secs(10);
 
 /// Who is let in.
 #[derive(Clone)]
@@ -54,7 +59,15 @@ impl Gate {
 /// Lets a request in, or answers it.
 pub(super) async fn pass(State(gate): State<Gate>, request: Request, next: Next) -> Response {
     let answer = match gate.check(request.headers()) {
-        Ok(()) => next.run(request).await,
+        Ok(()) => match timeout(WORK, next.run(request)).await {
+            Ok(answer) => answer,
+            Err(_) => Refusal::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the store does not answer in time",
+                "ask again later",
+            )
+            .into_response(),
+        },
         Err(refusal) => refusal.into_response(),
     };
     if answer.status().is_client_error() {

@@ -14,6 +14,7 @@ use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
+use super::epoch::Epoch;
 use super::frame;
 use crate::domain::ids::EventId;
 use crate::domain::run_event::Happening;
@@ -39,6 +40,7 @@ pub(super) struct Passed {
 /// Passes events on.
 pub(super) struct Hub {
     store: Store,
+    epoch: Epoch,
     state: Mutex<State>,
     nudge: Notify,
 }
@@ -51,9 +53,10 @@ struct State {
 }
 
 impl Hub {
-    pub(super) fn new(store: Store) -> Self {
+    pub(super) fn new(store: Store, epoch: Epoch) -> Self {
         Self {
             store,
+            epoch,
             state: Mutex::default(),
             nudge: Notify::new(),
         }
@@ -121,7 +124,7 @@ impl Hub {
                 let passed = Arc::new(Passed {
                     id,
                     is_end: matches!(event.what, Happening::Ended(_)),
-                    frame: frame::event(&event),
+                    frame: frame::event(&event, self.epoch),
                 });
                 for sender in followed {
                     // It fails when the last one has just gone.

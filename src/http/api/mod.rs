@@ -1,9 +1,11 @@
 //! The API: conversations, runs, and what happens in a run while it happens, for programs.
 //!
 //! Off unless asked for. On a Unix socket by default; on an address and port only with a token. It shows what operators see, direct messages included, and changes nothing. Reading order:
-//! this page, `gate` (who is let in), `asked` (what for), `refusal`, `stream` (one reader), `hub` (from the store to all of them), `frame` (what is sent).
+//! this page, `gate` (who is let in), `asked` (what for), `refusal`,
+//! `stream` (one reader), `hub` (from the store to all of them), `frame` (what is sent), `epoch` (ids after a restore).
 
 mod asked;
+mod epoch;
 mod frame;
 mod gate;
 mod hub;
@@ -27,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
 use self::asked::{Asked, InPath, conversation_id, run_id};
+use self::epoch::Epoch;
 use self::gate::Gate;
 use self::hub::Hub;
 use self::refusal::Refusal;
@@ -103,11 +106,16 @@ pub async fn serve(
         running.health.listener("api", address, seats)
     });
     let health = health.unwrap_or_default();
-    let hub = Arc::new(Hub::new(operations.store.clone()));
+    let epoch = match operations.store.restored_at_ms().await {
+        Ok(restored_at_ms) => Epoch(restored_at_ms),
+        Err(cause) => return error!(error = %cause, "the API is not served"),
+    };
+    let hub = Arc::new(Hub::new(operations.store.clone(), epoch));
     tokio::spawn(Arc::clone(&hub).run(cancel.clone()));
     let source = Source {
         store: operations.store.clone(),
         hub,
+        epoch,
         health: Arc::clone(&health),
         cancel: cancel.clone(),
     };
@@ -199,7 +207,7 @@ async fn run_events(
     headers: HeaderMap,
     asked: Asked,
 ) -> Result<Response, Refusal> {
-    let after = asked.last_event(&headers)?;
+    let after = asked.last_event(&headers, desk.source.epoch)?;
     Ok(stream::of_run(desk.source, run_id(id)?, after).await?)
 }
 
@@ -209,6 +217,6 @@ async fn conversation_events(
     headers: HeaderMap,
     asked: Asked,
 ) -> Result<Response, Refusal> {
-    let after = asked.last_event(&headers)?;
+    let after = asked.last_event(&headers, desk.source.epoch)?;
     Ok(stream::of_conversation(desk.source, conversation_id(id)?, after).await?)
 }

@@ -11,6 +11,7 @@ use tokio::sync::broadcast::{self, error::RecvError};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
+use super::epoch::Epoch;
 use super::frame;
 use super::hub::{Hub, Passed};
 use crate::admin::health::ListenerHealth;
@@ -29,6 +30,7 @@ const PAGE: usize = 128;
 pub(super) struct Source {
     pub(super) store: Store,
     pub(super) hub: Arc<Hub>,
+    pub(super) epoch: Epoch,
     pub(super) health: Arc<ListenerHealth>,
     /// Ends all streams.
     pub(super) cancel: CancellationToken,
@@ -60,7 +62,7 @@ pub(super) async fn of_run(
     after: Option<EventId>,
 ) -> Result<Response, StoreError> {
     let scope = EventScope::Run(run);
-    let live = source.hub.follow(scope).await?;
+    let (live, epoch) = (source.hub.follow(scope).await?, source.epoch);
     let (snapshot, newest) = source.store.run_snapshot(run).await?;
     let after = known(after, newest);
     let mut ready = VecDeque::new();
@@ -73,13 +75,13 @@ pub(super) async fn of_run(
         (Some(end), None) => {
             // Where something was said, the end brings the snapshot.
             if snapshot.text.is_empty() {
-                ready.push_back(frame::snapshot(&snapshot, None));
+                ready.push_back(frame::snapshot(&snapshot, None, epoch));
             }
-            ready.push_back(frame::event(end));
+            ready.push_back(frame::event(end, epoch));
             phase = Phase::Over;
         }
         (None, None) => {
-            ready.push_back(frame::snapshot(&snapshot, Some(newest)));
+            ready.push_back(frame::snapshot(&snapshot, Some(newest), epoch));
             phase = Phase::Live;
         }
         (_, Some(_)) => {}
@@ -101,13 +103,13 @@ pub(super) async fn of_conversation(
     after: Option<EventId>,
 ) -> Result<Response, StoreError> {
     let scope = EventScope::Conversation(conversation);
-    let live = source.hub.follow(scope).await?;
+    let (live, epoch) = (source.hub.follow(scope).await?, source.epoch);
     let (open, newest) = source.store.conversation_snapshot(conversation).await?;
     let after = known(after, newest);
     let mut ready = VecDeque::new();
     if after.is_none() {
-        ready.extend(open.iter().map(|run| frame::snapshot(run, None)));
-        ready.push_back(frame::ready(conversation, newest));
+        ready.extend(open.iter().map(|run| frame::snapshot(run, None, epoch)));
+        ready.push_back(frame::ready(conversation, newest, epoch));
     }
     let phase = if after.is_some() {
         Phase::Missed
@@ -124,8 +126,8 @@ pub(super) async fn of_conversation(
     }))
 }
 
-/// The id after which a reader goes on. One that is not told yet comes from another database, or from
-/// before an older copy was put back: such a reader begins anew.
+/// The id after which a reader goes on. One that is not told yet comes from another database: such a reader
+/// begins anew.
 fn known(after: Option<EventId>, newest: EventId) -> Option<EventId> {
     after.filter(|after| *after <= newest)
 }
@@ -177,7 +179,7 @@ impl Reader {
         }
         for event in &page {
             self.through = event.id.unwrap_or(self.through);
-            self.ready.push_back(frame::event(event));
+            self.ready.push_back(frame::event(event, self.source.epoch));
             if self.is_over(matches!(event.what, Happening::Ended(_))) {
                 self.phase = Phase::Over;
             }
