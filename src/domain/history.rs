@@ -30,7 +30,8 @@ pub struct HistoryQuery {
     pub scope: Option<Scope>,
     /// How many kept turns of the parent before the root to read for a thread.
     pub parent_turns: usize,
-    /// How many overheard turns before the trigger to read.
+    /// How many turns before the trigger to read that don't concern the agent and that its summary does
+    /// not reach; none where all turns are kept.
     pub ambient_turns: usize,
     /// Summaries of this coverage may stand for the older kept turns; `None` = none may.
     pub summaries: Option<Coverage>,

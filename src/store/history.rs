@@ -38,7 +38,7 @@ const NAMES_MAX: usize = 200;
 /// A later inbound turn with a run of its own waits for that run: it is not in this one's prompt. Nor is
 /// an answer that the run replaces.
 macro_rules! walk {
-    ($from:literal, $position:literal, $agent:literal) => {
+    ($from:literal, $position:literal, $agent:literal, $for_prompt:literal) => {
         concat!(
             "SELECT ",
             turn_columns!(),
@@ -49,8 +49,9 @@ macro_rules! walk {
             $position,
             ".seq <= ?4 AND t.visibility = 'room' AND t.run_id IS NOT ?6 AND (?5 IS NULL OR t.scope = ?5)
              AND NOT EXISTS (SELECT 1 FROM run_triggers g CROSS JOIN runs x ON x.id = g.run_id
-                             WHERE g.turn_seq = t.seq AND x.id > ?6 AND x.conversation_id = ?7)
-             FROM ",
+                             WHERE g.turn_seq = t.seq AND x.id > ?6 AND x.conversation_id = ?7)",
+            $for_prompt,
+            " FROM ",
             $from,
             " CROSS JOIN conversations c ON c.id = t.conversation_id
              CROSS JOIN participants p ON p.id = t.participant_id WHERE ",
@@ -86,9 +87,16 @@ macro_rules! walk {
 const INVOLVED_SQL: &str = walk!(
     "involvements i CROSS JOIN turns t ON t.seq = i.seq",
     "i",
-    " AND i.agent = ?2"
+    " AND i.agent = ?2",
+    ""
 );
-const ALL_SQL: &str = walk!("turns t", "t", "");
+const ALL_SQL: &str = walk!("turns t", "t", "", "");
+const OVERHEARD_SQL: &str = walk!(
+    "turns t",
+    "t",
+    "",
+    " AND NOT EXISTS (SELECT 1 FROM involvements o WHERE o.seq = t.seq AND o.agent = ?2)"
+);
 
 const SEQ_COLUMN: usize = 4;
 const IS_WITHIN_BOUND_COLUMN: usize = TURN_COLUMNS;
@@ -167,6 +175,14 @@ pub(super) const LAST: Position = Position {
     seq: Seq(i64::MAX),
 };
 
+/// The walk through the turns that count as kept.
+fn kept_sql(keep: Keep) -> &'static str {
+    match keep {
+        Keep::Involved => INVOLVED_SQL,
+        Keep::All => ALL_SQL,
+    }
+}
+
 /// A history being read.
 pub(super) struct Reading<'a> {
     connection: &'a Connection,
@@ -174,6 +190,8 @@ pub(super) struct Reading<'a> {
     conversation: Conversation,
     conversation_row: i64,
     as_of_seq: Seq,
+    /// Summaries and fresh starts that were made later don't count.
+    made_by_ms: i64,
     /// The run to answer for and its conversation; later runs there wait for their own turn.
     run_row: i64,
     run_conversation_row: i64,
@@ -188,7 +206,8 @@ pub(super) struct Reading<'a> {
 
 /// Which turns a walk keeps.
 struct Walk {
-    keep: Keep,
+    /// One of the walks.
+    sql: &'static str,
     conversation_row: i64,
     after: Position,
     before: Position,
@@ -234,6 +253,7 @@ impl<'a> Reading<'a> {
             conversation: conversation(connection, query.conversation)?,
             conversation_row,
             as_of_seq,
+            made_by_ms,
             run_row: run.row,
             run_conversation_row: run.conversation_row,
             floor,
@@ -289,7 +309,7 @@ impl<'a> Reading<'a> {
     fn read_kept(&mut self) -> Result<bool, StoreError> {
         let max_turns = self.query.max_turns;
         self.walk(&Walk {
-            keep: self.query.keep,
+            sql: kept_sql(self.query.keep),
             conversation_row: self.conversation_row,
             after: self.start_of_kept(),
             before: LAST,
@@ -333,7 +353,7 @@ impl<'a> Reading<'a> {
         }
         let parent = conversation_row_id(self.connection, parent)?;
         self.walk(&Walk {
-            keep: self.query.keep,
+            sql: kept_sql(self.query.keep),
             conversation_row: parent,
             after: self.floor,
             before: self.thread_start(),
@@ -353,21 +373,43 @@ impl<'a> Reading<'a> {
         start.map_or(LAST, |read| read.turn.position)
     }
 
-    /// The newest overheard turns before the last trigger, where that was posted.
+    /// The newest overheard turns before the last trigger, where that was posted: what does not concern
+    /// the agent and lies behind its summary there.
     fn read_ambient(&mut self) -> Result<(), StoreError> {
-        if self.query.ambient_turns == 0 {
+        // Where every turn is kept, none is overheard.
+        if self.query.ambient_turns == 0 || self.query.keep == Keep::All {
             return Ok(());
         }
         let (conversation_row, before) = self.last_trigger()?;
+        let after = self.end_of_summary_in(conversation_row)?;
         self.walk(&Walk {
-            keep: Keep::All,
+            sql: OVERHEARD_SQL,
             conversation_row,
-            after: self.floor,
+            after,
             before,
             limit: self.query.ambient_turns,
             role: Role::Ambient,
         })?;
         Ok(())
+    }
+
+    /// Up to where a conversation is folded, at least where the agent began afresh.
+    fn end_of_summary_in(&mut self, conversation_row: i64) -> Result<Position, StoreError> {
+        if conversation_row == self.conversation_row {
+            return Ok(self.start_of_kept());
+        }
+        let Some(coverage) = &self.query.summaries else {
+            return Ok(self.floor);
+        };
+        let (connection, agent) = (self.connection, &self.query.agent);
+        let bound = SummaryBound {
+            as_of_seq: self.as_of_seq,
+            made_by_ms: self.made_by_ms,
+            floor: self.floor,
+        };
+        let found = current_summary(connection, conversation_row, agent, coverage, bound)?;
+        self.cost.rows += u64::from(found.is_some());
+        Ok(found.map_or(self.floor, |summary| summary.through))
     }
 
     /// What questions of the room were answered in threads of their own. One whose answer is not there, or
@@ -467,11 +509,7 @@ impl<'a> Reading<'a> {
     /// are more, or may be where too much was not for the prompt. A turn that is kept already counts,
     /// but not among what was overheard.
     fn walk(&mut self, walk: &Walk) -> Result<bool, StoreError> {
-        let sql = match walk.keep {
-            Keep::Involved => INVOLVED_SQL,
-            Keep::All => ALL_SQL,
-        };
-        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut statement = self.connection.prepare_cached(walk.sql)?;
         forget_counts(&statement);
         let mut rows = statement.query(self.bounds(walk))?;
         let (mut kept, mut passed_over, mut has_more) = (0, 0, false);
@@ -773,6 +811,38 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_was_put_to_the_agent_or_said_by_it_is_never_overheard() {
+        let scene = Scene::open().await;
+        let room = scene.room("C1").await;
+        scene.ask(&room, "an old question", 1).await;
+        let run = scene.claim(100).await.unwrap();
+        answer(&scene, &run, &room, "an old answer").await;
+        scene.say(&room, "aside", 2).await;
+        let (asked, _) = scene.ask(&room, "q", 300).await;
+        let mut query = query(&room);
+        query.triggers = vec![asked.turn];
+        query.ambient_turns = 5;
+        query.max_turns = 1;
+        let expected = [("aside", Role::Ambient), ("q", Role::Trigger)];
+        assert_eq!(shown(&read(&scene, query.clone()).await), expected);
+        // From a thread the room is another conversation.
+        let follow_up = scene.say(&room, "to a thread", 301).await;
+        scene.address(&room, follow_up).await;
+        let thread = scene.thread(&room, follow_up).await;
+        query.conversation = thread.id;
+        query.triggers = vec![follow_up.turn];
+        query.parent_turns = 0;
+        let expected = [("aside", Role::Ambient), ("to a thread", Role::Trigger)];
+        assert_eq!(shown(&read(&scene, query.clone()).await), expected);
+        // Where every turn is kept, older ones than were asked for don't come back as overheard.
+        query.conversation = room.id;
+        query.triggers = vec![asked.turn];
+        query.keep = Keep::All;
+        let texts = read(&scene, query).await;
+        assert!(texts.turns.iter().all(|read| read.role != Role::Ambient));
+    }
+
+    #[tokio::test]
     async fn what_a_kept_turn_replies_to_is_read_with_it() {
         let scene = Scene::open().await;
         let room = scene.room("C1").await;
@@ -980,6 +1050,7 @@ mod tests {
         let statements = [
             INVOLVED_SQL,
             ALL_SQL,
+            OVERHEARD_SQL,
             RUN_SQL,
             BY_SEQ_SQL,
             TRIGGER_SQL,
@@ -994,7 +1065,8 @@ mod tests {
         let source = include_str!("history.rs");
         let (source, _) = source.split_once("mod tests").unwrap();
         assert_eq!(source.matches("_SQL: &str =").count(), statements.len());
-        assert_eq!(source.matches("prepare_cached(sql)").count(), 2);
+        assert_eq!(source.matches("prepare_cached(sql)").count(), 1);
+        assert_eq!(source.matches("prepare_cached(walk.sql)").count(), 1);
         assert_eq!(source.matches("prepare").count(), 3, "{RUN_SQL}");
         let elsewhere = [CONVERSATION_SQL, CONVERSATION_ROW_SQL, CURRENT_SQL];
         let mut plans = Vec::new();
@@ -1008,11 +1080,15 @@ mod tests {
         let uses = |plan: &[String], index: &str| plan.iter().any(|step| step.contains(index));
         // Whether a turn waits for a run of its own is asked by the turn: by the conversation, every
         // run that waits would be looked at for every turn.
-        for plan in [&plans[0], &plans[1], &plans[5]] {
+        for plan in [&plans[0], &plans[1], &plans[2], &plans[6]] {
             let by_turn = "SEARCH g USING INDEX sqlite_autoindex_run_triggers_2 (turn_seq=?)";
             assert!(uses(plan, by_turn), "{plan:#?}");
         }
         assert!(uses(&plans[0], "SEARCH i USING PRIMARY KEY"), "{plans:#?}");
-        assert!(uses(&plans[1], "turns_by_position"), "{plans:#?}");
+        for plan in [&plans[1], &plans[2]] {
+            assert!(uses(plan, "turns_by_position"), "{plans:#?}");
+        }
+        let of_turn = "SEARCH o USING COVERING INDEX involvements_by_turn (seq=?";
+        assert!(uses(&plans[2], of_turn), "{plans:#?}");
     }
 }
