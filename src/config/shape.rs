@@ -354,7 +354,7 @@ pub(super) struct PromptShape {
     /// Once so many kept turns are in no summary, the older ones are folded into one.
     #[schemars(range(min = 1))]
     pub rolling_summary_threshold: usize,
-    /// The newest so many user turns are never folded.
+    /// The newest so many turns of people are not folded, as far as a prompt can hold what stands among them.
     pub preserve_recent_turns: usize,
     /// Tokens for summary, history and trigger together.
     #[schemars(range(min = 1))]
@@ -364,7 +364,7 @@ pub(super) struct PromptShape {
     pub trigger_max_tokens: usize,
     /// Kept turns of the parent before a thread's root.
     pub parent_turns: usize,
-    /// Overheard turns before the trigger.
+    /// Turns before the trigger that don't concern the agent and that no summary reaches.
     pub ambient_turns: usize,
     /// Which set of rules.
     pub profile: ProfileShape,
@@ -444,7 +444,7 @@ pub(super) struct ChatPromptShape {
     /// Once so many kept turns are in no summary, the older ones are folded into one.
     #[schemars(range(min = 1))]
     pub rolling_summary_threshold: Option<usize>,
-    /// The newest so many user turns are never folded.
+    /// The newest so many turns of people are not folded, as far as a prompt can hold what stands among them.
     pub preserve_recent_turns: Option<usize>,
     /// Tokens for summary, history and trigger together.
     #[schemars(range(min = 1))]
@@ -454,7 +454,7 @@ pub(super) struct ChatPromptShape {
     pub trigger_max_tokens: Option<usize>,
     /// Kept turns of the parent before a thread's root.
     pub parent_turns: Option<usize>,
-    /// Overheard turns before the trigger.
+    /// Turns before the trigger that don't concern the agent and that no summary reaches.
     pub ambient_turns: Option<usize>,
 }
 

@@ -15,7 +15,7 @@ pub struct AssemblerOptions {
     pub scope: Option<Scope>,
     /// Once so many kept turns are in no summary, the older ones are folded into one.
     pub rolling_summary_threshold: usize,
-    /// The newest so many user turns are never folded.
+    /// The newest so many turns of people are not folded, as far as a prompt can hold what stands among them.
     pub preserve_recent_turns: usize,
     /// Tokens for summary, history and trigger together.
     pub token_budget: usize,
@@ -23,7 +23,7 @@ pub struct AssemblerOptions {
     pub trigger_max_tokens: usize,
     /// Kept turns of the parent before a thread's root.
     pub parent_turns: usize,
-    /// Overheard turns before the trigger.
+    /// Turns before the trigger that don't concern the agent and that no summary reaches.
     pub ambient_turns: usize,
     /// Platform ids under which the agent is mentioned in a transcript's metadata.
     pub agent_aliases: Vec<String>,

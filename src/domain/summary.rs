@@ -177,8 +177,11 @@ pub struct FoldQuery {
     pub coverage: Coverage,
     /// Nothing is folded until more kept turns than this are in no summary.
     pub threshold: usize,
-    /// The newest so many turns of people, and what came after, are never folded.
+    /// The newest so many turns of people, and what came after, are not folded.
     pub preserve_recent: usize,
+    /// Where these begin before the newest so many turns of anybody, or there are fewer of people, the
+    /// newer half of so many turns is what is not folded.
+    pub hold_turns: usize,
     /// At most so many turns are read, oldest first.
     pub max_turns: usize,
 }
@@ -193,21 +196,29 @@ pub struct FoldSource {
     pub fold_before: Position,
 }
 
-/// A summary to store.
+/// What a summary is made from. It may be asked for, and stored, only while all of it is as it was
+/// read.
 #[derive(Clone, Debug, PartialEq)]
-pub struct NewSummary {
+pub struct FoldBase {
     /// The conversation.
     pub conversation: ConversationId,
     /// The agent.
     pub agent: AgentName,
     /// What it stands for.
     pub coverage: Coverage,
-    /// The summary it was made from.
+    /// The summary before it.
     pub previous: Option<SummaryId>,
     /// The turns folded into it, by position, with the revision that was read. Never empty.
     pub sources: Vec<(TurnId, u32)>,
     /// Where the last of them stands.
     pub through: Position,
+}
+
+/// A summary to store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewSummary {
+    /// What it was made from.
+    pub base: FoldBase,
     /// What it says.
     pub text: String,
     /// What that costs.

@@ -17,7 +17,7 @@ use crate::domain::history::{History, HistoryQuery, Keep, Role};
 use crate::domain::ids::{AgentName, ConversationId, Seq, SummaryId, TurnId};
 use crate::domain::place::ChatName;
 use crate::domain::summary::{
-    Coverage, FoldOver, FoldQuery, FoldRule, FoldSource, NewSummary, SummaryOutcome,
+    Coverage, FoldBase, FoldOver, FoldQuery, FoldRule, FoldSource, NewSummary, SummaryOutcome,
 };
 use crate::domain::turn::Position;
 
@@ -66,6 +66,18 @@ const INVOLVED_PEOPLE_SQL: &str = covered!(
      ON p.id = t.participant_id AND p.kind = 'user' WHERE i.conversation_id = ?1 AND i.agent = ?2",
     "i",
     "ORDER BY i.sent_at_ms DESC, i.ordinal DESC, i.seq DESC LIMIT 1 OFFSET ?10"
+);
+const INVOLVED_NEWEST_SQL: &str = covered!(
+    "t.sent_at_ms, t.ordinal, t.seq",
+    "involvements i CROSS JOIN turns t ON t.seq = i.seq WHERE i.conversation_id = ?1 AND i.agent = ?2",
+    "i",
+    "ORDER BY i.sent_at_ms DESC, i.ordinal DESC, i.seq DESC LIMIT 1 OFFSET ?10"
+);
+const ALL_NEWEST_SQL: &str = covered!(
+    "t.sent_at_ms, t.ordinal, t.seq",
+    "turns t WHERE t.conversation_id = ?1",
+    "t",
+    "ORDER BY t.sent_at_ms DESC, t.ordinal DESC, t.seq DESC LIMIT 1 OFFSET ?10"
 );
 const ALL_PEOPLE_SQL: &str = covered!(
     "t.sent_at_ms, t.ordinal, t.seq",
@@ -130,16 +142,35 @@ impl Kept<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Where the newest so many turns of people begin; `None` while there are fewer.
-    fn newest_of_people(
+    /// From where on turns stay as they are; `None` if all of them do.
+    fn preserved_from(
         &self,
+        after: Position,
+        query: &FoldQuery,
+    ) -> Result<Option<Position>, StoreError> {
+        let (of_people, of_all) = match self.coverage.keep {
+            Keep::Involved => (INVOLVED_PEOPLE_SQL, INVOLVED_NEWEST_SQL),
+            Keep::All => (ALL_PEOPLE_SQL, ALL_NEWEST_SQL),
+        };
+        if query.preserve_recent == 0 {
+            return Ok(Some(LAST));
+        }
+        let people = self.newest(of_people, after, query.preserve_recent)?;
+        let held = self.newest(of_all, after, query.hold_turns)?;
+        match (people, held) {
+            (_, None) => Ok(people),
+            (Some(people), Some(held)) if people >= held => Ok(Some(people)),
+            (_, Some(_)) => self.newest(of_all, after, query.hold_turns.div_ceil(2)),
+        }
+    }
+
+    /// Where the newest so many turns begin; `None` while there are fewer.
+    fn newest(
+        &self,
+        sql: &str,
         after: Position,
         count: usize,
     ) -> Result<Option<Position>, StoreError> {
-        let sql = match self.coverage.keep {
-            Keep::Involved => INVOLVED_PEOPLE_SQL,
-            Keep::All => ALL_PEOPLE_SQL,
-        };
         let found = self
             .connection
             .prepare_cached(sql)?
@@ -209,6 +240,19 @@ impl Store {
                 }
             }
             Ok(due)
+        })
+        .await
+    }
+
+    /// Whether all that a summary is to be made from is still as it was read. A deleted or edited turn
+    /// must not go to the model that summarises.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such conversation.
+    pub async fn is_fold_base(&self, base: FoldBase) -> Result<bool, StoreError> {
+        self.read(move |connection| {
+            let row = conversation_row_id(connection, base.conversation)?;
+            Ok(unchanged_base(connection, row, &base)?.is_some())
         })
         .await
     }
@@ -297,11 +341,7 @@ fn fold_source(
     let reading_query = reading_query(query);
     let mut reading = Reading::start(connection, &reading_query)?;
     let after = reading.start_of_kept();
-    let preserved = match query.preserve_recent {
-        0 => Some(LAST),
-        count => kept.newest_of_people(after, count)?,
-    };
-    let Some(preserved) = preserved else {
+    let Some(preserved) = kept.preserved_from(after, query)? else {
         return Ok(None);
     };
     let found = kept.between(after, LAST, query.max_turns.saturating_add(1))?;
@@ -338,40 +378,54 @@ fn add_summary_txn(
     connection: &Connection,
     summary: &NewSummary,
 ) -> Result<SummaryOutcome, StoreError> {
-    let row = conversation_row_id(connection, summary.conversation)?;
-    let floor = floor(connection, row, &summary.agent, i64::MAX)?;
-    let bound = now_behind(floor);
-    let previous = current_summary(connection, row, &summary.agent, &summary.coverage, bound)?;
-    if previous.as_ref().map(|found| found.id) != summary.previous {
+    let row = conversation_row_id(connection, summary.base.conversation)?;
+    let Some(base) = unchanged_base(connection, row, &summary.base)? else {
         return Ok(SummaryOutcome::Outdated);
+    };
+    remove_replaced_txn(connection, row, &summary.base, base.after)?;
+    let id = insert_txn(connection, row, summary, &base.turns)?;
+    Ok(SummaryOutcome::Written(id))
+}
+
+/// What a summary is made from, as it is stored.
+struct StoredBase {
+    /// The end of the summary before it.
+    after: Position,
+    turns: Vec<KeptTurn>,
+}
+
+/// The stored base of a summary; `None` if it is not what was read.
+fn unchanged_base(
+    connection: &Connection,
+    conversation_row: i64,
+    base: &FoldBase,
+) -> Result<Option<StoredBase>, StoreError> {
+    let floor = floor(connection, conversation_row, &base.agent, i64::MAX)?;
+    let bound = now_behind(floor);
+    let (agent, coverage) = (&base.agent, &base.coverage);
+    let previous = current_summary(connection, conversation_row, agent, coverage, bound)?;
+    if previous.as_ref().map(|found| found.id) != base.previous {
+        return Ok(None);
     }
     let after = previous.map_or(floor, |found| found.through);
     let kept = Kept {
         connection,
-        conversation_row: row,
-        agent: &summary.agent,
-        coverage: &summary.coverage,
+        conversation_row,
+        agent,
+        coverage,
     };
-    let limit = summary.sources.len().saturating_add(1);
-    let found = kept.between(after, summary.through, limit)?;
-    let is_unchanged = !found.is_empty()
-        && found
-            .iter()
-            .map(|turn| turn.source)
-            .eq(summary.sources.iter().copied());
-    if !is_unchanged {
-        return Ok(SummaryOutcome::Outdated);
-    }
-    remove_replaced_txn(connection, row, summary, after)?;
-    let id = insert_txn(connection, row, summary, &found)?;
-    Ok(SummaryOutcome::Written(id))
+    let limit = base.sources.len().saturating_add(1);
+    let turns = kept.between(after, base.through, limit)?;
+    let sources = turns.iter().map(|turn| turn.source);
+    let is_unchanged = !turns.is_empty() && sources.eq(base.sources.iter().copied());
+    Ok(is_unchanged.then_some(StoredBase { after, turns }))
 }
 
 /// Summaries that can't be used and end after the last that can were made on top of each other.
 fn remove_replaced_txn(
     connection: &Connection,
     conversation_row: i64,
-    summary: &NewSummary,
+    base: &FoldBase,
     after: Position,
 ) -> Result<(), StoreError> {
     connection
@@ -383,8 +437,8 @@ fn remove_replaced_txn(
         )?
         .execute(params![
             conversation_row,
-            summary.agent,
-            summary.coverage.fingerprint(),
+            base.agent,
+            base.coverage.fingerprint(),
             after.sent_at_ms,
             after.ordinal,
             after.seq
@@ -398,6 +452,7 @@ fn insert_txn(
     summary: &NewSummary,
     sources: &[KeptTurn],
 ) -> Result<SummaryId, StoreError> {
+    let base = &summary.base;
     let newest_seq = sources.iter().map(|turn| turn.seq).max();
     connection
         .prepare_cached(
@@ -413,16 +468,16 @@ fn insert_txn(
         )?
         .execute(params![
             conversation_row,
-            summary.agent,
-            summary.coverage.fingerprint(),
-            keep_name(summary.coverage.keep),
-            summary.through.sent_at_ms,
-            summary.through.ordinal,
-            summary.through.seq,
+            base.agent,
+            base.coverage.fingerprint(),
+            keep_name(base.coverage.keep),
+            base.through.sent_at_ms,
+            base.through.ordinal,
+            base.through.seq,
             newest_seq,
             limit_of(sources.len()),
-            summary.previous,
-            source_hash(&summary.sources),
+            base.previous,
+            source_hash(&base.sources),
             summary.text,
             summary.tokens,
             summary.counter,
@@ -456,6 +511,8 @@ mod tests {
             (ALL_SQL, "turns_by_position"),
             (INVOLVED_PEOPLE_SQL, "SEARCH i USING PRIMARY KEY"),
             (ALL_PEOPLE_SQL, "turns_by_position"),
+            (INVOLVED_NEWEST_SQL, "SEARCH i USING PRIMARY KEY"),
+            (ALL_NEWEST_SQL, "turns_by_position"),
             (CURRENT_SQL, "summaries_current"),
             (FOLDED_SQL, "summaries_current"),
         ];

@@ -6,13 +6,18 @@ use crate::domain::history::HistoryTurn;
 use crate::domain::turn::{Position, TurnKind};
 use crate::prompt::TokenCounter;
 
+/// A step stands for at most this many turns, so that a change to one of them costs no more than
+/// that many when the summaries behind it are made again.
+const STEP_TURNS_MAX: usize = 50;
+
 /// One request's share of what is folded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     /// What was said, in full.
     pub(super) text: String,
-    /// How many turns, from the first, are complete with this step.
-    pub(super) turns_done: usize,
+    /// How many turns, from the first, this step and those before it hold in full, and nothing of any
+    /// other; `None` while a turn that goes over several requests is not complete.
+    pub(super) completes: Option<usize>,
 }
 
 /// How many of the turns, oldest first, are folded: those before a position, but no tool call
@@ -45,38 +50,67 @@ fn first_parted(turns: &[HistoryTurn], count: usize) -> Option<usize> {
     })
 }
 
-/// Entries, one a turn, packed into requests of at most so many tokens each. An entry that is larger
-/// goes over several.
+/// Entries, one a turn, packed into requests of at most `max_tokens` each. An entry that is larger
+/// goes over several, the first of which holds nothing else: the step before it ends at a whole turn.
 pub(super) fn steps(
     entries: &[String],
     max_tokens: usize,
     counter: &dyn TokenCounter,
 ) -> Vec<Step> {
-    let mut steps = Vec::new();
-    let mut text = String::new();
-    let mut tokens = 0;
+    let mut packing = Packing::default();
     for (index, entry) in entries.iter().enumerate() {
-        for piece in pieces(entry, max_tokens, counter) {
-            let piece_tokens = counter.cost(piece);
-            if !text.is_empty() && tokens + piece_tokens > max_tokens {
-                steps.push(Step {
-                    text: std::mem::take(&mut text),
-                    turns_done: index,
-                });
-                tokens = 0;
-            }
-            if !text.is_empty() {
-                text.push('\n');
-            }
-            text.push_str(piece);
-            tokens += piece_tokens;
+        let mut pieces = pieces(entry, max_tokens, counter);
+        let Some(last) = pieces.pop() else {
+            continue;
+        };
+        let tokens = counter.cost(last);
+        if !pieces.is_empty() || !packing.has_room(tokens, max_tokens) {
+            packing.close(Some(index));
         }
+        for piece in pieces {
+            packing.add(piece, 0);
+            packing.close(None);
+        }
+        packing.add(last, tokens);
     }
+    let mut steps = packing.steps;
     steps.push(Step {
-        text,
-        turns_done: entries.len(),
+        text: packing.text,
+        completes: Some(entries.len()),
     });
     steps
+}
+
+/// Steps being packed.
+#[derive(Default)]
+struct Packing {
+    steps: Vec<Step>,
+    text: String,
+    tokens: usize,
+    turns: usize,
+}
+
+impl Packing {
+    fn has_room(&self, tokens: usize, max_tokens: usize) -> bool {
+        self.turns < STEP_TURNS_MAX && self.tokens + tokens <= max_tokens
+    }
+
+    fn add(&mut self, piece: &str, tokens: usize) {
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        self.text.push_str(piece);
+        self.tokens += tokens;
+        self.turns += 1;
+    }
+
+    fn close(&mut self, completes: Option<usize>) {
+        if !self.text.is_empty() {
+            let text = std::mem::take(&mut self.text);
+            self.steps.push(Step { text, completes });
+        }
+        (self.tokens, self.turns) = (0, 0);
+    }
 }
 
 /// A text in pieces of at most so many tokens (or of one character).

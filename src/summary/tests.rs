@@ -98,6 +98,8 @@ struct Stage {
     spec: AgentSpec,
     worker: Worker,
     counters: Arc<SummaryCounters>,
+    /// Who speaks.
+    sender: SenderKind,
 }
 
 impl Stage {
@@ -178,6 +180,7 @@ impl Stage {
             spec,
             worker,
             counters,
+            sender: SenderKind::Person,
         }
     }
 
@@ -200,10 +203,13 @@ impl Stage {
                 id: "U1".to_owned(),
                 display_name: Some("Ada".to_owned()),
                 username: None,
-                kind: SenderKind::Person,
+                kind: self.sender,
                 is_stranger: false,
             },
-            sender_kind: ParticipantKind::User,
+            sender_kind: match self.sender {
+                SenderKind::Person => ParticipantKind::User,
+                _ => ParticipantKind::Agent,
+            },
             text: text.to_owned(),
             attachments: Vec::new(),
             reply_to: None,
@@ -445,7 +451,7 @@ async fn an_edit_or_a_late_turn_is_made_good_from_the_last_checkpoint_before_it(
             "{change}"
         );
         assert_eq!(stage.worker.once().await, 1, "{change}");
-        let again = stage.model.requests().pop().unwrap();
+        let again = stage.model.requests()[3].clone();
         assert!(
             again.starts_with("Summary so far:\nsummary 1 pelican\n"),
             "{change}"
@@ -461,7 +467,8 @@ async fn an_edit_or_a_late_turn_is_made_good_from_the_last_checkpoint_before_it(
             .into_iter()
             .map(|s| s.state)
             .collect();
-        assert_eq!(states, [SummaryState::Current; 2], "{change}");
+        // The eighty turns are two steps.
+        assert_eq!(states, [SummaryState::Current; 3], "{change}");
     }
 }
 
@@ -571,6 +578,43 @@ async fn what_is_not_read_any_more_is_folded_before_the_threshold() {
     assert!(stage.prompt().await.has_summary);
 }
 
+/// Scheduled posts and other bots: nobody else speaks, or seldom.
+#[tokio::test]
+async fn a_room_of_bots_is_folded_before_its_past_is_cut() {
+    for people in [0, 3, 12] {
+        let mut stage = Stage::with(Scripted::default()).await;
+        for number in 1..=200 {
+            // The people spoke first, and not again.
+            let is_person = number <= people;
+            stage.sender = if is_person {
+                SenderKind::Person
+            } else {
+                SenderKind::Bot
+            };
+            stage.say(number, &format!("report {number}.")).await;
+            stage.worker.once().await;
+            let prompt = stage.prompt().await;
+            let without_summary = prompt.turns.len();
+            assert!(
+                without_summary <= 61,
+                "{people} at {number}: {without_summary}"
+            );
+            assert!(
+                prompt.omitted.is_empty() && !prompt.has_older,
+                "{people} at {number}"
+            );
+        }
+        let requests = stage.model.requests();
+        let together = requests.join("\n");
+        for number in 1..=160 {
+            let said = format!("report {number}.\n");
+            assert_eq!(together.matches(&said).count(), 1, "{people}: {said}");
+        }
+        // A request for some twenty turns, not one for each.
+        assert!(requests.len() <= 10, "{people}: {}", requests.len());
+    }
+}
+
 #[tokio::test]
 async fn set_aside_summaries_are_made_again_from_the_first_turn() {
     let mut stage = Stage::with(Scripted::default()).await;
@@ -616,6 +660,132 @@ async fn a_small_context_folds_in_several_steps_and_cuts_no_turn() {
     assert_eq!(folded, 40);
 }
 
+/// A stage whose summary model takes 1,000 tokens or so at once; the fifth of its turns is longer.
+async fn stage_with_a_long_turn(model: Scripted) -> Stage {
+    let mut stage = Stage::with(model).await;
+    let mut spec = stage.spec.clone();
+    spec.summary_model.as_mut().unwrap().context_limit = Some(2_000);
+    stage.worker.registry.replace(vec![spec]);
+    stage.say_all(2..=5).await;
+    let long = (0..1_500).map(|n| format!("w{n} ")).collect::<String>();
+    stage.say(6, &format!("pelican {long}")).await;
+    stage.say_all(7..=52).await;
+    stage
+}
+
+/// The answer to the request about the long turn's beginning mentions it; the stored step before it
+/// must not.
+#[tokio::test]
+async fn a_long_turn_is_stored_whole_or_not_at_all_and_folded_once() {
+    for change in ["edit", "delete", "failure"] {
+        let mut model = Scripted::default();
+        if change == "failure" {
+            model.exceptions = BTreeMap::from([(3, "{}")]);
+        }
+        let mut stage = stage_with_a_long_turn(model).await;
+        stage.worker.once().await;
+        match change {
+            "failure" => {
+                let stored = stage.summaries().await;
+                assert_eq!(stored.len(), 1, "{stored:?}");
+                assert_eq!(stored[0].turns, 4);
+                assert!(!stored[0].text.contains("pelican"), "{stored:?}");
+                stage.worker.once().await;
+                let again = &stage.model.requests()[3];
+                assert!(again.starts_with("Summary so far:\nsummary 1\n"), "{again}");
+            }
+            "edit" => stage.capture(6, "the swan", 6_000, Some("9")).await,
+            _ => {
+                let gone = stage.store.capture_delete(stage.account, "C1", "6", NOW_MS);
+                gone.await.unwrap();
+            }
+        }
+        let current: Vec<Summary> = stage
+            .summaries()
+            .await
+            .into_iter()
+            .filter(|summary| summary.state == SummaryState::Current)
+            .collect();
+        if change == "failure" {
+            let folded: u64 = current.iter().map(|summary| summary.turns).sum();
+            assert_eq!(folded, 41);
+        } else {
+            assert_eq!(current.len(), 1, "{change}: {current:?}");
+            assert!(!stage.shown().await.contains("pelican"), "{change}");
+        }
+    }
+}
+
+/// The turns of a fold are read once and go over several requests.
+#[tokio::test]
+async fn what_is_deleted_between_two_requests_is_in_no_later_one() {
+    let stage = stage_with_a_long_turn(Scripted::default()).await;
+    let (store, account) = (stage.store.clone(), stage.account);
+    let model = Arc::new(Interrupted {
+        scripted: Scripted::default(),
+        then: Box::new(move || {
+            let store = store.clone();
+            Box::pin(async move {
+                let gone = store.capture_delete(account, "C1", "6", NOW_MS).await;
+                gone.unwrap();
+            })
+        }),
+    });
+    let mut spec = stage.spec.clone();
+    let summariser = spec.summary_model.as_mut().unwrap();
+    (summariser.context_limit, summariser.model) = (Some(2_000), model.clone());
+    stage.worker.registry.replace(vec![spec]);
+    stage.worker.once().await;
+    let first = model.scripted.requests();
+    assert_eq!(
+        first
+            .iter()
+            .filter(|asked| asked.contains("pelican"))
+            .count(),
+        1
+    );
+    stage.worker.once().await;
+    let requests = model.scripted.requests();
+    assert!(requests.len() > first.len());
+    assert!(
+        !requests[first.len()..]
+            .iter()
+            .any(|asked| asked.contains("pelican"))
+    );
+    let stored = stage.summaries().await;
+    assert!(
+        stored
+            .iter()
+            .all(|summary| !summary.text.contains("pelican")),
+        "{stored:?}"
+    );
+}
+
+/// A model that does something when it is asked of a pelican.
+struct Interrupted {
+    scripted: Scripted,
+    then: Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>,
+}
+
+impl Model for Interrupted {
+    fn name(&self) -> &'static str {
+        "interrupted"
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: &'a Request<'a>,
+    ) -> BoxFuture<'a, Result<Answer, ModelError>> {
+        Box::pin(async {
+            let asked = &request.messages.last().unwrap().content;
+            if asked.contains("pelican") {
+                (self.then)().await;
+            }
+            self.scripted.complete(request).await
+        })
+    }
+}
+
 #[tokio::test]
 async fn without_a_model_the_first_sentences_are_kept() {
     let mut stage = Stage::open(None, Arc::default()).await;
@@ -631,6 +801,8 @@ async fn without_a_model_the_first_sentences_are_kept() {
 }
 
 mod plan {
+    use std::collections::BTreeSet;
+
     use super::super::plan::{Step, foldable, steps};
     use crate::domain::history::{HistoryTurn, Role};
     use crate::domain::ids::Seq;
@@ -677,6 +849,48 @@ mod plan {
         assert_eq!(foldable(&open[1..], at(9)), 2);
     }
 
+    /// Whatever the lengths: what is stored with a step was said in the turns it stands for, and
+    /// everything said in these.
+    #[test]
+    fn a_step_that_is_stored_holds_whole_turns_and_no_others() {
+        let lengths = [0, 1, 30, 75, 90, 200, 1_000];
+        for seed in 0..2_000_usize {
+            // Six turns, each of one letter, with lengths by the digits of the seed.
+            let mut left = seed * 37;
+            let entries: Vec<String> = ('a'..='f')
+                .map(|letter| {
+                    let length = lengths[left % lengths.len()];
+                    left /= lengths.len();
+                    letter.to_string().repeat(length)
+                })
+                .collect();
+            let mut sent = String::new();
+            let steps = steps(&entries, 20, &Utf16Div4);
+            for step in &steps {
+                sent.push_str(&step.text);
+                let Some(turns) = step.completes else {
+                    continue;
+                };
+                let letters: BTreeSet<char> = sent.chars().filter(|c| *c != '\n').collect();
+                let expected: BTreeSet<char> = entries[..turns].concat().chars().collect();
+                assert_eq!(letters, expected, "{entries:?}");
+                let count = sent.chars().filter(|c| *c != '\n').count();
+                assert_eq!(count, entries[..turns].concat().len(), "{entries:?}");
+            }
+            assert_eq!(steps.last().unwrap().completes, Some(entries.len()));
+        }
+    }
+
+    #[test]
+    fn a_step_stands_for_a_bounded_number_of_turns() {
+        let entries = vec!["x".to_owned(); 120];
+        let ends: Vec<_> = steps(&entries, 16_000, &Utf16Div4)
+            .into_iter()
+            .map(|step| step.completes)
+            .collect();
+        assert_eq!(ends, [Some(50), Some(100), Some(120)]);
+    }
+
     #[test]
     fn entries_are_packed_and_large_ones_go_over_several_steps() {
         let entries: Vec<String> = [
@@ -687,13 +901,13 @@ mod plan {
         ]
         .into_iter()
         .collect();
-        let step = |text: String, turns_done| Step { text, turns_done };
+        let step = |text: String, completes| Step { text, completes };
         assert_eq!(
             steps(&entries, 20, &Utf16Div4),
             [
-                step(format!("{}\n{}", "a".repeat(40), "b".repeat(40)), 3),
-                step("c".repeat(50), 3),
-                step("c".repeat(50), 4),
+                step(format!("{}\n{}", "a".repeat(40), "b".repeat(40)), Some(3)),
+                step("c".repeat(50), None),
+                step("c".repeat(50), Some(4)),
             ]
         );
     }

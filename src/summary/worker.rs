@@ -20,9 +20,10 @@ use crate::capture::wake::Wake;
 use crate::delivery::rooms::Rooms;
 use crate::delivery::worker::Clock;
 use crate::domain::history::HistoryTurn;
-use crate::domain::ids::{AgentName, ConversationId, SummaryId};
+use crate::domain::ids::{AgentName, ConversationId, SummaryId, TurnId};
+use crate::domain::options::AssemblerOptions;
 use crate::domain::summary::{
-    Coverage, FoldOver, FoldQuery, FoldRule, FoldSource, NewSummary, SummaryOutcome,
+    Coverage, FoldBase, FoldOver, FoldQuery, FoldRule, FoldSource, NewSummary, SummaryOutcome,
 };
 use crate::llm::{ModelError, Request};
 use crate::prompt::{ClassEstimate, TokenCounter as _, record};
@@ -42,6 +43,8 @@ const FOLD_TURNS_MAX: usize = 200;
 /// After a failure it waits this long, then twice as long each time.
 const RETRY_FIRST_MS: i64 = 30_000;
 const RETRY_MAX_MS: i64 = 3_600_000;
+/// A turn of a person may hold back itself and three of agents, bots or the platform.
+const HELD_PER_PERSONS_TURN: usize = 4;
 /// Stands for turns that say nothing.
 const NOTHING_SAID: &str = "(Nothing was said.)";
 
@@ -259,6 +262,7 @@ impl Worker {
             coverage: coverage.clone(),
             threshold,
             preserve_recent: options.preserve_recent_turns,
+            hold_turns: hold_turns(&options, threshold),
             max_turns: FOLD_TURNS_MAX,
         };
         let Some(source) = self.store.fold_source(query).await? else {
@@ -271,8 +275,9 @@ impl Worker {
         self.fold_turns(&source, count, spec, coverage).await
     }
 
-    /// Folds the oldest turns of a source, in as many steps as the model's context asks for. Each
-    /// step that completes a turn is stored, so that the next start goes on from there.
+    /// Folds the oldest turns of a source, in as many steps as the model's context asks for. A step
+    /// that ends at a whole turn is stored, so that the next start goes on from there. Before each
+    /// request the store is asked whether all of it may still be sent.
     async fn fold_turns(
         &self,
         source: &FoldSource,
@@ -298,15 +303,26 @@ impl Worker {
         let mut text = history.summary.as_ref().map(|summary| summary.text.clone());
         let mut done = 0;
         for step in plan::steps(&entries, max_tokens(spec), &ClassEstimate) {
+            let base = FoldBase {
+                conversation: history.conversation.id,
+                agent: spec.name.clone(),
+                coverage: coverage.clone(),
+                previous,
+                sources: sources_of(&history.turns[done..count]),
+                through: history.turns[count - 1].turn.position,
+            };
+            if !self.store.is_fold_base(base).await? {
+                return Ok(Attempt::Outdated);
+            }
             let made = match summarise(spec, place.as_ref(), text.as_deref(), &step.text).await {
                 Ok(made) => made,
                 Err(attempt) => return Ok(attempt),
             };
             text = Some(made.clone());
-            if step.turns_done == done {
+            let Some(completes) = step.completes else {
                 continue;
-            }
-            let turns = &history.turns[done..step.turns_done];
+            };
+            let turns = &history.turns[done..completes];
             let summary = self.summary(source, spec, coverage.clone(), previous, turns, made);
             crash::point("summary.before-commit");
             let added = self.store.add_summary(summary).await?;
@@ -314,7 +330,7 @@ impl Worker {
             match added {
                 SummaryOutcome::Written(id) => {
                     previous = Some(id);
-                    done = step.turns_done;
+                    done = completes;
                     self.counters.made.fetch_add(1, Ordering::Relaxed);
                     info!(conversation.id = %history.conversation.id, agent = %spec.name, turns = turns.len(), "a summary was made");
                 }
@@ -335,15 +351,14 @@ impl Worker {
     ) -> NewSummary {
         let last = turns.last().expect("a step completes at least one turn");
         NewSummary {
-            conversation: source.history.conversation.id,
-            agent: spec.name.clone(),
-            coverage,
-            previous,
-            sources: turns
-                .iter()
-                .map(|read| (read.turn.id, read.turn.revision))
-                .collect(),
-            through: last.turn.position,
+            base: FoldBase {
+                conversation: source.history.conversation.id,
+                agent: spec.name.clone(),
+                coverage,
+                previous,
+                sources: sources_of(turns),
+                through: last.turn.position,
+            },
             tokens: ClassEstimate.count(&text),
             counter: ClassEstimate.name().to_owned(),
             text,
@@ -355,6 +370,23 @@ impl Worker {
             now_ms: (self.clock)(),
         }
     }
+}
+
+/// How many turns of anybody the newest turns of people may hold back from being folded: never more
+/// than are read for a prompt.
+fn hold_turns(options: &AssemblerOptions, threshold: usize) -> usize {
+    let held = options
+        .preserve_recent_turns
+        .saturating_mul(HELD_PER_PERSONS_TURN);
+    held.min(options.max_turns_to_load).max(threshold)
+}
+
+/// Turns with the revision that was read.
+fn sources_of(turns: &[HistoryTurn]) -> Vec<(TurnId, u32)> {
+    turns
+        .iter()
+        .map(|read| (read.turn.id, read.turn.revision))
+        .collect()
 }
 
 fn max_tokens(spec: &AgentSpec) -> usize {

@@ -220,6 +220,7 @@ async fn bug_summary_threshold_zero_one_turn() {
         coverage: Coverage::of(&room.options).unwrap(),
         threshold: 0,
         preserve_recent: room.options.preserve_recent_turns,
+        hold_turns: 100,
         max_turns: 100,
     };
     // Nothing is asked for: the only turn is one of the newest that are never folded.

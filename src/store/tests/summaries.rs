@@ -1,12 +1,12 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::domain::history::{History, HistoryQuery, Keep};
+use crate::domain::history::{History, HistoryQuery, Keep, Role};
 use crate::domain::ids::{ConversationId, SummaryId};
 use crate::domain::place::ChatName;
 use crate::domain::summary::{
-    Coverage, FoldOver, FoldQuery, FoldRule, FoldSource, NewSummary, SummaryCounts, SummaryOutcome,
-    SummaryState,
+    Coverage, FoldBase, FoldOver, FoldQuery, FoldRule, FoldSource, NewSummary, SummaryCounts,
+    SummaryOutcome, SummaryState,
 };
 
 const IDS: [&str; 12] = [
@@ -43,6 +43,7 @@ fn fold_query(conversation: ConversationId) -> FoldQuery {
         coverage: involved(),
         threshold: 4,
         preserve_recent: 2,
+        hold_turns: 100,
         max_turns: 100,
     }
 }
@@ -58,12 +59,14 @@ fn summary_of(source: &FoldSource, turns: usize, text: &str) -> NewSummary {
         .map(|read| &read.turn)
         .collect();
     NewSummary {
-        conversation: source.history.conversation.id,
-        agent: agent("helper"),
-        coverage: involved(),
-        previous: source.history.summary.as_ref().map(|found| found.id),
-        sources: folded.iter().map(|turn| (turn.id, turn.revision)).collect(),
-        through: folded.last().unwrap().position,
+        base: FoldBase {
+            conversation: source.history.conversation.id,
+            agent: agent("helper"),
+            coverage: involved(),
+            previous: source.history.summary.as_ref().map(|found| found.id),
+            sources: folded.iter().map(|turn| (turn.id, turn.revision)).collect(),
+            through: folded.last().unwrap().position,
+        },
         text: text.to_owned(),
         tokens: 3,
         counter: "c".to_owned(),
@@ -85,8 +88,8 @@ async fn fold(fixture: &Fixture, id: ConversationId, turns: usize, text: &str) -
     }
 }
 
-async fn history(fixture: &Fixture, conversation: ConversationId) -> History {
-    let query = HistoryQuery {
+fn history_query(conversation: ConversationId) -> HistoryQuery {
+    HistoryQuery {
         conversation,
         agent: agent("helper"),
         as_of_seq: None,
@@ -101,7 +104,11 @@ async fn history(fixture: &Fixture, conversation: ConversationId) -> History {
         summaries: Some(involved()),
         thread_answers: true,
         made_by_ms: None,
-    };
+    }
+}
+
+async fn history(fixture: &Fixture, conversation: ConversationId) -> History {
+    let query = history_query(conversation);
     fixture.store.history(query).await.unwrap()
 }
 
@@ -171,6 +178,11 @@ async fn nothing_is_folded_below_the_threshold_while_people_wait_or_when_all_is_
     assert!(source(&fixture, query.clone()).await.is_some());
     query.preserve_recent = 13;
     assert_eq!(source(&fixture, query.clone()).await, None);
+    // However much is to be preserved, it is not more than a prompt can hold.
+    query.hold_turns = 6;
+    let found = source(&fixture, query.clone()).await.unwrap();
+    assert_eq!(found.fold_before.seq.0, 10);
+    query.hold_turns = 100;
     query.preserve_recent = 2;
     fixture
         .execute("UPDATE runs SET state = 'queued' WHERE id = 4")
@@ -324,7 +336,7 @@ async fn any_late_turn_concerns_a_summary_of_the_whole_room() {
     query.coverage.keep = Keep::All;
     let found = source(&fixture, query).await.unwrap();
     let mut summary = summary_of(&found, 5, "all");
-    summary.coverage.keep = Keep::All;
+    summary.base.coverage.keep = Keep::All;
     add(&fixture, summary).await;
     // The other coverage does not use it.
     assert_eq!(shown(&fixture, room).await.0, None);
@@ -334,6 +346,30 @@ async fn any_late_turn_concerns_a_summary_of_the_whole_room() {
     };
     fixture.hear(late).await;
     assert_eq!(states(&fixture, room).await[0].0, SummaryState::Stale);
+}
+
+#[tokio::test]
+async fn what_lies_before_a_summarys_end_is_not_overheard() {
+    let (fixture, room) = room().await;
+    for (id, at_ms) in [("50", 2_500), ("51", 11_500)] {
+        let aside = Said {
+            at_ms: NOW_MS + at_ms,
+            ..said(id, "aside")
+        };
+        fixture.hear(aside).await;
+    }
+    let overheard = |read: History| {
+        let turns = read.turns.into_iter();
+        let overheard = turns.filter(|read| read.role == Role::Ambient);
+        overheard.map(|read| read.turn.seq().0).collect::<Vec<_>>()
+    };
+    let mut query = history_query(room);
+    query.ambient_turns = 9;
+    let before = fixture.store.history(query.clone()).await.unwrap();
+    assert_eq!(overheard(before), [13, 14]);
+    fold(&fixture, room, 5, "one to five").await;
+    let after = fixture.store.history(query).await.unwrap();
+    assert_eq!(overheard(after), [14]);
 }
 
 /// Promise 11: without summaries the turns are there as ever.
