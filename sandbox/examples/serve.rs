@@ -10,8 +10,8 @@
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, Stdin};
+use vocative_sandbox::addresses;
 use vocative_sandbox::model::ModelServer;
 use vocative_sandbox::slack::{SlackServer, SlackWorld};
 use vocative_sandbox::telegram::{TelegramServer, TelegramWorld};
@@ -85,25 +85,6 @@ async fn serve(ports: &Ports) -> std::io::Result<()> {
     telegram.stop().await;
     model.stop().await;
     Ok(())
-}
-
-fn addresses(slack: &SlackServer, telegram: &TelegramServer, model: &ModelServer) -> Value {
-    let world = slack.world();
-    json!({
-        "slack": {
-            "api_url": slack.api_url(), "control_url": format!("http://{}/control/", slack.addr()),
-            "bot_token": world.bot_token, "app_token": world.app_token,
-            "bot_user_id": world.bot_user_id,
-        },
-        "telegram": {
-            "api_url": telegram.api_url(),
-            "control_url": format!("{}/control/", telegram.api_url()),
-            "token": telegram.token(),
-        },
-        "model": {
-            "openai_url": model.openai_url(), "anthropic_url": model.anthropic_url(),
-        },
-    })
 }
 
 /// Reads until stdin ends; what comes in is not looked at.

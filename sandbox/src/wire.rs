@@ -112,6 +112,14 @@ impl WireLog {
             .clone()
     }
 
+    /// What came after the record with this number, oldest first.
+    #[must_use]
+    pub fn records_after(&self, n: u64) -> Vec<WireRecord> {
+        let records = self.records.lock().expect("no holder of this lock panics");
+        let skipped = usize::try_from(n).unwrap_or(usize::MAX).min(records.len());
+        records[skipped..].to_vec()
+    }
+
     /// Records from now on.
     #[must_use]
     pub fn subscribe(&self) -> broadcast::Receiver<WireRecord> {

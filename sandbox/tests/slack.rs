@@ -439,7 +439,8 @@ async fn json_and_form_tokens_are_taken_too() {
         .await
         .unwrap();
     let body: Value = sent.json().await.unwrap();
-    assert_eq!(body["message"]["blocks"], blocks);
+    let shown = &body["message"]["blocks"][0];
+    assert_eq!([&shown["type"], &shown["text"]], ["markdown", "**hi**"]);
     let form = [("token", stage.world.bot_token.as_str())];
     let sent = stage
         .http
@@ -823,7 +824,12 @@ async fn commands_and_clicks_take_an_answer_with_their_acknowledgement() {
     socket.0.send(Message::text(ack.to_string())).await.unwrap();
     assert!(stage.slack.wait_until_all_acked(WAIT).await);
     assert_eq!(stage.slack.acked_envelopes()[0].response, Some(answer));
-    let message_ts = stage.slack.say("#ops", "ann", "press");
+    let button = json!({"type": "button", "action_id": "approve", "value": "7",
+        "text": {"type": "plain_text", "text": "Approve"}});
+    let blocks = json!([{"type": "actions", "elements": [button]}]);
+    let posted = json!({"channel": "C0OPS", "text": "press", "blocks": blocks});
+    let message_ts = stage.call("chat.postMessage", posted).await["ts"].clone();
+    let message_ts = message_ts.as_str().unwrap().to_owned();
     socket.event().await;
     let click = BlockAction {
         channel: "#ops".into(),
@@ -834,7 +840,9 @@ async fn commands_and_clicks_take_an_answer_with_their_acknowledgement() {
     };
     stage.slack.block_action(&click);
     let frame = socket.frame().await;
-    assert_eq!(frame["payload"]["actions"][0]["action_id"], "approve");
+    let action = &frame["payload"]["actions"][0];
+    assert_eq!([&action["action_id"], &action["value"]], ["approve", "7"]);
+    assert_eq!(action["block_id"].as_str().unwrap().len(), 5);
     assert_eq!(frame["payload"]["container"]["message_ts"], message_ts);
 }
 

@@ -1,8 +1,12 @@
 //! Slack's rules for blocks, attachments and metadata of a post.
 //!
-//! Pure: a JSON value in, the platform's error name out.
+//! Pure: a JSON value in, the platform's error name out. What stands inside blocks is in `elements`.
+
+use std::collections::HashSet;
 
 use serde_json::Value;
+
+use super::elements::{Within, check_element, check_image, check_text};
 
 /// Most blocks in one message.
 const BLOCKS_MAX: usize = 50;
@@ -19,8 +23,14 @@ const ATTACHMENTS_MAX: usize = 100;
 /// Most bytes of metadata. The real limit is not documented; this one is ours.
 const METADATA_BYTES_MAX: usize = 16_384;
 
+/// Most blocks in one view.
+const VIEW_BLOCKS_MAX: usize = 100;
+/// The types of a text object.
+const TEXTS: &[&str] = &["plain_text", "mrkdwn"];
+const PLAIN: &[&str] = &["plain_text"];
+
 /// The block types that a message may hold.
-const BLOCK_TYPES: [&str; 15] = [
+const BLOCK_TYPES: [&str; 16] = [
     "actions",
     "alert",
     "call",
@@ -36,6 +46,21 @@ const BLOCK_TYPES: [&str; 15] = [
     "rich_text",
     "section",
     "table",
+    "video",
+];
+/// The block types that a modal or a Home tab may hold.
+const VIEW_BLOCK_TYPES: [&str; 11] = [
+    "actions",
+    "alert",
+    "card",
+    "context",
+    "divider",
+    "header",
+    "image",
+    "input",
+    "rich_text",
+    "section",
+    "video",
 ];
 
 /// An error name with the sentence that goes into `response_metadata.messages`.
@@ -52,16 +77,11 @@ pub fn check_blocks(blocks: &Value) -> Result<(), Complaint> {
             "blocks must be an array".to_owned(),
         )
     })?;
-    if list.len() > BLOCKS_MAX {
-        return Err(invalid(format!(
-            "no more than {BLOCKS_MAX} items allowed [json-pointer:/blocks]"
-        )));
-    }
+    check_list(list, BLOCKS_MAX, &BLOCK_TYPES)?;
     let mut markdown_chars = 0;
     let mut table_chars = 0;
     let mut tables = 0;
-    for (n, block) in list.iter().enumerate() {
-        check_block(block, n)?;
+    for block in list {
         match block["type"].as_str() {
             Some("markdown") => markdown_chars += chars(&block["text"]),
             Some("table") => {
@@ -87,13 +107,40 @@ pub fn check_blocks(blocks: &Value) -> Result<(), Complaint> {
     Ok(())
 }
 
-fn check_block(block: &Value, n: usize) -> Result<(), Complaint> {
+/// Checks the blocks of a modal or a Home tab.
+pub(super) fn check_view_blocks(blocks: &Value) -> Result<(), Complaint> {
+    let list = blocks.as_array();
+    let list = list.ok_or_else(|| invalid("blocks must be an array".to_owned()))?;
+    check_list(list, VIEW_BLOCKS_MAX, &VIEW_BLOCK_TYPES)
+}
+
+/// Every block by itself, and that no id stands twice.
+fn check_list(list: &[Value], max: usize, types: &[&str]) -> Result<(), Complaint> {
+    if list.len() > max {
+        return Err(invalid(format!(
+            "no more than {max} items allowed [json-pointer:/blocks]"
+        )));
+    }
+    let mut block_ids = HashSet::new();
+    for (n, block) in list.iter().enumerate() {
+        check_block(block, n, types)?;
+        let id = block["block_id"].as_str().filter(|id| !id.is_empty());
+        if let Some(id) = id.filter(|id| !block_ids.insert(*id)) {
+            return Err(invalid(format!(
+                "block_id already exists: {id} [json-pointer:/blocks/{n}/block_id]"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn check_block(block: &Value, n: usize, types: &[&str]) -> Result<(), Complaint> {
     let kind = block["type"].as_str().ok_or_else(|| {
         invalid(format!(
             "missing required field: type [json-pointer:/blocks/{n}]"
         ))
     })?;
-    if !BLOCK_TYPES.contains(&kind) {
+    if !types.contains(&kind) {
         return Err(invalid(format!(
             "unsupported type: {kind} [json-pointer:/blocks/{n}/type]"
         )));
@@ -101,17 +148,61 @@ fn check_block(block: &Value, n: usize) -> Result<(), Complaint> {
     if chars(&block["block_id"]) > 255 {
         return Err(too_long(n, "block_id", 255));
     }
+    let at = format!("/blocks/{n}");
     match kind {
         "section" => check_section(block, n),
-        "header" => check_text(&block["text"], n, 150),
+        "header" => check_text(&block["text"], &format!("{at}/text"), 150, PLAIN),
         "markdown" if chars(&block["text"]) == 0 => Err(missing(n, "text")),
         "table" => check_table(block, n),
-        "context" => check_count(&block["elements"], n, 10),
-        "actions" => check_actions(&block["elements"], n),
-        "image" if chars(&block["alt_text"]) > 2_000 => Err(too_long(n, "alt_text", 2_000)),
-        "image" if !block["alt_text"].is_string() => Err(missing(n, "alt_text")),
+        "context" => check_context(&block["elements"], n),
+        "actions" => check_elements(&block["elements"], n, 25, Within::Actions),
+        "context_actions" => check_elements(&block["elements"], n, 5, Within::ContextActions),
+        "image" => check_image(block, &at),
+        "input" => check_input(block, &at),
+        "rich_text" => check_rich_text(&block["elements"], n),
         _ => Ok(()),
     }
+}
+
+fn check_input(block: &Value, at: &str) -> Result<(), Complaint> {
+    check_text(&block["label"], &format!("{at}/label"), 2_000, PLAIN)?;
+    if !block["hint"].is_null() {
+        check_text(&block["hint"], &format!("{at}/hint"), 2_000, PLAIN)?;
+    }
+    check_element(&block["element"], &format!("{at}/element"), Within::Input)
+}
+
+fn check_rich_text(elements: &Value, n: usize) -> Result<(), Complaint> {
+    const SECTIONS: [&str; 4] = [
+        "rich_text_list",
+        "rich_text_preformatted",
+        "rich_text_quote",
+        "rich_text_section",
+    ];
+    let list = elements.as_array().ok_or_else(|| missing(n, "elements"))?;
+    let is_known = |it: &Value| it["type"].as_str().is_some_and(|it| SECTIONS.contains(&it));
+    match list
+        .iter()
+        .position(|it| !is_known(it) || !it["elements"].is_array())
+    {
+        Some(wrong) => Err(invalid(format!(
+            "failed to match any allowed schemas [json-pointer:/blocks/{n}/elements/{wrong}]"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Images and texts.
+fn check_context(elements: &Value, n: usize) -> Result<(), Complaint> {
+    check_count(elements, n, 10)?;
+    for (m, element) in elements.as_array().into_iter().flatten().enumerate() {
+        let at = format!("/blocks/{n}/elements/{m}");
+        match element["type"].as_str() {
+            Some("image") => check_image(element, &at)?,
+            _ => check_text(element, &at, 3_000, TEXTS)?,
+        }
+    }
+    Ok(())
 }
 
 /// Rows of cells that are not empty, and how its columns are set.
@@ -197,42 +288,35 @@ fn cell_chars(cell: &Value) -> usize {
 }
 
 fn check_section(block: &Value, n: usize) -> Result<(), Complaint> {
-    let fields = &block["fields"];
-    if fields.is_null() {
-        return check_text(&block["text"], n, 3_000);
+    let at = format!("/blocks/{n}");
+    let (text, fields) = (&block["text"], &block["fields"]);
+    if fields.is_null() || !text.is_null() {
+        check_text(text, &format!("{at}/text"), 3_000, TEXTS)?;
     }
-    check_count(fields, n, 10)?;
-    let too_big = fields
-        .as_array()
-        .is_some_and(|fields| fields.iter().any(|field| chars(&field["text"]) > 2_000));
-    if too_big {
-        return Err(too_long(n, "fields", 2_000));
+    if !fields.is_null() {
+        check_count(fields, n, 10)?;
+        for (m, field) in fields.as_array().into_iter().flatten().enumerate() {
+            check_text(field, &format!("{at}/fields/{m}"), 2_000, TEXTS)?;
+        }
     }
-    if block["text"].is_null() {
-        return Ok(());
-    }
-    check_text(&block["text"], n, 3_000)
-}
-
-fn check_text(text: &Value, n: usize, chars_max: usize) -> Result<(), Complaint> {
-    match text["text"].as_str() {
-        None | Some("") => Err(missing(n, "text")),
-        Some(text) if text.chars().count() > chars_max => Err(too_long(n, "text", chars_max)),
-        Some(_) => Ok(()),
+    match &block["accessory"] {
+        Value::Null => Ok(()),
+        accessory => check_element(accessory, &format!("{at}/accessory"), Within::Section),
     }
 }
 
-fn check_actions(elements: &Value, n: usize) -> Result<(), Complaint> {
-    check_count(elements, n, 25)?;
-    for element in elements.as_array().into_iter().flatten() {
-        if chars(&element["text"]["text"]) > 75 {
-            return Err(too_long(n, "elements/text", 75));
-        }
-        if chars(&element["value"]) > 2_000 {
-            return Err(too_long(n, "elements/value", 2_000));
-        }
-        if chars(&element["action_id"]) > 255 {
-            return Err(too_long(n, "elements/action_id", 255));
+/// The elements of a block, and that no action id stands twice in it.
+fn check_elements(list: &Value, n: usize, max: usize, within: Within) -> Result<(), Complaint> {
+    check_count(list, n, max)?;
+    let mut action_ids = HashSet::new();
+    for (m, element) in list.as_array().into_iter().flatten().enumerate() {
+        let at = format!("/blocks/{n}/elements/{m}");
+        check_element(element, &at, within)?;
+        let id = element["action_id"].as_str().filter(|id| !id.is_empty());
+        if let Some(id) = id.filter(|id| !action_ids.insert(*id)) {
+            return Err(invalid(format!(
+                "action_id already exists: {id} [json-pointer:{at}/action_id]"
+            )));
         }
     }
     Ok(())
@@ -256,7 +340,10 @@ pub(super) fn check_attachments(attachments: &Value) -> Result<(), Complaint> {
             "too_many_attachments",
             format!("no more than {ATTACHMENTS_MAX} attachments"),
         )),
-        Some(_) => Ok(()),
+        Some(list) => list
+            .iter()
+            .filter(|attachment| !attachment["blocks"].is_null())
+            .try_for_each(|attachment| check_blocks(&attachment["blocks"])),
     }
 }
 
@@ -304,11 +391,11 @@ pub(super) fn fallback_text(blocks: &Value) -> String {
         .join("\n")
 }
 
-fn chars(value: &Value) -> usize {
+pub(super) fn chars(value: &Value) -> usize {
     value.as_str().map_or(0, |text| text.chars().count())
 }
 
-fn invalid(detail: String) -> Complaint {
+pub(super) fn invalid(detail: String) -> Complaint {
     ("invalid_blocks", detail)
 }
 

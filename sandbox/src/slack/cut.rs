@@ -5,6 +5,8 @@
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use axum::extract::connect_info::Connected;
@@ -37,6 +39,7 @@ impl Listener for CutListener {
         let _ = stream.set_nodelay(true);
         let io = CutStream {
             stream: Some(stream),
+            is_mute: Arc::default(),
             cut,
             cancelled,
         };
@@ -50,24 +53,37 @@ impl Listener for CutListener {
 
 /// The scissors of one connection.
 #[derive(Clone)]
-pub(super) struct Cut(CancellationToken);
+pub(super) struct Cut {
+    cut: CancellationToken,
+    is_mute: Arc<AtomicBool>,
+}
 
 impl Cut {
     /// Resets the connection; nothing more is read or written.
     pub(super) fn cut(&self) {
-        self.0.cancel();
+        self.cut.cancel();
+    }
+
+    /// Sends nothing more; what is written goes nowhere.
+    pub(super) fn mute(&self) {
+        self.is_mute.store(true, Ordering::Relaxed);
     }
 }
 
 impl Connected<IncomingStream<'_, CutListener>> for Cut {
     fn connect_info(incoming: IncomingStream<'_, CutListener>) -> Self {
-        Self(incoming.io().cut.clone())
+        let stream = incoming.io();
+        Self {
+            cut: stream.cut.clone(),
+            is_mute: stream.is_mute.clone(),
+        }
     }
 }
 
 /// A TCP stream that can be cut.
 pub(super) struct CutStream {
     stream: Option<TcpStream>,
+    is_mute: Arc<AtomicBool>,
     cut: CancellationToken,
     cancelled: Pin<Box<WaitForCancellationFutureOwned>>,
 }
@@ -115,7 +131,9 @@ impl AsyncWrite for CutStream {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        let is_mute = self.is_mute.load(Ordering::Relaxed);
         match self.whole(cx) {
+            Ok(_) if is_mute => Poll::Ready(Ok(bytes.len())),
             Ok(stream) => stream.poll_write(cx, bytes),
             Err(reset) => Poll::Ready(Err(reset)),
         }

@@ -93,6 +93,8 @@ struct Socket {
     commands: UnboundedSender<Command>,
     /// Told to go; gets new envelopes only when there is no other socket.
     draining: bool,
+    /// Silent for good; gets new envelopes only when every other socket is silent, too.
+    stalled: bool,
 }
 
 /// The deliveries and sockets of one app.
@@ -109,6 +111,8 @@ pub(super) struct Deliveries {
     held: Vec<u64>,
     hold_next: usize,
     acked: Vec<AckedEnvelope>,
+    /// Acknowledgements whose answer is still to be shown.
+    answered: Vec<AckedEnvelope>,
     /// Every envelope id ever sent, with its delivery.
     envelopes: HashMap<String, u64>,
     acked_deliveries: HashSet<u64>,
@@ -134,6 +138,7 @@ impl Deliveries {
         let socket = Socket {
             commands,
             draining: false,
+            stalled: false,
         };
         self.sockets.insert(self.last_socket, socket);
         Ok((self.last_socket, self.sockets.len()))
@@ -178,6 +183,14 @@ impl Deliveries {
             if let Some(socket) = self.sockets.get_mut(id) {
                 socket.draining = true;
             }
+        }
+    }
+
+    /// Every open socket goes silent.
+    pub(super) fn stall_all(&mut self) {
+        self.tell_all(|| Command::Stall);
+        for socket in self.sockets.values_mut() {
+            socket.stalled = true;
         }
     }
 
@@ -369,17 +382,11 @@ impl Deliveries {
     }
 
     fn random_socket(&self) -> Option<u64> {
-        let ids = |draining: bool| -> Vec<u64> {
-            let wanted = self.sockets.iter();
-            let wanted = wanted.filter(|(_, socket)| socket.draining == draining);
-            wanted.map(|(id, _)| *id).collect()
-        };
-        let fresh = ids(false);
-        let draining = ids(true);
-        fresh
-            .choose(&mut rand::rng())
-            .or_else(|| draining.choose(&mut rand::rng()))
-            .copied()
+        let rank = |socket: &Socket| (socket.stalled, socket.draining);
+        let best = self.sockets.values().map(rank).min()?;
+        let among = self.sockets.iter().filter(|(_, it)| rank(it) == best);
+        let ids: Vec<u64> = among.map(|(id, _)| *id).collect();
+        ids.choose(&mut rand::rng()).copied()
     }
 
     fn reschedule(&mut self, id: u64, wait_ms: u64) {
@@ -469,7 +476,7 @@ impl Deliveries {
             self.violations.push(complaint);
         }
         let waited = delivery.first_sent.map(|sent| sent.elapsed().as_millis());
-        self.acked.push(AckedEnvelope {
+        let acked = AckedEnvelope {
             envelope_id: envelope_id.to_owned(),
             kind: delivery.kind,
             attempts: delivery.attempts,
@@ -477,7 +484,28 @@ impl Deliveries {
             on_same_socket: socket_id.is_none_or(|id| delivery.sockets.contains(&id)),
             payload: delivery.payload,
             response,
-        });
+        };
+        if acked.kind != EnvelopeKind::EventsApi {
+            self.answered.push(acked.clone());
+        }
+        self.acked.push(acked);
+    }
+
+    /// Takes the acknowledgements of commands and clicks that came since the last call.
+    pub(super) fn take_answered(&mut self) -> Vec<AckedEnvelope> {
+        std::mem::take(&mut self.answered)
+    }
+
+    /// Forgets what was delivered; sockets stay open, and requests go where they went.
+    pub(super) fn reset(&mut self) {
+        let old = std::mem::take(self);
+        self.sockets = old.sockets;
+        self.last_socket = old.last_socket;
+        self.last_delivery = old.last_delivery;
+        self.requests = old.requests;
+        // What is acknowledged from now on of what was sent before is no violation.
+        self.acked_deliveries = old.envelopes.values().copied().collect();
+        self.envelopes = old.envelopes;
     }
 
     /// Envelopes that are neither acknowledged nor lost.
@@ -500,6 +528,11 @@ impl Deliveries {
 
     pub(super) fn lost(&self) -> &[Value] {
         &self.lost
+    }
+
+    /// Notes something that the app should not have sent.
+    pub(super) fn complain(&mut self, complaint: String) {
+        self.violations.push(complaint);
     }
 
     pub(super) fn violations(&self) -> &[String] {

@@ -196,11 +196,11 @@ pub(super) fn message_object(
     post: &SlackPost,
     root: Option<&SlackPost>,
 ) -> Map<String, Value> {
-    let mut message = post.to_json(&world.team_id, &world.bot_name);
+    let mut message = post.to_json(world);
     if let Some(root) = root.filter(|root| root.ts != post.ts) {
         message.insert("parent_user_id".into(), json!(root.user));
         if post.subtype.as_deref() == Some("thread_broadcast") {
-            let copy = root.to_json(&world.team_id, &world.bot_name);
+            let copy = root.to_json(world);
             message.insert("root".into(), Value::Object(copy));
         }
     }

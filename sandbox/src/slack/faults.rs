@@ -113,6 +113,8 @@ pub struct SlackKnobs {
     pub sign_in_redirects: bool,
     /// Whether a share shows in `files.info` only after this many milliseconds (Slack scans files).
     pub shares_delay_ms: u64,
+    /// How long a person's act lets the app open a modal, in milliseconds (slack.md §7.1).
+    pub trigger_life_ms: u64,
     /// After how long a message that is streamed takes no more words, in milliseconds (slack.md §8).
     pub stream_life_ms: u64,
 }
@@ -136,6 +138,7 @@ impl Default for SlackKnobs {
             account_error: None,
             sign_in_redirects: false,
             shares_delay_ms: 0,
+            trigger_life_ms: 3_000,
             stream_life_ms: 300_000,
         }
     }

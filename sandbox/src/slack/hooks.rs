@@ -10,12 +10,16 @@ use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use super::blocks::{check_attachments, check_blocks, fallback_text};
+use super::deliveries::AckedEnvelope;
+use super::elements::with_ids;
+use super::events::{self, Change};
 use super::post::{SlackEphemeral, SlackPost};
-use super::state::{Core, Shared, visible_at_ms};
+use super::state::{Core, Shared};
 use super::text::posted_to_stored;
 use crate::wire::{WireKind, WirePeer};
 
@@ -24,24 +28,49 @@ const USES_MAX: u32 = 5;
 /// How long one URL works, in seconds.
 const LIFE_S: u64 = 30 * 60;
 
+/// What an answer is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// A slash command: there is no message to replace.
+    Command,
+    /// The message with this ts.
+    Message(String),
+    /// The ephemeral message with this ts.
+    Ephemeral(String),
+}
+
 /// One `response_url`.
 pub(super) struct Hook {
-    channel: String,
-    user: String,
+    place: Place,
     uses: u32,
     made: Instant,
 }
 
-/// Makes a URL that answers this person in this channel; `kind` is `commands` or `actions`.
-pub(super) fn response_url(core: &mut Core, kind: &str, channel: &str, user: &str) -> String {
+/// Where an answer goes, and what it may replace.
+#[derive(Clone)]
+struct Place {
+    source: Source,
+    channel: String,
+    user: String,
+}
+
+/// Makes a URL that answers this person in this channel.
+pub(super) fn response_url(core: &mut Core, source: Source, channel: &str, user: &str) -> String {
     let token = Uuid::new_v4().simple().to_string();
+    let kind = match source {
+        Source::Command => "commands",
+        Source::Message(_) | Source::Ephemeral(_) => "actions",
+    };
     let url = format!(
         "http://{}/hooks/{kind}/{}/{token}",
         core.addr, core.world.team_id
     );
     let hook = Hook {
-        channel: channel.to_owned(),
-        user: user.to_owned(),
+        place: Place {
+            source,
+            channel: channel.to_owned(),
+            user: user.to_owned(),
+        },
         uses: 0,
         made: Instant::now(),
     };
@@ -80,45 +109,161 @@ fn answer(shared: &Shared, core: &mut Core, token: &str, body: &Value) -> Result
     if hook.uses >= USES_MAX {
         return Err((StatusCode::NOT_FOUND, "used_url"));
     }
-    if !body.is_object() {
-        return Err((StatusCode::BAD_REQUEST, "invalid_payload"));
+    let place = hook.place.clone();
+    let said = Said::of(body)?;
+    if let Some(hook) = core.hooks.get_mut(token) {
+        hook.uses += 1;
     }
-    let text = body["text"].as_str().unwrap_or_default();
-    let blocks = body.get("blocks").filter(|blocks| blocks.is_array());
-    if text.is_empty() && blocks.is_none() && body["delete_original"] != true {
-        return Err((StatusCode::BAD_REQUEST, "no_text"));
+    show(shared, core, &place, said)
+}
+
+/// Shows the words with which the app acknowledged a command.
+pub(super) fn show_answer(shared: &Shared, core: &mut Core, acked: &AckedEnvelope) {
+    let Some(said) = acked.response.as_ref().map(Said::of) else {
+        return;
+    };
+    let text = |name: &str| acked.payload[name].as_str().unwrap_or_default().to_owned();
+    let place = Place {
+        source: Source::Command,
+        channel: text("channel_id"),
+        user: text("user_id"),
+    };
+    let shown = said.and_then(|said| show(shared, core, &place, said));
+    if let Err((_, why)) = shown {
+        let complaint = format!("the answer to a command can't be shown: {why}");
+        core.deliveries.complain(complaint);
     }
-    hook.uses += 1;
-    let (channel, user) = (hook.channel.clone(), hook.user.clone());
-    let ts = core.next_ts();
-    let thread_ts = body["thread_ts"].as_str().map(str::to_owned);
-    let text = posted_to_stored(text);
-    let blocks = blocks.cloned();
-    if body["response_type"] != "in_channel" {
+}
+
+/// What an answer says, checked.
+struct Said {
+    text: String,
+    blocks: Option<Value>,
+    attachments: Option<Value>,
+    thread_ts: Option<String>,
+    is_in_channel: bool,
+    replaces: bool,
+    deletes: bool,
+}
+
+impl Said {
+    fn of(body: &Value) -> Result<Self, Refused> {
+        let bad = |why| (StatusCode::BAD_REQUEST, why);
+        if !body.is_object() {
+            return Err(bad("invalid_payload"));
+        }
+        let list = |name: &str| body.get(name).filter(|it| it.is_array()).cloned();
+        let (blocks, attachments) = (list("blocks"), list("attachments"));
+        let text = body["text"].as_str().unwrap_or_default();
+        let is_empty = text.is_empty() && blocks.is_none() && attachments.is_none();
+        // SDKs write these two as booleans or as words.
+        let is_set = |name: &str| body[name] == true || body[name] == "true";
+        if is_empty && !is_set("delete_original") {
+            return Err(bad("no_text"));
+        }
+        if let Some(blocks) = &blocks {
+            check_blocks(blocks).map_err(|(code, _)| bad(code))?;
+        }
+        if let Some(attachments) = &attachments {
+            check_attachments(attachments).map_err(|(code, _)| bad(code))?;
+        }
+        let text = match (&blocks, text.is_empty()) {
+            (Some(blocks), true) => fallback_text(blocks),
+            _ => text.to_owned(),
+        };
+        Ok(Self {
+            text: posted_to_stored(&text),
+            blocks: blocks.map(with_ids),
+            attachments,
+            thread_ts: body["thread_ts"].as_str().map(str::to_owned),
+            is_in_channel: body["response_type"] == "in_channel",
+            replaces: is_set("replace_original"),
+            deletes: is_set("delete_original"),
+        })
+    }
+}
+
+fn show(shared: &Shared, core: &mut Core, place: &Place, said: Said) -> Result<(), Refused> {
+    match &place.source {
+        Source::Message(ts) if said.deletes => delete(shared, core, place, ts),
+        Source::Message(ts) if said.replaces => replace(shared, core, place, ts, said),
+        Source::Ephemeral(ts) if said.deletes => {
+            core.ephemerals.retain(|it| it.ts != *ts);
+            Ok(())
+        }
+        Source::Ephemeral(ts) if said.replaces => {
+            let mut shown = core.ephemerals.iter_mut();
+            if let Some(shown) = shown.find(|it| it.ts == *ts) {
+                (shown.text, shown.blocks) = (said.text, said.blocks);
+            }
+            Ok(())
+        }
+        _ => add(shared, core, place, said),
+    }
+}
+
+fn add(shared: &Shared, core: &mut Core, place: &Place, said: Said) -> Result<(), Refused> {
+    if said.text.is_empty() && said.blocks.is_none() && said.attachments.is_none() {
+        return Ok(());
+    }
+    let knobs = shared.faults.knobs();
+    if !said.is_in_channel {
+        let ts = core.next_ts();
         core.ephemerals.push(SlackEphemeral {
-            channel,
-            user,
-            thread_ts,
+            channel: place.channel.clone(),
+            user: place.user.clone(),
+            thread_ts: said.thread_ts,
             ts,
-            text,
-            blocks,
+            text: said.text,
+            blocks: said.blocks,
         });
         return Ok(());
     }
-    let place = core.channel(&channel).map_err(|_| unknown)?;
+    let unknown = (StatusCode::NOT_FOUND, "no_service");
+    let channel = core.channel(&place.channel).map_err(|_| unknown)?;
     let post = SlackPost {
-        ts,
-        thread_ts,
-        user: Some(core.world.bot_user_id.clone()),
-        bot_id: Some(core.world.bot_id.clone()),
-        app_id: Some(core.world.app_id.clone()),
-        user_team: Some(core.world.team_id.clone()),
-        text,
-        blocks,
-        visible_at_ms: visible_at_ms(&shared.faults.knobs()),
-        ..SlackPost::default()
+        thread_ts: said.thread_ts,
+        text: said.text,
+        blocks: said.blocks,
+        attachments: said.attachments,
+        ..core.own_post(&knobs)
     };
-    let events = core.insert(&place, post);
+    let events = core.insert(&channel, post);
+    shared.emit(core, events);
+    Ok(())
+}
+
+fn replace(
+    shared: &Shared,
+    core: &mut Core,
+    place: &Place,
+    ts: &str,
+    said: Said,
+) -> Result<(), Refused> {
+    let gone = (StatusCode::NOT_FOUND, "message_not_found");
+    let channel = core.channel(&place.channel).map_err(|_| gone)?;
+    let change_ts = core.next_ts();
+    let post = core.existing(&channel.id, ts).map_err(|_| gone)?;
+    let before = post.clone();
+    post.text = said.text;
+    post.blocks = said.blocks;
+    post.attachments = said.attachments;
+    let after = post.clone();
+    let change = Change {
+        before: &before,
+        after: &after,
+        ts: change_ts,
+        counters: Map::new(),
+    };
+    let events = events::of_change(&core.world, &channel, &change, false);
+    let events = core.heard(&channel, events);
+    shared.emit(core, events);
+    Ok(())
+}
+
+fn delete(shared: &Shared, core: &mut Core, place: &Place, ts: &str) -> Result<(), Refused> {
+    let gone = (StatusCode::NOT_FOUND, "message_not_found");
+    let events = core.delete(&place.channel, ts).map_err(|_| gone)?;
     shared.emit(core, events);
     Ok(())
 }

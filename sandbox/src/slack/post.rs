@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::world::SlackWorld;
 use crate::wire::now_ms;
 
 /// A message as the people in the room see it.
@@ -55,8 +56,8 @@ pub struct SlackPost {
 /// How a streamed message stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SlackStream {
-    /// Whether words come as `chunks`; else as `markdown_text`.
-    pub in_chunks: bool,
+    /// Whether words come as `chunks`, else as `markdown_text`; open until the first words came.
+    pub in_chunks: Option<bool>,
     /// Whether it was stopped.
     pub is_stopped: bool,
     /// Whether it was a person who did, by the button beside it.
@@ -120,7 +121,8 @@ impl SlackPost {
 
     /// The message object, without metadata and thread counters.
     #[must_use]
-    pub fn to_json(&self, team_id: &str, bot_name: &str) -> Map<String, Value> {
+    pub fn to_json(&self, world: &SlackWorld) -> Map<String, Value> {
+        let team_id = &world.team_id;
         let mut message = Map::new();
         let mut put = |name: &str, value: Value| {
             if !value.is_null() {
@@ -164,7 +166,7 @@ impl SlackPost {
         if let (Some(bot_id), Some(app_id), None) = (&self.bot_id, &self.app_id, &self.username) {
             put(
                 "bot_profile",
-                json!({"id": bot_id, "name": bot_name, "app_id": app_id, "team_id": team_id,
+                json!({"id": bot_id, "name": world.bot_label(bot_id), "app_id": app_id, "team_id": team_id,
                        "icons": {}, "updated": 1_700_000_000, "deleted": false}),
             );
         }

@@ -14,6 +14,7 @@ use sha2::Sha256;
 use tokio::time::{Instant, timeout};
 
 use super::deliveries::EnvelopeKind;
+use super::interactions;
 use super::state::Shared;
 use crate::probe::{self, Answer};
 use crate::wire::{WireKind, WirePeer, now_ms};
@@ -164,7 +165,10 @@ pub(super) async fn run(shared: Arc<Shared>) {
             tokio::spawn(async move {
                 let outcome = make(&shared, &attempt).await;
                 let plan = shared.faults.knobs().retry;
-                shared.change(|core| core.deliveries.note_outcome(&attempt, outcome, &plan));
+                shared.change(|core| {
+                    core.deliveries.note_outcome(&attempt, outcome, &plan);
+                    interactions::take_answers(&shared, core);
+                });
             });
         }
         tokio::select! {
@@ -201,7 +205,10 @@ async fn make(shared: &Shared, attempt: &Attempt) -> Outcome {
     let said = String::from_utf8_lossy(&body).into_owned();
     log(WireKind::FrameIn, Some(status), json!(said));
     if (200..300).contains(&status) {
-        return Outcome::Acknowledged(serde_json::from_str(&said).ok());
+        // A command is answered with JSON or with bare words.
+        let words = || (attempt.kind == EnvelopeKind::SlashCommands).then(|| json!({"text": said}));
+        let answer = serde_json::from_str(&said).ok().or_else(words);
+        return Outcome::Acknowledged(answer.filter(|_| !said.trim().is_empty()));
     }
     let asked = |(name, value): &(String, String)| name == "x-slack-no-retry" && value == "1";
     Outcome::Failed {

@@ -8,10 +8,9 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{any, get, post};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
-use uuid::Uuid;
 
 use super::control;
 use super::cut::{Cut, CutListener};
@@ -19,6 +18,7 @@ use super::deliveries::{AckedEnvelope, Command, EnvelopeKind};
 use super::events::{self, Event};
 use super::faults::SlackFaults;
 use super::hooks;
+use super::interactions::{self, BlockAction};
 use super::post::{SlackEphemeral, SlackPost, UserPost};
 use super::requests::{self, RequestUrls};
 use super::socket;
@@ -31,23 +31,8 @@ use crate::wire::WireLog;
 
 /// Largest request body, in bytes.
 const BODY_BYTES_MAX: usize = 4 << 20;
-
-/// A click on a button.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct BlockAction {
-    /// Id or name.
-    pub channel: String,
-    /// Id or name of the person who clicks.
-    pub user: String,
-    /// The message that holds the button.
-    pub message_ts: String,
-    /// Of the button's block.
-    pub block_id: String,
-    /// Of the button.
-    pub action_id: String,
-    /// Of the button.
-    pub value: String,
-}
+/// Largest uploaded file with the form around it, in bytes. Slack's own limit is 1 GB.
+const UPLOAD_BYTES_MAX: usize = 128 << 20;
 
 /// A running loopback Slack. Dropping it stops it.
 pub struct SlackServer {
@@ -77,7 +62,10 @@ impl SlackServer {
             .route("/link/", get(socket::link))
             .route("/hooks/{kind}/{team}/{token}", post(hooks::hook))
             .route("/files-pri/{*path}", get(web::files::download))
-            .route("/upload/v1/{ticket}", post(web::files::upload))
+            .route(
+                "/upload/v1/{ticket}",
+                post(web::files::upload).layer(DefaultBodyLimit::max(UPLOAD_BYTES_MAX)),
+            )
             .route("/signin", get(web::files::sign_in_page))
             .merge(control::routes())
             .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
@@ -241,38 +229,27 @@ impl SlackServer {
 
     /// Invites the bot into a channel.
     pub fn invite_bot(&self, channel: &str, by: &str) {
-        self.act(|core| core.set_bot_membership(channel, by, true));
+        self.act(|core| core.set_bot_membership(channel, Some(by), true));
     }
 
     /// Removes the bot from a channel.
     pub fn remove_bot(&self, channel: &str, by: &str) {
-        self.act(|core| core.set_bot_membership(channel, by, false));
+        self.act(|core| core.set_bot_membership(channel, Some(by), false));
     }
 
     /// Archives or unarchives a channel.
     pub fn archive_channel(&self, channel: &str, by: &str, archived: bool) {
-        self.act(|core| {
-            let id = core.channel(channel)?.id;
-            core.channel_mut(&id).archived = archived;
-            let event_ts = core.next_ts();
-            let kind = if archived {
-                "channel_archive"
-            } else {
-                "channel_unarchive"
-            };
-            let inner = json!({"type": kind, "channel": id, "user": by, "event_ts": event_ts});
-            Ok(vec![events::plain(&core.world, inner)])
-        });
+        self.act(|core| core.archive(channel, by, archived));
     }
 
     /// Adds a reaction.
     pub fn react(&self, channel: &str, user: &str, ts: &str, reaction: &str) {
-        self.act(|core| core.react((channel, ts), user, reaction, true));
+        self.act(|core| core.user_react((channel, ts), user, reaction, true));
     }
 
     /// Removes a reaction.
     pub fn unreact(&self, channel: &str, user: &str, ts: &str, reaction: &str) {
-        self.act(|core| core.react((channel, ts), user, reaction, false));
+        self.act(|core| core.user_react((channel, ts), user, reaction, false));
     }
 
     /// Presses the button that stops a streamed message. The app hears of it where it subscribes to
@@ -294,12 +271,58 @@ impl SlackServer {
         command: &str,
         text: &str,
     ) -> Result<(), String> {
-        slash_command(&self.shared, [channel, user, command, text])
+        interactions::slash_command(&self.shared, [channel, user, command, text])
     }
 
-    /// Clicks a button.
+    /// Clicks a button, or chooses in a menu.
     pub fn block_action(&self, action: &BlockAction) {
-        press_button(&self.shared, action).expect("the click fits this world");
+        self.try_block_action(action)
+            .expect("the click fits this world");
+    }
+
+    /// Clicks, or says in a sentence why that can't be.
+    ///
+    /// # Errors
+    /// When the person does not see the message or view, or there is no such element.
+    pub fn try_block_action(&self, action: &BlockAction) -> Result<(), String> {
+        interactions::click(&self.shared, action)
+    }
+
+    /// Fills in the modal that a person has open, by action id, and sends it.
+    ///
+    /// # Errors
+    /// When the person has no modal open, or an input is missing or unknown.
+    pub fn submit_view(&self, user: &str, values: &Value) -> Result<(), String> {
+        let values = values.as_object().cloned().unwrap_or_default();
+        interactions::send_view(&self.shared, (user, None), &values)
+    }
+
+    /// Closes the modal that a person has open.
+    ///
+    /// # Errors
+    /// When the person has none open.
+    pub fn close_view(&self, user: &str) -> Result<(), String> {
+        interactions::close_view(&self.shared, user, None)
+    }
+
+    /// Opens the app's tab `home` or `messages` as a person.
+    pub fn open_tab(&self, user: &str, tab: &str) {
+        self.act(|core| interactions::open_tab(core, user, tab));
+    }
+
+    /// A person comes into a channel.
+    pub fn join_channel(&self, channel: &str, user: &str) {
+        self.act(|core| core.set_membership(channel, user, true));
+    }
+
+    /// A person leaves a channel.
+    pub fn leave_channel(&self, channel: &str, user: &str) {
+        self.act(|core| core.set_membership(channel, user, false));
+    }
+
+    /// Puts everything back as it was at the start. Sockets stay open; ids and times go on.
+    pub fn reset(&self) {
+        self.shared.reset();
     }
 
     /// Sends an inner event object as it is, whatever the subscriptions.
@@ -358,7 +381,7 @@ impl SlackServer {
 
     /// Makes every open socket go silent: no pongs, no events, no end.
     pub fn stall_sockets(&self) {
-        self.tell_all(|| Command::Stall);
+        self.shared.change(|core| core.deliveries.stall_all());
     }
 
     /// Holds the next `count` events back and then sends them in reverse order.
@@ -435,6 +458,12 @@ impl SlackServer {
             posts.into_iter().find(&is_wanted)
         };
         self.shared.wait_for(timeout, find).await
+    }
+
+    /// Modals and Home tabs that are open, as their JSON, with `user` and the `errors` shown in them.
+    #[must_use]
+    pub fn views(&self) -> Vec<Value> {
+        self.shared.read(|core| core.views.shown(&core.world))
     }
 
     /// Messages that only one person sees.
@@ -553,78 +582,4 @@ fn plain_post(channel: &str, user: &str, text: &str) -> UserPost {
         text: text.to_owned(),
         ..UserPost::default()
     }
-}
-
-/// Sends a slash command: channel, user, command, text.
-pub(super) fn slash_command(shared: &Shared, words: [&str; 4]) -> Result<(), String> {
-    let [channel, user, command, text] = words;
-    let plan = shared.faults.knobs().retry;
-    shared.change(|core| {
-        let place = core.channel(channel)?;
-        let person = core.world.user(user).cloned();
-        let person = person.ok_or_else(|| format!("no user {user} in this world"))?;
-        let response_url = hooks::response_url(core, "commands", &place.id, &person.id);
-        let world = &core.world;
-        let domain = web::domain(world);
-        let payload = json!({
-            "token": "legacy", "team_id": world.team_id, "team_domain": domain,
-            "channel_id": place.id, "channel_name": place.name, "user_id": person.id,
-            "user_name": person.name, "command": command, "text": text,
-            "api_app_id": world.app_id, "is_enterprise_install": "false",
-            "response_url": response_url, "trigger_id": trigger_id(),
-        });
-        let kind = EnvelopeKind::SlashCommands;
-        core.deliveries.submit(kind, payload, None, &plan);
-        Ok(())
-    })
-}
-
-/// Sends what a click on a button sends.
-pub(super) fn press_button(shared: &Shared, action: &BlockAction) -> Result<(), String> {
-    let plan = shared.faults.knobs().retry;
-    shared.change(|core| {
-        let payload = block_action_payload(core, action)?;
-        let kind = EnvelopeKind::Interactive;
-        core.deliveries.submit(kind, payload, None, &plan);
-        Ok(())
-    })
-}
-
-fn block_action_payload(core: &mut Core, action: &BlockAction) -> Result<Value, String> {
-    let place = core.channel(&action.channel)?;
-    let action_ts = core.next_ts();
-    let person = core.world.user(&action.user).cloned();
-    let person = person.ok_or_else(|| format!("no user {} in this world", action.user))?;
-    let response_url = hooks::response_url(core, "actions", &place.id, &person.id);
-    let world = &core.world;
-    let post = core.post(&place.id, &action.message_ts);
-    let post = post.ok_or_else(|| "message_not_found".to_owned())?;
-    let mut container = json!({
-        "type": "message", "message_ts": post.ts, "channel_id": place.id, "is_ephemeral": false,
-    });
-    if let Some(thread_ts) = &post.thread_ts {
-        container["thread_ts"] = json!(thread_ts);
-    }
-    Ok(json!({
-        "type": "block_actions",
-        "user": {"id": person.id, "username": person.name, "name": person.name,
-                 "team_id": person.team_id},
-        "api_app_id": world.app_id, "token": "legacy", "container": container,
-        "trigger_id": trigger_id(),
-        "team": {"id": world.team_id, "domain": web::domain(world)},
-        "enterprise": null, "is_enterprise_install": false,
-        "channel": {"id": place.id, "name": place.name},
-        "message": post.to_json(&world.team_id, &world.bot_name),
-        "state": {"values": {}},
-        "response_url": response_url,
-        "actions": [{
-            "type": "button", "action_id": action.action_id, "block_id": action.block_id,
-            "value": action.value, "text": {"type": "plain_text", "text": action.action_id},
-            "action_ts": action_ts,
-        }],
-    }))
-}
-
-fn trigger_id() -> String {
-    format!("111.222.{}", Uuid::new_v4().simple())
 }

@@ -17,6 +17,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use super::cut::Cut;
 use super::deliveries::Command;
+use super::interactions;
 use super::state::Shared;
 use crate::wire::{WireKind, WirePeer};
 
@@ -148,8 +149,10 @@ impl Link {
         }
     }
 
-    /// Goes silent without a goodbye: nothing is read, answered or sent, the connection stays.
+    /// Goes silent without a goodbye: nothing is answered or sent, the connection stays until the
+    /// client ends it.
     async fn stall(&mut self) {
+        self.cut.mute();
         let stop = self.shared.stop.clone();
         loop {
             tokio::select! {
@@ -158,6 +161,10 @@ impl Link {
                     Some(Command::Abort) => return self.cut.cut(),
                     Some(_) => {}
                     None => return,
+                },
+                frame = self.socket.recv() => match frame {
+                    Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                    Some(Ok(_)) => {}
                 },
             }
         }
@@ -168,8 +175,10 @@ impl Link {
             Message::Text(text) => {
                 self.log(WireKind::FrameIn, frame_name(&text), parsed(&text));
                 let id = self.id;
-                self.shared
-                    .change(|core| core.deliveries.take_frame(id, &text));
+                self.shared.change(|core| {
+                    core.deliveries.take_frame(id, &text);
+                    interactions::take_answers(&self.shared, core);
+                });
                 ControlFlow::Continue(())
             }
             Message::Ping(payload) => {

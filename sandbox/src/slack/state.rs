@@ -21,8 +21,9 @@ use super::hooks::Hook;
 use super::post::{SlackEphemeral, SlackPost, UserPost};
 use super::requests::Attempt;
 use super::text::rich_text;
+use super::views::Views;
 use super::web::files::StoredFile;
-use super::world::{ChannelKind, SlackChannel, SlackWorld};
+use super::world::{SlackChannel, SlackUser, SlackWorld};
 use crate::wire::{WireLog, now_ms};
 
 /// A status line that the app set in a thread.
@@ -56,11 +57,14 @@ pub(super) struct Core {
     pub(super) posts: BTreeMap<String, Vec<SlackPost>>,
     pub(super) ephemerals: Vec<SlackEphemeral>,
     pub(super) files: BTreeMap<String, StoredFile>,
+    /// How many files there ever were.
+    pub(super) last_file: usize,
     pub(super) statuses: Vec<SlackStatus>,
     pub(super) dressings: Vec<SlackDressing>,
     pub(super) deliveries: Deliveries,
     pub(super) tickets: HashSet<String>,
     pub(super) hooks: HashMap<String, Hook>,
+    pub(super) views: Views,
     pub(super) calls: HashMap<String, VecDeque<Instant>>,
     pub(super) last_post_at: HashMap<String, Instant>,
     last_ts_us: i64,
@@ -71,6 +75,8 @@ pub(super) struct Core {
 /// The state, its lock, and what surrounds it.
 pub(super) struct Shared {
     core: Mutex<Core>,
+    /// The world as it was at the start.
+    initial: SlackWorld,
     pub(super) faults: SlackFaults,
     pub(super) wire: WireLog,
     pub(super) stop: CancellationToken,
@@ -83,24 +89,9 @@ pub(super) struct Shared {
 
 impl Shared {
     pub(super) fn new(world: SlackWorld, addr: SocketAddr, wire: WireLog) -> Self {
-        let core = Core {
-            world,
-            addr,
-            posts: BTreeMap::new(),
-            ephemerals: Vec::new(),
-            files: BTreeMap::new(),
-            statuses: Vec::new(),
-            dressings: Vec::new(),
-            deliveries: Deliveries::default(),
-            tickets: HashSet::new(),
-            hooks: HashMap::new(),
-            calls: HashMap::new(),
-            last_post_at: HashMap::new(),
-            last_ts_us: 0,
-            clock_offset_ms: 0,
-        };
         Self {
-            core: Mutex::new(core),
+            core: Mutex::new(Core::new(world.clone(), addr)),
+            initial: world,
             faults: SlackFaults::default(),
             wire,
             stop: CancellationToken::new(),
@@ -117,6 +108,21 @@ impl Shared {
         self.due_hint.notify_one();
         self.send_hint.notify_one();
         changed
+    }
+
+    /// Puts everything back as it was at the start; sockets stay open, ids and times go on.
+    pub(super) fn reset(&self) {
+        self.faults.clear();
+        let initial = self.initial.clone();
+        self.change(|core| {
+            let mut fresh = Core::new(initial, core.addr);
+            fresh.last_ts_us = core.last_ts_us;
+            fresh.last_file = core.last_file;
+            fresh.tickets = std::mem::take(&mut core.tickets);
+            fresh.deliveries = std::mem::take(&mut core.deliveries);
+            fresh.deliveries.reset();
+            *core = fresh;
+        });
     }
 
     /// Takes the requests that are to be sent; nothing that anybody waits for.
@@ -173,6 +179,40 @@ impl Shared {
 }
 
 impl Core {
+    fn new(world: SlackWorld, addr: SocketAddr) -> Self {
+        Self {
+            world,
+            addr,
+            posts: BTreeMap::new(),
+            ephemerals: Vec::new(),
+            files: BTreeMap::new(),
+            last_file: 0,
+            statuses: Vec::new(),
+            dressings: Vec::new(),
+            deliveries: Deliveries::default(),
+            tickets: HashSet::new(),
+            hooks: HashMap::new(),
+            views: Views::default(),
+            calls: HashMap::new(),
+            last_post_at: HashMap::new(),
+            last_ts_us: 0,
+            clock_offset_ms: 0,
+        }
+    }
+
+    /// What every post of the app has.
+    pub(super) fn own_post(&mut self, knobs: &SlackKnobs) -> SlackPost {
+        SlackPost {
+            ts: self.next_ts(),
+            user: Some(self.world.bot_user_id.clone()),
+            bot_id: Some(self.world.bot_id.clone()),
+            app_id: Some(self.world.app_id.clone()),
+            user_team: Some(self.world.team_id.clone()),
+            visible_at_ms: visible_at_ms(knobs),
+            ..SlackPost::default()
+        }
+    }
+
     /// A ts that no message had before.
     pub(super) fn next_ts(&mut self) -> String {
         let now_us = (now_ms() + self.clock_offset_ms) * 1_000;
@@ -364,7 +404,26 @@ impl Core {
         counters.as_object().cloned().unwrap_or_default()
     }
 
-    /// Adds or removes a reaction.
+    /// Adds or removes a reaction of a person, named by id or name.
+    pub(super) fn user_react(
+        &mut self,
+        item: (&str, &str),
+        user: &str,
+        reaction: &str,
+        add: bool,
+    ) -> Result<Vec<Event>, String> {
+        let user = self.person(user)?.id;
+        let name = reaction.trim_matches(':');
+        let is_name = |c: char| c.is_alphanumeric() || "_+-':".contains(c);
+        if name.is_empty() || !name.chars().all(is_name) {
+            return Err(format!(
+                "{reaction} is no name of an emoji, such as thumbsup"
+            ));
+        }
+        self.react(item, &user, name, add)
+    }
+
+    /// Adds or removes a reaction of an account.
     pub(super) fn react(
         &mut self,
         item: (&str, &str),
@@ -403,6 +462,7 @@ impl Core {
         ts: &str,
     ) -> Result<Vec<Event>, String> {
         let channel = self.channel(channel)?;
+        let user = self.person(user)?.id;
         let event_ts = self.next_ts();
         let post = self.existing(&channel.id, ts)?;
         let stream = post.stream.as_mut().filter(|it| it.is_open(now_ms()));
@@ -417,113 +477,10 @@ impl Core {
         Ok(self.heard(&channel, vec![event]))
     }
 
-    /// Invites or removes the bot; both are heard.
-    pub(super) fn set_bot_membership(
-        &mut self,
-        channel: &str,
-        by: &str,
-        is_member: bool,
-    ) -> Result<Vec<Event>, String> {
-        let id = self.channel(channel)?.id;
-        let event_ts = self.next_ts();
-        let stored = self.channel_mut(&id);
-        let letter = match stored.kind {
-            ChannelKind::Public => "C",
-            _ => "G",
-        };
-        stored.bot_is_member = is_member;
-        let world = &self.world;
-        if is_member {
-            let joined = json!({
-                "type": "member_joined_channel", "user": world.bot_user_id, "channel": id,
-                "channel_type": letter, "team": world.team_id, "inviter": by, "event_ts": event_ts,
-            });
-            return Ok(vec![events::plain(world, joined)]);
-        }
-        let left_kind = if letter == "C" {
-            "channel_left"
-        } else {
-            "group_left"
-        };
-        let left = [
-            json!({
-                "type": "member_left_channel", "user": world.bot_user_id, "channel": id,
-                "channel_type": letter, "team": world.team_id, "event_ts": event_ts,
-            }),
-            json!({"type": left_kind, "channel": id, "actor_id": by, "event_ts": event_ts}),
-        ];
-        Ok(left.map(|inner| events::plain(world, inner)).to_vec())
-    }
-
-    /// Renames a channel.
-    pub(super) fn rename(&mut self, channel: &str, name: &str) -> Result<Vec<Event>, String> {
-        let id = self.channel(channel)?.id;
-        let event_ts = self.next_ts();
-        let stored = self.channel_mut(&id);
-        name.clone_into(&mut stored.name);
-        let channel = stored.clone();
-        let kind = match channel.kind {
-            ChannelKind::Public => "channel_rename",
-            _ => "group_rename",
-        };
-        let inner = json!({
-            "type": kind, "event_ts": event_ts,
-            "channel": {"id": id, "name": name, "name_normalized": name, "created": 1_700_000_000,
-                        "is_channel": channel.kind == ChannelKind::Public, "is_mpim": false},
-        });
-        Ok(self.heard(&channel, vec![events::plain(&self.world, inner)]))
-    }
-
-    /// Gives a channel another id; its messages go with it.
-    pub(super) fn change_id(&mut self, channel: &str, new_id: &str) -> Result<Vec<Event>, String> {
-        let old_id = self.channel(channel)?.id;
-        let event_ts = self.next_ts();
-        let stored = self.channel_mut(&old_id);
-        new_id.clone_into(&mut stored.id);
-        let channel = stored.clone();
-        if let Some(posts) = self.posts.remove(&old_id) {
-            self.posts.insert(new_id.to_owned(), posts);
-        }
-        let inner = json!({
-            "type": "channel_id_changed", "old_channel_id": old_id, "new_channel_id": new_id,
-            "event_ts": event_ts,
-        });
-        Ok(self.heard(&channel, vec![events::plain(&self.world, inner)]))
-    }
-
-    /// The direct chat with a person, made when there is none.
-    pub(super) fn direct_chat(&mut self, user: &str) -> SlackChannel {
-        let kind = ChannelKind::Im {
-            user: user.to_owned(),
-        };
-        let open = self.world.channels.iter();
-        if let Some(channel) = open.clone().find(|channel| channel.kind == kind) {
-            return channel.clone();
-        }
-        let id = format!("D0{}", user.trim_start_matches(['U', '0']));
-        let channel = SlackChannel::new(&id, "", kind, &[user]);
-        self.world.channels.push(channel.clone());
-        channel
-    }
-
-    /// The group chat of these people and the bot, made when there is none.
-    pub(super) fn group_chat(&mut self, users: &[&str]) -> SlackChannel {
-        let mut members = users.to_vec();
-        members.sort_unstable();
-        let is_same = |channel: &&SlackChannel| {
-            let mut has: Vec<&str> = channel.members.iter().map(String::as_str).collect();
-            has.sort_unstable();
-            channel.kind == ChannelKind::Mpim && has == members
-        };
-        if let Some(channel) = self.world.channels.iter().find(is_same) {
-            return channel.clone();
-        }
-        let n = self.world.channels.len();
-        let name = format!("mpdm-{}-1", members.join("--").to_lowercase());
-        let id = format!("G0GROUP{n}");
-        let channel = SlackChannel::new(&id, &name, ChannelKind::Mpim, &members);
-        self.world.channels.push(channel.clone());
-        channel
+    /// A person or another bot by id or name.
+    pub(super) fn person(&self, id_or_name: &str) -> Result<SlackUser, String> {
+        let person = self.world.user(id_or_name).cloned();
+        person.ok_or_else(|| format!("no user {id_or_name} in this world"))
     }
 
     /// A channel by id or name.
@@ -538,13 +495,13 @@ impl Core {
         found.next().expect("ids come from `channel`")
     }
 
-    fn existing(&mut self, channel: &str, ts: &str) -> Result<&mut SlackPost, String> {
+    pub(super) fn existing(&mut self, channel: &str, ts: &str) -> Result<&mut SlackPost, String> {
         self.post_mut(channel, ts)
             .filter(|post| !post.deleted)
             .ok_or_else(|| "message_not_found".to_owned())
     }
 
-    fn heard(&self, channel: &SlackChannel, events: Vec<Event>) -> Vec<Event> {
+    pub(super) fn heard(&self, channel: &SlackChannel, events: Vec<Event>) -> Vec<Event> {
         match channel.bot_is_member {
             true => events,
             false => Vec::new(),

@@ -256,6 +256,28 @@ impl SlackWorld {
             })
     }
 
+    /// The id of the bot user, of a person or of another bot, by id, handle or display name.
+    pub(super) fn user_id(&self, id_or_name: &str) -> Option<String> {
+        let name = id_or_name.trim_start_matches('@');
+        let is_own = id_or_name == self.bot_user_id || name == self.bot_name;
+        match is_own {
+            true => Some(self.bot_user_id.clone()),
+            false => self.user(id_or_name).map(|user| user.id.clone()),
+        }
+    }
+
+    /// The name under which an app's posts show.
+    pub(super) fn bot_label<'a>(&'a self, bot_id: &'a str) -> &'a str {
+        if bot_id == self.bot_id {
+            return &self.bot_name;
+        }
+        let is_it = |user: &&SlackUser| user.bot.as_ref().is_some_and(|(id, _)| id == bot_id);
+        self.users
+            .iter()
+            .find(is_it)
+            .map_or(bot_id, |user| &user.real_name)
+    }
+
     pub(super) fn has_scope(&self, scope: &str) -> bool {
         self.scopes.iter().any(|granted| granted == scope)
     }

@@ -1,10 +1,13 @@
 //! From the bytes of a request to its arguments and token.
 //!
-//! Pure. Form and JSON bodies, bearer or form token; what Slack refuses about the shape of a request
-//! is noted as `problem`, and the caller answers it.
+//! Form, multipart and JSON bodies, the query, bearer or form token; what Slack refuses about the shape
+//! of a request is noted as `problem`, and the caller answers it.
 
+use axum::body::Bytes;
 use axum::http::{HeaderMap, header};
 use serde_json::{Map, Value, json};
+
+use crate::parts;
 
 /// One parsed call.
 #[derive(Debug, Default)]
@@ -16,11 +19,12 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// Reads a request. A JSON body of a method that takes only forms counts as no arguments.
-    pub(super) fn parse(
+    /// Reads a request. A JSON body of a method that takes only forms counts as no arguments;
+    /// arguments in the query count with every HTTP method.
+    pub(super) async fn read(
         headers: &HeaderMap,
         query: Option<&str>,
-        body: &[u8],
+        body: Bytes,
         takes_json: bool,
     ) -> Self {
         let mut call = Self::default();
@@ -30,8 +34,9 @@ impl Call {
             .map(|value| value.split(';').next().unwrap_or_default().trim());
         let parsed = match (content_type, body.is_empty()) {
             (_, true) => Ok(Map::new()),
-            (Some("application/x-www-form-urlencoded"), _) => parse_form(body),
-            (Some("application/json"), _) => parse_json(body, takes_json),
+            (Some("application/x-www-form-urlencoded"), _) => parse_form(&body),
+            (Some("application/json"), _) => parse_json(&body, takes_json),
+            (Some("multipart/form-data"), _) => read_parts(headers, body.clone()).await,
             (Some(_), _) => Err("invalid_post_type"),
             (None, _) => Err("missing_post_type"),
         };
@@ -40,11 +45,12 @@ impl Call {
             Err(problem) => call.problem = Some(problem),
         }
         if let Some(query) = query.and_then(|query| parse_form(query.as_bytes()).ok()) {
-            call.args
-                .extend(query.into_iter().filter(|(name, _)| name != "token"));
+            for (name, value) in query.into_iter().filter(|(name, _)| name != "token") {
+                call.args.entry(name).or_insert(value);
+            }
         }
-        let is_form = content_type == Some("application/x-www-form-urlencoded");
-        call.take_token(headers, is_form);
+        let is_json = content_type == Some("application/json");
+        call.take_token(headers, !is_json);
         call
     }
 
@@ -93,6 +99,11 @@ impl Call {
         }
     }
 
+    /// All arguments but the token.
+    pub(super) fn arguments(&self) -> Value {
+        Value::Object(self.args.clone())
+    }
+
     /// The arguments for the wire log, with the token cut down to its last four characters.
     pub(super) fn logged(&self) -> Value {
         let mut fields = self.args.clone();
@@ -133,6 +144,17 @@ fn parse_json(body: &[u8], takes_json: bool) -> Result<Map<String, Value>, &'sta
         Ok(_) => Err("json_not_object"),
         Err(_) => Err("invalid_json"),
     }
+}
+
+/// The fields of a multipart form; files among them are passed over.
+async fn read_parts(headers: &HeaderMap, body: Bytes) -> Result<Map<String, Value>, &'static str> {
+    let parts = parts::read(headers, body).await;
+    let parts = parts.ok_or("invalid_form_data")?;
+    let fields = parts.into_iter().filter(|part| part.file_name.is_none());
+    let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
+    Ok(fields
+        .map(|part| (part.name, json!(text(&part.bytes))))
+        .collect())
 }
 
 fn parse_form(body: &[u8]) -> Result<Map<String, Value>, &'static str> {

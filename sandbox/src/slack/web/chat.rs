@@ -6,14 +6,16 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::super::blocks::{check_attachments, check_blocks, check_metadata, fallback_text};
+use super::super::elements::with_ids;
 use super::super::events::{self, Change, message_object};
 use super::super::faults::SlackKnobs;
 use super::super::post::{SlackEphemeral, SlackPost};
-use super::super::state::{Core, SlackStatus, visible_at_ms};
+use super::super::state::{Core, SlackStatus};
 use super::super::text::posted_to_stored;
 use super::super::world::{ChannelKind, SlackChannel};
 use super::call::Call;
 use super::conversations::required;
+use super::directory::domain;
 use super::{ApiError, Outcome, Reply};
 use crate::wire::now_ms;
 
@@ -27,7 +29,7 @@ pub(super) const MARKDOWN_CHARS_MAX: usize = 12_000;
 const LOADING_MESSAGES_MAX: usize = 10;
 
 pub(super) fn post_message(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcome {
-    let channel = writable(core, call, "channel")?;
+    let channel = addressed(core, call)?;
     if call.flag("as_user") {
         return Err(ApiError::new("as_user_not_supported"));
     }
@@ -50,12 +52,7 @@ pub(super) fn post_message(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> 
         warnings.push("message_truncated");
     }
     let post = SlackPost {
-        ts: core.next_ts(),
         thread_ts,
-        user: Some(core.world.bot_user_id.clone()),
-        bot_id: Some(core.world.bot_id.clone()),
-        app_id: Some(core.world.app_id.clone()),
-        user_team: Some(core.world.team_id.clone()),
         subtype: match (&username, is_broadcast) {
             (Some(_), _) => Some("bot_message".to_owned()),
             (None, true) => Some("thread_broadcast".to_owned()),
@@ -66,8 +63,7 @@ pub(super) fn post_message(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> 
         attachments: content.attachments,
         metadata,
         username,
-        visible_at_ms: visible_at_ms(knobs),
-        ..SlackPost::default()
+        ..core.own_post(knobs)
     };
     let ts = post.ts.clone();
     let root_ts = post.thread_ts.clone().unwrap_or_default();
@@ -141,7 +137,7 @@ pub(super) fn delete(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
 }
 
 pub(super) fn post_ephemeral(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
-    let channel = writable(core, call, "channel")?;
+    let channel = addressed(core, call)?;
     let user = required(call, "user")?;
     if !channel.members.contains(&user) {
         return Err(ApiError::new("user_not_in_channel"));
@@ -188,6 +184,49 @@ fn react(core: &mut Core, call: &Call, add: bool) -> Outcome {
     Ok(Reply::default().with_events(events))
 }
 
+pub(super) fn reactions_get(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+    let channel = conversation(core, call)?;
+    let ts = call
+        .given("timestamp")
+        .ok_or_else(|| ApiError::new("no_item_specified"))?;
+    if !is_ts(&ts) {
+        return Err(ApiError::new("bad_timestamp"));
+    }
+    let post = core.post(&channel.id, &ts).filter(|post| !post.deleted);
+    let post = post.ok_or_else(|| ApiError::new("message_not_found"))?;
+    let mut message = message_object(&core.world, post, None);
+    message.remove("metadata");
+    message.insert("permalink".into(), json!(permalink(core, &channel, post)));
+    Ok(Reply::of(json!({
+        "type": "message", "channel": channel.id, "message": message,
+    })))
+}
+
+pub(super) fn get_permalink(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+    let id = call.given("channel").unwrap_or_default();
+    let is_seen = |channel: &&SlackChannel| {
+        channel.id == id && (channel.kind == ChannelKind::Public || channel.bot_is_member)
+    };
+    let channel = core.world.channels.iter().find(is_seen).cloned();
+    let channel = channel.ok_or_else(|| ApiError::new("channel_not_found"))?;
+    let ts = required(call, "message_ts")?;
+    let post = core.post(&channel.id, &ts).filter(|post| !post.deleted);
+    let post = post.ok_or_else(|| ApiError::new("message_not_found"))?;
+    Ok(Reply::of(json!({
+        "channel": channel.id, "permalink": permalink(core, &channel, post),
+    })))
+}
+
+fn permalink(core: &Core, channel: &SlackChannel, post: &SlackPost) -> String {
+    let (domain, id) = (domain(&core.world), &channel.id);
+    let digits = post.ts.replace('.', "");
+    let link = format!("https://{domain}.slack.com/archives/{id}/p{digits}");
+    match post.thread_ts.as_ref().filter(|root| **root != post.ts) {
+        Some(root) => format!("{link}?thread_ts={root}&cid={id}"),
+        None => link,
+    }
+}
+
 pub(super) fn set_status(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
     let id = required(call, "channel_id")?;
     let channel = allowed(core, &id)?;
@@ -223,12 +262,7 @@ struct Content {
 impl Content {
     fn of(call: &Call) -> Result<Self, ApiError> {
         let mut text = call.text("text");
-        let mut blocks = call
-            .structure("blocks")
-            .map_err(|()| ApiError::new("invalid_blocks_format"))?;
-        if let Some(blocks) = &blocks {
-            check_blocks(blocks)?;
-        }
+        let mut blocks = checked_blocks(call)?;
         let attachments = call
             .structure("attachments")
             .map_err(|()| ApiError::new("invalid_attachments"))?;
@@ -242,7 +276,7 @@ impl Content {
             if markdown.chars().count() > MARKDOWN_CHARS_MAX {
                 return Err(ApiError::new("msg_too_long"));
             }
-            blocks = Some(json!([{"type": "markdown", "text": markdown}]));
+            blocks = Some(with_ids(json!([{"type": "markdown", "text": markdown}])));
             text = Some(markdown);
         }
         Ok(Self {
@@ -279,6 +313,17 @@ impl Content {
     }
 }
 
+/// The blocks of a call, with the ids that Slack gives them.
+pub(super) fn checked_blocks(call: &Call) -> Result<Option<Value>, ApiError> {
+    let blocks = call
+        .structure("blocks")
+        .map_err(|()| ApiError::new("invalid_blocks_format"))?;
+    if let Some(blocks) = &blocks {
+        check_blocks(blocks)?;
+    }
+    Ok(blocks.map(with_ids))
+}
+
 pub(super) fn metadata(call: &Call) -> Result<Option<Value>, ApiError> {
     let metadata = call
         .structure("metadata")
@@ -289,15 +334,22 @@ pub(super) fn metadata(call: &Call) -> Result<Option<Value>, ApiError> {
     Ok(metadata)
 }
 
-/// The channel of a new post: a conversation, or a person's direct chat.
-pub(super) fn writable(core: &mut Core, call: &Call, name: &str) -> Result<SlackChannel, ApiError> {
-    let id = call
-        .given(name)
-        .ok_or_else(|| ApiError::new("channel_not_found"))?;
+/// The channel of a new post: what `writable` takes, or a channel's name, with `#` or without.
+fn addressed(core: &mut Core, call: &Call) -> Result<SlackChannel, ApiError> {
+    let given = call.given("channel").unwrap_or_default();
+    let name = given.strip_prefix('#').unwrap_or(&given);
+    let by_name = |channel: &&SlackChannel| !name.is_empty() && channel.name == name;
+    let named = core.world.channels.iter().find(by_name);
+    let id = named.map_or_else(|| given.clone(), |channel| channel.id.clone());
+    writable(core, &id)
+}
+
+/// The channel that takes a new post: a conversation by id, or a person's direct chat.
+pub(super) fn writable(core: &mut Core, id: &str) -> Result<SlackChannel, ApiError> {
     let id = match core.world.users.iter().find(|user| user.id == id) {
         Some(user) if user.bot.is_some() => return Err(ApiError::new("cannot_dm_bot")),
-        Some(_) => core.direct_chat(&id).id,
-        None => id,
+        Some(_) => core.direct_chat(id).id,
+        None => id.to_owned(),
     };
     let channel = allowed(core, &id)?;
     match channel.archived {

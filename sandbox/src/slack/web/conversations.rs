@@ -76,10 +76,28 @@ pub(super) fn replies(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outco
 }
 
 pub(super) fn list(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+    let types = listed_types(core, call)?;
+    let rows: Vec<Value> = core
+        .world
+        .channels
+        .iter()
+        .filter(|channel| types.contains(&channel.kind.list_type().to_owned()))
+        .filter(|channel| channel.kind == ChannelKind::Public || channel.bot_is_member)
+        .filter(|channel| !(call.flag("exclude_archived") && channel.archived))
+        .map(|channel| channel_json(core, channel, true))
+        .collect();
+    let (channels, next_cursor) = page(call, &rows, LIST_PAGE.0, LIST_PAGE.1)?;
+    Ok(Reply::of(json!({
+        "channels": channels, "response_metadata": {"next_cursor": next_cursor},
+    })))
+}
+
+/// The kinds of conversation that a listing asks for, each with its scope.
+fn listed_types(core: &Core, call: &Call) -> Result<Vec<String>, ApiError> {
     let types = call.given("types").unwrap_or("public_channel".to_owned());
-    let types: Vec<&str> = types.split(',').map(str::trim).collect();
+    let types: Vec<String> = types.split(',').map(|it| it.trim().to_owned()).collect();
     for wanted in &types {
-        let scope = match *wanted {
+        let scope = match wanted.as_str() {
             "public_channel" => "channels:read",
             "private_channel" => "groups:read",
             "mpim" => "mpim:read",
@@ -90,19 +108,67 @@ pub(super) fn list(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
             return Err(ApiError::missing_scope(core, scope));
         }
     }
+    Ok(types)
+}
+
+/// The conversations that the bot, or somebody else, is in.
+pub(super) fn of_user(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+    let user = call
+        .given("user")
+        .unwrap_or_else(|| core.world.bot_user_id.clone());
+    let is_bot = user == core.world.bot_user_id;
+    if !is_bot && !core.world.users.iter().any(|known| known.id == user) {
+        return Err(ApiError::new("user_not_found"));
+    }
+    let types = listed_types(core, call)?;
+    // Of what the bot can't see, nobody's membership is told.
+    let is_in = |channel: &SlackChannel| match is_bot {
+        true => channel.bot_is_member,
+        false => {
+            channel.members.contains(&user)
+                && (channel.kind == ChannelKind::Public || channel.bot_is_member)
+        }
+    };
     let rows: Vec<Value> = core
         .world
         .channels
         .iter()
-        .filter(|channel| types.contains(&channel.kind.list_type()))
-        .filter(|channel| channel.kind == ChannelKind::Public || channel.bot_is_member)
+        .filter(|channel| types.contains(&channel.kind.list_type().to_owned()))
+        .filter(|channel| is_in(channel))
         .filter(|channel| !(call.flag("exclude_archived") && channel.archived))
-        .map(|channel| channel_json(core, channel, true))
+        .map(|channel| channel_json(core, channel, false))
         .collect();
     let (channels, next_cursor) = page(call, &rows, LIST_PAGE.0, LIST_PAGE.1)?;
     Ok(Reply::of(json!({
         "channels": channels, "response_metadata": {"next_cursor": next_cursor},
     })))
+}
+
+/// The bot goes into a public channel by itself.
+pub(super) fn join(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+    let id = required(call, "channel")?;
+    let channels = core.world.channels.iter();
+    let seen = |channel: &&SlackChannel| {
+        channel.id == id && (channel.kind == ChannelKind::Public || channel.bot_is_member)
+    };
+    let channel = channels.clone().find(seen).cloned();
+    let channel = channel.ok_or_else(|| ApiError::new("channel_not_found"))?;
+    if channel.kind != ChannelKind::Public {
+        return Err(ApiError::new("method_not_supported_for_channel_type"));
+    }
+    if channel.archived {
+        return Err(ApiError::new("is_archived"));
+    }
+    if channel.bot_is_member {
+        let mut reply = Reply::of(json!({"channel": channel_json(core, &channel, false)}));
+        reply.warnings = vec!["already_in_channel"];
+        return Ok(reply);
+    }
+    let joined = core.set_bot_membership(&channel.id, None, true);
+    let events = joined.map_err(ApiError::new)?;
+    let channel = core.channel(&channel.id).map_err(ApiError::new)?;
+    let shown = channel_json(core, &channel, false);
+    Ok(Reply::of(json!({"channel": shown})).with_events(events))
 }
 
 pub(super) fn members(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {

@@ -24,6 +24,15 @@ pub(super) fn auth_test(core: &mut Core, _: &Call, _: &SlackKnobs) -> Outcome {
     })))
 }
 
+/// `api.test`: gives its arguments back, or the error that it is asked for.
+pub(super) fn api_test(_: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+    let args = call.arguments();
+    match call.given("error") {
+        Some(error) => Err(ApiError::new(error).with("args", args)),
+        None => Ok(Reply::of(json!({"args": args}))),
+    }
+}
+
 pub(super) fn connections_open(core: &mut Core, _: &Call, _: &SlackKnobs) -> Outcome {
     if core.deliveries.requests.is_on() {
         // The sheet names no error for this; the frame that ends sockets then has this name.

@@ -18,13 +18,14 @@ use super::super::cut::Cut;
 use super::super::events::{self, Change, Event};
 use super::super::faults::{Fault, SlackKnobs};
 use super::super::post::SlackPost;
-use super::super::state::{Core, Shared, visible_at_ms};
+use super::super::state::{Core, Shared};
 use super::super::text::posted_to_stored;
 use super::super::world::ChannelKind;
 use super::call::Call;
-use super::chat::{thread, writable};
+use super::chat::{checked_blocks, thread, writable};
 use super::conversations::required;
 use super::{ApiError, Outcome, Reply, log};
+use crate::parts;
 use crate::wire::{WireKind, now_ms};
 
 /// The names under which downloads and uploads take faults.
@@ -40,6 +41,8 @@ const SIGN_IN: &str = "<!DOCTYPE html><html><head><title>Slack</title></head><bo
 pub(in super::super) struct StoredFile {
     pub(in super::super) id: String,
     pub(in super::super) name: String,
+    /// What people read above it; its name unless the app gave it another one.
+    title: Option<String>,
     pub(in super::super) mime_type: String,
     /// `hosted`, `snippet`, `post`, `external`, `tombstone`, `hidden_by_limit`.
     pub(in super::super) mode: String,
@@ -88,7 +91,7 @@ impl StoredFile {
             .rsplit_once('.')
             .map_or("binary", |(_, ending)| ending);
         json!({
-            "id": self.id, "name": self.name, "title": self.name, "mimetype": self.mime_type,
+            "id": self.id, "name": self.name, "title": self.title.as_ref().unwrap_or(&self.name), "mimetype": self.mime_type,
             "filetype": kind, "size": size, "mode": self.mode, "file_access": "visible",
             "is_external": self.mode == "external",
             "url_private": format!("{base}/{name}"),
@@ -167,8 +170,9 @@ impl Core {
         events
     }
 
-    fn next_file_id(&self) -> String {
-        format!("F0FILE{:04}", self.files.len() + 1)
+    fn next_file_id(&mut self) -> String {
+        self.last_file += 1;
+        format!("F0FILE{:04}", self.last_file)
     }
 }
 
@@ -254,6 +258,17 @@ pub(super) fn complete_upload(core: &mut Core, call: &Call, knobs: &SlackKnobs) 
             return Err(ApiError::new("file_not_found"));
         }
     }
+    for file in list
+        .as_ref()
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        let stored = file["id"].as_str().and_then(|id| core.files.get_mut(id));
+        if let (Some(stored), Some(title)) = (stored, file["title"].as_str()) {
+            stored.title = Some(title.to_owned());
+        }
+    }
     let objects: Vec<Value> = wanted
         .iter()
         .map(|id| core.files[id].to_json(core))
@@ -263,10 +278,11 @@ pub(super) fn complete_upload(core: &mut Core, call: &Call, knobs: &SlackKnobs) 
         .map(|file| json!({"id": file["id"], "title": file["title"]}))
         .collect();
     // Without a channel the files stay private to the app.
-    if call.given("channel_id").is_none() {
-        return Ok(Reply::of(json!({"files": brief})));
+    let places = call.given("channel_id").or_else(|| call.given("channels"));
+    let mut events = Vec::new();
+    for place in places.iter().flat_map(|it| it.split(',')) {
+        events.extend(share(core, call, knobs, place.trim(), &wanted, &objects)?);
     }
-    let events = share(core, call, knobs, &wanted, objects)?;
     Ok(Reply::of(json!({"files": brief})).with_events(events))
 }
 
@@ -274,23 +290,20 @@ fn share(
     core: &mut Core,
     call: &Call,
     knobs: &SlackKnobs,
+    place: &str,
     ids: &[String],
-    objects: Vec<Value>,
+    objects: &[Value],
 ) -> Result<Vec<Event>, ApiError> {
-    let channel = writable(core, call, "channel_id")?;
+    let channel = writable(core, place)?;
+    let blocks = checked_blocks(call)?;
     let thread_ts = thread(core, call, &channel)?;
     let post = SlackPost {
-        ts: core.next_ts(),
         thread_ts,
-        user: Some(core.world.bot_user_id.clone()),
-        bot_id: Some(core.world.bot_id.clone()),
-        app_id: Some(core.world.app_id.clone()),
-        user_team: Some(core.world.team_id.clone()),
         subtype: Some("file_share".to_owned()),
         text: posted_to_stored(&call.given("initial_comment").unwrap_or_default()),
-        files: objects,
-        visible_at_ms: visible_at_ms(knobs),
-        ..SlackPost::default()
+        blocks,
+        files: objects.to_vec(),
+        ..core.own_post(knobs)
     };
     let is_public = channel.kind == ChannelKind::Public;
     let delay_ms = i64::try_from(knobs.shares_delay_ms).unwrap_or(i64::MAX);
@@ -308,13 +321,17 @@ fn share(
     Ok(core.insert(&channel, post))
 }
 
-/// `POST /upload/v1/<ticket>`: raw bytes, no token.
+/// `POST /upload/v1/<ticket>`: raw bytes, or a form with one file; no token.
 pub(in super::super) async fn upload(
     State(shared): State<Arc<Shared>>,
     ConnectInfo(cut): ConnectInfo<Cut>,
     Path(ticket): Path<String>,
-    bytes: Bytes,
+    headers: HeaderMap,
+    body: Bytes,
 ) -> Response {
+    let Some(bytes) = uploaded(&headers, body).await else {
+        return (StatusCode::BAD_REQUEST, "invalid upload").into_response();
+    };
     let size = bytes.len();
     log(
         &shared,
@@ -346,6 +363,17 @@ pub(in super::super) async fn upload(
         true => format!("OK - {size}").into_response(),
         false => (StatusCode::BAD_REQUEST, "invalid upload").into_response(),
     }
+}
+
+/// The bytes of an upload: the body as it is, or the file of a multipart form.
+async fn uploaded(headers: &HeaderMap, body: Bytes) -> Option<Bytes> {
+    if !parts::announced(headers) {
+        return Some(body);
+    }
+    let parts = parts::read(headers, body).await?;
+    let is_file = |part: &parts::Part| part.file_name.is_some();
+    let at = parts.iter().position(is_file).unwrap_or(0);
+    parts.into_iter().nth(at).map(|part| part.bytes)
 }
 
 /// `GET /files-pri/<team>-<file>/…`.

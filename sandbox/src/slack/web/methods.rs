@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::super::faults::SlackKnobs;
 use super::super::state::Core;
 use super::call::Call;
-use super::{ApiError, Outcome, chat, conversations, directory, files, stream, surface};
+use super::{ApiError, Outcome, chat, conversations, directory, files, stream, surface, views};
 
 /// Tiers are counted over this window, in seconds.
 const TIER_WINDOW_S: u64 = 60;
@@ -17,6 +17,8 @@ const TIER_WINDOW_S: u64 = 60;
 pub(super) enum TokenKind {
     Bot,
     App,
+    /// It takes none.
+    None,
 }
 
 /// One method.
@@ -45,6 +47,14 @@ const FILES: &[&str] = &["files:write"];
 
 /// `Special` methods and their numbers: slack.md §4.1 and §5.3.
 const METHODS: &[Method] = &[
+    Method {
+        name: "api.test",
+        token: TokenKind::None,
+        scopes: &[],
+        per_minute_max: 100,
+        takes_json: true,
+        run: directory::api_test,
+    },
     bot("auth.test", &[], 600, true, directory::auth_test),
     Method {
         name: "apps.connections.open",
@@ -77,6 +87,20 @@ const METHODS: &[Method] = &[
         false,
         conversations::replies,
     ),
+    bot(
+        "conversations.join",
+        &["channels:join"],
+        50,
+        true,
+        conversations::join,
+    ),
+    bot(
+        "users.conversations",
+        READ,
+        50,
+        false,
+        conversations::of_user,
+    ),
     bot("conversations.list", READ, 20, false, conversations::list),
     bot(
         "conversations.members",
@@ -108,6 +132,18 @@ const METHODS: &[Method] = &[
         directory::bots_info,
     ),
     bot("team.info", &["team:read"], 50, false, directory::team_info),
+    bot("chat.getPermalink", &[], 600, false, chat::get_permalink),
+    bot("views.open", &[], 100, true, views::open),
+    bot("views.push", &[], 100, true, views::push),
+    bot("views.update", &[], 100, true, views::update),
+    bot("views.publish", &[], 100, true, views::publish),
+    bot(
+        "reactions.get",
+        &["reactions:read"],
+        50,
+        false,
+        chat::reactions_get,
+    ),
     bot("reactions.add", REACT, 50, true, chat::reactions_add),
     bot("reactions.remove", REACT, 20, true, chat::reactions_remove),
     bot(

@@ -7,19 +7,20 @@ use super::super::blocks::check_blocks;
 use super::super::events::{self, Change, message_object};
 use super::super::faults::SlackKnobs;
 use super::super::post::{SlackPost, SlackStream};
-use super::super::state::{Core, visible_at_ms};
+use super::super::state::Core;
 use super::super::text::posted_to_stored;
 use super::super::world::{ChannelKind, SlackChannel};
 use super::call::Call;
 use super::chat::{
-    MARKDOWN_CHARS_MAX, conversation, keep_pace, metadata, own_post, thread, writable,
+    MARKDOWN_CHARS_MAX, checked_blocks, conversation, keep_pace, metadata, own_post, thread,
+    writable,
 };
 use super::conversations::required;
 use super::{ApiError, Outcome, Reply};
 use crate::wire::now_ms;
 
 pub(super) fn start(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcome {
-    let channel = writable(core, call, "channel")?;
+    let channel = writable(core, &required(call, "channel")?)?;
     // Without a thread only in session channels, which this workspace has not.
     let thread_ts = thread(core, call, &channel)?;
     let thread_ts = thread_ts.ok_or_else(|| ApiError::new("invalid_thread_ts"))?;
@@ -28,22 +29,17 @@ pub(super) fn start(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcome
     keep_pace(core, knobs, &channel.id)?;
     let life_ms = i64::try_from(knobs.stream_life_ms).unwrap_or(i64::MAX);
     let post = SlackPost {
-        ts: core.next_ts(),
         thread_ts: Some(thread_ts),
-        user: Some(core.world.bot_user_id.clone()),
-        bot_id: Some(core.world.bot_id.clone()),
-        app_id: Some(core.world.app_id.clone()),
-        user_team: Some(core.world.team_id.clone()),
         text: posted_to_stored(&words.text),
         stream: Some(SlackStream {
-            in_chunks: words.in_chunks == Some(true),
+            // The first words decide how all later ones come.
+            in_chunks: words.in_chunks,
             is_stopped: false,
             is_stopped_by_person: false,
             until_ms: now_ms().saturating_add(life_ms),
             recipient,
         }),
-        visible_at_ms: visible_at_ms(knobs),
-        ..SlackPost::default()
+        ..core.own_post(knobs)
     };
     let ts = post.ts.clone();
     let events = core.insert(&channel, post);
@@ -53,7 +49,13 @@ pub(super) fn start(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcome
 pub(super) fn append(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcome {
     let words = Words::of(call)?;
     if words.in_chunks.is_none() {
-        return Err(ApiError::new("no_text"));
+        let has_chunks = call.given("chunks").is_some();
+        let code = if has_chunks {
+            "invalid_chunks"
+        } else {
+            "no_text"
+        };
+        return Err(ApiError::new(code));
     }
     change(core, call, knobs, |post| add(post, &words))
 }
@@ -61,12 +63,7 @@ pub(super) fn append(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcom
 pub(super) fn stop(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcome {
     let words = Words::of(call)?;
     let metadata = metadata(call)?.filter(|metadata| *metadata != json!({}));
-    let blocks = call
-        .structure("blocks")
-        .map_err(|()| ApiError::new("invalid_blocks_format"))?;
-    if let Some(blocks) = &blocks {
-        check_blocks(blocks)?;
-    }
+    let blocks = checked_blocks(call)?;
     let mut reply = change(core, call, knobs, |post| {
         add(post, &words)?;
         if let Some(stream) = &mut post.stream {
@@ -109,14 +106,17 @@ fn change(
 
 /// Words at the end of a message, if it takes them, in the mode in which it was started.
 fn add(post: &mut SlackPost, words: &Words) -> Result<(), ApiError> {
-    let stream = post.stream.as_ref();
-    if stream.is_some_and(|it| it.is_stopped_by_person) && words.in_chunks.is_some() {
+    let stream = post.stream.as_mut();
+    if stream.as_ref().is_some_and(|it| it.is_stopped_by_person) && words.in_chunks.is_some() {
         return Err(ApiError::new("stopped_by_user"));
     }
     let stream = stream.filter(|it| it.is_open(now_ms()));
     let stream = stream.ok_or_else(|| ApiError::new("message_not_in_streaming_state"))?;
-    if words.in_chunks.is_some_and(|mode| mode != stream.in_chunks) {
-        return Err(ApiError::new("streaming_mode_mismatch"));
+    match (stream.in_chunks, words.in_chunks) {
+        (Some(begun), Some(mode)) if begun != mode => {
+            return Err(ApiError::new("streaming_mode_mismatch"));
+        }
+        (begun, mode) => stream.in_chunks = begun.or(mode),
     }
     post.text.push_str(&posted_to_stored(&words.text));
     Ok(())
@@ -161,6 +161,11 @@ impl Words {
             (Some(text), None) => Self {
                 text,
                 in_chunks: Some(false),
+            },
+            // The official helpers start and stop with a list that may be empty.
+            (None, Some(Value::Array(chunks))) if chunks.is_empty() => Self {
+                text: String::new(),
+                in_chunks: None,
             },
             (None, Some(chunks)) => Self {
                 text: chunked(&chunks)?,
