@@ -50,6 +50,13 @@ impl ApiFailure {
         }
     }
 
+    /// An edit that changes nothing.
+    pub(super) fn not_modified() -> Self {
+        Self::bad(
+            "message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message",
+        )
+    }
+
     /// A 429 that says when to come back.
     pub(super) fn flood(retry_after_s: u32) -> Self {
         Self {

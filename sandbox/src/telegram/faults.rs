@@ -115,6 +115,11 @@ impl TelegramFaults {
         });
     }
 
+    /// Forgets everything, knobs too.
+    pub(super) fn reset(&self) {
+        self.with(|queued| *queued = Queued::default());
+    }
+
     /// How many faults took place.
     #[must_use]
     pub fn applied(&self) -> usize {

@@ -6,7 +6,7 @@ use serde_json::Map;
 
 use super::markup::{Output, Parsed, last_units, link_url, one};
 
-/// Characters that MarkdownV2 reserves outside code.
+/// Characters that MarkdownV2 reserves outside code; inside it a backtick alone is reserved.
 const RESERVED: &str = "_*[]()~`>#+-=|{}.!";
 
 /// What MarkdownV2 has open.
@@ -110,7 +110,7 @@ impl MarkdownV2<'_> {
             self.literal(escaped);
         } else if self.closes() {
             self.close()?;
-        } else if in_code || !RESERVED.contains(c) {
+        } else if (in_code && c != '`') || !RESERVED.contains(c) {
             self.at += c.len_utf8();
             self.plain(c);
         } else {
@@ -398,6 +398,7 @@ mod tests {
             ),
             ("see _x", "Can't find end of Italic entity at byte offset 4"),
             ("[t](e", "Can't find end of a URL at byte offset 3"),
+            ("```a`b```", "Can't find end of Pre entity at byte offset 0"),
         ];
         for (source, why) in cases {
             assert_eq!(markdown_v2(source), Err(why.to_owned()), "{source}");

@@ -6,7 +6,9 @@
 use serde_json::{Value, json};
 
 use super::command_lists;
+use super::copies::{self, Way};
 use super::failure::ApiFailure;
+use super::media::{self, MediaKind};
 use super::params::Params;
 use super::probes;
 use super::rooms::{CALLBACK_LIFE_S, Rooms, TelegramDraft};
@@ -16,7 +18,7 @@ use super::webhook;
 use super::world::{BotStatus, ChatKind};
 
 /// Methods that this server answers, as the API spells them.
-const NAMES: [&str; 28] = [
+const NAMES: [&str; 42] = [
     "getMe",
     "getUpdates",
     "setWebhook",
@@ -24,6 +26,20 @@ const NAMES: [&str; 28] = [
     "getWebhookInfo",
     "sendMessage",
     "sendDocument",
+    "sendPhoto",
+    "sendAudio",
+    "sendVideo",
+    "sendAnimation",
+    "sendVoice",
+    "sendVideoNote",
+    "sendMediaGroup",
+    "editMessageCaption",
+    "editMessageMedia",
+    "editMessageReplyMarkup",
+    "copyMessage",
+    "copyMessages",
+    "forwardMessage",
+    "forwardMessages",
     "sendChatAction",
     "sendMessageDraft",
     "editMessageText",
@@ -139,12 +155,26 @@ pub(super) fn call(
     match method {
         "getme" => Ok(rooms.world.bot.as_me().into()),
         "sendmessage" => sends::send_message(rooms, params, sends_max),
-        "senddocument" => sends::send_document(rooms, params, sends_max),
+        "senddocument" => media::send(rooms, params, MediaKind::Document, sends_max),
+        "sendphoto" => media::send(rooms, params, MediaKind::Photo, sends_max),
+        "sendaudio" => media::send(rooms, params, MediaKind::Audio, sends_max),
+        "sendvideo" => media::send(rooms, params, MediaKind::Video, sends_max),
+        "sendanimation" => media::send(rooms, params, MediaKind::Animation, sends_max),
+        "sendvoice" => media::send(rooms, params, MediaKind::Voice, sends_max),
+        "sendvideonote" => media::send(rooms, params, MediaKind::VideoNote, sends_max),
+        "sendmediagroup" => media::send_group(rooms, params, sends_max),
+        "editmessagecaption" => media::edit_caption(rooms, params, sends_max),
+        "editmessagemedia" => media::edit_media(rooms, params, sends_max),
+        "editmessagereplymarkup" => sends::edit_reply_markup(rooms, params, sends_max),
+        "copymessage" => copies::one(rooms, params, Way::Copy, sends_max),
+        "copymessages" => copies::many(rooms, params, Way::Copy, sends_max),
+        "forwardmessage" => copies::one(rooms, params, Way::Forward, sends_max),
+        "forwardmessages" => copies::many(rooms, params, Way::Forward, sends_max),
         "editmessagetext" => sends::edit_message_text(rooms, params, sends_max),
         "deletemessage" => sends::delete_message(rooms, params),
         "deletemessages" => sends::delete_messages(rooms, params),
         "stopmessagelivelocation" => probes::stop_live_location(rooms, params),
-        "getfile" => sends::get_file(rooms, params),
+        "getfile" => media::get_file(rooms, params),
         "sendchataction" => send_chat_action(rooms, params),
         "sendmessagedraft" => send_message_draft(rooms, params),
         "setmessagereaction" => set_message_reaction(rooms, params),

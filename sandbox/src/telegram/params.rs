@@ -66,6 +66,13 @@ impl Params {
         Ok(params)
     }
 
+    /// The fields of a JSON object.
+    pub(super) fn of_json(object: Map<String, Value>) -> Self {
+        let mut params = Self::default();
+        params.read_object(object);
+        params
+    }
+
     fn fill(&mut self, pairs: Vec<(String, String)>) {
         for (name, value) in pairs {
             self.fields.entry(name).or_insert(value);
@@ -73,9 +80,12 @@ impl Params {
     }
 
     fn read_json(&mut self, body: &[u8]) {
-        let Ok(Value::Object(object)) = serde_json::from_slice(body) else {
-            return;
-        };
+        if let Ok(Value::Object(object)) = serde_json::from_slice(body) {
+            self.read_object(object);
+        }
+    }
+
+    fn read_object(&mut self, object: Map<String, Value>) {
         let text = |value: Value| match value {
             Value::String(text) => text,
             other => other.to_string(),

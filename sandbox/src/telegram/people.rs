@@ -6,17 +6,14 @@
 use serde_json::{Map, Value, json};
 
 use super::entities::{Entity, detect, utf16_len};
+use super::events::Pressed;
 use super::message::{MigrationOrder, TelegramForward, TelegramMedia, UserMessage};
 use super::params::Upload;
-use super::rooms::{CALLBACK_LIFE_S, Draft, Rooms, entities_json, text_fields, topic_created};
+use super::rooms::{Draft, Rooms, entities_json, text_fields};
 use super::server::TelegramServer;
 use super::world::{
     ANONYMOUS_ADMIN_ID, BotStatus, CHANNEL_SENDER_ID, ChatKind, SERVICE_ACCOUNT_ID,
-    SUPERGROUP_ID_BASE, Topic,
 };
-
-/// Updates that are about no message live this long, in seconds.
-const EVENT_LIFE_S: i64 = 24 * 3600;
 
 impl TelegramServer {
     /// Writes a text as a person; mentions, commands and links become entities. Returns the
@@ -76,7 +73,7 @@ impl TelegramServer {
     /// The bytes of a file that somebody uploaded.
     #[must_use]
     pub fn file_bytes(&self, id: &str) -> Option<Vec<u8>> {
-        self.look(|rooms| rooms.files.get(id).map(|upload| upload.bytes.clone()))
+        self.look(|rooms| Some(rooms.files.get(id)?.upload.bytes.clone()))
     }
 
     /// Writes the items of an album, each a message (and an update) of its own.
@@ -118,38 +115,28 @@ impl TelegramServer {
 
     /// Posts into a channel in the channel's name.
     pub fn channel_post(&self, channel: i64, text: &str) -> i64 {
-        self.act(|rooms| {
-            let entities = entities_json(&detect(text));
-            let mut fields = text_fields(text, &entities, false);
-            fields.insert("sender_chat".to_owned(), rooms.world.chat_json(channel));
-            rooms.post(Draft {
-                chat: channel,
-                fields,
-                ..Draft::default()
-            })
-        })
+        self.act(|rooms| rooms.post_in_channel(channel, text))
     }
 
-    /// Presses a button under a message; returns the callback's id.
+    /// Sends what a client sends for a pressed button, whether it is there or not; returns the
+    /// callback's id.
     pub fn callback(&self, chat: i64, user: i64, message: i64, data: &str) -> String {
-        self.act(|rooms| {
-            let id = format!("4382bfd{:011}", rooms.serial());
-            let wire = match rooms.message(chat, message) {
-                Some(_) => rooms.wire_of(chat, message),
-                // What a bot can't see any more has no content and the date 0.
-                None => {
-                    json!({"chat": rooms.world.chat_json(chat), "message_id": message, "date": 0})
-                }
-            };
-            let body = json!({
-                "id": id, "from": rooms.world.user_json(user), "message": wire,
-                "chat_instance": format!("-32178945{chat}").replace("--", "-"), "data": data,
-            });
-            let now_s = rooms.now_s();
-            rooms.callbacks.insert(id.clone(), (now_s, None));
-            rooms.push_event("callback_query", body, CALLBACK_LIFE_S);
-            id
-        })
+        self.act(|rooms| rooms.callback((chat, message), user, data))
+    }
+
+    /// Presses a button that is there, named by its words or its data: an inline one gives the
+    /// callback's id, one of a keyboard of replies the id of the message that it writes.
+    ///
+    /// # Errors
+    /// A sentence when there is no such button, or the person does not see it.
+    pub fn press(
+        &self,
+        chat: i64,
+        user: i64,
+        message: i64,
+        button: &str,
+    ) -> Result<Pressed, String> {
+        self.act(|rooms| rooms.press((chat, message), user, button))
     }
 
     /// The answer that the bot gave to a pressed button.
@@ -158,18 +145,14 @@ impl TelegramServer {
         self.look(|rooms| rooms.callbacks.get(callback)?.1.clone())
     }
 
+    /// Puts everything back as it was at the start; ids go on, a webhook stays.
+    pub fn reset(&self) {
+        self.shared().reset();
+    }
+
     /// Sets a reaction as a person; an update only for bots that asked for it and are admins.
     pub fn react(&self, chat: i64, user: i64, message: i64, emoji: &str) {
-        self.act(|rooms| {
-            let body = json!({
-                "chat": rooms.world.chat_json(chat), "message_id": message,
-                "user": rooms.world.user_json(user), "date": rooms.now_s(), "old_reaction": [],
-                "new_reaction": [{"type": "emoji", "emoji": emoji}],
-            });
-            if rooms.room(chat).bot_status == BotStatus::Admin {
-                rooms.push_event("message_reaction", body, EVENT_LIFE_S);
-            }
-        });
+        self.act(|rooms| rooms.react((chat, message), user, emoji));
     }
 
     /// Adds the bot to a group or channel; in a private chat: starts or unblocks it.
@@ -194,75 +177,27 @@ impl TelegramServer {
 
     /// A person comes into a group.
     pub fn join(&self, chat: i64, user: i64) -> i64 {
-        self.act(|rooms| {
-            let members = &mut rooms.room_mut(chat).members;
-            if !members.contains(&user) {
-                members.push(user);
-            }
-            let users = json!([rooms.world.user_json(user)]);
-            rooms.service(chat, user, "new_chat_members", users)
-        })
+        self.act(|rooms| rooms.join(chat, user))
     }
 
     /// A person leaves a group.
     pub fn leave(&self, chat: i64, user: i64) -> i64 {
-        self.act(|rooms| {
-            rooms
-                .room_mut(chat)
-                .members
-                .retain(|&member| member != user);
-            let left = rooms.world.user_json(user);
-            rooms.service(chat, user, "left_chat_member", left)
-        })
+        self.act(|rooms| rooms.leave(chat, user))
     }
 
     /// Gives a group another title.
     pub fn rename(&self, chat: i64, user: i64, title: &str) -> i64 {
-        self.act(|rooms| {
-            title.clone_into(&mut rooms.room_mut(chat).title);
-            rooms.service(chat, user, "new_chat_title", json!(title))
-        })
+        self.act(|rooms| rooms.rename(chat, user, title))
     }
 
     /// Pins a message.
     pub fn pin(&self, chat: i64, user: i64, message: i64) -> i64 {
-        self.act(|rooms| {
-            let pinned = rooms
-                .message(chat, message)
-                .map(super::rooms::Stored::quoted);
-            rooms.service(chat, user, "pinned_message", pinned.unwrap_or(Value::Null))
-        })
+        self.act(|rooms| rooms.pin((chat, message), user))
     }
 
     /// Opens a forum topic and returns its id. `user` may be the bot.
     pub fn create_topic(&self, chat: i64, user: i64, name: &str) -> i64 {
-        self.act(|rooms| {
-            let room = rooms.room(chat).clone();
-            let draft = topic_created(&room, 0, name);
-            let id = rooms.store(Draft {
-                from: Some(user),
-                id: None,
-                topic: None,
-                ..draft
-            });
-            // The topic's id is the id of the message that made it.
-            if let Some(stored) = rooms.message_mut(chat, id) {
-                stored.topic = Some(id);
-                stored
-                    .wire
-                    .insert("message_thread_id".to_owned(), json!(id));
-                stored
-                    .wire
-                    .insert("is_topic_message".to_owned(), json!(true));
-            }
-            rooms.room_mut(chat).topics.push(Topic {
-                id,
-                name: name.to_owned(),
-                closed: false,
-            });
-            rooms.announce(chat, id, "message");
-            id
-        })
+        self.act(|rooms| rooms.create_topic(chat, user, name))
     }
 
     /// Closes a topic: only administrators can write there.
@@ -291,19 +226,12 @@ impl TelegramServer {
     /// When `update` is no object.
     pub fn raw_update(&self, update: Value) -> Option<i64> {
         assert!(update.is_object(), "an update is an object");
-        self.act(|rooms| {
-            let expires_at_s = rooms.now_s() + EVENT_LIFE_S;
-            rooms.queue.push(update, expires_at_s)
-        })
+        self.act(|rooms| rooms.push_raw(update))
     }
 
     /// Queues the newest unconfirmed update again under a new id. False when there is none.
     pub fn duplicate_update(&self) -> bool {
-        self.act(|rooms| {
-            let expires_at_s = rooms.now_s() + EVENT_LIFE_S;
-            let newest = rooms.queue.newest();
-            newest.is_some_and(|update| rooms.queue.push(update, expires_at_s).is_some())
-        })
+        self.act(Rooms::duplicate_newest)
     }
 
     /// Numbers coming updates from here, as the platform does after a week of silence.
@@ -318,16 +246,7 @@ impl TelegramServer {
 
     /// Another program with the bot's token posts a message; its id.
     pub fn post_by_another_program(&self, chat: i64, text: &str) -> i64 {
-        self.act(|rooms| {
-            let from = Some(rooms.world.bot.id);
-            rooms.store(Draft {
-                chat,
-                from,
-                by_bot: true,
-                fields: text_fields(text, &json!([]), false),
-                ..Draft::default()
-            })
-        })
+        self.act(|rooms| rooms.post_unheard(chat, text))
     }
 
     /// The Bot API server lags behind the rooms: of what the bot posts it hears with the next thing that
@@ -537,101 +456,6 @@ impl Rooms {
         };
         self.announce(chat, message, kind);
         true
-    }
-
-    fn service(&mut self, chat: i64, user: i64, field: &str, content: Value) -> i64 {
-        self.post(Draft {
-            chat,
-            from: (self.room(chat).kind != ChatKind::Channel).then_some(user),
-            fields: Map::from_iter([(field.to_owned(), content)]),
-            ..Draft::default()
-        })
-    }
-
-    fn change_topic(&mut self, chat: i64, user: i64, topic: i64, closed: bool) -> i64 {
-        for known in &mut self.room_mut(chat).topics {
-            if known.id == topic {
-                known.closed = closed;
-            }
-        }
-        let field = match closed {
-            true => "forum_topic_closed",
-            false => "forum_topic_reopened",
-        };
-        self.post(Draft {
-            chat,
-            from: Some(user),
-            topic: Some(topic),
-            fields: Map::from_iter([(field.to_owned(), json!({}))]),
-            ..Draft::default()
-        })
-    }
-
-    fn set_bot_status(&mut self, chat: i64, by: i64, status: BotStatus) {
-        let room = self.room_mut(chat);
-        let (old, kind) = (room.bot_status, room.kind);
-        if old == status {
-            return;
-        }
-        room.bot_status = status;
-        let bot = self.world.bot.as_user();
-        let member = |status: BotStatus| {
-            let mut member = json!({"user": bot, "status": status.as_str()});
-            if status == BotStatus::Kicked {
-                member["until_date"] = json!(0);
-            }
-            if status == BotStatus::Admin {
-                for right in super::methods::ADMIN_RIGHTS {
-                    member[right] = json!(true);
-                }
-                for right in super::methods::ADMIN_NOT {
-                    member[right] = json!(false);
-                }
-            }
-            member
-        };
-        let body = json!({
-            "chat": self.world.chat_json(chat), "from": self.world.user_json(by), "date": self.now_s(),
-            "old_chat_member": member(old), "new_chat_member": member(status),
-        });
-        self.push_event("my_chat_member", body, EVENT_LIFE_S);
-        let came = status.is_inside() && !old.is_inside();
-        if came && matches!(kind, ChatKind::Group | ChatKind::Supergroup) {
-            self.service(chat, by, "new_chat_members", json!([bot]));
-        }
-    }
-
-    fn migrate(&mut self, old: i64, order: MigrationOrder) -> i64 {
-        let room = self.room(old).clone();
-        let new = SUPERGROUP_ID_BASE - 2_471_352_452 - i64::try_from(self.serial()).unwrap_or(0);
-        let by = room.members.first().copied().unwrap_or(ANONYMOUS_ADMIN_ID);
-        self.world.chats.push(super::world::TelegramChat {
-            id: new,
-            kind: ChatKind::Supergroup,
-            ..room
-        });
-        for step in match order {
-            MigrationOrder::OldFirst => [true, false],
-            MigrationOrder::NewFirst => [false, true],
-        } {
-            if step {
-                self.service(old, by, "migrate_to_chat_id", json!(new));
-                continue;
-            }
-            let sender = self.world.chat_json(new);
-            let fields = [
-                ("sender_chat".to_owned(), sender),
-                ("migrate_from_chat_id".to_owned(), json!(old)),
-            ];
-            self.post(Draft {
-                chat: new,
-                from: Some(ANONYMOUS_ADMIN_ID),
-                fields: Map::from_iter(fields),
-                ..Draft::default()
-            });
-        }
-        self.migrated.insert(old, new);
-        new
     }
 }
 

@@ -63,7 +63,7 @@ impl Rooms {
             .is_some_and(|via| via["id"] == bot.id);
         let is_forward = stored.wire.contains_key("forward_origin");
         let is_fixed =
-            stored.is_fixed || is_forward || is_service(&Value::Object(stored.wire.clone()));
+            stored.is_fixed() || is_forward || is_service(&Value::Object(stored.wire.clone()));
         (stored.by_bot || is_channel || is_via_bot) && !is_fixed
     }
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::entities::Entity;
 use super::failure::ApiFailure;
-use super::params::Upload;
+use super::media::KeptFile;
 use super::queue::UpdateQueue;
 use super::webhook::Webhook;
 use super::world::{BotStatus, ChatKind, TelegramChat, TelegramWorld};
@@ -59,8 +59,8 @@ pub(super) struct Stored {
     pub(super) topic: Option<i64>,
     /// The bot posted it; a channel post does not show that.
     pub(super) by_bot: bool,
-    /// It was sent with something that keeps it from being edited.
-    pub(super) is_fixed: bool,
+    /// The keyboard of replies that came with it; the wire form does not show it.
+    pub(super) keyboard: Option<Value>,
     pub(super) edited: bool,
     pub(super) deleted: bool,
     /// When it last changed, in the order of all changes.
@@ -72,6 +72,8 @@ pub(super) struct Stored {
 pub(super) struct ChatLog {
     pub(super) messages: BTreeMap<i64, Stored>,
     last_bot: Option<i64>,
+    /// The id that its first message gets.
+    first_id: i64,
     sends_s: Vec<i64>,
 }
 
@@ -103,7 +105,7 @@ pub(super) struct Draft {
     pub(super) date_s: Option<i64>,
     pub(super) id: Option<i64>,
     pub(super) by_bot: bool,
-    pub(super) is_fixed: bool,
+    pub(super) keyboard: Option<Value>,
     pub(super) fields: Map<String, Value>,
 }
 
@@ -123,7 +125,7 @@ pub(super) struct Rooms {
     pub(super) actions: Vec<(i64, String)>,
     /// Every draft that was shown, oldest first.
     pub(super) drafts: Vec<TelegramDraft>,
-    pub(super) files: HashMap<String, Upload>,
+    pub(super) files: HashMap<String, KeptFile>,
     pub(super) logged_out: bool,
     pub(super) clock_ahead_s: i64,
     /// Whether the server hears of the bot's posts only with what comes after them.
@@ -164,6 +166,39 @@ impl Rooms {
             }
         }
         rooms
+    }
+
+    /// Everything as in `world` again; ids of messages and updates go on from here.
+    pub(super) fn reset(&mut self, world: TelegramWorld) {
+        let old = std::mem::replace(
+            self,
+            Self::new(TelegramWorld {
+                chats: Vec::new(),
+                ..world.clone()
+            }),
+        );
+        self.queue = old.queue;
+        self.queue.clear();
+        self.webhook = old.webhook;
+        self.allowed = old.allowed;
+        (self.box_next, self.serial) = (old.box_next, old.serial);
+        self.world = world;
+        for chat in self.world.chats.clone() {
+            let last = old
+                .chats
+                .get(&chat.id)
+                .and_then(|log| log.messages.last_key_value());
+            let log = ChatLog {
+                first_id: last.map_or(1, |(last, _)| last + 1),
+                ..ChatLog::default()
+            };
+            self.chats.insert(chat.id, log);
+        }
+        for chat in self.world.chats.clone() {
+            for topic in &chat.topics {
+                self.store(topic_created(&chat, topic.id, &topic.name));
+            }
+        }
     }
 
     /// Seconds since the Unix epoch by the platform's clock.
@@ -255,7 +290,7 @@ impl Rooms {
                 wire,
                 topic: draft.topic,
                 by_bot: draft.by_bot,
-                is_fixed: draft.is_fixed,
+                keyboard: draft.keyboard,
                 edited: false,
                 deleted: false,
                 touched,
@@ -281,6 +316,7 @@ impl Rooms {
         log.messages
             .last_key_value()
             .map_or(1, |(last, _)| last + 1)
+            .max(log.first_id)
     }
 
     /// The wire form of a message, with the implicit reply to its topic's first message.
@@ -407,6 +443,15 @@ impl Stored {
         let mut wire = self.wire.clone();
         wire.remove("reply_to_message");
         Value::Object(wire)
+    }
+
+    /// Whether it was sent with something that keeps it from being edited.
+    pub(super) fn is_fixed(&self) -> bool {
+        let asks = |markup: &Value| {
+            let kinds = ["keyboard", "force_reply"];
+            kinds.iter().any(|kind| markup.get(kind).is_some())
+        };
+        self.keyboard.as_ref().is_some_and(asks)
     }
 
     pub(super) fn has(&self, field: &str, wanted: &Value) -> bool {

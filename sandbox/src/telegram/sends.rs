@@ -5,17 +5,16 @@
 use serde_json::{Map, Value, json};
 
 use super::failure::ApiFailure;
+use super::media::set_markup;
 use super::methods::Success;
-use super::params::{Params, Upload};
+use super::params::Params;
 use super::rooms::{Draft, Rooms, entities_json, text_fields};
-use super::target::{Access, Target, asks_for_replies, reply_markup};
+use super::target::{Access, Target, reply_keyboard, reply_markup};
 use super::text::{Formatted, TextKind, formatted};
 use super::world::{BotStatus, ChatKind};
 
 /// A bot can't delete a message older than this, in seconds.
 const DELETE_AGE_S_MAX: i64 = 48 * 3600;
-/// A bot can't download a larger file, in bytes.
-const DOWNLOAD_BYTES_MAX: usize = 20 << 20;
 
 type Result<T> = std::result::Result<T, ApiFailure>;
 
@@ -34,35 +33,11 @@ pub(super) fn send_message(
     sends_max: Option<usize>,
 ) -> Result<Success> {
     let text = message_text(params)?;
-    let markup = reply_markup(params)?;
+    let (markup, keyboard) = (reply_markup(params)?, reply_keyboard(params)?);
     let target = rooms.check_target(params)?;
     rooms.count_send(target.chat, sends_max)?;
     let fields = text_fields(&text.text, &text.entities_json(), false);
-    Ok(rooms
-        .send(target, fields, markup, asks_for_replies(params))
-        .into())
-}
-
-pub(super) fn send_document(
-    rooms: &mut Rooms,
-    params: &Params,
-    sends_max: Option<usize>,
-) -> Result<Success> {
-    let caption = formatted(
-        params.text("caption"),
-        params.get("parse_mode"),
-        params.get("caption_entities"),
-        TextKind::Caption,
-    )?;
-    let markup = reply_markup(params)?;
-    let document = rooms.document(params)?;
-    let target = rooms.check_target(params)?;
-    rooms.count_send(target.chat, sends_max)?;
-    let mut fields = text_fields(&caption.text, &caption.entities_json(), true);
-    fields.insert("document".to_owned(), document);
-    Ok(rooms
-        .send(target, fields, markup, asks_for_replies(params))
-        .into())
+    Ok(rooms.send(target, fields, markup, keyboard).into())
 }
 
 pub(super) fn edit_message_text(
@@ -86,9 +61,7 @@ pub(super) fn edit_message_text(
         && old_entities.unwrap_or_else(|| json!([])) == entities
         && stored.wire.get("reply_markup") == markup.as_ref();
     if same {
-        return Err(ApiFailure::bad(
-            "message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message",
-        ));
+        return Err(ApiFailure::not_modified());
     }
     // What is refused for its rate changes nothing.
     rooms.count_send(chat, sends_max)?;
@@ -98,10 +71,28 @@ pub(super) fn edit_message_text(
     stored.set_text(&text.text, &text.entities, false);
     stored.edited = true;
     stored.wire.insert("edit_date".to_owned(), json!(now_s));
-    match markup {
-        Some(markup) => stored.wire.insert("reply_markup".to_owned(), markup),
-        None => stored.wire.remove("reply_markup"),
-    };
+    set_markup(&mut stored.wire, markup);
+    Ok(rooms.wire_of(chat, id).into())
+}
+
+/// `editMessageReplyMarkup`: another inline keyboard, or none.
+pub(super) fn edit_reply_markup(
+    rooms: &mut Rooms,
+    params: &Params,
+    sends_max: Option<usize>,
+) -> Result<Success> {
+    let markup = reply_markup(params)?;
+    let (chat, id) = rooms.own_message(params)?;
+    let shown = rooms
+        .message(chat, id)
+        .and_then(|stored| stored.wire.get("reply_markup"));
+    if shown == markup.as_ref() {
+        return Err(ApiFailure::not_modified());
+    }
+    rooms.count_send(chat, sends_max)?;
+    if let Some(stored) = rooms.message_mut(chat, id) {
+        set_markup(&mut stored.wire, markup);
+    }
     Ok(rooms.wire_of(chat, id).into())
 }
 
@@ -136,14 +127,14 @@ impl Rooms {
         drafts.for_each(|draft| draft.is_gone = true);
     }
 
-    fn send(
+    /// Posts a message of the bot. `keyboard` is one of replies, which is no part of the message.
+    pub(super) fn send(
         &mut self,
         target: Target,
-        fields: Map<String, Value>,
+        mut fields: Map<String, Value>,
         markup: Option<Value>,
-        is_fixed: bool,
+        keyboard: Option<Value>,
     ) -> Value {
-        let mut fields = fields;
         self.end_drafts(target.chat);
         if let Some(quote) = target.quote {
             fields.insert("quote".to_owned(), quote);
@@ -160,13 +151,39 @@ impl Rooms {
             chat: target.chat,
             from: (!is_channel).then_some(self.world.bot.id),
             by_bot: true,
-            is_fixed,
+            keyboard,
             topic: target.topic,
             reply_to: target.reply_to,
             fields,
             ..Draft::default()
         });
         self.wire_of(target.chat, id)
+    }
+
+    /// Finds the message of the bot that a call changes.
+    pub(super) fn own_message(&self, params: &Params) -> Result<(i64, i64)> {
+        let (chat, id) = self.check_message(params, "message to edit not found")?;
+        let stored = self.message(chat, id);
+        match stored.is_some_and(|stored| stored.by_bot && !stored.is_fixed()) {
+            true => Ok((chat, id)),
+            false => Err(ApiFailure::bad("message can't be edited")),
+        }
+    }
+
+    /// Changes what a message holds, and marks it as edited.
+    pub(super) fn change_content(
+        &mut self,
+        chat: i64,
+        id: i64,
+        change: impl FnOnce(&mut Map<String, Value>),
+    ) -> Result<Success> {
+        let now_s = self.now_s();
+        let stored = self.message_mut(chat, id);
+        let stored = stored.ok_or_else(|| ApiFailure::bad("message to edit not found"))?;
+        change(&mut stored.wire);
+        stored.edited = true;
+        stored.wire.insert("edit_date".to_owned(), json!(now_s));
+        Ok(self.wire_of(chat, id).into())
     }
 
     /// Finds the message that a call is about.
@@ -202,50 +219,4 @@ impl Rooms {
         stored.deleted = true;
         Ok(())
     }
-
-    /// The document of a call: an upload, `attach://part`, or a file that the platform knows.
-    fn document(&mut self, params: &Params) -> Result<Value> {
-        let named = params.text("document");
-        let part = named.strip_prefix("attach://").unwrap_or("document");
-        if let Some(upload) = params.file(part).cloned() {
-            if upload.bytes.is_empty() {
-                return Err(ApiFailure::bad("file must be non-empty"));
-            }
-            return Ok(self.keep_file(upload));
-        }
-        match self.files.get(named) {
-            Some(upload) => Ok(document_json(named, upload)),
-            None if named.is_empty() => Err(ApiFailure::bad("there is no document in the request")),
-            None => Err(ApiFailure::bad("wrong file identifier/HTTP URL specified")),
-        }
-    }
-
-    /// Keeps the bytes of a file; gives its object.
-    pub(super) fn keep_file(&mut self, upload: Upload) -> Value {
-        let id = format!("BQACAgIAAxkDAAI{:08}", self.serial());
-        let document = document_json(&id, &upload);
-        self.files.insert(id, upload);
-        document
-    }
-}
-
-fn document_json(id: &str, upload: &Upload) -> Value {
-    json!({
-        "file_id": id, "file_unique_id": format!("AgAD{}", &id[id.len() - 8..]),
-        "file_name": upload.file_name, "mime_type": upload.content_type,
-        "file_size": upload.bytes.len(),
-    })
-}
-
-pub(super) fn get_file(rooms: &Rooms, params: &Params) -> Result<Success> {
-    let id = params.text("file_id");
-    let Some(upload) = rooms.files.get(id) else {
-        return Err(ApiFailure::bad("invalid file_id"));
-    };
-    if upload.bytes.len() > DOWNLOAD_BYTES_MAX {
-        return Err(ApiFailure::bad("file is too big"));
-    }
-    let mut file = document_json(id, upload);
-    file["file_path"] = json!(format!("documents/{id}"));
-    Ok(file.into())
 }

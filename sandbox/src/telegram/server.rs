@@ -27,6 +27,7 @@ use super::polling::{Polls, get_updates};
 use super::rooms::{DRAFT_LIFE_S, Rooms, Stored, TelegramDraft};
 use super::world::{ChatKind, TelegramWorld};
 use super::{command_lists, control, polling, webhook};
+use crate::percent;
 use crate::socket::{Connection, Serving};
 use crate::wire::{WireKind, WireLog, WirePeer};
 
@@ -41,9 +42,18 @@ struct Inner {
     changed: watch::Sender<u64>,
     faults: TelegramFaults,
     wire: WireLog,
+    /// The world as it was at the start.
+    initial: TelegramWorld,
 }
 
 impl Shared {
+    /// Puts everything back as it was at the start; ids go on, a webhook stays.
+    pub(super) fn reset(&self) {
+        self.0.faults.reset();
+        let initial = self.0.initial.clone();
+        self.act(|rooms| rooms.reset(initial));
+    }
+
     /// Changes the rooms and wakes whoever waits for a change.
     pub(super) fn act<R>(&self, act: impl FnOnce(&mut Rooms) -> R) -> R {
         let result = self.peek(act);
@@ -103,6 +113,8 @@ pub struct TelegramPost {
     pub edited: bool,
     /// It is gone; people no longer see it.
     pub deleted: bool,
+    /// The buttons under it, or the keyboard of replies that came with it, as on the wire.
+    pub keyboard: Option<Value>,
     /// The whole message as on the wire.
     pub wire: Value,
 }
@@ -124,6 +136,7 @@ impl TelegramServer {
     pub async fn start(world: TelegramWorld, addr: SocketAddr, wire: WireLog) -> io::Result<Self> {
         let (changed, _) = watch::channel(0);
         let shared = Shared(Arc::new(Inner {
+            initial: world.clone(),
             rooms: Mutex::new(Rooms::new(world)),
             polls: Mutex::default(),
             changed,
@@ -166,6 +179,10 @@ impl TelegramServer {
     #[must_use]
     pub fn faults(&self) -> &TelegramFaults {
         self.shared.faults()
+    }
+
+    pub(super) fn shared(&self) -> &Shared {
+        &self.shared
     }
 
     pub(super) fn act<R>(&self, act: impl FnOnce(&mut Rooms) -> R) -> R {
@@ -357,6 +374,10 @@ fn as_post(id: i64, stored: &Stored) -> TelegramPost {
         by_bot: stored.by_bot,
         edited: stored.edited,
         deleted: stored.deleted,
+        keyboard: wire
+            .get("reply_markup")
+            .or(stored.keyboard.as_ref())
+            .cloned(),
         wire,
     }
 }
@@ -367,7 +388,7 @@ async fn answer(
     ConnectInfo(connection): ConnectInfo<Connection>,
     request: Request,
 ) -> Response {
-    let path = request.uri().path().to_owned();
+    let path = percent::decoded(request.uri().path());
     if let Some(file) = path.strip_prefix("/file/bot") {
         return download(&shared, &connection, file).await;
     }
@@ -529,7 +550,8 @@ async fn handle(
     }
 }
 
-async fn call(
+/// Carries out a method.
+pub(super) async fn call(
     shared: &Shared,
     method: &str,
     params: &Params,
@@ -576,8 +598,8 @@ async fn download(shared: &Shared, connection: &Connection, path: &str) -> Respo
     }
     let found = path.split_once('/').and_then(|(token, file)| {
         authorise(shared, token).ok()?;
-        let id = file.strip_prefix("documents/")?;
-        shared.peek(|rooms| rooms.files.get(id).map(|upload| upload.bytes.clone()))
+        let (_, id) = file.split_once('/')?;
+        shared.peek(|rooms| Some(rooms.files.get(id)?.upload.bytes.clone()))
     });
     match found {
         Some(bytes) => bytes.into_response(),

@@ -224,13 +224,36 @@ fn reply_parameters(params: &Params) -> Result<Option<ReplyTo>, ApiFailure> {
     Ok((message > 0).then_some(reply))
 }
 
-/// Whether a call brings a keyboard of replies or asks for one: such a post can't be edited.
-pub(super) fn asks_for_replies(params: &Params) -> bool {
+/// Reads a keyboard of replies, a request for a reply, or the order to take a keyboard away.
+pub(super) fn reply_keyboard(params: &Params) -> Result<Option<Value>, ApiFailure> {
     let markup = params.get("reply_markup").unwrap_or_default();
-    let markup: Value = serde_json::from_str(markup).unwrap_or_default();
-    ["keyboard", "force_reply"]
+    let mut markup: Value = serde_json::from_str(markup).unwrap_or_default();
+    let is_one = ["keyboard", "force_reply", "remove_keyboard"]
         .iter()
-        .any(|kind| markup.get(kind).is_some())
+        .any(|kind| markup.get(kind).is_some());
+    if !is_one {
+        return Ok(None);
+    }
+    let bad = |why: &str| ApiFailure::bad(&format!("can't parse keyboard button: {why}"));
+    if let Some(keyboard) = markup.get_mut("keyboard") {
+        let rows = keyboard.as_array_mut().ok_or_else(|| {
+            ApiFailure::bad("field \"keyboard\" of the ReplyKeyboardMarkup must be an Array")
+        })?;
+        for row in rows {
+            let buttons = row
+                .as_array_mut()
+                .ok_or_else(|| ApiFailure::bad("field \"keyboard\" must be an Array of Arrays"))?;
+            for button in buttons {
+                if button.is_string() {
+                    *button = json!({"text": button.clone()});
+                }
+                if !button["text"].is_string() {
+                    return Err(bad("Can't find field \"text\""));
+                }
+            }
+        }
+    }
+    Ok(Some(markup))
 }
 
 /// Reads `reply_markup`; only inline keyboards stay with a message.

@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::failure::ApiFailure;
-use super::methods::Success;
+use super::methods::{self, Success};
 use super::params::Params;
 use super::polling::allowed_kinds;
 use super::queue::UpdateQueue;
 use super::rooms::Rooms;
-use super::server::Shared;
+use super::server::{self, Shared};
 use crate::probe;
 use crate::wire::{WireKind, WirePeer};
 
@@ -203,6 +203,7 @@ async fn deliver(shared: &Shared, call: &Call) -> Result<(), Failure> {
     let said = String::from_utf8_lossy(&body).into_owned();
     log(WireKind::FrameIn, Some(status), json!(said));
     if (200..300).contains(&status) {
+        answer_in_response(shared, &said).await;
         return Ok(());
     }
     let retry_after = headers.iter().find(|(name, _)| name == "retry-after");
@@ -216,6 +217,40 @@ async fn deliver(shared: &Shared, call: &Call) -> Result<(), Failure> {
         ),
         retry_after_s: seconds.map(|seconds| seconds.min(RETRY_AFTER_MAX_S)),
     })
+}
+
+/// Carries out the method that a webhook answered with. Its bot never learns the result.
+async fn answer_in_response(shared: &Shared, said: &str) {
+    let Ok(Value::Object(call)) = serde_json::from_str(said) else {
+        return;
+    };
+    let Some(method) = call.get("method").and_then(Value::as_str) else {
+        return;
+    };
+    let method = method.to_owned();
+    let name = methods::spelled(&method);
+    let params = Params::of_json(call);
+    let log = |kind, status, body| {
+        let wire = shared.wire();
+        wire.append(WirePeer::Telegram, kind, &name, status, body);
+    };
+    log(WireKind::Request, None, params.for_log());
+    let lower = method.to_ascii_lowercase();
+    let is_barred = lower.starts_with("get")
+        || ["setwebhook", "deletewebhook", "close", "logout"].contains(&lower.as_str());
+    if is_barred {
+        log(
+            WireKind::Response,
+            None,
+            json!("not carried out: no method for a webhook's answer"),
+        );
+        return;
+    }
+    // The future is large, and this one waits in every delivery.
+    match Box::pin(server::call(shared, &method, &params, None)).await {
+        Ok(success) => log(WireKind::Response, Some(200), success.body()),
+        Err(failure) => log(WireKind::Response, Some(failure.code), failure.body()),
+    }
 }
 
 /// Where a URL without TLS on a loopback address leads.

@@ -1,52 +1,126 @@
-//! `/control/`: acting as people and setting faults from another process.
+//! `/control/`: acting as people, changing the world and setting faults from another process.
 //!
-//! Not part of the Bot API. Owns only the translation from JSON to the acts in `people`.
+//! Not part of the Bot API. Every request with its fields is in the README of the crate. This module owns
+//! the routes and the form of bodies and refusals; `acts` is what people do, `world` what exists.
+
+mod acts;
+mod world;
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::extract::{Json, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::faults::TelegramFault;
-use super::message::UserMessage;
 use super::rooms::Rooms;
 use super::server::{Shared, posts};
+use crate::journal::{self, JournalQuery};
+use crate::wire::WirePeer;
 
 pub(super) fn routes() -> Router<Shared> {
-    Router::new()
-        .route("/say", post(say))
-        .route("/edit", post(edit))
-        .route("/update", post(update))
+    let messages = Router::new()
+        .route("/say", post(acts::say))
+        .route("/album", post(acts::album))
+        .route("/channel_post", post(acts::channel_post))
+        .route("/other_program", post(acts::other_program))
+        .route("/edit", post(acts::edit))
+        .route("/delete", post(acts::delete))
+        .route("/press", post(acts::press))
+        .route("/react", post(acts::react))
+        .route("/pin", post(acts::pin))
+        .route("/update", post(acts::update))
+        .route("/duplicate", post(acts::duplicate));
+    let things = Router::new()
+        .route("/user", post(world::user))
+        .route("/chat", post(world::chat))
+        .route("/bot", post(world::bot))
+        .route("/bot_status", post(world::bot_status))
+        .route("/join", post(world::join))
+        .route("/leave", post(world::leave))
+        .route("/rename", post(world::rename))
+        .route("/topic", post(world::topic))
+        .route("/migrate", post(world::migrate))
+        .route("/file", post(world::add_file).get(world::file))
+        .route("/delete_file", post(world::delete_file))
+        .route("/clock", post(world::clock))
+        .route("/update_ids", post(world::update_ids))
+        .route("/reset", post(world::reset));
+    let rest = Router::new()
         .route("/fault", post(fault))
+        .route("/clear_faults", post(clear_faults))
         .route("/knobs", post(knobs))
         .route("/posts", get(room_posts))
-        .route("/state", get(state))
+        .route("/callback", get(callback))
+        .route("/journal", get(read_journal))
+        .route("/state", get(state));
+    messages.merge(things).merge(rest)
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Knobs {
-    take_loopback_webhooks: Option<bool>,
-    webhook_second_ms: Option<u64>,
+/// A refusal, as HTTP 400.
+#[derive(Debug)]
+struct Refused(String);
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let body = Json(json!({"error": self.0}));
+        (StatusCode::BAD_REQUEST, body).into_response()
+    }
 }
 
-#[derive(Deserialize)]
-struct Say {
-    chat: i64,
-    user: i64,
-    text: String,
-    topic: Option<i64>,
-    reply_to: Option<i64>,
+impl From<String> for Refused {
+    fn from(why: String) -> Self {
+        Self(why)
+    }
 }
 
-#[derive(Deserialize)]
-struct Edit {
-    chat: i64,
-    message_id: i64,
-    text: String,
+type Answer = Result<Json<Value>, Refused>;
+
+/// A body as its fields; none is an empty object, a field that is not known is refused.
+fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, Refused> {
+    let body: &[u8] = if body.is_empty() { b"{}" } else { body };
+    serde_json::from_slice(body).map_err(|why| Refused(why.to_string()))
+}
+
+fn done() -> Answer {
+    Ok(Json(json!({"ok": true})))
+}
+
+fn message_id(id: i64) -> Answer {
+    Ok(Json(json!({"message_id": id})))
+}
+
+/// A chat that is there.
+fn known_chat(rooms: &Rooms, chat: i64) -> Result<(), Refused> {
+    match rooms.world.chat(chat) {
+        Some(_) => Ok(()),
+        None => Err(Refused(format!(
+            "no chat {chat}; GET /control/state lists them"
+        ))),
+    }
+}
+
+/// A person or bot that is there.
+fn known_user(rooms: &Rooms, user: i64) -> Result<(), Refused> {
+    match rooms.world.user(user) {
+        Some(_) => Ok(()),
+        None => Err(Refused(format!(
+            "no user {user}; GET /control/state lists them"
+        ))),
+    }
+}
+
+/// A message that is there.
+fn known_message(rooms: &Rooms, chat: i64, message: i64) -> Result<(), Refused> {
+    known_chat(rooms, chat)?;
+    match rooms.message(chat, message) {
+        Some(_) => Ok(()),
+        None => Err(Refused(format!("no message {message} in {chat}"))),
+    }
 }
 
 #[derive(Deserialize)]
@@ -58,101 +132,122 @@ struct Fault {
     fault: TelegramFault,
 }
 
+async fn fault(State(shared): State<Shared>, body: Bytes) -> Answer {
+    let fault: Fault = read(&body)?;
+    match fault.always {
+        true => shared.faults().always(&fault.method, fault.fault),
+        false => shared.faults().next(&fault.method, fault.fault),
+    }
+    done()
+}
+
+async fn clear_faults(State(shared): State<Shared>) -> Answer {
+    shared.faults().clear();
+    done()
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Knobs {
+    take_loopback_webhooks: Option<bool>,
+    webhook_second_ms: Option<u64>,
+    sends_per_minute_max: Option<usize>,
+    guard_short_polls: Option<bool>,
+    lag_behind: Option<bool>,
+}
+
+async fn knobs(State(shared): State<Shared>, body: Bytes) -> Answer {
+    let knobs: Knobs = read(&body)?;
+    let faults = shared.faults();
+    if let Some(on) = knobs.take_loopback_webhooks {
+        faults.take_loopback_webhooks(on);
+    }
+    if let Some(ms) = knobs.webhook_second_ms {
+        faults.set_webhook_second_ms(ms);
+    }
+    if let Some(max) = knobs.sends_per_minute_max {
+        // 0 lifts the limit.
+        faults.limit_sends_per_minute(Some(max).filter(|max| *max > 0));
+    }
+    if let Some(on) = knobs.guard_short_polls {
+        faults.guard_short_polls(on);
+    }
+    if let Some(on) = knobs.lag_behind {
+        shared.act(|rooms| rooms.lag_behind(on));
+    }
+    done()
+}
+
 #[derive(Deserialize)]
 struct InChat {
     chat: i64,
 }
 
-async fn say(State(shared): State<Shared>, Json(say): Json<Say>) -> Response {
-    if let Some(refused) = no_such_room(&shared, say.chat) {
-        return refused;
-    }
-    let message = UserMessage {
-        chat: say.chat,
-        user: say.user,
-        text: say.text,
-        topic: say.topic,
-        reply_to: say.reply_to,
-        ..UserMessage::default()
-    };
-    let id = shared.act(|rooms| rooms.write(message));
-    Json(json!({"message_id": id})).into_response()
-}
-
-async fn edit(State(shared): State<Shared>, Json(edit): Json<Edit>) -> Response {
-    if let Some(refused) = no_such_room(&shared, edit.chat) {
-        return refused;
-    }
-    let done = shared.act(|rooms| rooms.rewrite(edit.chat, edit.message_id, Some(&edit.text)));
-    match done {
-        true => Json(json!({"message_id": edit.message_id})).into_response(),
-        false => refused("no such message"),
-    }
-}
-
-async fn update(State(shared): State<Shared>, Json(body): Json<Value>) -> Response {
-    if !body.is_object() {
-        return refused("an update is an object");
-    }
-    let id = shared.act(|rooms| {
-        let expires_at_s = rooms.now_s() + 24 * 3600;
-        rooms.queue.push(body, expires_at_s)
-    });
-    Json(json!({"update_id": id})).into_response()
-}
-
-async fn fault(State(shared): State<Shared>, Json(fault): Json<Fault>) -> Response {
-    match fault.always {
-        true => shared.faults().always(&fault.method, fault.fault),
-        false => shared.faults().next(&fault.method, fault.fault),
-    }
-    Json(json!({"ok": true})).into_response()
-}
-
-async fn knobs(State(shared): State<Shared>, Json(knobs): Json<Knobs>) -> Response {
-    if let Some(on) = knobs.take_loopback_webhooks {
-        shared.faults().take_loopback_webhooks(on);
-    }
-    if let Some(ms) = knobs.webhook_second_ms {
-        shared.faults().set_webhook_second_ms(ms);
-    }
-    Json(json!({"ok": true})).into_response()
-}
-
-async fn room_posts(State(shared): State<Shared>, Query(place): Query<InChat>) -> Response {
-    let posts: Vec<Value> = shared
-        .peek(|rooms| posts(rooms, place.chat))
-        .into_iter()
-        .map(|post| {
+async fn room_posts(State(shared): State<Shared>, Query(place): Query<InChat>) -> Answer {
+    let posts = shared.peek(|rooms| {
+        known_chat(rooms, place.chat)?;
+        let of_bot = |id: i64| rooms.reactions.get(&(place.chat, id)).cloned();
+        let shown = posts(rooms, place.chat).into_iter().map(|post| {
             json!({
                 "message_id": post.message_id, "from": post.from, "thread": post.thread,
                 "text": post.text, "entities": post.entities, "reply_to": post.reply_to,
                 "by_bot": post.by_bot, "edited": post.edited, "deleted": post.deleted,
+                "keyboard": post.keyboard, "bot_reaction": of_bot(post.message_id),
+                "message": post.wire,
             })
-        })
-        .collect();
-    Json(posts).into_response()
+        });
+        Ok::<Value, Refused>(shown.collect())
+    })?;
+    Ok(Json(posts))
 }
 
-async fn state(State(shared): State<Shared>) -> Response {
+#[derive(Deserialize)]
+struct ById {
+    id: String,
+}
+
+/// What the bot answered to a pressed button; `null` while it did not.
+async fn callback(State(shared): State<Shared>, Query(which): Query<ById>) -> Answer {
+    let found = shared.peek(|rooms| rooms.callbacks.get(&which.id).cloned());
+    match found {
+        Some((_, answer)) => Ok(Json(json!({"answer": answer}))),
+        None => Err(Refused(format!("no callback {}", which.id))),
+    }
+}
+
+async fn read_journal(
+    State(shared): State<Shared>,
+    Query(query): Query<JournalQuery>,
+) -> Json<Value> {
+    Json(journal::page(shared.wire(), WirePeer::Telegram, &query))
+}
+
+async fn state(State(shared): State<Shared>) -> Json<Value> {
     let faults_applied = shared.faults().applied();
     let polls_answered = shared.polls(|polls| polls.answered);
     let state = shared.peek(|rooms| {
         let chats: Vec<Value> = rooms.world.chats.iter().map(|chat| room(rooms, chat.id)).collect();
+        let drafts: Vec<Value> = rooms
+            .drafts
+            .iter()
+            .map(|it| json!({"chat": it.chat, "id": it.id, "text": it.text, "gone": it.is_gone}))
+            .collect();
         json!({
             "bot": rooms.world.bot.as_user(), "pending_updates": rooms.queue.len(),
-            "webhook": rooms.webhook.url(),
+            "webhook": rooms.webhook.url(), "commands": rooms.commands, "drafts": drafts,
+            "actions": rooms.actions, "files": rooms.files.keys().collect::<Vec<_>>(),
             "polls_answered": polls_answered, "faults_applied": faults_applied, "chats": chats,
             "users": rooms.world.users.iter().map(|user| rooms.world.user_json(user.id)).collect::<Vec<_>>(),
         })
     });
-    Json(state).into_response()
+    Json(state)
 }
 
 fn room(rooms: &Rooms, chat: i64) -> Value {
     let mut room = rooms.world.chat_json(chat);
     let known = rooms.room(chat);
     room["bot_status"] = json!(known.bot_status.as_str());
+    room["members"] = json!(known.members);
     room["topics"] = known
         .topics
         .iter()
@@ -160,13 +255,4 @@ fn room(rooms: &Rooms, chat: i64) -> Value {
         .collect();
     room["messages"] = json!(rooms.chats.get(&chat).map_or(0, |log| log.messages.len()));
     room
-}
-
-fn no_such_room(shared: &Shared, chat: i64) -> Option<Response> {
-    let known = shared.peek(|rooms| rooms.world.chat(chat).is_some());
-    (!known).then(|| refused("no such chat; GET /control/state lists them"))
-}
-
-fn refused(why: &str) -> Response {
-    (StatusCode::BAD_REQUEST, Json(json!({"error": why}))).into_response()
 }
