@@ -561,3 +561,70 @@ fn json_of(events: &[String]) -> Vec<Value> {
         .map(|event| serde_json::from_str(event).unwrap())
         .collect()
 }
+
+#[tokio::test]
+async fn another_process_scripts_replies_and_faults_on_every_wire() {
+    let client = Client::start().await;
+    let root = format!("http://{}/control/", client.server.addr());
+    let act = async |what: &str, body: Value| {
+        let sent = client.http.post(format!("{root}{what}")).json(&body);
+        answered(sent).await
+    };
+    let look = async |what: &str| answered(client.http.get(format!("{root}{what}"))).await.1;
+    let script = json!([
+        {"text": "scripted", "usage": {"input": 7, "output": 2}},
+        {"tool_calls": [{"name": "look_up", "arguments": {"word": "sky"}}]},
+        {"text": "short", "cut": true},
+        {"fault": {"kind": "status", "status": 529, "headers": [["retry-after", "3"]]}},
+        {"fault": {"kind": "malformed"}, "times": 1}
+    ]);
+    assert_eq!(
+        act("reply", script).await,
+        (200, json!({"replies_left": 5}))
+    );
+    let chat = json!({"model": "m", "messages": user("hi")});
+    let (_, body) = client.openai(chat.clone()).await;
+    assert_eq!(body["choices"][0]["message"]["content"], "scripted");
+    assert_eq!(body["usage"]["prompt_tokens"], 7);
+    let url = format!("{}responses", client.server.openai_url());
+    let request = client.http.post(url).bearer_auth("sk-test-key-1234");
+    let (_, body) = answered(request.json(&json!({"model": "m", "input": "hi"}))).await;
+    assert_eq!(body["output"][0]["name"], "look_up");
+    assert_eq!(body["output"][0]["arguments"], "{\"word\":\"sky\"}");
+    let asked = json!({"model": "m", "max_tokens": 9, "messages": user("hi")});
+    let (_, body) = client.anthropic(asked.clone()).await;
+    assert_eq!(body["stop_reason"], "max_tokens");
+    assert_eq!(client.anthropic(asked).await.0, 529);
+    let broken = client.openai_request(&chat).send().await.unwrap();
+    assert_eq!(broken.text().await.unwrap(), "{\"choices\": [");
+    let requests = look("requests?after=1").await;
+    assert_eq!(requests["requests"][0]["path"], "/v1/responses");
+    assert_eq!(requests["next_after"], 5);
+    let wrong = [
+        json!({}),
+        json!({"txt": "x"}),
+        json!({"fault": {"kind": "boredom"}}),
+        json!({"fault": {"kind": "hang"}, "cut": true}),
+        json!({"fault": {"kind": "status", "status": 7}}),
+    ];
+    for body in wrong {
+        assert_eq!(act("reply", body.clone()).await.0, 400, "{body}");
+    }
+
+    act(
+        "knobs",
+        json!({"refuse_streams": true, "context_tokens": 5}),
+    )
+    .await;
+    let long = json!({"model": "m", "messages": user(&"x".repeat(100))});
+    assert_eq!(client.openai(long.clone()).await.0, 400);
+    act("hold", json!({})).await;
+    assert_eq!(look("state").await["holds"], true);
+    act("reset", json!({})).await;
+    assert_eq!(look("state").await["requests"], 0);
+    let (_, body) = client.openai(long).await;
+    let said = body["choices"][0]["message"]["content"].as_str().unwrap();
+    assert!(said.starts_with("echo: x"));
+    let journal = look("journal?kind=request&name=responses").await;
+    assert_eq!(journal["records"].as_array().unwrap().len(), 1);
+}

@@ -7,10 +7,13 @@
 //! [`ModelReply`]; without one the answer is `echo: <last user message>`, or all that was said since
 //! the last answer where that is asked for ([`ModelServer::echo_all`]).
 //!
+//! Another process scripts it over `/control/`, as the README says.
+//!
 //! Reading order: `reply` (what can be scripted), `server`, then per wire `openai`, `responses` and
-//! `anthropic`: checks and wire form, both pure; `rules` (what a model's name says).
+//! `anthropic`: checks and wire form, both pure; `rules` (what a model's name says); `control` (HTTP).
 
 mod anthropic;
+mod control;
 mod openai;
 mod reply;
 mod responses;

@@ -18,12 +18,13 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use futures_util::stream;
+use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::openai::{Answer, Refused, has_looked_up, last_user_text, unanswered_text};
 use super::reply::{ModelAct, ModelPace, ModelReply, ModelToolCall, ModelUsage, counted};
-use super::{anthropic, openai, responses};
+use super::{anthropic, control, openai, responses};
 use crate::socket::{Connection, Serving};
 use crate::wire::{WireKind, WireLog, WirePeer, now_ms};
 
@@ -35,7 +36,7 @@ const ENDLESS_PIECE_BYTES: usize = 4 << 10;
 const MODELS: [&str; 2] = ["loopback-small", "loopback-large"];
 
 /// A request as it came.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ModelRequest {
     /// Path, for example `/v1/chat/completions`.
     pub path: String,
@@ -48,20 +49,20 @@ pub struct ModelRequest {
 }
 
 #[derive(Debug, Default)]
-struct Script {
-    next: VecDeque<ModelReply>,
-    requests: Vec<ModelRequest>,
+pub(super) struct Script {
+    pub(super) next: VecDeque<ModelReply>,
+    pub(super) requests: Vec<ModelRequest>,
     answered: u64,
-    transcripts: VecDeque<Result<String, u16>>,
-    voice_notes: Vec<Value>,
-    echoes_all: bool,
+    pub(super) transcripts: VecDeque<Result<String, u16>>,
+    pub(super) voice_notes: Vec<Value>,
+    pub(super) echoes_all: bool,
     /// How fast an answer without a script is streamed.
-    pace: Option<ModelPace>,
-    refuses_streams: bool,
+    pub(super) pace: Option<ModelPace>,
+    pub(super) refuses_streams: bool,
     /// How long prompts may be, in tokens of four characters; `None` = as long as they like.
-    context_tokens: Option<u32>,
+    pub(super) context_tokens: Option<u32>,
     /// A word, and the tool that an answer without a script calls before it answers who said it.
-    looks_up: Option<(String, ModelToolCall)>,
+    pub(super) looks_up: Option<(String, ModelToolCall)>,
 }
 
 #[derive(Debug)]
@@ -76,10 +77,19 @@ struct Inner {
 }
 
 #[derive(Clone, Debug)]
-struct Shared(Arc<Inner>);
+pub(super) struct Shared(Arc<Inner>);
 
 impl Shared {
-    fn script<R>(&self, act: impl FnOnce(&mut Script) -> R) -> R {
+    pub(super) fn wire(&self) -> &WireLog {
+        &self.0.wire
+    }
+
+    /// How many calls may still pass; `None` lets all pass.
+    pub(super) fn passes(&self) -> &watch::Sender<Option<usize>> {
+        &self.0.passes
+    }
+
+    pub(super) fn script<R>(&self, act: impl FnOnce(&mut Script) -> R) -> R {
         act(&mut self.0.script.lock().expect("no holder of this lock panics"))
     }
 }
@@ -110,6 +120,7 @@ impl ModelServer {
             .route("/v1/messages", post(messages))
             .route("/v1/models", get(models))
             .route("/v1/audio/transcriptions", post(transcriptions))
+            .nest("/control", control::routes())
             .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
             .with_state(shared.clone());
         let serving = Serving::start(addr, router).await?;
@@ -536,7 +547,12 @@ fn record(shared: &Shared, provider: Provider, headers: &HeaderMap, raw: &[u8]) 
 }
 
 fn settle(shared: &Shared, provider: Provider, number: usize, status: u16, body: &Value) {
-    shared.script(|script| script.requests[number].status = Some(status));
+    // After a reset the request may be gone.
+    shared.script(|script| {
+        if let Some(request) = script.requests.get_mut(number) {
+            request.status = Some(status);
+        }
+    });
     shared.0.wire.append(
         WirePeer::Model,
         WireKind::Response,
