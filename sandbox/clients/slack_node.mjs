@@ -116,6 +116,23 @@ async function editAndDelete() {
   expect('deleted', (await current()).deleted, true);
 }
 
+async function fileUpload() {
+  const file = Buffer.from('a,b');
+  await client.filesUploadV2({ channel_id: 'C0OPS', filename: 't.csv', title: 'T', file });
+  await waitFor('the file', async () =>
+    (await posts('#ops')).some((post) => post.files.some((it) => it.title === 'T')));
+}
+
+async function streamHelper() {
+  const { ts } = await PEOPLE.do('post', { channel: '#ops', user: 'ann', text: 'tell me' });
+  const streamer = client.chatStream({
+    channel: 'C0OPS', thread_ts: ts, recipient_user_id: 'U0ANN', recipient_team_id: 'T0ACME', buffer_size: 4,
+  });
+  for (const word of ['one ', 'two ', 'three']) await streamer.append({ markdown_text: word });
+  await streamer.stop();
+  await waitFor('the stream', async () => (await posts('#ops')).some((it) => it.text === 'one two three'));
+}
+
 async function lookUps() {
   expect('name', (await client.users.info({ user: 'U0ANN' })).user.name, 'ann');
   expect('channel', (await client.conversations.info({ channel: 'C0GENERAL' })).channel.name, 'general');
@@ -207,6 +224,8 @@ const failures = await runChecks([
   ['history with metadata', historyWithMetadata],
   ['replies by page', repliesByPage],
   ['edit and delete', editAndDelete],
+  ['file upload', fileUpload],
+  ['stream helper', streamHelper],
   ['look-ups', lookUps],
   ['typed errors', typedErrors],
   ['rate limit', rateLimit],

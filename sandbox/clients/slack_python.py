@@ -136,6 +136,22 @@ def edit_and_delete():
     expect("deleted", next(post for post in posts("#ops") if post["ts"] == ts)["deleted"], True)
 
 
+def file_upload():
+    sent = CLIENT.files_upload_v2(channel="C0OPS", filename="t.txt", content="table", title="T")
+    expect("file", sent["files"][0]["title"], "T")
+    wait_for("the file", lambda: [it for post in posts("#ops") for it in post["files"] if it["title"] == "T"])
+
+
+def stream_helper():
+    root = PEOPLE.do("post", channel="#ops", user="ann", text="tell me")["ts"]
+    streamer = CLIENT.chat_stream(channel="C0OPS", thread_ts=root, recipient_user_id="U0ANN",
+                                  recipient_team_id="T0ACME", buffer_size=4)
+    for word in ("one ", "two ", "three"):
+        streamer.append(markdown_text=word)
+    streamer.stop()
+    wait_for("the stream", lambda: [post for post in posts("#ops") if post["text"] == "one two three"])
+
+
 def look_ups():
     expect("name", CLIENT.users_info(user="U0ANN")["user"]["name"], "ann")
     expect("channel", CLIENT.conversations_info(channel="C0GENERAL")["channel"]["name"], "general")
@@ -213,6 +229,8 @@ failures = run_checks([
     ("history with metadata", history_with_metadata),
     ("replies by page", replies_by_page),
     ("edit and delete", edit_and_delete),
+    ("file upload", file_upload),
+    ("stream helper", stream_helper),
     ("look-ups", look_ups),
     ("typed errors", typed_errors),
     ("rate limit", rate_limit),

@@ -150,6 +150,10 @@ async def edit(bot):
 async def document(bot):
     sent = await bot.send_document(SUPERGROUP, b"a,b\n1,2\n", filename="t.csv", caption="the table")
     expect("document", (sent.document.file_name, sent.caption), ("t.csv", "the table"))
+    file = await bot.get_file(sent.document.file_id)
+    expect("bytes", bytes(await file.download_as_bytearray()), b"a,b\n1,2\n")
+    edited = await bot.edit_message_caption(SUPERGROUP, sent.message_id, caption="seen")
+    expect("caption", edited.caption, "seen")
 
 
 async def small_methods(bot):
@@ -218,7 +222,7 @@ CHECKS = [
     ("formatted: HTML, MarkdownV2", formatted),
     ("entities array", entities_array),
     ("edit and delete", edit),
-    ("document", document),
+    ("document, download, caption", document),
     ("small methods", small_methods),
     ("typed errors", typed_errors),
     ("rate limit", rate_limit),
