@@ -1,8 +1,9 @@
 //! The program as people and scripts meet it: exit codes, stdout and stderr.
 #![allow(clippy::unwrap_used)]
 
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 const CONFIG: &str = r#"
 [models.gpt]
@@ -175,6 +176,31 @@ fn the_example_is_a_valid_configuration() {
     assert_eq!((code, stderr.as_str()), (Some(78), ""));
     assert!(stdout.contains("has no channel yet"), "{stdout}");
     assert_eq!(told(&vocative(dir.path(), &["run"], &[])).0, Some(78));
+}
+
+#[test]
+fn the_sandbox_says_where_it_is_in_one_line_of_json() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_vocative"))
+        .args(["sandbox", "--json"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    stdout.read_line(&mut line).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let told: serde_json::Value = serde_json::from_str(&line).unwrap();
+    for platform in ["slack", "telegram", "model"] {
+        let control = told[platform]["control_url"].as_str().unwrap();
+        assert!(control.ends_with("/control/"), "{line}");
+    }
+    assert!(
+        told["slack"]["bot_token"]
+            .as_str()
+            .unwrap()
+            .starts_with("xoxb-")
+    );
 }
 
 #[test]

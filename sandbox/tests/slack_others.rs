@@ -654,6 +654,11 @@ async fn a_world_is_made_and_put_back_over_http() {
         stage.done("user", json!({"name": "eve"})).await["id"],
         "U0EVE"
     );
+    stage
+        .done("user", json!({"id": "U0EVE", "guest": true}))
+        .await;
+    let shown = stage.call("users.info", json!({"user": "U0EVE"})).await;
+    assert_eq!(shown["user"]["is_restricted"], true);
     let room = json!({"name": "lab", "kind": "private", "members": ["eve", "ann"]});
     assert_eq!(stage.done("channel", room).await["id"], "C0LAB");
     let post = json!({"channel": "#lab", "user": "eve", "text": "@vocative & co"});

@@ -41,7 +41,14 @@ pub(super) async fn run(args: &SandboxArgs, context: &Context) -> Result<ExitCod
     let model = ModelServer::start(at(args.model_port), wire)
         .await
         .map_err(failed("model-port", args.model_port))?;
-    context.print(&instructions(&slack, &telegram, &model))?;
+    let told = match args.json {
+        true => format!(
+            "{}\n",
+            vocative_sandbox::addresses(&slack, &telegram, &model)
+        ),
+        false => instructions(&slack, &telegram, &model),
+    };
+    context.print(&told)?;
     while signals.next().await != Asked::Stop {}
     slack.stop().await;
     telegram.stop().await;

@@ -41,6 +41,7 @@ Examples:
 pub(super) const SANDBOX_EXAMPLES: &str = "\
 Examples:
   vocative sandbox --slack-port 9001 --telegram-port 9002 --model-port 9003
+  vocative sandbox --json                      one line with addresses and tokens, for scripts
   vocative sandbox --self-check";
 
 pub(super) const PROMPT_EXAMPLES: &str = "\

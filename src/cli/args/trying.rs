@@ -41,6 +41,9 @@ pub struct SandboxArgs {
     /// Port of the scripted model server; 0 = any free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub model_port: u16,
+    /// Print one line of JSON with addresses and tokens instead of instructions
+    #[arg(long, conflicts_with = "self_check")]
+    pub json: bool,
     /// Show what is refused, with the exact error of each, and end
     #[arg(long)]
     pub self_check: bool,

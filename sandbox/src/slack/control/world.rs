@@ -103,6 +103,8 @@ struct Person {
     bot_id: Option<String>,
     app_id: Option<String>,
     deleted: Option<bool>,
+    /// Of this workspace, in some channels only.
+    guest: Option<bool>,
 }
 
 pub(super) async fn user(State(shared): Server, body: Bytes) -> Answer {
@@ -119,6 +121,11 @@ pub(super) async fn user(State(shared): Server, body: Bytes) -> Answer {
         match known {
             Some(at) => core.world.users[at] = user.clone(),
             None => core.world.users.push(user.clone()),
+        }
+        if let Some(guest) = it.guest {
+            let guests = &mut core.world.guests;
+            guests.retain(|id| *id != user.id);
+            guests.extend(guest.then(|| user.id.clone()));
         }
         Ok(Json(json!({"id": user.id})))
     })
