@@ -69,6 +69,8 @@ fn check_says_who_answers_where() {
     channel        home (Telegram): iris answers
     agent          hermes: goes by hermes; model gpt (gpt-5-mini of openai)
     agent          iris: goes by iris, rainbow; model gpt (gpt-5-mini of openai)
+    tokens         acme: a day, a member may spend 1,000,000 tokens, a stranger nothing, all together 5,000,000 tokens
+    tokens         home: a day, whoever is served may spend 1,000,000 tokens, all together 5,000,000 tokens
 
     The configuration is fine, and every secret is there.
     The platforms were not asked; `vocative check --live` does.

@@ -10,6 +10,7 @@ use crate::agent::registry::AgentSpec;
 use crate::agent::run::Working;
 use crate::agent::step;
 use crate::agent::worker::Worker;
+use crate::capture::policy::SpentUp;
 use crate::capture::reply::{Answering, Reply, commit_reply, render_reply};
 use crate::delivery::live::SETTLE_MS;
 use crate::delivery::rooms::Room;
@@ -65,6 +66,17 @@ impl Working<'_> {
             ..notice(text, RunEnding::Done)
         };
         self.end(&spec.display_name, reply).await
+    }
+
+    /// Says that the day's tokens are used up; no model is asked.
+    pub(super) async fn end_spent_up(
+        &self,
+        spec: &AgentSpec,
+        spent_up: SpentUp,
+    ) -> Result<(), StoreError> {
+        warn!(run.id = %self.claimed.run.id, ?spent_up, "a question is not answered: the day's tokens are used up");
+        let said = notice(spent_up.text().to_owned(), RunEnding::Done);
+        self.end(&spec.display_name, said).await
     }
 
     /// Gives a run up: the room is told, the reason stays with the operators.

@@ -173,6 +173,17 @@ async fn attempt(worker: &Worker, claim: &Claim) -> Result<(), StoreError> {
         room: &room,
         route: &route,
     };
+    // What was asked together was let in together; it is not all answered once the day's tokens are gone.
+    let asker = claimed.asker;
+    let now_ms = (worker.clock)();
+    let spent_up = worker
+        .rooms
+        .spent_up(&worker.store, asker.account, asker.person, now_ms);
+    if steps.is_empty()
+        && let Some(spent_up) = spent_up.await?
+    {
+        return working.end_spent_up(&spec, spent_up).await;
+    }
     if claimed.attempts_used() > spec.max_attempts {
         let reason = format!("given up after {} attempts", spec.max_attempts);
         return working.give_up(&spec, Notice::Failed, reason).await;

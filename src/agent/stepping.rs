@@ -23,6 +23,7 @@ use crate::llm::{
 use crate::prompt::files::PromptImage;
 use crate::prompt::{ClassEstimate, PromptMessage, Scaled, TokenCounter as _, content_count};
 use crate::store::contract::{LeaseOutcome, StepOutcome, StepTools, ToolTurn};
+use crate::store::spending::{Purpose, Spending};
 use crate::store::{Store, StoreError};
 use crate::tools::{ToolOutcome, Toolbox};
 
@@ -113,6 +114,19 @@ impl Stepping<'_> {
         }
     }
 
+    /// Counts what an answer cost, whatever becomes of it.
+    async fn spend(&self, answer: &Answer) -> Result<(), StoreError> {
+        let asker = self.claimed.asker;
+        let spending = Spending {
+            account: asker.account,
+            person: asker.person,
+            purpose: Purpose::Answers,
+            tokens: answer.usage.total(),
+            now_ms: (self.clock)(),
+        };
+        self.store.spend(spending).await
+    }
+
     /// Asks the model once and records what it says.
     async fn ask(&self, steps: &[Step]) -> Result<Result<Step, Ended>, StoreError> {
         let number = u32::try_from(steps.len() + 1).unwrap_or(u32::MAX);
@@ -143,6 +157,9 @@ impl Stepping<'_> {
             (self.clock)() - asked_at_ms,
             &answered,
         );
+        if let Ok(answer) = &answered {
+            self.spend(answer).await?;
+        }
         let answer = match answered {
             Ok(answer) if answer.text.trim().is_empty() && answer.tool_calls.is_empty() => {
                 return Ok(Err(Ended::Failed(ModelError::Empty)));

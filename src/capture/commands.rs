@@ -692,7 +692,7 @@ mod tests {
             allow_people: AllowList::default(),
             ..policy()
         };
-        assert_eq!(press("U2", &closed), None);
+        assert_eq!(press("U2", &closed), Some(CommandVerdict::unheard()));
         let mut strict = policy();
         strict.manners.admins_only = vec![CommandName::Stop];
         assert_eq!(press("U1", &strict).unwrap().effect, Effect::Nothing);

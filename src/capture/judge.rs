@@ -7,7 +7,7 @@ use vocative_channels::envelope::{ChatKind, InboundMessage, SenderKind};
 use crate::capture::access::{Access, access};
 use crate::capture::addressing::{addressed_agents, may_follow_up};
 use crate::capture::commands::{self, is_private, read_message, stopped};
-use crate::capture::policy::ChannelPolicy;
+use crate::capture::policy::{ChannelPolicy, SpentUp};
 use crate::capture::stop::says_stop;
 use crate::domain::addressing::{
     AckReaction, MessageFacts, Notice, NoticeKind, Overlap, RunVerdict, Verdict,
@@ -255,13 +255,11 @@ fn limit_met(
             "I have answered here as often as I may in an hour; please try again later.",
         );
     }
-    if is_over(facts.tokens_today, limits.tokens_per_day) {
-        return met(
-            Whose::Room,
-            "I have used up what I may spend on answers today; please try again tomorrow.",
-        );
+    match limits.spent(facts.tokens_by_person_today, facts.tokens_today) {
+        Some(spent @ SpentUp::Person) => met(Whose::Person, spent.text()),
+        Some(spent @ SpentUp::Channel) => met(Whose::Room, spent.text()),
+        None => None,
     }
-    None
 }
 
 /// A room is told of a limit now and then, a person that only they see each time, bots once in a row.
@@ -458,6 +456,33 @@ mod tests {
         let mut openly = policy();
         openly.tells_privately = false;
         assert_eq!(told(&openly), None);
+    }
+
+    #[test]
+    fn tokens_of_the_day_end_for_a_person_before_they_end_for_all() {
+        let mut capped = policy();
+        capped.limits.tokens_per_day = 1_000;
+        capped.limits.tokens_per_day_person = 100;
+        let verdict = |by_person, by_channel| {
+            let facts = MessageFacts {
+                tokens_by_person_today: by_person,
+                tokens_today: by_channel,
+                ..MessageFacts::default()
+            };
+            let verdict = decide(&mention(), &facts, &capped);
+            let told = verdict
+                .notice
+                .map(|notice| (notice.is_private, notice.text));
+            (verdict.runs, told)
+        };
+        let person = (true, SpentUp::Person.text().to_owned());
+        let channel = (false, SpentUp::Channel.text().to_owned());
+        assert_eq!(verdict(99, 999), (RunVerdict::Run, None));
+        assert_eq!(verdict(100, 999), (RunVerdict::LimitMet, Some(person)));
+        assert_eq!(verdict(99, 1_000), (RunVerdict::LimitMet, Some(channel)));
+        capped.limits.tokens_per_day = 0;
+        capped.limits.tokens_per_day_person = 0;
+        assert_eq!(capped.limits.spent(u64::MAX, u64::MAX), None);
     }
 
     #[test]

@@ -26,5 +26,5 @@ pub mod speech;
 mod stop;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod testing;
+pub(crate) mod testing;
 pub mod wake;

@@ -102,8 +102,10 @@ pub struct Limits {
     pub runs_per_hour_person: u32,
     /// Runs per chat in an hour.
     pub runs_per_hour_chat: u32,
-    /// Tokens of all runs of the channel in a UTC day.
+    /// Tokens of the channel in a UTC day: answers, summaries, voice notes.
     pub tokens_per_day: u64,
+    /// Tokens that one person's questions and voice notes may cost in a UTC day.
+    pub tokens_per_day_person: u64,
     /// A trigger older than this by platform time is captured and not answered, in milliseconds.
     pub max_trigger_age_ms: i64,
     /// How long the run of an album waits for further items, in milliseconds.
@@ -118,9 +120,46 @@ impl Default for Limits {
             runs_per_hour_person: 60,
             runs_per_hour_chat: 120,
             tokens_per_day: 0,
+            tokens_per_day_person: 0,
             max_trigger_age_ms: 3_600_000,
             album_wait_ms: 1_000,
             inbound_text_max_bytes: 65_536,
+        }
+    }
+}
+
+impl Limits {
+    /// Whose tokens of the day are used up, of so many that the person and the whole channel have spent.
+    #[must_use]
+    pub fn spent(&self, by_person: u64, by_channel: u64) -> Option<SpentUp> {
+        let is_over = |count: u64, max: u64| max > 0 && count >= max;
+        if is_over(by_person, self.tokens_per_day_person) {
+            return Some(SpentUp::Person);
+        }
+        is_over(by_channel, self.tokens_per_day).then_some(SpentUp::Channel)
+    }
+}
+
+/// Whose tokens of the day are used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpentUp {
+    /// One person's.
+    Person,
+    /// Everybody's.
+    Channel,
+}
+
+impl SpentUp {
+    /// What is said of it.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Person => {
+                "You have used up what I may spend on one person in a day; please try again tomorrow."
+            }
+            Self::Channel => {
+                "I have used up what I may spend on answers today; please try again tomorrow."
+            }
         }
     }
 }

@@ -17,7 +17,7 @@ pub(super) fn agent(name: &str) -> AgentName {
 }
 
 /// A Slack-like policy with two agents, `kael` (default) and `ops`.
-pub(super) fn policy() -> ChannelPolicy {
+pub(crate) fn policy() -> ChannelPolicy {
     let agent_policy = |name: &str, aliases: &[&str]| AgentPolicy {
         name: agent(name),
         display_name: name.to_owned(),

@@ -8,7 +8,7 @@ use super::args::CheckArgs;
 use super::backup::lost;
 use super::context::Context;
 use super::error::{CliError, Exit};
-use super::{folders, live};
+use super::{folders, live, spending};
 use crate::config::{Agent, Channel, Config, PlatformSettings, Warning};
 use crate::daemon::start::DATABASE_NAME;
 use crate::domain::counted::counted;
@@ -100,7 +100,14 @@ fn report(config: &Config, warnings: &[String]) -> String {
     for agent in config.agents.values() {
         let _ = writeln!(out, "agent          {}", agent_line(config, agent));
     }
-    for warning in warnings {
+    let mut warnings = warnings.to_vec();
+    for channel in config.channels.values() {
+        if let Some(told) = spending::told(config, channel) {
+            let _ = writeln!(out, "tokens         {}", told.line);
+            warnings.extend(told.warnings);
+        }
+    }
+    for warning in &warnings {
         let _ = writeln!(out, "warning        {warning}");
     }
     let verdict = match (config.channels.is_empty(), warnings.len()) {

@@ -33,6 +33,7 @@ mod run;
 mod sandbox;
 mod selftest;
 mod since;
+mod spending;
 mod status;
 mod summary;
 mod table;

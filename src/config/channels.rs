@@ -95,6 +95,7 @@ struct Draft {
     max_runs_per_hour_person: Option<u32>,
     max_runs_per_hour_chat: Option<u32>,
     tokens_per_day: Option<u64>,
+    tokens_per_day_person: Option<u64>,
     chats: BTreeMap<String, ChatShape>,
     retention_days: RetentionDays,
     manners: MannersShape,
@@ -152,6 +153,7 @@ impl Draft {
             max_runs_per_hour_person: shape.max_runs_per_hour_person,
             max_runs_per_hour_chat: shape.max_runs_per_hour_chat,
             tokens_per_day: shape.tokens_per_day,
+            tokens_per_day_person: shape.tokens_per_day_person,
             chats: shape.chats,
             retention_days: shape.retention_days,
             manners: shape.manners,
@@ -200,6 +202,7 @@ impl Draft {
             max_runs_per_hour_person: shape.max_runs_per_hour_person,
             max_runs_per_hour_chat: shape.max_runs_per_hour_chat,
             tokens_per_day: shape.tokens_per_day,
+            tokens_per_day_person: shape.tokens_per_day_person,
             chats: shape.chats,
             retention_days: shape.retention_days,
             manners: shape.manners,
@@ -285,6 +288,9 @@ impl Draft {
                 tokens_per_day: self
                     .tokens_per_day
                     .unwrap_or(inherited.limits.tokens_per_day),
+                tokens_per_day_person: self
+                    .tokens_per_day_person
+                    .unwrap_or(inherited.limits.tokens_per_day_person),
             },
             chat_overlaps: self
                 .chats

@@ -242,6 +242,7 @@ fn limits(shape: &LimitsShape) -> Limits {
         max_runs_per_hour_person: shape.max_runs_per_hour_person,
         max_runs_per_hour_chat: shape.max_runs_per_hour_chat,
         tokens_per_day: shape.tokens_per_day,
+        tokens_per_day_person: shape.tokens_per_day_person,
     }
 }
 

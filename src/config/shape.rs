@@ -94,6 +94,8 @@ pub(super) struct LimitsShape {
     pub max_runs_per_hour_chat: u32,
     /// Tokens of one channel in one UTC day; 0 = no limit.
     pub tokens_per_day: u64,
+    /// Tokens that one person may cost in one UTC day; 0 = no limit.
+    pub tokens_per_day_person: u64,
 }
 
 /// Posting answers.
@@ -515,6 +517,8 @@ pub(super) struct SlackShape {
     pub max_runs_per_hour_chat: Option<u32>,
     /// As in `[limits]`, for this channel.
     pub tokens_per_day: Option<u64>,
+    /// As in `[limits]`, for this channel.
+    pub tokens_per_day_person: Option<u64>,
     /// Settings of single chats, by the platform's id of the chat.
     #[serde(default)]
     #[schemars(extend("propertyNames" = { "pattern": CHAT_PATTERN }))]
@@ -575,6 +579,8 @@ pub(super) struct TelegramShape {
     pub max_runs_per_hour_chat: Option<u32>,
     /// As in `[limits]`, for this channel.
     pub tokens_per_day: Option<u64>,
+    /// As in `[limits]`, for this channel.
+    pub tokens_per_day_person: Option<u64>,
     /// Settings of single chats, by the platform's id of the chat.
     #[serde(default)]
     #[schemars(extend("propertyNames" = { "pattern": CHAT_PATTERN }))]

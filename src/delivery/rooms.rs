@@ -11,8 +11,10 @@ use vocative_channels::file::FileSource;
 use vocative_channels::identity::Identity;
 
 use crate::capture::gate::Gate;
+use crate::capture::policy::{Limits, SpentUp};
 use crate::delivery::after::DeliveryPolicy;
-use crate::domain::ids::AccountId;
+use crate::domain::ids::{AccountId, ParticipantId};
+use crate::store::{Store, StoreError};
 
 /// The outbound half of one account.
 #[derive(Clone)]
@@ -68,6 +70,13 @@ impl Rooms {
             .insert(account, gate);
     }
 
+    /// What may be spent through an account; `None` where no lists are in force.
+    #[must_use]
+    pub fn limits(&self, account: AccountId) -> Option<Limits> {
+        let gates = self.gates.read().expect("no holder of this lock panics");
+        Some(gates.get(&account)?.policy().limits)
+    }
+
     /// Whether a place, and whoever asked or said something there, is served still: the lists may be others
     /// than when it was stored.
     #[must_use]
@@ -75,6 +84,25 @@ impl Rooms {
         let gates = self.gates.read().expect("no holder of this lock panics");
         let gate = gates.get(&account);
         gate.is_none_or(|gate| gate.still_admits(place, person))
+    }
+
+    /// Whose tokens of the day are used up, for something that a person of an account asks for; nobody's where
+    /// there is no limit.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn spent_up(
+        &self,
+        store: &Store,
+        account: AccountId,
+        person: Option<ParticipantId>,
+        now_ms: i64,
+    ) -> Result<Option<SpentUp>, StoreError> {
+        let Some(limits) = self.limits(account) else {
+            return Ok(None);
+        };
+        let spent = store.spent_today(account, person, now_ms).await?;
+        Ok(limits.spent(spent.by_person, spent.by_account))
     }
 
     /// The room of an account, once its channel is identified.

@@ -38,6 +38,8 @@ pub struct MessageFacts {
     pub runs_in_chat_last_hour: u32,
     /// Tokens this channel's runs used since the start of the UTC day.
     pub tokens_today: u64,
+    /// Tokens that this person's questions and voice notes cost since then.
+    pub tokens_by_person_today: u64,
     /// When this chat was last told that it is not served, in milliseconds since the Unix epoch.
     pub refused_notice_at_ms: Option<i64>,
     /// When this chat was last told of a limit, in milliseconds since the Unix epoch.

@@ -58,6 +58,14 @@ pub struct Usage {
     pub completion_tokens: u64,
 }
 
+impl Usage {
+    /// Both together.
+    #[must_use]
+    pub fn total(self) -> u64 {
+        self.prompt_tokens.saturating_add(self.completion_tokens)
+    }
+}
+
 /// One agent's work on its trigger turns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {

@@ -56,7 +56,11 @@ impl Transcriber {
     ///
     /// # Errors
     /// [`SpeechError`].
-    pub async fn transcribe(&self, facts: &FileFacts, bytes: &[u8]) -> Result<String, SpeechError> {
+    pub async fn transcribe(
+        &self,
+        facts: &FileFacts,
+        bytes: &[u8],
+    ) -> Result<Transcript, SpeechError> {
         let mime_type = facts.mime_type.as_deref().unwrap_or("audio/ogg");
         let name = format!("voice.{}", ending_of(mime_type));
         let (kind, body) = Multipart::new(bytes)
@@ -81,8 +85,53 @@ impl Transcriber {
         }
         let answer = body_within(response, ANSWER_BYTES_MAX).await;
         let answer = answer.map_err(|error| broken(&error))?;
-        text_of(&answer.ok_or_else(no_transcript)?)
+        let answer = answer.ok_or_else(no_transcript)?;
+        let text = text_of(&answer)?;
+        Ok(Transcript {
+            tokens: tokens_of(&answer, &text, bytes.len()),
+            text,
+        })
     }
+}
+
+/// What is said in a voice note, and what it cost to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transcript {
+    /// What is said.
+    pub text: String,
+    /// What it cost, in tokens: as the server says, else an estimate by the length of the note.
+    pub tokens: u64,
+}
+
+/// Tokens of one second of speech. *Source:* a minute costs what about a thousand tokens do at the providers
+/// that bill minutes.
+const TOKENS_PER_SECOND: u64 = 17;
+/// Bytes of one second of a voice note, where nothing says how long it is: 16 kbit/s, as phones record them.
+const BYTES_PER_SECOND: u64 = 2_000;
+/// Bytes of a transcript that are about a token.
+const BYTES_PER_TOKEN: u64 = 4;
+
+/// The `usage` of an answer counts tokens or seconds; without one the bytes tell.
+fn tokens_of(answer: &[u8], text: &str, bytes: usize) -> u64 {
+    let answer: Option<Value> = serde_json::from_slice(answer).ok();
+    let usage = answer.as_ref().map(|answer| &answer["usage"]);
+    let told = usage.and_then(|usage| usage["total_tokens"].as_u64());
+    let seconds = usage.and_then(|usage| usage["seconds"].as_f64());
+    let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+    let seconds = match seconds.filter(|seconds| (0.0..1e9).contains(seconds)) {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        Some(seconds) => seconds.ceil() as u64,
+        None => bytes.div_ceil(BYTES_PER_SECOND),
+    };
+    let written = u64::try_from(text.len())
+        .unwrap_or(u64::MAX)
+        .div_ceil(BYTES_PER_TOKEN);
+    let estimate = || {
+        seconds
+            .saturating_mul(TOKENS_PER_SECOND)
+            .saturating_add(written)
+    };
+    told.unwrap_or_else(estimate)
 }
 
 fn no_transcript() -> SpeechError {
@@ -185,6 +234,27 @@ mod tests {
             text_of(long.as_bytes()).unwrap().len(),
             TRANSCRIPT_MAX_CHARS
         );
+    }
+
+    #[test]
+    fn what_a_note_cost_says_the_server_or_its_length() {
+        let table: [(&[u8], u64); 8] = [
+            (br#"{"usage":{"type":"tokens","total_tokens":321}}"#, 321),
+            (
+                br#"{"usage":{"type":"duration","seconds":2.2}}"#,
+                3 * 17 + 2,
+            ),
+            (br#"{"usage":{"seconds":-1}}"#, 5 * 17 + 2),
+            (br#"{"usage":{"seconds":1e300}}"#, 5 * 17 + 2),
+            (br#"{"usage":{"total_tokens":"7"}}"#, 5 * 17 + 2),
+            (br#"{"usage":7}"#, 5 * 17 + 2),
+            (br#"{"text":"hello you"}"#, 5 * 17 + 2),
+            (b"<html>", 5 * 17 + 2),
+        ];
+        for (answer, expected) in table {
+            let told = tokens_of(answer, "hello me", 9_001);
+            assert_eq!(told, expected, "{}", String::from_utf8_lossy(answer));
+        }
     }
 
     #[tokio::test]

@@ -16,12 +16,13 @@ use crate::capture::wake::Wake;
 use crate::delivery::rooms::Rooms;
 use crate::delivery::worker::{Clock, pause_until};
 use crate::domain::file::{ContentId, DueFile, FileFacts, FileKind, FileOutcome, FileState};
-use crate::domain::ids::{AccountId, FileId};
+use crate::domain::ids::{AccountId, FileId, ParticipantId};
 use crate::files::counters::FileCounters;
 use crate::files::policy::FilesPolicy;
 use crate::files::space::{Promise, Space};
 use crate::files::speech::{Transcriber, after_speech};
 use crate::store::origins::Origin;
+use crate::store::spending::{Purpose, Spending};
 use crate::store::{ContentWriter, Store, StoreError};
 
 /// Files of one channel on their way at once: a slow platform keeps no other one waiting.
@@ -192,6 +193,15 @@ impl Worker {
         Ok(origin.is_none_or(is_served))
     }
 
+    /// Who sent a file.
+    async fn person_of(&self, file: &DueFile) -> Result<Option<ParticipantId>, StoreError> {
+        let origin = self.store.file_origin(file.id).await?;
+        match origin.and_then(|origin| origin.person) {
+            Some(person) => self.store.participant(file.account, person).await,
+            None => Ok(None),
+        }
+    }
+
     async fn fetch(&self, mut file: DueFile) -> Result<(), StoreError> {
         let Some(room) = self.rooms.get(file.account) else {
             return Ok(());
@@ -308,10 +318,25 @@ impl Worker {
         let Some(bytes) = self.store.content(content, u64::MAX).await? else {
             return self.store.fetch_again(content, (self.clock)()).await;
         };
+        let person = self.person_of(file).await?;
+        let (account, now_ms) = (file.account, (self.clock)());
+        let spent_up = self.rooms.spent_up(&self.store, account, person, now_ms);
+        if spent_up.await?.is_some() {
+            warn!(file.id = %file.id, "a voice note waits: the day's tokens are used up");
+            return self.store.note_speech(file.id, tomorrow(now_ms)).await;
+        }
         match transcriber.transcribe(&file.facts, &bytes).await {
-            Ok(text) => {
+            Ok(heard) => {
+                let spending = Spending {
+                    account,
+                    person,
+                    purpose: Purpose::Speech,
+                    tokens: heard.tokens,
+                    now_ms: (self.clock)(),
+                };
+                self.store.spend(spending).await?;
                 self.store
-                    .keep_transcript(file.id, text, (self.clock)())
+                    .keep_transcript(file.id, heard.text, (self.clock)())
                     .await?;
                 self.counters.heard.fetch_add(1, Ordering::Relaxed);
                 info!(file.id = %file.id, "a voice note was written down");
@@ -339,6 +364,17 @@ impl Worker {
             }
         }
         self.store.note_file(file.id, outcome, (self.clock)()).await
+    }
+}
+
+/// A note that may be written down once there are tokens again: on the next UTC day.
+fn tomorrow(now_ms: i64) -> FileOutcome {
+    const DAY_MS: i64 = 86_400_000;
+    let today_ms = now_ms.div_euclid(DAY_MS).saturating_mul(DAY_MS);
+    FileOutcome::Again {
+        not_before_ms: today_ms.saturating_add(DAY_MS),
+        counts: false,
+        reason: "the day's tokens are used up".to_owned(),
     }
 }
 

@@ -27,6 +27,7 @@ pub(super) fn read_facts(
     let mut facts = MessageFacts {
         chat_kind: message.place.kind,
         tokens_today: usage.tokens_today,
+        tokens_by_person_today: usage.tokens_by_person,
         runs_by_person_last_hour: usage.runs_by_person,
         runs_in_chat_last_hour: usage.runs_in_chat,
         restored_at_ms: usage.restored_at_ms,
@@ -169,6 +170,7 @@ fn agents_in(
 /// What is compared with the limits of a channel, and when it was restored.
 struct Usage {
     tokens_today: u64,
+    tokens_by_person: u64,
     runs_by_person: u32,
     runs_in_chat: u32,
     restored_at_ms: Option<i64>,
@@ -191,7 +193,11 @@ fn usage(
                        AND created_at_ms BETWEEN ?5 + 1 AND ?7),
                     (SELECT count(*) FROM runs
                      WHERE chat_id = ?6 AND created_at_ms BETWEEN ?5 + 1 AND ?7),
-                    (SELECT max(at_ms) FROM restores)",
+                    (SELECT max(at_ms) FROM restores),
+                    coalesce((SELECT tokens FROM usage_people
+                              WHERE day_start_ms = ?2 AND participant_id = (
+                                  SELECT id FROM participants
+                                  WHERE account_id = ?1 AND kind = ?3 AND platform_id = ?4)), 0)",
         )?
         .query_row(
             params![
@@ -209,6 +215,7 @@ fn usage(
                     runs_by_person: row.get(1)?,
                     runs_in_chat: row.get(2)?,
                     restored_at_ms: row.get(3)?,
+                    tokens_by_person: count_from(row.get(4)?),
                 })
             },
         )?;

@@ -74,6 +74,7 @@ mod search;
 mod search_terms;
 mod search_text;
 mod sent_prompts;
+pub mod spending;
 mod standing;
 mod status;
 mod steps;

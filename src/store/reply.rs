@@ -13,7 +13,7 @@ use super::participants::{Heard, upsert_participant_txn};
 use super::placeholder::insert_answer_txn;
 use super::places::{ConversationRow, conversation_at};
 use super::reanswer::{answer_of, replace_answer_txn, replaced_answer, replaces_for_good};
-use super::rows::{chat_kind_from_name, day_start_ms, missing, stored_count};
+use super::rows::{chat_kind_from_name, missing, stored_count};
 use super::runs::{LeasedRun, leased_run};
 use super::turns::{NewTurn, insert_turn_txn};
 use super::{Store, StoreError};
@@ -260,18 +260,6 @@ fn add_usage_txn(
              WHERE id = ?1",
         )?
         .execute((run_row, prompt_tokens, completion_tokens))?;
-    connection
-        .prepare_cached(
-            "INSERT INTO usage_days (account_id, day_start_ms, tokens)
-             SELECT h.account_id, ?2, ?3 FROM runs r JOIN chats h ON h.id = r.chat_id
-             WHERE r.id = ?1
-             ON CONFLICT DO UPDATE SET tokens = tokens + excluded.tokens",
-        )?
-        .execute((
-            run_row,
-            day_start_ms(reply.now_ms),
-            prompt_tokens.saturating_add(completion_tokens),
-        ))?;
     Ok(())
 }
 

@@ -110,11 +110,14 @@ impl Store {
 }
 
 fn spend_txn(connection: &Connection, spending: &Spending) -> Result<(), StoreError> {
-    let (tokens, day) = (
-        stored_count(spending.tokens),
-        day_start_ms(spending.now_ms),
-    );
-    let of = |purpose| if spending.purpose == purpose { tokens } else { 0 };
+    let (tokens, day) = (stored_count(spending.tokens), day_start_ms(spending.now_ms));
+    let of = |purpose| {
+        if spending.purpose == purpose {
+            tokens
+        } else {
+            0
+        }
+    };
     connection
         .prepare_cached(
             "INSERT INTO usage_days (account_id, day_start_ms, tokens, summary_tokens, speech_tokens)
@@ -159,8 +162,8 @@ mod tests {
         let room = scene.room("C1").await;
         scene.ask(&room, "when?", 1_000).await;
         let account = scene.account;
-        let asker = scene.claim(2_000).await.unwrap().asker;
-        let person = asker.person.unwrap();
+        let found = scene.store.participant(account, "U1".to_owned()).await;
+        let person = found.unwrap().unwrap();
         let spend = async |purpose, person, tokens, now_ms| {
             let spending = Spending {
                 account,

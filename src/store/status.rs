@@ -215,6 +215,7 @@ mod tests {
     use super::*;
     use crate::store::contract::{OutboxUpdate, RunEnding};
     use crate::store::scene::Scene;
+    use crate::store::spending::{Purpose, Spending};
 
     #[tokio::test]
     async fn status_counts_what_waits_and_what_needs_a_person() {
@@ -231,6 +232,15 @@ mod tests {
         let hold = OutboxUpdate::Hold { reason };
         let held = scene.store.update_post(entry, token, hold, DAY_MS + 301);
         held.await.unwrap();
+
+        let spending = Spending {
+            account: scene.account,
+            person: None,
+            purpose: Purpose::Answers,
+            tokens: 10,
+            now_ms: DAY_MS + 302,
+        };
+        scene.store.spend(spending).await.unwrap();
 
         let mut status = scene.store.status(DAY_MS + 1_200).await.unwrap();
         assert!(status.database_bytes > 0);

@@ -13,6 +13,8 @@ use super::worker::{SummaryCounters, Worker};
 use crate::agent::models::Models;
 use crate::agent::prompting::{PromptRequest, build_prompt};
 use crate::agent::registry::{AgentSpec, ModelUse, Registry, SummaryModel};
+use crate::capture::gate::Gate;
+use crate::capture::testing::policy;
 use crate::capture::wake::Wake;
 use crate::config::Template;
 use crate::delivery::rooms::Rooms;
@@ -77,7 +79,10 @@ impl Model for Scripted {
         };
         let answer = Answer {
             text,
-            usage: Usage::default(),
+            usage: Usage {
+                prompt_tokens: 70,
+                completion_tokens: 30,
+            },
             reported_prompt_tokens: None,
             raw_message: String::new(),
             tool_calls: Vec::new(),
@@ -613,6 +618,44 @@ async fn a_room_of_bots_is_folded_before_its_past_is_cut() {
         // A request for some twenty turns, not one for each.
         assert!(requests.len() <= 10, "{people}: {}", requests.len());
     }
+}
+
+#[tokio::test]
+async fn what_summaries_cost_is_counted_and_they_end_with_the_tokens_of_the_day() {
+    let no_summary = [(1, "no"), (2, "no")];
+    let mut stage = Stage::with(Scripted {
+        exceptions: BTreeMap::from(no_summary),
+        ..Scripted::default()
+    })
+    .await;
+    stage.say_all(1..=50).await;
+    let spent = async |stage: &Stage| {
+        let spent = stage.store.spent_today(stage.account, None, NOW_MS).await;
+        spent.unwrap().by_account
+    };
+    // What is no summary costs as much as one.
+    stage.worker.once().await;
+    assert_eq!(
+        (stage.model.requests().len(), spent(&stage).await),
+        (1, 100)
+    );
+    let capped = |tokens_per_day| {
+        let mut policy = policy();
+        policy.limits.tokens_per_day = tokens_per_day;
+        Arc::new(Gate::new(policy))
+    };
+    stage.worker.rooms.set_gate(stage.account, capped(100));
+    assert_eq!(stage.worker.once().await, 0);
+    assert_eq!(
+        (stage.model.requests().len(), spent(&stage).await),
+        (1, 100)
+    );
+    stage.worker.rooms.set_gate(stage.account, capped(101));
+    stage.worker.once().await;
+    assert_eq!(
+        (stage.model.requests().len(), spent(&stage).await),
+        (2, 200)
+    );
 }
 
 #[tokio::test]

@@ -20,13 +20,14 @@ use crate::capture::wake::Wake;
 use crate::delivery::rooms::Rooms;
 use crate::delivery::worker::Clock;
 use crate::domain::history::HistoryTurn;
-use crate::domain::ids::{AgentName, ConversationId, SummaryId, TurnId};
+use crate::domain::ids::{AccountId, AgentName, ConversationId, SummaryId, TurnId};
 use crate::domain::options::AssemblerOptions;
 use crate::domain::summary::{
     Coverage, FoldBase, FoldOver, FoldQuery, FoldRule, FoldSource, NewSummary, SummaryOutcome,
 };
-use crate::llm::{ModelError, Request};
+use crate::llm::{Answer, ModelError, Request};
 use crate::prompt::{ClassEstimate, TokenCounter as _, record};
+use crate::store::spending::{Purpose, Spending};
 use crate::store::{Store, StoreError};
 use crate::summary::accept::accept;
 use crate::summary::request::{input_max_tokens, request};
@@ -302,7 +303,11 @@ impl Worker {
         let mut previous = history.summary.as_ref().map(|summary| summary.id);
         let mut text = history.summary.as_ref().map(|summary| summary.text.clone());
         let mut done = 0;
+        let account = history.conversation.account;
         for step in plan::steps(&entries, max_tokens(spec), &ClassEstimate) {
+            if let Some(refused) = self.refused_by_limit(account, spec).await? {
+                return Ok(refused);
+            }
             let base = FoldBase {
                 conversation: history.conversation.id,
                 agent: spec.name.clone(),
@@ -314,7 +319,9 @@ impl Worker {
             if !self.store.is_fold_base(base).await? {
                 return Ok(Attempt::Outdated);
             }
-            let made = match summarise(spec, place.as_ref(), text.as_deref(), &step.text).await {
+            let asked = (text.as_deref(), step.text.as_str());
+            let meter = self.meter(account);
+            let made = match summarise(spec, place.as_ref(), asked, &meter).await {
                 Ok(made) => made,
                 Err(attempt) => return Ok(attempt),
             };
@@ -338,6 +345,32 @@ impl Worker {
             }
         }
         Ok(Attempt::Made)
+    }
+
+    /// Why an account's summaries wait: its tokens of the day are used up. The built-in summaries cost none.
+    async fn refused_by_limit(
+        &self,
+        account: AccountId,
+        spec: &AgentSpec,
+    ) -> Result<Option<Attempt>, StoreError> {
+        if spec.summary_model.is_none() {
+            return Ok(None);
+        }
+        let now_ms = (self.clock)();
+        let spent_up = self
+            .rooms
+            .spent_up(&self.store, account, None, now_ms)
+            .await?;
+        let refused = || Attempt::Rejected("the tokens of the day are used up".to_owned());
+        Ok(spent_up.map(|_| refused()))
+    }
+
+    fn meter(&self, account: AccountId) -> Meter<'_> {
+        Meter {
+            store: &self.store,
+            account,
+            now_ms: (self.clock)(),
+        }
     }
 
     fn summary(
@@ -397,11 +430,34 @@ fn max_tokens(spec: &AgentSpec) -> usize {
 }
 
 /// A summary of what came before and what was said since.
+/// Counts what summaries cost.
+struct Meter<'a> {
+    store: &'a Store,
+    account: AccountId,
+    now_ms: i64,
+}
+
+impl Meter<'_> {
+    /// Counts an answer, whether or not a summary becomes of it.
+    async fn count(&self, answer: &Answer) {
+        let spending = Spending {
+            account: self.account,
+            person: None,
+            purpose: Purpose::Summaries,
+            tokens: answer.usage.total(),
+            now_ms: self.now_ms,
+        };
+        if let Err(cause) = self.store.spend(spending).await {
+            warn!(error = %cause, "the tokens of a summary could not be counted");
+        }
+    }
+}
+
 async fn summarise(
     spec: &AgentSpec,
     place: Option<&ModelSlot>,
-    previous: Option<&str>,
-    turns: &str,
+    (previous, turns): (Option<&str>, &str),
+    meter: &Meter<'_>,
 ) -> Result<String, Attempt> {
     if turns.is_empty() {
         return Ok(previous.unwrap_or(NOTHING_SAID).to_owned());
@@ -422,6 +478,9 @@ async fn summarise(
     });
     if let Some(place) = place {
         place.note(&answer).await;
+    }
+    if let Ok(answer) = &answer {
+        meter.count(answer).await;
     }
     let answer = answer.map_err(|cause| Attempt::ModelFailed(cause.to_string()))?;
     accept(&answer, &ClassEstimate).map_err(|cause| Attempt::Rejected(cause.to_string()))

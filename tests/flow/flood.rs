@@ -37,7 +37,7 @@ fn telegram_room(n: usize) -> i64 {
 }
 
 async fn flooded() -> Flow {
-    let limits = "[limits]\nmax_runs_per_hour_person = 0\nmax_runs_per_hour_chat = 0";
+    let limits = "[limits]\nmax_runs_per_hour_person = 0\nmax_runs_per_hour_chat = 0\ntokens_per_day = 0\ntokens_per_day_person = 0";
     let mut flow = FlowBuilder::default()
         .offline()
         .config(limits)

@@ -44,6 +44,7 @@ mod sent;
 #[path = "../storage/shim.rs"]
 mod shim;
 mod slack_streams;
+mod spending;
 mod storage;
 mod streaming;
 mod supervision;

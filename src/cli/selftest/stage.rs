@@ -416,6 +416,8 @@ backfill_days = 0
 [limits]
 max_runs_per_hour_person = 0
 max_runs_per_hour_chat = 0
+tokens_per_day = 0
+tokens_per_day_person = 0
 
 [delivery]
 first_look_s = 1

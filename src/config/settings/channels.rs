@@ -20,6 +20,8 @@ pub struct Limits {
     pub max_runs_per_hour_chat: u32,
     /// Tokens of the channel in one UTC day.
     pub tokens_per_day: u64,
+    /// Tokens that one person may cost in one UTC day.
+    pub tokens_per_day_person: u64,
 }
 
 /// Days for which a channel's data is kept; 0 = until it is erased.

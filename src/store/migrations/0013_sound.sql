@@ -154,3 +154,11 @@ ALTER TABLE outbox ADD COLUMN sequence TEXT;            -- of the chat when it w
 ALTER TABLE outbox ADD COLUMN number_above INTEGER;     -- the newest number known then
 ALTER TABLE outbox ADD COLUMN probing TEXT;             -- JSON: what was learnt by asking about numbers
 ALTER TABLE outbox ADD COLUMN is_undecided INTEGER NOT NULL DEFAULT 0; -- it was asked about, and nobody can say
+-- Tokens that a person's questions and voice notes cost on the newest UTC day on which there were any. Numbers only.
+CREATE TABLE usage_people (
+    participant_id INTEGER PRIMARY KEY REFERENCES participants(id),
+    day_start_ms INTEGER NOT NULL,
+    tokens       INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+ALTER TABLE usage_days ADD COLUMN summary_tokens INTEGER NOT NULL DEFAULT 0; -- of its tokens
+ALTER TABLE usage_days ADD COLUMN speech_tokens INTEGER NOT NULL DEFAULT 0;

@@ -340,6 +340,8 @@ max_trigger_age_minutes = 1440
 [limits]
 max_runs_per_hour_person = 0
 max_runs_per_hour_chat = 0
+tokens_per_day = 0
+tokens_per_day_person = 0
 
 [delivery]
 max_parts = 100
