@@ -6,6 +6,7 @@
 //! connected, `/metrics` what `vocative status` says, as OpenMetrics.
 
 pub mod api;
+mod bodies;
 mod crowd;
 mod door;
 mod host;

@@ -1,8 +1,8 @@
 //! The listener that platforms call: `/slack/NAME/events` and its like, and nothing else.
 //!
 //! Knows no platform: each path belongs to a channel's [`Receiver`], which says who may call and what
-//! to answer. What is held here are the bounds, because anybody may connect: connections, requests
-//! at once, bytes and time of heads and bodies. Speaks plain HTTP/1.1; a proxy in front ends TLS.
+//! to answer. What is held here are the bounds, because anybody may connect: connections, bodies that are
+//! read at once and how fast they come (`bodies`), requests that are stored, bytes and time of heads. Speaks plain HTTP/1.1; a proxy in front ends TLS.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -11,25 +11,27 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Method, Request, Response, StatusCode, header};
+use futures_util::StreamExt as _;
 use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
-use tokio::time::timeout;
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, TryAcquireError};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, info, warn};
 use vocative_channels::webhook::{Receiver, WebhookRequest};
 
+use super::bodies::{Bodies, BodyPlace, Peer};
 use super::crowd::Crowd;
 use crate::admin::health::{Health, ListenerHealth};
 
 /// Connections at the same time. Of more, those that ask for nothing make room; while all of them ask,
 /// the rest waits outside.
 pub const CONNECTIONS_MAX: usize = 256;
-/// Requests whose bodies are read or stored at the same time; more wait a moment, then get 503.
+/// Requests that are stored at the same time; more wait a moment, then get 503.
 pub const REQUESTS_MAX: usize = 64;
 /// The largest body, in bytes.
 pub const BODY_MAX_BYTES: usize = 1024 * 1024;
@@ -39,6 +41,15 @@ const HEAD_MAX_BYTES: usize = 32 * 1024;
 const HEAD_WITHIN: Duration = Duration::from_secs(30);
 /// How long a body may take.
 const BODY_WITHIN: Duration = Duration::from_secs(5);
+/// A body comes this fast at least, in bytes a second, once it had a second to begin. *Source:* platforms
+/// send what they have in full, in packets of more than a kilobyte.
+const BODY_RATE_MIN: u64 = 16 * 1024;
+/// How long a body has to begin.
+const BODY_BEGINS_WITHIN: Duration = Duration::from_secs(1);
+/// How long a request waits for its body to be read. *Source:* Slack waits three seconds for an answer.
+const BODY_PLACE_WITHIN: Duration = Duration::from_secs(2);
+/// The wait of who is next for a place in which a body is young.
+const PLACE_AGAIN: Duration = Duration::from_millis(10);
 /// How long a request waits for a place.
 const PLACE_WITHIN: Duration = Duration::from_millis(500);
 /// How long answers may still be written when the daemon stops.
@@ -68,11 +79,15 @@ pub async fn serve(
     let taking = async {
         loop {
             match listener.accept().await {
-                Ok((stream, _)) => {
+                Ok((stream, peer)) => {
                     let Some(place) = doors.place(&rooms).await else {
                         return;
                     };
-                    let serving = connection(stream, Arc::clone(&doors), cancel.clone(), place);
+                    let caller = Caller {
+                        peer: Peer::of(peer.ip()),
+                        _place: place,
+                    };
+                    let serving = connection(stream, caller, Arc::clone(&doors), cancel.clone());
                     connections.spawn(serving);
                 }
                 Err(cause) => {
@@ -91,19 +106,26 @@ pub async fn serve(
     let _ = timeout(GOODBYE_WITHIN, connections.wait()).await;
 }
 
+/// Who has connected, with its place.
+struct Caller {
+    peer: Peer,
+    _place: OwnedSemaphorePermit,
+}
+
 async fn connection(
     stream: TcpStream,
+    caller: Caller,
     doors: Arc<Doors>,
     cancel: CancellationToken,
-    _place: OwnedSemaphorePermit,
 ) {
+    let peer = caller.peer;
     let _counted = doors.health.connected();
     let visitor = Arc::new(doors.crowd.enter());
     let service = service_fn(|request| {
         let (doors, visitor) = (Arc::clone(&doors), Arc::clone(&visitor));
         async move {
             visitor.become_busy();
-            let answer = doors.answer(request).await;
+            let answer = doors.answer(request, peer).await;
             visitor.become_silent();
             Ok::<_, Infallible>(answer)
         }
@@ -133,7 +155,10 @@ async fn connection(
 /// Which channel each path belongs to, and what all connections share.
 struct Doors {
     by_path: HashMap<String, Arc<dyn Receiver>>,
-    places: Semaphore,
+    bodies: Arc<Bodies>,
+    /// Who waits for a place to read a body, by path: in the order in which they came.
+    waiting: HashMap<String, Mutex<()>>,
+    storing: Semaphore,
     crowd: Arc<Crowd>,
     health: Arc<ListenerHealth>,
 }
@@ -146,9 +171,13 @@ impl Doors {
                 .map(|path| (path, Arc::clone(&receiver)))
                 .collect::<Vec<_>>()
         };
+        let by_path: HashMap<_, _> = receivers.into_iter().flat_map(of).collect();
+        let waiting = by_path.keys().map(|path| (path.clone(), Mutex::default()));
         Self {
-            by_path: receivers.into_iter().flat_map(of).collect(),
-            places: Semaphore::new(REQUESTS_MAX),
+            waiting: waiting.collect(),
+            by_path,
+            bodies: Arc::default(),
+            storing: Semaphore::new(REQUESTS_MAX),
             crowd: Arc::default(),
             health,
         }
@@ -171,15 +200,33 @@ impl Doors {
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
-        let answer = self.judged(request).await;
+    /// A place for a body to be read: at once, or in its turn when a slower one has given way.
+    async fn place_for_body(&self, path: &str, peer: Peer) -> Option<BodyPlace> {
+        if let Some(place) = self.bodies.enter(path, peer) {
+            return Some(place);
+        }
+        let waiting = self.waiting.get(path)?;
+        let entering = async {
+            let _turn = waiting.lock().await;
+            loop {
+                if let Some(place) = self.bodies.enter(path, peer) {
+                    return place;
+                }
+                tokio::time::sleep(PLACE_AGAIN).await;
+            }
+        };
+        timeout(BODY_PLACE_WITHIN, entering).await.ok()
+    }
+
+    async fn answer(&self, request: Request<Incoming>, peer: Peer) -> Response<Body> {
+        let answer = self.judged(request, peer).await;
         if answer.status().is_client_error() {
             self.health.refused();
         }
         answer
     }
 
-    async fn judged(&self, request: Request<Incoming>) -> Response<Body> {
+    async fn judged(&self, request: Request<Incoming>, peer: Peer) -> Response<Body> {
         let (path, query) = (request.uri().path(), request.uri().query());
         let Some(receiver) = self.by_path.get(path) else {
             return plain(StatusCode::NOT_FOUND, String::new());
@@ -197,20 +244,22 @@ impl Doors {
         if receiver.is_stranger(request.headers()) {
             return unread(StatusCode::UNAUTHORIZED);
         }
-        let Ok(Ok(_place)) = timeout(PLACE_WITHIN, self.places.acquire()).await else {
+        let Some(place) = self.place_for_body(path, peer).await else {
             receiver.turned_away("too many come at once");
-            let mut busy = plain(StatusCode::SERVICE_UNAVAILABLE, String::new());
-            let soon = header::HeaderValue::from_static("1");
-            busy.headers_mut().insert(header::RETRY_AFTER, soon);
-            return busy;
+            return busy();
         };
         let (head, body) = request.into_parts();
-        let body = match whole(body).await {
+        let body = match whole(body, &place).await {
             Ok(body) => body,
             Err((status, why)) => {
                 receiver.turned_away(why);
                 return unread(status);
             }
+        };
+        drop(place);
+        let Ok(Ok(_storing)) = timeout(PLACE_WITHIN, self.storing.acquire()).await else {
+            receiver.turned_away("too many are being stored");
+            return busy();
         };
         let answer = receiver.receive(WebhookRequest {
             path: head.uri.path().to_owned(),
@@ -226,26 +275,53 @@ impl Doors {
     }
 }
 
-/// A whole body, unless it is too large or too slow.
-async fn whole(body: Incoming) -> Result<Vec<u8>, (StatusCode, &'static str)> {
+/// A whole body, unless it is too large, too slow, or has to give way.
+async fn whole(body: Incoming, place: &BodyPlace) -> Result<Vec<u8>, (StatusCode, &'static str)> {
     let too_large = (StatusCode::PAYLOAD_TOO_LARGE, "its body is too large");
     let max = u64::try_from(BODY_MAX_BYTES).unwrap_or(u64::MAX);
     // What says so itself is not read.
     if body.size_hint().lower() > max {
         return Err(too_large);
     }
-    let read = axum::body::to_bytes(Body::new(body), BODY_MAX_BYTES);
-    match timeout(BODY_WITHIN, read).await {
-        Ok(Ok(bytes)) => Ok(bytes.into()),
-        Ok(Err(error)) if is_about_length(&error) => Err(too_large),
-        Ok(Err(_)) => Err((StatusCode::BAD_REQUEST, "its body breaks off")),
-        Err(_) => Err((StatusCode::REQUEST_TIMEOUT, "its body comes too slowly")),
+    let began = Instant::now();
+    let mut chunks = Body::new(body).into_data_stream();
+    let mut whole = Vec::new();
+    loop {
+        let until = began + time_for(whole.len());
+        let chunk = tokio::select! {
+            biased;
+            () = place.given_up() => {
+                let why = "its body came more slowly than others that waited";
+                return Err((StatusCode::SERVICE_UNAVAILABLE, why));
+            }
+            chunk = timeout_at(until, chunks.next()) => chunk,
+        };
+        match chunk {
+            Ok(Some(Ok(bytes))) if whole.len() + bytes.len() > BODY_MAX_BYTES => {
+                return Err(too_large);
+            }
+            Ok(Some(Ok(bytes))) => whole.extend_from_slice(&bytes),
+            Ok(Some(Err(_))) => return Err((StatusCode::BAD_REQUEST, "its body breaks off")),
+            Ok(None) => return Ok(whole),
+            Err(_) => return Err((StatusCode::REQUEST_TIMEOUT, "its body comes too slowly")),
+        }
+        place.note(whole.len());
     }
 }
 
-fn is_about_length(error: &axum::Error) -> bool {
-    let cause = std::error::Error::source(error);
-    cause.is_some_and(|cause| cause.to_string().contains("length limit"))
+/// By when, after its beginning, a body of which so much has come must go on. Pure.
+fn time_for(bytes: usize) -> Duration {
+    let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+    let millis = bytes.saturating_mul(1_000) / BODY_RATE_MIN;
+    BODY_WITHIN.min(BODY_BEGINS_WITHIN + Duration::from_millis(millis))
+}
+
+/// An answer that asks to send again soon. The body is not waited for.
+fn busy() -> Response<Body> {
+    let mut busy = unread(StatusCode::SERVICE_UNAVAILABLE);
+    let soon = header::HeaderValue::from_static("1");
+    busy.headers_mut().insert(header::RETRY_AFTER, soon);
+    busy
 }
 
 /// An answer to a request whose body is not waited for.
@@ -262,4 +338,25 @@ fn plain(status: StatusCode, body: String) -> Response<Body> {
     let kind = header::HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_has_a_second_to_begin_and_then_comes_at_a_least_rate() {
+        let table = [
+            (0, 1_000),
+            (16 * 1024, 2_000),
+            (32 * 1024, 3_000),
+            (64 * 1024, 5_000),
+            (BODY_MAX_BYTES, 5_000),
+            (usize::MAX, 5_000),
+        ];
+        for (bytes, expected_ms) in table {
+            let expected = Duration::from_millis(expected_ms);
+            assert_eq!(time_for(bytes), expected, "{bytes}");
+        }
+    }
 }

@@ -329,6 +329,47 @@ async fn connections_that_say_nothing_keep_no_platform_out() {
     flow.slack_reply("#general", &question).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bodies_that_come_slowly_keep_no_signed_request_out() {
+    let flow = called().await;
+    let now_s = chrono::Utc::now().timestamp().to_string();
+    let head = format!(
+        "POST /slack/acme/events HTTP/1.1\r\nHost: x\r\nX-Slack-Request-Timestamp: {now_s}\r\n\
+         X-Slack-Signature: v0=00\r\nContent-Length: 100000\r\n\r\n"
+    );
+    // So many that each place and each waiting one is somebody's who never comes to an end.
+    let mut slow = Vec::new();
+    for _ in 0..120 {
+        let (head, address) = (head.clone(), flow.webhooks);
+        slow.push(tokio::spawn(async move {
+            // Whoever is sent away comes back.
+            loop {
+                let mut stream = TcpStream::connect(address).await.unwrap();
+                let _ = stream.write_all(head.as_bytes()).await;
+                while stream.write_all(b"x").await.is_ok() {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            }
+        }));
+    }
+    let secret = flow.slack.world().signing_secret;
+    let body = br#"{"type":"url_verification","challenge":"still there"}"#;
+    let headers = [
+        ("X-Slack-Request-Timestamp", now_s.as_str()),
+        ("X-Slack-Signature", &signature(&secret, &now_s, body)),
+    ];
+    for _ in 0..10 {
+        let asking = asked(flow.webhooks, "POST /slack/acme/events", &headers, body);
+        let answered = tokio::time::timeout(Duration::from_secs(3), asking).await;
+        assert_eq!(answered.as_deref(), Ok("200"), "Slack waits 3 s");
+    }
+    let question = flow.slack.say("#general", "ann", "@vocative all well?");
+    flow.slack_reply("#general", &question).await;
+    for slow in slow {
+        slow.abort();
+    }
+}
+
 /// Says and asks something on both platforms; gives what is to be answered.
 fn ask(flow: &Flow, n: usize) -> (String, i64) {
     flow.slack.post("#ops", "bob", &format!("remark {n}"));
