@@ -115,7 +115,10 @@ impl Stepping<'_> {
     }
 
     /// Counts what an answer cost, whatever becomes of it.
-    async fn spend(&self, answer: &Answer) -> Result<(), StoreError> {
+    async fn spend(&self, answered: &Result<Answer, ModelError>) -> Result<(), StoreError> {
+        let Ok(answer) = answered else {
+            return Ok(());
+        };
         let asker = self.claimed.asker;
         let spending = Spending {
             account: asker.account,
@@ -157,9 +160,7 @@ impl Stepping<'_> {
             (self.clock)() - asked_at_ms,
             &answered,
         );
-        if let Ok(answer) = &answered {
-            self.spend(answer).await?;
-        }
+        self.spend(&answered).await?;
         let answer = match answered {
             Ok(answer) if answer.text.trim().is_empty() && answer.tool_calls.is_empty() => {
                 return Ok(Err(Ended::Failed(ModelError::Empty)));
