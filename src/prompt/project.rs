@@ -28,6 +28,9 @@ const INDENT: &str = "  ";
 /// How the platform id of somebody begins who writes as a chat.
 const WRITES_AS_CHAT: &str = "chat:";
 
+/// Who speaks where the platform does.
+const SYSTEM_LABEL: &str = "(system)";
+
 /// Projects the turns of one snapshot for one agent.
 pub(super) struct Projector<'a> {
     agent: &'a AgentView,
@@ -55,9 +58,6 @@ impl<'a> Projector<'a> {
     /// The message a turn becomes.
     pub(super) fn project(&self, turn: &Turn, role: Role, quote: Quote) -> (PromptRole, String) {
         let content = self.with_names(&turn.content);
-        if is_platform(&turn.participant) {
-            return (PromptRole::System, content);
-        }
         if self.is_own(turn) {
             return (PromptRole::Assistant, content);
         }
@@ -82,7 +82,7 @@ impl<'a> Projector<'a> {
             .iter()
             .map(|id| format!(" {}", self.mentioned_name(id)))
             .collect();
-        if is_platform(&turn.participant) || self.is_own(turn) {
+        if self.is_own(turn) {
             return names;
         }
         let overheard = if role == Role::Ambient {
@@ -106,8 +106,6 @@ impl<'a> Projector<'a> {
         }
         let label = if self.is_own(turn) {
             format!("{} (you)", clean_name(&self.agent.display_name))
-        } else if is_platform(&turn.participant) {
-            "(system)".to_owned()
         } else {
             self.label(&turn.participant)
         };
@@ -122,6 +120,9 @@ impl<'a> Projector<'a> {
 
     /// Who speaks, as a label reads.
     pub(super) fn label(&self, participant: &Participant) -> String {
+        if is_platform(participant) {
+            return SYSTEM_LABEL.to_owned();
+        }
         self.labels
             .get(&participant.id)
             .cloned()
@@ -157,8 +158,9 @@ impl<'a> Projector<'a> {
     }
 }
 
-/// Whether the platform or the daemon speaks. Somebody who writes as a chat is no person to the
-/// platform, but must not speak to the model with its authority.
+/// Whether the platform speaks. People can have it say things (Slackbot's replies and reminders), so it is
+/// quoted as everybody is, and never speaks to the model with the authority of instructions. Somebody who
+/// writes as a chat has a name.
 fn is_platform(participant: &Participant) -> bool {
     participant.kind == ParticipantKind::System
         && !participant.platform_id.starts_with(WRITES_AS_CHAT)
