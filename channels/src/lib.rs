@@ -42,6 +42,7 @@ pub mod rate;
 pub mod render;
 pub mod split;
 pub mod webhook;
+pub mod work;
 
 #[cfg(feature = "slack")]
 pub mod slack;

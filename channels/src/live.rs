@@ -4,6 +4,7 @@
 //! outbox. Nothing here is stored, looked for or tried again.
 
 use crate::outbound::{Part, Target};
+use crate::work::looked_at;
 
 /// The longest beginning of a text that is shown while it is written, in characters: every platform
 /// takes it, rendered and in an edit.
@@ -86,7 +87,11 @@ fn left_open(line: &str) -> (Vec<(usize, &str)>, Option<usize>) {
     let (mut label, mut link) = (None, None);
     let mut at = 0;
     while let Some(c) = line[at..].chars().next() {
-        let run = line[at..].len() - line[at..].trim_start_matches(c).len();
+        let run = match c {
+            '`' | '*' | '~' => line[at..].len() - line[at..].trim_start_matches(c).len(),
+            c => c.len_utf8(),
+        };
+        looked_at(run);
         let mark = &line[at..at + run];
         let code = open.last().filter(|(_, mark)| mark.starts_with('`'));
         let is_closing = open.last().is_some_and(|(_, it)| *it == mark);
@@ -96,7 +101,7 @@ fn left_open(line: &str) -> (Vec<(usize, &str)>, Option<usize>) {
                 open.pop();
                 run
             }
-            _ if code.is_some() => c.len_utf8(),
+            _ if code.is_some() => run,
             '`' => {
                 open.push((at, mark));
                 run
@@ -130,6 +135,7 @@ fn left_open(line: &str) -> (Vec<(usize, &str)>, Option<usize>) {
 #[must_use]
 pub fn whole_words(text: &str) -> Option<&str> {
     let text = text.trim_start();
+    looked_at(text.len().min(LIVE_MAX_CHARS));
     let end = text
         .char_indices()
         .nth(LIVE_MAX_CHARS)

@@ -5,8 +5,16 @@
 //! token can't be forged. The id is the platform's user id, or `@username` where the platform gives
 //! no id.
 
+use std::borrow::Cow;
+
+use crate::work::looked_at;
+
 /// The longest name, title or label that is kept, in characters.
 pub const LABEL_MAX_CHARS: usize = 300;
+
+/// The longest text of a platform that is read, in bytes. Slack's limit is 40,000 characters, Telegram's
+/// 4,096 and 32,768 for formatted pages: no person can send a longer one.
+pub const TEXT_MAX_BYTES: usize = 256 * 1_024;
 
 /// Opens a mention token.
 pub const MENTION_OPEN: char = '\u{FFF9}';
@@ -19,9 +27,24 @@ pub fn mention_token(id: &str) -> String {
     format!("{MENTION_OPEN}{id}{MENTION_CLOSE}")
 }
 
+/// A text as far as it is read, before anything parses it. What is longer is cut, and says so.
+#[must_use]
+pub fn bounded(text: &str) -> Cow<'_, str> {
+    if text.len() <= TEXT_MAX_BYTES {
+        return Cow::Borrowed(text);
+    }
+    let mut end = TEXT_MAX_BYTES;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let left_out = text.len() - end;
+    Cow::Owned(format!("{} [cut: {left_out} bytes left out]", &text[..end]))
+}
+
 /// Platform text made safe to carry tokens: the two marks and NUL are dropped.
 #[must_use]
 pub fn neutral_text(text: &str) -> String {
+    looked_at(text.len());
     text.chars()
         .filter(|c| !matches!(*c, MENTION_OPEN | MENTION_CLOSE | '\0'))
         .collect()
@@ -40,6 +63,7 @@ pub fn one_line(text: &str) -> Option<String> {
 /// Replaces every mention token by what `name` returns for its id.
 #[must_use]
 pub fn replace_mentions(text: &str, mut name: impl FnMut(&str) -> String) -> String {
+    looked_at(text.len());
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(open) = rest.find(MENTION_OPEN) {
@@ -78,6 +102,15 @@ mod tests {
         assert_eq!(one_line(" \n\u{FFF9} "), None);
         let long = one_line(&"é".repeat(5_000)).map(|name| name.chars().count());
         assert_eq!(long, Some(LABEL_MAX_CHARS));
+    }
+
+    #[test]
+    fn a_text_is_cut_before_it_is_read_and_says_so() {
+        let longest = "é".repeat(TEXT_MAX_BYTES / 2);
+        assert_eq!(bounded(&longest), longest);
+        let longer = format!("x{longest}");
+        let expected = format!("{} [cut: 2 bytes left out]", &longer[..longer.len() - 2]);
+        assert_eq!(bounded(&longer), expected);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use crate::capability::LengthUnit;
+use crate::work::looked_at;
 
 /// Splits `text` into pieces of at most `max` units.
 ///
@@ -43,6 +44,7 @@ fn push_piece(pieces: &mut Vec<String>, piece: &str) {
 fn prefix_within(text: &str, max: usize, unit: LengthUnit) -> usize {
     let mut units = 0;
     for (at, c) in text.char_indices() {
+        looked_at(1);
         units += match unit {
             LengthUnit::Chars => 1,
             LengthUnit::Utf16 => c.len_utf16(),
@@ -62,6 +64,7 @@ fn cut_position(text: &str, window: usize) -> usize {
         Some(' ') if !text[..window].contains('\n') => &text[..=window],
         _ => &text[..window],
     };
+    looked_at(window);
     // A cut in the first quarter would make many small pieces; then the next finer boundary is better.
     let floor = window / 4;
     let boundary = |found: Option<usize>| found.filter(|at| *at > floor);

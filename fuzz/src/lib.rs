@@ -6,12 +6,13 @@
 //! [`mutate`], and the libFuzzer targets in `libfuzzer/`, whose inputs follow coverage.
 //!
 //! Reading order: [`targets`], then [`corpus`] (what is known to matter), [`mutate`] (what is made of
-//! it), [`random`].
+//! it), [`random`]; [`work`] counts what parsers look at.
 
 pub mod corpus;
 pub mod mutate;
 pub mod random;
 pub mod targets;
+pub mod work;
 
 /// Runs one target on an input.
 ///

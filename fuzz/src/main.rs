@@ -8,11 +8,14 @@ use std::time::{Duration, Instant, SystemTime};
 use vocative_fuzz::corpus::{Corpus, folder};
 use vocative_fuzz::mutate::Mutator;
 use vocative_fuzz::targets::{TARGETS, Target};
+use vocative_fuzz::work::parsers::PARSERS;
+use vocative_fuzz::work::{Worst, worst};
 
 const USAGE: &str = "usage: vocative-fuzz TARGET|all [--seconds N | --inputs N] [--seed N|random]
                      [--report-only] [--keep-in FOLDER] [--keep-last FILE]
        vocative-fuzz TARGET FILE...        runs these inputs and nothing else
        vocative-fuzz list
+       vocative-fuzz work [KB...]          what parsers look at per byte of the worst text of each size
 
 --seconds      how long each target runs (default 60)
 --inputs       how many inputs each target runs instead
@@ -26,6 +29,9 @@ const USAGE: &str = "usage: vocative-fuzz TARGET|all [--seconds N | --inputs N] 
 
 /// The stack of a runtime's worker, on which parsers run in the daemon.
 const STACK_BYTES: usize = 2 << 20;
+
+/// The sizes of texts whose work is printed, in KB.
+const SIZES_KB: [usize; 4] = [1, 10, 100, 1_000];
 
 /// Drawn seeds are short enough to be typed.
 const DRAWN_SEEDS: u128 = 1_000_000;
@@ -62,6 +68,16 @@ fn main() -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::FAILURE;
     };
+    if name == "work" {
+        let sizes: Result<Vec<usize>, _> = words.map(|word| word.parse()).collect();
+        return match sizes {
+            Ok(sizes) => table(&sizes),
+            Err(_) => {
+                eprintln!("{USAGE}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     if name == "list" {
         for target in TARGETS {
             println!("{:16} {}", target.name, target.input);
@@ -90,6 +106,27 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     ExitCode::FAILURE
+}
+
+/// Prints the work of all parsers: a row for each, a column for each size.
+fn table(sizes: &[usize]) -> ExitCode {
+    let sizes = if sizes.is_empty() { &SIZES_KB } else { sizes };
+    let columns: Vec<String> = sizes.iter().map(|size| format!("{size} KB")).collect();
+    println!("| parser | {} | the worst text |", columns.join(" | "));
+    println!("|---|{}---|", "--:|".repeat(columns.len()));
+    for parser in PARSERS {
+        let worst: Vec<Worst> = sizes
+            .iter()
+            .map(|size| worst(parser, size * 1_000))
+            .collect();
+        let cells: Vec<String> = worst
+            .iter()
+            .map(|it| format!("{:.1}", it.per_byte))
+            .collect();
+        let input = worst.last().map_or("", |it| it.input);
+        println!("| {} | {} | {input} |", parser.name, cells.join(" | "));
+    }
+    ExitCode::SUCCESS
 }
 
 fn options(mut words: impl Iterator<Item = String>) -> Option<Options> {

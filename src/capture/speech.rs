@@ -1,10 +1,15 @@
 //! The part of a text in which names count: code and links are taken out.
 
+use std::collections::HashMap;
+
 use vocative_channels::markup::{MENTION_CLOSE, MENTION_OPEN};
+use vocative_channels::work::looked_at;
 
 /// What stands where code or a link was taken out. It is no letter, so that words don't grow
 /// together, and no white space, so that what follows it does not open the text.
 const TAKEN_OUT: char = '\u{FFFC}';
+/// What addresses begin with.
+const SCHEMES: [&str; 4] = ["http://", "https://", "mailto:", "tg://"];
 
 /// The text without fenced code, inline code, and links.
 #[must_use]
@@ -13,61 +18,79 @@ pub fn spoken_text(text: &str) -> String {
 }
 
 fn without_code(text: &str) -> String {
+    let runs = tick_runs(text);
     let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(open) = rest.find('`') {
-        let ticks = rest[open..].bytes().take_while(|b| *b == b'`').count();
-        let body = &rest[open + ticks..];
-        let Some(close) = closing_ticks(body, ticks) else {
-            // Ticks without a partner are plain text.
-            out.push_str(&rest[..open + ticks]);
-            rest = body;
+    let mut done = 0;
+    let mut n = 0;
+    while let Some(open) = runs.get(n) {
+        // Ticks without a partner are plain text.
+        let Some(close) = open.partner else {
+            n += 1;
             continue;
         };
-        out.push_str(&rest[..open]);
+        out.push_str(&text[done..open.start]);
         out.push(TAKEN_OUT);
-        rest = &body[close + ticks..];
+        done = runs[close].start + runs[close].length;
+        n = close + 1;
     }
-    out + rest
+    out + &text[done..]
 }
 
-/// Where a run of exactly `ticks` backticks starts.
-fn closing_ticks(body: &str, ticks: usize) -> Option<usize> {
-    let mut at = 0;
-    while let Some(found) = body[at..].find('`') {
-        let start = at + found;
-        let length = body[start..].bytes().take_while(|b| *b == b'`').count();
-        if length == ticks {
-            return Some(start);
+/// Backticks without anything between them.
+struct TickRun {
+    start: usize,
+    length: usize,
+    /// The next run of the same length.
+    partner: Option<usize>,
+}
+
+fn tick_runs(text: &str) -> Vec<TickRun> {
+    looked_at(text.len());
+    let mut runs: Vec<TickRun> = Vec::new();
+    for (at, _) in text.match_indices('`') {
+        match runs.last_mut() {
+            Some(last) if last.start + last.length == at => last.length += 1,
+            _ => runs.push(TickRun {
+                start: at,
+                length: 1,
+                partner: None,
+            }),
         }
-        at = start + length;
     }
-    None
+    let mut next_of_length = HashMap::new();
+    for (n, run) in runs.iter_mut().enumerate().rev() {
+        run.partner = next_of_length.insert(run.length, n);
+    }
+    runs
 }
 
 /// Drops every whitespace-free stretch that starts with a URL scheme, and the label of a link.
 fn without_urls(text: &str) -> String {
+    looked_at(text.len());
     let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = next_url(rest) {
-        out.push_str(&rest[..at]);
-        if let Some(label) = out.strip_suffix("](").and_then(|out| out.rfind('[')) {
+    // Where in `out` brackets open.
+    let mut brackets: Vec<usize> = Vec::new();
+    let mut done = 0;
+    for (at, _) in text.match_indices(['h', 'm', 't']) {
+        if at < done || !SCHEMES.iter().any(|scheme| text[at..].starts_with(scheme)) {
+            continue;
+        }
+        let before = &text[done..at];
+        brackets.extend(
+            before
+                .match_indices('[')
+                .map(|(found, _)| out.len() + found),
+        );
+        out.push_str(before);
+        if let Some(label) = out.ends_with("](").then(|| brackets.pop()).flatten() {
             out.truncate(label);
         }
         out.push(TAKEN_OUT);
-        let end = rest[at..]
-            .find(|c: char| c.is_whitespace() || matches!(c, ')' | '>' | '"'))
-            .map_or(rest.len(), |end| at + end);
-        rest = &rest[end..];
+        let end = text[at..].find(|c: char| c.is_whitespace() || matches!(c, ')' | '>' | '"'));
+        done = end.map_or(text.len(), |end| at + end);
+        looked_at(done - at);
     }
-    out + rest
-}
-
-fn next_url(text: &str) -> Option<usize> {
-    ["http://", "https://", "mailto:", "tg://"]
-        .iter()
-        .filter_map(|scheme| text.find(scheme))
-        .min()
+    out + &text[done..]
 }
 
 /// The text behind mention tokens of the bot, white space and light punctuation at the start.
@@ -107,6 +130,7 @@ pub fn opens_with_name(text: &str, name: &str) -> bool {
 /// Whether `@name` stands anywhere as a whole word.
 #[must_use]
 pub fn calls_name(text: &str, name: &str) -> bool {
+    looked_at(text.len());
     let mut before = None;
     for (at, c) in text.char_indices() {
         let is_free = before.is_none_or(|b: char| !b.is_alphanumeric() && b != '_');
@@ -194,6 +218,10 @@ mod tests {
             ("see [@kael](https://x.y/@kael)", "see ~)"),
             ("lone ` tick @kael", "lone ` tick @kael"),
             ("``a`b`` c", "~ c"),
+            ("`a``b```c` d", "~ d"),
+            ("``a `b` ``` `` c ```", "~ c ```"),
+            ("[a [b](mailto:a@b.org) [c](tg://x)", "[a ~) ~)"),
+            ("](http://x) thttp://y", "](~) t~"),
         ];
         for (text, expected) in table {
             let spoken = spoken_text(text).replace(TAKEN_OUT, "~");

@@ -2,6 +2,7 @@
 
 use vocative_channels::envelope::{CommandTarget, InboundMessage, SenderKind};
 use vocative_channels::markup::{MENTION_CLOSE, MENTION_OPEN};
+use vocative_channels::work::looked_at;
 
 use crate::capture::addressing::names_bot;
 use crate::capture::policy::ChannelPolicy;
@@ -50,9 +51,14 @@ fn trimmed(text: &str) -> &str {
 fn without_mentions(text: &str, policy: &ChannelPolicy) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
+    looked_at(text.len());
     while let Some((before, after)) = rest.split_once(MENTION_OPEN) {
         out.push_str(before);
-        match after.split_once(MENTION_CLOSE) {
+        // Up to the next mark of either kind, so that nothing is looked at twice.
+        let end = after.find([MENTION_OPEN, MENTION_CLOSE]);
+        let token =
+            end.and_then(|end| Some((&after[..end], after[end..].strip_prefix(MENTION_CLOSE)?)));
+        match token {
             Some((id, behind)) if names_bot(id, policy) => rest = behind,
             _ => {
                 out.push(MENTION_OPEN);

@@ -9,6 +9,8 @@
 
 mod base_url;
 mod failure;
+#[doc(hidden)]
+pub mod fuzzing;
 mod listener;
 mod offline;
 mod provider;

@@ -37,6 +37,7 @@ use self::replay::Origin;
 pub(super) use self::rim::ANTHROPIC_VERSION;
 use self::rim::{Patience, Piece, Reply, Rim, piece, whole};
 use self::thoughts::Aloud;
+pub(super) use self::thoughts::visible_of;
 use super::base_url::{Address, Wire};
 use super::failure::{error_in, of_answer, refuses_streams};
 use super::tool::settled;

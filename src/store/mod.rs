@@ -30,6 +30,8 @@ mod files;
 mod fold;
 mod follow_ups;
 mod fresh_starts;
+#[doc(hidden)]
+pub mod fuzzing;
 mod history;
 mod import;
 mod learn;

@@ -3,10 +3,17 @@
 //! A query holds words, `"phrases"` and beginnings of words (`dep*`); all must be found. Whatever
 //! else it holds (operators, lone quotes and stars) separates words and means nothing.
 
+use std::collections::HashSet;
+
+use vocative_channels::work::looked_at;
+
 use super::search_text::{conversation_term, fold, searchable};
 
 /// A longer query is cut.
 pub(super) const QUERY_MAX_CHARS: usize = 1_000;
+
+/// More terms are not looked for: each goes through every text that may be found.
+const TERMS_MAX: usize = 32;
 
 /// BM25's usual parameters. *Source:* SQLite's FTS5 documentation, `bm25()`.
 const SATURATION: f64 = 1.2;
@@ -49,10 +56,11 @@ impl Terms {
                 terms.extend(Term::new(start, is_beginning));
             }
         }
-        Self {
-            terms,
-            is_cut: cut.len() < query.len(),
-        }
+        let mut known = HashSet::new();
+        terms.retain(|term: &Term| known.insert((term.asked.clone(), term.is_beginning)));
+        let is_cut = cut.len() < query.len() || terms.len() > TERMS_MAX;
+        terms.truncate(TERMS_MAX);
+        Self { terms, is_cut }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -72,6 +80,7 @@ impl Terms {
 
     /// How often each term is in a text, and how many words the text has.
     pub(super) fn counts(&self, text: &str, folded: &mut String) -> Counts {
+        looked_at(text.len() * (self.terms.len() + 1));
         folded.clear();
         let mut words = 0_u32;
         fold(text, |_, c| {
@@ -214,6 +223,10 @@ mod tests {
         let limit = "x ".repeat(QUERY_MAX_CHARS / 2);
         assert!(!Terms::parse(&limit).is_cut);
         assert!(Terms::parse(&(limit + "y")).is_cut);
+        let words = |count: usize| (0..count).map(|n| format!("x{n} ")).collect::<String>();
+        assert!(!Terms::parse(&words(TERMS_MAX)).is_cut);
+        let many = Terms::parse(&words(TERMS_MAX + 1));
+        assert!(many.is_cut && many.terms.len() == TERMS_MAX);
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
 
+use crate::work::looked_at;
+
 /// So much of an answer tells how it begins, in bytes.
 const BEGINNING_MAX_BYTES: usize = 400;
 
@@ -48,7 +50,9 @@ fn open_fence(text: &str) -> Option<String> {
     if !super::parse::is_parsable(text) {
         return None;
     }
+    looked_at(text.len());
     for (event, range) in Parser::new_ext(text, super::parse::OPTIONS).into_offset_iter() {
+        looked_at(1);
         match event {
             Event::Start(Tag::BlockQuote(_) | Tag::List(_) | Tag::Item) => depth += 1,
             Event::End(TagEnd::BlockQuote(_) | TagEnd::List(_) | TagEnd::Item) => depth -= 1,

@@ -10,6 +10,8 @@ use std::iter::Peekable;
 
 use pulldown_cmark::{CowStr, Event, LinkType, Tag, TagEnd};
 
+use crate::work::looked_at;
+
 /// So many open tags are looked through for the partner of one that closes.
 const OPEN_MAX: usize = 16;
 /// Longer text is not set small or raised.
@@ -208,6 +210,7 @@ fn is_inline(event: &Event<'_>) -> bool {
 /// The events of one stretch of text, with what its tags mean instead of them. In a `block` of HTML
 /// parts are paragraphs; elsewhere there are none but items.
 fn resolved<'a>(events: Vec<Event<'a>>, is_block: bool) -> Vec<Event<'a>> {
+    looked_at(events.len());
     if !events
         .iter()
         .any(|event| matches!(event, Event::InlineHtml(_)))
@@ -321,7 +324,10 @@ fn pair<'e>(
     (to, closing): (usize, Known<'e>),
 ) {
     let is_text = |event: &Event<'_>| matches!(event, Event::Text(_) | Event::SoftBreak);
-    let is_words = events[from + 1..to].iter().all(is_text);
+    let inside = events[from + 1..to].iter();
+    let count = inside.clone().take_while(|event| is_text(event)).count();
+    looked_at(count);
+    let is_words = count == inside.len();
     match opening.meaning {
         Meaning::Code | Meaning::Raised | Meaning::Lowered if is_words => {
             roles[from] = Role::Around(opening.meaning, to);
@@ -451,7 +457,9 @@ fn tag_end(html: &str, at: usize) -> Option<usize> {
     } else {
         ">"
     };
-    html[at..].find(mark).map(|len| at + len + mark.len())
+    let length = html[at..].find(mark);
+    looked_at(length.unwrap_or(html.len() - at));
+    length.map(|len| at + len + mark.len())
 }
 
 fn push_lines(events: &mut Vec<Event<'static>>, text: &str) {

@@ -3,6 +3,8 @@
 
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation as _};
 
+use crate::work::looked_at;
+
 use super::parse::trimmed;
 use super::split::{Cost, Form, Place};
 use super::tree::{Block, Run};
@@ -156,6 +158,7 @@ fn piece_end(
             .take(atom.to.0 + 1)
             .skip(atom.from.0)
         {
+            looked_at(1);
             let is_opened = n == 0 || run > atom.from.0 || atom.from.1 == 0;
             if is_opened {
                 cost = cost.plus(form.run_cost(run_of, place));
@@ -186,6 +189,7 @@ fn piece(runs: &[Run], from: (usize, usize), to: (usize, usize)) -> Vec<Run> {
     for (n, run) in runs.iter().enumerate().take(to.0 + 1).skip(from.0) {
         let start = if n == from.0 { from.1 } else { 0 };
         let end = if n == to.0 { to.1 } else { run.text.len() };
+        looked_at(end.saturating_sub(start));
         if start < end {
             piece.push(run.with_text(&run.text[start..end]));
         }
@@ -227,10 +231,14 @@ fn atoms(form: &dyn Form, place: &Place, runs: &[Run], full: Cost) -> Vec<Atom> 
 /// How many runs are one link; 1 for anything else.
 fn group_len(runs: &[Run]) -> usize {
     match &runs[0].link {
-        Some(link) => runs
-            .iter()
-            .take_while(|run| run.link.as_ref() == Some(link))
-            .count(),
+        Some(link) => {
+            let same = runs
+                .iter()
+                .take_while(|run| run.link.as_ref() == Some(link));
+            let same = same.count();
+            looked_at(same);
+            same
+        }
         None => 1,
     }
 }
@@ -251,6 +259,7 @@ fn group_cost(form: &dyn Form, place: &Place, group: &[Run], room: Cost) -> Cost
 }
 
 fn text_length(form: &dyn Form, place: &Place, text: &str) -> usize {
+    looked_at(text.len());
     text.chars().map(|c| form.char_length(c, place)).sum()
 }
 

@@ -4,6 +4,8 @@
 
 use std::rc::Rc;
 
+use crate::work::looked_at;
+
 use super::tree::{Run, push_run};
 
 /// A longer address is shown as text.
@@ -31,11 +33,6 @@ pub(super) fn web_host(url: &str) -> Option<&str> {
     };
     let is_port = !port.is_empty() && port.len() <= 5 && port.chars().all(|c| c.is_ascii_digit());
     let is_host = name.contains('.') && name.len() <= 253 && name.split('.').all(is_label);
-    let is_clean = |c: char| {
-        !c.is_whitespace()
-            && !c.is_control()
-            && !matches!(c, '<' | '>' | '"' | '\u{2028}'..='\u{202E}')
-    };
     (url.len() <= URL_MAX_BYTES && is_host && is_port && url.chars().all(is_clean)).then_some(name)
 }
 
@@ -84,10 +81,12 @@ pub(super) fn push_linked(runs: &mut Vec<Run>, run: &Run) {
     let text = run.text.as_str();
     let mut done = 0;
     let mut at = 0;
+    looked_at(text.len());
     while let Some(found) = text[at..].find("http") {
         let start = at + found;
-        at = start + "http".len();
-        let Some(len) = address_len(text, start, text.len()) else {
+        let Seen { address, scanned } = seen(text, start, text.len());
+        at = start + scanned.max("http".len());
+        let Some(len) = address else {
             continue;
         };
         push_run(runs, run.with_text(&text[done..start]));
@@ -105,23 +104,46 @@ pub(super) fn push_linked(runs: &mut Vec<Run>, run: &Run) {
     push_run(runs, run.with_text(&text[done..]));
 }
 
-/// The length of the web address that begins at a place and reaches no further than `end`.
-pub(super) fn address_len(text: &str, at: usize, end: usize) -> Option<usize> {
+/// What stands at a place that may begin an address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// The length of the web address that begins there.
+    pub(super) address: Option<usize>,
+    /// How far it was looked for: no other one begins before.
+    pub(super) scanned: usize,
+}
+
+/// Looks for the web address that begins at a place and reaches no further than `end`.
+pub(super) fn seen(text: &str, at: usize, end: usize) -> Seen {
     let before = text[..at].chars().next_back();
     // Letters of other scripts need no space before an address.
     let is_inside = |c: char| c.is_ascii_alphanumeric() || "_/:.@-=&?%#".contains(c);
-    let is_word_start = !before.is_some_and(is_inside);
-    is_word_start.then(|| bare_len(&text[at..end])).flatten()
+    if before.is_some_and(is_inside) {
+        return Seen::default();
+    }
+    let seen = bare(&text[at..end]);
+    looked_at(seen.scanned);
+    seen
 }
 
-/// The length of the web address that a text starts with. A bracket that it does not open ends it.
-fn bare_len(text: &str) -> Option<usize> {
-    if !SCHEMES.iter().any(|scheme| text.starts_with(scheme)) {
-        return None;
+/// The web address that a text starts with. A bracket that it does not open ends it.
+fn bare(text: &str) -> Seen {
+    let Some(scheme) = SCHEMES.iter().find(|scheme| text.starts_with(*scheme)) else {
+        return Seen::default();
+    };
+    // Letters of a host can't begin another address, those behind it could.
+    let is_of_host = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
+    let rest = &text[scheme.len()..];
+    let host_end = scheme.len() + rest.find(|c| !is_of_host(c)).unwrap_or(rest.len());
+    if web_host(text[..host_end].trim_end_matches(AT_END)).is_none() {
+        return Seen {
+            address: None,
+            scanned: host_end,
+        };
     }
     let (mut round, mut square) = (0_usize, 0_usize);
-    let mut end = 0;
-    for (at, c) in text.char_indices() {
+    let mut end = host_end;
+    for (at, c) in text[host_end..].char_indices() {
         let is_closed = match c {
             '(' => Some(round + 1).inspect(|depth| round = *depth),
             '[' => Some(square + 1).inspect(|depth| square = *depth),
@@ -129,18 +151,31 @@ fn bare_len(text: &str) -> Option<usize> {
             ']' => square.checked_sub(1).inspect(|depth| square = *depth),
             _ => Some(0),
         };
-        if at > URL_MAX_BYTES || is_end(c) || is_closed.is_none() {
+        if host_end + at > URL_MAX_BYTES || is_end(c) || is_closed.is_none() {
             break;
         }
-        end = at + c.len_utf8();
+        end = host_end + at + c.len_utf8();
     }
-    let url = text[..end].trim_end_matches(|c| ".,;:!?'*_~}…([".contains(c));
-    web_host(url).map(|_| url.len())
+    let url = text[..end].trim_end_matches(AT_END);
+    Seen {
+        address: web_host(url).map(|_| url.len()),
+        scanned: end,
+    }
 }
+
+/// What stands behind an address and is no part of it.
+const AT_END: [char; 14] = [
+    '.', ',', ';', ':', '!', '?', '\'', '*', '_', '~', '}', '…', '(', '[',
+];
 
 /// What no address holds: marks, and the punctuation of scripts that write no spaces.
 fn is_end(c: char) -> bool {
-    c.is_whitespace() || "<>\"`|\\，。、；：！？（）「」『』【】《》〈〉“”".contains(c)
+    !is_clean(c) || "`|\\，。、；：！？（）「」『』【】《》〈〉“”".contains(c)
+}
+
+/// Whether a character may stand in an address at all.
+fn is_clean(c: char) -> bool {
+    !c.is_whitespace() && !c.is_control() && !matches!(c, '<' | '>' | '"' | '\u{2028}'..='\u{202E}')
 }
 
 #[cfg(test)]

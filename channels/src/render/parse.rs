@@ -11,6 +11,7 @@ use pulldown_cmark::{
 };
 
 use crate::markup::neutral_text;
+use crate::work::looked_at;
 
 use super::html::Meant;
 use super::link::{is_honest, push_linked};
@@ -56,10 +57,21 @@ fn tree(text: &str, people: &People) -> Vec<Block> {
         return as_written(&without_seams(text));
     }
     let mut builder = Builder::new(people);
+    looked_at(text.len());
     for event in Meant::of(Parser::new_ext(text, OPTIONS)) {
+        looked_at(words_of(&event).len() + 1);
         builder.take(event);
     }
     builder.finish()
+}
+
+/// What an event says.
+fn words_of<'e>(event: &'e Event<'_>) -> &'e str {
+    match event {
+        Event::Text(text) | Event::Code(text) | Event::Html(text) | Event::InlineHtml(text) => text,
+        Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => dest_url,
+        _ => "",
+    }
 }
 
 /// One paragraph per run of lines, marks and all.
@@ -74,6 +86,7 @@ fn as_written(text: &str) -> Vec<Block> {
 /// Whether the parser's work grows with the length of the text: it walks all open containers for each
 /// line.
 pub(super) fn is_parsable(text: &str) -> bool {
+    looked_at(text.len());
     text.lines().all(|line| opened(line) <= OPENED_MAX)
 }
 
@@ -441,6 +454,7 @@ impl<'a> Builder<'a> {
             .iter()
             .map(|run| run.text.as_str())
             .collect();
+        looked_at(label.len() + url.len());
         let shown = if label.trim().is_empty() {
             &url
         } else {
@@ -509,6 +523,7 @@ impl<'a> Builder<'a> {
 
 /// Runs without white space at both ends; none if nothing is left.
 pub(super) fn trimmed(mut runs: Vec<Run>) -> Vec<Run> {
+    looked_at(runs.len());
     while let Some(last) = runs.last_mut() {
         last.text.truncate(last.text.trim_end().len());
         if !last.text.is_empty() {

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use crate::work::looked_at;
+
 use super::tree::{Run, push_run};
 
 /// So many people can be mentioned; more are left out.
@@ -83,6 +85,7 @@ impl People {
         let mut letter = self.names.first();
         let mut rest = text.chars();
         std::iter::from_fn(move || {
+            looked_at(1);
             let next = letter?.next.get(&rest.next()?)?;
             letter = self.names.get(*next);
             Some((letter?, rest.as_str()))
@@ -106,6 +109,7 @@ impl People {
         }
         let text = run.text.as_str();
         let mut done = 0;
+        looked_at(text.len());
         for (at, _) in text.match_indices('@') {
             let is_inside = at < done || text[..at].ends_with(is_word);
             let Some(person) = (!is_inside).then(|| self.named(&text[at + 1..])).flatten() else {

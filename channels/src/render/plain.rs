@@ -3,6 +3,8 @@
 //!
 //! Nothing that was said is lost: items keep their numbers, links their addresses, tables their columns.
 
+use crate::work::looked_at;
+
 use super::table::aligned;
 use super::tree::{Block, Item, push_addressed};
 
@@ -28,6 +30,7 @@ struct Out {
 
 impl Out {
     fn push_lines(&mut self, text: &str) {
+        looked_at(text.len());
         for (n, line) in text.split('\n').enumerate() {
             if n > 0 {
                 self.break_line();
@@ -37,6 +40,7 @@ impl Out {
     }
 
     fn break_line(&mut self) {
+        looked_at(self.prefix.len() + 1);
         self.text.push('\n');
         self.text.push_str(&self.prefix);
     }

@@ -16,7 +16,9 @@ use std::ops::Range;
 
 use pulldown_cmark::{Event, LinkType, Parser, Tag};
 
-use super::link::address_len;
+use crate::work::looked_at;
+
+use super::link;
 use super::parse::{OPTIONS, is_parsable};
 
 /// Neither a letter nor punctuation nor white space to the parser, and nothing to people: interlinear
@@ -101,9 +103,11 @@ fn unused_definitions(text: &str) -> Vec<usize> {
     if !text.contains("]:") {
         return Vec::new();
     }
+    looked_at(text.len());
     let mut parser = Parser::new_ext(text, OPTIONS);
     let mut referred = HashSet::new();
     for event in parser.by_ref() {
+        looked_at(1);
         if let Event::Start(Tag::Link { id, .. } | Tag::Image { id, .. }) = event {
             referred.insert(folded(&id));
         }
@@ -128,7 +132,9 @@ fn folded(label: &str) -> String {
 /// What stays as it is, in order.
 fn kept(text: &str) -> Vec<Range<usize>> {
     let mut kept: Vec<Range<usize>> = Vec::new();
+    looked_at(text.len());
     for (event, range) in Parser::new_ext(text, OPTIONS).into_offset_iter() {
+        looked_at(1);
         let is_kept = match event {
             Event::Code(_)
             | Event::Html(_)
@@ -148,6 +154,7 @@ fn kept(text: &str) -> Vec<Range<usize>> {
 
 /// What is to be written otherwise, in order, outside of what stays as it is.
 fn edits(text: &str, kept: &[Range<usize>]) -> Vec<Edit> {
+    looked_at(text.len());
     let mut edits = Vec::new();
     let mut kept = kept.iter().peekable();
     let mut seen = AllSeen::default();
@@ -181,10 +188,13 @@ fn edit_at(text: &str, at: usize, end: usize, seen: &mut AllSeen) -> (Option<Edi
             let escaped = rest.chars().nth(1).filter(|_| first == b'\\');
             (None, at + 1 + escaped.map_or(0, char::len_utf8))
         }
-        b'h' => match address_len(text, at, end) {
-            Some(len) => (address(&rest[..len], at), at + len),
-            None => (None, at + 1),
-        },
+        b'h' => {
+            let seen = link::seen(text, at, end);
+            match seen.address {
+                Some(len) => (address(&rest[..len], at), at + len),
+                None => (None, at + seen.scanned.max(1)),
+            }
+        }
         b'_' => {
             let len = rest.bytes().take_while(|byte| *byte == b'_').count();
             match name_len(text, at, end) {
@@ -209,6 +219,7 @@ fn edit_at(text: &str, at: usize, end: usize, seen: &mut AllSeen) -> (Option<Edi
 fn name_len(text: &str, at: usize, end: usize) -> Option<usize> {
     let inside = text[at..end].strip_prefix("__")?;
     let len = inside.find(|c: char| !c.is_ascii_lowercase())?;
+    looked_at(len);
     let name = &inside[..len];
     let after = inside[len..].strip_prefix("__")?;
     let before = text[..at].chars().next_back();
@@ -272,15 +283,20 @@ fn formula(text: &str, at: usize, end: usize, seen: &mut AllSeen) -> Option<Edit
         let window = &text[inside..end];
         let window = &window[..floor(window, FORMULA_MAX_BYTES)];
         let found = window.find(close);
+        let window = &window[..found.unwrap_or(window.len())];
+        looked_at(window.len());
+        // A formula does not reach over a blank line.
+        let blank = window.find("\n\n");
         seen[kind] = Seen {
-            until: inside + found.unwrap_or(window.len()),
-            is_close: found.is_some(),
+            until: inside + blank.unwrap_or(window.len()),
+            is_close: found.is_some() && blank.is_none(),
         };
     }
     let content = text.get(inside..seen[kind].until.min(end))?;
-    if !seen[kind].is_close || content.contains("\n\n") {
+    if !seen[kind].is_close {
         return None;
     }
+    looked_at(content.len());
     let range = at..inside + content.len() + close.len();
     if kind != INLINE
         && let Some(with) = block_formula(text, &range, content)
@@ -313,6 +329,7 @@ fn block_formula(text: &str, range: &Range<usize>, content: &str) -> Option<Stri
     let (lines, last) = lines.rsplit_once('\n')?;
     let line = text[..range.start].rsplit('\n').next()?;
     let after = text[range.end..].split('\n').next()?;
+    looked_at(line.len() + after.len());
     let is_alone = is_blank(first) && is_blank(after) && is_prefix(line) && is_prefix(last);
     let is_code = is_alone && !lines.contains("```") && !is_prefix(lines);
     is_code.then(|| format!("```latex\n{lines}\n{last}```"))

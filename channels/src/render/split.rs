@@ -7,6 +7,8 @@
 
 use std::collections::VecDeque;
 
+use crate::work::looked_at;
+
 use super::inline::{Cutting, cut_runs};
 use super::table::{row_length, widths_add};
 use super::tree::{Block, Item, Run, Table, push_run};
@@ -255,6 +257,7 @@ impl Splitter<'_> {
             language: language.to_owned(),
             text: text.to_owned(),
         };
+        looked_at(text.len());
         let longest_ticks = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
         // The fences, which must be longer than any in the text.
         let marks = self.form.block_cost(&code("x"), place, full);
@@ -289,6 +292,7 @@ impl Splitter<'_> {
         let mut window = text.len();
         let mut line_end = 0;
         for (at, c) in text.char_indices() {
+            looked_at(1);
             length += self.form.code_length(c, place);
             if length > room {
                 window = at;
@@ -467,6 +471,7 @@ impl Splitter<'_> {
         let mut widths = Vec::new();
         widths_add(&mut widths, &now.head);
         while head_fits && let Some(row) = table.rows.pop_front() {
+            looked_at(widths.len());
             let mut wider = widths.clone();
             widths_add(&mut wider, &row);
             // The head, the line under it, the row itself, and what is around it all.

@@ -2,6 +2,8 @@
 
 use unicode_segmentation::UnicodeSegmentation as _;
 
+use crate::work::looked_at;
+
 use super::tree::{Align, Run, Table, push_addressed};
 
 /// A wider cell does not widen its column: it sticks out.
@@ -109,11 +111,13 @@ fn push_row(out: &mut String, row: &[String], widths: &[usize], aligns: &[Align]
 fn cell_text(cell: &[Run]) -> String {
     let mut text = String::new();
     push_addressed(&mut text, cell);
+    looked_at(text.len() + 1);
     text.replace(['\n', '\r', '\t'], " ").trim().to_owned()
 }
 
 /// How many cells of the screen a text takes, about.
 fn shown_width(text: &str) -> usize {
+    looked_at(text.len());
     text.graphemes(true).map(grapheme_width).sum()
 }
 

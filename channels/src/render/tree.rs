@@ -6,6 +6,8 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use crate::work::looked_at;
+
 /// A block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Block {
@@ -185,6 +187,7 @@ impl Styles {
 
 /// Appends a run, or its text to the last one if it is alike.
 pub(crate) fn push_run(runs: &mut Vec<Run>, run: Run) {
+    looked_at(run.text.len());
     match runs.last_mut() {
         Some(last) if last.is_like(&run) && run.mention.is_none() => last.text.push_str(&run.text),
         _ if run.text.is_empty() => {}
@@ -206,6 +209,7 @@ fn push_plain(out: &mut String, block: &Block) {
     match block {
         Block::Paragraph(runs) | Block::Heading { content: runs, .. } => push_line(out, runs),
         Block::Code { text, .. } => {
+            looked_at(text.len());
             out.push_str(text);
             out.push('\n');
         }
@@ -228,7 +232,10 @@ fn push_plain(out: &mut String, block: &Block) {
 }
 
 fn push_line(out: &mut String, runs: &[Run]) {
-    runs.iter().for_each(|run| out.push_str(&run.text));
+    for run in runs {
+        looked_at(run.text.len() + 1);
+        out.push_str(&run.text);
+    }
     out.push('\n');
 }
 
@@ -236,6 +243,7 @@ fn push_line(out: &mut String, runs: &[Run]) {
 pub(super) fn push_addressed(out: &mut String, runs: &[Run]) {
     let mut label = out.len();
     for (n, run) in runs.iter().enumerate() {
+        looked_at(run.text.len() + 1);
         let is_first = n == 0 || runs[n - 1].link != run.link;
         let is_last = runs.get(n + 1).is_none_or(|next| next.link != run.link);
         if is_first {

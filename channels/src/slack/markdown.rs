@@ -8,6 +8,8 @@ use crate::render::{
     Block, Container, Cost, Form, Item, Place, Run, Styles, aligned, has_own_address,
 };
 
+use crate::work::looked_at;
+
 use super::table;
 
 /// Slack's limit is 12,000 characters over all `markdown` blocks of a post. The margin covers what they
@@ -134,6 +136,7 @@ pub(super) fn markdown(blocks: &[Block], marks: Marks) -> String {
 
 /// A text in which no reference of Slack's tells anybody; for code and plain text, which have no escapes.
 pub(super) fn harmless(text: &str) -> String {
+    looked_at(text.len());
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(['<', '@']) {
@@ -177,6 +180,7 @@ fn is_broadcast(word: &str) -> bool {
 
 /// An address that can stand in `(…)`.
 fn address(url: &str) -> String {
+    looked_at(url.len());
     let mut out = String::with_capacity(url.len());
     for (at, c) in url.char_indices() {
         match c {
@@ -204,6 +208,7 @@ pub(super) fn is_person(id: &str) -> bool {
 }
 
 fn longest_ticks(text: &str) -> usize {
+    looked_at(text.len());
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }
 
@@ -247,6 +252,7 @@ impl Out {
 
     fn push(&mut self, text: &str) {
         if !self.is_full() {
+            looked_at(text.len());
             self.chars += text.chars().count();
             self.text.push_str(text);
             self.is_line_start = false;
@@ -519,10 +525,19 @@ impl Out {
         if !before.is_some_and(|c| c.is_ascii_digit()) {
             return false;
         }
-        let line = self.text.rsplit('\n').next().unwrap_or_default();
-        let bare = line.trim_start_matches(['>', ' ', '-']);
-        let word = bare.rsplit(' ').next().unwrap_or_default();
-        word.len() <= 9 && word.chars().all(|c| c.is_ascii_digit())
+        let digits = self.text.len()
+            - self
+                .text
+                .trim_end_matches(|c: char| c.is_ascii_digit())
+                .len();
+        looked_at(digits);
+        let before_word = &self.text[..self.text.len() - digits];
+        let mut before = before_word.chars().rev().take(PREFIX_LOOKED_AT_MAX);
+        let is_prefix = |c: char| matches!(c, '>' | ' ' | '-');
+        let is_first = before_word.is_empty()
+            || before_word.ends_with([' ', '\n'])
+            || before.find(|c| !is_prefix(*c)) == Some('\n');
+        digits <= 9 && is_first
     }
 }
 
@@ -590,9 +605,13 @@ fn set(run: &Run) -> Styles {
     }
 }
 
+/// Runs that are looked at to find out where a style ends.
+const LOOKED_AT_MAX: usize = 64;
+/// Characters before a number that are looked at to find out whether it begins its line.
+const PREFIX_LOOKED_AT_MAX: usize = 64;
+
 /// How many runs a layer holds for, as far as it is worth looking.
 fn extent(layer: Layer<'_>, runs: &[Run]) -> usize {
-    const LOOKED_AT_MAX: usize = 64;
     let holds = |run: &Run| match layer {
         Layer::Link(url) => run.link.as_deref() == Some(url),
         _ if run.text.trim().is_empty() => true,
@@ -600,8 +619,10 @@ fn extent(layer: Layer<'_>, runs: &[Run]) -> usize {
         Layer::Italic => set(run).italic,
         Layer::Strike => set(run).strike,
     };
-    let looked_at = runs.iter().take(LOOKED_AT_MAX);
-    looked_at.take_while(|run| holds(run)).count()
+    let held = runs.iter().take(LOOKED_AT_MAX).take_while(|run| holds(run));
+    let held = held.count();
+    looked_at(held);
+    held
 }
 
 /// Whether a mark between the two would be none: punctuation inside of it, a letter outside.
@@ -623,11 +644,14 @@ fn opening(layer: Layer<'_>, text: &str, runs: &[Run], n: usize) -> &'static str
         Layer::Strike => "~~",
         Layer::Italic => {
             // `_` reads better, but not inside a word.
-            let end = runs[n..].iter().position(|run| !run.shown_styles().italic);
+            let mut ahead = runs[n..].iter().take(LOOKED_AT_MAX);
+            let end = ahead.position(|run| !run.shown_styles().italic);
             let behind = end.and_then(|end| runs[n + end].text.chars().next());
+            let is_far = end.is_none() && runs.len() - n > LOOKED_AT_MAX;
+            looked_at(end.unwrap_or(LOOKED_AT_MAX));
             let before = text.chars().next_back();
             let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
-            if is_word(before) || is_word(behind) || before == Some('_') {
+            if is_word(before) || is_word(behind) || is_far || before == Some('_') {
                 "*"
             } else {
                 "_"

@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use crate::work::looked_at;
+
 /// A fence of preformatted text.
 const FENCE: &str = "```";
 
@@ -14,15 +16,48 @@ pub(super) fn commonmark(text: &str, groups: &[Range<usize>]) -> String {
     let mut marks = Marks {
         text,
         groups,
+        closers: closers(text, groups),
+        passed: [0; MARKS.len()],
+        line_end: 0,
         out: String::with_capacity(text.len()),
     };
     marks.blocks();
     marks.out
 }
 
+/// The marks, and CommonMark's for each.
+const MARKS: [(char, &str); 4] = [('*', "**"), ('_', "_"), ('~', "~~"), ('`', "`")];
+
+/// The places of a text.
+type Places = Vec<usize>;
+
+/// Where each kind of mark may end a span: behind what it marks, and not inside a word.
+fn closers(text: &str, groups: &[Range<usize>]) -> [Places; MARKS.len()] {
+    looked_at(text.len());
+    let mut closers: [Places; MARKS.len()] = Default::default();
+    let mut before = None;
+    let mut letters = text.char_indices().peekable();
+    while let Some((at, mark)) = letters.next() {
+        if let Some(kind) = kind_of(mark) {
+            let after = letters.peek().map(|(_, c)| *c);
+            let is_end = touches(before, mark) && !after.is_some_and(|c| is_word(c) || c == mark);
+            if is_end && !is_in(groups, at) {
+                closers[kind].push(at);
+            }
+        }
+        before = Some(mark);
+    }
+    closers
+}
+
 struct Marks<'a> {
     text: &'a str,
     groups: &'a [Range<usize>],
+    closers: [Places; MARKS.len()],
+    /// How many of the closers of each kind lie behind. Spans open from left to right.
+    passed: [usize; MARKS.len()],
+    /// Where the line ends in which a span was opened last.
+    line_end: usize,
     out: String,
 }
 
@@ -52,74 +87,82 @@ impl Marks<'_> {
         self.spans(at..self.text.len());
     }
 
-    /// Marked spans, and what stands between them.
+    /// Marked spans, and what stands between them. One of a kind is never inside another of that kind,
+    /// which ends at the first mark that can end it.
     fn spans(&mut self, range: Range<usize>) {
+        let text = self.text;
         let mut at = range.start;
-        for (offset, mark) in self.text[range.clone()].char_indices() {
-            let open = range.start + offset;
-            let Some(wanted) = commonmark_of(mark).filter(|_| open >= at) else {
+        while let Some(found) = text[at..range.end].find(|c| kind_of(c).is_some()) {
+            let open = at + found;
+            looked_at(found + 1);
+            let kind = text[open..].chars().next().and_then(kind_of);
+            let close = kind.and_then(|kind| Some((kind, self.closing(kind, open, &range)?)));
+            let Some((kind, close)) = close else {
+                self.out.push_str(&text[at..=open]);
+                at = open + 1;
                 continue;
             };
-            let Some(close) = self.closing(mark, open, range.clone()) else {
-                continue;
-            };
-            self.out.push_str(&self.text[at..open]);
+            let (mark, wanted) = MARKS[kind];
+            self.out.push_str(&text[at..open]);
             self.out.push_str(wanted);
             if mark == '`' {
-                self.out.push_str(&self.text[open + 1..close]);
+                self.out.push_str(&text[open + 1..close]);
             } else {
                 self.spans(open + 1..close);
             }
             self.out.push_str(wanted);
             at = close + 1;
         }
-        self.out.push_str(&self.text[at..range.end]);
+        looked_at(range.end - at);
+        self.out.push_str(&text[at..range.end]);
     }
 
     /// Where the span ends that a mark opens; `None` if it opens none.
-    fn closing(&self, mark: char, open: usize, range: Range<usize>) -> Option<usize> {
+    fn closing(&mut self, kind: usize, open: usize, range: &Range<usize>) -> Option<usize> {
+        let (mark, _) = MARKS[kind];
         let before = self.text[range.start..open].chars().next_back();
-        if self.is_in_group(open) || before.is_some_and(|c| is_word(c) || c == mark) {
+        if before.is_some_and(|c| is_word(c) || c == mark)
+            || !touches(self.text[open + 1..range.end].chars().next(), mark)
+            || is_in(self.groups, open)
+        {
             return None;
         }
-        let inside = &self.text[open + 1..range.end];
-        let touches = |c: Option<char>| c.is_some_and(|c| !c.is_whitespace() && c != mark);
-        if !touches(inside.chars().next()) {
-            return None;
+        let ahead = &self.closers[kind][self.passed[kind]..];
+        let behind = ahead.iter().take_while(|close| **close <= open).count();
+        looked_at(behind);
+        self.passed[kind] += behind;
+        if self.line_end <= open {
+            let rest = &self.text[open..];
+            let length = rest.find('\n').unwrap_or(rest.len());
+            looked_at(length);
+            self.line_end = open + length;
         }
-        let line = &inside[..inside.find('\n').unwrap_or(inside.len())];
-        let mut candidates = line.match_indices(mark).map(|(at, _)| at);
-        let close = candidates.find(|at| {
-            let after = inside[at + 1..].chars().next();
-            let is_end = touches(inside[..*at].chars().next_back())
-                && !after.is_some_and(|c| is_word(c) || c == mark);
-            is_end && !self.is_in_group(open + 1 + at)
-        })?;
-        Some(open + 1 + close)
+        let close = *self.closers[kind].get(self.passed[kind])?;
+        (close < range.end.min(self.line_end)).then_some(close)
     }
 
     fn find(&self, what: &str, range: Range<usize>) -> Option<usize> {
         let found = self.text[range.clone()].match_indices(what);
         let mut found = found.map(|(at, _)| range.start + at);
-        found.find(|at| !self.is_in_group(*at))
-    }
-
-    fn is_in_group(&self, at: usize) -> bool {
-        let next = self.groups.partition_point(|group| group.end <= at);
-        self.groups
-            .get(next)
-            .is_some_and(|group| group.contains(&at))
+        let found = found.find(|at| !is_in(self.groups, *at));
+        looked_at(found.unwrap_or(range.end) - range.start);
+        found
     }
 }
 
-fn commonmark_of(mark: char) -> Option<&'static str> {
-    match mark {
-        '*' => Some("**"),
-        '_' => Some("_"),
-        '~' => Some("~~"),
-        '`' => Some("`"),
-        _ => None,
-    }
+/// Whether a place lies in one of the groups, which are in order.
+fn is_in(groups: &[Range<usize>], at: usize) -> bool {
+    let next = groups.partition_point(|group| group.end <= at);
+    groups.get(next).is_some_and(|group| group.contains(&at))
+}
+
+fn kind_of(mark: char) -> Option<usize> {
+    MARKS.iter().position(|(it, _)| *it == mark)
+}
+
+/// Whether what stands beside a mark, inside of it, makes it one.
+fn touches(inside: Option<char>, mark: char) -> bool {
+    inside.is_some_and(|c| !c.is_whitespace() && c != mark)
 }
 
 /// Whether a mark beside it is part of a word.
@@ -165,6 +208,8 @@ mod tests {
             assert_eq!(commonmark(text, &[]), expected, "{text}");
         }
         assert_eq!(commonmark("a _b_ *c*", &[2..5, 6..9]), "a _b_ *c*");
+        let once = "`a `b *c _d".repeat(10_000);
+        assert_eq!(commonmark(&once, &[]), once);
     }
 
     proptest! {

@@ -6,7 +6,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::markup::{mention_token, neutral_text, one_line};
+use crate::markup::{TEXT_MAX_BYTES, bounded, mention_token, neutral_text, one_line};
+use crate::work::looked_at;
 
 use super::mrkdwn;
 use super::wire::{Block, Element, IdOr, LegacyAttachment, Style, TextObject};
@@ -43,7 +44,8 @@ struct Undone {
 }
 
 fn undone(text: &str) -> Undone {
-    let text = neutral_text(text);
+    let text = neutral_text(&bounded(text));
+    looked_at(text.len());
     let mut out = String::with_capacity(text.len());
     let mut groups = Vec::new();
     let mut rest = text.as_str();
@@ -76,6 +78,7 @@ pub(super) fn unescaped(text: &str) -> String {
 
 /// What stands between `<` and `>`.
 fn group(content: &str) -> String {
+    looked_at(content.len());
     let (target, label) = match content.split_once('|') {
         Some((target, label)) => (target, Some(unescaped(label)).filter(|it| !it.is_empty())),
         None => (content, None),
@@ -154,6 +157,8 @@ type Labels = HashMap<String, String>;
 
 /// The labels that a text has.
 fn labels(text: &str) -> Labels {
+    let text = bounded(text);
+    looked_at(text.len());
     let groups = text.split('<').filter_map(|part| part.split_once('>'));
     let labelled = groups.filter_map(|(content, _)| content.split_once('|'));
     let pairs = labelled.filter_map(|(target, label)| {
@@ -175,7 +180,23 @@ pub(super) fn from_blocks(blocks: &[Block]) -> String {
 fn labelled(blocks: &[Block], labels: &Labels) -> String {
     let texts = blocks.iter().map(|it| block(it, labels));
     let texts = texts.filter(|text| !text.is_empty());
-    texts.collect::<Vec<_>>().join("\n").trim().to_owned()
+    bounded(joined(texts, "\n").trim()).into_owned()
+}
+
+/// Texts with something between them, as far as they are read.
+fn joined(texts: impl Iterator<Item = String>, between: &str) -> String {
+    let mut out = String::new();
+    for (n, text) in texts.enumerate() {
+        if out.len() > TEXT_MAX_BYTES {
+            break;
+        }
+        if n > 0 {
+            out.push_str(between);
+        }
+        looked_at(text.len());
+        out.push_str(&text);
+    }
+    out
 }
 
 /// The users that blocks mention, in order.
@@ -197,10 +218,10 @@ fn block(block: &Block, labels: &Labels) -> String {
     match block.kind.as_deref() {
         Some("rich_text") => {
             let parts = block.elements.iter().map(|it| container(it, labels));
-            parts.collect::<Vec<_>>().join("\n").trim().to_owned()
+            joined(parts, "\n").trim().to_owned()
         }
         Some("markdown") => match block.text.as_ref() {
-            Some(IdOr::Id(text)) => neutral_text(text),
+            Some(IdOr::Id(text)) => neutral_text(&bounded(text)),
             _ => String::new(),
         },
         _ => {
@@ -211,10 +232,7 @@ fn block(block: &Block, labels: &Labels) -> String {
             let fields = block.fields.iter().map(text_object);
             let elements = block.elements.iter().filter_map(context_element);
             let texts = std::iter::once(own).chain(fields).chain(elements);
-            texts
-                .filter(|it| !it.is_empty())
-                .collect::<Vec<_>>()
-                .join("\n")
+            joined(texts.filter(|it| !it.is_empty()), "\n")
         }
     }
 }
@@ -222,7 +240,7 @@ fn block(block: &Block, labels: &Labels) -> String {
 fn text_object(object: &TextObject) -> String {
     let text = object.text.as_deref().unwrap_or_default();
     match object.kind.as_deref() {
-        Some("plain_text") => neutral_text(text),
+        Some("plain_text") => neutral_text(&bounded(text)),
         _ => neutral(text),
     }
 }
@@ -231,7 +249,7 @@ fn text_object(object: &TextObject) -> String {
 fn context_element(element: &Element) -> Option<String> {
     let text = element.text.as_deref()?;
     match element.kind.as_deref() {
-        Some("plain_text") => Some(neutral_text(text)),
+        Some("plain_text") => Some(neutral_text(&bounded(text))),
         Some("mrkdwn") => Some(neutral(text)),
         _ => None,
     }
@@ -241,7 +259,7 @@ fn context_element(element: &Element) -> Option<String> {
 fn container(element: &Element, labels: &Labels) -> String {
     let inner = || -> String {
         let leaves = element.elements.iter();
-        leaves.map(|it| leaf(it, labels)).collect()
+        joined(leaves.map(|it| leaf(it, labels)), "")
     };
     match element.kind.as_deref() {
         Some("rich_text_list") => list(element, labels),
@@ -267,12 +285,12 @@ fn list(element: &Element, labels: &Labels) -> String {
         };
         format!("{}{mark} {}", "  ".repeat(indent), container(item, labels))
     });
-    items.collect::<Vec<_>>().join("\n")
+    joined(items, "\n")
 }
 
 fn leaf(element: &Element, labels: &Labels) -> String {
     let labelled = |id: String| labels.get(&id).cloned().unwrap_or(id);
-    let own = |text: &Option<String>| neutral_text(text.as_deref().unwrap_or_default());
+    let own = |text: &Option<String>| neutral_text(&bounded(text.as_deref().unwrap_or_default()));
     match element.kind.as_deref() {
         Some("text") => styled(own(&element.text), element),
         Some("link") => {

@@ -3,6 +3,8 @@
 //! Nothing that Slack sends makes a translation fail: what is not understood becomes
 //! [`Event::Untranslated`] and keeps its raw JSON.
 
+use std::collections::HashSet;
+
 use crate::envelope::{
     Attachment, ChatKind, Command, Envelope, Event, InboundMessage, Place, Sender, SenderKind,
     Standing,
@@ -761,16 +763,10 @@ fn sender_kind(message: &SlackEvent) -> SenderKind {
 
 /// Whom the text mentions, and whom only its blocks do.
 fn mentions(message: &SlackEvent, text: &str) -> Vec<String> {
-    let mut mentions = Vec::new();
-    for id in mentioned_ids(text)
-        .into_iter()
-        .chain(text::block_mentions(&message.blocks))
-    {
-        if !mentions.contains(&id) {
-            mentions.push(id);
-        }
-    }
-    mentions
+    let mut known = HashSet::new();
+    let mentioned = mentioned_ids(text).into_iter();
+    let all = mentioned.chain(text::block_mentions(&message.blocks));
+    all.filter(|id| known.insert(id.clone())).collect()
 }
 
 /// What the message says: its files in brackets, its text or blocks, and what it forwards.

@@ -4,10 +4,16 @@
 
 use std::ops::Range;
 
+use crate::work::looked_at;
+
 use super::wire::MessageEntity;
 
 /// At most so many entities of a text count; Telegram sends 100. They may all be nested.
 const ENTITIES_MAX: usize = 500;
+
+/// Entities that contain each other, at most; what lies deeper is not marked. Telegram has eight kinds that
+/// nest, and each is written once for each that contains it.
+const DEPTH_MAX: usize = 10;
 
 /// Marks a UTF-16 offset inside a surrogate pair.
 const INSIDE_PAIR: usize = usize::MAX;
@@ -21,6 +27,7 @@ pub(super) struct Utf16Map {
 impl Utf16Map {
     /// Builds the table.
     pub(super) fn new(text: &str) -> Self {
+        looked_at(text.len());
         let mut byte_at = Vec::with_capacity(text.len() + 1);
         for (byte, c) in text.char_indices() {
             byte_at.push(byte);
@@ -70,6 +77,13 @@ pub(super) fn spans<'a>(text: &str, entities: &'a [MessageEntity]) -> Vec<Span<'
         .collect();
     // A stable sort: of two entities over the same range, the one named first is the outer one.
     spans.sort_by_key(|span| (span.range.start, std::cmp::Reverse(span.range.end)));
+    let mut open: Vec<usize> = Vec::new();
+    spans.retain(|span| {
+        while open.pop_if(|end| *end <= span.range.start).is_some() {}
+        let is_shallow = open.len() < DEPTH_MAX;
+        open.push(span.range.end);
+        is_shallow
+    });
     spans
 }
 

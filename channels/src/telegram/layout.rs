@@ -10,6 +10,7 @@ use crate::capability::LengthUnit;
 use crate::render::{
     Block, Container, Cost, Form, Item, Place, Run, Styles, aligned, has_own_address,
 };
+use crate::work::looked_at;
 
 /// Telegram keeps so many entities of one message and drops the rest silently.
 pub(super) const ENTITIES_MAX: usize = 100;
@@ -220,6 +221,7 @@ impl Out {
     }
 
     fn push(&mut self, c: char) {
+        looked_at(1);
         self.text.push(c);
         self.units += c.len_utf16();
         self.before = Some(c);

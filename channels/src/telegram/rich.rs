@@ -3,10 +3,12 @@
 //! Blocks and runs are a growing family, so they are read by their common field names: an unknown
 //! block still gives its words.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use crate::identity::Identity;
-use crate::markup::neutral_text;
+use crate::markup::{bounded, neutral_text};
 
 use super::text::{NeutralText, fenced_code, is_username, quoted, username_id};
 
@@ -17,15 +19,31 @@ const CONTENT_FIELDS: [&str; 8] = [
 
 /// The neutral form of a `rich_message`.
 pub(super) fn flatten(rich_message: &Value, bot: &Identity) -> NeutralText {
-    let mut mentions = NeutralText::default();
+    let mut mentions = Mentioned::default();
     let text = blocks(rich_message.get("blocks"), bot, &mut mentions);
     NeutralText {
-        text,
-        mentions: mentions.mentions,
+        text: bounded(&text).into_owned(),
+        mentions: mentions.ids,
     }
 }
 
-fn blocks(list: Option<&Value>, bot: &Identity, mentions: &mut NeutralText) -> String {
+/// Whom a message mentions.
+#[derive(Default)]
+struct Mentioned {
+    /// In order, each once.
+    ids: Vec<String>,
+    known: HashSet<String>,
+}
+
+impl Mentioned {
+    fn note(&mut self, id: String) {
+        if self.known.insert(id.clone()) {
+            self.ids.push(id);
+        }
+    }
+}
+
+fn blocks(list: Option<&Value>, bot: &Identity, mentions: &mut Mentioned) -> String {
     let Some(Value::Array(list)) = list else {
         return String::new();
     };
@@ -37,7 +55,7 @@ fn blocks(list: Option<&Value>, bot: &Identity, mentions: &mut NeutralText) -> S
     texts.join("\n\n")
 }
 
-fn block(value: &Value, bot: &Identity, mentions: &mut NeutralText) -> String {
+fn block(value: &Value, bot: &Identity, mentions: &mut Mentioned) -> String {
     let Value::Object(fields) = value else {
         return run(value, bot, mentions);
     };
@@ -72,7 +90,7 @@ fn block(value: &Value, bot: &Identity, mentions: &mut NeutralText) -> String {
     }
 }
 
-fn list_items(fields: &Map<String, Value>, bot: &Identity, mentions: &mut NeutralText) -> String {
+fn list_items(fields: &Map<String, Value>, bot: &Identity, mentions: &mut Mentioned) -> String {
     let Some(Value::Array(items)) = fields.get("items") else {
         return String::new();
     };
@@ -92,7 +110,7 @@ fn list_items(fields: &Map<String, Value>, bot: &Identity, mentions: &mut Neutra
     lines.join("\n")
 }
 
-fn table_rows(fields: &Map<String, Value>, bot: &Identity, mentions: &mut NeutralText) -> String {
+fn table_rows(fields: &Map<String, Value>, bot: &Identity, mentions: &mut Mentioned) -> String {
     let Some(Value::Array(rows)) = fields.get("cells") else {
         return String::new();
     };
@@ -112,7 +130,7 @@ fn table_rows(fields: &Map<String, Value>, bot: &Identity, mentions: &mut Neutra
 }
 
 /// What an object contains, by its common field names.
-fn content(fields: &Map<String, Value>, bot: &Identity, mentions: &mut NeutralText) -> String {
+fn content(fields: &Map<String, Value>, bot: &Identity, mentions: &mut Mentioned) -> String {
     let mut parts = Vec::new();
     for name in CONTENT_FIELDS {
         let Some(value) = fields.get(name) else {
@@ -136,7 +154,7 @@ fn content(fields: &Map<String, Value>, bot: &Identity, mentions: &mut NeutralTe
 }
 
 /// A run of rich text: a string, a list of runs, or an object around one.
-fn run(value: &Value, bot: &Identity, mentions: &mut NeutralText) -> String {
+fn run(value: &Value, bot: &Identity, mentions: &mut Mentioned) -> String {
     match value {
         Value::String(text) => neutral_text(text),
         Value::Array(runs) => runs.iter().map(|item| run(item, bot, mentions)).collect(),
@@ -145,7 +163,7 @@ fn run(value: &Value, bot: &Identity, mentions: &mut NeutralText) -> String {
     }
 }
 
-fn run_object(fields: &Map<String, Value>, bot: &Identity, mentions: &mut NeutralText) -> String {
+fn run_object(fields: &Map<String, Value>, bot: &Identity, mentions: &mut Mentioned) -> String {
     let kind = fields.get("type").and_then(Value::as_str).unwrap_or("");
     let mention = match kind {
         "mention" => fields
@@ -162,7 +180,7 @@ fn run_object(fields: &Map<String, Value>, bot: &Identity, mentions: &mut Neutra
     };
     if let Some(id) = mention {
         let token = crate::markup::mention_token(&id);
-        mentions.push_mention(id);
+        mentions.note(id);
         return token;
     }
     let text = content(fields, bot, mentions);

@@ -7,7 +7,8 @@ use std::ops::Range;
 
 use crate::envelope::{CommandTarget, CommandWord};
 use crate::identity::Identity;
-use crate::markup::{mention_token, neutral_text};
+use crate::markup::{bounded, mention_token, neutral_text};
+use crate::work::looked_at;
 
 use super::entities::{Span, spans};
 use super::wire::MessageEntity;
@@ -32,6 +33,7 @@ impl NeutralText {
 
     /// Appends a wrapped inner text and takes its mentions.
     fn push_inner(&mut self, inner: Self, open: &str, close: &str) {
+        looked_at(inner.text.len());
         let trimmed = inner.text.trim();
         if trimmed.is_empty() {
             self.text.push_str(&inner.text);
@@ -58,9 +60,10 @@ impl NeutralText {
 
 /// The neutral form of a text.
 pub(super) fn neutral(text: &str, entities: &[MessageEntity], bot: &Identity) -> NeutralText {
-    let spans = spans(text, entities);
+    let text = bounded(text);
+    let spans = spans(&text, entities);
     let mut out = NeutralText::default();
-    push_range(&mut out, text, 0..text.len(), &spans, bot);
+    push_range(&mut out, &text, 0..text.len(), &spans, bot);
     out
 }
 
@@ -250,6 +253,7 @@ fn longest_backticks(text: &str) -> usize {
 
 /// Every line with a quote mark.
 pub(super) fn quoted(text: &str) -> String {
+    looked_at(text.len());
     let lines: Vec<String> = text.lines().map(|line| format!("> {line}")).collect();
     lines.join("\n")
 }
@@ -273,6 +277,7 @@ mod tests {
         let bold = json!({"type": "bold", "offset": 0, "length": 5});
         let got = neutral("hello", &entities(json!(vec![bold; 20_000])), &bot());
         assert!(got.text.ends_with("**") && got.text.contains("*hello*"));
+        assert!(got.text.len() <= 5 + 4 * 10, "{}", got.text);
     }
 
     #[test]

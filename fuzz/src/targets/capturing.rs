@@ -89,7 +89,7 @@ fn check_verdict(verdict: &Verdict, message: &InboundMessage, policy: &ChannelPo
 }
 
 /// Open, closed, without threads, with bots.
-pub(super) fn policies(bot: &Identity) -> [ChannelPolicy; 3] {
+pub(crate) fn policies(bot: &Identity) -> [ChannelPolicy; 3] {
     let open = policy(bot, AccountId(1));
     let closed = ChannelPolicy {
         allow_chats: AllowList::default(),

@@ -21,6 +21,9 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
+pub(crate) use capturing::policies;
+pub(crate) use speech::{NOW_MS, slack_bot, telegram_bot};
+
 /// A parser, and what must hold of it whatever it reads.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {

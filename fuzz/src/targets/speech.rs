@@ -10,10 +10,10 @@ use vocative_channels::markup::{LABEL_MAX_CHARS, MENTION_CLOSE, MENTION_OPEN, me
 const GROWTH_MAX: usize = 150;
 
 /// When everything here was received.
-pub(super) const NOW_MS: i64 = 1_763_712_345_678;
+pub(crate) const NOW_MS: i64 = 1_763_712_345_678;
 
 /// The bot of a Slack workspace.
-pub(super) fn slack_bot() -> Identity {
+pub(crate) fn slack_bot() -> Identity {
     Identity {
         platform: Platform::Slack,
         account: "T0AAAAAAA".to_owned(),
@@ -28,7 +28,7 @@ pub(super) fn slack_bot() -> Identity {
 }
 
 /// A Telegram bot.
-pub(super) fn telegram_bot() -> Identity {
+pub(crate) fn telegram_bot() -> Identity {
     Identity {
         platform: Platform::Telegram,
         account: "777".to_owned(),

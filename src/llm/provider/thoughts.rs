@@ -7,6 +7,8 @@
 
 use std::ops::Range;
 
+use vocative_channels::work::looked_at;
+
 /// What opens thoughts, and what closes them.
 const TAGS: [(&str, &str); 3] = [
     ("<think>", "</think>"),
@@ -51,6 +53,8 @@ pub(super) struct Thoughts {
     /// White space behind thoughts goes with them.
     is_leaving: bool,
     line: Line,
+    /// Up to where no line ends and no code begins or ends, as far as was looked.
+    searched_to: usize,
     fence: Option<Fence>,
     has_closed: bool,
     is_headless: bool,
@@ -102,6 +106,7 @@ impl Thoughts {
             thinking: None,
             is_leaving: false,
             line: Line::default(),
+            searched_to: 0,
             fence: None,
             has_closed: false,
             is_headless: false,
@@ -165,7 +170,7 @@ impl Thoughts {
             }
             Sign::Closing(tags) => {
                 let length = TAGS[tags].1.len();
-                match self.closes(tags, &rest[length..], is_over) {
+                match self.closes(tags, text, self.read_to + length, is_over) {
                     None => return false,
                     Some(false) => self.keep(text, length),
                     Some(true) => self.close(length),
@@ -226,8 +231,9 @@ impl Thoughts {
         self.fence.is_some() || !self.line.backticks.is_multiple_of(2)
     }
 
-    /// Whether a closing ends thoughts, told by what is `behind` it; `None` when more must be known.
-    fn closes(&self, tags: usize, behind: &str, is_over: bool) -> Option<bool> {
+    /// Whether a closing ends thoughts, told by what stands behind it, from `at` on; `None` when more
+    /// must be known.
+    fn closes(&mut self, tags: usize, text: &str, at: usize, is_over: bool) -> Option<bool> {
         if let Some(thinking) = self.thinking
             && thinking.tags != tags
         {
@@ -240,8 +246,13 @@ impl Thoughts {
         if self.line.backticks.is_multiple_of(2) {
             return Some(true);
         }
-        match behind.find(['`', '\n']) {
-            Some(at) => Some(behind.as_bytes()[at] == b'\n'),
+        // What was looked through for an earlier tag is not looked through again.
+        let from = self.searched_to.max(at);
+        let found = text[from..].find(['`', '\n']);
+        self.searched_to = found.map_or(text.len(), |found| from + found);
+        looked_at(self.searched_to - from);
+        match found {
+            Some(_) => Some(text.as_bytes()[self.searched_to] == b'\n'),
             None if is_over => Some(true),
             None => None,
         }
@@ -263,6 +274,7 @@ impl Thoughts {
 
     /// Goes on by so many bytes, which are part of what is being said.
     fn keep(&mut self, text: &str, length: usize) {
+        looked_at(length);
         let kept = &text[self.read_to..self.read_to + length];
         self.read_to += length;
         for mark in kept.chars() {
@@ -308,6 +320,21 @@ impl Thoughts {
     pub(super) fn is_unclosed(&self) -> bool {
         self.is_unclosed
     }
+}
+
+/// What of a text is no thought, read as it grows by so many bytes.
+pub(in crate::llm) fn visible_of(text: &str, piece_bytes: usize) -> String {
+    let mut thoughts = Thoughts::new(Aloud::Maybe);
+    let mut end = 0;
+    while end < text.len() {
+        end = (end + piece_bytes.max(1)).min(text.len());
+        while !text.is_char_boundary(end) {
+            end += 1;
+        }
+        thoughts.read(&text[..end], None);
+    }
+    thoughts.read(text, Some(TextEnd::Whole));
+    thoughts.visible().to_owned()
 }
 
 #[cfg(test)]

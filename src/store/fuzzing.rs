@@ -1,0 +1,12 @@
+//! What the fuzz targets call of this module that nobody else may. Hidden, and no promise. See
+//! `fuzz/README.md`.
+
+use super::search_terms::{Terms, excerpt};
+
+/// What is shown of a text that a query finds.
+#[must_use]
+pub fn found(query: &str, text: &str) -> String {
+    let terms = Terms::parse(query);
+    let _ = terms.counts(text, &mut String::new());
+    excerpt(text, terms.first_match(text), 300)
+}
