@@ -12,6 +12,7 @@ mod chat;
 mod draft;
 mod events;
 mod habits;
+mod halves;
 mod messages;
 mod reader;
 mod replay;
@@ -243,6 +244,15 @@ impl Remote {
                 self.doubt_streams();
                 Ok(None)
             }
+            (Heard::Garbled, _) => {
+                tracing::warn!(
+                    model = self.name,
+                    "an event of the stream is not JSON; asking again without one"
+                );
+                self.doubt_streams();
+                listener.restart();
+                Ok(None)
+            }
             (Heard::Broken, Ok(_)) => Err(ModelError::Unavailable {
                 cause: "the stream ended in the middle of the answer".to_owned(),
             }),
@@ -415,7 +425,7 @@ impl Remote {
         body: &[u8],
         listener: &dyn Listener,
     ) -> Result<Option<Said>, ModelError> {
-        if serde_json::from_slice::<Value>(body).is_err() {
+        if json(body).is_none() {
             self.doubt_streams();
             return Ok(None);
         }
@@ -428,7 +438,7 @@ impl Remote {
     }
 
     fn read_whole(&self, body: &[u8], mut reader: Reader) -> Result<Said, ModelError> {
-        let Ok(body) = serde_json::from_slice::<Value>(body) else {
+        let Some(body) = json(body) else {
             return Err(malformed("it is not JSON"));
         };
         // Routers send what went wrong behind them with a status of success.
@@ -444,7 +454,7 @@ impl Remote {
             Heard::Said(said) => Ok(said),
             Heard::LostCalls => Err(ModelError::Empty),
             Heard::Failed(cause) => Err(cause),
-            Heard::Broken | Heard::NoStream => Err(malformed("it has no end")),
+            Heard::Broken | Heard::Garbled | Heard::NoStream => Err(malformed("it has no end")),
         }
     }
 
@@ -556,6 +566,12 @@ fn text_max_bytes(max_output_tokens: u32) -> usize {
     (max_output_tokens as usize)
         .saturating_mul(TEXT_BYTES_PER_TOKEN)
         .clamp(TEXT_MIN_BYTES, TEXT_MAX_BYTES)
+}
+
+/// A body as JSON; `None` if it is none.
+fn json(body: &[u8]) -> Option<Value> {
+    let text = std::str::from_utf8(body).ok()?;
+    serde_json::from_str(&halves::whole(text)).ok()
 }
 
 fn unreadable(why: Unreadable) -> ModelError {

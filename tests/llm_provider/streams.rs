@@ -413,7 +413,7 @@ async fn an_event_of_a_megabyte_is_read() {
 }
 
 #[tokio::test]
-async fn an_event_that_is_no_json_is_a_stream_that_broke() {
+async fn after_an_event_that_is_no_json_the_answer_is_asked_for_at_once() {
     let text = openai_deltas(&[json!({"content": "Once"})]);
     let (text, _) = text.split_once("\n\n").unwrap();
     let garbled = || {
@@ -423,26 +423,35 @@ async fn an_event_that_is_no_json_is_a_stream_that_broke() {
     };
     let server = server().await;
     server.enqueue(garbled());
-    let heard = Heard::default();
-    let outcome = listen(&model(Provider::OpenAi, &server), &heard).await;
-    let cause = "an event of its stream is not JSON";
-    assert_eq!(outcome, unavailable(cause));
-    assert_eq!(heard.voided(), ["Once"]);
-    for (outcome, _) in streamed(act(ModelAct::Malformed)).await {
-        assert_eq!(outcome, unavailable(cause));
-    }
-
-    // Asked again, it may be whole; what was heard is taken back.
-    let retrying = ModelSettings {
-        retries: 1,
-        ..settings(Provider::OpenAi, server.openai_url())
-    };
-    server.enqueue(garbled());
     server.enqueue(ModelReply::text(WORDS));
     let heard = Heard::default();
-    let answer = listen(&build(&retrying, http()).unwrap(), &heard).await;
+    let answer = listen(&model(Provider::OpenAi, &server), &heard).await;
     assert_eq!(answer.unwrap().text, WORDS);
+    // What was heard of it is taken back.
     assert_eq!(heard.voided(), ["Once"]);
+    let streamed: Vec<bool> = server
+        .requests()
+        .iter()
+        .map(|request| request.body["stream"] == true)
+        .collect();
+    assert_eq!(streamed, [true, false]);
+}
+
+/// As servers in JavaScript send it that pass a model's tokens on one by one.
+#[tokio::test]
+async fn an_emoji_in_two_halves_is_one() {
+    let server = server().await;
+    let halves = [r#""go \ud83d""#, r#""\ude80 now""#];
+    let events = halves
+        .map(|text| format!("data: {{\"choices\":[{{\"delta\":{{\"content\":{text}}}}}]}}\n\n"));
+    server.enqueue(act(ModelAct::Stream(format!(
+        "{}data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"stop\"}}]}}\n\ndata: [DONE]\n\n",
+        events.concat()
+    ))));
+    let heard = Heard::default();
+    let answer = listen(&model(Provider::OpenAi, &server), &heard).await;
+    assert_eq!(answer.unwrap().text, "go 🚀 now");
+    assert_eq!(server.requests().len(), 1);
 }
 
 #[tokio::test]

@@ -56,6 +56,8 @@ enum End {
     Said,
     /// There is more text than may be.
     Cut,
+    /// Something came that can't be read.
+    Garbled,
     /// It failed.
     Failed(ModelError),
 }
@@ -67,7 +69,9 @@ pub(super) enum Outcome {
     Whole(Box<Written>),
     /// It ended before its answer did.
     Broken,
-    /// It said that it failed, or what it said can't be read.
+    /// A piece of it can't be read.
+    Garbled,
+    /// It said that it failed.
     Failed(ModelError),
 }
 
@@ -210,7 +214,7 @@ impl Draft {
     pub(super) fn garble(&mut self) {
         self.close();
         if self.end.is_none() {
-            self.fail(garbled("an event of its stream is not JSON"));
+            self.end = Some(End::Garbled);
         }
     }
 
@@ -223,6 +227,7 @@ impl Draft {
         let end = self.text_end().unwrap_or(TextEnd::Cut);
         let reason = match self.end {
             Some(End::Failed(cause)) => return Outcome::Failed(cause),
+            Some(End::Garbled) => return Outcome::Garbled,
             Some(End::Cut) => Reason::Length,
             Some(End::Said) => self.reason.unwrap_or(Reason::Other),
             None => return Outcome::Broken,

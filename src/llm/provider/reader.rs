@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::draft::{Draft, Outcome};
 use super::events::Event;
+use super::halves::Halves;
 use super::{chat, messages, responses};
 use crate::llm::base_url::Wire;
 use crate::llm::{Finish, ModelError, ToolCall};
@@ -63,6 +64,8 @@ impl Reason {
 pub(super) enum Heard {
     Said(Said),
     Failed(ModelError),
+    /// A piece of it can't be read.
+    Garbled,
     /// It ended before the answer did.
     Broken,
     /// Tools were asked for, and not one was named.
@@ -75,6 +78,7 @@ pub(super) enum Heard {
 pub(super) struct Reader {
     protocol: Protocol,
     pub(super) draft: Draft,
+    halves: Halves,
     /// Everything that came, comments too.
     pub(super) events: u64,
     /// Whether one of them was understood.
@@ -96,6 +100,7 @@ impl Reader {
                 Wire::Messages => Protocol::Messages(messages::Content::default()),
             },
             draft,
+            halves: Halves::default(),
             events: 0,
             is_stream: false,
         }
@@ -107,7 +112,8 @@ impl Reader {
         if event.data.is_empty() || self.draft.is_over() {
             return !self.draft.is_over();
         }
-        let (name, data, draft) = (event.name.as_deref(), event.data.as_str(), &mut self.draft);
+        let data = self.halves.joined(&event.data);
+        let (name, data, draft) = (event.name.as_deref(), data.as_ref(), &mut self.draft);
         self.is_stream |= match &mut self.protocol {
             Protocol::Responses(output) => output.read(name, data, draft),
             Protocol::Chat(message) => message.read(data, draft),
@@ -130,6 +136,7 @@ impl Reader {
     pub(super) fn conclude(self) -> Heard {
         match self.draft.conclude() {
             Outcome::Failed(cause) => Heard::Failed(cause),
+            Outcome::Garbled => Heard::Garbled,
             Outcome::Broken if self.events > 0 && !self.is_stream => Heard::NoStream,
             Outcome::Broken => Heard::Broken,
             Outcome::Whole(written) if written.lost_its_calls() => Heard::LostCalls,

@@ -1,0 +1,132 @@
+//! Joins characters that a server tore apart: JavaScript counts an emoji as two halves and escapes each,
+//! so that one event of a stream ends with `\ud83d` and the next begins with `\ude80`. No JSON parser
+//! takes one without the other.
+//!
+//! Works on the JSON as it came, before it is parsed, and so for every field of every wire. A half whose
+//! partner does not come is shown as U+FFFD, or not at all at the end of a stream.
+
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
+
+use vocative_channels::work::looked_at;
+
+/// Halves that stand first.
+const FIRST: RangeInclusive<u16> = 0xD800..=0xDBFF;
+/// Halves that stand second.
+const SECOND: RangeInclusive<u16> = 0xDC00..=0xDFFF;
+/// What stands for a half alone, escaped.
+const LOST: &str = "\\ufffd";
+/// The length of `\uXXXX`.
+const ESCAPE_BYTES: usize = 6;
+
+/// The half that an event ended with.
+#[derive(Debug, Default)]
+pub(super) struct Halves {
+    /// As it was escaped.
+    first: Option<String>,
+}
+
+impl Halves {
+    /// An event's JSON, in which every half stands beside its partner.
+    pub(super) fn joined<'a>(&mut self, json: &'a str) -> Cow<'a, str> {
+        if !json.contains("\\ud") && !json.contains("\\uD") {
+            return Cow::Borrowed(json);
+        }
+        looked_at(json.len());
+        let mut out = String::with_capacity(json.len() + ESCAPE_BYTES);
+        let (mut at, mut done) = (0, 0);
+        while let Some(found) = json[at..].find('\\') {
+            let escape = at + found;
+            let half = half_at(json, escape);
+            let Some(half) = half else {
+                // The escaped character may be a backslash.
+                at = escape + 1 + json[escape + 1..].chars().next().map_or(0, char::len_utf8);
+                continue;
+            };
+            let end = escape + ESCAPE_BYTES;
+            at = end;
+            if FIRST.contains(&half) && half_at(json, end).is_some_and(|it| SECOND.contains(&it)) {
+                at = end + ESCAPE_BYTES;
+                continue;
+            }
+            out.push_str(&json[done..escape]);
+            done = end;
+            if FIRST.contains(&half) {
+                // Only at a string's end can its partner be in the next event.
+                let is_last = json[end..].starts_with('"');
+                let before = match is_last {
+                    true => self.first.replace(json[escape..end].to_owned()),
+                    false => Some(String::new()),
+                };
+                out.push_str(before.map_or("", |_| LOST));
+            } else {
+                match self.first.take() {
+                    Some(first) => {
+                        out.push_str(&first);
+                        out.push_str(&json[escape..end]);
+                    }
+                    None => out.push_str(LOST),
+                }
+            }
+        }
+        out.push_str(&json[done..]);
+        Cow::Owned(out)
+    }
+}
+
+/// A body that came at once.
+pub(super) fn whole(json: &str) -> Cow<'_, str> {
+    Halves::default().joined(json)
+}
+
+/// The half of a character that is escaped at a place.
+fn half_at(json: &str, at: usize) -> Option<u16> {
+    let digits = json.get(at..at + ESCAPE_BYTES)?.strip_prefix("\\u")?;
+    let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let unit = u16::from_str_radix(digits, 16).ok().filter(|_| is_hex)?;
+    (FIRST.contains(&unit) || SECOND.contains(&unit)).then_some(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn joined(events: &[&str]) -> Vec<String> {
+        let mut halves = Halves::default();
+        let events = events.iter().map(|json| halves.joined(json));
+        let texts = events.map(|json| serde_json::from_str::<String>(&json));
+        texts.map(|text| text.expect("it is JSON")).collect()
+    }
+
+    #[test]
+    fn halves_in_two_events_are_one_character() {
+        let table: [(&[&str], &[&str]); 9] = [
+            (&[r#""go \ud83d""#, r#""\ude80!""#], &["go ", "🚀!"]),
+            (
+                &[r#""\uD83D""#, r#""""#, r#""\uDE80\ud83d""#, r#""\ude80""#],
+                &["", "", "🚀", "🚀"],
+            ),
+            (&[r#""\ud83d\ude80""#], &["🚀"]),
+            (&[r#""plain""#], &["plain"]),
+            (&[r#""a \\ud83d b""#], &[r"a \ud83d b"]),
+            (&[r#""\\\ud83d""#, r#""\ude80""#], &["\\", "🚀"]),
+            (&[r#""\ude80 and \ud83d x""#], &["\u{FFFD} and \u{FFFD} x"]),
+            (
+                &[r#""\ud83d""#, r#""\ud83d""#, r#""\ude80""#],
+                &["", "\u{FFFD}", "🚀"],
+            ),
+            (&[r#""\ud83d""#], &[""]),
+        ];
+        for (events, expected) in table {
+            assert_eq!(joined(events), expected, "{events:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_json_stays_that() {
+        for broken in [r#""\ud83"#, r#""\ud83d"#, r#""\"#, "\\ud", r#""\udé""#] {
+            let mut halves = Halves::default();
+            assert!(serde_json::from_str::<String>(&halves.joined(broken)).is_err());
+        }
+    }
+}
