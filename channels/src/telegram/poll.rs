@@ -28,6 +28,21 @@ use super::channel::TelegramSettings;
 use super::translate::{translate, update_id};
 use super::wire::WebhookInfo;
 
+/// A call that failed.
+struct Failed {
+    operation: &'static str,
+    failure: Failure,
+}
+
+/// The failure of a call of that method.
+fn of(operation: &'static str) -> impl Fn(Failure) -> Failed {
+    move |failure| Failed { operation, failure }
+}
+
+const GET_UPDATES: &str = "getUpdates";
+const GET_WEBHOOK_INFO: &str = "getWebhookInfo";
+const DELETE_WEBHOOK: &str = "deleteWebhook";
+
 /// The update kinds we ask for, also of a webhook. Sent with the first poll, because another program may have narrowed
 /// the stored list.
 pub(super) const ALLOWED_UPDATES: [&str; 6] = [
@@ -175,9 +190,9 @@ impl Poller {
             // A batch that was fetched is committed before a stop.
             let next = match heard {
                 Ok(batch) => self.take_in(batch, intake, reporter).await,
-                Err(failure) => {
-                    self.tell_of_other_sender(&failure, intake).await;
-                    self.setback(failure, reporter)
+                Err(failed) => {
+                    self.tell_of_other_sender(&failed.failure, intake).await;
+                    self.setback(failed, reporter)
                 }
             };
             if let Next::Wait(wait_ms) = next {
@@ -190,25 +205,26 @@ impl Poller {
     }
 
     /// One completed poll. May be dropped at any time: what was not taken in comes again.
-    async fn hear(&mut self, reporter: &dyn Reporter) -> Result<Batch, Failure> {
+    async fn hear(&mut self, reporter: &dyn Reporter) -> Result<Batch, Failed> {
         if !self.is_webhook_removed {
             self.remove_webhook(reporter).await?;
             reporter.heard();
             self.report(reporter, ConnectionState::Connected { connections: 1 });
         }
-        self.doubt(reporter).await?;
+        self.doubt(reporter).await;
         let started = Instant::now();
         if !self.is_confirmed {
             crash::point("ack.before");
         }
-        let result = self.watched(&self.poll_parameters()).await?;
+        let result = self.watched(&self.poll_parameters()).await;
+        let result = result.map_err(of(GET_UPDATES))?;
         if !self.is_confirmed {
             crash::point("ack.after");
         }
         reporter.heard();
         self.is_confirmed = true;
         self.has_sent_kinds = true;
-        let updates = read_batch(&result)?;
+        let updates = read_batch(&result).map_err(of(GET_UPDATES))?;
         Ok(Batch {
             updates,
             took: started.elapsed(),
@@ -217,17 +233,27 @@ impl Poller {
 
     /// Polls that bring nothing for long while updates wait are asked anew, from the oldest that was
     /// never confirmed. One reading may be of an update that has just come; the second is not.
-    async fn doubt(&mut self, reporter: &dyn Reporter) -> Result<(), Failure> {
+    async fn doubt(&mut self, reporter: &dyn Reporter) {
         let deaf_after = Duration::from_millis(self.timings.deaf_after_ms);
         if self
             .quiet_since
             .is_none_or(|since| since.elapsed() < deaf_after)
         {
-            return Ok(());
+            return;
         }
-        let none = Parameters::new();
-        let info: WebhookInfo = self.api.call("getWebhookInfo", &none).await?;
         self.quiet_since = Some(Instant::now());
+        let info: WebhookInfo = match self.api.call(GET_WEBHOOK_INFO, &Parameters::new()).await {
+            Ok(info) => info,
+            Err(failure) => {
+                // Polls say by themselves whether they work.
+                let reason = failure.into_error(GET_WEBHOOK_INFO).reason();
+                tracing::warn!(
+                    channel.id = %self.channel, reason,
+                    "Whether updates wait can't be asked; polling goes on"
+                );
+                return;
+            }
+        };
         let waiting = info.pending_update_count.unwrap_or_default();
         let is_deaf = waiting > 0 && self.is_doubted;
         self.is_doubted = waiting > 0 && !is_deaf;
@@ -240,17 +266,16 @@ impl Poller {
             self.offset = None;
             self.has_sent_kinds = false;
         }
-        Ok(())
     }
 
     /// A poll that ends even if the client never reports its own time-out.
     async fn watched(&self, parameters: &Parameters) -> Result<Box<RawValue>, Failure> {
         let window_ms = u64::from(self.poll_timeout_s) * 1_000 + self.timings.request_margin_ms;
         let limit = Duration::from_millis(window_ms.saturating_mul(2));
-        let call = self.api.call_raw("getUpdates", parameters);
+        let call = self.api.call_raw(GET_UPDATES, parameters);
         timeout(limit, call).await.unwrap_or_else(|_| {
             Err(Failure::Unanswered(ChannelError::OutcomeUnknown {
-                operation: "getUpdates",
+                operation: GET_UPDATES,
                 cause: "the poll did not come back".into(),
             }))
         })
@@ -275,9 +300,10 @@ impl Poller {
     }
 
     /// Polling gets nothing while a webhook is set. Waiting updates are kept.
-    async fn remove_webhook(&mut self, reporter: &dyn Reporter) -> Result<(), Failure> {
+    async fn remove_webhook(&mut self, reporter: &dyn Reporter) -> Result<(), Failed> {
         let none = Parameters::new();
-        let info: WebhookInfo = self.api.call("getWebhookInfo", &none).await?;
+        let info = self.api.call(GET_WEBHOOK_INFO, &none).await;
+        let info: WebhookInfo = info.map_err(of(GET_WEBHOOK_INFO))?;
         if info.is_set() {
             tracing::warn!(
                 channel.id = %self.channel,
@@ -287,7 +313,8 @@ impl Poller {
             let reason = "a webhook was set for this bot and is being removed; if another program \
                           sets it again, give this channel a bot of its own";
             self.report(reporter, alarm(reason));
-            self.api.call_raw("deleteWebhook", &none).await?;
+            let removed = self.api.call_raw(DELETE_WEBHOOK, &none).await;
+            removed.map_err(of(DELETE_WEBHOOK))?;
         }
         self.is_webhook_removed = true;
         Ok(())
@@ -436,7 +463,7 @@ impl Poller {
     }
 
     /// Decides how to go on after a failed call. It never gives up.
-    fn setback(&mut self, failure: Failure, reporter: &dyn Reporter) -> Next {
+    fn setback(&mut self, Failed { operation, failure }: Failed, reporter: &dyn Reporter) -> Next {
         let (state, wait_ms) = match failure {
             Failure::Refused(Refusal {
                 code: 409,
@@ -454,7 +481,7 @@ impl Poller {
             }
             failure => {
                 self.is_recovering = true;
-                self.trouble(failure.into_error("getUpdates"))
+                self.trouble(failure.into_error(operation))
             }
         };
         // Whoever hears the report says so in the log.
@@ -522,7 +549,7 @@ impl Poller {
         parameters.insert("limit".to_owned(), json!(1));
         parameters.insert("timeout".to_owned(), json!(0));
         let limit = Duration::from_millis(self.timings.last_confirm_ms);
-        let call = self.api.call_raw("getUpdates", &parameters);
+        let call = self.api.call_raw(GET_UPDATES, &parameters);
         match timeout(limit, call).await {
             Ok(Ok(_)) => self.is_confirmed = true,
             Ok(Err(_)) | Err(_) => {
@@ -551,7 +578,7 @@ impl Inbound for Poller {
 pub(super) fn read_batch(result: &RawValue) -> Result<Vec<String>, Failure> {
     let updates: Vec<&RawValue> = serde_json::from_str(result.get()).map_err(|_| {
         Failure::Unanswered(ChannelError::OutcomeUnknown {
-            operation: "getUpdates",
+            operation: GET_UPDATES,
             cause: "the result is not a list".into(),
         })
     })?;

@@ -146,6 +146,26 @@ async fn a_refused_address_or_token_raises_an_alarm() {
 }
 
 #[tokio::test]
+async fn a_poll_that_cannot_ask_for_webhooks_says_what_failed_and_how() {
+    let server = loopback().await;
+    let broken = TelegramFault::Refused {
+        code: 500,
+        description: "Internal Server Error".to_owned(),
+    };
+    server.faults().always("getWebhookInfo", broken);
+    let poller = TelegramChannel::new(settings(&server.api_url(), &server.token()));
+    let running = Running::start(&poller).await;
+    let says = |state: &ConnectionState| match state {
+        ConnectionState::Retrying { reason, .. } => {
+            reason.contains("getWebhookInfo") && reason.contains("HTTP 500")
+        }
+        _ => false,
+    };
+    running.recorder.until_state(says).await;
+    running.stop().await;
+}
+
+#[tokio::test]
 async fn a_poll_that_meets_a_webhook_removes_it_and_goes_on() {
     let server = loopback().await;
     let poller = TelegramChannel::new(settings(&server.api_url(), &server.token()));
