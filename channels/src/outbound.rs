@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::render::{People, Person};
+
 /// Where a post goes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Target {
@@ -142,6 +144,32 @@ pub struct PartFile {
     /// How far the upload is, as [`crate::channel::Outbound::prepare`] says; the outbox keeps it apart.
     #[serde(skip)]
     pub progress: Option<String>,
+    /// What comes in its place where the platform refuses it; all of it as posts if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rest: Option<FileRest>,
+}
+
+/// The posts that come in place of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileRest {
+    /// What they say, CommonMark: all that the posts before the file have not said.
+    pub text: String,
+    /// So many there may be.
+    pub parts_max: usize,
+    /// Whom they mention.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub people: Vec<Person>,
+}
+
+impl PartFile {
+    /// What is said in place of the file, and whom that mentions.
+    #[must_use]
+    pub fn instead(&self) -> (&str, People) {
+        match &self.rest {
+            Some(rest) => (&rest.text, People::known(rest.people.iter().cloned())),
+            None => (&self.content, People::nobody()),
+        }
+    }
 }
 
 impl Part {

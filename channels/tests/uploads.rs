@@ -52,6 +52,7 @@ fn upload(chat: &str, thread: Option<String>) -> Post {
                 mime_type: "text/markdown".to_owned(),
                 content: CONTENT.to_owned(),
                 progress: None,
+                rest: None,
             },
         ),
     }

@@ -4,8 +4,8 @@
 
 use vocative_channels::channel::Outbound;
 use vocative_channels::crash;
-use vocative_channels::outbound::{Part, PartFile};
-use vocative_channels::render::{People, noted, prefixed};
+use vocative_channels::outbound::{FileRest, Part, PartFile};
+use vocative_channels::render::{People, continued, noted, prefixed};
 
 use crate::domain::counted::counted;
 use crate::domain::run::{ClaimedRun, Usage};
@@ -58,6 +58,8 @@ pub fn render_reply(
 
 /// How much of an answer that comes as a file is shown in the room, in characters.
 const OPENING_MAX_CHARS: usize = 1_500;
+/// It is made no shorter than this to fit fewer posts.
+const OPENING_MIN_CHARS: usize = 50;
 /// A longer answer does not come as a file, in bytes: it is stored with its post.
 const FILE_BYTES_MAX: usize = 1 << 20;
 /// What is said with the file. It is true of what takes its place, too, where files are refused.
@@ -65,24 +67,38 @@ const WITH_FILE: &str = "That was the beginning; here is the whole answer.";
 
 /// The opening of an answer, and all of it as a file.
 fn as_file(outbound: &dyn Outbound, text: String, people: &People, max_parts: usize) -> Vec<Part> {
-    let mut parts = outbound.render(&format!("{} …", opening(&text)), people);
-    parts.truncate(max_parts.saturating_sub(1).max(1));
+    let room = max_parts.saturating_sub(1).max(1);
+    let mut chars = OPENING_MAX_CHARS;
+    let (shown, mut parts) = loop {
+        let opening = opening(&text, chars);
+        let parts = outbound.render(&format!("{opening} …"), people);
+        if parts.len() <= room || chars <= OPENING_MIN_CHARS {
+            break (opening.len(), parts);
+        }
+        chars /= 2;
+    };
+    parts.truncate(room);
+    let rest = continued(&text, shown);
     parts.push(Part::upload(
         WITH_FILE,
         PartFile {
             name: "answer.md".to_owned(),
             mime_type: "text/markdown".to_owned(),
-            content: text,
             progress: None,
+            rest: Some(FileRest {
+                people: people.named_in(&rest),
+                parts_max: max_parts.saturating_sub(parts.len()).max(1),
+                text: rest,
+            }),
+            content: text,
         },
     ));
     parts
 }
 
-/// The first paragraphs that are not too long together; of a longer one its first lines, sentences or
-/// words.
-fn opening(text: &str) -> &str {
-    let end = text.char_indices().nth(OPENING_MAX_CHARS);
+/// The first paragraphs of at most so many characters; of a longer one its first lines, sentences or words.
+fn opening(text: &str, max_chars: usize) -> &str {
+    let end = text.char_indices().nth(max_chars);
     let most = end.map_or(text, |(end, _)| &text[..end]);
     let cuts = ["\n\n", "\n", ". ", " "];
     let good = |cut: &&str| most.rfind(*cut).filter(|at| *at >= most.len() / 3);
@@ -167,12 +183,15 @@ mod tests {
     fn an_opening_ends_at_a_good_place() {
         let paragraph = "word ".repeat(120);
         let text = [paragraph.trim_end(); 9].join("\n\n");
-        assert_eq!(opening(&text).len(), 2 * 599 + 2);
-        assert_eq!(opening("short"), "short");
+        assert_eq!(opening(&text, OPENING_MAX_CHARS).len(), 2 * 599 + 2);
+        assert_eq!(opening("short", OPENING_MAX_CHARS), "short");
         let sentences = "A sentence of words. ".repeat(200);
-        assert!(opening(&sentences).ends_with("words"));
+        assert!(opening(&sentences, OPENING_MAX_CHARS).ends_with("words"));
         let token = "é".repeat(4_000);
-        assert_eq!(opening(&token).chars().count(), OPENING_MAX_CHARS);
+        assert_eq!(
+            opening(&token, OPENING_MAX_CHARS).chars().count(),
+            OPENING_MAX_CHARS
+        );
     }
 
     #[test]

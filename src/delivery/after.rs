@@ -192,7 +192,9 @@ fn limit_replacement(
     if let OutboxUpdate::Replace { parts, .. } = &mut update
         && entry.operation == Operation::Upload
     {
-        limit_parts(parts, policy.max_parts);
+        // The posts before it count.
+        let rest = entry.part.file.as_ref().and_then(|file| file.rest.as_ref());
+        limit_parts(parts, rest.map_or(policy.max_parts, |rest| rest.parts_max));
     }
     update
 }

@@ -94,18 +94,45 @@ async fn a_very_long_answer_is_its_beginning_and_a_file_on_both_platforms() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_files_are_refused_the_answer_is_posts_cut_with_a_marker() {
-    let flow = start().await;
+async fn where_files_are_refused_the_answer_goes_on_behind_its_beginning() {
+    let config = FEW_PARTS.replace("max_parts = 2", "max_parts = 3");
+    let flow = FlowBuilder::default()
+        .config(&config)
+        .agent("vocative", "")
+        .slack("mention_people = true")
+        .start()
+        .await;
     flow.slack
         .change_world(|world| world.scopes.retain(|scope| scope != "files:write"));
-    flow.model.enqueue(ModelReply::text(&long_answer()));
+    flow.slack.say("#general", "bob", "I know it");
+    let long = long_answer().replacen("line 40 of", "@Bob knows line 40 of", 1);
+    flow.model.enqueue(ModelReply::text(&long));
     flow.slack.say("#general", "ann", "@vocative tell me all");
     flow.slack_post("#general", |post| post.text.contains("parts are left out"))
         .await;
     flow.settle().await;
     let posts = flow.slack_posts("#general");
+    // The beginning, what follows it, and what is missing: three, as configured.
     assert_eq!(posts.len(), 3, "{posts:?}");
-    assert!(posts[1].1.starts_with("line 0 of"), "{posts:?}");
+    let numbers = |text: &str| -> Vec<u32> {
+        let lines = text.split("line ").skip(1);
+        let numbers = lines.filter_map(|line| line.split(' ').next()?.parse().ok());
+        numbers.collect()
+    };
+    let (first, second) = (numbers(&posts[0].1), numbers(&posts[1].1));
+    assert_eq!(
+        second.first().copied(),
+        first.last().map(|last| last + 1),
+        "{posts:?}"
+    );
+    let sent = flow.slack.posts("#general");
+    let wire = sent
+        .iter()
+        .map(|post| format!("{} {:?}", post.text, post.blocks));
+    assert!(
+        wire.collect::<String>().contains("<@U0BOB> knows line 40"),
+        "{posts:?}"
+    );
     // The channel goes on.
     flow.slack.say("#general", "ann", "@vocative short");
     flow.slack_post("#general", |post| post.text.contains("echo"))

@@ -42,9 +42,24 @@ pub fn noted(text: &str, note: &str) -> String {
     }
 }
 
+/// What of an answer is left behind its beginning; code that the beginning leaves open goes on.
+#[must_use]
+pub fn continued(text: &str, beginning: usize) -> String {
+    let rest = text[beginning..].trim_start_matches('\n');
+    match open_code(text[..beginning].trim_end()) {
+        Some((line, _)) => format!("{line}\n{rest}"),
+        None => rest.trim_start().to_owned(),
+    }
+}
+
 /// What would close the code at the end of a text, where nothing does. Inside a quotation or a list the
 /// end of that closes it.
 fn open_fence(text: &str) -> Option<String> {
+    open_code(text).map(|(_, fence)| fence)
+}
+
+/// The line that opens such code, and what would close it.
+fn open_code(text: &str) -> Option<(&str, String)> {
     let mut depth = 0_usize;
     let mut last = None;
     if !super::parse::is_parsable(text) {
@@ -71,7 +86,8 @@ fn open_fence(text: &str) -> Option<String> {
         let line = line.trim();
         line.starts_with(&fence) && line.chars().all(|c| c == mark)
     });
-    (!is_closed).then_some(fence)
+    let line = code.lines().next().unwrap_or_default();
+    (!is_closed).then_some((line, fence))
 }
 
 #[cfg(test)]

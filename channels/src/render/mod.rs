@@ -20,7 +20,7 @@ mod split;
 mod table;
 mod tree;
 
-pub use around::{noted, prefixed};
+pub use around::{continued, noted, prefixed};
 pub use people::{People, Person};
 
 #[cfg(test)]

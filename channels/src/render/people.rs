@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::work::looked_at;
 
 use super::tree::{Run, push_run};
@@ -11,7 +13,7 @@ use super::tree::{Run, push_run};
 const PEOPLE_MAX: usize = 200;
 
 /// Somebody in the room.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Person {
     /// The name by which the agent knows them.
     pub name: String,
@@ -100,6 +102,15 @@ impl People {
         whole
             .filter_map(|(letter, _)| letter.person.as_ref())
             .last()
+    }
+
+    /// Those of them whom a text names, each once.
+    #[must_use]
+    pub fn named_in(&self, text: &str) -> Vec<Person> {
+        let ats = text.match_indices('@');
+        let named = ats.filter_map(|(at, _)| self.named(&text[at + 1..]));
+        let by_name: BTreeMap<&str, &Person> = named.map(|it| (it.name.as_str(), it)).collect();
+        by_name.into_values().cloned().collect()
     }
 
     /// Appends a run; `@Name` of one of them becomes a mention.

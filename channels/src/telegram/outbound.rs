@@ -281,7 +281,8 @@ impl Outbound for TelegramOutbound {
         match (&part.file, fallback) {
             // What can't be a file is posts.
             (Some(file), Fallback::Plain | Fallback::Resplit) => {
-                render(&file.content, &People::nobody())
+                let (text, people) = file.instead();
+                render(text, &people)
             }
             _ => render::render_fallback(part, fallback),
         }
