@@ -12,6 +12,12 @@ use pulldown_cmark::{CowStr, Event, LinkType, Tag, TagEnd};
 
 use crate::work::looked_at;
 
+/// What covers text until somebody asks to see it. The parser has no such tag, and never sends this one:
+/// superscripts are not enabled.
+pub(super) const SPOILER: Tag<'static> = Tag::Superscript;
+/// Its end.
+pub(super) const SPOILER_END: TagEnd = TagEnd::Superscript;
+
 /// So many open tags are looked through for the partner of one that closes.
 const OPEN_MAX: usize = 16;
 /// Longer text is not set small or raised.
@@ -28,6 +34,7 @@ enum Meaning {
     Bold,
     Italic,
     Strike,
+    Spoiler,
     /// Only the words count.
     Words,
     Code,
@@ -50,6 +57,7 @@ impl Meaning {
             "b" | "strong" => Self::Bold,
             "i" | "em" | "cite" | "var" | "dfn" => Self::Italic,
             "s" | "del" | "strike" => Self::Strike,
+            "spoiler" => Self::Spoiler,
             "u" | "ins" | "mark" | "small" | "big" | "span" | "font" | "abbr" => Self::Words,
             "code" | "kbd" | "samp" | "tt" => Self::Code,
             "sup" => Self::Raised,
@@ -356,6 +364,7 @@ fn push_meaning<'a>(out: &mut Vec<Event<'a>>, known: &Known<'_>, is_block: bool)
         Meaning::Bold => out.push(styled(Tag::Strong)),
         Meaning::Italic => out.push(styled(Tag::Emphasis)),
         Meaning::Strike => out.push(styled(Tag::Strikethrough)),
+        Meaning::Spoiler => out.push(styled(SPOILER)),
         Meaning::Link => out.push(styled(link(known.attribute("href").unwrap_or_default()))),
         Meaning::Image => {
             let tag = link(known.attribute("src").unwrap_or_default());

@@ -41,34 +41,68 @@ fn starts_with_ignore_case(text: &str, prefix: &str) -> bool {
         .is_some_and(|head| head.eq_ignore_ascii_case(prefix))
 }
 
-/// Whether a label may stand for a web address: one that itself names another host may not. A file
-/// name (`main.rs`) looks like a host, too; it may stand for an address that ends in it.
+/// Endings of files that are also names of countries or domains. A label like `main.rs` may stand for an
+/// address that ends in it.
+const FILE_ENDINGS: [&str; 20] = [
+    "cc", "css", "csv", "html", "ini", "js", "json", "lock", "md", "pl", "ps", "py", "rs", "sh",
+    "toml", "ts", "tsx", "txt", "yaml", "yml",
+];
+
+/// Whether a label may stand for a web address: one that names another host anywhere in it may not.
 pub(super) fn is_honest(label: &str, url: &str) -> bool {
-    let label = label.trim();
+    looked_at(label.len() + url.len());
     let Some(host) = web_host(url) else {
         return false;
     };
+    let host = bare_host(host);
     let path = url.split(['?', '#']).next().unwrap_or_default();
-    if path.rsplit('/').next() == Some(label) {
-        return true;
-    }
-    let named = match web_host(label) {
-        Some(named) => named,
-        None => {
-            let name = label.split(['/', '?', '#', ':']).next().unwrap_or_default();
-            let last = name.rsplit('.').next().unwrap_or_default();
-            let is_domain = name.contains('.')
-                && !name.contains(char::is_whitespace)
-                && last.len() >= 2
-                && last.chars().all(|c| c.is_ascii_alphabetic());
-            if !is_domain {
-                return !label.contains("://");
-            }
-            name
+    let file = path.rsplit('/').next().unwrap_or_default();
+    let shown = as_shown(label);
+    let mut words = shown.split(|c: char| c.is_whitespace() || "<>()[]{}\"'`,;|".contains(c));
+    words.all(|word| match named_host(word) {
+        Some(named) => {
+            let is_file = FILE_ENDINGS
+                .iter()
+                .any(|it| word.rsplit('.').next() == Some(it));
+            bare_host(&named) == host || (is_file && word == file)
         }
+        None => !word.contains("://"),
+    })
+}
+
+/// A label as people see it: nothing that does not show, and letters of other widths as plain ones.
+fn as_shown(label: &str) -> String {
+    let hidden = |c: char| {
+        matches!(c, '\u{AD}' | '\u{34F}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}'
+            | '\u{2060}'..='\u{206F}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}')
     };
-    let bare = |host: &str| host.trim_start_matches("www.").to_ascii_lowercase();
-    bare(named) == bare(host)
+    let plain = |c: char| match c {
+        '。' | '｡' => '.',
+        '\u{FF01}'..='\u{FF5E}' => char::from_u32(u32::from(c) - 0xFEE0).unwrap_or(c),
+        c => c,
+    };
+    label.chars().filter(|c| !hidden(*c)).map(plain).collect()
+}
+
+/// The host that a word names: of an address, of a mail address, or by itself.
+fn named_host(word: &str) -> Option<String> {
+    let word = word.split_once("://").map_or(word, |(_, rest)| rest);
+    let name = word.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    let name = name.rsplit('@').next().unwrap_or_default();
+    let name = name.split(':').next().unwrap_or_default();
+    let name = name.trim_matches(|c: char| !c.is_alphanumeric());
+    let (_, last) = name.rsplit_once('.')?;
+    let is_domain = last.chars().count() >= 2 && last.chars().all(char::is_alphabetic);
+    let is_coded = last.starts_with("xn--");
+    let is_address = name.parse::<std::net::Ipv4Addr>().is_ok();
+    (is_domain || is_coded || is_address).then(|| name.to_owned())
+}
+
+/// A host without the part that says nothing.
+fn bare_host(host: &str) -> String {
+    let host = host.to_lowercase();
+    host.strip_prefix("www.")
+        .map_or(host.clone(), str::to_owned)
 }
 
 /// Whether a run's text is the address that it leads to.
@@ -222,6 +256,8 @@ mod tests {
             "see this. Now",
             "v1.2",
             "main.rs",
+            "see e.org, chapter 2",
+            "https://www.E.org:443/x",
         ] {
             assert!(is_honest(label, "https://e.org/src/main.rs#L1"), "{label}");
         }
@@ -231,9 +267,26 @@ mod tests {
             "www.bank.org/login",
             "ftp://x",
             "lib.rs",
+            "log in at bank.org now",
+            "(bank.org)",
+            "bank.org:443",
+            "bank.org.",
+            "help@bank.org",
+            "ｂａｎｋ．ｏｒｇ",
+            "bank。org",
+            "ba\u{200B}nk.org",
+            "bаnk.org",
+            "xn--bnk-sra.xn--p1ai",
+            "10.0.0.1",
+            "e.org.bank.org",
+            "e.org or bank.org",
+            "https://e.org@bank.org/",
         ] {
             assert!(!is_honest(label, "https://e.org/src/main.rs#L1"), "{label}");
         }
+        // A host at the end of the path is no file.
+        assert!(!is_honest("bank.org", "https://e.org/bank.org"));
+        assert!(!is_honest("bank.org", "https://e.org/?x=/bank.org"));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! nest to [`DEPTH_MAX`]; what lies deeper stands in the deepest one. A text that would cost the parser more than its length is not
 //! parsed but shown as it was written.
 
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use pulldown_cmark::{
@@ -13,10 +14,10 @@ use pulldown_cmark::{
 use crate::markup::neutral_text;
 use crate::work::looked_at;
 
-use super::html::Meant;
+use super::html::{Meant, SPOILER, SPOILER_END};
 use super::link::{is_honest, push_linked};
 use super::people::People;
-use super::source::{prepared, without_seams};
+use super::source::{COVER, is_cover, prepared, without_seams};
 use super::tree::{Align, Block, Item, Run, Styles, Table, plain_text, push_run};
 
 /// How many quotes, lists and items contain each other at most.
@@ -25,6 +26,10 @@ const DEPTH_MAX: usize = 12;
 const OPENED_MAX: usize = 64;
 /// Columns of a table beyond these are left to the last one.
 const COLUMNS_MAX: usize = 50;
+/// A table of more columns is shown as a list: Slack takes no more, and no screen shows them side by side.
+const TABLE_COLUMNS_MAX: usize = 20;
+/// The most of a column's head that stands before each of its cells in such a list, in characters.
+const LISTED_HEAD_MAX_CHARS: usize = 40;
 /// A longer name of a language is none.
 const LANGUAGE_MAX_CHARS: usize = 32;
 
@@ -145,6 +150,7 @@ struct Builder<'a> {
     bold: usize,
     italic: usize,
     strike: usize,
+    spoiler: usize,
     /// Where the label of the open link or image starts, and where it leads; only the outermost.
     link: Option<(usize, String)>,
     link_depth: usize,
@@ -166,6 +172,7 @@ impl<'a> Builder<'a> {
             bold: 0,
             italic: 0,
             strike: 0,
+            spoiler: 0,
             link: None,
             link_depth: 0,
             heading: None,
@@ -185,6 +192,8 @@ impl<'a> Builder<'a> {
             },
             Event::Code(code) => self.push_code(&without_seams(&code)),
             Event::Html(html) => self.push_text(&html),
+            // A cover without a partner is what was written for it.
+            Event::InlineHtml(html) if is_cover(&html) => self.push_text(COVER),
             Event::InlineHtml(html) => self.push_text(&html),
             Event::SoftBreak | Event::HardBreak => self.push_text("\n"),
             Event::Rule => {
@@ -203,6 +212,7 @@ impl<'a> Builder<'a> {
             Tag::Emphasis => self.italic += 1,
             Tag::Strong => self.bold += 1,
             Tag::Strikethrough => self.strike += 1,
+            SPOILER => self.spoiler += 1,
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
                 self.link_depth += 1;
                 if self.link.is_none() {
@@ -294,6 +304,7 @@ impl<'a> Builder<'a> {
             TagEnd::Emphasis => self.italic = self.italic.saturating_sub(1),
             TagEnd::Strong => self.bold = self.bold.saturating_sub(1),
             TagEnd::Strikethrough => self.strike = self.strike.saturating_sub(1),
+            SPOILER_END => self.spoiler = self.spoiler.saturating_sub(1),
             TagEnd::Link | TagEnd::Image => {
                 self.link_depth = self.link_depth.saturating_sub(1);
                 if self.link_depth == 0 {
@@ -349,7 +360,11 @@ impl<'a> Builder<'a> {
             }
             TagEnd::Table => {
                 let table = self.table.take().unwrap_or_default();
-                if !table.head.is_empty() || !table.rows.is_empty() {
+                if table.head.len() > TABLE_COLUMNS_MAX
+                    && table.rows.iter().any(|row| !row.is_empty())
+                {
+                    self.push_block(listed(table));
+                } else if !table.head.is_empty() || !table.rows.is_empty() {
                     self.push_block(Block::Table(table));
                 }
             }
@@ -416,6 +431,7 @@ impl<'a> Builder<'a> {
             bold: self.bold > 0,
             italic: self.italic > 0,
             strike: self.strike > 0,
+            spoiler: self.spoiler > 0,
         }
     }
 
@@ -519,6 +535,49 @@ impl<'a> Builder<'a> {
         }
         self.blocks
     }
+}
+
+/// A table as a list: an item for each row, in which each cell that says something stands behind the head
+/// of its column.
+fn listed(table: Table) -> Block {
+    let heads: Vec<String> = table.head.iter().map(|head| words(head)).collect();
+    let rows = table.rows.into_iter().map(|row| {
+        let mut cells = row.into_iter().zip(&heads);
+        let mut title = cells.next().map(|(cell, _)| cell).unwrap_or_default();
+        title.iter_mut().for_each(|run| run.styles.bold = true);
+        let cells = cells.filter(|(cell, _)| !cell.is_empty());
+        let items: VecDeque<Item> = cells
+            .map(|(cell, head)| {
+                let mut runs = Vec::with_capacity(cell.len() + 1);
+                if !head.is_empty() {
+                    push_run(&mut runs, Run::plain(format!("{head}: ")));
+                }
+                runs.extend(cell);
+                of_blocks([Block::Paragraph(runs)])
+            })
+            .collect();
+        let title = (!title.is_empty()).then_some(Block::Paragraph(title));
+        let cells = (!items.is_empty()).then_some(Block::List { start: None, items });
+        of_blocks(title.into_iter().chain(cells))
+    });
+    Block::List {
+        start: None,
+        items: rows.filter(|item| !item.blocks.is_empty()).collect(),
+    }
+}
+
+fn of_blocks(blocks: impl IntoIterator<Item = Block>) -> Item {
+    Item {
+        task: None,
+        blocks: blocks.into_iter().collect(),
+    }
+}
+
+/// The words of a column's head.
+fn words(head: &[Run]) -> String {
+    let words = head.iter().flat_map(|run| run.text.chars());
+    let words: String = words.take(LISTED_HEAD_MAX_CHARS).collect();
+    words.trim().to_owned()
 }
 
 /// Runs without white space at both ends; none if nothing is left.

@@ -1,7 +1,8 @@
 //! A text as the parser should see it: where people mean something that CommonMark reads otherwise.
 //!
-//! - Formulas (`\(…\)`, `\[…\]`, `$$…$$`) become code: their backslashes and marks are no escapes and no
+//! - Formulas (`\(…\)`, `\[…\]`, `$$…$$`, `$…$`) become code: their backslashes and marks are no escapes and no
 //!   emphasis.
+//! - What stands between `||` and `||` is covered (a tag of HTML stands for each), unless it is in a table.
 //! - Marks inside a bare address (`https://e.org/__init__.py`) are part of it, and so are those around
 //!   names of programs (`__init__`).
 //! - `**注意：**内容` is bold: CommonMark wants a space beside a mark that touches punctuation, which
@@ -24,6 +25,12 @@ use super::parse::{OPTIONS, is_parsable};
 /// Neither a letter nor punctuation nor white space to the parser, and nothing to people: interlinear
 /// annotation, like the marks of mentions. Taken out again by [`without_seams`].
 pub(super) const SEAM: char = '\u{FFFA}';
+/// What covers text, before and behind it.
+pub(super) const COVER: &str = "||";
+/// The tags that stand for it.
+const COVER_TAGS: (&str, &str) = ("<Spoiler>", "</Spoiler>");
+/// Longer text is not covered.
+const COVERED_MAX_BYTES: usize = 4_000;
 /// What formulas stand between.
 const MARKS_OF_FORMULAS: [(&str, &str); 3] = [("\\(", "\\)"), ("\\[", "\\]"), ("$$", "$$")];
 /// Those that stand in a line.
@@ -36,6 +43,8 @@ const PYTHON_NAMES: [&str; 20] = [
 ];
 /// A longer formula is none.
 const FORMULA_MAX_BYTES: usize = 4_000;
+/// The same between single dollars, which stand in one line.
+const DOLLARS_MAX_BYTES: usize = 300;
 /// What closes a sentence or a quotation and is no opening mark.
 const ASCII_CLOSING: &str = ".,:;!?\"'";
 /// Punctuation of other scripts that opens something.
@@ -48,8 +57,15 @@ struct Seen {
     is_close: bool,
 }
 
-/// The same for each kind of formula.
-type AllSeen = [Seen; MARKS_OF_FORMULAS.len()];
+/// What was looked for.
+#[derive(Default)]
+struct AllSeen {
+    /// For each kind of formula.
+    formulas: [Seen; MARKS_OF_FORMULAS.len()],
+    cover: Seen,
+    /// Where the text ends that is covered.
+    uncovers: Option<usize>,
+}
 
 /// What is written instead of a piece of the text.
 struct Edit {
@@ -68,7 +84,9 @@ pub(super) fn prepared(text: &str) -> Cow<'_, str> {
     if unused.is_empty() && edits(&text, &[]).is_empty() {
         return text;
     }
-    let mut edits = edits(&text, &kept(&text));
+    let (kept, tables) = kept(&text);
+    let mut edits = edits(&text, &kept);
+    edits.retain(|edit| !is_cover(&edit.with) || !is_in(&tables, edit.range.start));
     edits.extend(unused.into_iter().map(|at| Edit {
         range: at..at,
         with: "\\".to_owned(),
@@ -129,12 +147,22 @@ fn folded(label: &str) -> String {
     words.join(" ").to_lowercase()
 }
 
-/// What stays as it is, in order.
-fn kept(text: &str) -> Vec<Range<usize>> {
+/// Whether a place is in one of the ranges, which are in order.
+fn is_in(ranges: &[Range<usize>], at: usize) -> bool {
+    let next = ranges.partition_point(|range| range.end <= at);
+    ranges.get(next).is_some_and(|range| range.contains(&at))
+}
+
+/// What stays as it is, and where tables are, both in order.
+fn kept(text: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
+    let mut tables: Vec<Range<usize>> = Vec::new();
     let mut kept: Vec<Range<usize>> = Vec::new();
     looked_at(text.len());
     for (event, range) in Parser::new_ext(text, OPTIONS).into_offset_iter() {
         looked_at(1);
+        if matches!(event, Event::Start(Tag::Table(_))) {
+            tables.push(range.clone());
+        }
         let is_kept = match event {
             Event::Code(_)
             | Event::Html(_)
@@ -149,7 +177,7 @@ fn kept(text: &str) -> Vec<Range<usize>> {
             kept.push(range);
         }
     }
-    kept
+    (kept, tables)
 }
 
 /// What is to be written otherwise, in order, outside of what stays as it is.
@@ -159,7 +187,7 @@ fn edits(text: &str, kept: &[Range<usize>]) -> Vec<Edit> {
     let mut kept = kept.iter().peekable();
     let mut seen = AllSeen::default();
     let mut at = 0;
-    while let Some(found) = text[at..].find(['\\', '$', 'h', '*', '~', '_']) {
+    while let Some(found) = text[at..].find(['\\', '$', 'h', '*', '~', '_', '|']) {
         at += found;
         while kept.next_if(|range| range.end <= at).is_some() {}
         if let Some(range) = kept.peek().filter(|range| range.start <= at) {
@@ -184,6 +212,10 @@ fn edit_at(text: &str, at: usize, end: usize, seen: &mut AllSeen) -> (Option<Edi
                 let next = edit.range.end;
                 return (Some(edit), next);
             }
+            if let Some(edit) = dollars(text, at, end) {
+                let next = edit.range.end;
+                return (Some(edit), next);
+            }
             // An escaped character is none that begins something.
             let escaped = rest.chars().nth(1).filter(|_| first == b'\\');
             (None, at + 1 + escaped.map_or(0, char::len_utf8))
@@ -194,6 +226,10 @@ fn edit_at(text: &str, at: usize, end: usize, seen: &mut AllSeen) -> (Option<Edi
                 Some(len) => (address(&rest[..len], at), at + len),
                 None => (None, at + seen.scanned.max(1)),
             }
+        }
+        b'|' => {
+            let len = rest.bytes().take_while(|byte| *byte == b'|').count();
+            (cover(text, at, len, seen), at + len)
         }
         b'_' => {
             let len = rest.bytes().take_while(|byte| *byte == b'_').count();
@@ -212,6 +248,58 @@ fn edit_at(text: &str, at: usize, end: usize, seen: &mut AllSeen) -> (Option<Edi
             (edit, at + len)
         }
     }
+}
+
+/// The tag in place of marks that cover text, or that end it. As in chats that have it: the marks touch what
+/// they cover, and nothing of a word stands outside of them.
+fn cover(text: &str, at: usize, len: usize, seen: &mut AllSeen) -> Option<Edit> {
+    let tag = |with: &str| Edit {
+        range: at..at + len,
+        with: with.to_owned(),
+    };
+    if seen.uncovers == Some(at) {
+        seen.uncovers = None;
+        return Some(tag(COVER_TAGS.1));
+    }
+    let inside = at + len;
+    let is_word = |c: char| c.is_alphanumeric() || c == '\\';
+    let opens = len == COVER.len()
+        && seen.uncovers.is_none_or(|end| end < at)
+        && !text[..at].ends_with(is_word)
+        && !text[inside..].starts_with(char::is_whitespace);
+    if !opens {
+        return None;
+    }
+    if inside > seen.cover.until {
+        let window = &text[inside..];
+        let window = &window[..floor(window, COVERED_MAX_BYTES)];
+        let mut marks = window.match_indices(COVER).map(|(found, _)| found);
+        let end = marks.find(|found| uncovers(text, inside + found));
+        let window = &window[..end.unwrap_or(window.len())];
+        looked_at(window.len());
+        let blank = window.find("\n\n");
+        seen.cover = Seen {
+            until: inside + blank.unwrap_or(window.len()),
+            is_close: end.is_some() && blank.is_none(),
+        };
+    }
+    (seen.cover.is_close && seen.cover.until > inside).then(|| {
+        seen.uncovers = Some(seen.cover.until);
+        tag(COVER_TAGS.0)
+    })
+}
+
+/// Whether marks at a place may end what is covered.
+fn uncovers(text: &str, at: usize) -> bool {
+    let behind = &text[at + COVER.len()..];
+    let is_inside = |c: char| c.is_whitespace() || matches!(c, '|' | '\\');
+    !text[..at].ends_with(is_inside)
+        && !behind.starts_with(|c: char| c.is_alphanumeric() || c == '|')
+}
+
+/// Whether HTML is a tag that stands for a cover.
+pub(super) fn is_cover(html: &str) -> bool {
+    html == COVER_TAGS.0 || html == COVER_TAGS.1
 }
 
 /// The length of a name between two underscores each, as programs have them: one of Python's, or a part
@@ -279,7 +367,7 @@ fn formula(text: &str, at: usize, end: usize, seen: &mut AllSeen) -> Option<Edit
         .position(|(open, _)| rest.starts_with(open))?;
     let (open, close) = MARKS_OF_FORMULAS[kind];
     let inside = at + open.len();
-    if inside > seen[kind].until {
+    if inside > seen.formulas[kind].until {
         let window = &text[inside..end];
         let window = &window[..floor(window, FORMULA_MAX_BYTES)];
         let found = window.find(close);
@@ -287,13 +375,13 @@ fn formula(text: &str, at: usize, end: usize, seen: &mut AllSeen) -> Option<Edit
         looked_at(window.len());
         // A formula does not reach over a blank line.
         let blank = window.find("\n\n");
-        seen[kind] = Seen {
+        seen.formulas[kind] = Seen {
             until: inside + blank.unwrap_or(window.len()),
             is_close: found.is_some() && blank.is_none(),
         };
     }
-    let content = text.get(inside..seen[kind].until.min(end))?;
-    if !seen[kind].is_close {
+    let content = text.get(inside..seen.formulas[kind].until.min(end))?;
+    if !seen.formulas[kind].is_close {
         return None;
     }
     looked_at(content.len());
@@ -315,6 +403,28 @@ fn formula(text: &str, at: usize, end: usize, seen: &mut AllSeen) -> Option<Edit
     (is_math && !content.is_empty()).then(|| Edit {
         range,
         with: format!("{ticks}{space}{content}{space}{ticks}"),
+    })
+}
+
+/// The formula between two single dollars that begins at a place, as code. Prices and shell variables are
+/// none: no white space stands inside the dollars, no letter or number outside, and it says something that
+/// only a formula does. *Source:* Pandoc's manual, `tex_math_dollars`.
+fn dollars(text: &str, at: usize, end: usize) -> Option<Edit> {
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '$' | '\\');
+    let inside = text[at..end].strip_prefix('$')?;
+    let window = &inside[..floor(inside, DOLLARS_MAX_BYTES)];
+    let length = window.find(['$', '\n']);
+    looked_at(length.unwrap_or(window.len()));
+    let content = &window[..length?];
+    let after = inside[content.len()..].strip_prefix('$')?;
+    let is_apart = !text[..at].ends_with(is_word) && !after.starts_with(is_word);
+    let is_tight =
+        !content.starts_with(char::is_whitespace) && !content.ends_with(char::is_whitespace);
+    let is_letter = content.len() == 1 && content.starts_with(char::is_alphabetic);
+    let is_math = is_letter || content.contains(['\\', '^', '_', '=', '<', '>', '+']);
+    (is_apart && is_tight && is_math && !content.contains('`')).then(|| Edit {
+        range: at..at + content.len() + 2,
+        with: format!("`{content}`"),
     })
 }
 
@@ -374,6 +484,15 @@ mod tests {
             ("- a\n  $$\n  x\n  $$", "- a\n  ```latex\n  x\n  ```"),
             ("> \\[\n> x\n> \\]", "> ```latex\n> x\n> ```"),
             (r"\(a`b=c\)", "`` a`b=c ``"),
+            (
+                r"let $x_1 * y$ and $n$, \(m\)",
+                "let `x_1 * y` and `n`, `m`",
+            ),
+            (
+                "so ||he did|| (||a `x||y` b||).",
+                "so <Spoiler>he did</Spoiler> (<Spoiler>a `x||y` b</Spoiler>).",
+            ),
+            (r"($\alpha = 2$)", r"(`\alpha = 2`)"),
         ];
         for (text, expected) in table {
             assert_eq!(shown(text), expected, "{text}");
@@ -385,6 +504,14 @@ mod tests {
             "```\n\\(x_1\\)\n$$\ny\n$$\n```",
             "echo $$ _and_ kill $$ and a=$$ b=$$",
             "costs $5 and $10",
+            "$5=$10 and US$x_1$ and $x_1$2",
+            "$HOME/a_b:$PATH and $A = $B",
+            "$ x = 1 $ and $x\n=$",
+            r"\$x_1$ and $ab$",
+            "a || b and c||d||e and || f || and ||g and h||",
+            "`||a||` and ||||",
+            "||a\n\nb||",
+            "| a || b |\n|---|---|---|\n||x|| y|",
             "\\(x =\n\n1\\)",
             r"\(x_1",
             r"\(\)$$$$",

@@ -44,7 +44,7 @@ pub(crate) enum Block {
 
 impl Block {
     /// Calls `change` with every run.
-    #[cfg(any(feature = "slack", test))]
+    #[cfg(any(feature = "slack", feature = "telegram", test))]
     pub(crate) fn each_run(&mut self, change: &mut dyn FnMut(&mut Run)) {
         match self {
             Self::Paragraph(runs) | Self::Heading { content: runs, .. } => {
@@ -166,6 +166,8 @@ pub(crate) struct Styles {
     pub(crate) italic: bool,
     /// Struck through.
     pub(crate) strike: bool,
+    /// Covered until somebody asks to see it.
+    pub(crate) spoiler: bool,
 }
 
 impl Styles {
@@ -176,12 +178,16 @@ impl Styles {
             bold: self.bold && other.bold,
             italic: self.italic && other.italic,
             strike: self.strike && other.strike,
+            spoiler: self.spoiler && other.spoiler,
         }
     }
 
     /// How many of them hold.
     pub(crate) fn count(self) -> usize {
-        usize::from(self.bold) + usize::from(self.italic) + usize::from(self.strike)
+        [self.bold, self.italic, self.strike, self.spoiler]
+            .into_iter()
+            .map(usize::from)
+            .sum()
     }
 }
 
@@ -249,7 +255,18 @@ pub(super) fn push_addressed(out: &mut String, runs: &[Run]) {
         if is_first {
             label = out.len();
         }
+        let is_covered = |run: Option<&Run>| run.is_some_and(|run| run.styles.spoiler);
+        let before = n.checked_sub(1).and_then(|n| runs.get(n));
+        let cover = |other| {
+            if is_covered(Some(run)) && !is_covered(other) {
+                "||"
+            } else {
+                ""
+            }
+        };
+        out.push_str(cover(before));
         out.push_str(&run.text);
+        out.push_str(cover(runs.get(n + 1)));
         if let Some(url) = run.link.as_deref().filter(|_| is_last)
             && out[label..].trim() != url
         {

@@ -218,6 +218,8 @@ enum Layer<'a> {
     Link(&'a str),
     Bold,
     Strike,
+    /// Slack has none: its marks show.
+    Spoiler,
     /// With the mark that it was opened by.
     Italic,
 }
@@ -409,6 +411,7 @@ impl Out {
         let mut layers: Vec<Layer<'_>> = link.map(Layer::Link).into_iter().collect();
         if self.marks == Marks::All {
             let wanted = [
+                (piece.styles.spoiler, Layer::Spoiler),
                 (piece.styles.strike, Layer::Strike),
                 (piece.styles.bold, Layer::Bold),
                 (piece.styles.italic, Layer::Italic),
@@ -434,7 +437,7 @@ impl Out {
                     let target = format!("]({})", address(url));
                     self.push(&target);
                 }
-                Layer::Bold | Layer::Italic | Layer::Strike => {
+                Layer::Bold | Layer::Italic | Layer::Spoiler | Layer::Strike => {
                     let next = next.filter(|_| open.len() == keep);
                     if is_seam(self.text.chars().next_back(), next) {
                         self.push(JOINER.encode_utf8(&mut [0; 4]));
@@ -618,6 +621,7 @@ fn extent(layer: Layer<'_>, runs: &[Run]) -> usize {
         Layer::Bold => set(run).bold,
         Layer::Italic => set(run).italic,
         Layer::Strike => set(run).strike,
+        Layer::Spoiler => set(run).spoiler,
     };
     let held = runs.iter().take(LOOKED_AT_MAX).take_while(|run| holds(run));
     let held = held.count();
@@ -642,6 +646,7 @@ fn opening(layer: Layer<'_>, text: &str, runs: &[Run], n: usize) -> &'static str
         Layer::Link(_) => "[",
         Layer::Bold => "**",
         Layer::Strike => "~~",
+        Layer::Spoiler => "\\|\\|",
         Layer::Italic => {
             // `_` reads better, but not inside a word.
             let mut ahead = runs[n..].iter().take(LOOKED_AT_MAX);

@@ -61,7 +61,7 @@ impl Form for TelegramForm {
         match c {
             '\n' => 1 + place.prefix_length,
             // The joiner that may follow.
-            '@' => 2,
+            '@' | '/' | '#' => 2,
             c => c.len_utf16(),
         }
     }
@@ -103,6 +103,7 @@ enum Kind {
     Bold,
     Italic,
     Strike,
+    Spoiler,
     Code,
     Pre(String),
     Quote,
@@ -116,6 +117,7 @@ impl Entity {
             Kind::Bold => "bold",
             Kind::Italic => "italic",
             Kind::Strike => "strikethrough",
+            Kind::Spoiler => "spoiler",
             Kind::Code => "code",
             Kind::Pre(_) => "pre",
             Kind::Quote => "blockquote",
@@ -198,6 +200,7 @@ enum Layer<'a> {
     Bold,
     Italic,
     Strike,
+    Spoiler,
 }
 
 /// The text under construction.
@@ -213,6 +216,8 @@ struct Out {
     is_quoted: bool,
     /// The last character, for what follows an `@`.
     before: Option<char>,
+    /// Where the text ends with a sign that a letter behind it would make something to tap.
+    sign_open_at: Option<usize>,
 }
 
 impl Out {
@@ -246,23 +251,28 @@ impl Out {
         self.prefix = prefix;
     }
 
-    /// Text in which nobody is mentioned: a joiner stands between `@` and a name.
+    /// Text in which nobody is mentioned and nothing can be tapped: a joiner stands between `@`, `/` or
+    /// `#` and what the server would take for a name, a command or a tag.
     fn push_words(&mut self, text: &str) {
         let mut rest = text;
-        while let Some(at) = rest.find('@') {
+        let mut has_open_sign = false;
+        while let Some(at) = rest.find(SIGNS) {
             self.push_str(&rest[..at]);
-            let is_inside = self.before.is_some_and(|c| c.is_alphanumeric() || c == '_');
-            self.push_str("@");
+            let before = self.before;
+            let sign = &rest[at..=at];
+            self.push_str(sign);
             rest = &rest[at + 1..];
-            let is_name = rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
-            if is_name && !is_inside && !self.is_full() {
-                self.push(JOINER);
-            }
             if self.is_full() {
                 return;
             }
+            match tap(before, sign, rest) {
+                Tap::Is => self.push(JOINER),
+                Tap::MayBecome => has_open_sign = true,
+                Tap::None => has_open_sign = false,
+            }
         }
         self.push_str(rest);
+        self.sign_open_at = has_open_sign.then_some(self.units);
     }
 
     /// Adds an entity from `offset` to here.
@@ -408,12 +418,17 @@ impl Out {
                 Layer::Bold => Kind::Bold,
                 Layer::Italic => Kind::Italic,
                 Layer::Strike => Kind::Strike,
+                Layer::Spoiler => Kind::Spoiler,
             };
             self.close(kind, offset);
         }
     }
 
     fn push_run(&mut self, run: &Run) {
+        let is_behind_sign = self.sign_open_at.take() == Some(self.units);
+        if is_behind_sign && run.text.chars().find_map(kept).is_some_and(is_word) {
+            self.push(JOINER);
+        }
         let offset = self.units;
         if run.is_code {
             // Nothing may be inside of code, and code not inside a link.
@@ -439,6 +454,57 @@ impl Out {
     }
 }
 
+/// What makes a name, a command or a tag of the word behind it.
+const SIGNS: [char; 3] = ['@', '/', '#'];
+
+/// Whether the server makes something to tap of a sign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tap {
+    Is,
+    /// If a letter follows the text.
+    MayBecome,
+    None,
+}
+
+/// Whether the server would make something to tap of a sign between two texts. Source: tdlib,
+/// `match_mentions`, `match_bot_commands`, `match_hashtags`. A path (`/etc/hosts`) is no command, and a
+/// number (`#12`) no tag.
+fn tap(before: Option<char>, sign: &str, after: &str) -> Tap {
+    let is_path = |c: char| matches!(c, '/' | '<' | '>');
+    if before.is_some_and(|c| is_word(c) || (sign == "/" && is_path(c))) {
+        return Tap::None;
+    }
+    let mut shown = after.chars().filter_map(kept).take(NAME_LOOKED_AT_MAX);
+    let is_of_name = |c: char| match sign {
+        "#" => is_word(c),
+        _ => c.is_ascii_alphanumeric() || c == '_',
+    };
+    let (mut length, mut has_letter) = (0, false);
+    let next = loop {
+        match shown.next() {
+            Some(c) if is_of_name(c) => {
+                length += 1;
+                has_letter |= sign != "#" || !c.is_numeric();
+            }
+            next => break next,
+        }
+    };
+    looked_at(length);
+    match next {
+        Some(c) if sign == "/" && is_path(c) => Tap::None,
+        _ if has_letter => Tap::Is,
+        None => Tap::MayBecome,
+        Some(_) => Tap::None,
+    }
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// Characters behind a sign that are looked at. The longest name is a tag of 256.
+const NAME_LOOKED_AT_MAX: usize = 257;
+
 /// Whether a block is shown as a box: preformatted text, and a quotation that is in no other.
 fn is_box(block: &Block, is_quoted: bool) -> bool {
     match block {
@@ -463,6 +529,7 @@ fn layers(run: &Run, all: Styles) -> Vec<Layer<'_>> {
         (styles.bold || (all.bold && !is_bare), Layer::Bold),
         (styles.italic, Layer::Italic),
         (styles.strike, Layer::Strike),
+        (styles.spoiler, Layer::Spoiler),
     ];
     layers.extend(
         wanted

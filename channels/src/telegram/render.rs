@@ -33,7 +33,7 @@ fn render_within(text: &str, people: &People, max: usize) -> Vec<Part> {
     }
     let form = TelegramForm { max };
     let mut parts = Vec::new();
-    for blocks in parts_of(&form, parsed(text, people)) {
+    for blocks in with_fewest_posts(&form, &parsed(text, people)) {
         let laid = laid(&blocks);
         if !has_visible(&laid.text) {
             continue;
@@ -48,6 +48,48 @@ fn render_within(text: &str, people: &People, max: usize) -> Vec<Part> {
         parts.push(Part::plain(NOTHING_VISIBLE));
     }
     parts
+}
+
+/// The parts of an answer. One so dense in entities that it takes more posts for them than for its length
+/// gives up styles first: those of emphasis, then bold, then code. Links, mentions and blocks stay.
+fn with_fewest_posts(form: &TelegramForm, blocks: &[Block]) -> Vec<Vec<Block>> {
+    let mut best = parts_of(form, blocks.to_vec());
+    if !best
+        .iter()
+        .any(|part| laid(part).entities.len() > ENTITIES_DENSE)
+    {
+        return best;
+    }
+    let fewest = parts_of(form, thinned(blocks, THINNEST)).len();
+    for level in 1..=THINNEST {
+        if best.len() <= fewest {
+            break;
+        }
+        let parts = parts_of(form, thinned(blocks, level));
+        if parts.len() < best.len() {
+            best = parts;
+        }
+    }
+    best
+}
+
+/// A part with more entities than this may be one only because of them.
+const ENTITIES_DENSE: usize = ENTITIES_MAX / 2;
+/// The last level of [`thinned`].
+const THINNEST: u8 = 3;
+
+/// The blocks with fewer styles, the fewer the higher the level.
+fn thinned(blocks: &[Block], level: u8) -> Vec<Block> {
+    let mut blocks = blocks.to_vec();
+    for block in &mut blocks {
+        block.each_run(&mut |run| {
+            run.styles.italic = false;
+            run.styles.strike = false;
+            run.styles.bold &= level < 2;
+            run.is_code &= level < THINNEST;
+        });
+    }
+    blocks
 }
 
 fn part(laid: &Laid) -> Part {
@@ -273,9 +315,14 @@ mod tests {
                 coverage(&part.text, &sent),
                 "{text}"
             );
-            let is_mention = |entity: &&Value| entity["type"] == "mention";
-            let mentions = found.as_array().unwrap().iter().filter(is_mention).count();
-            assert_eq!(mentions, 0, "{text}");
+            let is_tappable = |entity: &&Value| {
+                matches!(
+                    entity["type"].as_str(),
+                    Some("mention" | "bot_command" | "hashtag")
+                )
+            };
+            let tappable = found.as_array().unwrap().iter().filter(is_tappable).count();
+            assert_eq!(tappable, 0, "{text}");
         }
     }
 
@@ -376,6 +423,31 @@ mod tests {
     }
 
     #[test]
+    fn commands_and_tags_of_a_model_can_not_be_tapped() {
+        let table = [
+            (
+                "say /forget@bot or /new",
+                "say /\u{2060}forget@bot or /\u{2060}new",
+            ),
+            ("/stop", "/\u{2060}stop"),
+            ("**/stop**, (/stop)", "/\u{2060}stop, (/\u{2060}stop)"),
+            ("#deploy and #naïve", "#\u{2060}deploy and #\u{2060}naïve"),
+            (
+                "/etc/hosts, a/b, 1/2, //x, C#, #12, # x",
+                "/etc/hosts, a/b, 1/2, //x, C#, #12, # x",
+            ),
+            (
+                "see #**deploy** and #1**a**",
+                "see #\u{2060}deploy and #1\u{2060}a",
+            ),
+            ("`/stop` https://e.org/#a", "/stop https://e.org/#a"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(texts(text), [expected], "{text}");
+        }
+    }
+
+    #[test]
     fn short_text_is_one_trimmed_part() {
         assert_eq!(texts("\n hello\tworld\r\n\n"), ["hello world"]);
         assert_eq!(texts(" \n "), Vec::<String>::new());
@@ -407,14 +479,37 @@ mod tests {
     }
 
     #[test]
-    fn more_than_a_hundred_entities_make_two_parts() {
-        let parts = parts(&"`a` ".repeat(150));
-        let counts: Vec<usize> = parts
-            .iter()
-            .map(|part| part.entities.as_ref().unwrap().as_array().unwrap().len())
-            .collect();
-        assert_eq!(counts.iter().sum::<usize>(), 150);
-        assert_eq!(counts.len(), 2);
+    fn an_answer_dense_in_entities_gives_up_styles_before_it_takes_more_posts() {
+        let shown = |text: &str| -> Vec<(usize, String)> {
+            let entities = |part: &Part| {
+                part.entities
+                    .as_ref()
+                    .map_or(0, |it| it.as_array().unwrap().len())
+            };
+            let parts = parts(text).into_iter();
+            parts.map(|part| (entities(&part), part.text)).collect()
+        };
+        // Emphasis goes first, and where that is enough, bold and code stay.
+        let text = "*a* **b** `c` ".repeat(45);
+        assert_eq!(
+            shown(&text),
+            [(90, "a b c ".repeat(45).trim_end().to_owned())]
+        );
+        let text = "**b** `c` ".repeat(90);
+        assert_eq!(
+            shown(&text),
+            [(90, "b c ".repeat(90).trim_end().to_owned())]
+        );
+        let text = "`a` ".repeat(150);
+        assert_eq!(shown(&text), [(0, "a ".repeat(150).trim_end().to_owned())]);
+        // Links are no styles.
+        let text = "[a](https://e.org/x) ".repeat(150);
+        let counts: Vec<usize> = shown(&text).into_iter().map(|(count, _)| count).collect();
+        assert_eq!((counts.len(), counts.iter().sum::<usize>()), (2, 150));
+        // A long answer has the posts that its length takes, and all of its styles.
+        let text = format!("{} ", "word ".repeat(20) + "**b**").repeat(100);
+        let all: usize = shown(&text).into_iter().map(|(count, _)| count).sum();
+        assert_eq!(all, 100);
     }
 
     #[test]

@@ -189,6 +189,7 @@ fn push_span(
         "bold" => out.push_inner(content, "**", "**"),
         "italic" => out.push_inner(content, "_", "_"),
         "strikethrough" => out.push_inner(content, "~~", "~~"),
+        "spoiler" => out.push_inner(content, "||", "||"),
         "text_link" => {
             let url = span.entity.url.as_deref().unwrap_or_default();
             match link_target(url) {
