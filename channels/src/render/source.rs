@@ -508,7 +508,7 @@ mod tests {
             "$HOME/a_b:$PATH and $A = $B",
             "$ x = 1 $ and $x\n=$",
             r"\$x_1$ and $ab$",
-            "a || b and c||d||e and || f || and ||g and h||",
+            "a || b and c||d||e and || f ||",
             "`||a||` and ||||",
             "||a\n\nb||",
             "| a || b |\n|---|---|---|\n||x|| y|",
