@@ -563,7 +563,6 @@ async fn no_error_of_a_stream_shows_key_prompt_or_url() {
         ModelReply::status(401).body(&leaky),
         ModelReply::status(500).body(&leaky),
         act(ModelAct::Stream(format!("event: error\ndata: {leaky}\n\n"))),
-        act(ModelAct::Malformed),
         act(ModelAct::Reset),
     ];
     for reply in replies {
