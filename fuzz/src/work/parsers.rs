@@ -63,7 +63,7 @@ const fn outbound(name: &'static str, parse: fn(&str)) -> Parser {
 /// All of them.
 pub const PARSERS: &[Parser] = &[
     inbound("Slack text", |text| {
-        drop(black_box(slack_doors::neutral(text)))
+        drop(black_box(slack_doors::neutral(text)));
     }),
     Parser {
         prepare: slack_message,
@@ -76,7 +76,7 @@ pub const PARSERS: &[Parser] = &[
     inbound("Telegram text", telegram_text),
     inbound("Telegram nested entities", telegram_nested),
     inbound("code and links of a message", |text| {
-        drop(black_box(spoken_text(text)))
+        drop(black_box(spoken_text(text)));
     }),
     inbound("whom a message addresses", whom),
     inbound("what a message asks for", asked),
@@ -95,10 +95,10 @@ pub const PARSERS: &[Parser] = &[
         drop(black_box(without_thoughts(text, 16)));
     }),
     outbound("Slack posts", |text| {
-        drop(black_box(slack::render(text, &room())))
+        drop(black_box(slack::render(text, &room())));
     }),
     outbound("Telegram posts", |text| {
-        drop(black_box(telegram::render(text, &room())))
+        drop(black_box(telegram::render(text, &room())));
     }),
     outbound("refused Slack posts", refused_slack),
     outbound("refused Telegram posts", refused_telegram),
