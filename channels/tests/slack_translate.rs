@@ -338,6 +338,7 @@ fn who_gives_a_command_in_a_sibling_workspace_is_no_stranger_and_a_press_says_on
 }
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "one table")]
 fn who_is_ours_says_auth_test_and_our_authorization_and_never_the_host_of_the_channel() {
     let grid = Identity {
         organisation: Some("E0ACME".to_owned()),
