@@ -13,7 +13,9 @@ use crate::domain::options::{AssemblerOptions, Profile};
 use crate::domain::place::{ChatName, Conversation};
 use crate::domain::tokens::TokenRatio;
 use crate::domain::turn::{Participant, ParticipantKind, Recount};
-use crate::prompt::files::{FileContent, FileLimits, FittedFiles, PromptFile, fit_files};
+use crate::prompt::files::{
+    FileContent, FileLimits, FittedFiles, PromptFile, fit_files, limits_within,
+};
 use crate::prompt::{
     AgentView, ContextTooSmall, Prompt, RunView, Scaled, TokenCounter, Utf16Div4, assemble,
     clean_name, count_turns, fit_context, history_query,
@@ -134,10 +136,14 @@ pub async fn build_prompt(
         Profile::Toolpack => LoadedFiles::default(),
     };
     let asked = options.clone();
-    let (options, files_shown) = fit(spec, options, &instructions, &loaded.files, &counter)?;
+    let Fitting {
+        options,
+        shown: files_shown,
+        limits,
+    } = fit(spec, options, &instructions, &loaded.files, &counter)?;
     let mut prompt =
         assemble(&history, &view, &options, &counter).with_instructions(&instructions, &counter);
-    if let Some(files) = shown(files_shown, &loaded.files, spec.files.limits, &counter) {
+    if let Some(files) = shown(files_shown, &loaded.files, limits, &counter) {
         prompt = prompt.with_files(files);
     }
     Ok(BuiltPrompt {
@@ -152,7 +158,10 @@ pub async fn build_prompt(
             counter: spec.counter,
             ratio: request.ratio,
             as_of_ms,
-            files: spec.files,
+            files: FilesInPrompts {
+                limits,
+                ..spec.files
+            },
         },
         files_shown,
         counter,
@@ -161,36 +170,59 @@ pub async fn build_prompt(
     })
 }
 
-/// Fits conversation and files into the model's context. Where both don't fit, the files give way: first
-/// their contents, then their names.
+/// How a prompt is made to fit the model's context.
+struct Fitting {
+    options: AssemblerOptions,
+    shown: FilesShown,
+    limits: FileLimits,
+}
+
+/// Fits conversation and files into the model's context. Where both don't fit, the files give way as far
+/// as they must; where nothing of them fits they are named, then left out.
 fn fit(
     spec: &AgentSpec,
     options: AssemblerOptions,
     instructions: &str,
     files: &[PromptFile],
     counter: &Scaled,
-) -> Result<(AssemblerOptions, FilesShown), ContextTooSmall> {
+) -> Result<Fitting, ContextTooSmall> {
+    let limits = spec.files.limits;
+    let fitting = |options, shown, limits| Fitting {
+        options,
+        shown,
+        limits,
+    };
     let Some(limit) = spec.context_limit else {
         let shown = if files.is_empty() {
             FilesShown::None
         } else {
             FilesShown::Whole
         };
-        return Ok((options, shown));
+        return Ok(fitting(options, shown, limits));
     };
     let instruction_tokens = counter.count(instructions) as usize;
     let within =
         |limit: usize| fit_context(&options, limit, instruction_tokens, spec.answer_reserve);
-    for how in [FilesShown::Whole, FilesShown::Named] {
-        // The conversation keeps what it would have without files, or they are not worth it.
-        if let Some(files) = shown(how, files, spec.files.limits, counter)
-            && let Ok(fitting) = within(limit.saturating_sub(files.tokens))
-            && fitting.token_budget * 2 >= options.token_budget
+    // The conversation keeps at least half of its budget, or they are not worth it.
+    let beside = |tokens: usize| {
+        let fitting = within(limit.saturating_sub(tokens)).ok()?;
+        (fitting.token_budget * 2 >= options.token_budget).then_some(fitting)
+    };
+    if !files.is_empty() {
+        let taken = instruction_tokens + spec.answer_reserve + options.token_budget.div_ceil(2);
+        let room = limit.saturating_sub(taken);
+        if let Some(limits) = limits_within(files, limits, room, counter)
+            && let Some(options) = beside(fit_files(files, limits, counter).tokens)
         {
-            return Ok((fitting, how));
+            return Ok(fitting(options, FilesShown::Whole, limits));
+        }
+        if let Some(named) = shown(FilesShown::Named, files, limits, counter)
+            && let Some(options) = beside(named.tokens)
+        {
+            return Ok(fitting(options, FilesShown::Named, limits));
         }
     }
-    Ok((within(limit)?, FilesShown::None))
+    Ok(fitting(within(limit)?, FilesShown::None, limits))
 }
 
 /// The files as a prompt shows them; `None` where there is nothing to show.

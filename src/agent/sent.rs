@@ -74,6 +74,9 @@ struct RecipeFiles {
     takes_images: bool,
     text_max_tokens: usize,
     images_max: usize,
+    /// How many of the files that were sent before the question; `None` = all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    earlier_max: Option<usize>,
     recent_turns: usize,
     image_bytes_max: u64,
 }
@@ -278,6 +281,7 @@ fn voice_of(recipe: &Recipe, agent: &AgentName, changes: &mut Vec<String>) -> Vo
             limits: FileLimits {
                 text_max_tokens: files.text_max_tokens,
                 images_max: files.images_max,
+                earlier_max: files.earlier_max.unwrap_or(usize::MAX),
             },
             recent_turns: files.recent_turns,
             image_bytes_max: files.image_bytes_max,
@@ -429,6 +433,7 @@ fn files_text(files: &FilesInPrompts, shown: FilesShown) -> RecipeFiles {
         takes_images: files.takes_images,
         text_max_tokens: files.limits.text_max_tokens,
         images_max: files.limits.images_max,
+        earlier_max: Some(files.limits.earlier_max).filter(|max| *max < usize::MAX),
         recent_turns: files.recent_turns,
         image_bytes_max: files.image_bytes_max,
     }

@@ -504,6 +504,7 @@ fn files_in_prompts(files: &config::Files, model: &config::Model) -> FilesInProm
         limits: FileLimits {
             text_max_tokens: files.text_max_tokens,
             images_max: files.images_max,
+            earlier_max: usize::MAX,
         },
         recent_turns: files.recent_turns,
         image_bytes_max: files.image_max_bytes,

@@ -66,6 +66,56 @@ pub struct FileLimits {
     pub text_max_tokens: usize,
     /// Pictures.
     pub images_max: usize,
+    /// Files that were sent before the question, the newest first; what is over is not there.
+    pub earlier_max: usize,
+}
+
+/// Texts are shortened to no less than this, in tokens: less says nothing.
+const TEXT_MIN_TOKENS: usize = 64;
+
+/// How files are shown so that together they cost at most `max_tokens`; `None` if there is no way. The
+/// oldest of the files that were sent before the question give way first, then the question's texts are
+/// shortened, then its last pictures are only named.
+#[must_use]
+pub fn limits_within(
+    files: &[PromptFile],
+    limits: FileLimits,
+    max_tokens: usize,
+    counter: &dyn TokenCounter,
+) -> Option<FileLimits> {
+    let files = measured(files, counter);
+    let cost = |limits| fit_measured(&files, limits, counter).tokens;
+    let earlier = files.iter().filter(|(file, _)| file.is_earlier).count();
+    for earlier_max in (0..=earlier.min(limits.earlier_max)).rev() {
+        let limits = FileLimits {
+            earlier_max,
+            ..limits
+        };
+        if cost(limits) <= max_tokens {
+            return Some(limits);
+        }
+    }
+    let own = files.iter().filter(|(file, _)| !file.is_earlier);
+    let pictures = own
+        .filter(|(file, _)| matches!(file.content, FileContent::Image(_)))
+        .count();
+    for images_max in (0..=pictures.min(limits.images_max)).rev() {
+        let mut limits = FileLimits {
+            images_max,
+            earlier_max: 0,
+            ..limits
+        };
+        let mut over = cost(limits).saturating_sub(max_tokens);
+        while over > 0 && limits.text_max_tokens > TEXT_MIN_TOKENS {
+            // Of a limit far above what there is, halves are taken until it holds.
+            limits.text_max_tokens = (limits.text_max_tokens / 2).max(TEXT_MIN_TOKENS);
+            over = cost(limits).saturating_sub(max_tokens);
+        }
+        if over == 0 {
+            return Some(limits);
+        }
+    }
+    None
 }
 
 /// Files as they go into a prompt.
@@ -86,9 +136,36 @@ pub fn fit_files(
     limits: FileLimits,
     counter: &dyn TokenCounter,
 ) -> FittedFiles {
+    fit_measured(&measured(files, counter), limits, counter)
+}
+
+/// Files with the tokens of their texts: what is long is counted once.
+fn measured<'a>(
+    files: &'a [PromptFile],
+    counter: &dyn TokenCounter,
+) -> Vec<(&'a PromptFile, usize)> {
+    let tokens = |file: &PromptFile| match &file.content {
+        FileContent::Text(text) => counter.count(text) as usize,
+        FileContent::Image(_) | FileContent::NotLoaded(_) => 0,
+    };
+    files.iter().map(|file| (file, tokens(file))).collect()
+}
+
+fn fit_measured(
+    files: &[(&PromptFile, usize)],
+    limits: FileLimits,
+    counter: &dyn TokenCounter,
+) -> FittedFiles {
     let mut fitted = FittedFiles::default();
     let mut left_tokens = limits.text_max_tokens;
-    for file in files {
+    let mut earlier_left = limits.earlier_max;
+    for (file, whole_tokens) in files {
+        if file.is_earlier {
+            let Some(left) = earlier_left.checked_sub(1) else {
+                continue;
+            };
+            earlier_left = left;
+        }
         let name = clean_name(&file.name);
         let what = if file.is_earlier {
             "earlier file"
@@ -97,6 +174,7 @@ pub fn fit_files(
         };
         let said = match &file.content {
             FileContent::Text(text) => {
+                let text = (text.as_str(), *whole_tokens);
                 let (said, tokens) = fenced(&format!("{what} {name}"), text, left_tokens, counter);
                 left_tokens = left_tokens.saturating_sub(tokens);
                 said
@@ -126,11 +204,10 @@ pub fn fit_files(
 /// A text under its head, in a fence that it can't end, cut to what is left.
 fn fenced(
     head: &str,
-    text: &str,
+    (text, whole): (&str, usize),
     left_tokens: usize,
     counter: &dyn TokenCounter,
 ) -> (String, usize) {
-    let whole = counter.count(text) as usize;
     let (text, tokens) = if whole <= left_tokens {
         (text.to_owned(), whole)
     } else {
@@ -179,6 +256,7 @@ mod tests {
     const LIMITS: FileLimits = FileLimits {
         text_max_tokens: 100,
         images_max: 1,
+        earlier_max: usize::MAX,
     };
 
     fn text(name: &str, text: &str) -> PromptFile {
@@ -242,6 +320,41 @@ mod tests {
             said.tokens,
             IMAGE_TOKENS + Utf16Div4.count(expected) as usize
         );
+    }
+
+    #[test]
+    fn what_does_not_fit_gives_way_from_the_oldest_to_the_questions_own() {
+        let earlier = |file: PromptFile| PromptFile {
+            is_earlier: true,
+            ..file
+        };
+        let files = [
+            image("own.png"),
+            text("own.md", &"word ".repeat(800)),
+            earlier(image("newer.png")),
+            earlier(image("older.png")),
+        ];
+        let limits = FileLimits {
+            text_max_tokens: 10_000,
+            images_max: 9,
+            earlier_max: usize::MAX,
+        };
+        let within = |max_tokens| {
+            let fitting = limits_within(&files, limits, max_tokens, &Utf16Div4)?;
+            let fitted = fit_files(&files, fitting, &Utf16Div4);
+            assert!(fitted.tokens <= max_tokens, "{max_tokens}: {fitted:?}");
+            let shown: Vec<_> = fitted.images.iter().map(|it| it.name.clone()).collect();
+            let is_cut = fitted.text.contains("tokens left out]");
+            Some((shown.join(" "), is_cut))
+        };
+        let is = |pictures: &str, is_cut| Some((pictures.to_owned(), is_cut));
+        assert_eq!(within(6_000), is("own.png newer.png older.png", false));
+        assert_eq!(within(5_000), is("own.png newer.png", false));
+        assert_eq!(within(3_000), is("own.png", false));
+        assert_eq!(within(2_000), is("own.png", true));
+        assert_eq!(within(1_500), is("", false));
+        assert_eq!(within(500), is("", true));
+        assert_eq!(within(20), None);
     }
 
     #[test]
