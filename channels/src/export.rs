@@ -5,6 +5,7 @@
 //! handed over as [`Exported::Unreadable`] with its place. It knows no store: who takes the messages
 //! decides what is new. Reading order: this, `json_stream`, then a platform's `export`.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -39,6 +40,11 @@ pub trait ExportSink {
     /// A chat begins; `false` passes it over unread.
     fn begin_chat(&mut self, chat: &ExportedChat) -> bool;
 
+    /// The topics of a chat that are known from elsewhere, by id, with their titles.
+    fn topics(&self, _chat: &ExportedChat) -> Vec<(String, Option<String>)> {
+        Vec::new()
+    }
+
     /// One thing; `read_bytes` is how far the reading is. `Break` ends it.
     fn take(&mut self, thing: Exported, read_bytes: u64) -> ControlFlow<()>;
 }
@@ -65,8 +71,8 @@ pub enum Exported {
     Person(Sender),
     /// Something that is no message of a room.
     Skipped {
-        /// Why, as a short constant for counters.
-        reason: &'static str,
+        /// Why, in a few words for counters.
+        reason: Cow<'static, str>,
     },
     /// Something that can't be read.
     Unreadable {

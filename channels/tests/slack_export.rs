@@ -217,7 +217,7 @@ fn messages_are_what_their_live_events_would_be() {
         matches!(&taken.things[0], Exported::Person(ann) if ann.id == "U0HUMAN02" && ann.display_name.as_deref() == Some("Ann A"))
     );
     let joins = Exported::Skipped {
-        reason: "joins and other service messages",
+        reason: "joins and other service messages".into(),
     };
     assert!(taken.things.contains(&joins));
 }
@@ -332,5 +332,63 @@ fn whoever_takes_may_stop() {
             .unwrap()
             .read(&mut taken);
         assert_eq!(taken.things.len(), count);
+    }
+}
+
+/// Slack has more subtypes than it documents, and no single one may end an import.
+#[test]
+fn what_somebody_said_in_an_unknown_subtype_is_a_message_and_the_rest_is_named() {
+    let entries = [
+        (
+            r#""subtype": "slackbot_response", "user": "USLACKBOT", "text": "lunch is at 12""#,
+            None,
+        ),
+        (
+            r#""subtype": "app_post", "bot_id": "B9", "text": "green again""#,
+            None,
+        ),
+        (
+            r#""subtype": "sh_room_created", "user": "U0HUMAN01", "text": """#,
+            Some("entries of the subtype sh_room_created"),
+        ),
+        (
+            r#""subtype": "joiner_notification", "text": "somebody joined""#,
+            Some("entries of the subtype joiner_notification"),
+        ),
+        (
+            r#""subtype": "channel_join""#,
+            Some("joins and other service messages"),
+        ),
+        (
+            r#""subtype": "channel_name""#,
+            Some("joins and other service messages"),
+        ),
+        (
+            r#""subtype": "tombstone", "user": "USLACKBOT", "text": "This message was deleted.""#,
+            Some("deleted messages"),
+        ),
+        (
+            r#""subtype": "Bad \u001b[31m name""#,
+            Some("entries of a subtype without a proper name"),
+        ),
+    ];
+    for (entry, expected) in entries {
+        let day = format!(r#"[{{"type": "message", {entry}, "ts": "1736478630.905399"}}]"#);
+        let mut files = files();
+        for (name, content) in &mut files {
+            if name.contains('/') {
+                *content = day.clone().into_bytes();
+            }
+        }
+        let taken = read(folder(&files).path());
+        assert_eq!(taken.problems(), [""; 0], "{entry}");
+        let skipped = taken.things.iter().find_map(|thing| match thing {
+            Exported::Skipped { reason } => Some(reason.clone().into_owned()),
+            _ => None,
+        });
+        match expected {
+            Some(reason) => assert_eq!(skipped.as_deref(), Some(reason), "{entry}"),
+            None => assert!(!taken.messages().is_empty() && skipped.is_none(), "{entry}"),
+        }
     }
 }

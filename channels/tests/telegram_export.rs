@@ -38,6 +38,7 @@ fn identity() -> Identity {
 
 #[derive(Default)]
 struct Taken {
+    known_topics: Vec<(String, Option<String>)>,
     chats: Vec<ExportedChat>,
     things: Vec<Exported>,
 }
@@ -46,6 +47,10 @@ impl ExportSink for Taken {
     fn begin_chat(&mut self, chat: &ExportedChat) -> bool {
         self.chats.push(chat.clone());
         true
+    }
+
+    fn topics(&self, _: &ExportedChat) -> Vec<(String, Option<String>)> {
+        self.known_topics.clone()
     }
 
     fn take(&mut self, thing: Exported, _: u64) -> ControlFlow<()> {
@@ -75,7 +80,7 @@ impl Taken {
 
     fn rest(&self) -> Vec<String> {
         let found = self.things.iter().filter_map(|thing| match thing {
-            Exported::Skipped { reason } => Some((*reason).to_owned()),
+            Exported::Skipped { reason } => Some(reason.clone().into_owned()),
             Exported::Unreadable { place, what } => Some(format!("{place}: {what}")),
             _ => None,
         });
@@ -458,4 +463,67 @@ fn what_can_not_be_read_is_told_and_the_rest_is_read() {
         ]
     );
     assert!(rest[4].starts_with("result.json line 5: a message without date_unixtime"));
+}
+
+/// An export of some days does not tell in which topic a message is that replies to an earlier one.
+#[test]
+fn a_part_of_a_forum_is_seated_by_the_topics_that_are_known_and_the_rest_is_told() {
+    let reply = |id: i64, target: Option<i64>, text: &str| {
+        let mut message = message(id, "user5001", 1_767_607_200 + id, text);
+        if let Some(target) = target {
+            message["reply_to_message_id"] = json!(target);
+        }
+        message
+    };
+    let messages = json!([
+        reply(100, None, "in General"),
+        reply(101, Some(7), "in a topic of the store"),
+        reply(102, Some(101), "a reply there"),
+        reply(103, Some(8), "in a topic that nobody knows"),
+        reply(104, Some(103), "a reply to that"),
+        reply(105, Some(100), "a reply in General"),
+    ]);
+    let chat =
+        json!({"name": "Team", "type": "private_supergroup", "id": 12, "messages": messages});
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("result.json"), ordered(&chat)).unwrap();
+    let mut taken = Taken {
+        known_topics: vec![("7".to_owned(), Some("Deploys".to_owned()))],
+        ..Taken::default()
+    };
+    open_export(folder.path(), &identity())
+        .unwrap()
+        .read(&mut taken);
+    let places: Vec<_> = taken
+        .messages()
+        .iter()
+        .map(|it| {
+            let place = &it.message.place;
+            (
+                it.message.message_id.as_str(),
+                place.topic.as_deref(),
+                place.topic_title.as_deref(),
+            )
+        })
+        .collect();
+    let deploys = (Some("7"), Some("Deploys"));
+    assert_eq!(
+        places,
+        [
+            ("100", None, None),
+            ("101", deploys.0, deploys.1),
+            ("102", deploys.0, deploys.1),
+            ("105", None, None),
+        ]
+    );
+    let rest = taken.rest();
+    assert_eq!(rest.len(), 2);
+    assert!(
+        rest.iter()
+            .all(|reason| reason.contains("topic that is not known")),
+        "{rest:?}"
+    );
+    // Where nothing says that it is a forum, an old target is an old target.
+    let plain = read_chat("private_supergroup", 12, &messages);
+    assert_eq!(plain.ids().len(), 6);
 }

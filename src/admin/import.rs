@@ -26,6 +26,20 @@ pub struct ImportBeginView {
     pub own_ids: Vec<String>,
     /// Things of the export that an import that was cut off had dealt with.
     pub things: u64,
+    /// The topics that are known of the account's chats.
+    #[serde(default)]
+    pub topics: Vec<TopicLine>,
+}
+
+/// A topic of a forum.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TopicLine {
+    /// The platform's chat id.
+    pub chat: String,
+    /// The platform's id of the topic.
+    pub topic: String,
+    /// What it is called, where that is known.
+    pub title: Option<String>,
 }
 
 /// What is imported in one transaction.

@@ -26,6 +26,35 @@ impl Store {
         .await
     }
 
+    /// The topics that are known of an account's chats, at most 100,000: chat, topic, title.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn topics_of(
+        &self,
+        account: AccountId,
+    ) -> Result<Vec<(String, String, Option<String>)>, StoreError> {
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT h.platform_id, c.thread, c.title
+                 FROM chats h JOIN conversations c ON c.chat_id = h.id
+                 WHERE h.account_id = ?1 AND c.is_topic AND c.thread <> '' LIMIT 100000",
+            )?;
+            let rows = statement
+                .query_map([account], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+            Ok(rows.collect::<rusqlite::Result<_>>()?)
+        })
+        .await
+    }
+
+    /// Every binding of a channel to its account, the newest of an account first.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn bindings(&self) -> Result<Vec<ChannelBinding>, StoreError> {
+        self.read(bindings).await
+    }
+
     /// Finds or makes the account of a bot and binds the channel to it. Two bots of one workspace are two
     /// accounts, each with its own record of the rooms it is in. The first is stored under the
     /// workspace's id; a channel whose app was replaced keeps its account. `taken` are the accounts that
@@ -139,6 +168,32 @@ fn bind_txn(
         )?
         .execute(params![binding.channel, account, now_ms])?;
     Ok(account)
+}
+
+/// Which account a channel was last signed in to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChannelBinding {
+    /// The configured name.
+    pub channel: String,
+    /// The account.
+    pub account: AccountId,
+    /// What people call it.
+    pub account_name: String,
+}
+
+pub(super) fn bindings(connection: &Connection) -> Result<Vec<ChannelBinding>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT n.name, a.id, a.name FROM channels n JOIN accounts a ON a.id = n.account_id
+         ORDER BY a.id, n.bound_at_ms DESC, n.name",
+    )?;
+    let rows = statement.query_map([], |row| {
+        Ok(ChannelBinding {
+            channel: row.get(0)?,
+            account: row.get(1)?,
+            account_name: row.get(2)?,
+        })
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
 #[cfg(test)]

@@ -93,7 +93,9 @@ mod writer;
 
 use std::sync::Arc;
 
+pub use accounts::ChannelBinding;
 pub use backup::{BackupOptions, BackupReport, CopiedFiles, CopyProgress, backup};
+pub use commands::INQUIRY_AGE_MS_MAX;
 pub use content_copies::copy_stored_file;
 pub use contents::ContentWriter;
 pub use damage::{CheckReport, check_database, diagnose};

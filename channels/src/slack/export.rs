@@ -120,7 +120,7 @@ impl Export for SlackExport {
 }
 
 fn take_unknown(sink: &mut dyn ExportSink, read_bytes: u64) -> ControlFlow<()> {
-    let reason = "folders of no listed chat";
+    let reason = "folders of no listed chat".into();
     sink.take(Exported::Skipped { reason }, read_bytes)
 }
 

@@ -3,6 +3,7 @@
 //! Nothing that Slack sends makes a translation fail: what is not understood becomes
 //! [`Event::Untranslated`] and keeps its raw JSON.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::envelope::{
@@ -19,6 +20,8 @@ use super::wire::{
     UserObject, UserProfile,
 };
 
+/// A longer subtype is not shown.
+const SUBTYPE_MAX_BYTES: usize = 48;
 /// The user id under which Slackbot writes.
 const SLACKBOT: &str = "USLACKBOT";
 /// The user id under which Slack itself writes.
@@ -232,8 +235,8 @@ fn posted(event: &SlackEvent, context: &Context<'_>) -> Event {
 pub(super) enum Recorded {
     /// Of a room, and whether it is ours.
     Message(Box<InboundMessage>, bool),
-    /// Something that live capture does not store either.
-    Nothing(&'static str),
+    /// Nothing that somebody said.
+    Nothing(Cow<'static, str>),
     /// It can't be understood.
     Unreadable(String),
 }
@@ -242,17 +245,45 @@ pub(super) enum Recorded {
 pub(super) fn recorded(event: &SlackEvent, identity: &Identity) -> Recorded {
     let context = Context::of(identity);
     if event.kind.as_deref() != Some("message") {
-        return Recorded::Nothing("entries that are no messages");
+        return Recorded::Nothing("entries that are no messages".into());
     }
-    match message(event, &context) {
+    let subtype = event.subtype.as_deref();
+    let event_of = match message(event, &context) {
+        // Slack has more kinds of messages than it documents: what somebody said in one is said.
+        Event::Untranslated { .. } if says_something(event) => posted(event, &context),
+        other => other,
+    };
+    match event_of {
         Event::Posted(message) => Recorded::Message(Box::new(message), false),
         Event::OwnPost { place, .. } => match inbound_message(event, place, &context) {
             Some(message) => Recorded::Message(Box::new(message), true),
             None => Recorded::Unreadable("a message without a readable ts".to_owned()),
         },
-        Event::Deleted { .. } => Recorded::Nothing("deleted messages"),
-        Event::Untranslated { reason } => Recorded::Unreadable(reason),
-        _ => Recorded::Nothing("joins and other service messages"),
+        Event::Deleted { .. } => Recorded::Nothing("deleted messages".into()),
+        Event::Untranslated { reason } => match subtype.filter(|_| !says_something(event)) {
+            Some(subtype) => Recorded::Nothing(entries_of(subtype)),
+            None => Recorded::Unreadable(reason),
+        },
+        _ => Recorded::Nothing("joins and other service messages".into()),
+    }
+}
+
+/// Whether an entry has a sender and a text.
+fn says_something(event: &SlackEvent) -> bool {
+    let has_sender = event.user_id().is_some() || event.bot_id.is_some();
+    has_sender && !full_text(event).trim().is_empty()
+}
+
+/// What entries of a subtype are called; it comes from a file.
+fn entries_of(subtype: &str) -> Cow<'static, str> {
+    let is_name = subtype.len() <= SUBTYPE_MAX_BYTES
+        && subtype
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b == b'_' || b.is_ascii_digit());
+    if is_name {
+        format!("entries of the subtype {subtype}").into()
+    } else {
+        "entries of a subtype without a proper name".into()
     }
 }
 

@@ -38,6 +38,10 @@ const FIELD_MAX_BYTES: usize = 1 << 16;
 const IN_TOPICS_MAX: usize = 4_000_000;
 /// So many different messages of one second are told apart; more in a second is no chat.
 const TWINS_MAX: usize = 1_000_000;
+/// The action of a service message that begins a topic; its id is the topic's.
+const TOPIC_CREATED: &str = "topic_created";
+/// Messages of a forum that are not stored: in General they would stay for good.
+const OF_UNKNOWN_TOPIC: &str = "messages of a forum's topic that is not known: they reply to what is before this export; export the whole chat";
 /// At most so many topics of a chat are told apart.
 const TOPICS_MAX: usize = 100_000;
 
@@ -291,6 +295,10 @@ struct Surveyed {
     of_basic_group: u64,
     /// Tells one account's message box from another's: by the first message in it.
     tag: Option<String>,
+    /// The first message that counts for all.
+    first_id: Option<i64>,
+    /// Whether a topic was created.
+    has_topics: bool,
 }
 
 struct Survey<'a> {
@@ -329,6 +337,10 @@ impl Visitor for Survey<'_> {
         };
         if stub.action.as_deref() == Some("migrate_from_group") {
             chat.of_basic_group = before;
+        }
+        chat.has_topics |= stub.action.as_deref() == Some(TOPIC_CREATED);
+        if stub.id > 0 {
+            chat.first_id = Some(chat.first_id.map_or(stub.id, |first| first.min(stub.id)));
         }
         if chat.tag.is_none() {
             let first = format!("{}@{}", stub.id, stub.date_unixtime.unwrap_or_default());
@@ -376,12 +388,18 @@ impl Visitor for Reading<'_> {
     fn begin_chat(&mut self, header: Header) -> Choice {
         let surveyed = self.surveyed.next().unwrap_or_default();
         let choice = match open_chat(&header, surveyed, self.bot) {
-            Ok(chat) if self.sink.begin_chat(&chat.place) => {
+            Ok(mut chat) if self.sink.begin_chat(&chat.place) => {
+                for (topic, title) in self.sink.topics(&chat.place) {
+                    if let Ok(topic) = topic.parse() {
+                        chat.topics.add(topic, title);
+                    }
+                }
                 self.chat = Some(*chat);
                 Choice::Read
             }
             Ok(_) => Choice::Skip,
             Err(reason) => {
+                let reason = reason.into();
                 self.flow = self.sink.take(Exported::Skipped { reason }, 0);
                 Choice::Skip
             }
@@ -455,10 +473,14 @@ fn open_chat(
             kind: Some(kind),
             has_bot: is_direct.then_some(true),
         },
-        surveyed,
         is_own_box,
         read: 0,
-        topics: Topics::default(),
+        topics: Topics {
+            is_forum: surveyed.has_topics,
+            first_id: surveyed.first_id,
+            ..Topics::default()
+        },
+        surveyed,
         twins: Twins::default(),
     }))
 }
@@ -483,11 +505,11 @@ impl OpenChat {
             Some("message") => {}
             Some("service") => {
                 self.topics.note(&message);
-                let reason = "joins and other service messages";
+                let reason = "joins and other service messages".into();
                 return Ok(Exported::Skipped { reason });
             }
             Some("unsupported") => {
-                let reason = "messages that Telegram Desktop can't export";
+                let reason = "messages that Telegram Desktop can't export".into();
                 return Ok(Exported::Skipped { reason });
             }
             _ => return Err("it is no message".to_owned()),
@@ -500,7 +522,15 @@ impl OpenChat {
             return Err("a message without date_unixtime, which older exports lack: export again with a current Telegram Desktop".to_owned());
         }
         let is_own_box = self.is_own_box || id < 0 || index < self.surveyed.of_basic_group;
-        let topic = self.topics.of(&message).filter(|_| !is_own_box);
+        let topic = match self.topics.seat_of(&message) {
+            _ if is_own_box => None,
+            Seat::Topic(topic) => Some(topic),
+            Seat::Chat => None,
+            Seat::Unknown => {
+                let reason = OF_UNKNOWN_TOPIC.into();
+                return Ok(Exported::Skipped { reason });
+            }
+        };
         let is_own =
             matches!(message.author(), Some(Author::User(id)) if bot.is_self(&id.to_string()));
         let wire = message.into_wire(&self.blank, topic);
@@ -533,37 +563,61 @@ impl OpenChat {
     }
 }
 
+/// Where in a chat a message belongs.
+enum Seat {
+    /// The chat itself; a forum's General.
+    Chat,
+    Topic(i64),
+    /// A forum's topic, and nothing says which.
+    Unknown,
+}
+
 /// Which topic a message is in, told only by what it replies to.
 #[derive(Default)]
 struct Topics {
+    is_forum: bool,
+    /// What is replied to before this one is not in the export.
+    first_id: Option<i64>,
     /// Titles, by topic id.
     topics: HashMap<i64, Option<String>>,
-    /// Message and topic, by message id.
-    in_topics: Vec<(i64, i64)>,
+    /// Message and topic, by message id; without one it is not known.
+    in_topics: Vec<(i64, Option<i64>)>,
 }
 
 impl Topics {
     fn note(&mut self, message: &ExportMessage) {
-        if message.action.as_deref() == Some("topic_created") && self.topics.len() < TOPICS_MAX {
+        if message.action.as_deref() == Some(TOPIC_CREATED) {
             let title = message.title.as_deref().and_then(one_line);
-            self.topics.insert(message.id, title);
+            self.add(message.id, title);
         }
     }
 
-    /// The topic of a message; it is remembered for the replies to it.
-    fn of(&mut self, message: &ExportMessage) -> Option<i64> {
-        let target = message.reply_to_message_id?;
+    fn add(&mut self, topic: i64, title: Option<String>) {
+        self.is_forum = true;
+        if self.topics.len() < TOPICS_MAX {
+            self.topics.insert(topic, title);
+        }
+    }
+
+    /// Where a message belongs; it is remembered for the replies to it.
+    fn seat_of(&mut self, message: &ExportMessage) -> Seat {
+        let Some(target) = message.reply_to_message_id else {
+            return Seat::Chat;
+        };
         let topic = if self.topics.contains_key(&target) {
-            target
+            Some(target)
+        } else if let Ok(at) = self.in_topics.binary_search_by_key(&target, |(id, _)| *id) {
+            self.in_topics[at].1
+        } else if self.is_forum && self.first_id.is_some_and(|first| target < first) {
+            None
         } else {
-            let at = self.in_topics.binary_search_by_key(&target, |(id, _)| *id);
-            self.in_topics[at.ok()?].1
+            return Seat::Chat;
         };
         let at = self.in_topics.partition_point(|(id, _)| *id < message.id);
         if self.in_topics.len() < IN_TOPICS_MAX {
             self.in_topics.insert(at, (message.id, topic));
         }
-        Some(topic)
+        topic.map_or(Seat::Unknown, Seat::Topic)
     }
 
     fn title(&self, topic: i64) -> Option<String> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Answer, OperationError, Operations, json};
-use crate::admin::import::{ImportBatchView, ImportBeginView, ImportCountsView};
+use crate::admin::import::{ImportBatchView, ImportBeginView, ImportCountsView, TopicLine};
 use crate::capture::import::import;
 use crate::capture::inbound::Counter;
 use crate::prompt::{ClassEstimate, content_count};
@@ -19,12 +19,17 @@ impl Operations {
             }
             None => 0,
         };
+        let topics = self.store.topics_of(account.account).await?;
         Ok(json(&ImportBeginView {
             platform: account.platform.name().to_owned(),
             account: account.platform_id,
             name: account.name,
             own_ids: account.own_ids,
             things,
+            topics: topics
+                .into_iter()
+                .map(|(chat, topic, title)| TopicLine { chat, topic, title })
+                .collect(),
         }))
     }
 

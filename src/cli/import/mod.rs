@@ -91,7 +91,7 @@ async fn import(
     if passed > 0 {
         meter.say("going on where the last import of this export was cut off");
     }
-    let reading = Reading::new(policy, args.chat.clone(), passed);
+    let reading = Reading::new(policy, args.chat.clone(), passed).with_topics(known.topics);
     store(
         args,
         config,

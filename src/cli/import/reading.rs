@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use vocative_channels::envelope::Sender;
 use vocative_channels::export::{Export, ExportSink, Exported, ExportedChat, ExportedMessage};
 
+use crate::admin::import::TopicLine;
 use crate::capture::access::Access;
 use crate::capture::import::{ChatAdmission, admission, chat_admission};
 use crate::capture::policy::ChannelPolicy;
@@ -65,6 +66,8 @@ pub(super) struct Reading {
     policy: Arc<ChannelPolicy>,
     wanted: Vec<String>,
     outcome: Outcome,
+    /// Topics that the store knows.
+    topics: Vec<TopicLine>,
     things: u64,
     /// Things to pass over: an earlier import had dealt with them.
     pass: u64,
@@ -82,6 +85,7 @@ impl Reading {
             policy,
             wanted,
             outcome: Outcome::default(),
+            topics: Vec::new(),
             things: 0,
             pass,
             batch: Vec::new(),
@@ -90,6 +94,12 @@ impl Reading {
             handed_over: 0,
             tx: None,
         }
+    }
+
+    /// The same with topics that are known already.
+    pub(super) fn with_topics(mut self, topics: Vec<TopicLine>) -> Self {
+        self.topics = topics;
+        self
     }
 
     /// Reads to the end, or until nobody takes batches any more.
@@ -130,6 +140,13 @@ impl Reading {
     }
 
     fn skip(&mut self, reason: &str) {
+        let is_new = !self.outcome.skipped.contains_key(reason);
+        let is_full = is_new && self.outcome.skipped.len() >= NAMED_MAX;
+        let reason = if is_full {
+            "entries of further kinds"
+        } else {
+            reason
+        };
         *self.outcome.skipped.entry(reason.to_owned()).or_default() += 1;
     }
 
@@ -173,6 +190,13 @@ impl ExportSink for Reading {
         }
     }
 
+    fn topics(&self, chat: &ExportedChat) -> Vec<(String, Option<String>)> {
+        let of_chat = self.topics.iter().filter(|known| known.chat == chat.chat);
+        of_chat
+            .map(|known| (known.topic.clone(), known.title.clone()))
+            .collect()
+    }
+
     fn take(&mut self, thing: Exported, read_bytes: u64) -> ControlFlow<()> {
         self.things += 1;
         if self.things <= self.pass {
@@ -181,7 +205,7 @@ impl ExportSink for Reading {
         match thing {
             Exported::Message(message) => self.take_message(*message),
             Exported::Person(person) => self.people.push(person),
-            Exported::Skipped { reason } => self.skip(reason),
+            Exported::Skipped { reason } => self.skip(&reason),
             Exported::Unreadable { place, what } => {
                 self.outcome.unreadable += 1;
                 if self.outcome.problems.len() < NAMED_MAX {
