@@ -31,6 +31,7 @@ mod queue;
 mod reload;
 mod run;
 mod sandbox;
+mod search_words;
 mod selftest;
 mod since;
 mod spending;
@@ -56,7 +57,7 @@ const WORKER_THREADS: usize = 2;
 /// The whole program.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(search_words::as_words(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version come this way, too, with code 0. If they can't be printed, there is

@@ -310,11 +310,24 @@ pub fn parse(text: &str) -> Result<Transcript, TranscriptError> {
     })
 }
 
+/// The options that a transcript may set.
+const OPTIONS: [&str; 8] = [
+    "profile",
+    "scope",
+    "addressedOnlyMode",
+    "timeWindowMinutes",
+    "tokenBudget",
+    "rollingSummaryThreshold",
+    "maxTurnsToLoad",
+    "agentAliases",
+];
+
 fn options(root: &Field<'_>) -> Result<AssemblerOptions, TranscriptError> {
     let Some(field) = root.optional("options") else {
         return Ok(AssemblerOptions::toolpack());
     };
     field.object()?;
+    field.only(&OPTIONS)?;
     let profile = field
         .optional("profile")
         .map(|profile| match profile.text()?.as_str() {
@@ -482,6 +495,22 @@ impl<'a> Field<'a> {
             return Ok(());
         }
         Err(self.error("expected an object"))
+    }
+
+    /// A name that is not known would be passed over without a word, and be a typing error.
+    fn only(&self, known: &[&str]) -> Result<(), TranscriptError> {
+        let mut names = self
+            .value
+            .as_object()
+            .into_iter()
+            .flat_map(|object| object.keys());
+        match names.find(|name| !known.contains(&name.as_str())) {
+            Some(name) => Err(self.child(name, self.value).error(&format!(
+                "there is no such option; there are {}",
+                known.join(", ")
+            ))),
+            None => Ok(()),
+        }
     }
 
     fn text(&self) -> Result<String, TranscriptError> {
@@ -703,5 +732,25 @@ mod tests {
         }
         let error = parse("{").unwrap_err().to_string();
         assert!(error.starts_with("the transcript is not JSON"), "{error}");
+    }
+
+    #[test]
+    fn an_option_that_is_not_known_is_named() {
+        let told = |options: &str| {
+            let text = format!(
+                r#"{{"conversationId": "C1", "agentId": "kael", "messages": [], "options": {options}}}"#
+            );
+            parse(&text).map(|_| ()).map_err(|error| error.to_string())
+        };
+        assert_eq!(told(r#"{"tokenBudget": 5, "scope": null}"#), Ok(()));
+        for options in [
+            r#"{"tokenbudget": 5}"#,
+            r#"{"tokenbudget": null, "scope": "dm"}"#,
+        ] {
+            let error = told(options).unwrap_err();
+            let expected =
+                "options.tokenbudget: there is no such option; there are profile, scope,";
+            assert!(error.starts_with(expected), "{error}");
+        }
     }
 }
