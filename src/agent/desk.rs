@@ -72,7 +72,7 @@ impl Desk {
     }
 
     async fn work(&self) -> Result<(), StoreError> {
-        while let Some(inquiry) = self.store.next_inquiry(self.rooms.accounts()).await? {
+        while let Some(inquiry) = self.next_inquiry().await? {
             self.answer(inquiry).await?;
         }
         let erasures = self.errands.take_erasures();
@@ -93,6 +93,11 @@ impl Desk {
             }
         }
         Ok(())
+    }
+
+    async fn next_inquiry(&self) -> Result<Option<OpenInquiry>, StoreError> {
+        let now_ms = (self.clock)();
+        self.store.next_inquiry(self.rooms.accounts(), now_ms).await
     }
 
     async fn answer(&self, inquiry: OpenInquiry) -> Result<(), StoreError> {

@@ -92,20 +92,27 @@ impl Store {
             .await
     }
 
-    /// The oldest inquiry of these accounts that is not answered.
+    /// The oldest inquiry of these accounts that is not answered. One that is older than
+    /// [`INQUIRY_AGE_MS_MAX`] is not answered any more: it goes.
     ///
     /// # Errors
     /// Storage refuses.
     pub async fn next_inquiry(
         &self,
         accounts: Vec<AccountId>,
+        now_ms: i64,
     ) -> Result<Option<OpenInquiry>, StoreError> {
+        let asked_after_ms = now_ms.saturating_sub(INQUIRY_AGE_MS_MAX);
         loop {
             let accounts = accounts.clone();
             let next = self.read(move |connection| next_inquiry(connection, &accounts));
             match next.await? {
                 Next::Nothing => return Ok(None),
-                Next::Inquiry(inquiry) => return Ok(Some(inquiry)),
+                Next::Inquiry(_, at_ms) if at_ms < asked_after_ms => {
+                    self.write(move |connection| forget_old_txn(connection, asked_after_ms))
+                        .await?;
+                }
+                Next::Inquiry(inquiry, _) => return Ok(Some(inquiry)),
                 Next::Undecodable { row, what, at_ms } => {
                     let rows = vec![(row, what)];
                     self.set_aside(Queue::Inquiries, rows, at_ms).await?;
@@ -330,11 +337,21 @@ fn ask_txn(
     Ok(())
 }
 
+/// An answer to "status" or "context" says how things are; this long after the question nobody waits for it.
+pub const INQUIRY_AGE_MS_MAX: i64 = 15 * 60_000;
+
 /// What stands first among inquiries.
 enum Next {
     Nothing,
-    Inquiry(OpenInquiry),
+    Inquiry(OpenInquiry, i64),
     Undecodable { row: i64, what: String, at_ms: i64 },
+}
+
+fn forget_old_txn(connection: &Connection, asked_after_ms: i64) -> Result<(), StoreError> {
+    connection
+        .prepare_cached("DELETE FROM inquiries WHERE state = 'open' AND asked_at_ms < ?1")?
+        .execute([asked_after_ms])?;
+    Ok(())
 }
 
 fn next_inquiry(connection: &Connection, accounts: &[AccountId]) -> Result<Next, StoreError> {
@@ -354,7 +371,7 @@ fn next_inquiry(connection: &Connection, accounts: &[AccountId]) -> Result<Next,
         return Ok(Next::Nothing);
     };
     match inquiry_at(connection, row) {
-        Ok(inquiry) => Ok(Next::Inquiry(inquiry)),
+        Ok(inquiry) => Ok(Next::Inquiry(inquiry, at_ms)),
         Err(StoreError::Undecodable { what }) => Ok(Next::Undecodable { row, what, at_ms }),
         Err(other) => Err(other),
     }

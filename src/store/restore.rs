@@ -176,6 +176,15 @@ fn hold_what_is_open(connection: &mut Connection, now_ms: i64) -> rusqlite::Resu
          WHERE state IN ('queued', 'leased', 'waiting')",
         [HELD],
     )?;
+    // Inquiries of then were answered since, or are of no use any more. Backups of older versions have none.
+    let has_inquiries = transaction.query_row(
+        "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'inquiries')",
+        [],
+        |row| row.get::<_, bool>(0),
+    )?;
+    if has_inquiries {
+        transaction.execute("DELETE FROM inquiries", [])?;
+    }
     // What is read back from before now may have been answered from the database that is replaced.
     transaction.execute_batch(
         "CREATE TABLE IF NOT EXISTS restores (

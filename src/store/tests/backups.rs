@@ -196,6 +196,12 @@ async fn what_was_open_in_a_backup_is_held_and_goes_on_when_a_person_says_so() {
         .store
         .mark_send_started(claimed.entry.id, claimed.token, 301);
     started.await.unwrap();
+    // Somebody asks "context", and it is answered after the backup.
+    let inquire = "INSERT INTO inquiries (kind, agent, conversation_id, target, asked_at_ms)
+                   SELECT 'context', 'kael', min(id), '{}', 250 FROM conversations";
+    scene
+        .write(move |connection| Ok(connection.execute(inquire, []).map(|_| ())?))
+        .await;
     let file = place.file("copy.db");
     place.back_up(&file).unwrap();
     close(scene).await;
@@ -203,6 +209,8 @@ async fn what_was_open_in_a_backup_is_held_and_goes_on_when_a_person_says_so() {
     let report = place.restore(&file).unwrap();
     assert_eq!((report.posts_held, report.runs_held), (2, 2));
     let scene = place.scene().await;
+    let inquiries: i64 = scene.value("SELECT count(*) FROM inquiries").await;
+    assert_eq!(inquiries, 0, "they were answered since");
     let restored: i64 = scene.value("SELECT max(at_ms) FROM restores").await;
     assert_eq!(restored, NOW_MS);
     assert_eq!(scene.claim(9_000).await, None);

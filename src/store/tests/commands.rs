@@ -208,11 +208,11 @@ async fn an_inquiry_is_answered_once() {
         agent: scene::agent(),
     };
     give(&scene, "t1", 100, effect).await;
-    let open = || scene.store.next_inquiry(vec![scene.account]);
+    let open = || scene.store.next_inquiry(vec![scene.account], 0);
     let inquiry: OpenInquiry = open().await.unwrap().unwrap();
     assert_eq!(inquiry.conversation, room.id);
     assert_eq!(inquiry.person.as_deref(), Some("U1"));
-    let nobody = scene.store.next_inquiry(Vec::new()).await.unwrap();
+    let nobody = scene.store.next_inquiry(Vec::new(), 0).await.unwrap();
     assert_eq!(nobody, None);
     let parts = || vec![vocative_channels::outbound::Part::plain("zebra")];
     let answer = |inquiry: OpenInquiry| scene.store.answer_inquiry(inquiry, parts(), 200);
@@ -223,6 +223,26 @@ async fn an_inquiry_is_answered_once() {
         .value("SELECT count(*) FROM outbox WHERE instr(payload, 'zebra')")
         .await;
     assert_eq!(posts, 1);
+}
+
+#[tokio::test]
+async fn an_inquiry_that_is_too_old_is_not_answered() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    let inquire = || Effect::Inquire {
+        inquiry: Inquiry::Status,
+        agent: scene::agent(),
+    };
+    give(&scene, "t1", 100, inquire()).await;
+    let at_ms = 100 + crate::store::INQUIRY_AGE_MS_MAX;
+    let next = |now_ms| scene.store.next_inquiry(vec![scene.account], now_ms);
+    assert!(next(at_ms).await.unwrap().is_some());
+    give(&scene, "t2", 200, inquire()).await;
+    let left = next(at_ms + 1).await.unwrap().unwrap();
+    assert_eq!(left.conversation, room.id);
+    let open: i64 = scene.value("SELECT count(*) FROM inquiries").await;
+    assert_eq!(open, 1);
+    assert_eq!(next(at_ms + 101).await.unwrap(), None);
 }
 
 #[tokio::test]

@@ -205,7 +205,7 @@ async fn an_inquiry_that_cannot_be_decoded_stops_no_other() {
             Ok(())
         })
         .await;
-    let next = scene.store.next_inquiry(vec![scene.account]).await;
+    let next = scene.store.next_inquiry(vec![scene.account], 0).await;
     assert_eq!(next.unwrap().unwrap().inquiry, Inquiry::Context);
     let row = only(&scene, Queue::Inquiries, "an inquiry").await;
     assert_eq!(row.at_ms, 5);
