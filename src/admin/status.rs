@@ -29,7 +29,7 @@ pub fn status_view(
     let mut view = StatusView {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at_ms,
-        channels: channels(store, readings),
+        channels: channels(store, readings, started_at_ms.is_some()),
         listeners: Vec::new(),
         runs: RunCounts {
             queued: store.runs_queued,
@@ -78,7 +78,11 @@ pub fn status_view(
     view
 }
 
-fn channels(store: &StoreStatus, readings: &[HealthReading]) -> Vec<ChannelView> {
+/// What a running daemon says of a channel that it has no settings of.
+const REMOVED: &str =
+    "it is not configured; what is stored of it stays, whatever its age, until it is erased";
+
+fn channels(store: &StoreStatus, readings: &[HealthReading], has_daemon: bool) -> Vec<ChannelView> {
     let mut views: Vec<ChannelView> = readings.iter().map(channel_view).collect();
     for account in &store.accounts {
         let known = views.iter().position(|view| view.name == account.channel);
@@ -87,6 +91,7 @@ fn channels(store: &StoreStatus, readings: &[HealthReading]) -> Vec<ChannelView>
             views.push(ChannelView {
                 name,
                 state: "stopped".to_owned(),
+                reason: has_daemon.then(|| REMOVED.to_owned()),
                 ..ChannelView::default()
             });
             views.len() - 1

@@ -14,7 +14,7 @@ use crate::daemon::system::Pulse;
 use crate::daemon::time::Agreement;
 use crate::daemon::wiring;
 use crate::domain::ids::AccountId;
-use crate::store::{ExpiryBounds, StoreError};
+use crate::store::{ChannelBinding, ExpiryBounds, StoreError};
 
 /// How often old triggers are reported and raw envelopes expired.
 const HOUSEKEEPING: Duration = Duration::from_secs(30);
@@ -101,15 +101,18 @@ impl Shared {
         Ok(doubt.is_none().then(|| share_of(kept.turns)))
     }
 
-    /// Lets go what is older than its channel keeps, at most a share of each class.
+    /// Lets go what is older than its channel keeps, at most a share of each class: also of a channel that
+    /// has not signed in since the start.
     async fn let_old_data_go(&self, aging: &mut Aging, share: u64, cancel: &CancellationToken) {
         let config = self.config();
-        let accounts: Vec<(String, AccountId)> = self
-            .intakes()
-            .iter()
-            .map(|(name, (intake, _))| (name.clone(), intake.policy().account))
-            .collect();
-        for (name, account) in accounts {
+        let bindings = match self.store.bindings().await {
+            Ok(bindings) => bindings,
+            Err(cause) => {
+                warn!(error = %cause, "old data could not be let go; trying again");
+                return;
+            }
+        };
+        for (name, account) in kept_by(&bindings, |name| config.channels.contains_key(name)) {
             let Some(settings) = config
                 .channels
                 .get(&name)
@@ -141,5 +144,46 @@ impl Shared {
                 }
             }
         }
+    }
+}
+
+/// Which channel's settings say how long an account's data is kept: of those that are configured, the one
+/// that signed in last. Data of removed channels stays until a person decides; `status` names it.
+fn kept_by(
+    bindings: &[ChannelBinding],
+    is_configured: impl Fn(&str) -> bool,
+) -> Vec<(String, AccountId)> {
+    let mut kept: Vec<(String, AccountId)> = Vec::new();
+    for binding in bindings {
+        let is_known = kept.iter().any(|(_, account)| *account == binding.account);
+        if !is_known && is_configured(&binding.channel) {
+            kept.push((binding.channel.clone(), binding.account));
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_is_kept_by_the_configured_channel_that_signed_in_last() {
+        let binding = |channel: &str, account| ChannelBinding {
+            channel: channel.to_owned(),
+            account: AccountId(account),
+            account_name: String::new(),
+        };
+        let bindings = [
+            binding("renamed", 1),
+            binding("old", 1),
+            binding("removed", 2),
+            binding("removed-too", 3),
+            binding("other", 3),
+        ];
+        let kept = kept_by(&bindings, |name| !name.starts_with("removed"));
+        let expected = [("renamed", 1), ("other", 3)];
+        let expected = expected.map(|(name, account)| (name.to_owned(), AccountId(account)));
+        assert_eq!(kept, expected);
     }
 }
