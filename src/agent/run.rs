@@ -271,6 +271,7 @@ impl Working<'_> {
             model: &*spec.model,
             place: self.place,
             messages: &built.prompt.messages,
+            shown: &built.prompt.turns,
             images: &built.prompt.images,
             toolbox: &toolbox,
             max_steps: spec.max_steps,
@@ -343,6 +344,7 @@ impl Working<'_> {
         record_sent(worker, claimed, &smaller, &built, stepping.toolbox).await;
         let again = Stepping {
             messages: &built.prompt.messages,
+            shown: &built.prompt.turns,
             images: &built.prompt.images,
             results_max_tokens: results_max_tokens(&smaller, &built.prompt),
             counting: Counting::of(&smaller, &built),
@@ -576,7 +578,7 @@ fn judge(ended: Ended, attempt: u32) -> Work {
         Ended::UsedUp(usage) => Work::UsedUp(usage),
         Ended::LeaseLost => Work::LeaseLost,
         Ended::SourceGone => {
-            let reason = "a message that a tool found was deleted meanwhile".to_owned();
+            let reason = "a message that it had read was deleted meanwhile".to_owned();
             Work::Failed(Failure::Passing(reason))
         }
         // The next attempt's prompt is made within what was learnt.

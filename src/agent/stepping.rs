@@ -15,7 +15,7 @@ use crate::agent::step::{Step, answer_of, record, usage_of};
 use crate::agent::telling::Telling;
 use crate::capture::reply::commit_tools;
 use crate::delivery::worker::Clock;
-use crate::domain::ids::RunId;
+use crate::domain::ids::{RunId, TurnId};
 use crate::domain::run::{ClaimedRun, Usage};
 use crate::llm::{
     Answer, Exchange, Model, ModelError, Request, ToolCall, ToolChoice, ToolResult, ToolSpec,
@@ -43,6 +43,8 @@ pub(super) struct Stepping<'a> {
     pub(super) place: &'a ModelSlot,
     /// The prompt.
     pub(super) messages: &'a [PromptMessage],
+    /// The turns in it.
+    pub(super) shown: &'a [TurnId],
     /// Pictures that belong to its last message.
     pub(super) images: &'a [PromptImage],
     pub(super) toolbox: &'a Toolbox,
@@ -66,7 +68,8 @@ pub(super) enum Ended {
     UsedUp(Usage),
     /// Somebody else holds the run.
     LeaseLost,
-    /// A message that was found was deleted meanwhile; another attempt may succeed.
+    /// A message of the prompt, or one that was found, was deleted meanwhile; another attempt is made
+    /// without it.
     SourceGone,
     /// The prompt is longer than the model's context, also with less of what tools gave. Sizes in the
     /// provider's tokens, where it says them.
@@ -104,6 +107,10 @@ impl Stepping<'_> {
                 }
             }
             is_resumed = false;
+            // Nothing that was deleted is sent again.
+            if !steps.is_empty() && !self.store.are_in_room(self.shown.to_vec()).await? {
+                return Ok(Ended::SourceGone);
+            }
             if let Some(refused) = self.place.refused() {
                 return Ok(Ended::Failed(refused));
             }

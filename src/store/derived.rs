@@ -3,9 +3,20 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::StoreError;
 use super::run_events::forget_results_txn;
+use super::{Store, StoreError};
 use crate::domain::ids::TurnId;
+
+impl Store {
+    /// Whether all of these turns are still in the room.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn are_in_room(&self, turns: Vec<TurnId>) -> Result<bool, StoreError> {
+        self.read(move |connection| Ok(visible_sources(connection, &turns)?.is_some()))
+            .await
+    }
+}
 
 /// The seqs of turns that are there to be quoted; `None` if one is gone from the room.
 pub(super) fn visible_sources(

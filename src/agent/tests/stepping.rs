@@ -160,6 +160,17 @@ impl House {
             max_parallel: 1,
         };
         let place = models.begin(&model_use, run.run.id);
+        let filter = TurnFilter::default();
+        let said = self
+            .store
+            .turns(run.run.conversation, filter)
+            .await
+            .unwrap();
+        let shown: Vec<TurnId> = said
+            .iter()
+            .filter(|turn| turn.visibility == Visibility::Room)
+            .map(|turn| turn.id)
+            .collect();
         let stepping = Stepping {
             store: &self.store,
             clock: &self.clock,
@@ -168,6 +179,7 @@ impl House {
             model,
             place: &place,
             messages: &messages,
+            shown: &shown,
             images: &[],
             toolbox,
             max_steps,
@@ -658,4 +670,57 @@ async fn results_that_a_context_does_not_hold_are_cut_once() {
             model.seen()
         );
     }
+}
+
+/// A tool that takes its time, in which somebody deletes a message.
+struct Meanwhile {
+    store: Store,
+    account: AccountId,
+    message: String,
+}
+
+impl Tool for Meanwhile {
+    fn name(&self) -> &'static str {
+        "wait"
+    }
+
+    fn description(&self) -> &'static str {
+        "waits"
+    }
+
+    fn schema(&self) -> Value {
+        json!({"type": "object", "properties": {}, "additionalProperties": false})
+    }
+
+    fn is_repeatable(&self) -> bool {
+        true
+    }
+
+    fn call(&self, _: Value) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        let (store, account) = (self.store.clone(), self.account);
+        let message = self.message.clone();
+        Box::pin(async move {
+            let gone = store.capture_delete(account, "C1", &message, NOW_MS).await;
+            gone.unwrap();
+            Err(ToolError::Failed("nothing came of it".to_owned()))
+        })
+    }
+}
+
+#[tokio::test]
+async fn what_is_deleted_between_two_requests_of_a_run_is_not_sent_again() {
+    let house = House::open().await;
+    house.say("C1", "the pelican code", false).await;
+    let run = house.asked("what was it?").await;
+    let toolbox = Toolbox::new(
+        vec![Arc::new(Meanwhile {
+            store: house.store.clone(),
+            account: house.account,
+            message: "the pelican code".to_owned(),
+        })],
+        5_000,
+    );
+    let model = Scripted::new(vec![Ok(answer("", &[("c1", "wait", json!({}))]))]);
+    assert_eq!(house.work(&run, &model, &toolbox).await, Ended::SourceGone);
+    assert_eq!(model.times_asked(), 1);
 }
