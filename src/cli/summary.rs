@@ -38,14 +38,25 @@ async fn rebuild(args: &SummaryRebuildArgs, context: &Context) -> Result<(), Cli
     let operation = Operation::RebuildSummaries {
         name: args.conversation.clone(),
         agent: args.agent.clone(),
+        forget_expired: args.forget_expired,
     };
     let view: RebuildView = ask(context, operation).await?;
     context.print(&rebuilt(view))
 }
 
 fn rebuilt(view: RebuildView) -> String {
-    if view.set_aside == 0 {
+    let kept = match view.stay {
+        0 => String::new(),
+        stay => format!(
+            "{} in use: turns went by their age that only summaries remember. `--forget-expired` sets these aside, too.\n",
+            counted(stay, "summary stays", "summaries stay")
+        ),
+    };
+    if view.set_aside == 0 && view.stay == 0 {
         return "There is no summary in use here.\n".to_owned();
+    }
+    if view.set_aside == 0 {
+        return kept;
     }
     let set_aside = counted(view.set_aside, "summary is", "summaries are");
     let then = if view.has_daemon {
@@ -53,7 +64,7 @@ fn rebuilt(view: RebuildView) -> String {
     } else {
         "No daemon runs and no model was asked: the next `vocative run` makes new ones."
     };
-    format!("{set_aside} set aside. {then}\n")
+    format!("{set_aside} set aside. {then}\n{kept}")
 }
 
 fn report(view: &SummariesView) -> String {
@@ -121,10 +132,16 @@ mod tests {
     fn a_rebuild_says_who_does_it() {
         let view = |set_aside, has_daemon| RebuildView {
             set_aside,
+            stay: 0,
             has_daemon,
         };
         assert!(rebuilt(view(0, true)).starts_with("There is no summary"));
         assert!(rebuilt(view(2, true)).starts_with("2 summaries are set aside. The daemon"));
         assert!(rebuilt(view(1, false)).contains("no model was asked"));
+        let stays = RebuildView {
+            stay: 2,
+            ..view(0, true)
+        };
+        assert!(rebuilt(stays).starts_with("2 summaries stay in use: turns went by their age"));
     }
 }

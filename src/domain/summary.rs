@@ -194,6 +194,8 @@ pub struct FoldSource {
     /// Turns from here on stay as they are: the newest of people, or one that still waits for its
     /// answer.
     pub fold_before: Position,
+    /// Whether these turns were folded before, and what is known of that.
+    pub refold: Option<Refold>,
 }
 
 /// What a summary is made from. It may be asked for, and stored, only while all of it is as it was
@@ -219,6 +221,8 @@ pub struct FoldBase {
 pub struct NewSummary {
     /// What it was made from.
     pub base: FoldBase,
+    /// How many requests it took.
+    pub requests: u32,
     /// What it says.
     pub text: String,
     /// What that costs.
@@ -240,6 +244,86 @@ pub enum SummaryOutcome {
     Outdated,
 }
 
+/// What setting summaries aside did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SetAside {
+    /// To be made again.
+    pub set_aside: u64,
+    /// Left in use, because turns that they stand for went by their age.
+    pub stay: u64,
+}
+
+/// Before summaries that were set aside are made again, this long nothing more of them changes.
+const REFOLD_QUIET_MS: i64 = 10 * 60_000;
+/// Changes that don't end hold it up for this long.
+const REFOLD_WAIT_MS_MAX: i64 = 60 * 60_000;
+/// How many requests a day make summaries of one conversation again.
+const REFOLD_REQUESTS_PER_DAY: u32 = 100;
+const DAY_MS: i64 = 24 * 60 * 60_000;
+
+/// What is known of a conversation whose summaries were set aside by changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refold {
+    /// Whether something changed since the last look.
+    pub has_unseen: bool,
+    /// When a look found the last change, in milliseconds since the Unix epoch.
+    pub seen_at_ms: i64,
+    /// When a look found the first change since anything was made again.
+    pub since_ms: Option<i64>,
+    /// The beginning of the day that `requests` counts.
+    pub day_from_ms: i64,
+    /// Requests that made summaries again in that day.
+    pub requests: u32,
+}
+
+/// What is done about summaries that were set aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefoldStep {
+    /// The change is noted; the quiet time begins.
+    Note,
+    /// They wait.
+    Wait,
+    /// They are made again, with at most so many requests.
+    Fold(u32),
+}
+
+impl Refold {
+    /// What is done about it at a time, in milliseconds since the Unix epoch.
+    #[must_use]
+    pub fn step(&self, now_ms: i64) -> RefoldStep {
+        // By a clock that was set back a time may lie ahead.
+        let is_over = |from_ms: i64, wait_ms: i64| !(0..wait_ms).contains(&(now_ms - from_ms));
+        let is_overdue = self
+            .since_ms
+            .is_some_and(|since_ms| now_ms - since_ms >= REFOLD_WAIT_MS_MAX);
+        if !is_overdue && (self.has_unseen || now_ms < self.seen_at_ms) {
+            return RefoldStep::Note;
+        }
+        if !is_overdue && !is_over(self.seen_at_ms, REFOLD_QUIET_MS) {
+            return RefoldStep::Wait;
+        }
+        let used = if is_over(self.day_from_ms, DAY_MS) {
+            0
+        } else {
+            self.requests
+        };
+        match REFOLD_REQUESTS_PER_DAY.saturating_sub(used) {
+            0 => RefoldStep::Wait,
+            left => RefoldStep::Fold(left),
+        }
+    }
+
+    /// The day and the requests in it after some more.
+    #[must_use]
+    pub fn counted(&self, requests: u32, now_ms: i64) -> (i64, u32) {
+        if (0..DAY_MS).contains(&(now_ms - self.day_from_ms)) {
+            (self.day_from_ms, self.requests.saturating_add(requests))
+        } else {
+            (now_ms, requests)
+        }
+    }
+}
+
 /// How many summaries there are, by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SummaryCounts {
@@ -249,4 +333,42 @@ pub struct SummaryCounts {
     pub stale: u64,
     /// Void by a delete.
     pub void: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW_MS: i64 = 1_700_000_000_000;
+    const MINUTE_MS: i64 = 60_000;
+
+    #[test]
+    fn what_was_set_aside_is_made_again_after_a_quiet_time_and_within_a_budget() {
+        let refold = |has_unseen, seen_min: i64, since_min: Option<i64>, requests| Refold {
+            has_unseen,
+            seen_at_ms: NOW_MS - seen_min * MINUTE_MS,
+            since_ms: since_min.map(|min| NOW_MS - min * MINUTE_MS),
+            day_from_ms: NOW_MS - 60 * MINUTE_MS,
+            requests,
+        };
+        let cases = [
+            (refold(true, 30, None, 0), RefoldStep::Note),
+            (refold(true, 0, Some(59), 0), RefoldStep::Note),
+            // Somebody edits every minute: an hour is enough.
+            (refold(true, 0, Some(60), 0), RefoldStep::Fold(100)),
+            (refold(false, 9, Some(9), 0), RefoldStep::Wait),
+            (refold(false, 10, Some(10), 0), RefoldStep::Fold(100)),
+            (refold(false, 10, None, 99), RefoldStep::Fold(1)),
+            (refold(false, 10, None, 100), RefoldStep::Wait),
+            // The clock was set back by an hour.
+            (refold(false, -60, Some(-60), 0), RefoldStep::Note),
+        ];
+        for (refold, expected) in cases {
+            assert_eq!(refold.step(NOW_MS), expected, "{refold:?}");
+        }
+        let spent = refold(false, 10, None, 100);
+        assert_eq!(spent.step(NOW_MS + DAY_MS), RefoldStep::Fold(100));
+        assert_eq!(spent.counted(2, NOW_MS).1, 102);
+        assert_eq!(spent.counted(2, NOW_MS + DAY_MS), (NOW_MS + DAY_MS, 2));
+    }
 }

@@ -75,7 +75,8 @@ pub(super) fn delete_txn(
         return Ok((Deleted::Remembered, true));
     };
     let Some(seq) = known.turn_seq else {
-        return Ok((Deleted::Remembered, false));
+        let is_news = forget_expired_txn(connection, key, &known)?;
+        return Ok((Deleted::Remembered, is_news));
     };
     let mut turn = turn_at(connection, seq)?;
     let attachments = match turn.album {
@@ -98,6 +99,38 @@ pub(super) fn delete_txn(
         cancelled_runs,
     };
     Ok((blanked, true))
+}
+
+/// A message that went by its age goes from the summaries that still hold it. Its turn is known by its
+/// time. Returns whether it was there by then.
+fn forget_expired_txn(
+    connection: &Connection,
+    key: MessageKey<'_>,
+    known: &KnownMessage,
+) -> Result<bool, StoreError> {
+    let changed = connection
+        .prepare_cached(
+            "UPDATE messages SET gone = 'deleted'
+             WHERE account_id = ?1 AND chat_id = ?2 AND platform_id = ?3 AND gone = 'expired'",
+        )?
+        .execute(params![key.account, known.identity, key.message_id])?;
+    if changed == 0 {
+        return Ok(false);
+    }
+    let mut statement = connection.prepare_cached(
+        "SELECT t.seq FROM messages m CROSS JOIN conversations c ON c.chat_id = ?4
+         CROSS JOIN turns t ON t.conversation_id = c.id AND t.sent_at_ms = m.sent_at_ms
+         WHERE m.account_id = ?1 AND m.chat_id = ?2 AND m.platform_id = ?3 AND t.visibility = 'hidden'",
+    )?;
+    let rows = statement.query_map(
+        params![key.account, known.identity, key.message_id, key.chat.id],
+        |row| row.get(0),
+    )?;
+    for seq in rows.collect::<rusqlite::Result<Vec<i64>>>()? {
+        let turn = turn_at(connection, seq)?;
+        invalidate_summaries_txn(connection, &turn, SummaryFate::Void)?;
+    }
+    Ok(true)
 }
 
 /// Makes a message a tombstone, and empties the post that it was.

@@ -13,6 +13,7 @@ use super::files::forget_files_txn;
 use super::rows::count_from;
 use super::search_text::unindex_turn_txn;
 use super::sent_prompts::forget_former_names_txn;
+use super::summaries::note_expired_in_summaries_txn;
 use super::{Store, StoreError};
 use crate::domain::ids::AccountId;
 
@@ -248,6 +249,7 @@ fn text_txn(
 }
 
 fn expire_turn_txn(connection: &Connection, seq: i64) -> Result<(), StoreError> {
+    note_expired_in_summaries_txn(connection, seq)?;
     for sql in [
         "UPDATE messages SET turn_seq = NULL, text = NULL, gone = 'expired' WHERE turn_seq = ?1",
         "UPDATE turns SET content = '', attachments = NULL, quote = NULL, tokens = NULL,

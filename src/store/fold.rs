@@ -17,7 +17,8 @@ use crate::domain::history::{History, HistoryQuery, Keep, Role};
 use crate::domain::ids::{AgentName, ConversationId, Seq, SummaryId, TurnId};
 use crate::domain::place::ChatName;
 use crate::domain::summary::{
-    Coverage, FoldBase, FoldOver, FoldQuery, FoldRule, FoldSource, NewSummary, SummaryOutcome,
+    Coverage, FoldBase, FoldOver, FoldQuery, FoldRule, FoldSource, NewSummary, Refold,
+    SummaryOutcome,
 };
 use crate::domain::turn::Position;
 
@@ -257,6 +258,29 @@ impl Store {
         .await
     }
 
+    /// Notes that summaries of a conversation were found set aside.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such conversation.
+    pub async fn note_refold(
+        &self,
+        conversation: ConversationId,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        self.write(move |connection| {
+            let row = conversation_row_id(connection, conversation)?;
+            connection
+                .prepare_cached(
+                    "UPDATE refolds SET seen_changes = changes, seen_at_ms = ?2,
+                            since_ms = min(coalesce(since_ms, ?2), ?2)
+                     WHERE conversation_id = ?1",
+                )?
+                .execute(params![row, now_ms])?;
+            Ok(())
+        })
+        .await
+    }
+
     /// Stores a summary, and removes the unusable ones that it replaces.
     ///
     /// # Errors
@@ -349,9 +373,11 @@ fn fold_source(
         reading.keep_seq(turn.seq, Role::Kept)?;
     }
     let history: History = reading.finish(found.len() > query.max_turns)?;
+    let first = history.turns.first().map(|read| read.turn.position);
     Ok(Some(FoldSource {
-        history,
         fold_before: preserved.min(kept.oldest_waiting()?),
+        refold: refold_of(connection, kept.conversation_row, first)?,
+        history,
     }))
 }
 
@@ -384,6 +410,8 @@ fn add_summary_txn(
     };
     remove_replaced_txn(connection, row, &summary.base, base.after)?;
     let id = insert_txn(connection, row, summary, &base.turns)?;
+    note_turns_txn(connection, id, &base.turns)?;
+    count_refold_txn(connection, row, summary, base.after)?;
     Ok(SummaryOutcome::Written(id))
 }
 
@@ -460,10 +488,10 @@ fn insert_txn(
                     from_sent_at_ms, from_ordinal, from_seq,
                     through_sent_at_ms, through_ordinal, through_seq,
                     newest_seq, turn_count, previous_id, source_hash, text, tokens, counter, model,
-                    state, created_at_ms)
+                    state, created_at_ms, is_traced)
              SELECT ?1, ?2, ?3, ?4, t.sent_at_ms, t.ordinal, t.seq, ?5, ?6, ?7,
                     max(?8, coalesce((SELECT newest_seq FROM summaries WHERE id = ?10), 0)),
-                    ?9, ?10, ?11, ?12, ?13, ?14, ?15, 'current', ?16
+                    ?9, ?10, ?11, ?12, ?13, ?14, ?15, 'current', ?16, 1
              FROM turns t WHERE t.seq = ?17",
         )?
         .execute(params![
@@ -486,6 +514,68 @@ fn insert_txn(
             sources.first().map(|turn| turn.seq),
         ])?;
     Ok(SummaryId(connection.last_insert_rowid()))
+}
+
+/// Notes which turns a summary holds.
+fn note_turns_txn(
+    connection: &Connection,
+    summary: SummaryId,
+    turns: &[KeptTurn],
+) -> Result<(), StoreError> {
+    let mut statement = connection
+        .prepare_cached("INSERT INTO summary_turns (turn_seq, summary_id) VALUES (?1, ?2)")?;
+    for turn in turns {
+        statement.execute(params![turn.seq, summary])?;
+    }
+    Ok(())
+}
+
+/// What is known of summaries that were set aside, if turns from a position on were in one of them.
+fn refold_of(
+    connection: &Connection,
+    conversation_row: i64,
+    first: Option<Position>,
+) -> Result<Option<Refold>, StoreError> {
+    let found = connection
+        .prepare_cached(
+            "SELECT changes > seen_changes, seen_at_ms, since_ms, day_from_ms, requests
+             FROM refolds WHERE conversation_id = ?1 AND until_sent_at_ms >= ?2",
+        )?
+        .query_row(
+            params![conversation_row, first.unwrap_or(LAST).sent_at_ms],
+            |row| {
+                Ok(Refold {
+                    has_unseen: row.get(0)?,
+                    seen_at_ms: row.get(1)?,
+                    since_ms: row.get(2)?,
+                    day_from_ms: row.get(3)?,
+                    requests: row.get(4)?,
+                })
+            },
+        )
+        .optional()?;
+    Ok(found)
+}
+
+/// Counts the requests for a summary of turns that were folded before.
+fn count_refold_txn(
+    connection: &Connection,
+    conversation_row: i64,
+    summary: &NewSummary,
+    after: Position,
+) -> Result<(), StoreError> {
+    let Some(refold) = refold_of(connection, conversation_row, Some(after))? else {
+        return Ok(());
+    };
+    let (day_from_ms, requests) = refold.counted(summary.requests, summary.now_ms);
+    connection
+        .prepare_cached(
+            "UPDATE refolds SET since_ms = NULL, seen_changes = changes, seen_at_ms = 0,
+                    day_from_ms = ?2, requests = ?3
+             WHERE conversation_id = ?1",
+        )?
+        .execute(params![conversation_row, day_from_ms, requests])?;
+    Ok(())
 }
 
 fn source_hash(sources: &[(TurnId, u32)]) -> Vec<u8> {

@@ -4,7 +4,7 @@
 //! new chat has the same thread or topic already, the smaller conversation's turns move into the
 //! larger one, with new seqs (they are new to a reader that goes on from a cursor) and unchanged
 //! positions: after a supergroup upgrade a handful of new turns moves, and not years of old ones.
-//! Runs and posts follow, summaries go stale. The old chat's row stays as the identity of its
+//! Runs and posts follow, summaries go stale (but for those over turns that went by their age). The old chat's row stays as the identity of its
 //! messages (see `messages`).
 
 use rusqlite::{Connection, params};
@@ -119,7 +119,7 @@ fn stale_summaries_txn(connection: &Connection, conversation_row: i64) -> Result
     connection
         .prepare_cached(
             "UPDATE summaries SET state = 'stale'
-             WHERE conversation_id = ?1 AND state = 'current'",
+             WHERE conversation_id = ?1 AND state = 'current' AND NOT holds_expired",
         )?
         .execute([conversation_row])?;
     Ok(())
@@ -203,6 +203,7 @@ fn merge_conversation_txn(
         ("raw_envelopes", "turn_seq"),
         ("turn_sources", "turn_seq"),
         ("turn_sources", "source_seq"),
+        ("summary_turns", "turn_seq"),
     ] {
         connection.execute_batch(&format!(
             "UPDATE {table} SET {column} = (SELECT new FROM moved WHERE old = {column})

@@ -1,8 +1,9 @@
 //! Stored summaries: which one may be used, what becomes of them when a turn they stand for
 //! changes, and what people see of them. They are made in `fold`.
 //!
-//! A summary stands for every kept turn up to its end, so whatever happens at a position touches
-//! all that end there or later. What is left current is the last checkpoint before the change.
+//! A summary holds the turns that were folded into it and those of the one before it: whatever happens
+//! to one of them touches the first that holds it and all made on top of it. What is left current is the
+//! last checkpoint before the change.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -12,7 +13,7 @@ use super::turns::TurnRow;
 use super::{Store, StoreError};
 use crate::domain::history::Keep;
 use crate::domain::ids::{AgentName, ConversationId, Seq, SummaryId};
-use crate::domain::summary::{Coverage, Summary, SummaryCounts, SummaryView};
+use crate::domain::summary::{Coverage, SetAside, Summary, SummaryCounts, SummaryView};
 use crate::domain::turn::Position;
 
 /// What becomes of a summary.
@@ -106,8 +107,9 @@ impl Store {
         .await
     }
 
-    /// Sets the usable summaries of a conversation aside, so that they are made again from its
-    /// turns. Returns how many.
+    /// Sets the usable summaries of a conversation aside, so that they are made again from its turns at
+    /// once. Those over turns that went by their age can't be made again: they stay unless `forget_expired`.
+    /// Returns how many were set aside and how many stay.
     ///
     /// # Errors
     /// `NotFound` if there is no such conversation.
@@ -115,17 +117,30 @@ impl Store {
         &self,
         conversation: ConversationId,
         agent: Option<AgentName>,
-    ) -> Result<u64, StoreError> {
+        forget_expired: bool,
+    ) -> Result<SetAside, StoreError> {
         self.write(move |connection| {
             let row = conversation_row_id(connection, conversation)?;
-            let changed = connection
+            let set_aside = connection
                 .prepare_cached(
                     "UPDATE summaries SET state = 'stale'
                      WHERE conversation_id = ?1 AND (?2 IS NULL OR agent = ?2)
-                       AND state = 'current'",
+                       AND state = 'current' AND (?3 OR NOT holds_expired)",
                 )?
-                .execute(params![row, agent])?;
-            Ok(changed as u64)
+                .execute(params![row, agent, forget_expired])?;
+            let stay: i64 = connection
+                .prepare_cached(
+                    "SELECT count(*) FROM summaries
+                     WHERE conversation_id = ?1 AND (?2 IS NULL OR agent = ?2) AND state = 'current'",
+                )?
+                .query_row(params![row, agent], |row| row.get(0))?;
+            connection
+                .prepare_cached("DELETE FROM refolds WHERE conversation_id = ?1")?
+                .execute([row])?;
+            Ok(SetAside {
+                set_aside: set_aside as u64,
+                stay: count_from(stay),
+            })
         })
         .await
     }
@@ -241,52 +256,89 @@ pub(super) fn count_summaries(connection: &Connection) -> Result<SummaryCounts, 
     Ok(counts)
 }
 
-/// Marks the summaries that stand for a turn that changes.
-///
-/// An edit touches those whose agent the turn concerns. A delete touches all that end at the turn's
-/// time or later: a kept turn may have quoted it, and its capture order may have changed in a merge.
+/// Summaries that hold a turn: those it was folded into and, of those made before that was noted, the
+/// ones that end there or later.
+macro_rules! holding {
+    ($untraced:literal) => {
+        concat!(
+            "SELECT agent, fingerprint, through_sent_at_ms, through_ordinal, through_seq
+             FROM summaries WHERE id IN (SELECT summary_id FROM summary_turns WHERE turn_seq = ?2)
+             UNION ALL
+             SELECT agent, fingerprint, through_sent_at_ms, through_ordinal, through_seq
+             FROM summaries
+             WHERE NOT is_traced AND conversation_id = ?1 AND through_sent_at_ms >= ?3
+               AND (through_sent_at_ms, through_ordinal) >= (?3, ?4)",
+            $untraced,
+            " ORDER BY 1, 2, 3, 4, 5"
+        )
+    };
+}
+
+const HOLDING_BEFORE_DELETE_SQL: &str = holding!("");
+const HOLDING_BEFORE_EDIT_SQL: &str = holding!(
+    " AND (covers = 'all' OR EXISTS (SELECT 1 FROM involvements i WHERE i.seq = ?2 AND i.agent = summaries.agent))"
+);
+
+/// Marks the summaries that hold a turn that changes: in each chain the first that holds it, and all
+/// that were made on top of it.
 pub(super) fn invalidate_summaries_txn(
     connection: &Connection,
     turn: &TurnRow,
     fate: SummaryFate,
 ) -> Result<(), StoreError> {
-    match fate {
-        SummaryFate::Stale => {
-            connection
-                .prepare_cached(
-                    "UPDATE summaries SET state = 'stale'
-                     WHERE conversation_id = ?1 AND through_sent_at_ms >= ?2 AND state = 'current'
-                       AND (through_sent_at_ms, through_ordinal, through_seq) >= (?2, ?3, ?4)
-                       AND (covers = 'all' OR EXISTS (
-                            SELECT 1 FROM involvements i
-                            WHERE i.conversation_id = ?1 AND i.agent = summaries.agent
-                              AND i.sent_at_ms = ?2 AND i.ordinal = ?3 AND i.seq = ?4))",
-                )?
-                .execute(params![
-                    turn.conversation.row,
-                    turn.sent_at_ms,
-                    turn.ordinal,
-                    turn.seq
-                ])?;
-        }
-        SummaryFate::Void => {
-            connection
-                .prepare_cached(
-                    "UPDATE summaries SET state = 'void', text = '', tokens = 0
-                     WHERE conversation_id = ?1 AND through_sent_at_ms >= ?2
-                       AND (through_sent_at_ms, through_ordinal) >= (?2, ?3)",
-                )?
-                .execute(params![
-                    turn.conversation.row,
-                    turn.sent_at_ms,
-                    turn.ordinal
-                ])?;
-        }
+    let (holding, change) = match fate {
+        SummaryFate::Stale => (
+            HOLDING_BEFORE_EDIT_SQL,
+            "UPDATE summaries SET state = 'stale'
+             WHERE conversation_id = ?1 AND agent = ?2 AND fingerprint = ?3
+               AND through_sent_at_ms >= ?4 AND state = 'current'
+               AND (through_sent_at_ms, through_ordinal, through_seq) >= (?4, ?5, ?6)",
+        ),
+        SummaryFate::Void => (
+            HOLDING_BEFORE_DELETE_SQL,
+            "UPDATE summaries SET state = 'void', text = '', tokens = 0
+             WHERE conversation_id = ?1 AND agent = ?2 AND fingerprint = ?3
+               AND through_sent_at_ms >= ?4 AND state <> 'void'
+               AND (through_sent_at_ms, through_ordinal, through_seq) >= (?4, ?5, ?6)",
+        ),
+    };
+    let row = turn.conversation.row;
+    let mut statement = connection.prepare_cached(holding)?;
+    let found = statement.query_map(
+        params![row, turn.seq, turn.sent_at_ms, turn.ordinal],
+        |found| {
+            Ok((
+                found.get::<_, String>(0)?,
+                found.get::<_, String>(1)?,
+                position_at(found, 2)?,
+            ))
+        },
+    )?;
+    let mut firsts: Vec<_> = found.collect::<rusqlite::Result<_>>()?;
+    firsts.dedup_by(|next, first| (&next.0, &next.1) == (&first.0, &first.1));
+    if !firsts.is_empty() {
+        // Also while they are set aside already: the quiet time before they are made again begins anew.
+        connection
+            .prepare_cached("UPDATE refolds SET changes = changes + 1 WHERE conversation_id = ?1")?
+            .execute([row])?;
+    }
+    let mut change = connection.prepare_cached(change)?;
+    for (agent, fingerprint, first) in firsts {
+        change.execute(params![
+            row,
+            agent,
+            fingerprint,
+            first.sent_at_ms,
+            first.ordinal,
+            first.seq
+        ])?;
     }
     Ok(())
 }
 
-/// Marks the summaries that end after a turn which came to be kept, as one that arrives late does.
+/// Marks the summaries that end after a turn which came to be kept, as one that arrives late does. What
+/// lies before the end of a summary over turns that went by their age leaves all as they are: it could
+/// not be made again with the late turn in it.
 ///
 /// `agent`: the one it concerns; `None` for a turn that is new in the room.
 pub(super) fn stale_by_late_turn_txn(
@@ -301,7 +353,13 @@ pub(super) fn stale_by_late_turn_txn(
              WHERE conversation_id = ?1 AND through_sent_at_ms >= ?2 AND state = 'current'
                AND (through_sent_at_ms, through_ordinal, through_seq) >= (?2, ?3, ?4)
                AND CASE WHEN ?5 IS NULL THEN covers = 'all'
-                        ELSE covers = 'involved' AND agent = ?5 END",
+                        ELSE covers = 'involved' AND agent = ?5 END
+               AND NOT EXISTS (
+                   SELECT 1 FROM summaries b
+                   WHERE b.conversation_id = ?1 AND b.agent = summaries.agent
+                     AND b.fingerprint = summaries.fingerprint AND b.state = 'current'
+                     AND b.holds_expired AND b.through_sent_at_ms >= ?2
+                     AND (b.through_sent_at_ms, b.through_ordinal, b.through_seq) >= (?2, ?3, ?4))",
         )?
         .execute(params![
             conversation_row,
@@ -310,6 +368,24 @@ pub(super) fn stale_by_late_turn_txn(
             at.seq,
             agent
         ])?;
+    Ok(())
+}
+
+/// Notes of the summaries that hold a turn which goes by its age that they can't be made again.
+pub(super) fn note_expired_in_summaries_txn(
+    connection: &Connection,
+    seq: i64,
+) -> Result<(), StoreError> {
+    for sql in [
+        "UPDATE summaries SET holds_expired = 1
+         WHERE id IN (SELECT summary_id FROM summary_turns WHERE turn_seq = ?1)",
+        "UPDATE summaries SET holds_expired = 1
+         FROM turns t
+         WHERE t.seq = ?1 AND NOT summaries.is_traced AND summaries.conversation_id = t.conversation_id
+           AND summaries.through_sent_at_ms >= t.sent_at_ms AND summaries.from_sent_at_ms <= t.sent_at_ms",
+    ] {
+        connection.prepare_cached(sql)?.execute([seq])?;
+    }
     Ok(())
 }
 

@@ -3,11 +3,14 @@
 #![allow(clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use vocative_channels::envelope::{ChatKind, Place, Sender, SenderKind};
 use vocative_channels::identity::Platform;
+
+mod a_deleted_message;
 
 use super::worker::{SummaryCounters, Worker};
 use crate::agent::models::Models;
@@ -31,7 +34,7 @@ use crate::domain::turn::ParticipantKind;
 use crate::llm::{Answer, Finish, Model, ModelError, Offline, Request};
 use crate::prompt::{ClassEstimate, OmissionReason, Prompt, RunView};
 use crate::store::contract::{AccountBinding, Captured, NewMessage};
-use crate::store::{Store, StoreOptions};
+use crate::store::{ExpiryBounds, Store, StoreOptions};
 
 const NOW_MS: i64 = 1_700_000_000_000;
 
@@ -105,6 +108,7 @@ struct Stage {
     counters: Arc<SummaryCounters>,
     /// Who speaks.
     sender: SenderKind,
+    now_ms: Arc<AtomicI64>,
 }
 
 impl Stage {
@@ -165,6 +169,7 @@ impl Stage {
         let registry = Registry::default();
         registry.replace(vec![spec.clone()]);
         let counters: Arc<SummaryCounters> = Arc::default();
+        let now_ms = Arc::new(AtomicI64::new(NOW_MS));
         let wake = Wake::default();
         let clock: Clock = Arc::new(|| NOW_MS);
         let models = Models::new(store.clone(), registry.clone(), wake.clone(), clock);
@@ -174,7 +179,10 @@ impl Stage {
             registry,
             models,
             wake,
-            clock: Arc::new(|| NOW_MS),
+            clock: {
+                let now_ms = Arc::clone(&now_ms);
+                Arc::new(move || now_ms.load(Relaxed))
+            },
             counters: Arc::clone(&counters),
         };
         Self {
@@ -186,6 +194,7 @@ impl Stage {
             worker,
             counters,
             sender: SenderKind::Person,
+            now_ms,
         }
     }
 
@@ -194,8 +203,9 @@ impl Stage {
         self.capture(number, text, number * 1_000, None).await;
     }
 
-    async fn capture(&mut self, number: i64, text: &str, at_ms: i64, edit: Option<&str>) {
-        let message = NewMessage {
+    /// Somebody addresses the agent at a time, or edits what was said then.
+    fn message(&self, number: i64, text: &str, at_ms: i64, edit: Option<&str>) -> NewMessage {
+        NewMessage {
             account: self.account,
             place: Place {
                 chat: "C1".to_owned(),
@@ -235,7 +245,11 @@ impl Stage {
                 runs: RunVerdict::TooOld,
                 ..Verdict::default()
             }),
-        };
+        }
+    }
+
+    async fn capture(&mut self, number: i64, text: &str, at_ms: i64, edit: Option<&str>) {
+        let message = self.message(number, text, at_ms, edit);
         match self.store.capture_message(message).await.unwrap() {
             Captured::New(turn) | Captured::Revised(turn) => {
                 self.conversation = Some(turn.conversation);
@@ -266,6 +280,18 @@ impl Stage {
         built.unwrap().prompt
     }
 
+    /// Looks, as what was set aside is made again only after a quiet time; and again after that.
+    async fn once_it_is_quiet(&self) -> usize {
+        assert_eq!(self.worker.once().await, 0);
+        self.now_ms.fetch_add(600_000, Relaxed);
+        self.worker.once().await
+    }
+
+    async fn delete(&self, id: &str) {
+        let gone = self.store.capture_delete(self.account, "C1", id, NOW_MS);
+        gone.await.unwrap();
+    }
+
     /// The prompt's text.
     async fn shown(&self) -> String {
         let prompt = self.prompt().await;
@@ -274,9 +300,7 @@ impl Stage {
     }
 
     fn failed(&self) -> u64 {
-        self.counters
-            .failed
-            .load(std::sync::atomic::Ordering::Relaxed)
+        self.counters.failed.load(Relaxed)
     }
 }
 
@@ -425,7 +449,7 @@ async fn a_deleted_turn_is_out_of_the_next_prompt_before_any_rebuild() {
         .collect();
     assert_eq!(states, [SummaryState::Void]);
 
-    assert_eq!(stage.worker.once().await, 1);
+    assert_eq!(stage.once_it_is_quiet().await, 1);
     assert!(!stage.model.requests()[1].contains("pelican"));
     let states: Vec<_> = stage
         .summaries()
@@ -455,7 +479,7 @@ async fn an_edit_or_a_late_turn_is_made_good_from_the_last_checkpoint_before_it(
             prompt.messages[0].content.ends_with("summary 1 pelican"),
             "{change}"
         );
-        assert_eq!(stage.worker.once().await, 1, "{change}");
+        assert_eq!(stage.once_it_is_quiet().await, 1, "{change}");
         let again = stage.model.requests()[3].clone();
         assert!(
             again.starts_with("Summary so far:\nsummary 1 pelican\n"),
@@ -537,7 +561,7 @@ async fn nothing_is_dropped_while_tokens_are_free_whatever_became_of_the_summary
         match trouble {
             "set aside" => {
                 assert!(stage.prompt().await.has_summary);
-                store.set_summaries_aside(id, None).await.unwrap();
+                store.set_summaries_aside(id, None, false).await.unwrap();
             }
             "deleted" => {
                 let account = stage.account;
@@ -664,7 +688,11 @@ async fn set_aside_summaries_are_made_again_from_the_first_turn() {
     stage.say_all(1..=50).await;
     stage.worker.once().await;
     let id = stage.conversation.unwrap();
-    stage.store.set_summaries_aside(id, None).await.unwrap();
+    stage
+        .store
+        .set_summaries_aside(id, None, false)
+        .await
+        .unwrap();
     assert!(!stage.prompt().await.has_summary);
     assert_eq!(stage.worker.once().await, 1);
     let requests = stage.model.requests();
@@ -787,7 +815,8 @@ async fn what_is_deleted_between_two_requests_is_in_no_later_one() {
             .count(),
         1
     );
-    stage.worker.once().await;
+    let quiet = stage.worker.once().await;
+    assert_eq!(quiet, 1, "nothing that was in use was set aside");
     let requests = model.scripted.requests();
     assert!(requests.len() > first.len());
     assert!(
@@ -827,6 +856,58 @@ impl Model for Interrupted {
             self.scripted.complete(request).await
         })
     }
+}
+
+#[tokio::test]
+async fn somebody_who_edits_old_lines_all_day_costs_a_bounded_number_of_requests() {
+    let mut stage = Stage::with(Scripted::default()).await;
+    stage.say_all(1..=250).await;
+    while stage.worker.once().await > 0 {}
+    let folded = stage.model.requests().len();
+    assert_eq!(folded, 5);
+    // An edit of the first line each minute, for ten hours; the worker looks each time.
+    for minute in 1..=600 {
+        let marker = minute.to_string();
+        stage
+            .capture(1, &format!("the {minute}th swan"), 1_000, Some(&marker))
+            .await;
+        stage.now_ms.fetch_add(60_000, Relaxed);
+        while stage.worker.once().await > 0 {}
+    }
+    // Once an hour all five, and not six hundred times.
+    let again = stage.model.requests().len() - folded;
+    assert!((5..=60).contains(&again), "{again}");
+    // When it is over all is summarised with the last wording.
+    stage.now_ms.fetch_add(600_000, Relaxed);
+    while stage.worker.once().await > 0 {}
+    let requests = stage.model.requests();
+    assert!(
+        requests
+            .iter()
+            .any(|asked| asked.contains("the 600th swan"))
+    );
+    assert!(stage.prompt().await.has_summary);
+}
+
+#[tokio::test]
+async fn a_days_budget_ends_remaking_and_the_next_day_goes_on() {
+    let mut stage = Stage::with(Scripted::default()).await;
+    stage.spec.options.preserve_recent_turns = 1;
+    stage.worker.registry.replace(vec![stage.spec.clone()]);
+    // A hundred and twenty steps of fifty turns.
+    for number in 1..=6_001 {
+        stage.say(number, "x").await;
+    }
+    while stage.worker.once().await > 0 {}
+    assert_eq!(stage.model.requests().len(), 120);
+    stage.delete("1").await;
+    assert_eq!(stage.worker.once().await, 0);
+    stage.now_ms.fetch_add(600_000, Relaxed);
+    while stage.worker.once().await > 0 {}
+    assert_eq!(stage.model.requests().len(), 220);
+    stage.now_ms.fetch_add(86_400_000, Relaxed);
+    while stage.worker.once().await > 0 {}
+    assert_eq!(stage.model.requests().len(), 240);
 }
 
 #[tokio::test]

@@ -23,7 +23,8 @@ use crate::domain::history::HistoryTurn;
 use crate::domain::ids::{AccountId, AgentName, ConversationId, SummaryId, TurnId};
 use crate::domain::options::AssemblerOptions;
 use crate::domain::summary::{
-    Coverage, FoldBase, FoldOver, FoldQuery, FoldRule, FoldSource, NewSummary, SummaryOutcome,
+    Coverage, FoldBase, FoldOver, FoldQuery, FoldRule, FoldSource, NewSummary, RefoldStep,
+    SummaryOutcome,
 };
 use crate::llm::{Answer, ModelError, Request};
 use crate::prompt::{ClassEstimate, TokenCounter as _, record};
@@ -93,6 +94,16 @@ enum Attempt {
     ModelFailed(String),
     /// Its answer is no summary: leave this conversation alone for a while.
     Rejected(String),
+}
+
+/// What of a source is folded at once.
+#[derive(Clone, Copy)]
+struct Part<'a> {
+    source: &'a FoldSource,
+    /// The oldest so many turns.
+    count: usize,
+    /// No further step begins after so many requests.
+    requests_max: u32,
 }
 
 /// When something that failed is tried again.
@@ -273,7 +284,22 @@ impl Worker {
         if count == 0 {
             return Ok(Attempt::Nothing);
         }
-        self.fold_turns(&source, count, spec, coverage).await
+        let refold = source.refold.map(|refold| refold.step((self.clock)()));
+        let requests_max = match refold {
+            None => u32::MAX,
+            Some(RefoldStep::Fold(requests_max)) => requests_max,
+            Some(RefoldStep::Wait) => return Ok(Attempt::Nothing),
+            Some(RefoldStep::Note) => {
+                self.store.note_refold(conversation, (self.clock)()).await?;
+                return Ok(Attempt::Nothing);
+            }
+        };
+        let part = Part {
+            source: &source,
+            count,
+            requests_max,
+        };
+        self.fold_turns(part, spec, coverage).await
     }
 
     /// Folds the oldest turns of a source, in as many steps as the model's context asks for. A step
@@ -281,11 +307,11 @@ impl Worker {
     /// request the store is asked whether all of it may still be sent.
     async fn fold_turns(
         &self,
-        source: &FoldSource,
-        count: usize,
+        part: Part<'_>,
         spec: &AgentSpec,
         coverage: Coverage,
     ) -> Result<Attempt, StoreError> {
+        let Part { source, count, .. } = part;
         let place = match &spec.summary_model {
             Some(summariser) => match self.models.try_begin(&summariser.model_use) {
                 Some(place) => Some(place),
@@ -302,7 +328,7 @@ impl Worker {
         entries.truncate(count);
         let mut previous = history.summary.as_ref().map(|summary| summary.id);
         let mut text = history.summary.as_ref().map(|summary| summary.text.clone());
-        let mut done = 0;
+        let (mut done, mut requests, mut requests_used) = (0, 0, 0);
         let account = history.conversation.account;
         for step in plan::steps(&entries, max_tokens(spec), &ClassEstimate) {
             if let Some(refused) = self.refused_by_limit(account, spec).await? {
@@ -325,12 +351,15 @@ impl Worker {
                 Ok(made) => made,
                 Err(attempt) => return Ok(attempt),
             };
+            requests += 1;
             text = Some(made.clone());
             let Some(completes) = step.completes else {
                 continue;
             };
             let turns = &history.turns[done..completes];
-            let summary = self.summary(source, spec, coverage.clone(), previous, turns, made);
+            let mut summary = self.summary(source, spec, coverage.clone(), previous, turns, made);
+            summary.requests = std::mem::take(&mut requests);
+            requests_used += summary.requests;
             crash::point("summary.before-commit");
             let added = self.store.add_summary(summary).await?;
             crash::point("summary.after-commit");
@@ -342,6 +371,9 @@ impl Worker {
                     info!(conversation.id = %history.conversation.id, agent = %spec.name, turns = turns.len(), "a summary was made");
                 }
                 SummaryOutcome::Outdated => return Ok(Attempt::Outdated),
+            }
+            if requests_used >= part.requests_max {
+                break;
             }
         }
         Ok(Attempt::Made)
@@ -392,6 +424,7 @@ impl Worker {
                 sources: sources_of(turns),
                 through: last.turn.position,
             },
+            requests: 1,
             tokens: ClassEstimate.count(&text),
             counter: ClassEstimate.name().to_owned(),
             text,

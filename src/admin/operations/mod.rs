@@ -143,6 +143,9 @@ pub enum Operation {
         name: String,
         /// Only of this agent.
         agent: Option<String>,
+        /// Also those over turns that went by their age, which can't be made again.
+        #[serde(default)]
+        forget_expired: bool,
     },
     /// What erasing would take away; changes nothing.
     ErasePlan {
@@ -386,9 +389,11 @@ impl Operations {
             Operation::Prompt { name, agent, at } => self.prompt(&name, agent, at).await,
             Operation::SentPrompt { run } => self.sent_prompt(&run).await,
             Operation::Summaries { name, agent } => self.summaries(&name, agent).await,
-            Operation::RebuildSummaries { name, agent } => {
-                self.rebuild_summaries(&name, agent).await
-            }
+            Operation::RebuildSummaries {
+                name,
+                agent,
+                forget_expired,
+            } => self.rebuild_summaries(&name, agent, forget_expired).await,
             Operation::ErasePlan { target } => self.erase_plan(target).await,
             Operation::Erase { target, verify } => self.erase(target, verify).await,
             Operation::Queue => self.queue().await,

@@ -206,18 +206,24 @@ impl Operations {
         Ok(json(&view))
     }
 
-    pub(super) async fn rebuild_summaries(&self, name: &str, agent: Option<String>) -> Answer {
+    pub(super) async fn rebuild_summaries(
+        &self,
+        name: &str,
+        agent: Option<String>,
+        forget_expired: bool,
+    ) -> Answer {
         let conversation = self.store.find_conversation(name).await?;
         let agent = agent.map(AgentName::trusted);
-        let set_aside = self
+        let done = self
             .store
-            .set_summaries_aside(conversation.id, agent)
+            .set_summaries_aside(conversation.id, agent, forget_expired)
             .await?;
         if let Some(running) = &self.running {
             running.wake.summaries.notify_one();
         }
         Ok(json(&RebuildView {
-            set_aside,
+            set_aside: done.set_aside,
+            stay: done.stay,
             has_daemon: self.running.is_some(),
         }))
     }

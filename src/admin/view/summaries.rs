@@ -66,6 +66,9 @@ impl SummaryView {
 pub struct RebuildView {
     /// Summaries set aside.
     pub set_aside: u64,
+    /// Summaries left in use, because turns that they stand for went by their age.
+    #[serde(default)]
+    pub stay: u64,
     /// Whether a daemon is there to make them again.
     pub has_daemon: bool,
 }

@@ -188,4 +188,7 @@ pub struct SummaryRebuildArgs {
     /// Only those of this agent
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
+    /// Also those that stand for turns which went by their age: what only they remember is lost
+    #[arg(long)]
+    pub forget_expired: bool,
 }

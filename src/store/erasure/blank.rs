@@ -157,7 +157,11 @@ fn blank_any_txn(connection: &Connection, turn: &TurnRow, now_ms: i64) -> Result
         .query_row([seq], |row| row.get(0))?;
     match visibility.as_str() {
         "room" => blank_turn_txn(connection, turn)?,
-        "hidden" => return Ok(false),
+        // It went by its age, and summaries may hold it.
+        "hidden" => {
+            invalidate_summaries_txn(connection, turn, SummaryFate::Void)?;
+            return Ok(false);
+        }
         // Only the timeline shows it: it is in no index.
         _ => {
             connection

@@ -162,3 +162,43 @@ CREATE TABLE usage_people (
 ) STRICT, WITHOUT ROWID;
 ALTER TABLE usage_days ADD COLUMN summary_tokens INTEGER NOT NULL DEFAULT 0; -- of its tokens
 ALTER TABLE usage_days ADD COLUMN speech_tokens INTEGER NOT NULL DEFAULT 0;
+
+-- Which turns were folded into which summary: a change to one of them touches what holds it and nothing else.
+CREATE TABLE summary_turns (
+    turn_seq     INTEGER NOT NULL REFERENCES turns(seq),
+    summary_id   INTEGER NOT NULL REFERENCES summaries(id) ON DELETE CASCADE,
+    PRIMARY KEY (turn_seq, summary_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX summary_turns_by_summary ON summary_turns (summary_id);
+ALTER TABLE summaries ADD COLUMN is_traced INTEGER NOT NULL DEFAULT 0; -- its turns are in summary_turns
+ALTER TABLE summaries ADD COLUMN holds_expired INTEGER NOT NULL DEFAULT 0; -- of a turn that went by its age: it can't be made again
+UPDATE summaries SET holds_expired = 1
+WHERE from_sent_at_ms < (SELECT c.expired_through_ms FROM conversations c WHERE c.id = conversation_id);
+-- A quote goes when what it quotes is deleted; so does every summary that holds it.
+CREATE TRIGGER summaries_without_quote AFTER UPDATE OF quote ON turns
+WHEN OLD.quote IS NOT NULL AND NEW.quote IS NULL AND NEW.visibility = 'room' BEGIN
+    UPDATE summaries SET state = 'void', text = '', tokens = 0
+    WHERE conversation_id = NEW.conversation_id AND through_sent_at_ms >= NEW.sent_at_ms AND state <> 'void'
+      AND EXISTS (SELECT 1 FROM summary_turns x CROSS JOIN summaries d ON d.id = x.summary_id
+                  WHERE x.turn_seq = NEW.seq AND d.agent = summaries.agent AND d.fingerprint = summaries.fingerprint
+                    AND (d.through_sent_at_ms, d.through_ordinal, d.through_seq)
+                        <= (summaries.through_sent_at_ms, summaries.through_ordinal, summaries.through_seq));
+END;
+-- Conversations whose summaries were set aside: when they are made again, and how much of that a day.
+CREATE TABLE refolds (
+    conversation_id INTEGER PRIMARY KEY REFERENCES conversations(id) ON DELETE CASCADE,
+    until_sent_at_ms INTEGER NOT NULL,       -- up to there turns were folded before
+    changes      INTEGER NOT NULL,           -- summaries that were set aside, ever
+    seen_changes INTEGER NOT NULL DEFAULT 0, -- of these, up to the last look
+    seen_at_ms   INTEGER NOT NULL DEFAULT 0, -- when a look found new ones
+    since_ms     INTEGER,                    -- when a look found the first since anything was made again
+    day_from_ms  INTEGER NOT NULL DEFAULT 0,
+    requests     INTEGER NOT NULL DEFAULT 0  -- in the day from there
+) STRICT;
+CREATE TRIGGER summaries_set_aside AFTER UPDATE OF state ON summaries
+WHEN OLD.state = 'current' AND NEW.state <> 'current' BEGIN
+    INSERT INTO refolds (conversation_id, until_sent_at_ms, changes)
+    VALUES (NEW.conversation_id, NEW.through_sent_at_ms, 1)
+    ON CONFLICT DO UPDATE SET changes = changes + 1,
+                              until_sent_at_ms = max(until_sent_at_ms, excluded.until_sent_at_ms);
+END;

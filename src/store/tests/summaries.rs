@@ -8,6 +8,7 @@ use crate::domain::summary::{
     Coverage, FoldBase, FoldOver, FoldQuery, FoldRule, FoldSource, NewSummary, SummaryCounts,
     SummaryOutcome, SummaryState,
 };
+use crate::store::ExpiryBounds;
 
 const IDS: [&str; 12] = [
     "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12",
@@ -70,6 +71,7 @@ fn summary_of(source: &FoldSource, turns: usize, text: &str) -> NewSummary {
         text: text.to_owned(),
         tokens: 3,
         counter: "c".to_owned(),
+        requests: 1,
         model: "m".to_owned(),
         now_ms: NOW_MS,
     }
@@ -329,6 +331,136 @@ async fn what_does_not_concern_the_agent_leaves_its_summaries_as_they_are() {
     assert_eq!(states(&fixture, room).await[0].0, SummaryState::Stale);
 }
 
+/// A line that the summaries don't hold, one that a folded turn quotes, and one that addressed the agent
+/// when it was folded and does not any more.
+#[tokio::test]
+async fn a_delete_touches_what_holds_the_line_and_nothing_else() {
+    let (fixture, room) = room().await;
+    for (id, at_ms) in [("50", 1_500), ("51", 2_500)] {
+        let aside = Said {
+            at_ms: NOW_MS + at_ms,
+            ..said(id, "aside")
+        };
+        fixture.hear(aside).await;
+    }
+    fixture
+        .execute("UPDATE turns SET reply_to_seq = 14, quote = 'aside' WHERE seq = 8")
+        .await;
+    fold(&fixture, room, 4, "one to four").await;
+    fold(&fixture, room, 4, "to eight, with a quote").await;
+    delete(&fixture, "50").await;
+    let both = [
+        (SummaryState::Current, "one to four".to_owned()),
+        (SummaryState::Current, "to eight, with a quote".to_owned()),
+    ];
+    assert_eq!(states(&fixture, room).await, both);
+    // What is quoted goes with its quote, whichever way that is taken out.
+    let quote = "UPDATE turns SET quote = NULL, revision = revision + 1 WHERE seq = 8";
+    fixture.execute(quote).await;
+    let void = (SummaryState::Void, String::new());
+    assert_eq!(
+        states(&fixture, room).await,
+        [both[0].clone(), void.clone()]
+    );
+    // By an edit the line turns to somebody else: the summary is set aside, and its text still there.
+    fixture.hear(edit("3")).await;
+    assert_eq!(states(&fixture, room).await[0].0, SummaryState::Stale);
+    delete(&fixture, "3").await;
+    assert_eq!(states(&fixture, room).await, [void.clone(), void]);
+}
+
+#[tokio::test]
+async fn summaries_made_before_their_turns_were_noted_are_void_by_their_ends() {
+    let (fixture, room) = room().await;
+    fold(&fixture, room, 3, "before").await;
+    fold(&fixture, room, 3, "with zebra").await;
+    fixture.execute("DELETE FROM summary_turns").await;
+    fixture.execute("UPDATE summaries SET is_traced = 0").await;
+    fold(&fixture, room, 3, "on top of zebra").await;
+    delete(&fixture, "5").await;
+    let (text, _) = shown(&fixture, room).await;
+    assert_eq!(text.as_deref(), Some("before"));
+    assert!(fixture.is_nowhere("zebra").await);
+}
+
+/// A room whose first six turns went by their age, behind two summaries; a third one has turns that are
+/// all there.
+async fn room_with_a_past() -> (Fixture, ConversationId) {
+    let (fixture, room) = room().await;
+    fold(&fixture, room, 3, "the oldest").await;
+    fold(&fixture, room, 4, "the past").await;
+    fold(&fixture, room, 2, "and since").await;
+    let bounds = ExpiryBounds {
+        text_before_ms: Some(NOW_MS + 6_500),
+        ..ExpiryBounds::default()
+    };
+    let expired = fixture
+        .store
+        .expire(fixture.account, bounds, u64::MAX, NOW_MS)
+        .await
+        .unwrap();
+    assert_eq!(expired.text, 6);
+    (fixture, room)
+}
+
+async fn current(fixture: &Fixture, room: ConversationId) -> Vec<String> {
+    let all = states(fixture, room).await.into_iter();
+    let current = all.filter(|(state, _)| *state == SummaryState::Current);
+    current.map(|(_, text)| text).collect()
+}
+
+#[tokio::test]
+async fn what_only_a_summary_remembers_is_set_aside_by_no_rebuild_and_no_late_turn() {
+    let (fixture, room) = room_with_a_past().await;
+    let everything = ["the oldest", "the past", "and since"];
+    // It could not be made again with the late turn in it.
+    let late = |id, at_ms| Said {
+        at_ms: NOW_MS + at_ms,
+        ..said(id, "late")
+    };
+    fixture.hear_for(&["helper"], late("99", 3_500)).await;
+    assert_eq!(current(&fixture, room).await, everything);
+    fixture.hear_for(&["helper"], late("98", 8_500)).await;
+    assert_eq!(current(&fixture, room).await, everything[..2]);
+    settle(&fixture).await;
+    fold(&fixture, room, 3, "and since, with the late one").await;
+
+    let rebuild = async |forget| {
+        fixture
+            .store
+            .set_summaries_aside(room, None, forget)
+            .await
+            .unwrap()
+    };
+    let done = rebuild(false).await;
+    assert_eq!((done.set_aside, done.stay), (1, 2));
+    let (text, seqs) = shown(&fixture, room).await;
+    assert_eq!(text.as_deref(), Some("the past"));
+    assert_eq!(seqs, [8, 14, 9, 10, 11, 12]);
+    let done = rebuild(true).await;
+    assert_eq!((done.set_aside, done.stay), (2, 0));
+    assert_eq!(current(&fixture, room).await, [] as [&str; 0]);
+}
+
+/// What goes by its age stays in the memory; what is deleted does not.
+#[tokio::test]
+async fn a_message_deleted_after_its_age_leaves_the_summaries_that_hold_it() {
+    let (fixture, room) = room_with_a_past().await;
+    delete(&fixture, "5").await;
+    assert_eq!(current(&fixture, room).await, ["the oldest"]);
+    // A second delete is no news.
+    delete(&fixture, "5").await;
+    assert_eq!(current(&fixture, room).await, ["the oldest"]);
+}
+
+/// An edit makes the text wrong. What is before it stays.
+#[tokio::test]
+async fn an_edit_sets_aside_also_what_cannot_be_made_again() {
+    let (fixture, room) = room_with_a_past().await;
+    fixture.hear_for(&["helper"], edit("7")).await;
+    assert_eq!(current(&fixture, room).await, ["the oldest"]);
+}
+
 #[tokio::test]
 async fn any_late_turn_concerns_a_summary_of_the_whole_room() {
     let (fixture, room) = room().await;
@@ -379,8 +511,11 @@ async fn with_all_summaries_deleted_or_set_aside_the_turns_are_read_again() {
     let before = shown(&fixture, room).await;
     fold(&fixture, room, 5, "five").await;
     assert_ne!(shown(&fixture, room).await, before);
-    let aside = fixture.store.set_summaries_aside(room, None).await.unwrap();
-    assert_eq!(aside, 1);
+    let aside = fixture.store.set_summaries_aside(room, None, false).await;
+    assert_eq!(
+        (aside.as_ref().unwrap().set_aside, aside.unwrap().stay),
+        (1, 0)
+    );
     assert_eq!(shown(&fixture, room).await, before);
     fixture.execute("DELETE FROM summaries").await;
     assert_eq!(shown(&fixture, room).await, before);
