@@ -168,6 +168,7 @@ impl AsyncRead for Guarded {
             Poll::Ready(Ok(())) if buffer.filled().len() > before => {
                 let now = Instant::now();
                 if now >= *self.whole_by.get_or_insert(now + REQUEST) {
+                    buffer.set_filled(before);
                     return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
                 }
                 self.closes.as_mut().reset(now + ANSWER);
