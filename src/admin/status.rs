@@ -180,6 +180,15 @@ fn needs_person(view: &StatusView, store: &StoreStatus) -> Vec<String> {
             counted(store.quarantined, "stored row", "stored rows")
         ));
     }
+    if !store.copies_to_remove.is_empty() {
+        let copies = store.copies_to_remove.iter();
+        let copies: Vec<String> = copies.map(|path| path.display().to_string()).collect();
+        needs.push(format!(
+            "people had what they said forgotten, and older copies of the database still hold it; \
+             remove what you don't need: {}",
+            copies.join(", ")
+        ));
+    }
     if store.posts_dead > 0 {
         needs.push(format!(
             "{} refused for good: see `vocative dead list`",

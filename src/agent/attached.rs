@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use tracing::warn;
 
-use crate::agent::decode::decoded;
 use crate::agent::picture::Picture;
+use crate::domain::decode::decoded;
 use crate::domain::file::{ContentId, FileKind, FileState, TurnFile};
 use crate::domain::history::{History, Role};
 use crate::domain::ids::TurnId;
@@ -45,6 +45,8 @@ pub(super) struct LoadedFiles {
     /// What goes into it, the most important first: those of the question, then those sent shortly before
     /// it, the newest first.
     pub(super) files: Vec<PromptFile>,
+    /// Whose contents these are.
+    pub(super) read: Vec<TurnId>,
     /// Turns shortly before the question whose files are still on their way.
     pub(super) awaited: Vec<TurnId>,
 }
@@ -95,6 +97,9 @@ pub(super) async fn load_files(
             } else if is_earlier && matches!(content, FileContent::NotLoaded(_)) {
                 // Its own message names it.
                 continue;
+            }
+            if !matches!(content, FileContent::NotLoaded(_)) {
+                loaded.read.push(turn);
             }
             loaded.files.push(PromptFile {
                 name: file.facts.shown_name().to_owned(),

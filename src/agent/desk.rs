@@ -86,7 +86,12 @@ impl Desk {
             .carry_out_all(&erasures, false, || (clock)())
             .await;
         match done {
-            Ok(_) => info!(count, "what people wanted forgotten is gone"),
+            Ok(done) => {
+                info!(count, "what people wanted forgotten is gone");
+                for copy in done.kept_copies {
+                    warn!(path = %copy.display(), "an old copy of the database still holds what people wanted forgotten; remove it once it is not needed");
+                }
+            }
             // They are in the ledger.
             Err(cause) => {
                 warn!(error = %cause, count, "an erasure broke off; the next start finishes it");

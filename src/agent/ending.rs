@@ -192,6 +192,11 @@ async fn commit(
     let parts = render_reply(&*room.outbound, &reply, people, room.delivery.max_parts);
     let now_ms = (worker.clock)();
     let committed = commit_reply(&worker.store, answering, reply, parts, now_ms).await?;
+    if committed == CommittedReply::SourceGone {
+        let again = Again::counted(answering.claimed.attempts_used());
+        let reason = "something that it read was deleted meanwhile";
+        return requeue(worker, answering.claimed, again, reason).await;
+    }
     note_end(answering.claimed.run.id, &committed);
     worker.wake.posts.notify_one();
     worker.wake.summaries.notify_one();
@@ -229,6 +234,7 @@ fn note_end(run: RunId, committed: &CommittedReply) {
         CommittedReply::Written { turn, posts } => {
             info!(run.id = %run, turn.id = %turn, posts = posts.len(), "answered");
         }
+        CommittedReply::SourceGone => {}
         CommittedReply::Stale => {
             warn!(run.id = %run, "the lease was lost; the answer was not written");
         }

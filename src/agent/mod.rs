@@ -8,7 +8,6 @@
 pub mod attached;
 mod context;
 mod counting;
-mod decode;
 pub mod desk;
 mod ending;
 mod events;

@@ -67,6 +67,8 @@ pub struct BuiltPrompt {
     pub files_shown: FilesShown,
     /// What had to be counted, to be stored.
     pub recounts: Vec<Recount>,
+    /// Turns whose files it holds.
+    pub files_of: Vec<TurnId>,
     /// Turns before the question whose files are still on their way.
     pub awaited: Vec<TurnId>,
 }
@@ -166,6 +168,10 @@ pub async fn build_prompt(
         files_shown,
         counter,
         recounts,
+        files_of: match files_shown {
+            FilesShown::Whole => loaded.read,
+            FilesShown::None | FilesShown::Named => Vec::new(),
+        },
         awaited: loaded.awaited,
     })
 }

@@ -537,7 +537,11 @@ async fn record_sent(
 ) {
     let sent = sent::recipe_of(built, &spec.instructions, &toolbox.specs());
     let run = claimed.run.id;
-    if let Err(cause) = worker.store.record_prompt(run, claimed.token, sent).await {
+    let files_of = built.files_of.clone();
+    let recorded = worker
+        .store
+        .record_prompt(run, claimed.token, sent, files_of);
+    if let Err(cause) = recorded.await {
         warn!(error = %cause, run.id = %run, "what the model is sent could not be recorded; it is asked all the same");
     }
 }

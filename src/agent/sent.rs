@@ -248,6 +248,7 @@ async fn build_again(
         has_chat_options: false,
         counter,
         recounts: Vec::new(),
+        files_of: Vec::new(),
         awaited: Vec::new(),
         voice,
         files_shown,

@@ -27,6 +27,8 @@ struct Said<'a> {
     kind: Option<ChatKind>,
     /// The message it replies to, and whether its person wrote that.
     replied_to: Option<(&'a str, bool)>,
+    /// Whether its person had all that they said forgotten within the last day.
+    has_forgotten_lately: bool,
     /// How commands are written here.
     form: Form,
 }
@@ -82,6 +84,7 @@ pub fn read_message(
         sender: &message.sender,
         kind: message.place.kind.or(facts.chat_kind),
         replied_to: replied_to.map(|reply| (reply.message_id.as_str(), facts.replies_to_sender)),
+        has_forgotten_lately: facts.has_forgotten_lately,
         form,
     };
     Some(decide(&said, policy))
@@ -106,7 +109,7 @@ fn mentioned_command<'a>(
     let is_all = match name {
         _ if rest.is_empty() => true,
         CommandName::Help | CommandName::Stop => false,
-        CommandName::Forget => ["me", "chat"].contains(&rest.to_lowercase().as_str()),
+        CommandName::Forget => ForgottenWords::of(rest) != ForgottenWords::Other,
         _ => agent_of_name(rest, policy).is_some(),
     };
     is_all.then_some((name, rest, Form::Mention))
@@ -169,6 +172,7 @@ pub fn read_command(
         sender: &command.sender,
         kind,
         replied_to: None,
+        has_forgotten_lately: facts.has_forgotten_lately,
         form: Form::Behind,
     };
     let verdict = decide(&said, policy);
@@ -349,32 +353,84 @@ fn forget(
         effect,
         ..told(text.to_owned())
     };
-    match (said.rest.to_lowercase().as_str(), said.replied_to) {
-        ("", Some((message_id, is_own))) if is_own || is_admin => {
+    use ForgottenWords::{Chat, Me, Nothing, Other};
+    let confirm = |text: &str, words: &str| {
+        let slash = if said.form == Form::Plain { "/" } else { "" };
+        told(format!(
+            "{text} That can't be undone. To have it done, say \"{slash}forget {words} yes\"."
+        ))
+    };
+    match (ForgottenWords::of(said.rest), said.replied_to) {
+        (Nothing, Some((message_id, is_own))) if is_own || is_admin => {
             let effect = Effect::ForgetMessage {
                 message_id: message_id.to_owned(),
             };
             done(effect, "That message is forgotten, with what I made of it.")
         }
-        ("", Some(_)) => told("I forget a message for whoever wrote it.".to_owned()),
+        (Nothing, Some(_)) => told("I forget a message for whoever wrote it.".to_owned()),
         // One name of many: nobody knows which of them asks.
-        ("me", _) if said.sender.id.starts_with(BEHIND_A_CHAT) => told(
+        (Me { .. }, _) if said.sender.id.starts_with(BEHIND_A_CHAT) => told(
             "Whoever writes as a group or a channel shares that name with others. Write as yourself \
              to have what you said forgotten."
                 .to_owned(),
         ),
-        ("me", _) => done(
+        (Me { .. }, _) if said.has_forgotten_lately => told(
+            "I have forgotten what you said within the last day, and do so once a day. What you said \
+             since can be forgotten tomorrow, or message by message."
+                .to_owned(),
+        ),
+        (Me { is_sure: false }, _) => confirm(
+            "I would forget all that you have said to me or near me, in every chat here, and what I \
+             answered to it.",
+            "me",
+        ),
+        (Me { is_sure: true }, _) => done(
             Effect::ForgetPerson,
             "All that you have said to me or near me is being forgotten, in every chat.",
         ),
-        ("chat", _) if is_admin || is_direct => done(
-            Effect::ForgetChat,
-            "All that was said in this chat is being forgotten.",
-        ),
-        ("chat", _) => {
+        (Chat { .. }, _) if !(is_admin || is_direct) => {
             told("Only those who administer me may have a whole chat forgotten.".to_owned())
         }
-        _ => told(forget_help(said.form).to_owned()),
+        (Chat { is_sure: false }, _) => confirm(
+            "I would forget all that was said in this chat, in all its threads and topics.",
+            "chat",
+        ),
+        (Chat { is_sure: true }, _) => done(
+            Effect::ForgetChat,
+            "All that was said in this chat is being forgotten, in all its threads and topics.",
+        ),
+        (Nothing | Other, _) => told(forget_help(said.form).to_owned()),
+    }
+}
+
+/// What stands behind `forget`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ForgottenWords {
+    Nothing,
+    /// The person; done once they said yes.
+    Me {
+        is_sure: bool,
+    },
+    /// The chat; done once its person said yes.
+    Chat {
+        is_sure: bool,
+    },
+    Other,
+}
+
+impl ForgottenWords {
+    fn of(rest: &str) -> Self {
+        let words = rest.split_whitespace().take(3).map(str::to_lowercase);
+        let words: Vec<String> = words.collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match words[..] {
+            [] => Self::Nothing,
+            ["me"] => Self::Me { is_sure: false },
+            ["me", "yes"] => Self::Me { is_sure: true },
+            ["chat"] => Self::Chat { is_sure: false },
+            ["chat", "yes"] => Self::Chat { is_sure: true },
+            _ => Self::Other,
+        }
     }
 }
 
@@ -532,9 +588,14 @@ mod tests {
             ("context ops", "U1", ask(Inquiry::Context, "ops")),
             ("summary", "U1", ask(Inquiry::Summary, "kael")),
             ("forget", "U1", Effect::Nothing),
-            ("forget me", "U1", Effect::ForgetPerson),
+            ("forget me", "U1", Effect::Nothing),
+            ("forget me yes", "U1", Effect::ForgetPerson),
+            ("forget Me  YES.", "U1", Effect::ForgetPerson),
+            ("forget me yes please", "U1", Effect::Nothing),
             ("forget chat", "U1", Effect::Nothing),
-            ("forget chat", "UADMIN", Effect::ForgetChat),
+            ("forget chat yes", "U1", Effect::Nothing),
+            ("forget chat", "UADMIN", Effect::Nothing),
+            ("forget chat yes", "UADMIN", Effect::ForgetChat),
             ("forget everything", "UADMIN", Effect::Nothing),
         ];
         for (text, sender, expected) in table {
@@ -543,7 +604,7 @@ mod tests {
             let is_inquiry = matches!(verdict.effect, Effect::Inquire { .. });
             assert_eq!(verdict.answer.is_none(), is_inquiry, "{text}");
         }
-        let own = slack("forget chat", "U1", Some(ChatKind::Direct));
+        let own = slack("forget chat yes", "U1", Some(ChatKind::Direct));
         assert_eq!((own.effect, own.is_private), (Effect::ForgetChat, true));
     }
 
@@ -594,8 +655,10 @@ mod tests {
             (format!("{bot} new ops"), Some(ops())),
             (format!("{bot} new The Oracle"), Some(ops())),
             (format!("{bot} help"), Some(Effect::Nothing)),
-            (format!("{bot} forget me"), Some(Effect::ForgetPerson)),
+            (format!("{bot} forget me"), Some(Effect::Nothing)),
+            (format!("{bot} forget me yes"), Some(Effect::ForgetPerson)),
             (format!("{bot} forget chat"), Some(Effect::Nothing)),
+            (format!("{bot} forget me yes please"), None),
             (format!("{bot} new ideas for lunch?"), None),
             (format!("{bot} help me with this"), None),
             (format!("{bot} forget it"), None),
@@ -661,8 +724,27 @@ mod tests {
     #[test]
     fn nobody_has_the_words_of_all_who_share_a_name_forgotten() {
         let forget = |text, sender| telegram(text, sender, ChatKind::Private).unwrap().effect;
-        assert_eq!(forget("/forget me", "chat:-1001"), Effect::Nothing);
-        assert_eq!(forget("/forget me", "U1"), Effect::ForgetPerson);
+        assert_eq!(forget("/forget me yes", "chat:-1001"), Effect::Nothing);
+        assert_eq!(forget("/forget me yes", "U1"), Effect::ForgetPerson);
+    }
+
+    #[test]
+    fn what_a_person_said_is_forgotten_once_a_day_and_after_a_second_word() {
+        let ask = |text, has_forgotten_lately| {
+            let facts = CommandFacts {
+                has_forgotten_lately,
+                ..here(Some(ChatKind::Public))
+            };
+            read_command(&command(text, "U1"), facts, &policy()).unwrap()
+        };
+        let first = ask("forget me", false);
+        assert!(first.answer.unwrap().contains("\"forget me yes\""));
+        assert_eq!(ask("forget me yes", false).effect, Effect::ForgetPerson);
+        for text in ["forget me", "forget me yes"] {
+            let again = ask(text, true);
+            assert_eq!(again.effect, Effect::Nothing);
+            assert!(again.answer.unwrap().contains("once a day"));
+        }
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub struct MessageFacts {
     pub replies_to_agent: Option<AgentName>,
     /// Whether its sender also wrote the message it replies to.
     pub replies_to_sender: bool,
+    /// Whether its sender had all that they said forgotten within the last day.
+    pub has_forgotten_lately: bool,
     /// The thread it is in, if it is in one (and not its root).
     pub thread: Option<ThreadFacts>,
     /// Agents it addressed before this event (an edit, the other event of the same post).

@@ -14,6 +14,8 @@ pub struct CommandFacts {
     pub is_in_room: bool,
     /// What the platform's directory says of whoever gives it, if it was asked.
     pub belonging: Option<Belonging>,
+    /// Whether its person had all that they said forgotten within the last day.
+    pub has_forgotten_lately: bool,
 }
 
 /// What was decided about a command.
@@ -83,7 +85,7 @@ pub enum Effect {
     },
     /// All that its person said goes, in every chat of the account.
     ForgetPerson,
-    /// All that was said in the chat goes.
+    /// All that was said in the chat goes, in its threads and topics, too.
     ForgetChat,
 }
 

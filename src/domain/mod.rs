@@ -7,6 +7,7 @@
 pub mod addressing;
 pub mod command;
 pub mod counted;
+pub mod decode;
 pub mod file;
 pub mod history;
 pub mod ids;

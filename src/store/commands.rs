@@ -11,7 +11,7 @@ use vocative_channels::envelope::{Place, Sender};
 use vocative_channels::outbound::{Operation, Part, Target};
 
 use super::contract::NonMessage;
-use super::erasure::{Forgotten, order_txn};
+use super::erasure::{Forgotten, has_forgotten_lately, order_txn};
 use super::fresh_starts::{begin_afresh_txn, behind_everything};
 use super::learn::settle_kind_txn;
 use super::outbox_rows::{NewPosts, insert_posts_txn};
@@ -170,6 +170,7 @@ fn capture_command_txn(
         kind: place.kind.or(known.as_ref().and_then(|chat| chat.kind)),
         is_in_room: known.is_some_and(|chat| chat.is_present && chat.last_heard_ms > 0),
         belonging: None,
+        has_forgotten_lately: has_forgotten_lately(connection, account, &sender.id, now_ms)?,
     };
     let target = Target {
         chat: place.chat.clone(),

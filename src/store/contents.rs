@@ -219,7 +219,7 @@ pub(super) fn cannot_read(path: &Path, error: &std::io::Error) -> StoreError {
     }
 }
 
-fn read_at_most(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>, StoreError> {
+pub(super) fn read_at_most(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>, StoreError> {
     let file = match File::open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         file => file.map_err(|error| cannot_read(path, &error))?,

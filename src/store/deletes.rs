@@ -7,6 +7,7 @@ use super::album::{joined_text, without_item};
 use super::contract::Deleted;
 use super::derived::forget_derived_txn;
 use super::erasure::note_deleted_txn;
+use super::made_from::{Made, forget_made_from_txn};
 use super::messages::{
     KnownMessage, MessageEntry, MessageKey, add_message_txn, find_message_of_merged_chat,
 };
@@ -83,6 +84,7 @@ pub(super) fn delete_txn(
         Some(_) => without_item(connection, &turn, (account, known.identity, message_id))?,
         None => None,
     };
+    forget_made_from_txn(connection, &turn, Made::FromMessage, now_ms)?;
     bury_txn(connection, key, &known, &turn)?;
     if has_live_messages(connection, seq)? {
         shrink_turn_txn(connection, &mut turn, attachments, now_ms)?;

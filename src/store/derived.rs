@@ -64,5 +64,5 @@ pub(super) fn forget_derived_txn(connection: &Connection, source: i64) -> Result
         connection.prepare_cached(sql)?.execute([source])?;
     }
     // A result that is told and not recorded yet has not noted what it quotes.
-    forget_results_txn(connection)
+    forget_results_txn(connection, source)
 }

@@ -11,7 +11,7 @@ use vocative_channels::outbound::Part;
 
 use super::files::forget_files_txn;
 use super::rows::count_from;
-use super::search_text::unindex_turn_txn;
+use super::search_text::{in_index, unindex_turn_txn};
 use super::sent_prompts::forget_former_names_txn;
 use super::summaries::note_expired_in_summaries_txn;
 use super::{Store, StoreError};
@@ -220,19 +220,21 @@ fn text_txn(
     if is_at_work {
         return Ok(0);
     }
-    let mut statement = connection.prepare_cached(
-        "SELECT t.seq, t.content, t.visibility, t.sent_at_ms
+    let mut statement = connection.prepare_cached(concat!(
+        "SELECT t.seq, t.content, ",
+        in_index!("t"),
+        ", t.sent_at_ms
          FROM conversations c CROSS JOIN turns t ON t.conversation_id = c.id
          WHERE c.id = ?1 AND t.sent_at_ms >= c.expired_through_ms AND t.sent_at_ms < ?2
            AND t.visibility <> 'hidden'
-         ORDER BY t.sent_at_ms, t.ordinal, t.seq LIMIT ?3",
-    )?;
+         ORDER BY t.sent_at_ms, t.ordinal, t.seq LIMIT ?3"
+    ))?;
     let rows = statement.query_map((room, before_ms, max), |row| {
         Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
     })?;
-    let turns: Vec<(i64, String, String, i64)> = rows.collect::<rusqlite::Result<_>>()?;
-    for (seq, content, visibility, _) in &turns {
-        if visibility == "room" {
+    let turns: Vec<(i64, String, bool, i64)> = rows.collect::<rusqlite::Result<_>>()?;
+    for (seq, content, is_indexed, _) in &turns {
+        if *is_indexed {
             unindex_turn_txn(connection, *seq, room, content)?;
         }
         expire_turn_txn(connection, *seq)?;
@@ -260,6 +262,13 @@ fn expire_turn_txn(connection: &Connection, seq: i64) -> Result<(), StoreError> 
         "DELETE FROM involvements WHERE seq = ?1",
         "DELETE FROM steps WHERE run_id = (SELECT run_id FROM turns WHERE seq = ?1)",
         "DELETE FROM turn_sources WHERE turn_seq = ?1",
+        // What is gone by its age takes nothing with it, and of an answer that is gone nothing is asked.
+        "DELETE FROM run_sources WHERE source_seq = ?1
+           AND run_id NOT IN (SELECT id FROM runs WHERE runs.id = run_id
+                                AND state IN ('queued', 'leased', 'waiting'))",
+        "DELETE FROM run_sources WHERE run_id IN (
+             SELECT t.run_id FROM turns t WHERE t.seq = ?1 AND t.kind <> 'tool_result'
+                AND t.kind <> 'tool_call')",
     ] {
         connection.prepare_cached(sql)?.execute([seq])?;
     }

@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::StoreError;
 use super::contract::NewMessage;
+use super::erasure::has_forgotten_lately;
 use super::messages::{MessageKey, find_message, find_message_of_merged_chat};
 use super::places::{ChatRow, Seat, find_conversation};
 use super::rows::{count_from, day_start_ms};
@@ -31,6 +32,12 @@ pub(super) fn read_facts(
         runs_by_person_last_hour: usage.runs_by_person,
         runs_in_chat_last_hour: usage.runs_in_chat,
         restored_at_ms: usage.restored_at_ms,
+        has_forgotten_lately: has_forgotten_lately(
+            connection,
+            message.account,
+            &message.sender.id,
+            message.received_at_ms,
+        )?,
         ..MessageFacts::default()
     };
     if let Some(seq) = turn_seq {

@@ -12,7 +12,7 @@ use rusqlite::{Connection, params};
 use super::fresh_starts::merge_fresh_starts_txn;
 use super::notices::withdraw_introduction_txn;
 use super::places::{ChatRow, ConversationRow, ensure_chat_txn, find_conversation};
-use super::search_text::{index_turn_txn, unindex_turn_txn};
+use super::search_text::{in_index, index_turn_txn, unindex_turn_txn};
 use super::{Store, StoreError};
 use crate::domain::ids::{AccountId, ChatId};
 
@@ -204,6 +204,7 @@ fn merge_conversation_txn(
         ("turn_sources", "turn_seq"),
         ("turn_sources", "source_seq"),
         ("summary_turns", "turn_seq"),
+        ("run_sources", "source_seq"),
     ] {
         connection.execute_batch(&format!(
             "UPDATE {table} SET {column} = (SELECT new FROM moved WHERE old = {column})
@@ -249,10 +250,10 @@ fn number_anew_txn(connection: &Connection, source: &ConversationRow) -> Result<
 }
 
 fn index_anew_txn(connection: &Connection, source: &ConversationRow) -> Result<(), StoreError> {
-    let mut statement = connection.prepare(
-        "SELECT m.old, m.new, t.content FROM moved m CROSS JOIN turns t ON t.seq = m.old
-         WHERE t.visibility = 'room'",
-    )?;
+    let mut statement = connection.prepare(concat!(
+        "SELECT m.old, m.new, t.content FROM moved m CROSS JOIN turns t ON t.seq = m.old WHERE ",
+        in_index!("t")
+    ))?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let content: String = row.get(2)?;

@@ -36,6 +36,7 @@ mod history;
 mod import;
 mod learn;
 mod lock;
+mod made_from;
 mod mentionable;
 mod merge;
 mod messages;

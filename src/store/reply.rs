@@ -8,6 +8,7 @@ use vocative_channels::outbound::{Operation, Target};
 
 use super::contract::{CommittedReply, ReplyCommit, ReplyRoute, RunEnding};
 use super::ending::{Ending, end_run_txn};
+use super::made_from::{begin_again_txn, has_lost_source};
 use super::outbox_rows::NewPosts;
 use super::participants::{Heard, upsert_participant_txn};
 use super::placeholder::insert_answer_txn;
@@ -72,6 +73,10 @@ pub(super) fn commit_reply_txn(
         add_usage_txn(connection, leased.row, reply)?;
         end_run_txn(connection, leased.row, Ending::Cancelled, reply.now_ms)?;
         return Ok(CommittedReply::Cancelled);
+    }
+    if reply.kind == TurnKind::Message && has_lost_source(connection, leased.row)? {
+        begin_again_txn(connection, leased.row)?;
+        return Ok(CommittedReply::SourceGone);
     }
     let room = room_of(connection, &leased)?;
     let triggers = triggers(connection, leased.row)?;

@@ -391,16 +391,20 @@ pub(super) fn tell_result_txn(
     insert_txn(connection, owner, entry, now_ms)
 }
 
-/// Takes away what tools found in runs that are worked on, as far as no turn has it yet: it may quote
-/// what has just gone.
-pub(super) fn forget_results_txn(connection: &Connection) -> Result<(), StoreError> {
+/// Takes away what tools found in runs of a turn's account that are worked on, as far as no turn has it
+/// yet: it may quote that turn, which has just gone.
+pub(super) fn forget_results_txn(connection: &Connection, seq: i64) -> Result<(), StoreError> {
     connection
         .prepare_cached(
             "UPDATE run_events SET text = NULL WHERE kind = 'tool_result' AND text IS NOT NULL
                AND run_id IN (SELECT id FROM runs INDEXED BY runs_waiting
-                              WHERE state IN ('queued', 'leased', 'waiting') AND state = 'leased')",
+                              WHERE state IN ('queued', 'leased', 'waiting') AND state = 'leased'
+                                AND (SELECT account_id FROM chats WHERE id = runs.chat_id)
+                                  = (SELECT h.account_id FROM turns t
+                                     JOIN conversations c ON c.id = t.conversation_id
+                                     JOIN chats h ON h.id = c.chat_id WHERE t.seq = ?1))",
         )?
-        .execute([])?;
+        .execute([seq])?;
     Ok(())
 }
 

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::conversations::conversation;
 use super::history::mentioned;
+use super::made_from::note_run_sources_txn;
 use super::rows::{conversation_row_id, select_turns, turn_from_row};
 use super::runs::leased_run;
 use super::summaries::position_at;
@@ -52,8 +53,9 @@ const FORMER_SQL: &str = "SELECT display_name, username FROM former_names
 type Names = (Option<String>, Option<String>);
 
 impl Store {
-    /// Records what the prompt of a claimed run was made from, in the place of an earlier attempt's. A power
-    /// cut may undo it. Does nothing if the lease is lost.
+    /// Records what the prompt of a claimed run was made from, in the place of an earlier attempt's, and the
+    /// turns whose files it holds: the run's answer goes when one of them goes. A power cut may undo it.
+    /// Does nothing if the lease is lost.
     ///
     /// # Errors
     /// Storage refuses.
@@ -62,9 +64,12 @@ impl Store {
         run: RunId,
         token: LeaseToken,
         sent: SentPrompt,
+        files_of: Vec<TurnId>,
     ) -> Result<(), StoreError> {
-        self.write_riding(move |connection| record_prompt_txn(connection, run, token, &sent))
-            .await
+        self.write_riding(move |connection| {
+            record_prompt_txn(connection, run, token, &sent, &files_of)
+        })
+        .await
     }
 
     /// The record of a run's prompt, if there is one.
@@ -97,10 +102,24 @@ fn record_prompt_txn(
     run: RunId,
     token: LeaseToken,
     sent: &SentPrompt,
+    files_of: &[TurnId],
 ) -> Result<(), StoreError> {
     let Some(leased) = leased_run(connection, run, token)? else {
         return Ok(());
     };
+    connection
+        .prepare_cached("DELETE FROM run_sources WHERE run_id = ?1")?
+        .execute([leased.row])?;
+    let mut seq_of = connection.prepare_cached("SELECT seq FROM turns WHERE uuid = ?1")?;
+    let mut sources = Vec::with_capacity(files_of.len());
+    for turn in files_of {
+        sources.extend(
+            seq_of
+                .query_row([turn], |row| row.get::<_, i64>(0))
+                .optional()?,
+        );
+    }
+    note_run_sources_txn(connection, leased.row, &sources)?;
     let keep_text = |text: &str| -> Result<Vec<u8>, StoreError> {
         let hash = Sha256::digest(text).to_vec();
         connection
@@ -160,6 +179,12 @@ fn packed_turns(turns: &[SentTurn]) -> Vec<u8> {
         packed.extend(sent.revision.to_be_bytes());
     }
     packed
+}
+
+/// The turns of a record.
+pub(super) fn recorded_turns(packed: &[u8]) -> Vec<TurnId> {
+    let turns = packed.chunks_exact(TURN_BYTES).filter_map(unpacked_turn);
+    turns.map(|sent| sent.turn).collect()
 }
 
 fn unpacked_turn(packed: &[u8]) -> Option<SentTurn> {
@@ -411,7 +436,11 @@ mod tests {
         let run = scene.claim(100).await.unwrap();
         let history = history_of(&scene, &run, &room).await;
         let prompt = sent(&history);
-        let record = |prompt| scene.store.record_prompt(run.run.id, run.token, prompt);
+        let record = |prompt| {
+            scene
+                .store
+                .record_prompt(run.run.id, run.token, prompt, Vec::new())
+        };
         record(prompt.clone()).await.unwrap();
         let known = recorded(&scene, &run).await.unwrap();
         assert_eq!(known.sent, prompt);
@@ -433,9 +462,12 @@ mod tests {
         let again = scene.store.sent_history(newer).await.unwrap();
         assert_eq!(name(&again), Some("Ada the Third"));
         // A lost lease records nothing.
-        let lost = scene
-            .store
-            .record_prompt(run.run.id, LeaseToken::generate(), sent(&history));
+        let lost = scene.store.record_prompt(
+            run.run.id,
+            LeaseToken::generate(),
+            sent(&history),
+            Vec::new(),
+        );
         lost.await.unwrap();
         let count: i64 = scene.value("SELECT count(*) FROM sent_prompts").await;
         assert_eq!(count, 1);
@@ -453,7 +485,7 @@ mod tests {
         prompt.summary = Some(SummaryId(77));
         scene
             .store
-            .record_prompt(run.run.id, run.token, prompt)
+            .record_prompt(run.run.id, run.token, prompt, Vec::new())
             .await
             .unwrap();
         scene
@@ -488,7 +520,7 @@ mod tests {
         assert_eq!(scene.value::<i64>(former).await, 0);
         scene
             .store
-            .record_prompt(run.run.id, run.token, prompt)
+            .record_prompt(run.run.id, run.token, prompt, Vec::new())
             .await
             .unwrap();
         rename(&scene, "Ada the Second").await;

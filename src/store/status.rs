@@ -7,6 +7,7 @@
 use rusqlite::{Connection, Row};
 
 use super::contract::{AccountStatus, StoreStatus};
+use super::erasure::copies_from_before;
 use super::files::count_files;
 use super::model_rests::{model_rests, queued_by_agent};
 use super::outbox::DROPPED;
@@ -26,8 +27,15 @@ impl Store {
     /// # Errors
     /// Storage refuses.
     pub async fn status(&self, now_ms: i64) -> Result<StoreStatus, StoreError> {
-        self.read(move |connection| status(connection, now_ms))
-            .await
+        let database = self.database_path().map(std::path::Path::to_owned);
+        self.read(move |connection| {
+            let mut status = status(connection, now_ms)?;
+            if let (Some(at_ms), Some(database)) = (last_asked_ms(connection)?, database) {
+                status.copies_to_remove = copies_from_before(&database, at_ms);
+            }
+            Ok(status)
+        })
+        .await
     }
 }
 
@@ -46,6 +54,16 @@ fn status(connection: &Connection, now_ms: i64) -> Result<StoreStatus, StoreErro
     read_posts(connection, &mut status, now_ms)?;
     read_retention(connection, &mut status)?;
     Ok(status)
+}
+
+/// When somebody last had what they said forgotten.
+fn last_asked_ms(connection: &Connection) -> Result<Option<i64>, StoreError> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT max(erased_at_ms) FROM erasures INDEXED BY erasures_asked
+             WHERE reach = 'own' AND kind <> 'message'",
+        )?
+        .query_row([], |row| row.get(0))?)
 }
 
 fn read_rooms(connection: &Connection, status: &mut StoreStatus) -> Result<(), StoreError> {

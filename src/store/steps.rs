@@ -8,6 +8,7 @@ use rusqlite::{Connection, params};
 
 use super::contract::{LeaseOutcome, StepOutcome, StepTools, ToolTurn};
 use super::derived::{note_sources_txn, visible_sources};
+use super::made_from::note_run_sources_txn;
 use super::notices::DAEMON;
 use super::participants::{Heard, upsert_participant_txn};
 use super::reply::{Room, room_of, triggers};
@@ -177,6 +178,7 @@ fn write_call_txn(
     };
     let owner = (place.run_row, place.room.conversation.row);
     tell_result_txn(connection, owner, &told, step.now_ms)?;
+    note_run_sources_txn(connection, place.run_row, sources)?;
     note_sources_txn(connection, result_seq, sources)
 }
 
@@ -413,14 +415,13 @@ mod tests {
             .await
             .unwrap();
         assert!(matches!(deleted, Deleted::Blanked { .. }));
-        let left = timeline(&scene, &room).await;
-        assert_eq!(left[1].content, "");
+        assert_eq!(timeline(&scene, &room).await, []);
         assert_eq!(scene.value::<i64>("SELECT count(*) FROM steps").await, 0);
 
         // What is found before the delete and written after it is not written at all.
         begin(&scene, &run).await;
         let late = scene.store.record_step_tools(step(&run, &found)).await;
         assert_eq!(late.unwrap(), StepOutcome::SourceGone);
-        assert_eq!(timeline(&scene, &room).await.len(), 2);
+        assert_eq!(timeline(&scene, &room).await, []);
     }
 }

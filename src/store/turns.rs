@@ -7,7 +7,7 @@ use super::StoreError;
 use super::derived::forget_derived_txn;
 use super::files::forget_files_txn;
 use super::places::{ConversationRow, conversation_at, note_turn_txn};
-use super::search_text::{index_turn_txn, unindex_turn_txn};
+use super::search_text::{in_index, index_turn_txn, unindex_turn_txn};
 use super::summaries::{SummaryFate, invalidate_summaries_txn, stale_by_late_turn_txn};
 use crate::domain::ids::{ParticipantId, Seq, TurnId};
 use crate::domain::place::Scope;
@@ -175,8 +175,10 @@ pub(super) fn revise_turn_txn(
             ])?;
     }
     let row = turn.conversation.row;
-    unindex_turn_txn(connection, turn.seq, row, &turn.content)?;
-    index_turn_txn(connection, turn.seq)?;
+    if is_in_index(connection, turn.seq)? {
+        unindex_turn_txn(connection, turn.seq, row, &turn.content)?;
+        index_turn_txn(connection, turn.seq)?;
+    }
     connection
         .prepare_cached(
             "UPDATE turns SET content = ?2, attachments = ?3, tokens = ?4, counter = ?5,
@@ -200,8 +202,10 @@ pub(super) fn revise_turn_txn(
 
 /// Takes everything a turn said out of the store; the row stays, hidden.
 pub(super) fn blank_turn_txn(connection: &Connection, turn: &TurnRow) -> Result<(), StoreError> {
-    let row = turn.conversation.row;
-    unindex_turn_txn(connection, turn.seq, row, &turn.content)?;
+    if is_in_index(connection, turn.seq)? {
+        let row = turn.conversation.row;
+        unindex_turn_txn(connection, turn.seq, row, &turn.content)?;
+    }
     connection
         .prepare_cached(
             "UPDATE turns SET content = '', attachments = NULL, quote = NULL, tokens = NULL,
@@ -220,4 +224,15 @@ pub(super) fn blank_turn_txn(connection: &Connection, turn: &TurnRow) -> Result<
     forget_files_txn(connection, turn.seq, None)?;
     forget_derived_txn(connection, turn.seq)?;
     invalidate_summaries_txn(connection, turn, SummaryFate::Void)
+}
+
+/// Whether the index has a turn: what the room sees, and commands of people.
+fn is_in_index(connection: &Connection, seq: i64) -> Result<bool, StoreError> {
+    Ok(connection
+        .prepare_cached(concat!(
+            "SELECT ",
+            in_index!("t"),
+            " FROM turns t WHERE t.seq = ?1"
+        ))?
+        .query_row([seq], |row| row.get(0))?)
 }

@@ -116,7 +116,7 @@ async fn what_was_passed_on_or_edited_gives_no_command() {
     };
     flow.telegram.send_with(UserMessage {
         forward: Some(TelegramForward::User(TelegramWorld::BOB)),
-        ..typed("/forget me")
+        ..typed("/forget me yes")
     });
     flow.telegram.send_with(UserMessage {
         via_bot: Some(TelegramWorld::OTHER_BOT),
@@ -131,7 +131,7 @@ async fn what_was_passed_on_or_edited_gives_no_command() {
     });
     let hello = flow.telegram.say(GROUP, ANN, "hello");
     flow.wait_until_heard().await;
-    flow.telegram.edit(GROUP, hello, "/forget me");
+    flow.telegram.edit(GROUP, hello, "/forget me yes");
     flow.telegram.say(GROUP, ANN, "/help@other_bot");
     flow.settle().await;
     assert_eq!(flow.telegram_posts(GROUP), [""; 0]);

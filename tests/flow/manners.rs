@@ -161,7 +161,11 @@ async fn a_person_has_a_message_forgotten_and_then_everything() {
     wait_for_turns(&flow, &id, |turns| !says(turns, "zebra one")).await;
     assert!(says(&flow.turns(&id).await, "zebra two"));
     let everything = flow.telegram.say(GROUP, ANN, "/forget me");
-    flow.telegram_reply(GROUP, everything).await;
+    let asked = flow.telegram_reply(GROUP, everything).await;
+    assert!(asked.text.contains("/forget me yes"), "{}", asked.text);
+    assert!(says(&flow.turns(&id).await, "zebra two"));
+    let sure = flow.telegram.say(GROUP, ANN, "/forget me yes");
+    flow.telegram_reply(GROUP, sure).await;
     wait_for_turns(&flow, &id, |turns| !says(turns, "zebra two")).await;
     assert!(says(&flow.turns(&id).await, "mine"));
     assert_eq!(flow.model.requests().len(), 0);

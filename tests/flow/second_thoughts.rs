@@ -50,7 +50,7 @@ async fn an_answered_question_that_is_edited_into_a_stop_or_a_command_keeps_its_
     let on_telegram = flow.telegram.say(GROUP, ANN, "@vocative_bot when?");
     flow.telegram_reply(GROUP, on_telegram).await;
     flow.settle().await;
-    for text in ["stop", "new", "forget me"] {
+    for text in ["stop", "new", "forget me yes"] {
         let said = format!("<@U0VOCATIVE> {text}");
         flow.slack.edit("#general", &on_slack, &said);
         flow.telegram.edit(GROUP, on_telegram, &format!("/{text}"));
@@ -122,13 +122,13 @@ async fn an_edit_of_what_was_never_heard_is_heard_and_gives_no_command() {
         "message_id": 90_001, "date": 1_763_700_000, "edit_date": 1_763_700_100,
         "from": {"id": ANN, "is_bot": false, "first_name": "Ann"},
         "chat": {"id": GROUP, "title": "Platform team", "type": "supergroup"},
-        "text": "/forget me", "entities": [{"type": "bot_command", "offset": 0, "length": 7}],
+        "text": "/forget me yes", "entities": [{"type": "bot_command", "offset": 0, "length": 7}],
     }}));
     flow.slack.raw_event(json!({
         "type": "message", "subtype": "message_changed", "channel": "C0GENERAL",
         "channel_type": "channel", "ts": "1763712720.000200", "event_ts": "1763712720.000200",
         "message": {
-            "type": "message", "user": "U0ANN", "text": "<@U0VOCATIVE> forget me",
+            "type": "message", "user": "U0ANN", "text": "<@U0VOCATIVE> forget me yes",
             "ts": "1763712710.000100", "edited": {"user": "U0ANN", "ts": "1763712720.000000"},
         },
     }));

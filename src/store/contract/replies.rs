@@ -206,6 +206,9 @@ pub enum CommittedReply {
     },
     /// The lease is no longer held: nothing was written.
     Stale,
+    /// Something that the run read for certain is gone: nothing was written, and what it did so far is
+    /// forgotten. It is to be tried again.
+    SourceGone,
     /// The run was cancelled meanwhile: it ended without a word, whatever was to be said.
     Cancelled,
 }

@@ -59,6 +59,8 @@ pub struct StoreStatus {
     pub expired_last_ms: Option<i64>,
     /// Erasures that are not finished.
     pub erasures_open: u64,
+    /// Copies of the database from before somebody had what they said forgotten.
+    pub copies_to_remove: Vec<std::path::PathBuf>,
     /// Attached files.
     pub files: FileCounts,
     /// Database bytes.

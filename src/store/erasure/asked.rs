@@ -4,10 +4,13 @@ use std::path::Path;
 
 use rusqlite::{Connection, params};
 
-use super::ledger::{LedgerEntry, LedgerKind, append};
+use super::ledger::{LedgerEntry, LedgerKind, Reach, append};
 use super::orders::add_order_txn;
 use crate::domain::ids::{AccountId, ChatId, ErasureId};
 use crate::store::StoreError;
+
+/// A person may have all that they said forgotten once within this time, in milliseconds.
+const PERSON_EVERY_MS: i64 = 86_400_000;
 
 /// What a person wants forgotten.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +27,7 @@ pub(in crate::store) enum Forgotten<'a> {
         /// The person.
         person: &'a str,
     },
-    /// All that was said in a chat.
+    /// All that was said in a chat, its threads and topics.
     Chat {
         /// The chat.
         chat: ChatId,
@@ -45,6 +48,7 @@ pub(in crate::store) fn order_txn(
     let entry = |kind, platform_id: &str, chat: &str| LedgerEntry {
         id: ErasureId::generate(),
         kind,
+        reach: Reach::Own,
         platform: platform.clone(),
         account: account_id.clone(),
         platform_id: platform_id.to_owned(),
@@ -58,7 +62,7 @@ pub(in crate::store) fn order_txn(
         Forgotten::Person { person } => vec![entry(LedgerKind::Person, person, "")],
         Forgotten::Chat { chat } => ids_of(connection, *chat)?
             .iter()
-            .map(|id| entry(LedgerKind::Conversation, "", id))
+            .map(|id| entry(LedgerKind::Chat, "", id))
             .collect(),
     };
     append(file, &entries, true)?;
@@ -67,6 +71,31 @@ pub(in crate::store) fn order_txn(
     }
     Ok(entries.iter().map(|entry| entry.id).collect())
 }
+
+/// Whether a person had all that they said forgotten within the last day.
+pub(in crate::store) fn has_forgotten_lately(
+    connection: &Connection,
+    account: AccountId,
+    person: &str,
+    now_ms: i64,
+) -> Result<bool, StoreError> {
+    Ok(connection.prepare_cached(LATELY_SQL)?.query_row(
+        params![
+            account,
+            person,
+            now_ms - PERSON_EVERY_MS,
+            // A clock that was set back keeps nobody waiting for longer.
+            now_ms + PERSON_EVERY_MS
+        ],
+        |row| row.get(0),
+    )?)
+}
+
+pub(in crate::store) const LATELY_SQL: &str =
+    "SELECT EXISTS (SELECT 1 FROM erasures INDEXED BY erasures_asked
+                    WHERE reach = 'own' AND kind <> 'message' AND kind = 'person'
+                      AND account_id = ?1 AND platform_id = ?2
+                      AND erased_at_ms > ?3 AND erased_at_ms < ?4)";
 
 /// Every id the chat has had: a copy from before a change of ids knows only the old one.
 fn ids_of(connection: &Connection, chat: ChatId) -> Result<Vec<String>, StoreError> {

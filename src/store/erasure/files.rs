@@ -48,30 +48,57 @@ pub(super) fn remove_old_copies(
     let cannot = |path: &Path, error: &std::io::Error| StoreError::Unavailable {
         what: format!("{} can't be removed: {error}", path.display()),
     };
-    let (Some(folder), Some(name)) = (database.parent(), database.file_name()) else {
-        return Ok(Vec::new());
-    };
-    let start = format!("{}.before-", name.to_string_lossy());
-    let entries = std::fs::read_dir(folder).map_err(|error| cannot(folder, &error))?;
     let mut removed = Vec::new();
-    let mut contents = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(|error| cannot(folder, &error))?;
-        let is_copy = entry.file_name().to_string_lossy().starts_with(&start);
-        if is_copy && entry.path().is_dir() {
-            contents.push(entry.path());
-        } else if is_copy && !has_carried_out(&entry.path(), ids) {
-            std::fs::remove_file(entry.path()).map_err(|error| cannot(&entry.path(), &error))?;
-            removed.push(entry.path());
-        }
+    for copy in old_copies(database, ids)? {
+        std::fs::remove_file(&copy).map_err(|error| cannot(&copy, &error))?;
+        removed.push(copy);
     }
-    for contents in contents {
+    for contents in beside(database)?.into_iter().filter(|path| path.is_dir()) {
         if !is_folder_of_a_copy(&contents) {
             remove_folder(&contents)?;
             removed.push(contents);
         }
     }
     Ok(removed)
+}
+
+/// The copies of a database that have not carried out these erasures themselves.
+pub(super) fn old_copies(database: &Path, ids: &[ErasureId]) -> Result<Vec<PathBuf>, StoreError> {
+    let mut copies = beside(database)?;
+    copies.retain(|path| !path.is_dir() && !has_carried_out(path, ids));
+    Ok(copies)
+}
+
+/// The copies of a database that were made before a time, by their files' own.
+pub(in crate::store) fn copies_from_before(database: &Path, at_ms: i64) -> Vec<PathBuf> {
+    let is_older = |path: &PathBuf| {
+        let changed = std::fs::metadata(path).and_then(|file| file.modified());
+        let since = changed.map(|at| at.duration_since(std::time::UNIX_EPOCH));
+        matches!(since, Ok(Ok(since)) if i128::from(at_ms) >= since.as_millis().cast_signed())
+    };
+    let mut copies = beside(database).unwrap_or_default();
+    copies.retain(|path| !path.is_dir() && is_older(path));
+    copies
+}
+
+/// What migrations and restores kept beside a database: copies, and folders with their files.
+fn beside(database: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let (Some(folder), Some(name)) = (database.parent(), database.file_name()) else {
+        return Ok(Vec::new());
+    };
+    let cannot = |error: std::io::Error| StoreError::Unavailable {
+        what: format!("{} can't be read: {error}", folder.display()),
+    };
+    let start = format!("{}.before-", name.to_string_lossy());
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(cannot)? {
+        let entry = entry.map_err(cannot)?;
+        if entry.file_name().to_string_lossy().starts_with(&start) {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
 }
 
 /// Whether the stored files in a folder belong to a copy that is there.

@@ -29,12 +29,14 @@ pub enum LedgerKind {
     Person,
     /// A conversation.
     Conversation,
+    /// A chat with all its threads and topics, those that nothing is known of yet too.
+    Chat,
     /// One message, deleted by its platform.
     Message,
 }
 
 impl LedgerKind {
-    pub(super) const ALL: [Self; 3] = [Self::Person, Self::Conversation, Self::Message];
+    pub(super) const ALL: [Self; 4] = [Self::Person, Self::Conversation, Self::Chat, Self::Message];
 
     /// The stored name.
     #[must_use]
@@ -42,12 +44,41 @@ impl LedgerKind {
         match self {
             Self::Person => "person",
             Self::Conversation => "conversation",
+            Self::Chat => "chat",
             Self::Message => "message",
         }
     }
 
     pub(super) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// How far an order goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Reach {
+    /// Whatever repeats what is erased goes too, in every account, and old copies of the database: an
+    /// operator ordered it.
+    #[default]
+    Everywhere,
+    /// The turns themselves and what was certainly made from them, in their account: a person asked for it.
+    Own,
+}
+
+impl Reach {
+    /// The stored name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Everywhere => "everywhere",
+            Self::Own => "own",
+        }
+    }
+
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        [Self::Everywhere, Self::Own]
+            .into_iter()
+            .find(|reach| reach.name() == name)
     }
 }
 
@@ -58,11 +89,14 @@ pub struct LedgerEntry {
     pub id: ErasureId,
     /// What it is.
     pub kind: LedgerKind,
+    /// How far the order goes.
+    pub reach: Reach,
     /// The platform.
     pub platform: String,
     /// The platform's account id.
     pub account: String,
-    /// The user id; the thread or topic (empty = the chat's own conversation); the message id.
+    /// The user id; the thread or topic (empty = the chat's own conversation, or a whole chat); the
+    /// message id.
     pub platform_id: String,
     /// The platform's chat id; empty for a person.
     pub chat: String,
@@ -78,6 +112,8 @@ struct Line {
     platform: String,
     account: String,
     kind: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reach: Option<String>,
     platform_id: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     chat: String,
@@ -92,6 +128,7 @@ impl Line {
             platform: entry.platform.clone(),
             account: entry.account.clone(),
             kind: entry.kind.name().to_owned(),
+            reach: (entry.reach != Reach::Everywhere).then(|| entry.reach.name().to_owned()),
             platform_id: entry.platform_id.clone(),
             chat: entry.chat.clone(),
             erased_at_ms: entry.erased_at_ms,
@@ -102,6 +139,10 @@ impl Line {
         Some(LedgerEntry {
             id: self.id.parse().ok()?,
             kind: LedgerKind::from_name(&self.kind)?,
+            reach: match &self.reach {
+                None => Reach::Everywhere,
+                Some(name) => Reach::from_name(name)?,
+            },
             platform: self.platform,
             account: self.account,
             platform_id: self.platform_id,
@@ -284,6 +325,7 @@ pub(in crate::store) fn note_deleted_txn(
     let entry = LedgerEntry {
         id: ErasureId::generate(),
         kind: LedgerKind::Message,
+        reach: Reach::Everywhere,
         platform,
         account: account_id,
         platform_id: message_id.to_owned(),
@@ -308,14 +350,16 @@ fn known_ids(connection: &Connection) -> Result<HashSet<ErasureId>, StoreError> 
 
 fn rows(connection: &Connection) -> Result<Vec<LedgerEntry>, StoreError> {
     let mut statement = connection.prepare_cached(
-        "SELECT e.uuid, e.kind, a.platform, a.platform_id, e.platform_id, e.chat, e.erased_at_ms
+        "SELECT e.uuid, e.kind, a.platform, a.platform_id, e.platform_id, e.chat, e.erased_at_ms,
+                e.reach
          FROM erasures e JOIN accounts a ON a.id = e.account_id ORDER BY e.id",
     )?;
     let rows = statement.query_map([], |row| {
-        let kind: String = row.get(1)?;
+        let (kind, reach): (String, String) = (row.get(1)?, row.get(7)?);
         Ok(LedgerEntry {
             id: row.get(0)?,
             kind: LedgerKind::from_name(&kind).unwrap_or(LedgerKind::Message),
+            reach: Reach::from_name(&reach).unwrap_or_default(),
             platform: row.get(2)?,
             account: row.get(3)?,
             platform_id: row.get(4)?,

@@ -7,7 +7,12 @@
 //! of them, `traces` notes what of their text was theirs alone, `sweep` takes that out of everything
 //! else, and `files` removes old copies and searches the files. Ids stay, so that nothing comes back.
 //!
-//! Reading order: `target`, `ledger`, `orders`, `asked`, `work`, `blank`, `traces`, `needles`, `sweep`, `files`.
+//! What a person asks for themselves reaches less far than an operator's order: their turns and what was
+//! certainly made from them, in their account. It has no traces, stops only the runs that `readers` finds to
+//! have read them, and leaves copies to the operator.
+//!
+//! Reading order: `target`, `ledger`, `orders`, `asked`, `work`, `blank`, `readers`, `traces`, `needles`,
+//! `sweep`, `files`.
 
 mod asked;
 mod blank;
@@ -15,18 +20,31 @@ mod files;
 mod ledger;
 mod needles;
 mod orders;
+mod readers;
 mod sweep;
 mod target;
 mod traces;
 mod work;
 
 pub use files::{FileHit, Verification};
-pub use ledger::{LedgerEntry, LedgerKind};
+pub use ledger::{LedgerEntry, LedgerKind, Reach};
 pub use orders::{Erasure, ErasureCounts, ErasureId};
 pub use target::{ErasurePlan, ErasureTarget};
 pub use work::CarriedOut;
 
-pub(super) use asked::{Forgotten, order_txn};
+pub(super) use asked::{Forgotten, has_forgotten_lately, order_txn};
+pub(super) use files::copies_from_before;
 pub(super) use ledger::note_deleted_txn;
 pub(super) use orders::{Heard, is_erased};
 pub(super) use work::settle_at_open;
+
+/// What is asked of the store, again and again, while somebody's own words are blanked.
+#[cfg(test)]
+pub(super) const STATEMENTS_OF_OWN: [&str; 6] = [
+    asked::LATELY_SQL,
+    blank::OF_PERSON_SQL,
+    blank::OF_ROOM_SQL,
+    sweep::UNTRANSLATED_SQL,
+    sweep::COMMANDS_SQL,
+    super::made_from::MADE_FROM_SQL,
+];

@@ -1,9 +1,10 @@
 //! Orders: their rows, whom they name here, and whether a message that comes is meant by one.
 
 use rusqlite::{Connection, OptionalExtension, params};
+use serde::{Deserialize, Serialize};
 use vocative_channels::crash;
 
-use super::ledger::{LedgerEntry, LedgerKind, append, path_beside};
+use super::ledger::{LedgerEntry, LedgerKind, Reach, append, path_beside};
 use crate::domain::ids::{AccountId, ChatId};
 use crate::store::places::find_chat;
 use crate::store::rows::{count_from, missing};
@@ -65,10 +66,6 @@ impl Targets {
         let list = |ids: &[i64]| serde_json::to_string(ids).expect("numbers are always JSON");
         (list(&self.participants), list(&self.conversations))
     }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.participants.is_empty() && self.conversations.is_empty()
-    }
 }
 
 /// An order in work.
@@ -79,6 +76,26 @@ pub(super) struct Order {
     pub(super) entry: LedgerEntry,
     pub(super) phase: String,
     pub(super) cursor: i64,
+    /// The last turn that was blanked.
+    pub(super) reached: Option<Reached>,
+}
+
+/// How far turns are blanked: the place of the last one in the index that they are found by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Reached {
+    pub(super) conversation: i64,
+    pub(super) sent_at_ms: i64,
+    pub(super) ordinal: i64,
+    pub(super) seq: i64,
+}
+
+impl Reached {
+    pub(super) const START: Self = Self {
+        conversation: i64::MIN,
+        sent_at_ms: i64::MIN,
+        ordinal: i64::MIN,
+        seq: i64::MIN,
+    };
 }
 
 /// A message that comes, as far as the ledger asks.
@@ -153,16 +170,23 @@ pub(in crate::store) fn is_erased(
     connection: &Connection,
     heard: &Heard<'_>,
 ) -> Result<bool, StoreError> {
-    // A thread goes with its chat's own conversation; a topic is a room of its own.
+    // A thread goes with its chat's own conversation; a topic is a room of its own. A chat has the same
+    // rooms under every id that it has had.
     let found = connection
         .prepare_cached(
             "SELECT EXISTS (SELECT 1 FROM erased_identities
                             WHERE account_id = ?1 AND kind = 'person' AND platform_id = ?2
                               AND chat = '' AND erased_at_ms >= ?6)
-                 OR EXISTS (SELECT 1 FROM erased_identities
-                            WHERE account_id = ?1 AND kind = 'conversation'
-                              AND platform_id IN (?4, CASE WHEN ?5 THEN ?4 ELSE '' END)
-                              AND chat = ?3 AND erased_at_ms >= ?6)",
+                 OR EXISTS (
+                     SELECT 1 FROM (SELECT ?3 AS chat UNION
+                                    SELECT o.platform_id FROM chat_ids i
+                                    JOIN chat_ids o ON o.chat_id = i.chat_id
+                                    WHERE i.account_id = ?1 AND i.platform_id = ?3) known
+                     CROSS JOIN erased_identities e ON e.account_id = ?1
+                            AND ((e.kind = 'chat' AND e.platform_id = '')
+                                 OR (e.kind = 'conversation'
+                                     AND e.platform_id IN (?4, CASE WHEN ?5 THEN ?4 ELSE '' END)))
+                            AND e.chat = known.chat AND e.erased_at_ms >= ?6)",
         )?
         .query_row(
             params![
@@ -195,8 +219,9 @@ pub(super) fn add_order_txn(
         .query_row((&entry.platform, &entry.account), |row| row.get(0))?;
     connection
         .prepare_cached(
-            "INSERT INTO erasures (uuid, account_id, kind, platform_id, chat, erased_at_ms, phase)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
+            "INSERT INTO erasures (uuid, account_id, kind, platform_id, chat, erased_at_ms, phase,
+                                   reach)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING",
         )?
         .execute(params![
             entry.id,
@@ -206,6 +231,7 @@ pub(super) fn add_order_txn(
             entry.chat,
             entry.erased_at_ms,
             super::work::FIRST_PHASE,
+            entry.reach.name(),
         ])?;
     if entry.kind == LedgerKind::Message {
         return Ok(());
@@ -234,19 +260,21 @@ pub(super) fn open_order(
     Ok(connection
         .prepare_cached(
             "SELECT e.id, e.account_id, e.uuid, e.kind, a.platform, a.platform_id, e.platform_id,
-                    e.chat, e.erased_at_ms, e.phase, e.cursor
+                    e.chat, e.erased_at_ms, e.phase, e.cursor, e.reach, e.reached
              FROM erasures e JOIN accounts a ON a.id = e.account_id
              WHERE e.finished_at_ms IS NULL AND (?1 IS NULL OR e.uuid = ?1)
              ORDER BY e.id LIMIT 1",
         )?
         .query_row([id], |row| {
-            let kind: String = row.get(3)?;
+            let (kind, reach): (String, String) = (row.get(3)?, row.get(11)?);
+            let reached: Option<String> = row.get(12)?;
             Ok(Order {
                 row: row.get(0)?,
                 account: row.get(1)?,
                 entry: LedgerEntry {
                     id: row.get(2)?,
                     kind: LedgerKind::from_name(&kind).unwrap_or(LedgerKind::Message),
+                    reach: Reach::from_name(&reach).unwrap_or_default(),
                     platform: row.get(4)?,
                     account: row.get(5)?,
                     platform_id: row.get(6)?,
@@ -255,6 +283,7 @@ pub(super) fn open_order(
                 },
                 phase: row.get(9)?,
                 cursor: row.get(10)?,
+                reached: reached.and_then(|at| serde_json::from_str(&at).ok()),
             })
         })
         .optional()?)
@@ -292,7 +321,20 @@ pub(super) fn targets(connection: &Connection, entry: &LedgerEntry) -> Result<Ta
                 participants: Vec::new(),
                 conversations: rows(
                     "SELECT id FROM conversations
-                     WHERE chat_id = ?1 AND (thread = ?2 OR (?2 = '' AND is_topic = 0))",
+                     WHERE chat_id = ?1 AND (thread = ?2 OR (?2 = '' AND is_topic = 0))
+                     ORDER BY id",
+                    &chat,
+                    &entry.platform_id,
+                )?,
+            })
+        }
+        LedgerKind::Chat => {
+            let chat: Option<ChatId> =
+                find_chat(connection, account, &entry.chat)?.map(|chat| chat.id);
+            Ok(Targets {
+                participants: Vec::new(),
+                conversations: rows(
+                    "SELECT id FROM conversations WHERE chat_id = ?1 AND ?2 = '' ORDER BY id",
                     &chat,
                     &entry.platform_id,
                 )?,

@@ -2,17 +2,23 @@
 
 use rusqlite::{Connection, params};
 
-use super::blank::{blank_ours_txn, empty_posts_txn};
-use super::ledger::LedgerKind;
+use super::ledger::{LedgerKind, Reach};
 use super::needles::{Needles, OursAfter};
 use super::orders::{ErasureCounts, Order};
 use crate::store::StoreError;
+use crate::store::made_from::{blank_ours_txn, empty_posts_txn};
 use crate::store::run_events::forget_texts_txn;
 use crate::store::summaries::{SummaryFate, invalidate_summaries_txn};
 use crate::store::turns::{Replacement, revise_turn_txn, turn_at};
 
 /// Rows looked at in one transaction.
 const ROWS_MAX: i64 = 1_000;
+
+pub(super) const UNTRANSLATED_SQL: &str = "SELECT id, raw FROM raw_envelopes
+     WHERE account_id = ?1 AND turn_seq IS NULL AND id > ?2 ORDER BY id LIMIT ?3";
+
+pub(super) const COMMANDS_SQL: &str = "DELETE FROM non_messages INDEXED BY non_messages_by_sender
+     WHERE account_id = ?1 AND sender_id = ?2 AND received_at_ms <= ?3";
 
 /// What is swept; in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +95,21 @@ fn traces(
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
+/// What comes behind a place; `None` at the end. What somebody asked for themselves is taken from where it
+/// is known to be, and looked for nowhere else.
+pub(super) fn place_behind(order: &Order, place: Option<Place>) -> Option<Place> {
+    let places: &[Place] = match (order.entry.reach, order.entry.kind) {
+        (Reach::Everywhere, _) => &Place::ALL,
+        (Reach::Own, LedgerKind::Person) => &[Place::Raw, Place::Commands],
+        (Reach::Own, _) => &[],
+    };
+    let next = place.map_or(0, |at| {
+        let known = places.iter().position(|place| *place == at);
+        known.map_or(places.len(), |at| at + 1)
+    });
+    places.get(next).copied()
+}
+
 /// Sweeps the next rows of a place; returns where to go on, or `None` at the end.
 pub(super) fn sweep_batch_txn(
     connection: &Connection,
@@ -111,6 +132,7 @@ pub(super) fn sweep_batch_txn(
         now_ms,
     };
     match place {
+        Place::Raw if order.entry.reach == Reach::Own => sweep.untranslated_txn(),
         Place::Turns => sweep.turns_txn(),
         Place::Revisions => sweep.rows_txn(
             "SELECT turn_seq, content FROM revisions WHERE turn_seq > ?1
@@ -322,21 +344,46 @@ impl Sweep<'_> {
         Ok((counts, last))
     }
 
+    /// Events of the account that did not translate and name the person.
+    fn untranslated_txn(&self) -> Batch {
+        let mut statement = self.connection.prepare_cached(UNTRANSLATED_SQL)?;
+        let rows = statement.query_map(
+            params![self.order.account, self.order.cursor, ROWS_MAX],
+            |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)),
+        )?;
+        let (mut counts, mut last) = (ErasureCounts::default(), None);
+        for row in rows {
+            let (id, raw) = row?;
+            last = Some(id);
+            if names_id(&raw, &self.order.entry.platform_id) {
+                counts.details += self
+                    .connection
+                    .prepare_cached("DELETE FROM raw_envelopes WHERE id = ?1")?
+                    .execute([id])? as u64;
+            }
+        }
+        Ok((counts, last))
+    }
+
     /// Commands and button presses are few: one batch.
     fn commands_txn(&self) -> Batch {
         let mut details = 0;
         if self.order.entry.kind == LedgerKind::Person {
             details += self
                 .connection
-                .prepare_cached(
-                    "DELETE FROM non_messages
-                     WHERE account_id = ?1 AND sender_id = ?2 AND received_at_ms <= ?3",
-                )?
+                .prepare_cached(COMMANDS_SQL)?
                 .execute(params![
                     self.order.account,
                     self.order.entry.platform_id,
                     self.order.entry.erased_at_ms
                 ])?;
+        }
+        if self.order.entry.reach == Reach::Own {
+            let counts = ErasureCounts {
+                details: details as u64,
+                ..ErasureCounts::default()
+            };
+            return Ok((counts, None));
         }
         let mut statement = self
             .connection

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, params};
 
-use super::ledger::{LedgerEntry, LedgerKind};
+use super::ledger::{LedgerEntry, LedgerKind, Reach};
 use super::orders::targets;
 use crate::domain::ids::ErasureId;
 use crate::store::rows::count_from;
@@ -109,6 +109,7 @@ fn plan_person(
     let entry = |person: &Person| LedgerEntry {
         id: ErasureId::generate(),
         kind: LedgerKind::Person,
+        reach: Reach::Everywhere,
         platform: person.platform.clone(),
         account: person.account.clone(),
         platform_id: person.platform_id.clone(),
@@ -213,6 +214,7 @@ fn entries_of_conversation(
             Ok(LedgerEntry {
                 id: ErasureId::generate(),
                 kind: LedgerKind::Conversation,
+                reach: Reach::Everywhere,
                 platform: row.get(0)?,
                 account: row.get(1)?,
                 platform_id: key.clone(),

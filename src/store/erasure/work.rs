@@ -8,11 +8,12 @@ use rusqlite::{Connection, params};
 use vocative_channels::crash;
 
 use super::blank::{blank_batch_txn, is_blank, unname_txn};
-use super::files::{Verification, remove_old_copies, search_files};
-use super::ledger::{LedgerKind, path_beside, reconcile_txn};
+use super::files::{Verification, old_copies, remove_old_copies, search_files};
+use super::ledger::{LedgerKind, Reach, path_beside, reconcile_txn};
 use super::needles::Needles;
-use super::orders::{ErasureCounts, Order, open_order, targets};
-use super::sweep::{Place, Sweeper, sweep_batch_txn};
+use super::orders::{ErasureCounts, Order, Reached, open_order, targets};
+use super::readers::stop_readers_txn;
+use super::sweep::{Place, Sweeper, place_behind, sweep_batch_txn};
 use crate::domain::ids::ErasureId;
 use crate::store::deletes::delete_txn;
 use crate::store::rows::stored_count;
@@ -25,7 +26,7 @@ const SETTLE: &str = "settle";
 const FILES: &str = "files";
 
 /// How long runs that began before an erasure may end by themselves, in milliseconds.
-const SETTLE_MS: i64 = 20_000;
+pub(super) const SETTLE_MS: i64 = 20_000;
 /// Between two looks at them.
 const SETTLE_LOOK: Duration = Duration::from_millis(100);
 /// How often the write-ahead log is asked to be empty, and the wait in between.
@@ -50,6 +51,8 @@ enum Left {
 pub struct CarriedOut {
     /// Copies from before a migration that were removed: they held everything.
     pub removed_copies: Vec<PathBuf>,
+    /// Copies that still hold what people had forgotten: they are the operator's.
+    pub kept_copies: Vec<PathBuf>,
     /// What the search of the files found, if one was asked for.
     pub verification: Option<Verification>,
 }
@@ -74,7 +77,7 @@ impl Store {
         } else {
             Vec::new()
         };
-        let removed_copies = self.remove_copies(ids)?;
+        let (removed_copies, kept_copies) = self.settle_copies(ids).await?;
         crash::point("erase.copies-removed");
         for id in ids {
             self.finish(*id, now_ms()).await?;
@@ -90,6 +93,7 @@ impl Store {
         };
         Ok(CarriedOut {
             removed_copies,
+            kept_copies,
             verification,
         })
     }
@@ -153,9 +157,36 @@ impl Store {
         .await
     }
 
-    fn remove_copies(&self, ids: &[ErasureId]) -> Result<Vec<PathBuf>, StoreError> {
-        self.database_path()
-            .map_or(Ok(Vec::new()), |database| remove_old_copies(database, ids))
+    /// Removes the copies that an operator's orders concern; returns them, and those that only orders of
+    /// other people concern.
+    async fn settle_copies(
+        &self,
+        ids: &[ErasureId],
+    ) -> Result<(Vec<PathBuf>, Vec<PathBuf>), StoreError> {
+        let Some(database) = self.database_path() else {
+            return Ok((Vec::new(), Vec::new()));
+        };
+        let wanted = ids.to_vec();
+        let everywhere: Vec<ErasureId> = self
+            .read(move |connection| {
+                let mut statement = connection.prepare_cached(
+                    "SELECT EXISTS (SELECT 1 FROM erasures WHERE uuid = ?1
+                                      AND kind <> 'message' AND reach = 'everywhere')",
+                )?;
+                let mut found = Vec::new();
+                for id in wanted {
+                    if statement.query_row([id], |row| row.get(0))? {
+                        found.push(id);
+                    }
+                }
+                Ok(found)
+            })
+            .await?;
+        let removed = match everywhere.is_empty() {
+            true => Vec::new(),
+            false => remove_old_copies(database, &everywhere)?,
+        };
+        Ok((removed, old_copies(database, ids)?))
     }
 
     /// Waits until nothing that was erased is left in the write-ahead log.
@@ -227,17 +258,32 @@ fn blank_txn(connection: &Connection, order: &Order, now_ms: i64) -> Result<Left
     let targets = targets(connection, &order.entry)?;
     let (counts, next) = blank_batch_txn(connection, order, &targets, now_ms)?;
     match next {
-        Some(cursor) => move_txn(connection, order, counts, None, cursor)?,
-        // Two chats that became one meanwhile may have moved turns.
-        None if !is_blank(connection, order, &targets)? => {
+        Some(reached) => {
+            reach_txn(connection, order, Some(reached))?;
             move_txn(connection, order, counts, None, 0)?;
         }
+        // Two chats that became one meanwhile may have moved turns.
+        None if !is_blank(connection, order, &targets)? => reach_txn(connection, order, None)?,
         None => {
             unname_txn(connection, order, &targets)?;
+            reach_txn(connection, order, None)?;
             move_txn(connection, order, counts, Some(SETTLE), 0)?;
         }
     }
     Ok(Left::More)
+}
+
+/// Notes up to which turn an order is blanked.
+fn reach_txn(
+    connection: &Connection,
+    order: &Order,
+    reached: Option<Reached>,
+) -> Result<(), StoreError> {
+    let reached = reached.map(|at| serde_json::to_string(&at)).transpose()?;
+    connection
+        .prepare_cached("UPDATE erasures SET reached = ?2 WHERE id = ?1")?
+        .execute((order.row, reached))?;
+    Ok(())
 }
 
 /// Runs that began before the order may still answer from what they read: they end first, so that
@@ -248,6 +294,17 @@ fn settle_txn(connection: &Connection, order: &Order, now_ms: i64) -> Result<Lef
     } else {
         order.cursor
     };
+    let has_time = now_ms < until_ms && until_ms - now_ms <= SETTLE_MS;
+    if order.entry.reach == Reach::Own {
+        let is_unsure = stop_readers_txn(connection, order)?;
+        if is_unsure && has_time {
+            move_txn(connection, order, ErasureCounts::default(), None, until_ms)?;
+            return Ok(Left::Runs);
+        }
+        let first = place_behind(order, None).map_or(FILES, Place::name);
+        move_txn(connection, order, ErasureCounts::default(), Some(first), 0)?;
+        return Ok(Left::More);
+    }
     let is_at_work: bool = connection
         .prepare_cached(
             "SELECT EXISTS (SELECT 1 FROM runs INDEXED BY runs_waiting
@@ -255,7 +312,7 @@ fn settle_txn(connection: &Connection, order: &Order, now_ms: i64) -> Result<Lef
                               AND cancel_requested_by IS NULL AND first_claimed_at_ms <= ?1)",
         )?
         .query_row([until_ms - SETTLE_MS], |row| row.get(0))?;
-    if is_at_work && now_ms < until_ms {
+    if is_at_work && has_time {
         move_txn(connection, order, ErasureCounts::default(), None, until_ms)?;
         return Ok(Left::Runs);
     }
@@ -291,7 +348,7 @@ fn sweep_txn(
     match next {
         Some(cursor) => move_txn(connection, order, counts, None, cursor)?,
         None => {
-            let following = Place::ALL.get(at + 1).map_or(FILES, |place| place.name());
+            let following = place_behind(order, Some(Place::ALL[at])).map_or(FILES, Place::name);
             move_txn(connection, order, counts, Some(following), 0)?;
         }
     }
@@ -363,7 +420,8 @@ pub(in crate::store) fn settle_at_open(
         if left == Left::Files
             && let Some(order) = open_order(&transaction, None)?
         {
-            if order.entry.kind != LedgerKind::Message {
+            let is_an_operators = order.entry.reach == Reach::Everywhere;
+            if is_an_operators && order.entry.kind != LedgerKind::Message {
                 removed.extend(remove_old_copies(database, &[order.entry.id])?);
             }
             finish_txn(&transaction, order.entry.id, now_ms)?;

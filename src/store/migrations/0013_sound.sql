@@ -202,3 +202,21 @@ WHEN OLD.state = 'current' AND NEW.state <> 'current' BEGIN
     ON CONFLICT DO UPDATE SET changes = changes + 1,
                               until_sent_at_ms = max(until_sent_at_ms, excluded.until_sent_at_ms);
 END;
+-- Erasures that people asked for reach what they said and what was made from it, in their account; an
+-- operator's reach everything.
+ALTER TABLE erasures ADD COLUMN reach TEXT NOT NULL DEFAULT 'everywhere'; -- everywhere, own
+ALTER TABLE erasures ADD COLUMN reached TEXT;           -- JSON: the place of the last turn that was blanked
+CREATE INDEX erasures_asked ON erasures (erased_at_ms) WHERE reach = 'own' AND kind <> 'message';
+CREATE INDEX raw_envelopes_without_turn ON raw_envelopes (account_id, id) WHERE turn_seq IS NULL;
+CREATE INDEX non_messages_by_sender ON non_messages (account_id, sender_id);
+-- What a run read for certain besides its question: turns whose files its prompt held, and turns that its
+-- tools found. Its answer goes with them.
+CREATE TABLE run_sources (
+    source_seq   INTEGER NOT NULL REFERENCES turns(seq),
+    run_id       INTEGER NOT NULL REFERENCES runs(id),
+    PRIMARY KEY (source_seq, run_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX run_sources_by_run ON run_sources (run_id);
+INSERT INTO run_sources (source_seq, run_id)
+SELECT DISTINCT s.source_seq, t.run_id FROM turn_sources s JOIN turns t ON t.seq = s.turn_seq
+WHERE t.run_id IS NOT NULL;

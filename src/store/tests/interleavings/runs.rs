@@ -158,6 +158,7 @@ impl<'a> Runs<'a> {
                 assert!(is_current && self.cancelled[held.run]);
                 self.leased[held.run] = None;
             }
+            CommittedReply::SourceGone => panic!("the run read no files"),
             CommittedReply::Stale => {
                 assert!(!is_current, "a lease that is held is stale");
                 assert_eq!(

@@ -6,7 +6,8 @@
 use encoding_rs::{Encoding, WINDOWS_1252};
 
 /// The text of bytes, if they are one.
-pub(super) fn decoded(bytes: Vec<u8>) -> Option<String> {
+#[must_use]
+pub fn decoded(bytes: Vec<u8>) -> Option<String> {
     if let Some((marked, mark_bytes)) = Encoding::for_bom(&bytes)
         && marked != encoding_rs::UTF_8
     {

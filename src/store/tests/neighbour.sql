@@ -1,0 +1,64 @@
+INSERT INTO chats (id, account_id, platform_id, title) VALUES (900, 2, '-100', 'zebra-7f3a9c');
+INSERT INTO chat_ids VALUES (2, '-100', 900, 900);
+INSERT INTO participants (id, account_id, kind, platform_id, display_name) VALUES
+    (900, 2, 'user', 'U1', 'Ada'), (901, 2, 'agent', 'helper', 'Helper'), (902, 2, 'system', 'tool', 'tool');
+INSERT INTO conversations (id, uuid, chat_id, title, created_at_ms)
+VALUES (900, randomblob(16), 900, 'the code is zebra-7f3a9c, sesame', 0);
+INSERT INTO runs (id, uuid, conversation_id, chat_id, agent, state, not_before_ms, owner, token,
+                  lease_until_ms, first_claimed_at_ms, created_at_ms)
+VALUES (900, randomblob(16), 900, 900, 'helper', 'done', 0, NULL, NULL, NULL, 0, 0),
+       (901, randomblob(16), 900, 900, 'helper', 'leased', 0, randomblob(16), randomblob(16),
+        9000000000000, 1, 0);
+INSERT INTO turns (seq, uuid, conversation_id, sent_at_ms, ordinal, kind, scope, visibility, participant_id,
+                   content, quote, reply_to_seq, run_id, captured_at_ms, is_inbound)
+VALUES (900, randomblob(16), 900, 1, 1, 'message', 'channel', 'room', 900,
+        'the code is zebra-7f3a9c, sesame', 'zebra-7f3a9c', 1, NULL, 1, 1),
+       (901, randomblob(16), 900, 2, 2, 'message', 'channel', 'room', 901,
+        'Ada: the code is zebra-7f3a9c, sesame', NULL, 900, 900, 1, 0),
+       (902, randomblob(16), 900, 3, 3, 'tool_result', 'channel', 'timeline', 902,
+        'zebra-7f3a9c', NULL, 900, 900, 1, 0);
+UPDATE turns SET reply_to_seq = NULL WHERE seq = 900;
+INSERT INTO turn_text (rowid, conversation, content)
+VALUES (900, 'c900', 'the code is zebra-7f3a9c, sesame'),
+       (901, 'c900', 'Ada: the code is zebra-7f3a9c, sesame');
+INSERT INTO revisions VALUES (900, 1, 'zebra-7f3a9c', 0);
+INSERT INTO involvements VALUES (900, 'helper', 1, 1, 900, 'addressed');
+INSERT INTO messages (account_id, chat_id, platform_id, turn_seq, text) VALUES
+    (2, 900, '1', 900, 'zebra-7f3a9c'), (2, 900, '2', 901, NULL);
+INSERT INTO run_triggers VALUES (900, 900, 'helper', 1);
+INSERT INTO steps VALUES (900, 0, '{"text":"zebra-7f3a9c"}', 1, 1, 0), (901, 0, '"zebra-7f3a9c"', 1, 1, 0);
+INSERT INTO run_events (run_id, conversation_id, kind, text, at_ms)
+VALUES (901, 900, 'text', 'zebra-7f3a9c', 0), (901, 900, 'tool_result', 'zebra-7f3a9c', 0);
+INSERT INTO turn_sources VALUES (900, 902);
+INSERT INTO run_sources VALUES (900, 900);
+INSERT INTO summaries (conversation_id, agent, fingerprint, covers, from_sent_at_ms, from_ordinal, from_seq,
+        through_sent_at_ms, through_ordinal, through_seq, newest_seq, turn_count, source_hash, text, tokens,
+        counter, model, state, created_at_ms)
+VALUES (900, 'helper', 'f', 'all', 0, 0, 1, 2, 2, 901, 901, 2, x'00', 'zebra-7f3a9c', 5, 'c', 'm', 'current', 0);
+INSERT INTO outbox (id, uuid, account_id, chat_id, turn_seq, run_id, part, sort_key, target, payload, state,
+                    not_before_ms, created_at_ms)
+VALUES (900, randomblob(16), 2, 900, 901, 900, 0, 900, '{}', '{"version":1,"text":"zebra-7f3a9c"}', 'pending', 0, 0),
+       (901, randomblob(16), 2, 900, NULL, NULL, 0, 901, '{}', '{"version":1,"text":"zebra-7f3a9c"}', 'pending', 0, 0);
+INSERT INTO outbox_attempts VALUES (900, 1, 0, 0, 'zebra-7f3a9c');
+INSERT INTO non_messages VALUES (2, 'command', 'n1', 'U1', '-100', 'zebra-7f3a9c', 0);
+INSERT INTO raw_envelopes (account_id, reason, raw, received_at_ms)
+VALUES (2, 'odd', '{"user":"U1","text":"zebra-7f3a9c"}', 0);
+INSERT INTO erased_identities VALUES (2, 'person', 'U7', '', 0);
+INSERT INTO erasures (uuid, account_id, kind, platform_id, erased_at_ms, phase, finished_at_ms)
+VALUES (randomblob(16), 2, 'person', 'U7', 0, 'done', 0);
+INSERT INTO usage_days (account_id, day_start_ms, tokens) VALUES (2, 0, 7);
+INSERT INTO usage_people VALUES (900, 0, 7);
+INSERT INTO imports VALUES (2, 'f', 1, 0, 0);
+INSERT INTO fresh_starts VALUES (900, 'helper', 0, 0, 0, 0);
+INSERT INTO inquiries (kind, agent, conversation_id, target, person, asked_at_ms)
+VALUES ('status', 'helper', 900, '{}', 'U1', 0);
+INSERT INTO files (turn_seq, platform_id, state, not_before_ms, speech, transcript)
+VALUES (900, 'f1', 'fetched', 0, 'done', 'zebra-7f3a9c');
+INSERT INTO prompt_texts VALUES (x'00', 'Be kind.');
+INSERT INTO sent_prompts (run_id, recipe, instructions, tools, turns, thread_answers)
+SELECT 901, '{}', x'00', x'00', CAST(uuid || x'0000000001' AS BLOB), x'' FROM turns WHERE seq = 900;
+INSERT INTO former_names VALUES (900, 1, 'Ada', NULL);
+INSERT INTO sequences (account_id, name, newest) VALUES (2, 's', 1);
+INSERT INTO numbers VALUES (2, 's', 1);
+INSERT INTO account_reach VALUES (2, 1, NULL, 0);
+INSERT INTO chat_reach (account_id, chat) VALUES (2, '-100');
