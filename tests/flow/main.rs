@@ -4,6 +4,7 @@
 
 mod a_closed_chat;
 mod a_guest;
+mod a_neighbour;
 mod a_stranger;
 mod addressing;
 mod answers;
