@@ -8,8 +8,8 @@ use rusqlite::{Connection, params};
 use vocative_channels::outbound::Part;
 
 use super::StoreError;
-use super::derived::{SummaryFate, invalidate_summaries_txn};
 use super::outbox::DROPPED;
+use super::summaries::{SummaryFate, invalidate_summaries_txn};
 use super::turns::{TurnRow, blank_turn_txn, turn_at};
 
 /// What went with a turn.
