@@ -376,10 +376,7 @@ impl Operations {
                 after,
                 as_of,
                 shown,
-            } => {
-                let query = export_query(after, as_of);
-                self.export(&name, query, shown).await
-            }
+            } => self.export(&name, export_query(after, as_of), shown).await,
             Operation::Search {
                 name,
                 query,
