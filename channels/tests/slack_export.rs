@@ -316,7 +316,8 @@ fn hostile_text_is_kept_as_far_as_it_is_text() {
     let texts = taken.texts();
     let last = &texts[texts.len() - 3..];
     assert_eq!(last[..2], ["a\u{fffd}bc", "caf\u{fffd}!"]);
-    assert_eq!(last[2].len(), 1 << 20);
+    // Longer than any message: cut as one that is heard is.
+    assert!((1 << 18..(1 << 18) + 64).contains(&last[2].len()));
     assert!(taken.problems().is_empty());
 }
 

@@ -24,7 +24,8 @@ pub(super) struct Gone {
 /// How much of what a run reads counts as what its answer was made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Made {
-    /// A message goes: what answered it, or what it replied to, and what was read of its files.
+    /// A message goes: what answered it, and what was made from it for other questions, if that is in the room
+    /// already. An answer to somebody else's question that is still on its way is given: nothing is lost.
     FromMessage,
     /// All that somebody said goes: what was answered in threads that they opened, too. A thread whose first
     /// message alone is deleted keeps its answers to others.
@@ -70,23 +71,26 @@ fn made_from(connection: &Connection, turn: &TurnRow, made: Made) -> Result<Vec<
     Ok(seqs.collect::<rusqlite::Result<_>>()?)
 }
 
-pub(super) const MADE_FROM_SQL: &str = "WITH read_by (run_id) AS (
-         SELECT run_id FROM run_triggers WHERE turn_seq = ?1
+pub(super) const MADE_FROM_SQL: &str = "WITH read_by (run_id, is_asked) AS (
+         SELECT run_id, 1 FROM run_triggers WHERE turn_seq = ?1
          UNION
-         SELECT g.run_id FROM turns r JOIN run_triggers g ON g.turn_seq = r.seq
+         SELECT g.run_id, 0 FROM turns r JOIN run_triggers g ON g.turn_seq = r.seq
          WHERE r.reply_to_seq = ?1
          UNION
-         SELECT run_id FROM run_sources WHERE source_seq = ?1
+         SELECT run_id, 0 FROM run_sources WHERE source_seq = ?1
          UNION
-         SELECT r.run_id FROM turn_sources s JOIN turns r ON r.seq = s.turn_seq
+         SELECT r.run_id, 0 FROM turn_sources s JOIN turns r ON r.seq = s.turn_seq
          WHERE s.source_seq = ?1 AND r.run_id IS NOT NULL
          UNION
-         SELECT n.id FROM messages m JOIN conversations c ON c.thread = m.platform_id
+         SELECT n.id, 0 FROM messages m JOIN conversations c ON c.thread = m.platform_id
          JOIN runs n ON n.conversation_id = c.id
          WHERE ?3 AND m.turn_seq = ?1 AND c.chat_id = ?2 AND c.root_turn_seq = ?1
      )
-     SELECT t.seq FROM read_by b CROSS JOIN turns t ON t.run_id = b.run_id
-     WHERE t.visibility <> 'hidden'";
+     SELECT DISTINCT t.seq FROM read_by b CROSS JOIN turns t ON t.run_id = b.run_id
+     WHERE t.visibility <> 'hidden'
+       AND (b.is_asked OR ?3 OR NOT EXISTS (
+                SELECT 1 FROM outbox o
+                WHERE o.turn_seq = t.seq AND o.state IN ('pending', 'leased', 'unknown', 'held')))";
 
 /// Whether something that a run read for certain is gone: its answer would bring it back.
 pub(super) fn has_lost_source(connection: &Connection, run_row: i64) -> Result<bool, StoreError> {

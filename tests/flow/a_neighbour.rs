@@ -45,7 +45,7 @@ async fn what_one_tenant_has_forgotten_is_gone_there_and_changes_nothing_of_anot
         b"the door code is zebra-7f3a9c",
     );
     let file = flow.slack.add_file(notes);
-    flow.slack.post_with(UserPost {
+    let shown = flow.slack.post_with(UserPost {
         channel: "C0GENERAL".to_owned(),
         user: "ann".to_owned(),
         text: "my notes".to_owned(),
@@ -54,10 +54,9 @@ async fn what_one_tenant_has_forgotten_is_gone_there_and_changes_nothing_of_anot
     });
     flow.settle().await;
     flow.model.enqueue(ModelReply::text("It is zebra-7f3a9c."));
-    let asked = flow
-        .slack
-        .say("#general", "bob", "@vocative what do the notes say?");
-    flow.slack_reply("#general", &asked).await;
+    let question = "@vocative what do the notes say?";
+    flow.slack.say_in("C0GENERAL", "bob", &shown, question);
+    flow.slack_reply("#general", &shown).await;
     flow.settle().await;
     assert_eq!(stored(&flow).len(), 1);
     // The neighbour says the same words, later.
@@ -79,9 +78,10 @@ async fn what_one_tenant_has_forgotten_is_gone_there_and_changes_nothing_of_anot
     })
     .await;
     flow.settle().await;
-    let turns = flow.turns("acme/#general").await;
-    let left = turns.iter().filter(|turn| turn["text"] != "");
-    let left: Vec<&str> = left.map(|turn| turn["text"].as_str().unwrap()).collect();
-    assert_eq!(left, ["@vocative what do the notes say?"]);
+    let left = held(&flow, "slack");
+    assert!(
+        left.iter()
+            .any(|row| row.contains("what do the notes say?"))
+    );
     assert_eq!(held(&flow, "telegram"), before);
 }

@@ -35,6 +35,8 @@ INSERT INTO summaries (conversation_id, agent, fingerprint, covers, from_sent_at
         through_sent_at_ms, through_ordinal, through_seq, newest_seq, turn_count, source_hash, text, tokens,
         counter, model, state, created_at_ms)
 VALUES (900, 'helper', 'f', 'all', 0, 0, 1, 2, 2, 901, 901, 2, x'00', 'zebra-7f3a9c', 5, 'c', 'm', 'current', 0);
+INSERT INTO summary_turns (turn_seq, summary_id) SELECT 900, id FROM summaries WHERE conversation_id = 900;
+INSERT INTO refolds (conversation_id, until_sent_at_ms, changes) VALUES (900, 2, 1);
 INSERT INTO outbox (id, uuid, account_id, chat_id, turn_seq, run_id, part, sort_key, target, payload, state,
                     not_before_ms, created_at_ms)
 VALUES (900, randomblob(16), 2, 900, 901, 900, 0, 900, '{}', '{"version":1,"text":"zebra-7f3a9c"}', 'pending', 0, 0),
