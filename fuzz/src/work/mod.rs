@@ -31,7 +31,7 @@ pub fn per_byte(parser: &Parser, input: &Input, bytes: usize) -> f64 {
 }
 
 /// What a parser looks at for each byte of the worst input of that size. Of large ones only those are tried
-/// that are the worst at [`ALL_TRIED_BYTES`].
+/// that are the worst at `ALL_TRIED_BYTES`.
 #[must_use]
 pub fn worst(parser: &Parser, bytes: usize) -> Worst {
     let inputs: Vec<&Input> = if bytes > ALL_TRIED_BYTES {
