@@ -26,9 +26,9 @@ use vocative::store::contract::{
     RunEnding,
 };
 use vocative::store::{Store, StoreOptions};
-use vocative_channels::envelope::{ChatKind, Place, Sender, SenderKind};
-use vocative_channels::identity::Platform;
-use vocative_channels::outbound::Part;
+use vocative_contract::envelope::{ChatKind, Place, Sender, SenderKind};
+use vocative_contract::identity::Platform;
+use vocative_contract::outbound::Part;
 
 /// Nothing on loopback takes longer.
 const WAIT: Duration = Duration::from_secs(30);

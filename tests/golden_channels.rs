@@ -21,11 +21,11 @@ use vocative::domain::run::RunState;
 use vocative::domain::turn::TokenCount;
 use vocative::store::contract::{AccountBinding, ConversationFilter};
 use vocative::store::{Store, StoreOptions};
-use vocative_channels::channel::Intake;
-use vocative_channels::envelope::Envelope;
-use vocative_channels::identity::{Identity, Platform};
-use vocative_channels::markup::replace_mentions;
 use vocative_channels::{slack, telegram};
+use vocative_contract::channel::Intake;
+use vocative_contract::envelope::Envelope;
+use vocative_contract::identity::{Identity, Platform};
+use vocative_contract::markup::replace_mentions;
 
 /// The events are of this second; they are received in the next.
 const RECEIVED_AT_MS: i64 = 1_700_000_010_000;

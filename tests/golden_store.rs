@@ -17,8 +17,8 @@ use vocative::store::contract::{
     AccountBinding, Captured, NewMessage, SearchOrder, SearchQuery, TurnFilter,
 };
 use vocative::store::{Store, StoreOptions};
-use vocative_channels::envelope::{ChatKind, Place, Sender, SenderKind};
-use vocative_channels::identity::Platform;
+use vocative_contract::envelope::{ChatKind, Place, Sender, SenderKind};
+use vocative_contract::identity::Platform;
 
 /// Cases that ask for what ours does not do.
 const NOT_OURS: [(&str, &str); 5] = [

@@ -16,11 +16,11 @@ use vocative::domain::ids::{AccountId, AgentName};
 use vocative::domain::manners::Manners;
 use vocative::domain::turn::TokenCount;
 use vocative::prompt::{ClassEstimate, TokenCounter as _};
-use vocative_channels::channel::Intake as _;
-use vocative_channels::envelope::{
+use vocative_contract::channel::Intake as _;
+use vocative_contract::envelope::{
     ChatKind, Envelope, Event, InboundMessage, Place, Sender, SenderKind,
 };
-use vocative_channels::identity::{Identity, Platform};
+use vocative_contract::identity::{Identity, Platform};
 
 use crate::Fail;
 use crate::bare::{Bare, BareRoom, Concerns};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use vocative::domain::ids::AccountId;
 use vocative::store::contract::AccountBinding;
 use vocative::store::{Store, StoreOptions};
-use vocative_channels::identity::Platform;
+use vocative_contract::identity::Platform;
 
 use crate::Fail;
 

@@ -8,9 +8,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use vocative_channels::outbound::Part;
-use vocative_channels::render::People;
 use vocative_channels::{slack, telegram};
+use vocative_contract::outbound::Part;
+use vocative_contract::people::People;
 
 type Render = fn(&str, &People) -> Vec<Part>;
 

@@ -9,8 +9,8 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use crate::envelope::{ChatKind, InboundMessage, Sender};
-use crate::identity::{Identity, Platform};
+use vocative_contract::envelope::{ChatKind, InboundMessage, Sender};
+use vocative_contract::identity::{Identity, Platform};
 
 /// One message's JSON is read up to so many bytes; a longer one is told and passed over.
 pub const MESSAGE_MAX_BYTES: usize = 8 << 20;

@@ -11,7 +11,7 @@ use reqwest::{Client, ClientBuilder, Response};
 use rustls::ClientConfig;
 use rustls_platform_verifier::ConfigVerifierExt as _;
 
-use crate::error::{Cause, ChannelError};
+use vocative_contract::error::{Cause, ChannelError};
 
 /// The longest answer that is read, in bytes. Longer ones count as unreadable.
 pub const RESPONSE_MAX_BYTES: usize = 32 * 1024 * 1024;

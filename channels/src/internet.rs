@@ -10,9 +10,9 @@ use std::sync::Arc;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Client, Url};
 
-use crate::channel::BoxFuture;
-use crate::error::ChannelError;
 use crate::http::{HttpTimeouts, client_resolving};
+use vocative_contract::channel::BoxFuture;
+use vocative_contract::error::ChannelError;
 
 /// Endings of names that never are of the internet. Source: RFC 6761, RFC 6762, RFC 8375, ICANN's
 /// reservation of `.internal`; `lan` and `home` are what routers use.

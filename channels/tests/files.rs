@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
-use vocative_channels::channel::Channel;
-use vocative_channels::file::{FileError, FileSource};
 use vocative_channels::slack::{SlackChannel, SlackSettings};
 use vocative_channels::telegram::{TelegramChannel, TelegramSettings};
+use vocative_contract::channel::Channel;
+use vocative_contract::file::{FileError, FileSource};
 use vocative_sandbox::slack::{Fault, SlackFile, SlackServer, SlackWorld};
 use vocative_sandbox::telegram::{TelegramFault, TelegramServer, TelegramWorld};
 use vocative_sandbox::wire::WireLog;

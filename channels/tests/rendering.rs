@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::Value;
-use vocative_channels::outbound::Part;
-use vocative_channels::render::People;
 use vocative_channels::{slack, telegram};
+use vocative_contract::outbound::Part;
+use vocative_contract::people::People;
 use vocative_sandbox::slack::check_blocks;
 use vocative_sandbox::telegram::stored_text;
 

@@ -7,12 +7,12 @@ use std::io::Write as _;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use vocative_channels::envelope::{ChatKind, SenderKind};
 use vocative_channels::export::{
     ExportSink, Exported, ExportedChat, ExportedIdentity, ExportedMessage, open_export,
 };
-use vocative_channels::identity::{Identity, Platform};
-use vocative_channels::markup::mention_token;
+use vocative_contract::envelope::{ChatKind, SenderKind};
+use vocative_contract::identity::{Identity, Platform};
+use vocative_contract::markup::mention_token;
 
 const CHANNELS: &str = r#"[{"id": "C1", "name": "general", "created": 1736400000, "creator": "U0HUMAN01", "is_archived": false,
   "is_general": true, "members": ["U0HUMAN01", "UBOT"], "topic": {"value": "", "creator": "", "last_set": 0}}]"#;

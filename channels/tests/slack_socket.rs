@@ -15,13 +15,13 @@ use tokio::task::JoinHandle;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{WebSocketStream, accept_async};
 use tokio_util::sync::CancellationToken;
-use vocative_channels::channel::{
+use vocative_channels::slack::{SlackChannel, SlackSettings, SocketTimings};
+use vocative_contract::channel::{
     BoxFuture, Channel, ConnectionState, Intake, IntakeError, Reporter,
 };
-use vocative_channels::envelope::Envelope;
-use vocative_channels::error::ChannelError;
-use vocative_channels::identity::{Identity, Platform};
-use vocative_channels::slack::{SlackChannel, SlackSettings, SocketTimings};
+use vocative_contract::envelope::Envelope;
+use vocative_contract::error::ChannelError;
+use vocative_contract::identity::{Identity, Platform};
 
 /// Nothing on loopback takes longer.
 const WAIT: Duration = Duration::from_secs(20);

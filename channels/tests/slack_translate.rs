@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Value, json};
-use vocative_channels::envelope::{Envelope, Event, InboundMessage, Place, Sender};
-use vocative_channels::identity::{Identity, Platform};
-use vocative_channels::markup::replace_mentions;
 use vocative_channels::slack::{Delivery, translate};
+use vocative_contract::envelope::{Envelope, Event, InboundMessage, Place, Sender};
+use vocative_contract::identity::{Identity, Platform};
+use vocative_contract::markup::replace_mentions;
 
 fn identity(account: &str, user_id: &str, bot_id: &str) -> Identity {
     Identity {

@@ -6,12 +6,12 @@
 use std::ops::ControlFlow;
 
 use serde_json::{Value, json};
-use vocative_channels::envelope::ChatKind;
 use vocative_channels::export::{
     ExportSink, Exported, ExportedChat, ExportedIdentity, ExportedMessage, open_export,
 };
-use vocative_channels::identity::{Identity, Platform};
-use vocative_channels::markup::mention_token;
+use vocative_contract::envelope::ChatKind;
+use vocative_contract::identity::{Identity, Platform};
+use vocative_contract::markup::mention_token;
 
 /// The sheet's own example.
 const SINGLE: &str = r#"{"name": "Platform team", "type": "private_supergroup", "id": 1234567890, "messages": [

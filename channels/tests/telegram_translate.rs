@@ -4,14 +4,14 @@
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Map, Value, json};
-use vocative_channels::envelope::{
+use vocative_channels::telegram::translate;
+use vocative_contract::envelope::{
     Attachment, ChatKind, CommandTarget, CommandWord, Envelope, Event, InboundMessage, Place,
     ReplyTo, Sender, SenderKind, Standing,
 };
-use vocative_channels::identity::{Identity, Platform};
-use vocative_channels::markup::mention_token;
-use vocative_channels::probe::{Numbered, Sequence};
-use vocative_channels::telegram::translate;
+use vocative_contract::identity::{Identity, Platform};
+use vocative_contract::markup::mention_token;
+use vocative_contract::probe::{Numbered, Sequence};
 
 const RECEIVED_AT_MS: i64 = 1_795_299_999_123;
 

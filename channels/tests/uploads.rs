@@ -6,11 +6,11 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use vocative_channels::channel::{Channel, Outbound};
-use vocative_channels::error::{ChannelError, Fallback};
-use vocative_channels::outbound::{Delivered, Operation, Part, PartFile, Post, ReadBack, Target};
 use vocative_channels::slack::{SlackChannel, SlackSettings};
 use vocative_channels::telegram::{TelegramChannel, TelegramSettings};
+use vocative_contract::channel::{Channel, Outbound};
+use vocative_contract::error::{ChannelError, Fallback};
+use vocative_contract::outbound::{Delivered, Operation, Part, PartFile, Post, ReadBack, Target};
 use vocative_sandbox::slack::{Fault, SlackServer, SlackWorld};
 use vocative_sandbox::telegram::{TelegramFault, TelegramServer, TelegramWorld};
 use vocative_sandbox::wire::WireLog;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
 use tracing::{error, info, warn};
-use vocative_channels::channel::{ConnectionState, Reporter};
+use vocative_contract::channel::{ConnectionState, Reporter};
 
 use crate::delivery::worker::Clock;
 

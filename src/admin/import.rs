@@ -4,10 +4,10 @@
 //! message mentions, commands, raw JSON).
 
 use serde::{Deserialize, Serialize};
-use vocative_channels::envelope::{
+use vocative_channels::export::{ExportedIdentity, ExportedMessage};
+use vocative_contract::envelope::{
     Attachment, ChatKind, InboundMessage, Place, ReplyTo, Sender, SenderKind,
 };
-use vocative_channels::export::{ExportedIdentity, ExportedMessage};
 
 use crate::capture::import::Batch;
 use crate::domain::ids::AccountId;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use vocative_channels::channel::ConnectionState;
+use vocative_contract::channel::ConnectionState;
 
 use crate::admin::health::HealthReading;
 use crate::admin::view::{

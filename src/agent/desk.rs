@@ -9,8 +9,8 @@ use std::time::Duration;
 use chrono::DateTime;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
-use vocative_channels::markup::{neutral_text, one_line};
-use vocative_channels::render::People;
+use vocative_contract::markup::{neutral_text, one_line};
+use vocative_contract::people::People;
 
 use crate::agent::prompting::{BuiltPrompt, PromptError, PromptRequest, build_prompt};
 use crate::agent::registry::{AgentSpec, Registry};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tracing::{debug, error, info, warn};
-use vocative_channels::render::People;
+use vocative_contract::people::People;
 
 use crate::agent::failing::{Again, Notice};
 use crate::agent::registry::AgentSpec;

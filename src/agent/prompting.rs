@@ -1,8 +1,8 @@
 //! The prompt of a run, exactly as the model is sent it. `vocative prompt` shows the same.
 
 use chrono::{DateTime, Utc};
-use vocative_channels::envelope::ChatKind;
-use vocative_channels::identity::Identity;
+use vocative_contract::envelope::ChatKind;
+use vocative_contract::identity::Identity;
 
 use crate::agent::attached::{FilesInPrompts, LoadedFiles, load_files};
 use crate::agent::registry::AgentSpec;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
-use vocative_channels::envelope::Place;
+use vocative_contract::envelope::Place;
 
 use crate::agent::context::learnt_limit;
 use crate::agent::counting::Counting;

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use vocative_channels::envelope::ChatKind;
+use vocative_contract::envelope::ChatKind;
 
 use crate::agent::attached::{FilesInPrompts, LoadedFiles, load_files};
 use crate::agent::prompting::{BuiltPrompt, FilesShown, PromptError, Voice, instructions, shown};

@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 use tracing::{debug, warn};
-use vocative_channels::crash;
+use vocative_contract::crash;
 
 use crate::agent::context::shrunk;
 use crate::agent::counting::Counting;

@@ -15,15 +15,15 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use vocative_channels::capability::{Capabilities, LengthUnit};
-use vocative_channels::channel::{BoxFuture, Intake as _, Outbound};
-use vocative_channels::envelope::{
+use vocative_contract::capability::{Capabilities, LengthUnit};
+use vocative_contract::channel::{BoxFuture, Intake as _, Outbound};
+use vocative_contract::envelope::{
     ChatKind, Envelope, Event, InboundMessage, Place, Sender, SenderKind,
 };
-use vocative_channels::error::{ChannelError, Fallback};
-use vocative_channels::identity::{Identity, Platform};
-use vocative_channels::outbound::{Delivered, Part, Post, ReadBack, Target};
-use vocative_channels::render::People;
+use vocative_contract::error::{ChannelError, Fallback};
+use vocative_contract::identity::{Identity, Platform};
+use vocative_contract::outbound::{Delivered, Part, Post, ReadBack, Target};
+use vocative_contract::people::People;
 
 use super::models::Models;
 use super::registry::{AgentSpec, ModelUse, Registry};

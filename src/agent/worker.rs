@@ -8,8 +8,8 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span, debug, debug_span, error, warn};
-use vocative_channels::channel::BoxFuture;
-use vocative_channels::crash;
+use vocative_contract::channel::BoxFuture;
+use vocative_contract::crash;
 
 use crate::agent::ending::give_back;
 use crate::agent::failing::retry_wait_ms;

@@ -4,7 +4,7 @@
 //! Source: DESIGN §7 "Access". Outside it nothing is stored or answered, but at most one polite line
 //! per chat.
 
-use vocative_channels::envelope::{Belonging, ChatKind, Place, Sender, SenderKind};
+use vocative_contract::envelope::{Belonging, ChatKind, Place, Sender, SenderKind};
 
 use crate::capture::policy::ChannelPolicy;
 

@@ -5,10 +5,10 @@
 //! of its aliases or `@`-mentions one (never in code or a link), or follows up in a thread whose root
 //! addressed it.
 
-use vocative_channels::envelope::{
+use vocative_contract::envelope::{
     ChatKind, CommandTarget, CommandWord, InboundMessage, SenderKind,
 };
-use vocative_channels::markup::mentioned_ids;
+use vocative_contract::markup::mentioned_ids;
 
 use crate::capture::policy::{AgentPolicy, ChannelPolicy};
 use crate::capture::speech::{calls_name, opens_with_name, spoken_text, without_leading_mentions};
@@ -274,8 +274,8 @@ fn is_rooted(facts: &MessageFacts) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use vocative_channels::envelope::{Attachment, ReplyTo};
-    use vocative_channels::markup::mention_token;
+    use vocative_contract::envelope::{Attachment, ReplyTo};
+    use vocative_contract::markup::mention_token;
 
     use super::*;
     use crate::capture::testing::{agent, message, policy};

@@ -5,7 +5,7 @@
 //! (`@Vocative new`); on Telegram a message that begins with a command of ours (`/new`). A model never
 //! sees any of them.
 
-use vocative_channels::envelope::{
+use vocative_contract::envelope::{
     ChatKind, Command, CommandTarget, InboundMessage, Sender, SenderKind,
 };
 
@@ -487,8 +487,8 @@ fn names<'a>(agents: impl Iterator<Item = &'a AgentName>) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use vocative_channels::envelope::{CommandWord, Place, ReplyTo};
-    use vocative_channels::markup::mention_token;
+    use vocative_contract::envelope::{CommandWord, Place, ReplyTo};
+    use vocative_contract::markup::mention_token;
 
     use super::*;
     use crate::capture::policy::AllowList;
@@ -696,7 +696,7 @@ mod tests {
     fn what_stands_behind_a_command_of_a_caption_is_read_without_the_labels() {
         let mut photo = typed("/new ops", "U1", ChatKind::Private);
         photo.text = "[photo] /new ops".into();
-        photo.attachments = vec![vocative_channels::envelope::Attachment {
+        photo.attachments = vec![vocative_contract::envelope::Attachment {
             kind: "photo".into(),
             file_id: None,
             name: None,

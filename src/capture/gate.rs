@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 use tracing::{debug, warn};
-use vocative_channels::channel::Outbound;
-use vocative_channels::envelope::{Belonging, ChatKind, Place, Sender, SenderKind};
+use vocative_contract::channel::Outbound;
+use vocative_contract::envelope::{Belonging, ChatKind, Place, Sender, SenderKind};
 
 use crate::capture::access::{Access, PlaceAccess, access, place_access};
 use crate::capture::policy::ChannelPolicy;

@@ -5,9 +5,9 @@
 //! access lists that live messages are judged by. Whoever has the store hands batches of what is
 //! admitted to [`import`]. Knows nothing of files.
 
-use vocative_channels::crash;
-use vocative_channels::envelope::{Belonging, ChatKind, InboundMessage, Sender};
 use vocative_channels::export::{ExportedChat, ExportedIdentity, ExportedMessage};
+use vocative_contract::crash;
+use vocative_contract::envelope::{Belonging, ChatKind, InboundMessage, Sender};
 
 use crate::capture::access::{Access, PlaceAccess, access, place_access};
 use crate::capture::inbound::{Counter, cut_text, sender_kind};

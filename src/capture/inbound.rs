@@ -4,13 +4,13 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use tracing::{Level, enabled, error, info, trace, warn};
-use vocative_channels::channel::{BoxFuture, Intake, IntakeError};
-use vocative_channels::crash;
-use vocative_channels::envelope::{
+use vocative_contract::channel::{BoxFuture, Intake, IntakeError};
+use vocative_contract::crash;
+use vocative_contract::envelope::{
     Belonging, ChatKind, Command, Envelope, Event, InboundMessage, Place, Sender, SenderKind,
     Standing,
 };
-use vocative_channels::markup::neutral_text;
+use vocative_contract::markup::neutral_text;
 
 use crate::capture::access::{Access, PlaceAccess, access, person_access};
 use crate::capture::addressing::addressing;
@@ -582,8 +582,8 @@ pub(super) fn cut_text(text: &str, max_bytes: usize) -> String {
     }
     let mut kept = &text[..end];
     // A mention token is not cut in two.
-    if let Some(open) = kept.rfind(vocative_channels::markup::MENTION_OPEN)
-        && !kept[open..].contains(vocative_channels::markup::MENTION_CLOSE)
+    if let Some(open) = kept.rfind(vocative_contract::markup::MENTION_OPEN)
+        && !kept[open..].contains(vocative_contract::markup::MENTION_CLOSE)
     {
         kept = &kept[..open];
     }
@@ -604,8 +604,8 @@ mod tests {
         let token = format!(
             "{}{}",
             "a".repeat(50),
-            vocative_channels::markup::mention_token(&"U".repeat(60))
+            vocative_contract::markup::mention_token(&"U".repeat(60))
         );
-        assert!(!cut_text(&token, 100).contains(vocative_channels::markup::MENTION_OPEN));
+        assert!(!cut_text(&token, 100).contains(vocative_contract::markup::MENTION_OPEN));
     }
 }

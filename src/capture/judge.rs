@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use vocative_channels::envelope::{ChatKind, InboundMessage, SenderKind};
+use vocative_contract::envelope::{ChatKind, InboundMessage, SenderKind};
 
 use crate::capture::access::{Access, access};
 use crate::capture::addressing::{addressed_agents, may_follow_up};
@@ -302,8 +302,8 @@ fn opens_thread(message: &InboundMessage, kind: Option<ChatKind>, policy: &Chann
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use vocative_channels::envelope::{CommandTarget, CommandWord};
-    use vocative_channels::markup::mention_token;
+    use vocative_contract::envelope::{CommandTarget, CommandWord};
+    use vocative_contract::markup::mention_token;
 
     use super::*;
     use crate::capture::policy::AllowList;

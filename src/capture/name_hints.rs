@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::Notify;
-use vocative_channels::envelope::InboundMessage;
+use vocative_contract::envelope::InboundMessage;
 
 use crate::domain::ids::AccountId;
 

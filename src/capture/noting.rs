@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use tracing::{debug, info, warn};
-use vocative_channels::envelope::{Belonging, Event, Place, Standing};
+use vocative_contract::envelope::{Belonging, Event, Place, Standing};
 
 use crate::capture::access::Access;
 use crate::capture::inbound::{ChannelIntake, said_at_ms};

@@ -1,6 +1,6 @@
 //! How a message came to be captured, which says whether it may ask for an answer.
 
-use vocative_channels::envelope::InboundMessage;
+use vocative_contract::envelope::InboundMessage;
 
 use crate::domain::addressing::{MessageFacts, Verdict};
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use vocative_channels::identity::Identity;
+use vocative_contract::identity::Identity;
 
 use crate::config::ThreadPolicy;
 use crate::domain::addressing::Overlap;

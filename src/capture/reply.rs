@@ -2,10 +2,11 @@
 //!
 //! Nothing is posted before this is committed.
 
-use vocative_channels::channel::Outbound;
-use vocative_channels::crash;
-use vocative_channels::outbound::{FileRest, Part, PartFile};
-use vocative_channels::render::{People, continued, noted, prefixed};
+use vocative_channels::render::{continued, noted, prefixed};
+use vocative_contract::channel::Outbound;
+use vocative_contract::crash;
+use vocative_contract::outbound::{FileRest, Part, PartFile};
+use vocative_contract::people::People;
 
 use crate::domain::counted::counted;
 use crate::domain::run::{ClaimedRun, Usage};

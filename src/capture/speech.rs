@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use vocative_channels::markup::{MENTION_CLOSE, MENTION_OPEN};
-use vocative_channels::work::looked_at;
+use vocative_contract::markup::{MENTION_CLOSE, MENTION_OPEN};
+use vocative_contract::work::looked_at;
 
 /// What stands where code or a link was taken out. It is no letter, so that words don't grow
 /// together, and no white space, so that what follows it does not open the text.
@@ -161,7 +161,7 @@ pub(super) fn strip_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use vocative_channels::markup::mention_token;
+    use vocative_contract::markup::mention_token;
 
     use super::*;
 

@@ -1,8 +1,8 @@
 //! Whether a message says nothing but stop. Pure.
 
-use vocative_channels::envelope::{CommandTarget, InboundMessage, SenderKind};
-use vocative_channels::markup::{MENTION_CLOSE, MENTION_OPEN};
-use vocative_channels::work::looked_at;
+use vocative_contract::envelope::{CommandTarget, InboundMessage, SenderKind};
+use vocative_contract::markup::{MENTION_CLOSE, MENTION_OPEN};
+use vocative_contract::work::looked_at;
 
 use crate::capture::addressing::names_bot;
 use crate::capture::policy::ChannelPolicy;
@@ -81,8 +81,8 @@ fn without_name<'a>(text: &'a str, policy: &ChannelPolicy) -> &'a str {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use vocative_channels::envelope::CommandWord;
-    use vocative_channels::markup::mention_token;
+    use vocative_contract::envelope::CommandWord;
+    use vocative_contract::markup::mention_token;
 
     use super::*;
     use crate::capture::testing::{message, policy};

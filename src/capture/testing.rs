@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use vocative_channels::envelope::{ChatKind, InboundMessage, Place, Sender, SenderKind};
-use vocative_channels::identity::{Identity, Platform};
-use vocative_channels::markup::mentioned_ids;
+use vocative_contract::envelope::{ChatKind, InboundMessage, Place, Sender, SenderKind};
+use vocative_contract::identity::{Identity, Platform};
+use vocative_contract::markup::mentioned_ids;
 
 use crate::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
 use crate::config::ThreadPolicy;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 use vocative_channels::backoff::Backoff;
-use vocative_channels::error::ChannelError;
+use vocative_contract::error::ChannelError;
 
 /// Waits between attempts.
 const RETRY_FIRST_MS: u64 = 1_000;

@@ -16,9 +16,9 @@ use std::time::Duration;
 use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
-use vocative_channels::channel::{BoxFuture, ConnectionState, Intake, IntakeError};
-use vocative_channels::envelope::{Envelope, Event};
-use vocative_channels::history::History;
+use vocative_contract::channel::{BoxFuture, ConnectionState, Intake, IntakeError};
+use vocative_contract::envelope::{Envelope, Event};
+use vocative_contract::history::History;
 
 use super::asking::Unread;
 use super::bounds::Bounds;

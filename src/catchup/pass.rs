@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use tracing::{debug, info, warn};
-use vocative_channels::crash;
-use vocative_channels::envelope::Place;
+use vocative_contract::crash;
+use vocative_contract::envelope::Place;
 
 use super::asking::{Unread, ask, pause};
 use super::bounds::Bounds;

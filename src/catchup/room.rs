@@ -11,9 +11,9 @@ use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use vocative_channels::backoff::Backoff;
-use vocative_channels::crash;
-use vocative_channels::envelope::{Event, Place};
-use vocative_channels::history::{History, HistoryPage, HistoryRequest, PastMessage};
+use vocative_contract::crash;
+use vocative_contract::envelope::{Event, Place};
+use vocative_contract::history::{History, HistoryPage, HistoryRequest, PastMessage};
 
 use super::asking::{Unread, ask, pause};
 use super::keeper::Clock;

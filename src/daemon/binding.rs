@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tracing::{info, warn};
 use vocative_channels::backoff::Backoff;
-use vocative_channels::channel::{Announcement, Channel, Intake};
-use vocative_channels::identity::Identity;
+use vocative_contract::channel::{Announcement, Channel, Intake};
+use vocative_contract::identity::Identity;
 
 use crate::catchup::keeper::Keeper;
 use crate::daemon::shared::{Announcer, Shared};

@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
-use vocative_channels::channel::Channel;
-use vocative_channels::crash;
+use vocative_contract::channel::Channel;
+use vocative_contract::crash;
 
 use crate::admin::health::Health;
 use crate::agent::desk::Desk;

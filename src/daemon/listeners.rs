@@ -8,7 +8,7 @@ use listenfd::ListenFd;
 use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
-use vocative_channels::webhook::Receiver;
+use vocative_contract::webhook::Receiver;
 
 use crate::admin::operations::Operations;
 use crate::admin::socket;

@@ -8,9 +8,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
-use vocative_channels::envelope::{Sender, SenderKind};
-use vocative_channels::error::ChannelError;
 use vocative_channels::rate::Paces;
+use vocative_contract::envelope::{Sender, SenderKind};
+use vocative_contract::error::ChannelError;
 
 use crate::capture::name_hints::NameHints;
 use crate::delivery::rooms::{Room, Rooms};

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use tokio::sync::Notify;
 use tracing::warn;
-use vocative_channels::channel::{Announcement, Channel, Intake};
-use vocative_channels::identity::{Identity, Platform};
+use vocative_contract::channel::{Announcement, Channel, Intake};
+use vocative_contract::identity::{Identity, Platform};
 
 use crate::admin::health::TimeDoubt;
 use crate::agent::models::Models;

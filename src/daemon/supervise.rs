@@ -11,9 +11,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{error, info, warn};
 use vocative_channels::backoff::Backoff;
-use vocative_channels::channel::{BoxFuture, Channel, ConnectionState, Intake, Reporter};
-use vocative_channels::error::ChannelError;
-use vocative_channels::identity::Identity;
+use vocative_contract::channel::{BoxFuture, Channel, ConnectionState, Intake, Reporter};
+use vocative_contract::error::ChannelError;
+use vocative_contract::identity::Identity;
 
 use crate::admin::health::ChannelHealth;
 use crate::catchup::keeper::Keeper;

@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
-use vocative_channels::channel::{BoxFuture, Intake, IntakeError, Outbound};
-use vocative_channels::envelope::{ChatKind, Envelope, Event, Place, Sender, SenderKind};
-use vocative_channels::markup::{one_line, replace_mentions};
-use vocative_channels::outbound::{Dressing, SuggestedPrompt, Target};
+use vocative_contract::channel::{BoxFuture, Intake, IntakeError, Outbound};
+use vocative_contract::envelope::{ChatKind, Envelope, Event, Place, Sender, SenderKind};
+use vocative_contract::markup::{one_line, replace_mentions};
+use vocative_contract::outbound::{Dressing, SuggestedPrompt, Target};
 
 use crate::capture::gate::Gate;
 use crate::config::AgentView;

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use vocative_channels::clock::{PlatformClock, Wall};
+use vocative_contract::clock::{PlatformClock, Wall};
 
 use crate::delivery::worker::Clock;
 

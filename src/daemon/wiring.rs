@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use vocative_channels::channel::{Announced, Announcement, Audience, Channel};
-use vocative_channels::error::ChannelError;
 use vocative_channels::http::http_tls;
-use vocative_channels::identity::{Identity, Platform};
 #[cfg(feature = "slack")]
 use vocative_channels::slack::{SlackChannel, SlackSettings};
 #[cfg(feature = "telegram")]
 use vocative_channels::telegram::{
     TelegramChannel, TelegramSettings, TelegramTransport, WebhookSettings, WebhookTimings,
 };
+use vocative_contract::channel::{Announced, Announcement, Audience, Channel};
+use vocative_contract::error::ChannelError;
+use vocative_contract::identity::{Identity, Platform};
 
 use crate::agent::attached::FilesInPrompts;
 use crate::agent::registry::{AgentSpec, ModelUse, SummaryModel};

@@ -1,7 +1,7 @@
 //! What becomes of an entry after an attempt. Pure; the table of DESIGN §6.
 
-use vocative_channels::error::{ChannelError, Fallback};
-use vocative_channels::outbound::{Delivered, Operation, Part, ReadBack, Target};
+use vocative_contract::error::{ChannelError, Fallback};
+use vocative_contract::outbound::{Delivered, Operation, Part, ReadBack, Target};
 
 use crate::capture::reply::limit_parts;
 use crate::config::{OnUndecided, OnUnknown};
@@ -400,7 +400,7 @@ fn next_look_ms(entry: &OutboxEntry, policy: &DeliveryPolicy, tried_ms: i64, now
 
 #[cfg(test)]
 mod tests {
-    use vocative_channels::error::ServerFailed;
+    use vocative_contract::error::ServerFailed;
 
     use super::*;
     use crate::domain::ids::{AccountId, ChatId, OutboxId, TurnId};

@@ -2,10 +2,10 @@
 //! learnt is kept before and after each question, so a kill costs one, and no lease lasts longer than one.
 
 use tracing::debug;
-use vocative_channels::crash::{self, Sabotage};
-use vocative_channels::error::ChannelError;
-use vocative_channels::outbound::Delivered;
-use vocative_channels::probe::Prober;
+use vocative_contract::crash::{self, Sabotage};
+use vocative_contract::error::ChannelError;
+use vocative_contract::outbound::Delivered;
+use vocative_contract::probe::Prober;
 
 use crate::delivery::after::{after_not_found, after_undecided, look_wait_ms};
 use crate::delivery::probe::{Step, Terms, learn, step};

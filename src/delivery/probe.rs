@@ -1,5 +1,5 @@
 //! Whether a post of unknown outcome arrived, where the platform can only be asked about single numbers
-//! ([`vocative_channels::probe`]). Pure.
+//! ([`vocative_contract::probe`]). Pure.
 //!
 //! Questions go in passes: a control, the numbers that the post may have got, the control once more. The
 //! control is a message of which the right answer is known. A pass finds the post, or not; that it is *not*
@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use vocative_channels::probe::{ProbeAnswer, Probed};
+use vocative_contract::probe::{ProbeAnswer, Probed};
 
 use crate::domain::probing::{ProbeFacts, ProbeStage, Probing};
 

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
 
 use tokio::sync::Notify;
-use vocative_channels::capability::Capabilities;
-use vocative_channels::channel::Outbound;
-use vocative_channels::envelope::Place;
-use vocative_channels::file::FileSource;
-use vocative_channels::identity::Identity;
+use vocative_contract::capability::Capabilities;
+use vocative_contract::channel::Outbound;
+use vocative_contract::envelope::Place;
+use vocative_contract::file::FileSource;
+use vocative_contract::identity::Identity;
 
 use crate::capture::gate::Gate;
 use crate::capture::policy::{Limits, SpentUp};

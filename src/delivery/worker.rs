@@ -8,10 +8,10 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
-use vocative_channels::crash::{self, Sabotage};
-use vocative_channels::error::ChannelError;
-use vocative_channels::outbound::{Delivered, Operation, Post, ReadBack};
-use vocative_channels::probe::Prober;
+use vocative_contract::crash::{self, Sabotage};
+use vocative_contract::error::ChannelError;
+use vocative_contract::outbound::{Delivered, Operation, Post, ReadBack};
+use vocative_contract::probe::Prober;
 
 use crate::capture::wake::Wake;
 use crate::config::OnUnknown;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vocative_channels::envelope::{Belonging, ChatKind, InboundMessage};
+use vocative_contract::envelope::{Belonging, ChatKind, InboundMessage};
 
 use crate::domain::command::CommandVerdict;
 use crate::domain::ids::AgentName;

@@ -1,7 +1,7 @@
 //! What people ask the daemon itself for, and what comes of it. Never anything for a model.
 
-use vocative_channels::envelope::{Belonging, ChatKind};
-use vocative_channels::outbound::Target;
+use vocative_contract::envelope::{Belonging, ChatKind};
+use vocative_contract::outbound::Target;
 
 use crate::domain::ids::{AccountId, AgentName, ChatId, ConversationId};
 

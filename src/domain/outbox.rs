@@ -1,6 +1,6 @@
 //! The outbox: operations on a platform, committed and not yet confirmed.
 
-use vocative_channels::outbound::{Operation, Part, Target};
+use vocative_contract::outbound::{Operation, Part, Target};
 
 use crate::domain::ids::{AccountId, ChatId, LeaseToken, OutboxId, TurnId};
 

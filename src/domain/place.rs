@@ -1,6 +1,6 @@
 //! Conversations and the places they happen in.
 
-use vocative_channels::envelope::ChatKind;
+use vocative_contract::envelope::ChatKind;
 
 use crate::domain::ids::{AccountId, ChatId, ConversationId, Seq, TurnId};
 

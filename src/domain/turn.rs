@@ -1,6 +1,6 @@
 //! Turns and who speaks in them.
 
-use vocative_channels::envelope::Attachment;
+use vocative_contract::envelope::Attachment;
 
 use crate::domain::ids::{AgentName, ConversationId, ParticipantId, RunId, Seq, TurnId};
 use crate::domain::place::Scope;

@@ -1,6 +1,6 @@
 //! What is fetched, and what becomes of a file after an attempt. Pure.
 
-use vocative_channels::file::FileError;
+use vocative_contract::file::FileError;
 
 use crate::domain::file::{DueFile, FileKind, FileOutcome, FileState};
 

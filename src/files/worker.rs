@@ -8,9 +8,9 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
-use vocative_channels::crash;
-use vocative_channels::envelope::ChatKind;
-use vocative_channels::file::{FileDescription, FileError, FileSource};
+use vocative_contract::crash;
+use vocative_contract::envelope::ChatKind;
+use vocative_contract::file::{FileDescription, FileError, FileSource};
 
 use crate::capture::wake::Wake;
 use crate::delivery::rooms::Rooms;

@@ -22,7 +22,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, info, warn};
-use vocative_channels::webhook::{Receiver, WebhookRequest};
+use vocative_contract::webhook::{Receiver, WebhookRequest};
 
 use super::bodies::{Bodies, BodyPlace, Peer};
 use super::crowd::Crowd;

@@ -7,7 +7,7 @@
 //! *Invariant:* by the class estimate the parts never cost less than the whole message, and at most
 //! two tokens more, and one for each mention. A vocabulary may differ by as much in both directions.
 
-use vocative_channels::markup::replace_mentions;
+use vocative_contract::markup::replace_mentions;
 
 use super::TokenCounter;
 use super::project::{indented, is_unfit_for_messages};
@@ -77,7 +77,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use proptest::prelude::*;
-    use vocative_channels::markup::mention_token;
+    use vocative_contract::markup::mention_token;
 
     use super::super::testing::{history, kael, replying, said};
     use super::super::{ClassEstimate, Utf16Div4, assemble};

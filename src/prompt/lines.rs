@@ -12,7 +12,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use vocative_channels::envelope::Attachment;
+use vocative_contract::envelope::Attachment;
 
 use super::transcript::{
     Field, Scene, StoredMessage, TranscriptError, bind, counter_of, message, new_message,

@@ -13,7 +13,7 @@
 
 use std::collections::HashMap;
 
-use vocative_channels::markup::{mentioned_ids, replace_mentions};
+use vocative_contract::markup::{mentioned_ids, replace_mentions};
 
 use super::{AgentView, PromptRole};
 use crate::domain::history::{History, Role};

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use proptest::prelude::*;
-use vocative_channels::markup::mention_token;
+use vocative_contract::markup::mention_token;
 
 use super::testing::*;
 use super::*;

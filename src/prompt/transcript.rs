@@ -9,8 +9,8 @@ use std::collections::HashMap;
 
 use chrono::DateTime;
 use serde_json::Value;
-use vocative_channels::envelope::{Attachment, Place, Sender, SenderKind};
-use vocative_channels::identity::Platform;
+use vocative_contract::envelope::{Attachment, Place, Sender, SenderKind};
+use vocative_contract::identity::Platform;
 
 use super::{
     AgentView, ClassEstimate, Prompt, RunView, TokenCounter, Utf16Div4, assemble_with_summary,

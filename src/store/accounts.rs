@@ -1,7 +1,7 @@
 //! Accounts and the channels bound to them.
 
 use rusqlite::{Connection, params};
-use vocative_channels::identity::Identity;
+use vocative_contract::identity::Identity;
 
 use super::contract::AccountBinding;
 use super::names::learn_bot_txn;
@@ -199,7 +199,7 @@ pub(super) fn bindings(connection: &Connection) -> Result<Vec<ChannelBinding>, S
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use vocative_channels::identity::Platform;
+    use vocative_contract::identity::Platform;
 
     use super::*;
     use crate::store::StoreOptions;

@@ -6,9 +6,9 @@
 use std::path::PathBuf;
 
 use rusqlite::{Connection, params};
-use vocative_channels::crash::{self, Sabotage};
-use vocative_channels::envelope::SenderKind;
-use vocative_channels::outbound::Target;
+use vocative_contract::crash::{self, Sabotage};
+use vocative_contract::envelope::SenderKind;
+use vocative_contract::outbound::Target;
 
 use super::album;
 use super::commands::{Asker, carry_out_txn};

@@ -7,8 +7,8 @@
 use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension, params};
-use vocative_channels::envelope::{Place, Sender};
-use vocative_channels::outbound::{Operation, Part, Target};
+use vocative_contract::envelope::{Place, Sender};
+use vocative_contract::outbound::{Operation, Part, Target};
 
 use super::contract::NonMessage;
 use super::erasure::{Forgotten, has_forgotten_lately, order_txn};

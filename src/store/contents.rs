@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use sha2::{Digest, Sha256};
-use vocative_channels::file::FileSink;
+use vocative_contract::file::FileSink;
 
 use super::files::{is_referred_to, lose_content_txn};
 use super::schema::sync_folder;

@@ -1,7 +1,7 @@
 //! Deletes: what a message said goes from everywhere, its identity stays so that it can't come back.
 
 use rusqlite::{Connection, params};
-use vocative_channels::outbound::Part;
+use vocative_contract::outbound::Part;
 
 use super::album::{joined_text, without_item};
 use super::contract::Deleted;

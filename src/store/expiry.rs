@@ -7,7 +7,7 @@
 //! what the room remembers of what is gone.
 
 use rusqlite::{Connection, params};
-use vocative_channels::outbound::Part;
+use vocative_contract::outbound::Part;
 
 use super::files::forget_files_txn;
 use super::rows::count_from;

@@ -5,7 +5,7 @@
 //! edited meanwhile is read as it is then; what is deleted is gone from pages not read yet.
 
 use rusqlite::{Connection, OptionalExtension, params};
-use vocative_channels::markup::mentioned_ids;
+use vocative_contract::markup::mentioned_ids;
 
 use super::contract::{ExportPage, ExportQuery, ExportTurn, RepliedTo};
 use super::conversations::conversation;

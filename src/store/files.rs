@@ -4,8 +4,8 @@
 //! file is called stands in the turn's attachments. The bytes are `contents`' business.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use vocative_channels::crash;
-use vocative_channels::envelope::Attachment;
+use vocative_contract::crash;
+use vocative_contract::envelope::Attachment;
 
 use super::contents::{ContentWriter, place_txn};
 use super::contract::FileCounts;

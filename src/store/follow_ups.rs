@@ -8,7 +8,7 @@
 //! addresses somebody, so that happens once.
 
 use rusqlite::{Connection, Row, params};
-use vocative_channels::envelope::{InboundMessage, Place, Sender, SenderKind};
+use vocative_contract::envelope::{InboundMessage, Place, Sender, SenderKind};
 
 use super::StoreError;
 use super::capture::Arrival;

@@ -5,7 +5,7 @@
 //! newest fresh start, because it was made from turns behind it.
 
 use rusqlite::{Connection, OptionalExtension, params};
-use vocative_channels::crash::{self, Sabotage};
+use vocative_contract::crash::{self, Sabotage};
 
 use super::StoreError;
 use super::history::{FIRST, LAST};

@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use rusqlite::{Connection, OptionalExtension, Params, Row, Statement, StatementStatus};
-use vocative_channels::markup::mentioned_ids;
+use vocative_contract::markup::mentioned_ids;
 
 use super::conversations::conversation;
 use super::fresh_starts::floor;
@@ -675,7 +675,7 @@ fn run_facts(connection: &Connection, run: RunId) -> Result<RunFacts, StoreError
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use vocative_channels::markup::mention_token;
+    use vocative_contract::markup::mention_token;
 
     use super::*;
     use crate::domain::place::Scope;

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, params};
-use vocative_channels::envelope::Sender;
+use vocative_contract::envelope::Sender;
 
 use super::capture::{Arrival, insert_txn, is_from_before_erasure, known_message, sent_at_ms};
 use super::contract::{

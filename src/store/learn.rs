@@ -2,7 +2,7 @@
 //! place or person of which nothing was captured.
 
 use rusqlite::{Connection, params};
-use vocative_channels::envelope::{ChatKind, Place, Sender};
+use vocative_contract::envelope::{ChatKind, Place, Sender};
 
 use super::notices::introduce_txn;
 use super::parking::unpark_txn;

@@ -5,7 +5,7 @@
 //! it away, and also when an older copy of the database is brought up to date.
 
 use rusqlite::{Connection, params};
-use vocative_channels::outbound::Part;
+use vocative_contract::outbound::Part;
 
 use super::StoreError;
 use super::outbox::DROPPED;

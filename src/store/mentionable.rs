@@ -1,7 +1,7 @@
 //! Who spoke in a conversation of late: whom an answer there may mention.
 
 use rusqlite::Connection;
-use vocative_channels::render::Person;
+use vocative_contract::people::Person;
 
 use super::{Store, StoreError};
 use crate::domain::ids::ConversationId;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
-use vocative_channels::identity::{Identity, Platform};
-use vocative_channels::markup::{mentioned_ids, replace_mentions};
+use vocative_contract::identity::{Identity, Platform};
+use vocative_contract::markup::{mentioned_ids, replace_mentions};
 
 use super::history::{NAME_BY_ID_SQL, NAME_BY_USERNAME_SQL};
 use super::participants::{Heard, upsert_participant_txn};

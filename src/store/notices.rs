@@ -1,7 +1,7 @@
 //! Lines the daemon tells a chat by itself: that it is not served, that a limit is met.
 
 use rusqlite::{Connection, OptionalExtension, params};
-use vocative_channels::outbound::{Part, Target};
+use vocative_contract::outbound::{Part, Target};
 
 use super::StoreError;
 use super::capture::Arrival;

@@ -2,7 +2,7 @@
 //! anything further is made of it, since they may be others than when it was stored.
 
 use rusqlite::{OptionalExtension, Row, params};
-use vocative_channels::envelope::Place;
+use vocative_contract::envelope::Place;
 
 use super::places::find_chat;
 use super::rows::chat_kind_from_name;

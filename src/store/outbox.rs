@@ -14,7 +14,7 @@
 //! `outbox_attempts` says that they left under the present lease.
 
 use rusqlite::{Connection, OptionalExtension};
-use vocative_channels::probe::Sequence;
+use vocative_contract::probe::Sequence;
 
 use super::contract::{ClaimRequest, LeaseOutcome};
 use super::outbox_rows::entry_by_row;

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Row};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use vocative_channels::outbound::{Operation, Part, Target};
+use vocative_contract::outbound::{Operation, Part, Target};
 
 use super::error::undecodable;
 use super::outbox::DROPPED;

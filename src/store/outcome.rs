@@ -1,7 +1,7 @@
 //! What becomes of a post after an attempt or a look. The life of an entry is told in `outbox`.
 
 use rusqlite::{Connection, OptionalExtension};
-use vocative_channels::outbound::{Delivered, Operation, Part, Target};
+use vocative_contract::outbound::{Delivered, Operation, Part, Target};
 
 use super::contract::{LeaseOutcome, OutboxUpdate};
 use super::messages::{MessageEntry, add_message_txn};

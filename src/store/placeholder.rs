@@ -6,8 +6,8 @@
 //! that ends without a word takes it back. Either way the run lets go of it in the same transaction.
 
 use rusqlite::{Connection, OptionalExtension};
-use vocative_channels::crash::{self, Sabotage};
-use vocative_channels::outbound::{Operation, Part, PartStream, Target};
+use vocative_contract::crash::{self, Sabotage};
+use vocative_contract::outbound::{Operation, Part, PartStream, Target};
 
 use super::contract::{NewPlaceholder, Placed, Placeholder};
 use super::messages::{MessageEntry, add_message_txn};

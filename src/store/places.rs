@@ -1,7 +1,7 @@
 //! Rows of chats and conversations: how a place is found, and made when it is new.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use vocative_channels::envelope::{ChatKind, Place};
+use vocative_contract::envelope::{ChatKind, Place};
 
 use super::StoreError;
 use super::parking::unpark_txn;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
-use vocative_channels::probe::{Numbered, OwnNumber, Sequence};
+use vocative_contract::probe::{Numbered, OwnNumber, Sequence};
 
 use super::contract::LeaseOutcome;
 use super::{Store, StoreError};

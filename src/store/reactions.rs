@@ -2,7 +2,7 @@
 //! away when nothing of it waits for an answer any more. Signs wait for nothing and hold up nothing.
 
 use rusqlite::{Connection, OptionalExtension, params};
-use vocative_channels::outbound::{Operation, Part, Target};
+use vocative_contract::outbound::{Operation, Part, Target};
 
 use super::StoreError;
 use super::outbox::DROPPED;

@@ -8,8 +8,8 @@
 //! that are left over are deleted.
 
 use rusqlite::{Connection, OptionalExtension, params};
-use vocative_channels::crash::{self, Sabotage};
-use vocative_channels::envelope::SenderKind;
+use vocative_contract::crash::{self, Sabotage};
+use vocative_contract::envelope::SenderKind;
 
 use super::StoreError;
 use super::capture::Arrival;

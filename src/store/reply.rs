@@ -2,9 +2,9 @@
 //! goes.
 
 use rusqlite::{Connection, OptionalExtension};
-use vocative_channels::envelope::ChatKind;
-use vocative_channels::identity::Platform;
-use vocative_channels::outbound::{Operation, Target};
+use vocative_contract::envelope::ChatKind;
+use vocative_contract::identity::Platform;
+use vocative_contract::outbound::{Operation, Target};
 
 use super::contract::{CommittedReply, ReplyCommit, ReplyRoute, RunEnding};
 use super::ending::{Ending, end_run_txn};
@@ -379,7 +379,7 @@ fn trigger_person(connection: &Connection, run_row: i64) -> Result<Option<String
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use vocative_channels::outbound::Part;
+    use vocative_contract::outbound::Part;
 
     use super::*;
     use crate::domain::ids::LeaseToken;

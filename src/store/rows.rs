@@ -4,7 +4,7 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, 
 use rusqlite::{Connection, Row};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
-use vocative_channels::envelope::{Attachment, ChatKind};
+use vocative_contract::envelope::{Attachment, ChatKind};
 
 use super::StoreError;
 use crate::domain::file::FileState;

@@ -6,7 +6,7 @@
 //! one writes nothing. Answers are committed in `reply`.
 
 use rusqlite::{Connection, OptionalExtension, Row};
-use vocative_channels::crash::{self, Sabotage};
+use vocative_contract::crash::{self, Sabotage};
 
 use super::contract::{ClaimRequest, LeaseOutcome, RunLease};
 use super::ending::{Ending, Stop, end_run_txn, stop_run_txn};

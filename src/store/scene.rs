@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use rusqlite::Connection;
-use vocative_channels::identity::Platform;
-use vocative_channels::outbound::{Part, Target};
+use vocative_contract::identity::Platform;
+use vocative_contract::outbound::{Part, Target};
 
 use super::contract::{AccountBinding, ClaimRequest, CommittedReply, ReplyCommit, RunEnding};
 use super::participants::{Heard, upsert_participant_txn};

@@ -239,7 +239,7 @@ fn utf16_div4(text: &str) -> usize {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use vocative_channels::markup::mention_token;
+    use vocative_contract::markup::mention_token;
 
     use super::*;
     use crate::domain::ids::ConversationId;

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use vocative_channels::work::looked_at;
+use vocative_contract::work::looked_at;
 
 use super::search_text::{conversation_term, fold, searchable};
 

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use rusqlite::{Connection, params};
-use vocative_channels::outbound::{Operation, Part, Target};
+use vocative_contract::outbound::{Operation, Part, Target};
 
 use super::StoreError;
 use super::outbox_rows::{NewPosts, append_post_txn, entry_by_row, json};

@@ -228,7 +228,7 @@ fn accounts(connection: &Connection, now_ms: i64) -> Result<Vec<AccountStatus>, 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use vocative_channels::identity::Platform;
+    use vocative_contract::identity::Platform;
 
     use super::*;
     use crate::store::contract::{OutboxUpdate, RunEnding};

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
-use vocative_channels::crash::{self, Sabotage};
+use vocative_contract::crash::{self, Sabotage};
 
 use super::StoreError;
 use super::damage::{DamageSign, is_damage};

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
-use vocative_channels::envelope::{ChatKind, Place, Sender, SenderKind};
-use vocative_channels::identity::Platform;
+use vocative_contract::envelope::{ChatKind, Place, Sender, SenderKind};
+use vocative_contract::identity::Platform;
 
 mod a_deleted_message;
 

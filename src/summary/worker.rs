@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
-use vocative_channels::crash;
+use vocative_contract::crash;
 
 use crate::agent::models::{ModelSlot, Models};
 use crate::agent::prompting::{agent_view, options_in};

@@ -33,13 +33,13 @@ use vocative::store::contract::{
 };
 use vocative::store::{Store, StoreOptions};
 use vocative::summary::worker::{SummaryCounters, Worker};
-use vocative_channels::channel::Intake;
-use vocative_channels::envelope::{
+use vocative_contract::channel::Intake;
+use vocative_contract::envelope::{
     ChatKind, Envelope, Event, InboundMessage, Place, ReplyTo, Sender, SenderKind,
 };
-use vocative_channels::identity::{Identity, Platform};
-use vocative_channels::markup::{mention_token, mentioned_ids};
-use vocative_channels::outbound::{Part, Target};
+use vocative_contract::identity::{Identity, Platform};
+use vocative_contract::markup::{mention_token, mentioned_ids};
+use vocative_contract::outbound::{Part, Target};
 
 /// The second that message times count from.
 pub(crate) const START_MS: i64 = 1_700_000_000_000;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use vocative_channels::markup::mention_token;
+use vocative_contract::markup::mention_token;
 
 use crate::harness::{Room, START_MS, asked, page, said};
 

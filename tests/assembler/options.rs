@@ -2,8 +2,8 @@
 
 use vocative::domain::options::AssemblerOptions;
 use vocative::domain::place::Scope;
-use vocative_channels::envelope::ChatKind;
-use vocative_channels::markup::mention_token;
+use vocative_contract::envelope::ChatKind;
+use vocative_contract::markup::mention_token;
 
 use crate::harness::{BOT, Room, asked, page, said};
 

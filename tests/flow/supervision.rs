@@ -31,17 +31,17 @@ use vocative::llm::Offline;
 use vocative::prompt::ClassEstimate;
 use vocative::store::contract::AccountBinding;
 use vocative::store::{Store, StoreOptions};
-use vocative_channels::capability::{Capabilities, LengthUnit};
-use vocative_channels::channel::{
+use vocative_contract::capability::{Capabilities, LengthUnit};
+use vocative_contract::channel::{
     BoxFuture, Channel, CheckReach, ConnectionState, Finding, Inbound, Intake, Outbound, Reporter,
 };
-use vocative_channels::envelope::{
+use vocative_contract::envelope::{
     ChatKind, Envelope, Event, InboundMessage, Place, Sender, SenderKind,
 };
-use vocative_channels::error::{ChannelError, Fallback};
-use vocative_channels::identity::{Identity, Platform};
-use vocative_channels::outbound::{Delivered, Part, Post, ReadBack, Target};
-use vocative_channels::render::People;
+use vocative_contract::error::{ChannelError, Fallback};
+use vocative_contract::identity::{Identity, Platform};
+use vocative_contract::outbound::{Delivered, Part, Post, ReadBack, Target};
+use vocative_contract::people::People;
 
 use crate::harness::WAIT;
 

@@ -11,9 +11,9 @@ use vocative::domain::ids::AccountId;
 use vocative::domain::turn::ParticipantKind;
 use vocative::store::contract::{AccountBinding, Captured, NewMessage};
 use vocative::store::{BackupOptions, Store, StoreOptions, backup, check_database, restore};
-use vocative_channels::envelope::{Attachment, ChatKind, Place, Sender, SenderKind};
-use vocative_channels::file::FileSink as _;
-use vocative_channels::identity::Platform;
+use vocative_contract::envelope::{Attachment, ChatKind, Place, Sender, SenderKind};
+use vocative_contract::file::FileSink as _;
+use vocative_contract::identity::Platform;
 
 /// The stored files of the database, and of its first backup.
 pub(crate) const OLD_FILES: [&str; 2] = ["in both", "since"];

@@ -14,9 +14,9 @@ use vocative::store::contract::{
     AccountBinding, Captured, ClaimRequest, NewMessage, OutboxUpdate, ReplyCommit, RunEnding,
 };
 use vocative::store::{Store, StoreOptions};
-use vocative_channels::envelope::{ChatKind, Place, Sender, SenderKind};
-use vocative_channels::identity::Platform;
-use vocative_channels::outbound::{Delivered, Part, Target};
+use vocative_contract::envelope::{ChatKind, Place, Sender, SenderKind};
+use vocative_contract::identity::Platform;
+use vocative_contract::outbound::{Delivered, Part, Target};
 
 /// The file of acknowledgements, a line each: what, and the id of its row.
 pub(crate) const ACKNOWLEDGED: &str = "acknowledged";

@@ -2,7 +2,7 @@
 
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
 
-use crate::work::looked_at;
+use vocative_contract::work::looked_at;
 
 /// So much of an answer tells how it begins, in bytes.
 const BEGINNING_MAX_BYTES: usize = 400;
@@ -93,10 +93,10 @@ fn open_code(text: &str) -> Option<(&str, String)> {
 #[cfg(test)]
 mod tests {
     use super::super::parse::parsed;
-    use super::super::people::People;
     use super::super::samples::{generated, seeds};
     use super::super::tree::{Block, Run};
     use super::*;
+    use vocative_contract::people::People;
 
     #[test]
     fn a_prefix_leaves_the_first_block_what_it_is() {

@@ -10,7 +10,7 @@ use std::iter::Peekable;
 
 use pulldown_cmark::{CowStr, Event, LinkType, Tag, TagEnd};
 
-use crate::work::looked_at;
+use vocative_contract::work::looked_at;
 
 /// What covers text until somebody asks to see it. The parser has no such tag, and never sends this one:
 /// superscripts are not enabled.
@@ -503,8 +503,8 @@ fn decoded(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::parse::parsed;
-    use super::super::people::People;
     use super::super::plain::readable_text;
+    use vocative_contract::people::People;
 
     fn shown(text: &str) -> String {
         readable_text(&parsed(text, &People::nobody()))

@@ -3,7 +3,7 @@
 
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation as _};
 
-use crate::work::looked_at;
+use vocative_contract::work::looked_at;
 
 use super::parse::trimmed;
 use super::split::{Cost, Form, Place};

@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use crate::work::looked_at;
+use vocative_contract::work::looked_at;
 
 use super::tree::{Run, push_run};
 

@@ -5,7 +5,7 @@
 //! grows with the input's length. It must not know a platform: those give a `Form` that says what a
 //! block costs, and write the parts (`telegram::layout`, `slack::markdown`).
 //!
-//! Reading order: `tree`, `source`, `parse` (with `html`, `link` and `people`), `split`, `inline`, `table`, `plain`; `around`
+//! Reading order: `tree`, `source`, `parse` (with `html` and `link`), `split`, `inline`, `table`, `plain`; `around`
 //! is what others say beside an answer.
 
 mod around;
@@ -13,7 +13,6 @@ mod html;
 mod inline;
 mod link;
 mod parse;
-mod people;
 mod plain;
 mod source;
 mod split;
@@ -21,7 +20,6 @@ mod table;
 mod tree;
 
 pub use around::{continued, noted, prefixed};
-pub use people::{People, Person};
 
 #[cfg(test)]
 pub(crate) mod samples;

@@ -11,12 +11,12 @@ use pulldown_cmark::{
     Alignment, BlockQuoteKind, CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd,
 };
 
-use crate::markup::neutral_text;
-use crate::work::looked_at;
+use vocative_contract::markup::neutral_text;
+use vocative_contract::people::People;
+use vocative_contract::work::looked_at;
 
 use super::html::{Meant, SPOILER, SPOILER_END};
 use super::link::{is_honest, push_linked};
-use super::people::People;
 use super::source::{COVER, is_cover, prepared, without_seams};
 use super::tree::{Align, Block, Item, Run, Styles, Table, plain_text, push_run};
 
@@ -516,7 +516,7 @@ impl<'a> Builder<'a> {
         }
         let mut named = Vec::with_capacity(runs.len());
         for run in runs {
-            self.people.push_mentioned(&mut named, &run);
+            push_mentioned(self.people, &mut named, &run);
         }
         trimmed(named)
     }
@@ -649,4 +649,22 @@ fn align(alignment: &Alignment) -> Align {
         Alignment::Center => Align::Center,
         Alignment::Right => Align::Right,
     }
+}
+
+/// Appends a run; where it mentions somebody by `@Name`, that becomes a mention.
+fn push_mentioned(people: &People, runs: &mut Vec<Run>, run: &Run) {
+    if run.is_code || run.link.is_some() {
+        return push_run(runs, run.clone());
+    }
+    let text = run.text.as_str();
+    let mut done = 0;
+    for (bytes, person) in people.mentions_in(text) {
+        push_run(runs, run.with_text(&text[done..bytes.start]));
+        done = bytes.end;
+        runs.push(Run {
+            mention: Some(Rc::from(person.id.as_str())),
+            ..run.with_text(&text[bytes])
+        });
+    }
+    push_run(runs, run.with_text(&text[done..]));
 }

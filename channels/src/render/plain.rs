@@ -3,7 +3,7 @@
 //!
 //! Nothing that was said is lost: items keep their numbers, links their addresses, tables their columns.
 
-use crate::work::looked_at;
+use vocative_contract::work::looked_at;
 
 use super::table::aligned;
 use super::tree::{Block, Item, push_addressed};
@@ -106,10 +106,10 @@ impl Out {
 #[cfg(test)]
 mod tests {
     use super::super::parse::parsed;
-    use super::super::people::People;
     use super::super::samples::{generated, pathological, seeds};
     use super::super::tree::plain_text;
     use super::*;
+    use vocative_contract::people::People;
 
     fn readable(text: &str) -> String {
         readable_text(&parsed(text, &People::nobody()))

@@ -17,7 +17,7 @@ use std::ops::Range;
 
 use pulldown_cmark::{Event, LinkType, Parser, Tag};
 
-use crate::work::looked_at;
+use vocative_contract::work::looked_at;
 
 use super::link;
 use super::parse::{OPTIONS, is_parsable};

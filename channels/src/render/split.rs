@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use crate::work::looked_at;
+use vocative_contract::work::looked_at;
 
 use super::inline::{Cutting, cut_runs};
 use super::table::{row_length, widths_add};

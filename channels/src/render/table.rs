@@ -2,7 +2,7 @@
 
 use unicode_segmentation::UnicodeSegmentation as _;
 
-use crate::work::looked_at;
+use vocative_contract::work::looked_at;
 
 use super::tree::{Align, Run, Table, push_addressed};
 
@@ -175,9 +175,9 @@ const WIDE_SIGNS: &str = "⌚⌛⏩⏪⏫⏬⏰⏳◽◾☔☕♈♉♊♋♌♍
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::super::people::People;
     use super::super::tree::Block;
     use super::*;
+    use vocative_contract::people::People;
 
     fn table(text: &str) -> Table {
         match super::super::parse::parsed(text, &People::nobody()).remove(0) {

@@ -3,6 +3,7 @@
 //! What holds for any input: no words are lost, and the work grows with the input.
 
 use std::cell::Cell;
+use vocative_contract::people::{People, Person};
 
 use proptest::prelude::*;
 

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use crate::work::looked_at;
+use vocative_contract::work::looked_at;
 
 /// A block.
 #[derive(Clone, Debug, PartialEq, Eq)]

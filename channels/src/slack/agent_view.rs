@@ -4,8 +4,8 @@
 
 use serde_json::json;
 
-use crate::error::ChannelError;
-use crate::outbound::{Dressing, Target};
+use vocative_contract::error::ChannelError;
+use vocative_contract::outbound::{Dressing, Target};
 
 use super::api::{Api, Token};
 

@@ -14,14 +14,15 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
-use crate::clock::PlatformClock;
-use crate::crash;
-use crate::error::{ChannelError, Fallback, ServerFailed};
-use crate::file::{DOWNLOAD_MAX, FileError, broken};
+use crate::download::{DOWNLOAD_MAX, broken};
 use crate::http::{self as transport, HttpTimeouts};
 use crate::internet;
 use crate::json_object::read_object;
 use crate::rate::Rests;
+use vocative_contract::clock::PlatformClock;
+use vocative_contract::crash;
+use vocative_contract::error::{ChannelError, Fallback, ServerFailed};
+use vocative_contract::file::FileError;
 
 use super::wire::{Answer, HistoryAnswer};
 

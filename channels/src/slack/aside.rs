@@ -1,7 +1,7 @@
 //! What is no message in a room: a word to one person, and reactions.
 
-use crate::error::{ChannelError, Fallback};
-use crate::outbound::{Delivered, Post};
+use vocative_contract::error::{ChannelError, Fallback};
+use vocative_contract::outbound::{Delivered, Post};
 
 use super::api::{Api, POST_MESSAGE, Token};
 use super::outbound::delivered;

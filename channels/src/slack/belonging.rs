@@ -1,7 +1,7 @@
 //! How a user of `users.info` belongs to the organisation of our account. Pure.
 
-use crate::envelope::Belonging;
-use crate::identity::Identity;
+use vocative_contract::envelope::Belonging;
+use vocative_contract::identity::Identity;
 
 use super::wire::UserObject;
 
@@ -39,7 +39,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::identity::Platform;
+    use vocative_contract::identity::Platform;
 
     fn identity(organisation: Option<&str>) -> Identity {
         Identity {

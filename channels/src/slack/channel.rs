@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use secrecy::SecretString;
 
-use crate::capability::{Capabilities, LengthUnit};
-use crate::channel::{BoxFuture, Channel, CheckReach, Finding, Inbound, Outbound};
-use crate::clock::PlatformClock;
-use crate::error::{ChannelError, Fallback};
-use crate::file::FileSource;
-use crate::history::History;
 use crate::http::HttpTimeouts;
-use crate::identity::{Identity, Platform};
-use crate::webhook::Receiver;
+use vocative_contract::capability::{Capabilities, LengthUnit};
+use vocative_contract::channel::{BoxFuture, Channel, CheckReach, Finding, Inbound, Outbound};
+use vocative_contract::clock::PlatformClock;
+use vocative_contract::error::{ChannelError, Fallback};
+use vocative_contract::file::FileSource;
+use vocative_contract::history::History;
+use vocative_contract::identity::{Identity, Platform};
+use vocative_contract::webhook::Receiver;
 
 use super::api::{Api, Granted, Token};
 use super::events_api::{EventsApi, HttpInbound};

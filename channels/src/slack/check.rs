@@ -2,8 +2,8 @@
 
 use secrecy::ExposeSecret as _;
 
-use crate::channel::{CheckReach, Finding, FindingLevel};
-use crate::error::ChannelError;
+use vocative_contract::channel::{CheckReach, Finding, FindingLevel};
+use vocative_contract::error::ChannelError;
 
 use super::api::{Api, Token};
 use super::channel::{SlackSettings, SlackTransport, missing_scopes, sign_in};

@@ -13,12 +13,13 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::channel::{BoxFuture, Inbound, Intake, Reporter};
-use crate::clock::PlatformClock;
-use crate::error::ChannelError;
-use crate::identity::Identity;
+use crate::door::Door;
 use crate::json_object::read_object;
-use crate::webhook::{Door, Receiver, WebhookRequest, WebhookResponse};
+use vocative_contract::channel::{BoxFuture, Inbound, Intake, Reporter};
+use vocative_contract::clock::PlatformClock;
+use vocative_contract::error::ChannelError;
+use vocative_contract::identity::Identity;
+use vocative_contract::webhook::{Receiver, WebhookRequest, WebhookResponse};
 
 use super::names::Names;
 use super::signature;
@@ -293,9 +294,9 @@ mod tests {
     use tokio::sync::Notify;
 
     use super::*;
-    use crate::channel::{ConnectionState, IntakeError};
-    use crate::envelope::Envelope;
-    use crate::identity::Platform;
+    use vocative_contract::channel::{ConnectionState, IntakeError};
+    use vocative_contract::envelope::Envelope;
+    use vocative_contract::identity::Platform;
 
     const SECRET: &str = "0123456789abcdef0123456789abcdef";
     const EVENT: &[u8] = br#"{"type":"event_callback","event_id":"Ev1","team_id":"T1","event":{}}"#;

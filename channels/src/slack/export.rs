@@ -9,14 +9,14 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use crate::envelope::{ChatKind, InboundMessage, Sender, SenderKind};
 use crate::export::{
     Export, ExportError, ExportFile, ExportSink, Exported, ExportedChat, ExportedIdentity,
     ExportedMessage, MESSAGE_MAX_BYTES, mismatch,
 };
-use crate::identity::Identity;
 use crate::json_object::read_object;
 use crate::json_stream::{JsonStream, Lifted, ScanError, mend};
+use vocative_contract::envelope::{ChatKind, InboundMessage, Sender, SenderKind};
+use vocative_contract::identity::Identity;
 
 use super::export_files::{Files, INDEXES};
 use super::text;

@@ -9,12 +9,11 @@ use std::sync::Arc;
 use http::header::{CONTENT_TYPE, LOCATION};
 use reqwest::{Response, Url};
 
-use crate::channel::BoxFuture;
-use crate::error::ChannelError;
-use crate::file::{
-    FileDescription, FileError, FileSink, FileSource, REDIRECTS_MAX, refused_status, take_body,
-};
+use crate::download::{REDIRECTS_MAX, refused_status, take_body};
 use crate::http::retry_after_ms;
+use vocative_contract::channel::BoxFuture;
+use vocative_contract::error::ChannelError;
+use vocative_contract::file::{FileDescription, FileError, FileSink, FileSource};
 
 use super::api::{Api, Token, not_fetched_from};
 use super::text;

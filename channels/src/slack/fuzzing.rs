@@ -6,12 +6,12 @@
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::{Map, Value};
 
-use crate::envelope::{Envelope, Place};
-use crate::error::{ChannelError, Fallback};
-use crate::history::PastMessage;
-use crate::identity::Identity;
-use crate::outbound::Part;
-use crate::render::People;
+use vocative_contract::envelope::{Envelope, Place};
+use vocative_contract::error::{ChannelError, Fallback};
+use vocative_contract::history::PastMessage;
+use vocative_contract::identity::Identity;
+use vocative_contract::outbound::Part;
+use vocative_contract::people::People;
 
 use super::socket::{Said, said};
 use super::translate::{Delivery, translate};

@@ -10,12 +10,12 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use crate::channel::BoxFuture;
-use crate::envelope::{ChatKind, Envelope, Event, Place};
-use crate::error::ChannelError;
-use crate::history::{History, HistoryPage, HistoryRequest, PastMessage};
-use crate::identity::Identity;
 use crate::rate::Pace;
+use vocative_contract::channel::BoxFuture;
+use vocative_contract::envelope::{ChatKind, Envelope, Event, Place};
+use vocative_contract::error::ChannelError;
+use vocative_contract::history::{History, HistoryPage, HistoryRequest, PastMessage};
+use vocative_contract::identity::Identity;
 
 use super::api::{Api, Token};
 use super::outbound::{place_of, ts_of};
@@ -286,7 +286,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::identity::Platform;
+    use vocative_contract::identity::Platform;
 
     fn identity() -> Identity {
         Identity {

@@ -8,7 +8,7 @@ use crate::render::{
     Block, Container, Cost, Form, Item, Place, Run, Styles, aligned, has_own_address,
 };
 
-use crate::work::looked_at;
+use vocative_contract::work::looked_at;
 
 use super::table;
 

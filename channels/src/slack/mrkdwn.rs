@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::work::looked_at;
+use vocative_contract::work::looked_at;
 
 /// A fence of preformatted text.
 const FENCE: &str = "```";

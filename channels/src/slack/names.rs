@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::envelope::{Belonging, Place};
+use vocative_contract::envelope::{Belonging, Place};
 
 /// How many people, and how many chats, are remembered.
 const ENTRIES_MAX: usize = 10_000;

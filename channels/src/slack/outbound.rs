@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::channel::{BoxFuture, Outbound};
-use crate::crash;
-use crate::envelope::{Belonging, ChatKind, Place};
-use crate::error::{ChannelError, Fallback};
-use crate::identity::Identity;
-use crate::live::{LiveForm, LivePost};
-use crate::outbound::{Delivered, Dressing, Operation, Part, Post, ReadBack, Target};
 use crate::rate::{Everywhere, Pace, Paces};
-use crate::render::People;
+use vocative_contract::channel::{BoxFuture, Outbound};
+use vocative_contract::crash;
+use vocative_contract::envelope::{Belonging, ChatKind, Place};
+use vocative_contract::error::{ChannelError, Fallback};
+use vocative_contract::identity::Identity;
+use vocative_contract::live::{LiveForm, LivePost};
+use vocative_contract::outbound::{Delivered, Dressing, Operation, Part, Post, ReadBack, Target};
+use vocative_contract::people::People;
 
 use super::agent_view;
 use super::api::{Api, Granted, POST_MESSAGE, Token};

@@ -8,12 +8,13 @@
 
 use serde_json::{Value, json};
 
-use crate::capability::LengthUnit;
-use crate::error::Fallback;
-use crate::markup::neutral_text;
-use crate::outbound::Part;
-use crate::render::{Block, People, parsed, parts_of, plain_text, readable_text, reread};
-use crate::split::split_text;
+use crate::render::{Block, parsed, parts_of, plain_text, readable_text, reread};
+use vocative_contract::capability::LengthUnit;
+use vocative_contract::error::Fallback;
+use vocative_contract::markup::neutral_text;
+use vocative_contract::outbound::Part;
+use vocative_contract::people::People;
+use vocative_contract::split::split_text;
 
 use super::markdown::{MARKDOWN_MAX_CHARS, Marks, SlackForm, harmless, is_person, markdown};
 use super::table;
@@ -306,8 +307,8 @@ mod tests {
     use vocative_sandbox::slack::check_blocks;
 
     use super::*;
-    use crate::render::Person;
     use crate::render::samples::{generated, pathological, seeds};
+    use vocative_contract::people::Person;
 
     fn parts(text: &str) -> Vec<Part> {
         render(text, &People::nobody())

@@ -4,8 +4,8 @@
 
 use http::HeaderMap;
 
+use crate::door::only;
 use crate::mac;
-use crate::webhook::only;
 
 /// How far the time of a request may be from ours, before or after, in seconds.
 const AGE_MAX_S: i64 = 300;

@@ -21,12 +21,12 @@ use tokio_tungstenite::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::channel::BoxFuture;
-use crate::crash;
-use crate::envelope::Event;
-use crate::error::ChannelError;
 use crate::http::tls;
 use crate::json_object::read_object;
+use vocative_contract::channel::BoxFuture;
+use vocative_contract::crash;
+use vocative_contract::envelope::Event;
+use vocative_contract::error::ChannelError;
 
 use super::api::{Api, Token};
 use super::names::Names;
@@ -724,7 +724,7 @@ impl Shared {
         }
     }
 
-    fn not_stored(&self, error: &crate::channel::IntakeError) {
+    fn not_stored(&self, error: &vocative_contract::channel::IntakeError) {
         if let Some(others) = self.storage_gate.pass() {
             let error = error as &dyn std::error::Error;
             tracing::error!(

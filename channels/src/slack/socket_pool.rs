@@ -13,10 +13,10 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::channel::{BoxFuture, ConnectionState, Inbound, Intake, Reporter};
-use crate::error::ChannelError;
-use crate::identity::Identity;
 use crate::log_gate::LogGate;
+use vocative_contract::channel::{BoxFuture, ConnectionState, Inbound, Intake, Reporter};
+use vocative_contract::error::ChannelError;
+use vocative_contract::identity::Identity;
 
 use super::SOCKETS_MAX;
 use super::api::Api;

@@ -6,9 +6,9 @@
 //! by whoever first wants to edit or delete it, in whatever process. Words are never added twice: after a
 //! request of unknown outcome nobody adds any.
 
-use crate::error::ChannelError;
-use crate::identity::Identity;
-use crate::outbound::{PartStream, Post};
+use vocative_contract::error::ChannelError;
+use vocative_contract::identity::Identity;
+use vocative_contract::outbound::{PartStream, Post};
 
 use super::METADATA_EVENT_TYPE;
 use super::api::{Api, Granted, Token};

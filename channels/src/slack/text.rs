@@ -1,13 +1,13 @@
 //! Slack text and blocks as platform-neutral text.
 //!
-//! Mentions become tokens of [`crate::markup`], links become `[label](url)`, and the three escapes
+//! Mentions become tokens of [`vocative_contract::markup`], links become `[label](url)`, and the three escapes
 //! are undone once, after the `<...>` groups were found. Blocks are not escaped; `text` is.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::markup::{TEXT_MAX_BYTES, bounded, mention_token, neutral_text, one_line};
-use crate::work::looked_at;
+use vocative_contract::markup::{TEXT_MAX_BYTES, bounded, mention_token, neutral_text, one_line};
+use vocative_contract::work::looked_at;
 
 use super::mrkdwn;
 use super::wire::{Block, Element, IdOr, LegacyAttachment, Style, TextObject};
@@ -394,7 +394,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use crate::markup::{mentioned_ids, replace_mentions};
+    use vocative_contract::markup::{mentioned_ids, replace_mentions};
 
     use super::*;
 

@@ -6,13 +6,13 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use crate::envelope::{
+use crate::json_object::read_object;
+use vocative_contract::envelope::{
     Attachment, ChatKind, Command, Envelope, Event, InboundMessage, Place, Sender, SenderKind,
     Standing,
 };
-use crate::identity::{Identity, Platform};
-use crate::json_object::read_object;
-use crate::markup::{mentioned_ids, neutral_text};
+use vocative_contract::identity::{Identity, Platform};
+use vocative_contract::markup::{mentioned_ids, neutral_text};
 
 use super::text;
 use super::wire::{

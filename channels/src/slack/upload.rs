@@ -9,10 +9,10 @@ use std::time::Duration;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
-use crate::crash;
-use crate::error::{ChannelError, Fallback};
 use crate::http as transport;
-use crate::outbound::{Delivered, PartFile, Post, ReadBack};
+use vocative_contract::crash;
+use vocative_contract::error::{ChannelError, Fallback};
+use vocative_contract::outbound::{Delivered, PartFile, Post, ReadBack};
 
 use super::api::{Api, Token};
 use super::outbound::delivered;

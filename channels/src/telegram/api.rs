@@ -15,14 +15,14 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use crate::clock::PlatformClock;
-use crate::crash;
-use crate::error::{ChannelError, Fallback, ServerFailed};
-use crate::file::DOWNLOAD_MAX;
+use crate::download::DOWNLOAD_MAX;
 use crate::http::{self, HttpTimeouts};
 use crate::json_object::read_object;
 use crate::multipart::Multipart;
-use crate::outbound::PartFile;
+use vocative_contract::clock::PlatformClock;
+use vocative_contract::crash;
+use vocative_contract::error::{ChannelError, Fallback, ServerFailed};
+use vocative_contract::outbound::PartFile;
 
 use super::wire::{Answer, ResponseParameters};
 

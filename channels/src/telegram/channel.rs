@@ -5,17 +5,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use secrecy::SecretString;
 
-use crate::capability::{Capabilities, LengthUnit};
-use crate::channel::{
+use crate::http::HttpTimeouts;
+use vocative_contract::capability::{Capabilities, LengthUnit};
+use vocative_contract::channel::{
     Announcement, BoxFuture, Channel, CheckReach, Finding, FindingLevel, Inbound, Outbound,
 };
-use crate::clock::PlatformClock;
-use crate::error::ChannelError;
-use crate::file::FileSource;
-use crate::http::HttpTimeouts;
-use crate::identity::{Identity, Platform};
-use crate::markup::one_line as label;
-use crate::webhook::Receiver;
+use vocative_contract::clock::PlatformClock;
+use vocative_contract::error::ChannelError;
+use vocative_contract::file::FileSource;
+use vocative_contract::identity::{Identity, Platform};
+use vocative_contract::markup::one_line as label;
+use vocative_contract::webhook::Receiver;
 
 use super::api::{Api, Parameters};
 use super::commands;

@@ -8,8 +8,8 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::channel::{Announced, Announcement, Audience};
-use crate::error::ChannelError;
+use vocative_contract::channel::{Announced, Announcement, Audience};
+use vocative_contract::error::ChannelError;
 
 use super::api::{Api, Failure, Parameters};
 

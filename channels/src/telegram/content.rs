@@ -1,8 +1,8 @@
 //! Says in text what a message was, whatever kind it is.
 
-use crate::envelope::Attachment;
-use crate::identity::Identity;
-use crate::markup::one_line as label;
+use vocative_contract::envelope::Attachment;
+use vocative_contract::identity::Identity;
+use vocative_contract::markup::one_line as label;
 
 use super::rich;
 use super::text::{NeutralText, neutral};

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use crate::work::looked_at;
+use vocative_contract::work::looked_at;
 
 use super::wire::MessageEntity;
 

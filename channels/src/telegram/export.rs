@@ -16,15 +16,15 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::envelope::ChatKind;
 use crate::export::{
     Export, ExportError, ExportFile, ExportSink, Exported, ExportedChat, ExportedIdentity,
     ExportedMessage, MESSAGE_MAX_BYTES, mismatch, modified_ms,
 };
-use crate::identity::Identity;
 use crate::json_object::read_object;
 use crate::json_stream::{JsonStream, Lifted, ScanError, mend};
-use crate::markup::one_line;
+use vocative_contract::envelope::ChatKind;
+use vocative_contract::identity::Identity;
+use vocative_contract::markup::one_line;
 
 use super::export_wire::{Author, ExportMessage, channel_id};
 use super::translate::inbound_message;

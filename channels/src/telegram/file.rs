@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
-use crate::channel::BoxFuture;
-use crate::error::ChannelError;
-use crate::file::{FileError, FileSink, FileSource, broken, refused_status, take_body};
+use crate::download::{broken, refused_status, take_body};
 use crate::http::retry_after_ms;
+use vocative_contract::channel::BoxFuture;
+use vocative_contract::error::ChannelError;
+use vocative_contract::file::{FileError, FileSink, FileSource};
 
 use super::api::{Api, Parameters};
 use super::wire::StoredFile;

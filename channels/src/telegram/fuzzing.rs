@@ -5,10 +5,10 @@
 
 use serde_json::value::RawValue;
 
-use crate::error::{ChannelError, Fallback};
-use crate::identity::Identity;
-use crate::outbound::Part;
-use crate::render::People;
+use vocative_contract::error::{ChannelError, Fallback};
+use vocative_contract::identity::Identity;
+use vocative_contract::outbound::Part;
+use vocative_contract::people::People;
 
 use super::api::{Answered, read_answer};
 use super::wire::{Me, MessageEntity, SentMessage, WebhookInfo, lenient_list};

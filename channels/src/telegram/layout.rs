@@ -6,11 +6,11 @@
 
 use serde_json::{Value, json};
 
-use crate::capability::LengthUnit;
 use crate::render::{
     Block, Container, Cost, Form, Item, Place, Run, Styles, aligned, has_own_address,
 };
-use crate::work::looked_at;
+use vocative_contract::capability::LengthUnit;
+use vocative_contract::work::looked_at;
 
 /// Telegram keeps so many entities of one message and drops the rest silently.
 pub(super) const ENTITIES_MAX: usize = 100;

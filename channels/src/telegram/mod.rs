@@ -7,8 +7,8 @@
 //! Desktop exports.
 //!
 //! Bots are not told of deletes, can't read history and don't hear their own posts, so nothing here
-//! makes [`crate::envelope::Event::Deleted`], and a post of unknown outcome can only be looked for by asking
-//! about single messages ([`crate::probe`]).
+//! makes [`vocative_contract::envelope::Event::Deleted`], and a post of unknown outcome can only be looked for by asking
+//! about single messages ([`vocative_contract::probe`]).
 
 mod api;
 mod channel;

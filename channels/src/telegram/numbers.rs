@@ -6,8 +6,8 @@
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
-use crate::identity::Identity;
-use crate::probe::{Numbered, OwnNumber, Sequence};
+use vocative_contract::identity::Identity;
+use vocative_contract::probe::{Numbered, OwnNumber, Sequence};
 
 use super::translate::{is_service, present};
 use super::wire::{MessageNumber, RepliedMessage};

@@ -7,15 +7,15 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::channel::{BoxFuture, Outbound};
-use crate::crash;
-use crate::envelope::Place;
-use crate::error::{ChannelError, Fallback};
-use crate::live::{LiveForm, LivePost};
-use crate::outbound::{Delivered, Operation, Part, PartFile, Post, ReadBack, Target};
-use crate::probe::{ProbeAnswer, Probed, Prober, Sequence};
 use crate::rate::{Everywhere, Pace, Paces, Rests};
-use crate::render::People;
+use vocative_contract::channel::{BoxFuture, Outbound};
+use vocative_contract::crash;
+use vocative_contract::envelope::Place;
+use vocative_contract::error::{ChannelError, Fallback};
+use vocative_contract::live::{LiveForm, LivePost};
+use vocative_contract::outbound::{Delivered, Operation, Part, PartFile, Post, ReadBack, Target};
+use vocative_contract::people::People;
+use vocative_contract::probe::{ProbeAnswer, Probed, Prober, Sequence};
 
 use super::api::{Api, Failure, Parameters, Refusal};
 use super::content::chat_title;

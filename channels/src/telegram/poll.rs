@@ -15,13 +15,13 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::Backoff;
-use crate::channel::{BoxFuture, ConnectionState, Inbound, Intake, Reporter};
-use crate::clock::PlatformClock;
-use crate::crash;
-use crate::envelope::{Envelope, Event};
-use crate::error::ChannelError;
 use crate::http::HttpTimeouts;
-use crate::identity::{Identity, Platform};
+use vocative_contract::channel::{BoxFuture, ConnectionState, Inbound, Intake, Reporter};
+use vocative_contract::clock::PlatformClock;
+use vocative_contract::crash;
+use vocative_contract::envelope::{Envelope, Event};
+use vocative_contract::error::ChannelError;
+use vocative_contract::identity::{Identity, Platform};
 
 use super::api::{Api, Failure, Parameters, Refusal};
 use super::channel::TelegramSettings;
@@ -437,7 +437,7 @@ impl Poller {
 
     fn storage_failed(
         &mut self,
-        results: &[Result<(), crate::channel::IntakeError>],
+        results: &[Result<(), vocative_contract::channel::IntakeError>],
         reporter: &dyn Reporter,
     ) -> Next {
         let wait_ms = self.backoff.next_ms();

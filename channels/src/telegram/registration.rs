@@ -11,8 +11,8 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::Backoff;
-use crate::channel::{ConnectionState, Reporter};
-use crate::error::ChannelError;
+use vocative_contract::channel::{ConnectionState, Reporter};
+use vocative_contract::error::ChannelError;
 
 use super::api::{Api, Failure, Parameters, Refusal};
 use super::poll::ALLOWED_UPDATES;

@@ -5,11 +5,12 @@
 
 use serde_json::{Value, json};
 
-use crate::capability::LengthUnit;
-use crate::error::Fallback;
-use crate::outbound::Part;
-use crate::render::{Block, People, Run, parsed, parts_of, readable_text};
-use crate::split::split_text;
+use crate::render::{Block, Run, parsed, parts_of, readable_text};
+use vocative_contract::capability::LengthUnit;
+use vocative_contract::error::Fallback;
+use vocative_contract::outbound::Part;
+use vocative_contract::people::People;
+use vocative_contract::split::split_text;
 
 use super::layout::{ENTITIES_MAX, Laid, TelegramForm, laid};
 
@@ -224,9 +225,9 @@ mod tests {
 
     use super::super::layout::kept;
     use super::*;
-    use crate::markup::mention_token;
-    use crate::render::Person;
     use crate::render::samples::{generated, pathological, seeds};
+    use vocative_contract::markup::mention_token;
+    use vocative_contract::people::Person;
 
     fn parts(text: &str) -> Vec<Part> {
         render(text, &People::nobody())

@@ -7,8 +7,8 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use crate::identity::Identity;
-use crate::markup::{bounded, neutral_text};
+use vocative_contract::identity::Identity;
+use vocative_contract::markup::{bounded, neutral_text};
 
 use super::text::{NeutralText, fenced_code, is_username, quoted, username_id};
 
@@ -179,7 +179,7 @@ fn run_object(fields: &Map<String, Value>, bot: &Identity, mentions: &mut Mentio
         _ => None,
     };
     if let Some(id) = mention {
-        let token = crate::markup::mention_token(&id);
+        let token = vocative_contract::markup::mention_token(&id);
         mentions.note(id);
         return token;
     }
@@ -204,7 +204,7 @@ mod tests {
 
     use super::super::test_support::bot;
     use super::*;
-    use crate::markup::mention_token;
+    use vocative_contract::markup::mention_token;
 
     #[test]
     fn every_block_gives_its_words() {

@@ -1,7 +1,7 @@
 //! Who wrote a message: a person, a bot, or somebody behind a chat.
 
-use crate::envelope::{Sender, SenderKind};
-use crate::markup::{neutral_text, one_line as label};
+use vocative_contract::envelope::{Sender, SenderKind};
+use vocative_contract::markup::{neutral_text, one_line as label};
 
 use super::content::{chat_title, user_name};
 use super::wire::{Chat, Message, User};

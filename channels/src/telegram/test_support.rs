@@ -1,6 +1,6 @@
 //! What the tests of this adapter share.
 
-use crate::identity::{Identity, Platform};
+use vocative_contract::identity::{Identity, Platform};
 
 /// The bot of the tests.
 pub(super) fn bot() -> Identity {

@@ -1,14 +1,14 @@
 //! Turns a text and its entities into platform-neutral text with mention tokens.
 //!
-//! Formatting becomes CommonMark marks; mentions become tokens of [`crate::markup`]. Entities of an
+//! Formatting becomes CommonMark marks; mentions become tokens of [`vocative_contract::markup`]. Entities of an
 //! unknown type leave the text as it is.
 
 use std::ops::Range;
 
-use crate::envelope::{CommandTarget, CommandWord};
-use crate::identity::Identity;
-use crate::markup::{bounded, mention_token, neutral_text};
-use crate::work::looked_at;
+use vocative_contract::envelope::{CommandTarget, CommandWord};
+use vocative_contract::identity::Identity;
+use vocative_contract::markup::{bounded, mention_token, neutral_text};
+use vocative_contract::work::looked_at;
 
 use super::entities::{Span, spans};
 use super::wire::MessageEntity;
@@ -449,7 +449,7 @@ mod tests {
                 .collect();
             let list = entities(Value::Array(list));
             let got = neutral(&text, &list, &bot());
-            let ids = crate::markup::mentioned_ids(&got.text);
+            let ids = vocative_contract::markup::mentioned_ids(&got.text);
             prop_assert!(ids.iter().all(|id| got.mentions.contains(id)));
             prop_assert!(got.mentions.iter().all(|id| ids.contains(id)));
             if list.iter().all(|entity| entity.kind != "mention") {

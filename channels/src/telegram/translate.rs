@@ -6,9 +6,11 @@
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::envelope::{ChatKind, Envelope, Event, InboundMessage, Place, ReplyTo, Standing};
-use crate::identity::{Identity, Platform};
-use crate::markup::{neutral_text, one_line as label};
+use vocative_contract::envelope::{
+    ChatKind, Envelope, Event, InboundMessage, Place, ReplyTo, Standing,
+};
+use vocative_contract::identity::{Identity, Platform};
+use vocative_contract::markup::{neutral_text, one_line as label};
 
 use super::content::{chat_title, describe};
 use super::numbers::numbered;
@@ -322,7 +324,7 @@ pub(super) fn inbound_message(
 }
 
 /// The command that its sender gives: what another person or bot wrote, and was passed on, is none.
-fn command(bot: &Identity, message: &Message) -> Option<crate::envelope::CommandWord> {
+fn command(bot: &Identity, message: &Message) -> Option<vocative_contract::envelope::CommandWord> {
     if message.forward_origin.is_some() || message.via_bot.is_some() {
         return None;
     }

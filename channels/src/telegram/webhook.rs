@@ -19,12 +19,13 @@ use std::time::Duration;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio_util::sync::CancellationToken;
 
-use crate::channel::{BoxFuture, Inbound, Intake, Reporter};
-use crate::clock::PlatformClock;
-use crate::error::ChannelError;
-use crate::identity::Identity;
+use crate::door::{Door, only};
 use crate::mac;
-use crate::webhook::{Door, Receiver, WebhookRequest, WebhookResponse, only};
+use vocative_contract::channel::{BoxFuture, Inbound, Intake, Reporter};
+use vocative_contract::clock::PlatformClock;
+use vocative_contract::error::ChannelError;
+use vocative_contract::identity::Identity;
+use vocative_contract::webhook::{Receiver, WebhookRequest, WebhookResponse};
 
 use super::registration::Registration;
 use super::translate::{translate, update_id};

@@ -1,12 +1,12 @@
 //! The platforms as the checks see them.
 
 use secrecy::SecretString;
-use vocative_channels::channel::Channel;
 use vocative_channels::slack::{SlackChannel, SlackSettings, SocketTimings};
 use vocative_channels::telegram::{
     PollTimings, TelegramChannel, TelegramSettings, TelegramTransport, WebhookSettings,
     WebhookTimings,
 };
+use vocative_contract::channel::Channel;
 use vocative_sandbox::slack::{EventFault, Fault, RequestUrls, RetryPlan, SlackServer, SlackWorld};
 use vocative_sandbox::telegram::{TelegramFault, TelegramServer, TelegramWorld};
 use vocative_sandbox::wire::WireLog;

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
-use vocative_channels::webhook::{Receiver, WebhookRequest};
+use vocative_contract::webhook::{Receiver, WebhookRequest};
 
 type Attached = Arc<OnceLock<Arc<dyn Receiver>>>;
 

@@ -17,13 +17,13 @@ use drivers::{
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use vocative_channels::channel::{
+use vocative_contract::channel::{
     BoxFuture, Channel, ConnectionState, Intake, IntakeError, Outbound, Reporter,
 };
-use vocative_channels::envelope::{Envelope, Event};
-use vocative_channels::error::ChannelError;
-use vocative_channels::outbound::{Operation, Post, Target};
-use vocative_channels::render::People;
+use vocative_contract::envelope::{Envelope, Event};
+use vocative_contract::error::ChannelError;
+use vocative_contract::outbound::{Operation, Post, Target};
+use vocative_contract::people::People;
 
 const WAIT: Duration = Duration::from_secs(20);
 

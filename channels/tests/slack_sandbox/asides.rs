@@ -1,7 +1,7 @@
 //! Reactions, and words to one person.
 
-use vocative_channels::error::ChannelError;
-use vocative_channels::outbound::{Operation, Post};
+use vocative_contract::error::ChannelError;
+use vocative_contract::outbound::{Operation, Post};
 
 use crate::stage::{Stage, post};
 

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use serde_json::json;
-use vocative_channels::error::{ChannelError, Fallback};
-use vocative_channels::live::{LiveForm, LivePost};
-use vocative_channels::outbound::{Operation, Part, PartStream, Post, ReadBack};
-use vocative_channels::render::People;
+use vocative_contract::error::{ChannelError, Fallback};
+use vocative_contract::live::{LiveForm, LivePost};
+use vocative_contract::outbound::{Operation, Part, PartStream, Post, ReadBack};
+use vocative_contract::people::People;
 use vocative_sandbox::slack::Fault;
 use vocative_sandbox::wire::{WireKind, WireLog, WireRecord};
 

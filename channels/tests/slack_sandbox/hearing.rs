@@ -1,9 +1,9 @@
 //! What is heard: translated, accepted, and only then acknowledged.
 
 use serde_json::json;
-use vocative_channels::channel::Channel as _;
-use vocative_channels::envelope::{ChatKind, Event};
 use vocative_channels::slack::{IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
+use vocative_contract::channel::Channel as _;
+use vocative_contract::envelope::{ChatKind, Event};
 use vocative_sandbox::slack::{EventFault, RetryPlan, UserPost};
 
 use crate::stage::{Seen, Stage, WAIT};
@@ -71,7 +71,7 @@ async fn places_and_people_are_what_they_are() {
     assert!(!find("direct").sender.is_stranger);
     assert_eq!(
         find("beep").sender.kind,
-        vocative_channels::envelope::SenderKind::Bot
+        vocative_contract::envelope::SenderKind::Bot
     );
     stage.end().await;
 }

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 use tokio::sync::Semaphore;
-use vocative_channels::channel::{Channel as _, CheckReach, FindingLevel};
-use vocative_channels::envelope::{ChatKind, Event};
-use vocative_channels::error::ChannelError;
-use vocative_channels::outbound::{Post, ReadBack};
-use vocative_channels::render::People;
 use vocative_channels::slack::{SlackChannel, SlackSettings};
+use vocative_contract::channel::{Channel as _, CheckReach, FindingLevel};
+use vocative_contract::envelope::{ChatKind, Event};
+use vocative_contract::error::ChannelError;
+use vocative_contract::outbound::{Post, ReadBack};
+use vocative_contract::people::People;
 use vocative_sandbox::slack::{Fault, UserPost};
 use vocative_sandbox::wire::{WireKind, WireLog, WireRecord};
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use vocative_channels::channel::{Channel as _, ConnectionState};
 use vocative_channels::slack::{SlackChannel, SlackSettings};
+use vocative_contract::channel::{Channel as _, ConnectionState};
 use vocative_sandbox::slack::{Fault, RetryPlan, SlackServer};
 
 use crate::stage::{Seen, Stage, TestIntake, TestReporter, WAIT, settings};

@@ -7,15 +7,15 @@ use secrecy::SecretString;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use vocative_channels::channel::{
+use vocative_channels::http::HttpTimeouts;
+use vocative_channels::slack::{SlackChannel, SlackSettings, SocketTimings};
+use vocative_contract::channel::{
     BoxFuture, Channel as _, ConnectionState, Intake, IntakeError, Outbound, Reporter,
 };
-use vocative_channels::envelope::{Envelope, Event, InboundMessage};
-use vocative_channels::error::ChannelError;
-use vocative_channels::http::HttpTimeouts;
-use vocative_channels::identity::Identity;
-use vocative_channels::outbound::{Operation, Part, Post, Target};
-use vocative_channels::slack::{SlackChannel, SlackSettings, SocketTimings};
+use vocative_contract::envelope::{Envelope, Event, InboundMessage};
+use vocative_contract::error::ChannelError;
+use vocative_contract::identity::Identity;
+use vocative_contract::outbound::{Operation, Part, Post, Target};
 use vocative_sandbox::slack::{SlackServer, SlackWorld};
 use vocative_sandbox::wire::WireLog;
 

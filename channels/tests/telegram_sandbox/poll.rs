@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use vocative_channels::channel::{Channel as _, CheckReach, ConnectionState, FindingLevel};
-use vocative_channels::envelope::{ChatKind, CommandTarget, Event, Place, SenderKind};
-use vocative_channels::identity::{Identity, Platform};
-use vocative_channels::markup::mention_token;
 use vocative_channels::telegram::{TelegramChannel, TelegramSettings};
+use vocative_contract::channel::{Channel as _, CheckReach, ConnectionState, FindingLevel};
+use vocative_contract::envelope::{ChatKind, CommandTarget, Event, Place, SenderKind};
+use vocative_contract::identity::{Identity, Platform};
+use vocative_contract::markup::mention_token;
 use vocative_sandbox::telegram::{
     MigrationOrder, TelegramFault, TelegramMedia, TelegramServer, TelegramWorld, UserMessage,
 };
@@ -480,7 +480,7 @@ async fn the_bot_learns_who_it_is_and_warns_of_privacy_mode() {
         organisation: None,
     };
     assert_eq!(channel.identify().await.unwrap(), identity);
-    let levels = |findings: Vec<vocative_channels::channel::Finding>| {
+    let levels = |findings: Vec<vocative_contract::channel::Finding>| {
         findings.into_iter().map(|it| it.level).max().unwrap()
     };
     assert_eq!(

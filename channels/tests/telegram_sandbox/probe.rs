@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use vocative_channels::channel::{Channel as _, Outbound};
-use vocative_channels::error::ChannelError;
-use vocative_channels::probe::ProbeAnswer::{self, NotOurs, NotThere, Ours, Unclear};
+use vocative_contract::channel::{Channel as _, Outbound};
+use vocative_contract::error::ChannelError;
+use vocative_contract::probe::ProbeAnswer::{self, NotOurs, NotThere, Ours, Unclear};
 use vocative_sandbox::telegram::{
     TelegramFault, TelegramForward, TelegramMedia, TelegramServer, TelegramWorld, UserMessage,
 };

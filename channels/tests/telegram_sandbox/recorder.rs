@@ -7,12 +7,12 @@ use secrecy::SecretString;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use vocative_channels::channel::{
+use vocative_channels::telegram::{PollTimings, TelegramChannel, TelegramSettings};
+use vocative_contract::channel::{
     BoxFuture, Channel as _, ConnectionState, Intake, IntakeError, Reporter,
 };
-use vocative_channels::envelope::{Envelope, Event, InboundMessage};
-use vocative_channels::error::ChannelError;
-use vocative_channels::telegram::{PollTimings, TelegramChannel, TelegramSettings};
+use vocative_contract::envelope::{Envelope, Event, InboundMessage};
+use vocative_contract::error::ChannelError;
 use vocative_sandbox::telegram::{TelegramServer, TelegramWorld};
 use vocative_sandbox::wire::WireLog;
 
@@ -205,7 +205,7 @@ impl Running {
     /// Starts the inbound half with an identity learnt earlier.
     pub(crate) fn start_as(
         channel: &TelegramChannel,
-        identity: &vocative_channels::identity::Identity,
+        identity: &vocative_contract::identity::Identity,
     ) -> Self {
         let mut inbound = channel.inbound(identity);
         let recorder = Recorder::new();

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use serde_json::json;
-use vocative_channels::channel::{Channel as _, CheckReach, Outbound};
-use vocative_channels::envelope::{ChatKind, Place};
-use vocative_channels::error::{ChannelError, Fallback};
-use vocative_channels::live::{LiveForm, LivePost};
-use vocative_channels::outbound::{Delivered, Operation, Part, Post, ReadBack, Target};
-use vocative_channels::render::People;
 use vocative_channels::telegram::TelegramChannel;
+use vocative_contract::channel::{Channel as _, CheckReach, Outbound};
+use vocative_contract::envelope::{ChatKind, Place};
+use vocative_contract::error::{ChannelError, Fallback};
+use vocative_contract::live::{LiveForm, LivePost};
+use vocative_contract::outbound::{Delivered, Operation, Part, Post, ReadBack, Target};
+use vocative_contract::people::People;
 use vocative_sandbox::telegram::{TelegramFault, TelegramServer, TelegramWorld};
 
 use crate::recorder::{BOUND, channel, settings, telegram};

@@ -2,10 +2,10 @@
 
 use secrecy::SecretString;
 use serde_json::{Value, json};
-use vocative_channels::channel::{Channel as _, CheckReach, ConnectionState};
 use vocative_channels::telegram::{
     TelegramChannel, TelegramSettings, TelegramTransport, WebhookSettings, WebhookTimings,
 };
+use vocative_contract::channel::{Channel as _, CheckReach, ConnectionState};
 use vocative_sandbox::telegram::{TelegramFault, TelegramServer, TelegramWorld};
 
 use crate::recorder::{BOUND, Running, settings, telegram};

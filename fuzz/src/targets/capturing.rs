@@ -17,10 +17,10 @@ use vocative::domain::manners::Manners;
 use vocative::domain::turn::TokenCount;
 use vocative::store::contract::AccountBinding;
 use vocative::store::{Store, StoreOptions};
-use vocative_channels::channel::Intake as _;
-use vocative_channels::envelope::{Envelope, Event, InboundMessage, SenderKind};
-use vocative_channels::identity::Identity;
 use vocative_channels::{slack, telegram};
+use vocative_contract::channel::Intake as _;
+use vocative_contract::envelope::{Envelope, Event, InboundMessage, SenderKind};
+use vocative_contract::identity::Identity;
 
 use super::speech::{NOW_MS, slack_bot, telegram_bot};
 

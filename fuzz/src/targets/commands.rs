@@ -4,8 +4,8 @@ use vocative::capture::commands::{read_command, read_message};
 use vocative::domain::addressing::MessageFacts;
 use vocative::domain::command::{CommandFacts, CommandVerdict, Effect};
 use vocative::domain::manners::QuietHours;
-use vocative_channels::envelope::{ChatKind, Command, Event, Place, Sender, SenderKind};
 use vocative_channels::telegram;
+use vocative_contract::envelope::{ChatKind, Command, Event, Place, Sender, SenderKind};
 
 use super::capturing::policies;
 use super::speech::{NOW_MS, slack_bot, telegram_bot};

@@ -10,7 +10,7 @@ use vocative_channels::export::{
     ExportSink, Exported, ExportedChat, ExportedIdentity, MESSAGE_MAX_BYTES, open_export,
 };
 use vocative_channels::fuzzing::{list_elements, mended};
-use vocative_channels::identity::Identity;
+use vocative_contract::identity::Identity;
 
 use super::speech::{check_message, slack_bot, telegram_bot};
 

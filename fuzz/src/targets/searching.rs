@@ -10,8 +10,8 @@ use vocative::store::contract::{
     AccountBinding, Captured, NewMessage, SearchHits, SearchOrder, SearchQuery,
 };
 use vocative::store::{Store, StoreOptions};
-use vocative_channels::envelope::{Place, Sender, SenderKind};
-use vocative_channels::identity::Platform;
+use vocative_contract::envelope::{Place, Sender, SenderKind};
+use vocative_contract::identity::Platform;
 
 use super::speech::NOW_MS;
 

@@ -1,11 +1,11 @@
 //! Slack: frames, payloads, histories, answers, texts.
 
 use serde_json::{Map, Value};
-use vocative_channels::envelope::{ChatKind, Place};
-use vocative_channels::error::{ChannelError, Fallback};
-use vocative_channels::markup::mentioned_ids;
-use vocative_channels::outbound::Part;
 use vocative_channels::slack::{Delivery, TEXT_MAX_CHARS, fuzzing, translate};
+use vocative_contract::envelope::{ChatKind, Place};
+use vocative_contract::error::{ChannelError, Fallback};
+use vocative_contract::markup::mentioned_ids;
+use vocative_contract::outbound::Part;
 
 use super::speech::{NOW_MS, check_envelope, check_error, check_text, slack_bot};
 use super::texts::{has_all_of, is_smaller};

@@ -1,9 +1,9 @@
 //! What holds of every envelope, whichever platform it came from.
 
-use vocative_channels::envelope::{Attachment, Envelope, Event, InboundMessage, Place, Sender};
-use vocative_channels::error::ChannelError;
-use vocative_channels::identity::{Identity, Platform};
-use vocative_channels::markup::{LABEL_MAX_CHARS, MENTION_CLOSE, MENTION_OPEN, mentioned_ids};
+use vocative_contract::envelope::{Attachment, Envelope, Event, InboundMessage, Place, Sender};
+use vocative_contract::error::ChannelError;
+use vocative_contract::identity::{Identity, Platform};
+use vocative_contract::markup::{LABEL_MAX_CHARS, MENTION_CLOSE, MENTION_OPEN, mentioned_ids};
 
 /// A text is at most so many times as long as what it was made of: each level of a quote marks each
 /// line, and serde goes 128 levels deep.

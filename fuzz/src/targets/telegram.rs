@@ -1,9 +1,9 @@
 //! Telegram: updates, answers, texts.
 
 use serde_json::Value;
-use vocative_channels::capability::LengthUnit;
-use vocative_channels::error::{ChannelError, Fallback};
 use vocative_channels::telegram::{TEXT_MAX_UTF16, fuzzing, translate};
+use vocative_contract::capability::LengthUnit;
+use vocative_contract::error::{ChannelError, Fallback};
 
 use super::speech::{NOW_MS, check_envelope, check_error, check_text, telegram_bot};
 use super::texts::{has_all_of, is_smaller};

@@ -1,13 +1,13 @@
 //! Texts of no platform: splitting, tokens, names, templates.
 
 use vocative::config::{Template, TemplateValue};
-use vocative_channels::capability::LengthUnit;
-use vocative_channels::markup::{
+use vocative_contract::capability::LengthUnit;
+use vocative_contract::markup::{
     LABEL_MAX_CHARS, MENTION_CLOSE, MENTION_OPEN, mention_token, mentioned_ids, neutral_text,
     one_line, replace_mentions,
 };
-use vocative_channels::outbound::Part;
-use vocative_channels::split::split_text;
+use vocative_contract::outbound::Part;
+use vocative_contract::split::split_text;
 
 use super::headed;
 use super::speech::check_text;

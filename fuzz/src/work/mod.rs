@@ -1,12 +1,12 @@
 //! The work of every parser of inbound and outbound text on texts that make naive ones slow, counted as
-//! characters looked at per character of the text ([`vocative_channels::work`]).
+//! characters looked at per character of the text ([`vocative_contract::work`]).
 //!
 //! `cargo run --release -p vocative-fuzz -- work` prints the table; `tests/work.rs` holds the bound.
 
 pub mod inputs;
 pub mod parsers;
 
-use vocative_channels::work::counted;
+use vocative_contract::work::counted;
 
 use self::inputs::{INPUTS, Input};
 use self::parsers::Parser;

@@ -9,16 +9,17 @@ use vocative::capture::judge::judge;
 use vocative::capture::speech::spoken_text;
 use vocative::domain::addressing::MessageFacts;
 use vocative::llm::fuzzing::without_thoughts;
-use vocative_channels::capability::LengthUnit;
-use vocative_channels::envelope::{Event, InboundMessage};
-use vocative_channels::error::Fallback;
-use vocative_channels::live::so_far;
-use vocative_channels::markup::{mention_token, one_line, replace_mentions};
-use vocative_channels::outbound::Part;
-use vocative_channels::render::{People, Person, noted, prefixed};
+use vocative_channels::render::{noted, prefixed};
 use vocative_channels::slack::{Delivery, fuzzing as slack_doors, translate as translate_slack};
-use vocative_channels::split::split_text;
 use vocative_channels::{slack, telegram};
+use vocative_contract::capability::LengthUnit;
+use vocative_contract::envelope::{Event, InboundMessage};
+use vocative_contract::error::Fallback;
+use vocative_contract::live::so_far;
+use vocative_contract::markup::{mention_token, one_line, replace_mentions};
+use vocative_contract::outbound::Part;
+use vocative_contract::people::{People, Person};
+use vocative_contract::split::split_text;
 
 use crate::targets::{NOW_MS, policies, slack_bot, telegram_bot};
 

@@ -1,6 +1,6 @@
 //! Conversations: listed, read, searched, named and taken out.
 
-use vocative_channels::markup::one_line;
+use vocative_contract::markup::one_line;
 
 use super::{Answer, OperationError, Operations, json};
 use crate::admin::view::{

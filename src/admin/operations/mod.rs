@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use vocative_channels::channel::BoxFuture;
+use vocative_contract::channel::BoxFuture;
 
 use crate::admin::health::{Health, TimeDoubt};
 use crate::admin::import::ImportBatchView;

@@ -1,6 +1,6 @@
 //! Questions and posts that wait, are held or were given up, and what people decide about them.
 
-use vocative_channels::crash;
+use vocative_contract::crash;
 
 use super::{Answer, OperationError, Operations, json};
 use crate::admin::view::{

@@ -2,8 +2,8 @@
 
 use tokio::sync::mpsc;
 
-use vocative_channels::live::{LiveForm, LivePost};
-use vocative_channels::outbound::Operation;
+use vocative_contract::live::{LiveForm, LivePost};
+use vocative_contract::outbound::Operation;
 
 use super::*;
 use crate::config::Live;

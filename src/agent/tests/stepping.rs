@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use tokio::sync::Notify;
-use vocative_channels::envelope::{ChatKind, Place, Sender, SenderKind};
-use vocative_channels::identity::Platform;
+use vocative_contract::envelope::{ChatKind, Place, Sender, SenderKind};
+use vocative_contract::identity::Platform;
 
 use super::*;
 use crate::agent::models::Models;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 use vocative_channels::export::{Export, ExportFile, open_export};
-use vocative_channels::identity::{Identity, Platform};
+use vocative_contract::identity::{Identity, Platform};
 
 use self::reading::{Outcome, Reading, Ready};
 use self::report::{Meter, report};

@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
-use vocative_channels::envelope::Sender;
 use vocative_channels::export::{Export, ExportSink, Exported, ExportedChat, ExportedMessage};
+use vocative_contract::envelope::Sender;
 
 use crate::admin::import::TopicLine;
 use crate::capture::access::Access;

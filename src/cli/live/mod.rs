@@ -7,7 +7,7 @@ mod probe;
 use std::fmt::Write as _;
 
 use futures_util::future::join_all;
-use vocative_channels::channel::{CheckReach, Finding, FindingLevel};
+use vocative_contract::channel::{CheckReach, Finding, FindingLevel};
 
 use super::CliError;
 use super::context::Context;

@@ -7,14 +7,14 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use vocative_channels::channel::{
+use vocative_contract::channel::{
     BoxFuture, Channel, ConnectionState, Finding, FindingLevel, Intake, IntakeError, Reporter,
 };
-use vocative_channels::envelope::{Envelope, Event};
-use vocative_channels::error::ChannelError;
-use vocative_channels::identity::Identity;
-use vocative_channels::outbound::{Delivered, Operation, Post, Target};
-use vocative_channels::render::People;
+use vocative_contract::envelope::{Envelope, Event};
+use vocative_contract::error::ChannelError;
+use vocative_contract::identity::Identity;
+use vocative_contract::outbound::{Delivered, Operation, Post, Target};
+use vocative_contract::people::People;
 
 use super::fine;
 use crate::cli::CliError;

@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::try_join_all;
-use vocative_channels::crash::{self, Sabotage};
+use vocative_contract::crash::{self, Sabotage};
 
 use self::piece::{Piece, pieces};
 use self::tally::{Tally, report};

@@ -1,6 +1,6 @@
 //! Which kills, on which platform, in which order. Pure.
 
-use vocative_channels::crash::{self, POINTS, Sabotage};
+use vocative_contract::crash::{self, POINTS, Sabotage};
 
 use crate::cli::args::{CrashArgs, CrashPlatform, CrashTransport};
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use vocative_channels::crash::Sabotage;
+use vocative_contract::crash::Sabotage;
 
 use super::memory;
 use super::piece::Piece;

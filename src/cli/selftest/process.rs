@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use tokio::process::{Child, Command};
-use vocative_channels::crash;
+use vocative_contract::crash;
 
 use super::plan::Way;
 use super::stage::Stage;

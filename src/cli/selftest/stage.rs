@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use vocative_channels::crash::Sabotage;
+use vocative_contract::crash::Sabotage;
 use vocative_sandbox::model::ModelServer;
 use vocative_sandbox::slack::{
     ChannelKind, Fault, RequestUrls, RetryPlan, SlackChannel, SlackKnobs, SlackPost, SlackServer,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use vocative_channels::crash::Sabotage;
+use vocative_contract::crash::Sabotage;
 
 use super::piece::Piece;
 use super::plan::{Mode, Row, Way};

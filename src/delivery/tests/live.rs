@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
-use vocative_channels::capability::LengthUnit;
+use vocative_contract::capability::LengthUnit;
 
 use super::*;
 

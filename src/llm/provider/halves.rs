@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
-use vocative_channels::work::looked_at;
+use vocative_contract::work::looked_at;
 
 /// Halves that stand first.
 const FIRST: RangeInclusive<u16> = 0xD800..=0xDBFF;

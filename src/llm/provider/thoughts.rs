@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use vocative_channels::work::looked_at;
+use vocative_contract::work::looked_at;
 
 /// What opens thoughts, and what closes them.
 const TAGS: [(&str, &str); 3] = [

@@ -1,7 +1,7 @@
 //! Messages as they come in, and what became of them.
 
-use vocative_channels::envelope::{Attachment, Place, Sender};
-use vocative_channels::identity::Platform;
+use vocative_contract::envelope::{Attachment, Place, Sender};
+use vocative_contract::identity::Platform;
 
 use crate::domain::addressing::{FollowUpJudge, Judge};
 use crate::domain::ids::{AccountId, ConversationId, ErasureId, RunId, Seq, TurnId};

@@ -1,7 +1,7 @@
 //! Messages of an export.
 
-use vocative_channels::envelope::Sender;
-use vocative_channels::identity::Platform;
+use vocative_contract::envelope::Sender;
+use vocative_contract::identity::Platform;
 
 use super::capture::NewMessage;
 use crate::domain::ids::AccountId;

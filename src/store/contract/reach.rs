@@ -1,6 +1,6 @@
 //! How far what was said is known, and what is missing.
 
-use vocative_channels::envelope::{ChatKind, Place};
+use vocative_contract::envelope::{ChatKind, Place};
 
 use crate::domain::ids::AccountId;
 

@@ -1,6 +1,6 @@
 //! What is read of conversations.
 
-use vocative_channels::identity::Platform;
+use vocative_contract::identity::Platform;
 
 use crate::domain::ids::{ConversationId, Seq, TurnId};
 use crate::domain::outbox::OutboxEntry;

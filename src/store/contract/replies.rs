@@ -1,8 +1,8 @@
 //! Answers, and what is posted of them.
 
-use vocative_channels::envelope::ChatKind;
-use vocative_channels::identity::Platform;
-use vocative_channels::outbound::{Delivered, Operation, Part, Target};
+use vocative_contract::envelope::ChatKind;
+use vocative_contract::identity::Platform;
+use vocative_contract::outbound::{Delivered, Operation, Part, Target};
 
 use super::runs::RunEnding;
 use crate::domain::ids::{AccountId, AgentName, ChatId, LeaseToken, OutboxId, RunId, TurnId};

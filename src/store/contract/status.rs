@@ -1,6 +1,6 @@
 //! The store at a glance.
 
-use vocative_channels::identity::Platform;
+use vocative_contract::identity::Platform;
 
 use crate::domain::ids::{AccountId, AgentName};
 use crate::domain::model_rest::ModelRest;

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
-use vocative_channels::crash;
+use vocative_contract::crash;
 
 use super::ledger::{LedgerEntry, LedgerKind, Reach, append, path_beside};
 use crate::domain::ids::{AccountId, ChatId};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rusqlite::{Connection, params};
-use vocative_channels::crash;
+use vocative_contract::crash;
 
 use super::blank::{blank_batch_txn, is_blank, unname_txn};
 use super::files::{Verification, old_copies, remove_old_copies, search_files};

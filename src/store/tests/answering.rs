@@ -1,6 +1,6 @@
 //! From a captured question to the answer on the platform, and the question after it.
 
-use vocative_channels::outbound::{Delivered, Part};
+use vocative_contract::outbound::{Delivered, Part};
 
 use super::*;
 use crate::domain::history::{History, HistoryQuery, Keep, Role};

@@ -214,7 +214,7 @@ async fn an_inquiry_is_answered_once() {
     assert_eq!(inquiry.person.as_deref(), Some("U1"));
     let nobody = scene.store.next_inquiry(Vec::new(), 0).await.unwrap();
     assert_eq!(nobody, None);
-    let parts = || vec![vocative_channels::outbound::Part::plain("zebra")];
+    let parts = || vec![vocative_contract::outbound::Part::plain("zebra")];
     let answer = |inquiry: OpenInquiry| scene.store.answer_inquiry(inquiry, parts(), 200);
     assert!(answer(inquiry.clone()).await.unwrap());
     assert!(!answer(inquiry).await.unwrap());
@@ -259,7 +259,7 @@ async fn what_was_told_to_one_person_is_not_kept_once_it_was_told() {
         .remove(0);
     let (id, token) = (claimed.entry.id, claimed.token);
     scene.store.mark_send_started(id, token, 200).await.unwrap();
-    let delivered = vocative_channels::outbound::Delivered {
+    let delivered = vocative_contract::outbound::Delivered {
         chat: "C1".to_owned(),
         message_id: "1.2".to_owned(),
         sent_at_ms: 200,
@@ -389,8 +389,8 @@ async fn answer(fixture: &Fixture, now_ms: i64) {
         text: "yes".to_owned(),
         kind: crate::domain::turn::TurnKind::Message,
         ending: crate::store::contract::RunEnding::Done,
-        parts: vec![vocative_channels::outbound::Part::plain("yes")],
-        target: vocative_channels::outbound::Target {
+        parts: vec![vocative_contract::outbound::Part::plain("yes")],
+        target: vocative_contract::outbound::Target {
             chat: "C1".to_owned(),
             thread: None,
             topic: None,

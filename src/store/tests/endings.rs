@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use vocative_channels::outbound::{Delivered, Operation, Part, Target};
+use vocative_contract::outbound::{Delivered, Operation, Part, Target};
 
 use super::*;
 use crate::domain::addressing::{Overlap, RunVerdict};

@@ -1,4 +1,4 @@
-use vocative_channels::markup::mention_token;
+use vocative_contract::markup::mention_token;
 
 use crate::store::contract::{ExportPage, ExportQuery};
 use crate::store::scene::{Room, Scene};

@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use vocative_channels::file::FileSink as _;
+use vocative_contract::file::FileSink as _;
 
 use super::*;
 use crate::domain::file::{DueFile, FileFacts, FileOutcome, FileState};

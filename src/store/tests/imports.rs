@@ -1,6 +1,6 @@
 //! Importing: one message is one turn whichever way it comes first, and nothing is addressed.
 
-use vocative_channels::identity::Identity;
+use vocative_contract::identity::Identity;
 
 use super::*;
 use crate::store::contract::{ImportBatch, ImportCounts, ImportMessage, ImportProgress};

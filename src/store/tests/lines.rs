@@ -1,7 +1,7 @@
 //! Lines of posts: what holds back whom within a chat, and what becomes of posts in a chat that refuses
 //! them.
 
-use vocative_channels::outbound::{Delivered, Operation, Part, Target};
+use vocative_contract::outbound::{Delivered, Operation, Part, Target};
 
 use crate::domain::ids::{OutboxId, Seq};
 use crate::domain::outbox::ClaimedEntry;
@@ -259,7 +259,7 @@ async fn a_bot_that_is_invited_again_posts_what_waited_less_than_a_day() {
         world.post("2.2", &["young"]).await;
         world.now_ms += DAY_MS / 2;
         let (account, now_ms) = (world.scene.account, world.now_ms);
-        let place = vocative_channels::envelope::Place {
+        let place = vocative_contract::envelope::Place {
             chat: "C1".to_owned(),
             ..Default::default()
         };

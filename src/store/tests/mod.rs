@@ -45,8 +45,8 @@ mod writing;
 
 use rusqlite::Connection;
 use rusqlite::types::FromSql;
-use vocative_channels::envelope::{Attachment, ChatKind, Place, Sender, SenderKind};
-use vocative_channels::identity::Platform;
+use vocative_contract::envelope::{Attachment, ChatKind, Place, Sender, SenderKind};
+use vocative_contract::identity::Platform;
 
 use super::contract::{AccountBinding, Captured, CapturedTurn, NewMessage};
 use super::rows::{select_turns, turn_from_row};

@@ -1,4 +1,4 @@
-use vocative_channels::outbound::{Part, Target};
+use vocative_contract::outbound::{Part, Target};
 
 use super::*;
 use crate::domain::addressing::{Notice, NoticeKind, RunVerdict};

@@ -1,6 +1,6 @@
 //! Which posts go, in which order, and what an outcome does to those behind.
 
-use vocative_channels::outbound::{Delivered, Operation, Part};
+use vocative_contract::outbound::{Delivered, Operation, Part};
 
 use crate::domain::ids::OwnerId;
 use crate::domain::outbox::{ClaimedEntry, OutboxState};

@@ -1,5 +1,5 @@
-use vocative_channels::identity::Identity;
-use vocative_channels::markup::mention_token;
+use vocative_contract::identity::Identity;
+use vocative_contract::markup::mention_token;
 
 use super::*;
 use crate::store::contract::{ConversationFilter, ConversationOverview};

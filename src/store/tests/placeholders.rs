@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use vocative_channels::outbound::{Delivered, Operation, Part, PartStream};
+use vocative_contract::outbound::{Delivered, Operation, Part, PartStream};
 
 use crate::domain::ids::OutboxId;
 use crate::domain::outbox::ClaimedEntry;
@@ -493,7 +493,7 @@ async fn the_echo_of_a_placeholder_confirms_it_before_and_after_the_answer() {
         world.apply(&claim);
         let echo = OwnPost {
             account: world.scene.account,
-            place: vocative_channels::envelope::Place {
+            place: vocative_contract::envelope::Place {
                 chat: "C1".to_owned(),
                 ..Default::default()
             },

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use vocative_channels::outbound::Delivered;
-use vocative_channels::probe::{Numbered, OwnNumber, Sequence};
+use vocative_contract::outbound::Delivered;
+use vocative_contract::probe::{Numbered, OwnNumber, Sequence};
 
 use crate::domain::outbox::ClaimedEntry;
 use crate::domain::probing::{ProbeFacts, ProbeStage, Probing};

@@ -134,7 +134,7 @@ async fn a_run_ends_also_where_its_placeholder_cannot_be_decoded() {
         run: claimed.run.id,
         token: claimed.token,
         target: crate::store::scene::target(&room),
-        part: vocative_channels::outbound::Part::plain("o …"),
+        part: vocative_contract::outbound::Part::plain("o …"),
         now_ms: 100,
     };
     scene.store.commit_placeholder(placeholder).await.unwrap();

@@ -1,6 +1,6 @@
 //! How far what was said is known: holes, and the notices of what is missing.
 
-use vocative_channels::envelope::Place;
+use vocative_contract::envelope::Place;
 
 use crate::domain::turn::Visibility;
 use crate::store::contract::{AccountReach, ChatReach, HistoryGap, TurnFilter};

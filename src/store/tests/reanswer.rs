@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use vocative_channels::outbound::{Delivered, Operation, Part};
+use vocative_contract::outbound::{Delivered, Operation, Part};
 
 use super::*;
 use crate::domain::addressing::{Overlap, RunVerdict};

@@ -4,18 +4,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use vocative_channels::capability::{Capabilities, LengthUnit};
-use vocative_channels::channel::{BoxFuture, Channel, CheckReach, Finding, Inbound, Outbound};
-use vocative_channels::clock::PlatformClock;
-use vocative_channels::envelope::{ChatKind, Place};
-use vocative_channels::error::{ChannelError, Fallback};
-use vocative_channels::history::History;
-use vocative_channels::identity::{Identity, Platform};
-use vocative_channels::live::{LiveForm, LivePost};
-use vocative_channels::outbound::{Delivered, Operation, Part, Post, ReadBack, Target};
-use vocative_channels::probe::{ProbeAnswer, Probed, Prober, Sequence};
-use vocative_channels::render::People;
-use vocative_channels::split::split_text;
+use vocative_contract::capability::{Capabilities, LengthUnit};
+use vocative_contract::channel::{BoxFuture, Channel, CheckReach, Finding, Inbound, Outbound};
+use vocative_contract::clock::PlatformClock;
+use vocative_contract::envelope::{ChatKind, Place};
+use vocative_contract::error::{ChannelError, Fallback};
+use vocative_contract::history::History;
+use vocative_contract::identity::{Identity, Platform};
+use vocative_contract::live::{LiveForm, LivePost};
+use vocative_contract::outbound::{Delivered, Operation, Part, Post, ReadBack, Target};
+use vocative_contract::people::People;
+use vocative_contract::probe::{ProbeAnswer, Probed, Prober, Sequence};
+use vocative_contract::split::split_text;
 
 use super::super::plan::Mode;
 use super::hearing::Hearing;

@@ -7,11 +7,11 @@ use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 use tokio_util::sync::CancellationToken;
-use vocative_channels::channel::{BoxFuture, ConnectionState, Inbound, Intake, Reporter};
-use vocative_channels::crash::{self, Sabotage};
-use vocative_channels::envelope::Envelope;
-use vocative_channels::error::ChannelError;
-use vocative_channels::identity::Identity;
+use vocative_contract::channel::{BoxFuture, ConnectionState, Inbound, Intake, Reporter};
+use vocative_contract::crash::{self, Sabotage};
+use vocative_contract::envelope::Envelope;
+use vocative_contract::error::ChannelError;
+use vocative_contract::identity::Identity;
 
 use super::life::Life;
 use super::past::{envelope, told};
@@ -236,8 +236,8 @@ impl Ears<'_> {
 }
 
 /// A delivery taken for a message, as an adapter would that trusts delivery ids.
-fn forge_identity(event: &mut vocative_channels::envelope::Event, delivery: i64) {
-    use vocative_channels::envelope::Event;
+fn forge_identity(event: &mut vocative_contract::envelope::Event, delivery: i64) {
+    use vocative_contract::envelope::Event;
     if let Event::Posted(message) = event {
         message.message_id = format!("{}{delivery:03}", message.message_id);
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task;
 use tokio::time::Instant;
-use vocative_channels::clock::{PlatformClock, Wall};
+use vocative_contract::clock::{PlatformClock, Wall};
 
 use super::clocks::WallClock;
 use super::world::World;

@@ -28,7 +28,7 @@ mod world;
 use std::process::ExitCode;
 use std::sync::Mutex;
 
-use vocative_channels::crash::{self, Sabotage};
+use vocative_contract::crash::{self, Sabotage};
 
 use self::play::{Outcome, Setting, play};
 use self::report::{failure, report};

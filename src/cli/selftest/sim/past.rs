@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use vocative_channels::channel::BoxFuture;
-use vocative_channels::clock::PlatformClock;
-use vocative_channels::envelope::{Envelope, Event, InboundMessage, Place, Sender, SenderKind};
-use vocative_channels::error::ChannelError;
-use vocative_channels::history::{History, HistoryPage, HistoryRequest, PastMessage};
-use vocative_channels::identity::Identity;
-use vocative_channels::probe::Numbered;
+use vocative_contract::channel::BoxFuture;
+use vocative_contract::clock::PlatformClock;
+use vocative_contract::envelope::{Envelope, Event, InboundMessage, Place, Sender, SenderKind};
+use vocative_contract::error::ChannelError;
+use vocative_contract::history::{History, HistoryPage, HistoryRequest, PastMessage};
+use vocative_contract::identity::Identity;
+use vocative_contract::probe::Numbered;
 
 use super::channel::{NAME, not_sent, place_of, sequence, unknown};
 use super::life::Life;
@@ -100,7 +100,7 @@ fn inbound(
     text: &str,
     edit_marker: Option<String>,
 ) -> InboundMessage {
-    let mentions = vocative_channels::markup::mentioned_ids(text);
+    let mentions = vocative_contract::markup::mentioned_ids(text);
     let person = message.person.unwrap_or(0);
     InboundMessage {
         place,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use vocative_channels::chance;
-use vocative_channels::crash::{self, Sabotage};
+use vocative_contract::crash::{self, Sabotage};
 
 use super::super::plan::Mode;
 use super::channel::{ACCOUNT, ACCOUNT_NAME, NAME, SimChannel, platform};

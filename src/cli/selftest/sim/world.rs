@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 
-use vocative_channels::crash::Sabotage;
-use vocative_channels::envelope::{CommandTarget, CommandWord};
-use vocative_channels::markup::mention_token;
-use vocative_channels::outbound::{Delivered, Post};
-use vocative_channels::probe::ProbeAnswer;
+use vocative_contract::crash::Sabotage;
+use vocative_contract::envelope::{CommandTarget, CommandWord};
+use vocative_contract::markup::mention_token;
+use vocative_contract::outbound::{Delivered, Post};
+use vocative_contract::probe::ProbeAnswer;
 
 use super::super::plan::Mode;
 use super::clocks::WallClock;

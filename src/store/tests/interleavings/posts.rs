@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use rusqlite::{Connection, OptionalExtension as _};
-use vocative_channels::envelope::Place;
-use vocative_channels::error::{ChannelError, Fallback};
-use vocative_channels::outbound::{Delivered, Part, ReadBack};
+use vocative_contract::envelope::Place;
+use vocative_contract::error::{ChannelError, Fallback};
+use vocative_contract::outbound::{Delivered, Part, ReadBack};
 
 use super::{Machine, explore, holder, of_either};
 use crate::config::{Live, OnUndecided, OnUnknown};

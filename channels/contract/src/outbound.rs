@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::render::{People, Person};
+use crate::people::{People, Person};
 
 /// Where a post goes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

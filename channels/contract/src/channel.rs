@@ -16,8 +16,8 @@ use crate::history::History;
 use crate::identity::Identity;
 use crate::live::LivePost;
 use crate::outbound::{Delivered, Dressing, Part, Post, ReadBack, Target};
+use crate::people::People;
 use crate::probe::Prober;
-use crate::render::People;
 use crate::webhook::Receiver;
 
 /// A boxed future, so that the traits stay object-safe.

@@ -1,15 +1,8 @@
-//! What a platform sends over HTTP, on its way to the adapter that understands it.
+//! What the receivers of both platforms have in common.
 //!
-//! Whoever has an HTTP server (the daemon; nothing here opens a port) hands each request of a
-//! platform, unread, to the [`Receiver`] of its channel, and writes the answer back. The adapter
-//! keeps the protocol: who may call, what a body means, what to answer. `Door` is what both
-//! platforms' receivers have in common: it is open while the inbound half runs, hands envelopes to
-//! the intake, and says whether they were committed in time. A commit that takes longer goes on; the
-//! platform is answered that it should send again, and capture knows the message then.
-#![cfg_attr(
-    not(any(feature = "slack", feature = "telegram")),
-    allow(dead_code, reason = "used by the platforms")
-)]
+//! A [`Door`] is open while the inbound half runs, hands envelopes to the intake, and says whether they were
+//! committed in time. A commit that takes longer goes on; the platform is answered that it should send again,
+//! and capture knows the message then.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -19,77 +12,23 @@ use http::HeaderMap;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use vocative_contract::channel::{ConnectionState, Intake, IntakeError, Reporter};
+use vocative_contract::crash;
+use vocative_contract::envelope::Envelope;
+use vocative_contract::webhook::WebhookResponse;
 
-use crate::channel::{BoxFuture, ConnectionState, Intake, IntakeError, Reporter};
-use crate::crash;
-use crate::envelope::Envelope;
 use crate::log_gate::LogGate;
 
 /// How many requests of one channel may be on their way to the disk; more are answered 503.
-pub const REQUESTS_MAX: usize = 256;
+pub(crate) const REQUESTS_MAX: usize = 256;
 /// How many bytes of bodies may be.
-pub const REQUEST_BYTES_MAX: usize = 16 * 1024 * 1024;
+pub(crate) const REQUEST_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The value of a header that was sent once; which of several counts is nobody's guess.
 pub(crate) fn only<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h http::HeaderValue> {
     let mut all = headers.get_all(name).iter();
     let value = all.next();
     value.filter(|_| all.next().is_none())
-}
-
-/// A request as it came: nothing was read of its body.
-#[derive(Clone, Debug)]
-pub struct WebhookRequest {
-    /// One of the receiver's paths.
-    pub path: String,
-    /// All headers.
-    pub headers: HeaderMap,
-    /// The body's bytes; a signature is over exactly these.
-    pub body: Vec<u8>,
-}
-
-/// What to answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WebhookResponse {
-    /// The HTTP status; 503 asks the platform to send again.
-    pub status: u16,
-    /// The body, as plain text; empty for most.
-    pub body: String,
-}
-
-impl WebhookResponse {
-    /// An answer without a body.
-    #[must_use]
-    pub fn of(status: u16) -> Self {
-        Self {
-            status,
-            body: String::new(),
-        }
-    }
-}
-
-/// Takes what a platform sends to one channel over HTTP.
-pub trait Receiver: Send + Sync + 'static {
-    /// Where the platform calls: paths with a slash in front, of this channel alone.
-    fn paths(&self) -> Vec<String>;
-
-    /// Whether these headers alone show that a request is to be refused. Asked before anything of a
-    /// body is read, so that strangers take no room; who passes is not known yet.
-    fn is_stranger(&self, _headers: &HeaderMap) -> bool {
-        false
-    }
-
-    /// Whether a request without a body only looks whether the address and its certificate work.
-    fn is_certificate_check(&self, _path: &str, _query: &str) -> bool {
-        false
-    }
-
-    /// Takes one request, and answers it after the commit or never with a 2xx. Many calls run at
-    /// once. What is being committed is committed also when the answer is no longer waited for.
-    fn receive(&self, request: WebhookRequest) -> BoxFuture<'_, WebhookResponse>;
-
-    /// Notes a request that was turned away before it was whole: too large, too slow, too many.
-    fn turned_away(&self, why: &'static str);
 }
 
 /// What is between a receiver and the daemon while the inbound half runs.

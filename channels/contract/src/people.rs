@@ -1,13 +1,11 @@
 //! Whom an answer may mention for real, and where it does.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
 use crate::work::looked_at;
-
-use super::tree::{Run, push_run};
 
 /// So many people can be mentioned; more are left out.
 const PEOPLE_MAX: usize = 200;
@@ -113,28 +111,24 @@ impl People {
         by_name.into_values().cloned().collect()
     }
 
-    /// Appends a run; `@Name` of one of them becomes a mention.
-    pub(super) fn push_mentioned(&self, runs: &mut Vec<Run>, run: &Run) {
-        if self.names.is_empty() || run.is_code || run.link.is_some() {
-            return push_run(runs, run.clone());
+    /// Where a text mentions one of them: the bytes of `@Name`, in order, and who it is.
+    #[must_use]
+    pub fn mentions_in(&self, text: &str) -> Vec<(Range<usize>, &Person)> {
+        let mut mentions: Vec<(Range<usize>, &Person)> = Vec::new();
+        if self.names.is_empty() {
+            return mentions;
         }
-        let text = run.text.as_str();
-        let mut done = 0;
         looked_at(text.len());
         for (at, _) in text.match_indices('@') {
-            let is_inside = at < done || text[..at].ends_with(is_word);
-            let Some(person) = (!is_inside).then(|| self.named(&text[at + 1..])).flatten() else {
+            let done = mentions.last().map_or(0, |(bytes, _)| bytes.end);
+            if at < done || text[..at].ends_with(is_word) {
                 continue;
-            };
-            push_run(runs, run.with_text(&text[done..at]));
-            let end = at + 1 + person.name.len();
-            runs.push(Run {
-                mention: Some(Rc::from(person.id.as_str())),
-                ..run.with_text(&text[at..end])
-            });
-            done = end;
+            }
+            if let Some(person) = self.named(&text[at + 1..]) {
+                mentions.push((at..at + 1 + person.name.len(), person));
+            }
         }
-        push_run(runs, run.with_text(&text[done..]));
+        mentions
     }
 }
 
@@ -163,15 +157,9 @@ mod tests {
             person(" ", "U5"),
         ]);
         let mentions = |text: &str| -> Vec<(String, String)> {
-            let mut runs = Vec::new();
-            people.push_mentioned(&mut runs, &Run::plain(text));
-            assert_eq!(
-                runs.iter().map(|run| run.text.as_str()).collect::<String>(),
-                text
-            );
-            let found = runs.into_iter();
+            let found = people.mentions_in(text).into_iter();
             found
-                .filter_map(|run| Some((run.text, run.mention?.to_string())))
+                .map(|(bytes, person)| (text[bytes].to_owned(), person.id.clone()))
                 .collect()
         };
         let one = |text: &str, id: &str| vec![(text.to_owned(), id.to_owned())];
@@ -180,9 +168,7 @@ mod tests {
             mentions("@Ann Lee and @Anna, x@Ann, @Bob"),
             one("@Ann Lee", "U2")
         );
-        let mut runs = Vec::new();
-        People::nobody().push_mentioned(&mut runs, &Run::plain("@Ann"));
-        assert_eq!(runs, [Run::plain("@Ann")]);
+        assert_eq!(People::nobody().mentions_in("@Ann"), []);
     }
 
     /// A room full of people whose names begin alike, and a text that names them and almost names them.

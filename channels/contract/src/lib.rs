@@ -1,0 +1,26 @@
+//! What the daemon and the adapter of a platform say to each other.
+//!
+//! A channel is a configured connection to a platform. Its adapter hands [`envelope::Envelope`]s to an
+//! [`channel::Intake`] and sends what it is given through an [`channel::Outbound`]. This crate names no platform's
+//! protocol and does no I/O.
+//!
+//! Reading order: `channel`, `envelope`, `outbound`, `people`, `history`, `file`, `probe`, `webhook`, `capability`,
+//! `error`, `clock` (the platform's time); `crash` and `work` are instruments of the tests.
+
+pub mod capability;
+pub mod channel;
+pub mod clock;
+pub mod crash;
+pub mod envelope;
+pub mod error;
+pub mod file;
+pub mod history;
+pub mod identity;
+pub mod live;
+pub mod markup;
+pub mod outbound;
+pub mod people;
+pub mod probe;
+pub mod split;
+pub mod webhook;
+pub mod work;
