@@ -16,19 +16,19 @@ use vocative::admin::operations::Operations;
 use vocative::agent::registry::Registry;
 use vocative::config::ApiAddress;
 use vocative::delivery::rooms::Rooms;
-use vocative::domain::addressing::Verdict;
-use vocative::domain::ids::{AccountId, AgentName, ConversationId, OwnerId, RunId};
-use vocative::domain::run::{ClaimedRun, Usage};
-use vocative::domain::turn::{ParticipantKind, TurnKind};
 use vocative::http::api;
-use vocative::store::contract::{
-    AccountBinding, Captured, ClaimRequest, LeaseOutcome, NewMessage, NewRunEvent, ReplyCommit,
-    RunEnding,
-};
-use vocative::store::{Store, StoreOptions};
 use vocative_contract::envelope::{ChatKind, Place, Sender, SenderKind};
 use vocative_contract::identity::Platform;
 use vocative_contract::outbound::Part;
+use vocative_core::addressing::Verdict;
+use vocative_core::ids::{AccountId, AgentName, ConversationId, OwnerId, RunId};
+use vocative_core::run::{ClaimedRun, Usage};
+use vocative_core::turn::{ParticipantKind, TurnKind};
+use vocative_store::contract::{
+    AccountBinding, Captured, ClaimRequest, LeaseOutcome, NewMessage, NewRunEvent, ReplyCommit,
+    RunEnding,
+};
+use vocative_store::{Store, StoreOptions};
 
 /// Nothing on loopback takes longer.
 const WAIT: Duration = Duration::from_secs(30);

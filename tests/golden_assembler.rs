@@ -7,8 +7,8 @@
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Map, Value};
-use vocative::prompt::transcript::run_transcript;
-use vocative::prompt::view::PromptView;
+use vocative::transcript::transcript::run_transcript;
+use vocative_core::prompting::view::PromptView;
 
 const VECTORS: &str = include_str!("fixtures/golden/assembler.json");
 

@@ -12,20 +12,20 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use vocative::capture::counters::CaptureCounters;
 use vocative::capture::inbound::{ChannelIntake, Keeping};
-use vocative::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
 use vocative::capture::wake::Wake;
-use vocative::config::ThreadPolicy;
-use vocative::domain::addressing::Overlap;
-use vocative::domain::ids::AgentName;
-use vocative::domain::run::RunState;
-use vocative::domain::turn::TokenCount;
-use vocative::store::contract::{AccountBinding, ConversationFilter};
-use vocative::store::{Store, StoreOptions};
 use vocative_channels::{slack, telegram};
 use vocative_contract::channel::Intake;
 use vocative_contract::envelope::Envelope;
 use vocative_contract::identity::{Identity, Platform};
 use vocative_contract::markup::replace_mentions;
+use vocative_core::addressing::Overlap;
+use vocative_core::ids::AgentName;
+use vocative_core::judging::policy::ThreadPolicy;
+use vocative_core::judging::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
+use vocative_core::run::RunState;
+use vocative_core::turn::TokenCount;
+use vocative_store::contract::{AccountBinding, ConversationFilter};
+use vocative_store::{Store, StoreOptions};
 
 /// The events are of this second; they are received in the next.
 const RECEIVED_AT_MS: i64 = 1_700_000_010_000;
@@ -100,7 +100,7 @@ impl Room {
             answers_in_threads: platform == Platform::Slack,
             commands: vec!["ask".to_owned()],
             chat_overlaps: BTreeMap::new(),
-            manners: vocative::domain::manners::Manners::default(),
+            manners: vocative_core::manners::Manners::default(),
             has_agent_view: false,
             tells_privately: false,
             has_mentioned_commands: false,

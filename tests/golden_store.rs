@@ -9,16 +9,16 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, SecondsFormat};
 use serde_json::{Value, json};
-use vocative::domain::addressing::Verdict;
-use vocative::domain::ids::{AccountId, ConversationId, TurnId};
-use vocative::domain::search::SearchReach;
-use vocative::domain::{place::Scope, turn::ParticipantKind, turn::Turn};
-use vocative::store::contract::{
-    AccountBinding, Captured, NewMessage, SearchOrder, SearchQuery, TurnFilter,
-};
-use vocative::store::{Store, StoreOptions};
 use vocative_contract::envelope::{ChatKind, Place, Sender, SenderKind};
 use vocative_contract::identity::Platform;
+use vocative_core::addressing::Verdict;
+use vocative_core::ids::{AccountId, ConversationId, TurnId};
+use vocative_core::search::SearchReach;
+use vocative_core::{place::Scope, turn::ParticipantKind, turn::Turn};
+use vocative_store::contract::{
+    AccountBinding, Captured, NewMessage, SearchOrder, SearchQuery, TurnFilter,
+};
+use vocative_store::{Store, StoreOptions};
 
 /// Cases that ask for what ours does not do.
 const NOT_OURS: [(&str, &str); 5] = [

@@ -18,12 +18,13 @@ use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use vocative::domain::run::Usage;
 use vocative::llm::{
-    Answer, BuildError, Exchange, Finish, Model, ModelError, ModelSettings, Provider, Request,
-    ToolCall, ToolChoice, ToolResult, ToolSpec, build,
+    Answer, BuildError, Exchange, Model, ModelError, ModelSettings, Provider, Request, ToolCall,
+    ToolChoice, ToolResult, ToolSpec, build,
 };
-use vocative::prompt::{ClassEstimate, PromptMessage, PromptRole, TokenCounter};
+use vocative_core::prompting::{ClassEstimate, PromptMessage, PromptRole, TokenCounter};
+use vocative_core::run::Finish;
+use vocative_core::run::Usage;
 use vocative_sandbox::model::{ModelAct, ModelReply, ModelServer, ModelToolCall};
 use vocative_sandbox::wire::WireLog;
 

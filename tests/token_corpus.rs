@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use vocative::prompt::{ClassEstimate, TokenCounter};
+use vocative_core::prompting::{ClassEstimate, TokenCounter};
 
 #[derive(serde::Deserialize)]
 struct Corpus {
@@ -79,7 +79,7 @@ fn every_measured_script_has_enough_text() {
 #[cfg(feature = "tiktoken")]
 #[test]
 fn the_fixture_holds_the_real_counts() {
-    use vocative::prompt::O200k;
+    use vocative_core::prompting::O200k;
     let mut counts = corpus().into_iter().map(|text| O200k.count(&text.text));
     let written = std::fs::read_to_string(path()).unwrap();
     let mut right: Vec<String> = written

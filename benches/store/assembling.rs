@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-use vocative::domain::ids::AgentName;
-use vocative::domain::options::AssemblerOptions;
-use vocative::prompt::{AgentView, ClassEstimate, RunView, assemble, history_query};
-use vocative::store::Store;
+use vocative_core::ids::AgentName;
+use vocative_core::options::AssemblerOptions;
+use vocative_core::prompting::{AgentView, ClassEstimate, RunView, assemble, history_query};
+use vocative_store::Store;
 
 use crate::Fail;
 use crate::bare::{Bare, BareRoom, Concerns};

@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use rusqlite::{Connection, params};
-use vocative::domain::ids::{AccountId, ConversationId, TurnId};
+use vocative_core::ids::{AccountId, ConversationId, TurnId};
 
-use vocative::prompt::{ClassEstimate, content_count};
+use vocative_core::prompting::{ClassEstimate, content_count};
 
 use crate::Fail;
 use crate::place::PAGE_CACHE_KIB;
@@ -75,7 +75,7 @@ impl Bare {
         let id = ConversationId::generate();
         db.execute(
             "INSERT INTO conversations (uuid, chat_id, created_at_ms) VALUES (?1, ?2, 0)",
-            params![id, chat],
+            params![id.0.as_bytes(), chat],
         )?;
         Ok(BareRoom {
             id,
@@ -116,7 +116,7 @@ impl Bare {
                                 tokens, counter, captured_at_ms, is_inbound)
              VALUES (?1, ?2, ?3, 0, 'message', 'channel', ?4, ?5, ?6, ?7, ?3, 1)",
         )?
-        .execute(params![TurnId::generate(), room.row, at_ms, room.person, text, count.tokens,
+        .execute(params![TurnId::generate().0.as_bytes(), room.row, at_ms, room.person, text, count.tokens,
             count.counter])?;
         let seq = db.last_insert_rowid();
         db.prepare_cached(

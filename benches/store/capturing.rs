@@ -8,19 +8,19 @@ use std::time::Instant;
 use futures_util::stream::{self, TryStreamExt};
 use vocative::capture::counters::CaptureCounters;
 use vocative::capture::inbound::{ChannelIntake, Keeping};
-use vocative::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
 use vocative::capture::wake::Wake;
-use vocative::config::ThreadPolicy;
-use vocative::domain::addressing::Overlap;
-use vocative::domain::ids::{AccountId, AgentName};
-use vocative::domain::manners::Manners;
-use vocative::domain::turn::TokenCount;
-use vocative::prompt::{ClassEstimate, TokenCounter as _};
 use vocative_contract::channel::Intake as _;
 use vocative_contract::envelope::{
     ChatKind, Envelope, Event, InboundMessage, Place, Sender, SenderKind,
 };
 use vocative_contract::identity::{Identity, Platform};
+use vocative_core::addressing::Overlap;
+use vocative_core::ids::{AccountId, AgentName};
+use vocative_core::judging::policy::ThreadPolicy;
+use vocative_core::judging::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
+use vocative_core::manners::Manners;
+use vocative_core::prompting::{ClassEstimate, TokenCounter as _};
+use vocative_core::turn::TokenCount;
 
 use crate::Fail;
 use crate::bare::{Bare, BareRoom, Concerns};
@@ -131,7 +131,7 @@ async fn take_in(
     Ok(started.elapsed().as_secs_f64())
 }
 
-fn intake(store: vocative::store::Store, account: AccountId) -> ChannelIntake {
+fn intake(store: vocative_store::Store, account: AccountId) -> ChannelIntake {
     let keeping = Keeping {
         keeps_revisions: true,
         keeps_raw: false,

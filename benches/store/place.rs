@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use vocative::domain::ids::AccountId;
-use vocative::store::contract::AccountBinding;
-use vocative::store::{Store, StoreOptions};
 use vocative_contract::identity::Platform;
+use vocative_core::ids::AccountId;
+use vocative_store::contract::AccountBinding;
+use vocative_store::{Store, StoreOptions};
 
 use crate::Fail;
 

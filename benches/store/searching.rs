@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use vocative::domain::search::SearchReach;
-use vocative::store::Store;
-use vocative::store::contract::{SearchOrder, SearchQuery};
+use vocative_core::search::SearchReach;
+use vocative_store::Store;
+use vocative_store::contract::{SearchOrder, SearchQuery};
 
 use crate::Fail;
 use crate::bare::{Bare, BareRoom, Concerns};

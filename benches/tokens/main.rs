@@ -7,7 +7,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use vocative::prompt::{ClassEstimate, TokenCounter, Utf16Div4};
+use vocative_core::prompting::{ClassEstimate, TokenCounter, Utf16Div4};
 
 type Fail = Box<dyn std::error::Error + Send + Sync>;
 
@@ -66,7 +66,7 @@ fn run() -> Result<(), Fail> {
         &Utf16Div4,
         &CharsDiv4,
         #[cfg(feature = "tiktoken")]
-        &vocative::prompt::O200k,
+        &vocative_core::prompting::O200k,
     ];
     print!("{:12}{:>8}", "script", "tokens");
     for counter in &counters {

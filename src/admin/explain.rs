@@ -2,11 +2,11 @@
 
 use crate::admin::view::{MessageCostView, OmittedView, PromptMessageView, PromptView};
 use crate::agent::prompting::BuiltPrompt;
-use crate::domain::history::HistoryTurn;
-use crate::domain::ids::AgentName;
-use crate::domain::options::Profile;
-use crate::domain::turn::{ParticipantKind, Turn};
-use crate::prompt::{Omission, OmissionReason};
+use vocative_core::history::HistoryTurn;
+use vocative_core::ids::AgentName;
+use vocative_core::options::Profile;
+use vocative_core::prompting::{Omission, OmissionReason};
+use vocative_core::turn::{ParticipantKind, Turn};
 
 /// A prompt to explain.
 pub(super) struct Explained<'a> {

@@ -10,8 +10,8 @@ use vocative_contract::envelope::{
 };
 
 use crate::capture::import::Batch;
-use crate::domain::ids::AccountId;
-use crate::store::contract::{ImportCounts, ImportProgress};
+use vocative_core::ids::AccountId;
+use vocative_store::contract::{ImportCounts, ImportProgress};
 
 /// Into which account an import goes, and how far an earlier one got.
 #[derive(Clone, Debug, Serialize, Deserialize)]

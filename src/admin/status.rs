@@ -10,10 +10,10 @@ use crate::admin::view::{
     SummaryCountsView,
 };
 use crate::capture::counters::CaptureCounters;
-use crate::domain::counted::counted;
 use crate::files::counters::FileCounters;
-use crate::store::contract::{AccountStatus, FileCounts, StoreStatus};
 use crate::summary::worker::SummaryCounters;
+use vocative_core::counted::counted;
+use vocative_store::contract::{AccountStatus, FileCounts, StoreStatus};
 
 /// A run that waits longer than this for its turn needs a look, in milliseconds.
 const WAITING_TOO_LONG_MS: i64 = 600_000;

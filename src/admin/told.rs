@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::domain::ids::EventId;
-use crate::domain::run_event::{Ending, Happening, RunEvent, RunSnapshot};
+use vocative_core::ids::EventId;
+use vocative_core::run_event::{Ending, Happening, RunEvent, RunSnapshot};
 
 /// One thing that is told.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use tracing::warn;
 
 use crate::agent::picture::Picture;
-use crate::domain::decode::decoded;
-use crate::domain::file::{ContentId, FileKind, FileState, TurnFile};
-use crate::domain::history::{History, Role};
-use crate::domain::ids::TurnId;
-use crate::domain::turn::Turn;
-use crate::prompt::files::{FileContent, FileLimits, PromptFile, PromptImage};
-use crate::store::{Store, StoreError};
+use vocative_core::decode::decoded;
+use vocative_core::file::{ContentId, FileKind, FileState, TurnFile};
+use vocative_core::history::{History, Role};
+use vocative_core::ids::TurnId;
+use vocative_core::prompting::files::{FileContent, FileLimits, PromptFile, PromptImage};
+use vocative_core::turn::Turn;
+use vocative_store::{Store, StoreError};
 
 /// A longer text is loaded so far, in bytes; the prompt's own limit is far below.
 const TEXT_BYTES_MAX: usize = 1 << 20;

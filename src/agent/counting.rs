@@ -4,12 +4,12 @@ use tracing::warn;
 
 use crate::agent::prompting::BuiltPrompt;
 use crate::agent::registry::AgentSpec;
-use crate::domain::options::Profile;
-use crate::domain::run::ClaimedRun;
-use crate::domain::tokens::{PromptReport, RatioKey, TokenRatio};
 use crate::llm::ToolSpec;
-use crate::prompt::{Scaled, TokenCounter as _};
-use crate::store::{Store, StoreError};
+use vocative_core::options::Profile;
+use vocative_core::prompting::{Scaled, TokenCounter as _};
+use vocative_core::run::ClaimedRun;
+use vocative_core::tokens::{PromptReport, RatioKey, TokenRatio};
+use vocative_store::{Store, StoreError};
 
 impl AgentSpec {
     /// Whose reports teach about this agent's prompts.

@@ -17,10 +17,10 @@ use crate::agent::registry::{AgentSpec, Registry};
 use crate::capture::errands::Errands;
 use crate::delivery::rooms::{Room, Rooms};
 use crate::delivery::worker::Clock;
-use crate::domain::command::{ChatStanding, Inquiry, OpenInquiry};
-use crate::domain::counted::counted;
-use crate::prompt::{PromptPart, RunView};
-use crate::store::{Store, StoreError};
+use vocative_core::command::{ChatStanding, Inquiry, OpenInquiry};
+use vocative_core::counted::counted;
+use vocative_core::prompting::{PromptPart, RunView};
+use vocative_store::{Store, StoreError};
 
 /// With every hint lost, inquiries are still answered at this pace.
 const POLL: Duration = Duration::from_secs(5);
@@ -220,7 +220,7 @@ fn context_text(agent: &str, built: &BuiltPrompt) -> String {
         ));
     }
     for (message, cost) in &said[older..] {
-        let is_own = message.role == crate::prompt::PromptRole::Assistant;
+        let is_own = message.role == vocative_core::prompting::PromptRole::Assistant;
         let who = if is_own {
             format!("{agent}: ")
         } else {

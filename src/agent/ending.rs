@@ -10,18 +10,19 @@ use crate::agent::registry::AgentSpec;
 use crate::agent::run::Working;
 use crate::agent::step;
 use crate::agent::worker::Worker;
-use crate::capture::policy::SpentUp;
 use crate::capture::reply::{Answering, Reply, commit_reply, render_reply};
 use crate::delivery::live::SETTLE_MS;
 use crate::delivery::rooms::Room;
-use crate::domain::counted::counted;
-use crate::domain::ids::{LeaseToken, RunId};
-use crate::domain::run::{ClaimedRun, Usage};
-use crate::domain::turn::TurnKind;
-use crate::llm::{Answer, Finish};
-use crate::prompt::{ClassEstimate, content_count};
-use crate::store::StoreError;
-use crate::store::contract::{CommittedReply, ReplyRoute, RunEnding};
+use crate::llm::Answer;
+use vocative_core::counted::counted;
+use vocative_core::ids::{LeaseToken, RunId};
+use vocative_core::judging::policy::SpentUp;
+use vocative_core::prompting::{ClassEstimate, content_count};
+use vocative_core::run::Finish;
+use vocative_core::run::{ClaimedRun, Usage};
+use vocative_core::turn::TurnKind;
+use vocative_store::StoreError;
+use vocative_store::contract::{CommittedReply, ReplyRoute, RunEnding};
 
 /// A run that storage did not let be worked on waits so long.
 pub(super) const STORAGE_WAIT_MS: i64 = 2_000;

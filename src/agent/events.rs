@@ -14,11 +14,11 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tracing::warn;
 
 use crate::delivery::worker::Clock;
-use crate::domain::ids::TurnId;
-use crate::domain::run::ClaimedRun;
 use crate::llm::Listener;
-use crate::store::Store;
-use crate::store::contract::{LeaseOutcome, NewRunEvent};
+use vocative_core::ids::TurnId;
+use vocative_core::run::ClaimedRun;
+use vocative_store::Store;
+use vocative_store::contract::{LeaseOutcome, NewRunEvent};
 
 /// Text is written at most this often, but for long pieces.
 const GATHER: Duration = Duration::from_millis(100);

@@ -13,10 +13,10 @@ use crate::agent::registry::{ModelUse, Registry};
 use crate::agent::standing::{Asked, Change, Now, Rest, Standing};
 use crate::capture::wake::Wake;
 use crate::delivery::worker::Clock;
-use crate::domain::ids::{AgentName, RunId};
-use crate::domain::model_rest::ModelRest;
 use crate::llm::ModelError;
-use crate::store::{Store, StoreError};
+use vocative_core::ids::{AgentName, RunId};
+use vocative_core::model_rest::ModelRest;
+use vocative_store::{Store, StoreError};
 
 /// The models. Cloning shares them.
 #[derive(Clone)]

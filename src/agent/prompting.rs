@@ -7,20 +7,20 @@ use vocative_contract::identity::Identity;
 use crate::agent::attached::{FilesInPrompts, LoadedFiles, load_files};
 use crate::agent::registry::AgentSpec;
 use crate::config::{Template, TemplateValue};
-use crate::domain::history::{History, HistoryQuery, Role};
-use crate::domain::ids::{AgentName, ConversationId, TurnId};
-use crate::domain::options::{AssemblerOptions, Profile};
-use crate::domain::place::{ChatName, Conversation};
-use crate::domain::tokens::TokenRatio;
-use crate::domain::turn::{Participant, ParticipantKind, Recount};
-use crate::prompt::files::{
+use vocative_core::history::{History, HistoryQuery, Role};
+use vocative_core::ids::{AgentName, ConversationId, TurnId};
+use vocative_core::options::{AssemblerOptions, Profile};
+use vocative_core::place::{ChatName, Conversation};
+use vocative_core::prompting::files::{
     FileContent, FileLimits, FittedFiles, PromptFile, fit_files, limits_within,
 };
-use crate::prompt::{
+use vocative_core::prompting::{
     AgentView, ContextTooSmall, Prompt, RunView, Scaled, TokenCounter, Utf16Div4, assemble,
     clean_name, count_turns, fit_context, history_query,
 };
-use crate::store::{Store, StoreError};
+use vocative_core::tokens::TokenRatio;
+use vocative_core::turn::{Participant, ParticipantKind, Recount};
+use vocative_store::{Store, StoreError};
 
 /// Why no prompt could be made.
 #[derive(Debug, thiserror::Error)]
@@ -367,7 +367,7 @@ fn date_of(at_ms: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prompt::testing::{history, said};
+    use vocative_core::prompting::testing::{history, said};
 
     #[test]
     fn whoever_asked_is_answered_whatever_stands_behind_the_question() {

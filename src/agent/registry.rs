@@ -5,12 +5,12 @@ use std::sync::{Arc, RwLock};
 
 use crate::agent::attached::FilesInPrompts;
 use crate::config::{Template, ToolName};
-use crate::domain::ids::AgentName;
-use crate::domain::options::AssemblerOptions;
-use crate::domain::place::ChatName;
-use crate::domain::search::SearchReach;
 use crate::llm::Model;
-use crate::prompt::TokenCounter;
+use vocative_core::ids::AgentName;
+use vocative_core::options::AssemblerOptions;
+use vocative_core::place::ChatName;
+use vocative_core::prompting::TokenCounter;
+use vocative_core::search::SearchReach;
 
 /// One configured agent, ready to work.
 #[derive(Clone)]

@@ -23,15 +23,15 @@ use crate::agent::worker::Worker;
 use crate::config::ToolName;
 use crate::delivery::live::{self, LiveDesk, LivePlace, LiveReply, SETTLE_MS};
 use crate::delivery::rooms::Room;
-use crate::domain::ids::RunId;
-use crate::domain::run::{ClaimedRun, Usage};
-use crate::domain::turn::Recount;
 use crate::files::waiting::wait_for_files;
 use crate::llm::{Answer, Listener, ModelError};
-use crate::prompt::{Prompt, RunView};
-use crate::store::contract::{ReplyRoute, RunLease};
-use crate::store::{Store, StoreError};
 use crate::tools::{ConversationSearch, Tool, Toolbox};
+use vocative_core::ids::RunId;
+use vocative_core::prompting::{Prompt, RunView};
+use vocative_core::run::{ClaimedRun, Usage};
+use vocative_core::turn::Recount;
+use vocative_store::contract::{ReplyRoute, RunLease};
+use vocative_store::{Store, StoreError};
 
 /// The run's lease; extended while it works.
 pub(super) const LEASE_MS: i64 = 60_000;

@@ -14,18 +14,18 @@ use vocative_contract::envelope::ChatKind;
 use crate::agent::attached::{FilesInPrompts, LoadedFiles, load_files};
 use crate::agent::prompting::{BuiltPrompt, FilesShown, PromptError, Voice, instructions, shown};
 use crate::config::Template;
-use crate::domain::ids::{AgentName, RunId};
-use crate::domain::options::{AssemblerOptions, Profile};
-use crate::domain::place::Scope;
-use crate::domain::sent::{SentChange, SentPrompt, SentTurn};
-use crate::domain::tokens::TokenRatio;
 use crate::llm::ToolSpec;
-use crate::prompt::files::FileLimits;
-use crate::prompt::{
+use vocative_core::ids::{AgentName, RunId};
+use vocative_core::options::{AssemblerOptions, Profile};
+use vocative_core::place::Scope;
+use vocative_core::prompting::files::FileLimits;
+use vocative_core::prompting::{
     AgentView, ClassEstimate, Prompt, PromptPart, Scaled, Utf16Div4, assemble, count_turns,
     counter_named,
 };
-use crate::store::Store;
+use vocative_core::sent::{SentChange, SentPrompt, SentTurn};
+use vocative_core::tokens::TokenRatio;
+use vocative_store::Store;
 
 /// The version of recipes that this build writes and reads.
 const VERSION: u32 = 1;
@@ -145,7 +145,7 @@ pub(super) fn recipe_of(
         files: files_text(&voice.files, built.files_shown),
         hashes: hashes(&built.prompt, &tools),
     };
-    let turn = |read: &crate::domain::history::HistoryTurn| SentTurn {
+    let turn = |read: &vocative_core::history::HistoryTurn| SentTurn {
         turn: read.turn.id,
         role: read.role,
         revision: read.turn.revision,
@@ -208,7 +208,7 @@ async fn build_again(
     recipe: &Recipe,
     voice: Voice,
     template: &Template,
-    mut history: crate::domain::history::History,
+    mut history: vocative_core::history::History,
 ) -> Result<BuiltPrompt, PromptError> {
     let options = options_of(&recipe.options);
     let asked = AssemblerOptions {

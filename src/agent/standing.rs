@@ -1,8 +1,8 @@
 //! Whether a model may be asked, and how many runs at once: what its answers and its failures make of
 //! that. Pure; times in milliseconds by a clock that never steps.
 
-use crate::domain::ids::RunId;
 use crate::llm::ModelError;
+use vocative_core::ids::RunId;
 
 /// A model that is down, or names no time, rests so long, then twice as long each time.
 const REST_FIRST_MS: i64 = 2_000;

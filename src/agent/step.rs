@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::domain::run::Usage;
-use crate::llm::{Answer, Finish, ToolCall, ToolResult};
+use crate::llm::{Answer, ToolCall, ToolResult};
+use vocative_core::run::Finish;
+use vocative_core::run::Usage;
 
 /// The version this build writes. Version 1 had no tools and one step to a run; a step of any other
 /// version is not replayed.

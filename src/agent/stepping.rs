@@ -15,17 +15,19 @@ use crate::agent::step::{Step, answer_of, record, usage_of};
 use crate::agent::telling::Telling;
 use crate::capture::reply::commit_tools;
 use crate::delivery::worker::Clock;
-use crate::domain::ids::{RunId, TurnId};
-use crate::domain::run::{ClaimedRun, Usage};
 use crate::llm::{
     Answer, Exchange, Model, ModelError, Request, ToolCall, ToolChoice, ToolResult, ToolSpec,
 };
-use crate::prompt::files::PromptImage;
-use crate::prompt::{ClassEstimate, PromptMessage, Scaled, TokenCounter as _, content_count};
-use crate::store::contract::{LeaseOutcome, StepOutcome, StepTools, ToolTurn};
-use crate::store::spending::{Purpose, Spending};
-use crate::store::{Store, StoreError};
 use crate::tools::{ToolOutcome, Toolbox};
+use vocative_core::ids::{RunId, TurnId};
+use vocative_core::prompting::files::PromptImage;
+use vocative_core::prompting::{
+    ClassEstimate, PromptMessage, Scaled, TokenCounter as _, content_count,
+};
+use vocative_core::run::{ClaimedRun, Usage};
+use vocative_store::contract::{LeaseOutcome, StepOutcome, StepTools, ToolTurn};
+use vocative_store::spending::{Purpose, Spending};
+use vocative_store::{Store, StoreError};
 
 /// Calls of one step that are made; further ones get an error for a result.
 pub(super) const CALLS_MAX: usize = 16;

@@ -10,8 +10,8 @@ use std::time::Instant;
 use tracing::debug;
 
 use crate::agent::events::Events;
-use crate::domain::ids::{RunId, TurnId};
 use crate::llm::Listener;
+use vocative_core::ids::{RunId, TurnId};
 
 /// Tells several listeners the same, in their order.
 #[derive(Clone, Default)]

@@ -19,11 +19,11 @@ use crate::agent::run::{Age, Claim, LEASE_MS, work_on};
 use crate::capture::wake::Wake;
 use crate::delivery::rooms::Rooms;
 use crate::delivery::worker::{Clock, pause_until};
-use crate::domain::ids::{AccountId, LeaseToken, OwnerId, RunId};
-use crate::domain::run::ClaimedRun;
-use crate::domain::slots::{Asker, Slots};
-use crate::store::Store;
-use crate::store::contract::ClaimRequest;
+use vocative_core::ids::{AccountId, LeaseToken, OwnerId, RunId};
+use vocative_core::run::ClaimedRun;
+use vocative_core::slots::{Asker, Slots};
+use vocative_store::Store;
+use vocative_store::contract::ClaimRequest;
 
 /// With every wake hint lost, runs still start at this pace.
 const POLL: Duration = Duration::from_millis(1_000);

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::Notify;
 
-use crate::domain::ids::RunId;
+use vocative_core::ids::RunId;
 
 /// So many are remembered; one that nobody works on is never asked for.
 const REMEMBERED_MAX: usize = 1_024;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::Notify;
 
-use crate::domain::ids::ErasureId;
+use vocative_core::ids::ErasureId;
 
 /// At most so many orders wait here; the next start carries out what is over.
 const ERASURES_MAX: usize = 1_000;

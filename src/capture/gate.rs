@@ -10,8 +10,8 @@ use tracing::{debug, warn};
 use vocative_contract::channel::Outbound;
 use vocative_contract::envelope::{Belonging, ChatKind, Place, Sender, SenderKind};
 
-use crate::capture::access::{Access, PlaceAccess, access, place_access};
-use crate::capture::policy::ChannelPolicy;
+use vocative_core::judging::access::{Access, PlaceAccess, access, place_access};
+use vocative_core::judging::policy::ChannelPolicy;
 
 /// How long somebody who has just said something is looked up. *Source:* Slack waits three seconds for an
 /// acknowledgement.

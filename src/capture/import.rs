@@ -9,15 +9,15 @@ use vocative_channels::export::{ExportedChat, ExportedIdentity, ExportedMessage}
 use vocative_contract::crash;
 use vocative_contract::envelope::{Belonging, ChatKind, InboundMessage, Sender};
 
-use crate::capture::access::{Access, PlaceAccess, access, place_access};
 use crate::capture::inbound::{Counter, cut_text, sender_kind};
-use crate::capture::policy::ChannelPolicy;
-use crate::domain::addressing::Verdict;
-use crate::domain::ids::AccountId;
-use crate::store::contract::{
+use vocative_core::addressing::Verdict;
+use vocative_core::ids::AccountId;
+use vocative_core::judging::access::{Access, PlaceAccess, access, place_access};
+use vocative_core::judging::policy::ChannelPolicy;
+use vocative_store::contract::{
     ImportBatch, ImportCounts, ImportMessage, ImportProgress, NewMessage,
 };
-use crate::store::{Store, StoreError};
+use vocative_store::{Store, StoreError};
 
 /// What is imported in one transaction.
 #[derive(Clone, Debug, PartialEq)]

@@ -12,23 +12,23 @@ use vocative_contract::envelope::{
 };
 use vocative_contract::markup::neutral_text;
 
-use crate::capture::access::{Access, PlaceAccess, access, person_access};
-use crate::capture::addressing::addressing;
-use crate::capture::commands::read_command;
 use crate::capture::counters::CaptureCounters;
 use crate::capture::gate::{Gate, Haste};
-use crate::capture::judge::judge;
 use crate::capture::name_hints::unnamed;
 use crate::capture::noting::{Late, Noted, Seen, kind_of};
-use crate::capture::origin::CaptureOrigin;
-use crate::capture::policy::ChannelPolicy;
 use crate::capture::wake::Wake;
-use crate::domain::addressing::{MessageFacts, edited_at_ms};
-use crate::domain::command::CommandFacts;
-use crate::domain::turn::{ParticipantKind, TokenCount};
-use crate::store::commands::NewCommand;
-use crate::store::contract::{Deleted, NewMessage, NonMessage, OwnPost, RawStub};
-use crate::store::{Store, StoreError};
+use vocative_core::addressing::{MessageFacts, edited_at_ms};
+use vocative_core::command::CommandFacts;
+use vocative_core::judging::access::{Access, PlaceAccess, access, person_access};
+use vocative_core::judging::addressing::addressing;
+use vocative_core::judging::commands::read_command;
+use vocative_core::judging::judge::judge;
+use vocative_core::judging::origin::CaptureOrigin;
+use vocative_core::judging::policy::ChannelPolicy;
+use vocative_core::turn::{ParticipantKind, TokenCount};
+use vocative_store::commands::NewCommand;
+use vocative_store::contract::{Deleted, NewMessage, NonMessage, OwnPost, RawStub};
+use vocative_store::{Store, StoreError};
 
 /// A raw stub is cut at this length, in bytes. A platform's own limit is far below.
 const RAW_MAX_BYTES: usize = 1_048_576;

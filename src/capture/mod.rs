@@ -7,24 +7,13 @@
 //! Reading order: `policy`, `speech`, `addressing`, `stop`, `access`, `gate`, `commands`, `judge`, `origin`,
 //! `cancels`, `errands`, `name_hints`, `wake`, `counters`, `inbound`, `noting`, `reply`, `import`.
 
-pub mod access;
-pub mod addressing;
 pub mod cancels;
-pub mod commands;
 pub mod counters;
 pub mod errands;
 pub mod gate;
 pub mod import;
 pub mod inbound;
-pub mod judge;
 pub mod name_hints;
 mod noting;
-pub mod origin;
-pub mod policy;
 pub mod reply;
-pub mod speech;
-mod stop;
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-pub(crate) mod testing;
 pub mod wake;

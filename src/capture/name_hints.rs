@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 use vocative_contract::envelope::InboundMessage;
 
-use crate::domain::ids::AccountId;
+use vocative_core::ids::AccountId;
 
 /// Names remembered as told, at most. Above it all are forgotten, and told again.
 const TOLD_MAX: usize = 10_000;

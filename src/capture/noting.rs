@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex};
 use tracing::{debug, info, warn};
 use vocative_contract::envelope::{Belonging, Event, Place, Standing};
 
-use crate::capture::access::Access;
 use crate::capture::inbound::{ChannelIntake, said_at_ms};
-use crate::capture::judge::judge;
-use crate::capture::origin::CaptureOrigin;
-use crate::capture::policy::ChannelPolicy;
-use crate::domain::addressing::{FollowUpJudge, MessageFacts, RunVerdict};
-use crate::domain::ids::RunId;
-use crate::store::contract::{Captured, CapturedTurn};
+use vocative_core::addressing::{FollowUpJudge, MessageFacts, RunVerdict};
+use vocative_core::ids::RunId;
+use vocative_core::judging::access::Access;
+use vocative_core::judging::judge::judge;
+use vocative_core::judging::origin::CaptureOrigin;
+use vocative_core::judging::policy::ChannelPolicy;
+use vocative_store::contract::{Captured, CapturedTurn};
 
 /// What was told in the log, or is to be.
 #[derive(Default)]

@@ -8,13 +8,13 @@ use vocative_contract::crash;
 use vocative_contract::outbound::{FileRest, Part, PartFile};
 use vocative_contract::people::People;
 
-use crate::domain::counted::counted;
-use crate::domain::run::{ClaimedRun, Usage};
-use crate::domain::turn::{TokenCount, TurnKind};
-use crate::store::contract::{
+use vocative_core::run::{ClaimedRun, Usage};
+use vocative_core::sending::limit_parts;
+use vocative_core::turn::{TokenCount, TurnKind};
+use vocative_store::contract::{
     CommittedReply, ReplyCommit, ReplyRoute, RunEnding, StepOutcome, StepTools,
 };
-use crate::store::{Store, StoreError};
+use vocative_store::{Store, StoreError};
 
 /// An answer, or a notice in its place.
 #[derive(Clone, Debug, PartialEq)]
@@ -161,19 +161,6 @@ pub async fn commit_tools(store: &Store, step: StepTools) -> Result<StepOutcome,
     let recorded = store.record_step_tools(step).await?;
     crash::point("tools.after-commit");
     Ok(recorded)
-}
-
-/// A longer answer ends with a line that says how much is missing; the whole text is captured.
-pub fn limit_parts(parts: &mut Vec<Part>, max_parts: usize) {
-    let max_parts = max_parts.max(1);
-    if parts.len() > max_parts {
-        let left_out = parts.len() - max_parts + 1;
-        parts.truncate(max_parts - 1);
-        parts.push(Part::plain(format!(
-            "[This answer is too long: {} left out.]",
-            counted(left_out, "more part is", "more parts are")
-        )));
-    }
 }
 
 #[cfg(test)]

@@ -25,9 +25,9 @@ use super::bounds::Bounds;
 use super::pass::Pass;
 use super::room::Reader;
 use crate::capture::inbound::ChannelIntake;
-use crate::domain::ids::AccountId;
-use crate::store::contract::AccountReach;
-use crate::store::{Store, StoreError};
+use vocative_core::ids::AccountId;
+use vocative_store::contract::AccountReach;
+use vocative_store::{Store, StoreError};
 
 /// Tells the time, in milliseconds since the Unix epoch.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;

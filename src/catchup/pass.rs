@@ -10,9 +10,9 @@ use super::asking::{Unread, ask, pause};
 use super::bounds::Bounds;
 use super::room::{Read, Reader, Span};
 use super::words;
-use crate::capture::origin::CaptureOrigin;
-use crate::store::StoreError;
-use crate::store::contract::{AccountReach, ChatReach, HistoryGap};
+use vocative_core::judging::origin::CaptureOrigin;
+use vocative_store::StoreError;
+use vocative_store::contract::{AccountReach, ChatReach, HistoryGap};
 
 /// Our clock may be behind the platform's.
 const CLOCK_SKEW_MS: i64 = 60_000;

@@ -18,9 +18,9 @@ use vocative_contract::history::{History, HistoryPage, HistoryRequest, PastMessa
 use super::asking::{Unread, ask, pause};
 use super::keeper::Clock;
 use crate::capture::inbound::ChannelIntake;
-use crate::capture::origin::CaptureOrigin;
-use crate::domain::ids::AccountId;
-use crate::store::Store;
+use vocative_core::ids::AccountId;
+use vocative_core::judging::origin::CaptureOrigin;
+use vocative_store::Store;
 
 /// Messages on one page.
 const PAGE: usize = 200;

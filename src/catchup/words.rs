@@ -1,7 +1,7 @@
 //! What the timeline says of what is missing. Pure.
 
 use super::bounds::Bounds;
-use crate::domain::counted::counted;
+use vocative_core::counted::counted;
 
 /// A time as people read it.
 fn time(at_ms: i64) -> String {

@@ -14,7 +14,7 @@ use crate::config::{Config, ConfigError, control_socket_despite_mistakes};
 use crate::daemon::start::{DATABASE_NAME, wall_clock};
 use crate::daemon::wiring;
 use crate::delivery::rooms::Rooms;
-use crate::store::{self, Store, StoreError, StoreOptions};
+use vocative_store::{Store, StoreError, StoreOptions};
 
 /// The daemon's answer, or this process's own on the store.
 ///
@@ -281,7 +281,7 @@ Nothing was restored, and the database that is there has not changed. Restore an
 
 impl From<StoreError> for CliError {
     fn from(cause: StoreError) -> Self {
-        let cause = store::diagnose(cause);
+        let cause = vocative_store::diagnose(cause);
         let what = cause.to_string();
         let advice = match &cause {
             StoreError::Damaged { .. } => {

@@ -10,8 +10,8 @@ use super::args::{BackupArgs, RestoreArgs};
 use super::context::Context;
 use super::error::{CliError, Exit};
 use crate::daemon::start::{DATABASE_NAME, wall_clock};
-use crate::domain::counted::counted;
-use crate::store::{
+use vocative_core::counted::counted;
+use vocative_store::{
     self, BackupOptions, BackupReport, CopiedFiles, CopyProgress, RestoreReport, StoreError,
 };
 
@@ -37,8 +37,8 @@ pub(super) async fn make(args: &BackupArgs, context: &Context) -> Result<ExitCod
         now_ms: (wall_clock())(),
     };
     let target = args.target.clone();
-    let report =
-        off_thread(move |tell| store::backup(&database, &target, &options, tell)).await??;
+    let report = off_thread(move |tell| vocative_store::backup(&database, &target, &options, tell))
+        .await??;
     context.print(&made(&report))?;
     match report.copied_files {
         Some(files) if !files.lost.is_empty() => Err(lost(files.lost.len())),
@@ -84,7 +84,8 @@ pub(super) async fn restore(args: &RestoreArgs, context: &Context) -> Result<Exi
     let database = config.daemon.data_dir.join(DATABASE_NAME);
     let backup = args.backup.clone();
     let now_ms = (wall_clock())();
-    let report = off_thread(move |tell| store::restore(&backup, &database, now_ms, tell)).await?;
+    let report =
+        off_thread(move |tell| vocative_store::restore(&backup, &database, now_ms, tell)).await?;
     let report = report.map_err(|error| match error {
         StoreError::Locked { .. } => CliError::Failed {
             what: "a daemon runs on this database, so nothing was restored".to_owned(),

@@ -11,8 +11,8 @@ use super::error::{CliError, Exit};
 use super::{folders, live, spending};
 use crate::config::{Agent, Channel, Config, PlatformSettings, Warning};
 use crate::daemon::start::DATABASE_NAME;
-use crate::domain::counted::counted;
-use crate::store::{self, CheckReport, StoreError};
+use vocative_core::counted::counted;
+use vocative_store::{CheckReport, StoreError};
 
 /// Checks the configuration and its secrets; with `--live` the platforms, too.
 pub(super) async fn run(args: &CheckArgs, context: &Context) -> Result<ExitCode, CliError> {
@@ -47,7 +47,7 @@ async fn database(config: &Config, context: &Context) -> Result<ExitCode, CliErr
         });
     }
     let looked = path.clone();
-    let looking = tokio::task::spawn_blocking(move || store::check_database(&looked));
+    let looking = tokio::task::spawn_blocking(move || vocative_store::check_database(&looked));
     let report = looking
         .await
         .map_err(|cause| CliError::failed("the check ended badly", cause))??;

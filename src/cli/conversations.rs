@@ -13,7 +13,7 @@ use crate::admin::view::{
     ConversationDetailView, ConversationView, EntryView, HappeningView, ParticipantsView,
     SearchView, TurnView,
 };
-use crate::domain::counted::counted;
+use vocative_core::counted::counted;
 
 /// Characters of a tool's call or result that people are shown; `--format json` has all.
 const TOOL_TEXT_CHARS: usize = 400;

@@ -10,7 +10,7 @@ use super::context::Context;
 use super::error::{CliError, Exit};
 use crate::admin::operations::{EraseTarget, Operation};
 use crate::admin::view::{ErasePlanView, EraseView, VerificationView};
-use crate::domain::counted::counted;
+use vocative_core::counted::counted;
 
 /// What has to be typed.
 const CONFIRMATION: &str = "erase";

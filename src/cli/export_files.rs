@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use super::error::CliError;
 use crate::admin::view::ExportMessageView;
-use crate::domain::file::ContentId;
-use crate::store::copy_stored_file;
+use vocative_core::file::ContentId;
+use vocative_store::copy_stored_file;
 
 /// The longest ending of a name that is taken on.
 const ENDING_MAX_CHARS: usize = 8;

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use super::error::CliError;
 use crate::config::Config;
-use crate::store;
 
 /// So much is written to see whether there is room.
 const TRIED_BYTES: usize = 4_096;
@@ -40,7 +39,7 @@ pub(super) fn look(config: &Config) -> Result<Vec<String>, CliError> {
         }
         return Err(CliError::Storage {
             what: format!("{setting} can't be used: {place}: {cause}"),
-            advice: store::advice_on(&cause),
+            advice: vocative_store::advice_on(&cause),
         });
     }
     Ok(warnings)

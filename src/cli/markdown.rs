@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use chrono::{DateTime, FixedOffset, Local, Offset as _, Utc};
 
 use crate::admin::view::{ConversationView, ExportMessageView, ParticipantsView};
-use crate::domain::counted::counted;
-use crate::prompt::clean_name;
+use vocative_core::counted::counted;
+use vocative_core::prompting::clean_name;
 
 /// Characters of a message that a reply to it repeats.
 const REPLY_CHARS: usize = 120;

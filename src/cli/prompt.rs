@@ -15,9 +15,10 @@ use crate::admin::view::{AsSentView, PromptView};
 use crate::agent::prompting::agent_view;
 use crate::daemon::start::wall_clock;
 use crate::daemon::wiring;
-use crate::domain::counted::counted;
-use crate::prompt::lines::{self, LinesRequest};
-use crate::prompt::{PromptPart, transcript, view};
+use crate::transcript::lines::{self, LinesRequest};
+use crate::transcript::transcript;
+use vocative_core::counted::counted;
+use vocative_core::prompting::{PromptPart, view};
 
 /// Shows the prompt of a conversation, or of a transcript.
 pub(super) async fn run(args: &PromptArgs, context: &Context) -> Result<ExitCode, CliError> {

@@ -12,7 +12,7 @@ use super::table::{one_line, span, table};
 use crate::admin::operations::Operation;
 use crate::admin::view::{DeadView, PostView, QueuedRunView, ReleasedView, RetriedView};
 use crate::daemon::start::wall_clock;
-use crate::domain::counted::counted;
+use vocative_core::counted::counted;
 
 /// Characters of a question's or a post's text in a list.
 const TEXT_CHARS: usize = 40;

@@ -11,7 +11,7 @@ use crate::config::{Config, Environment, Secrets};
 use crate::daemon::start::{Daemon, ReadConfig, StartError};
 use crate::daemon::system::{Asked, Signals, tell_ready, tell_reloading, tell_stopping};
 use crate::daemon::wiring::WiringError;
-use crate::store::{self, OpenWatch, StoreError};
+use vocative_store::{OpenWatch, StoreError};
 
 /// How often an upgrade that is to be given up is interrupted until it is.
 const STOP_AGAIN: Duration = Duration::from_millis(100);
@@ -157,7 +157,7 @@ impl From<StartError> for CliError {
             StartError::Wiring(cause) => cause.into(),
             StartError::Path { what, path, cause } => Self::Storage {
                 what: format!("{what} {}: {cause}", path.display()),
-                advice: store::advice_on(&cause),
+                advice: vocative_store::advice_on(&cause),
             },
             StartError::Store(cause) => cause.into(),
         }

@@ -14,7 +14,7 @@ use crate::admin::view::{
     TokenRatioView,
 };
 use crate::daemon::start::wall_clock;
-use crate::domain::counted::counted;
+use vocative_core::counted::counted;
 
 /// Says how the daemon is doing; exit code 1 when something needs a person.
 pub(super) async fn run(args: &StatusArgs, context: &Context) -> Result<ExitCode, CliError> {

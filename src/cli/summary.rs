@@ -10,7 +10,7 @@ use super::error::{CliError, Exit};
 use super::table::instant;
 use crate::admin::operations::Operation;
 use crate::admin::view::{RebuildView, SummariesView, SummaryView};
-use crate::domain::counted::counted;
+use vocative_core::counted::counted;
 
 /// Shows summaries, or has them made again.
 pub(super) async fn run(command: &SummaryCommand, context: &Context) -> Result<ExitCode, CliError> {

@@ -6,10 +6,10 @@ use super::resolve::Review;
 use super::settings::{Agent, ChannelChoice, Model, OFFLINE_SUMMARIES, ToolName};
 use super::shape::{AgentShape, ProfileShape, PromptShape, ReachShape};
 use super::template::Template;
-use crate::domain::ids::AgentName;
-use crate::domain::options::{AssemblerOptions, Profile};
-use crate::domain::place::Scope;
-use crate::domain::search::SearchReach;
+use vocative_core::ids::AgentName;
+use vocative_core::options::{AssemblerOptions, Profile};
+use vocative_core::place::Scope;
+use vocative_core::search::SearchReach;
 
 /// Checks all agents. The result is to be used only if no problem was found.
 pub(super) fn resolve_agents(

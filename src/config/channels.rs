@@ -6,14 +6,15 @@ use super::manners::MannersShape;
 use super::resolve::{Inherited, Review};
 use super::secret::SecretRef;
 use super::settings::{
-    Access, Agent, AgentView, Channel, Limits, Live, OnUndecided, OnUnknown, PlatformId,
-    PlatformSettings, RetentionDays, SlackSettings, TelegramSettings,
+    Access, Agent, AgentView, Channel, Limits, PlatformId, PlatformSettings, RetentionDays,
+    SlackSettings, TelegramSettings,
 };
 use super::shape::{ChannelsShape, ChatPromptShape, ChatShape, SlackShape, TelegramShape};
 use super::transport::{SlackDraft, TELEGRAM_HOST, TelegramDraft};
-use crate::domain::ids::AgentName;
-use crate::domain::options::{OptionOverrides, Profile};
-use crate::domain::place::Scope;
+use vocative_core::ids::AgentName;
+use vocative_core::options::{OptionOverrides, Profile};
+use vocative_core::place::Scope;
+use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};
 
 /// Checks all channels. The result is to be used only if no problem was found.
 pub(super) fn resolve_channels(
@@ -83,7 +84,7 @@ struct Draft {
     lists: [(&'static str, Vec<PlatformId>); 4],
     serves_strangers: bool,
     serves_guests: bool,
-    thread_policy: super::settings::ThreadPolicy,
+    thread_policy: vocative_core::judging::policy::ThreadPolicy,
     reply_prefix: super::settings::ReplyPrefix,
     mention_people: bool,
     answers_in_threads: bool,

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::resolve::Review;
-use crate::domain::manners::{CommandName, Manners, QuietHours, Zone};
+use vocative_core::manners::{CommandName, Manners, QuietHours, Zone};
 
 /// The longest introduction, in characters.
 const INTRODUCTION_MAX_CHARS: usize = 2_000;

@@ -12,14 +12,15 @@ use super::origin::Origins;
 use super::problem::{Problem, Warning};
 use super::settings::{
     Agent, Api, ApiAddress, Capture, Channel, CounterName, Daemon, Delivery, Files, Http, Limits,
-    Live, Model, OnUndecided, OnUnknown, Provider, Store, Transcription, Webhooks,
+    Model, Provider, Store, Transcription, Webhooks,
 };
 use super::shape::{
     ApiShape, DaemonShape, DeliveryShape, HttpShape, LimitsShape, ModelShape, Shape,
     TranscriptionShape, WebhooksShape,
 };
 use super::suggest::nearest;
-use crate::domain::ids::AgentName;
+use vocative_core::ids::AgentName;
+use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};
 
 /// What the checks need to know and where they write what they find.
 pub(super) struct Review<'a> {

@@ -16,15 +16,16 @@ use serde::Deserialize;
 
 use super::origin::Origins;
 use super::secret::SecretRef;
-use crate::domain::ids::AgentName;
+use vocative_core::ids::AgentName;
 
 pub use self::agents::{Agent, ChannelChoice, ToolName};
 pub use self::channels::{
-    Access, AgentView, Channel, Limits, Live, OnUndecided, OnUnknown, PlatformSettings,
-    ReplyPrefix, RetentionDays, SlackSettings, SlackTransport, TelegramSettings, TelegramTransport,
-    ThreadPolicy,
+    Access, AgentView, Channel, Limits, PlatformSettings, ReplyPrefix, RetentionDays,
+    SlackSettings, SlackTransport, TelegramSettings, TelegramTransport,
 };
 pub use self::models::{CounterName, Model, ModelApi, Provider, ReasoningEffort};
+pub use vocative_core::judging::policy::ThreadPolicy;
+pub use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};
 
 /// The name under which the summariser without a model is always there.
 pub(super) const OFFLINE_SUMMARIES: &str = "offline";

@@ -13,11 +13,13 @@ use serde::Deserialize;
 use super::manners::{MannersShape, SuggestedPromptShape};
 use super::secret::SecretRef;
 use super::settings::{
-    Capture, CounterName, Files, Live, LogFormat, ModelApi, OnUndecided, OnUnknown, PlatformId,
-    Provider, ReasoningEffort, ReplyPrefix, RetentionDays, Store, ThreadPolicy, ToolName,
+    Capture, CounterName, Files, LogFormat, ModelApi, PlatformId, Provider, ReasoningEffort,
+    ReplyPrefix, RetentionDays, Store, ToolName,
 };
-use crate::domain::addressing::Overlap;
-use crate::domain::place::Scope;
+use vocative_core::addressing::Overlap;
+use vocative_core::judging::policy::ThreadPolicy;
+use vocative_core::place::Scope;
+use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};
 
 /// What a platform's id of a chat is made of; which of them a platform has is checked later.
 pub(super) const CHAT_PATTERN: &str = "^-?[A-Za-z0-9]+$";

@@ -15,9 +15,9 @@ use std::path::Path;
 use secrecy::ExposeSecret as _;
 
 use super::*;
-use crate::domain::ids::AgentName;
-use crate::domain::options::{AssemblerOptions, Profile};
-use crate::domain::place::Scope;
+use vocative_core::ids::AgentName;
+use vocative_core::options::{AssemblerOptions, Profile};
+use vocative_core::place::Scope;
 
 const MINIMAL: &str = r#"
 [channels.slack.acme]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::daemon::time::Agreement;
-use crate::domain::ids::AccountId;
+use vocative_core::ids::AccountId;
 
 /// A newest message that is older than this, in milliseconds, makes the time doubtful: a week without a word.
 const FAR_MS: i64 = 7 * 86_400_000;

@@ -13,7 +13,7 @@ use crate::catchup::keeper::Keeper;
 use crate::daemon::shared::{Announcer, Shared};
 use crate::daemon::supervise::{Bind, BindError, Bound, Lift};
 use crate::daemon::wiring;
-use crate::store::contract::AccountBinding;
+use vocative_store::contract::AccountBinding;
 
 /// Binds a channel under its configured name, once it knows who it is.
 pub(super) fn bind_with(shared: Arc<Shared>, channel: Arc<dyn Channel>, name: String) -> Bind {

@@ -22,13 +22,13 @@ use crate::daemon::supervise::supervise;
 use crate::daemon::time::Timekeeper;
 use crate::daemon::wiring;
 use crate::delivery::worker::Worker as DeliveryWorker;
-use crate::domain::ids::OwnerId;
 use crate::files::counters::FileCounters;
 use crate::files::space::Space;
 use crate::files::speech::Transcriber;
 use crate::files::worker::Worker as FilesWorker;
-use crate::store::Store;
 use crate::summary::worker::{SummaryCounters, Worker as SummaryWorker};
+use vocative_core::ids::OwnerId;
+use vocative_store::Store;
 
 /// A channel's adapter under its configured name.
 pub type NamedChannel = (String, Arc<dyn Channel>);

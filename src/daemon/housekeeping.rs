@@ -13,8 +13,8 @@ use crate::daemon::shared::Shared;
 use crate::daemon::system::Pulse;
 use crate::daemon::time::Agreement;
 use crate::daemon::wiring;
-use crate::domain::ids::AccountId;
-use crate::store::{ChannelBinding, ExpiryBounds, StoreError};
+use vocative_core::ids::AccountId;
+use vocative_store::{ChannelBinding, ExpiryBounds, StoreError};
 
 /// How often old triggers are reported and raw envelopes expired.
 const HOUSEKEEPING: Duration = Duration::from_secs(30);

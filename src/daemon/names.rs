@@ -14,8 +14,8 @@ use vocative_contract::error::ChannelError;
 
 use crate::capture::name_hints::NameHints;
 use crate::delivery::rooms::{Room, Rooms};
-use crate::domain::ids::AccountId;
-use crate::store::{Store, StoreError};
+use vocative_core::ids::AccountId;
+use vocative_store::{Store, StoreError};
 
 /// At most so many names are looked up at a time.
 const NAMES_AT_ONCE: usize = 20;
@@ -253,7 +253,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::store::StoreOptions;
+    use vocative_store::StoreOptions;
 
     fn names() -> Names {
         let options = StoreOptions {

@@ -23,10 +23,10 @@ use crate::daemon::time::Timekeeper;
 use crate::daemon::wiring::{self, WiringError};
 use crate::delivery::rooms::{Room, Rooms};
 use crate::delivery::worker::Clock;
-use crate::domain::counted::counted;
-use crate::domain::ids::AccountId;
-use crate::prompt::{ClassEstimate, content_count};
-use crate::store::Store;
+use vocative_core::counted::counted;
+use vocative_core::ids::AccountId;
+use vocative_core::prompting::{ClassEstimate, content_count};
+use vocative_store::Store;
 
 /// What channels and reloads share.
 pub(super) struct Shared {

@@ -23,7 +23,7 @@ use crate::daemon::time::Timekeeper;
 use crate::daemon::wiring::{self, WiringError};
 use crate::delivery::worker::Clock;
 use crate::http::{self, webhooks};
-use crate::store::{OpenReport, OpenWatch, Store, StoreError, StoreOptions};
+use vocative_store::{OpenReport, OpenWatch, Store, StoreError, StoreOptions};
 
 /// How often a start that takes long says what it is at.
 const TOLD_EVERY: Duration = Duration::from_secs(5);

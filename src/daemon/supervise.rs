@@ -17,7 +17,7 @@ use vocative_contract::identity::Identity;
 
 use crate::admin::health::ChannelHealth;
 use crate::catchup::keeper::Keeper;
-use crate::store::StoreError;
+use vocative_store::StoreError;
 
 /// Waits between attempts to identify or run a channel.
 const RETRY_FIRST_MS: u64 = 500;

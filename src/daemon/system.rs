@@ -9,7 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error};
 
-use crate::store::Store;
+use vocative_store::Store;
 
 /// The signals a daemon listens to.
 pub struct Signals {

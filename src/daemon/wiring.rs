@@ -17,22 +17,22 @@ use vocative_contract::identity::{Identity, Platform};
 
 use crate::agent::attached::FilesInPrompts;
 use crate::agent::registry::{AgentSpec, ModelUse, SummaryModel};
-use crate::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
 use crate::catchup::bounds::Bounds;
 use crate::config::{self, Config, PlatformSettings, Secrets};
-use crate::delivery::after::DeliveryPolicy;
-use crate::delivery::live::LivePolicy;
-use crate::domain::file::FileKind;
-use crate::domain::ids::{AccountId, AgentName};
-use crate::domain::manners::CommandName;
-use crate::domain::options::AssemblerOptions;
-use crate::domain::place::ChatName;
 use crate::files::policy::FilesPolicy;
 use crate::files::speech::Transcriber;
 use crate::llm::{self, Model};
-use crate::prompt::files::FileLimits;
-use crate::prompt::{ClassEstimate, TokenCounter, counter_named};
-use crate::store::ExpiryBounds;
+use vocative_core::file::FileKind;
+use vocative_core::ids::{AccountId, AgentName};
+use vocative_core::judging::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
+use vocative_core::manners::CommandName;
+use vocative_core::options::AssemblerOptions;
+use vocative_core::place::ChatName;
+use vocative_core::prompting::files::FileLimits;
+use vocative_core::prompting::{ClassEstimate, TokenCounter, counter_named};
+use vocative_core::sending::after::DeliveryPolicy;
+use vocative_core::sending::policy::LivePolicy;
+use vocative_store::ExpiryBounds;
 
 /// Why the configuration can't be put to work.
 #[derive(Debug, thiserror::Error)]

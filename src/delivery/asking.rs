@@ -7,13 +7,14 @@ use vocative_contract::error::ChannelError;
 use vocative_contract::outbound::Delivered;
 use vocative_contract::probe::Prober;
 
-use crate::delivery::after::{after_not_found, after_undecided, look_wait_ms};
-use crate::delivery::probe::{Step, Terms, learn, step};
 use crate::delivery::rooms::Room;
 use crate::delivery::worker::{Worker, persist};
-use crate::domain::outbox::ClaimedEntry;
-use crate::domain::probing::{ProbeFacts, Probing};
-use crate::store::contract::{LeaseOutcome, OutboxUpdate};
+use vocative_core::outbox::ClaimedEntry;
+use vocative_core::outbox::OutboxUpdate;
+use vocative_core::probing::{ProbeFacts, Probing};
+use vocative_core::sending::after::{after_not_found, after_undecided, look_wait_ms};
+use vocative_core::sending::probe::{Step, Terms, learn, step};
+use vocative_store::contract::LeaseOutcome;
 
 /// Messages that a post or an upload makes: no operation makes an album.
 const MESSAGES_OF_POST: usize = 1;

@@ -26,13 +26,14 @@ use vocative_contract::envelope::ChatKind;
 use vocative_contract::error::ChannelError;
 use vocative_contract::live::{LIVE_MAX_CHARS, LiveForm, LivePost, whole_words};
 use vocative_contract::outbound::{Part, PartStream, Target};
+use vocative_core::sending::policy::LivePolicy;
 
-use crate::config::{Live, OnUnknown};
 use crate::delivery::worker::Clock;
-use crate::domain::ids::{LeaseToken, RunId};
 use crate::llm::Listener;
-use crate::store::contract::{NewPlaceholder, Placed, Placeholder};
-use crate::store::{Store, StoreError};
+use vocative_core::ids::{LeaseToken, RunId};
+use vocative_core::sending::policy::{Live, OnUnknown};
+use vocative_store::contract::{NewPlaceholder, Placed, Placeholder};
+use vocative_store::{Store, StoreError};
 
 /// Of a longer text the beginning is kept here; no more of it would be shown.
 const HEARD_MAX_BYTES: usize = 4 * LIVE_MAX_CHARS + 1_024;
@@ -46,27 +47,6 @@ const END_WAIT: Duration = Duration::from_secs(3);
 pub const SETTLE_MS: i64 = 2_000;
 /// The same for one that the platform did not answer.
 const UNANSWERED_SETTLE_MS: i64 = 10_000;
-
-/// What is shown of answers that are being written, in one channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LivePolicy {
-    /// Where.
-    pub live: Live,
-    /// How long after its first words an answer begins to show.
-    pub delay_ms: u64,
-    /// The shortest time between two states that show; 0 = the platform's own.
-    pub interval_ms: u64,
-}
-
-impl Default for LivePolicy {
-    fn default() -> Self {
-        Self {
-            live: Live::Off,
-            delay_ms: 500,
-            interval_ms: 0,
-        }
-    }
-}
 
 /// How an answer shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,9 +8,7 @@
 //!
 //! Reading order: `after` and `probe` (pure decisions), `rooms` (who can send where), `worker`, `asking`, `live`.
 
-pub mod after;
 mod asking;
 pub mod live;
-pub mod probe;
 pub mod rooms;
 pub mod worker;

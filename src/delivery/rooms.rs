@@ -11,10 +11,10 @@ use vocative_contract::file::FileSource;
 use vocative_contract::identity::Identity;
 
 use crate::capture::gate::Gate;
-use crate::capture::policy::{Limits, SpentUp};
-use crate::delivery::after::DeliveryPolicy;
-use crate::domain::ids::{AccountId, ParticipantId};
-use crate::store::{Store, StoreError};
+use vocative_core::ids::{AccountId, ParticipantId};
+use vocative_core::judging::policy::{Limits, SpentUp};
+use vocative_core::sending::after::DeliveryPolicy;
+use vocative_store::{Store, StoreError};
 
 /// The outbound half of one account.
 #[derive(Clone)]

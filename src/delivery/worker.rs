@@ -14,13 +14,14 @@ use vocative_contract::outbound::{Delivered, Operation, Post, ReadBack};
 use vocative_contract::probe::Prober;
 
 use crate::capture::wake::Wake;
-use crate::config::OnUnknown;
-use crate::delivery::after::{after_look, after_send, after_unknown, is_aside};
 use crate::delivery::rooms::{Room, Rooms};
-use crate::domain::ids::{AccountId, ChatId, LeaseToken, OutboxId, OwnerId};
-use crate::domain::outbox::{ClaimedEntry, OutboxEntry};
-use crate::store::contract::{ClaimRequest, LeaseOutcome, OutboxUpdate};
-use crate::store::{Store, StoreError};
+use vocative_core::ids::{AccountId, ChatId, LeaseToken, OutboxId, OwnerId};
+use vocative_core::outbox::OutboxUpdate;
+use vocative_core::outbox::{ClaimedEntry, OutboxEntry};
+use vocative_core::sending::after::{after_look, after_send, after_unknown, is_aside};
+use vocative_core::sending::policy::OnUnknown;
+use vocative_store::contract::{ClaimRequest, LeaseOutcome};
+use vocative_store::{Store, StoreError};
 
 /// Posts in flight at once, over all chats of an account. A platform that hangs holds up no other.
 pub const POSTS_IN_FLIGHT_MAX: usize = 64;

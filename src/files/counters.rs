@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::domain::file::FileState;
+use vocative_core::file::FileState;
 
 /// Counts since the start.
 #[derive(Debug, Default)]

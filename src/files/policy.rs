@@ -2,7 +2,7 @@
 
 use vocative_contract::file::FileError;
 
-use crate::domain::file::{DueFile, FileKind, FileOutcome, FileState};
+use vocative_core::file::{DueFile, FileKind, FileOutcome, FileState};
 
 /// Attempts before a file is given up: over the growing waits about an hour and a half.
 pub const ATTEMPTS_MAX: u32 = 10;
@@ -120,8 +120,8 @@ pub fn retry_wait_ms(attempts: u32) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::file::FileFacts;
-    use crate::domain::ids::{AccountId, FileId};
+    use vocative_core::file::FileFacts;
+    use vocative_core::ids::{AccountId, FileId};
 
     fn policy() -> FilesPolicy {
         FilesPolicy {

@@ -8,8 +8,8 @@ use serde_json::Value;
 use vocative_channels::http::{body_within, retry_after_ms};
 use vocative_channels::multipart::Multipart;
 
-use crate::domain::file::{FileFacts, FileOutcome, FileState};
 use crate::files::policy::{asked_wait_ms, retry_wait_ms};
+use vocative_core::file::{FileFacts, FileOutcome, FileState};
 
 /// Attempts before a note stays unwritten.
 const ATTEMPTS_MAX: u32 = 6;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::domain::file::{FileState, TurnFile};
-use crate::domain::ids::TurnId;
-use crate::store::{Store, StoreError};
+use vocative_core::file::{FileState, TurnFile};
+use vocative_core::ids::TurnId;
+use vocative_store::{Store, StoreError};
 
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(50);

@@ -15,15 +15,15 @@ use vocative_contract::file::{FileDescription, FileError, FileSource};
 use crate::capture::wake::Wake;
 use crate::delivery::rooms::Rooms;
 use crate::delivery::worker::{Clock, pause_until};
-use crate::domain::file::{ContentId, DueFile, FileFacts, FileKind, FileOutcome, FileState};
-use crate::domain::ids::{AccountId, FileId, ParticipantId};
 use crate::files::counters::FileCounters;
 use crate::files::policy::FilesPolicy;
 use crate::files::space::{Promise, Space};
 use crate::files::speech::{Transcriber, after_speech};
-use crate::store::origins::Origin;
-use crate::store::spending::{Purpose, Spending};
-use crate::store::{ContentWriter, Store, StoreError};
+use vocative_core::file::{ContentId, DueFile, FileFacts, FileKind, FileOutcome, FileState};
+use vocative_core::ids::{AccountId, FileId, ParticipantId};
+use vocative_store::origins::Origin;
+use vocative_store::spending::{Purpose, Spending};
+use vocative_store::{ContentWriter, Store, StoreError};
 
 /// Files of one channel on their way at once: a slow platform keeps no other one waiting.
 pub const FILES_IN_FLIGHT_MAX: usize = 4;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::domain::ids::TurnId;
+use vocative_core::ids::TurnId;
 
 /// Hears the text of an answer while the model writes it.
 ///

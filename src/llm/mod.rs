@@ -31,9 +31,10 @@ pub use settings::{Api, Effort, ModelSettings, Provider};
 pub use tool::{Exchange, ToolCall, ToolChoice, ToolResult, ToolSpec};
 
 use self::base_url::Address;
-use crate::domain::run::Usage;
-use crate::prompt::PromptMessage;
-use crate::prompt::files::PromptImage;
+use vocative_core::prompting::PromptMessage;
+use vocative_core::prompting::files::PromptImage;
+use vocative_core::run::Finish;
+use vocative_core::run::Usage;
 
 /// A model that answers prompts.
 pub trait Model: Send + Sync {
@@ -102,19 +103,6 @@ pub struct Answer {
     pub raw_message: String,
     /// Why it ended.
     pub finish: Finish,
-}
-
-/// Why an answer ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Finish {
-    /// It was complete.
-    Stop,
-    /// `max_output_tokens` was reached: the text is cut.
-    Length,
-    /// The provider's filter stopped it.
-    ContentFilter,
-    /// Something else, or nothing was said.
-    Other,
 }
 
 /// Why there is no answer. Never holds a key, a URL, or text of the prompt or the answer.

@@ -9,9 +9,10 @@ use futures_util::future::BoxFuture;
 
 use serde_json::{Value, json};
 
-use super::{Answer, Exchange, Finish, Model, ModelError, Request, ToolCall, ToolChoice};
-use crate::domain::run::Usage;
-use crate::prompt::{ClassEstimate, PromptMessage, PromptRole, TokenCounter};
+use super::{Answer, Exchange, Model, ModelError, Request, ToolCall, ToolChoice};
+use vocative_core::prompting::{ClassEstimate, PromptMessage, PromptRole, TokenCounter};
+use vocative_core::run::Finish;
+use vocative_core::run::Usage;
 
 /// It repeats at most so many characters of a question.
 pub const ECHO_MAX_CHARS: usize = 200;

@@ -45,8 +45,8 @@ use super::tool::settled;
 use super::{
     Answer, BuildError, Effort, Listener, Model, ModelError, ModelSettings, Provider, Request,
 };
-use crate::domain::run::Usage;
-use crate::prompt::{ClassEstimate, TokenCounter};
+use vocative_core::prompting::{ClassEstimate, TokenCounter};
+use vocative_core::run::Usage;
 
 /// After this many answers in a row that are no stream, where one was asked for, the provider counts as
 /// one that does not stream. A single one may be a page of a gateway.

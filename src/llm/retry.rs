@@ -125,8 +125,8 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use crate::domain::run::Usage;
-    use crate::llm::Finish;
+    use vocative_core::run::Finish;
+    use vocative_core::run::Usage;
 
     struct Scripted {
         replies: Mutex<VecDeque<Result<Answer, ModelError>>>,

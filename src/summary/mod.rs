@@ -6,13 +6,6 @@
 //! `request` (what a model is asked, pure), `accept` (which answers count, pure), `offline` (a
 //! summariser without a model, pure), `worker`.
 
-mod accept;
-mod offline;
-mod plan;
-mod request;
 #[cfg(test)]
 mod tests;
 pub mod worker;
-
-/// A summary of more tokens is refused. Bounds what the chain carries along.
-pub const SUMMARY_MAX_TOKENS: usize = 1_000;

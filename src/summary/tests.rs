@@ -17,24 +17,25 @@ use crate::agent::models::Models;
 use crate::agent::prompting::{PromptRequest, build_prompt};
 use crate::agent::registry::{AgentSpec, ModelUse, Registry, SummaryModel};
 use crate::capture::gate::Gate;
-use crate::capture::testing::policy;
 use crate::capture::wake::Wake;
 use crate::config::Template;
 use crate::delivery::rooms::Rooms;
 use crate::delivery::worker::Clock;
-use crate::domain::addressing::{RunVerdict, Verdict};
-use crate::domain::ids::{AccountId, AgentName, ConversationId};
-use crate::domain::options::AssemblerOptions;
-use crate::domain::place::ChatName;
-use crate::domain::run::Usage;
-use crate::domain::search::SearchReach;
-use crate::domain::summary::{Summary, SummaryState};
-use crate::domain::tokens::TokenRatio;
-use crate::domain::turn::ParticipantKind;
-use crate::llm::{Answer, Finish, Model, ModelError, Offline, Request};
-use crate::prompt::{ClassEstimate, OmissionReason, Prompt, RunView};
-use crate::store::contract::{AccountBinding, Captured, NewMessage};
-use crate::store::{ExpiryBounds, Store, StoreOptions};
+use crate::llm::{Answer, Model, ModelError, Offline, Request};
+use vocative_core::addressing::{RunVerdict, Verdict};
+use vocative_core::ids::{AccountId, AgentName, ConversationId};
+use vocative_core::judging::testing::policy;
+use vocative_core::options::AssemblerOptions;
+use vocative_core::place::ChatName;
+use vocative_core::prompting::{ClassEstimate, OmissionReason, Prompt, RunView};
+use vocative_core::run::Finish;
+use vocative_core::run::Usage;
+use vocative_core::search::SearchReach;
+use vocative_core::summary::{Summary, SummaryState};
+use vocative_core::tokens::TokenRatio;
+use vocative_core::turn::ParticipantKind;
+use vocative_store::contract::{AccountBinding, Captured, NewMessage};
+use vocative_store::{ExpiryBounds, Store, StoreOptions};
 
 const NOW_MS: i64 = 1_700_000_000_000;
 
@@ -927,17 +928,18 @@ async fn without_a_model_the_first_sentences_are_kept() {
 mod plan {
     use std::collections::BTreeSet;
 
-    use super::super::plan::{Step, foldable, steps};
-    use crate::domain::history::{HistoryTurn, Role};
-    use crate::domain::ids::Seq;
-    use crate::domain::turn::{Position, TurnKind};
-    use crate::prompt::Utf16Div4;
+    use vocative_core::folding::plan::{Step, foldable, steps};
+    use vocative_core::history::{HistoryTurn, Role};
+    use vocative_core::ids::Seq;
+    use vocative_core::prompting::Utf16Div4;
+    use vocative_core::turn::{Position, TurnKind};
 
     fn turns(kinds: &[(TurnKind, &str)]) -> Vec<HistoryTurn> {
         let numbered = kinds.iter().zip(1..);
         numbered
             .map(|((kind, call), number)| {
-                let mut read = crate::prompt::testing::said(number, Role::Kept, "alice", "x");
+                let mut read =
+                    vocative_core::prompting::testing::said(number, Role::Kept, "alice", "x");
                 read.turn.kind = *kind;
                 read.turn.call_id = Some((*call).to_owned()).filter(|call| !call.is_empty());
                 read

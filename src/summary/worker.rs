@@ -19,20 +19,20 @@ use crate::agent::registry::{AgentSpec, Registry};
 use crate::capture::wake::Wake;
 use crate::delivery::rooms::Rooms;
 use crate::delivery::worker::Clock;
-use crate::domain::history::HistoryTurn;
-use crate::domain::ids::{AccountId, AgentName, ConversationId, SummaryId, TurnId};
-use crate::domain::options::AssemblerOptions;
-use crate::domain::summary::{
+use crate::llm::{Answer, ModelError, Request};
+use vocative_core::folding::accept::accept;
+use vocative_core::folding::request::{input_max_tokens, request};
+use vocative_core::folding::{offline, plan};
+use vocative_core::history::HistoryTurn;
+use vocative_core::ids::{AccountId, AgentName, ConversationId, SummaryId, TurnId};
+use vocative_core::options::AssemblerOptions;
+use vocative_core::prompting::{ClassEstimate, TokenCounter as _, record};
+use vocative_core::summary::{
     Coverage, FoldBase, FoldOver, FoldQuery, FoldRule, FoldSource, NewSummary, RefoldStep,
     SummaryOutcome,
 };
-use crate::llm::{Answer, ModelError, Request};
-use crate::prompt::{ClassEstimate, TokenCounter as _, record};
-use crate::store::spending::{Purpose, Spending};
-use crate::store::{Store, StoreError};
-use crate::summary::accept::accept;
-use crate::summary::request::{input_max_tokens, request};
-use crate::summary::{offline, plan};
+use vocative_store::spending::{Purpose, Spending};
+use vocative_store::{Store, StoreError};
 
 /// With every wake hint lost, summaries are still made at this pace.
 const POLL: Duration = Duration::from_secs(60);
@@ -516,7 +516,8 @@ async fn summarise(
         meter.count(answer).await;
     }
     let answer = answer.map_err(|cause| Attempt::ModelFailed(cause.to_string()))?;
-    accept(&answer, &ClassEstimate).map_err(|cause| Attempt::Rejected(cause.to_string()))
+    accept(&answer.text, answer.finish, &ClassEstimate)
+        .map_err(|cause| Attempt::Rejected(cause.to_string()))
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub use search::{
 };
 pub use toolbox::{RESULT_MAX_CHARS, ToolOutcome, Toolbox};
 
-use crate::domain::ids::TurnId;
+use vocative_core::ids::TurnId;
 
 /// Something a model may call.
 pub trait Tool: Send + Sync {

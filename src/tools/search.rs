@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Tool, ToolError, ToolOutput};
-use crate::domain::ids::{ConversationId, TurnId};
-use crate::domain::search::SearchReach;
-use crate::prompt::clean_name;
-use crate::store::contract::{SearchHit, SearchHits, SearchOrder, SearchQuery};
-use crate::store::{MATCHES_MAX, Store, THREADS_MAX};
+use vocative_core::ids::{ConversationId, TurnId};
+use vocative_core::prompting::clean_name;
+use vocative_core::search::SearchReach;
+use vocative_store::contract::{SearchHit, SearchHits, SearchOrder, SearchQuery};
+use vocative_store::{MATCHES_MAX, Store, THREADS_MAX};
 
 /// Its name.
 pub const CONVERSATION_SEARCH: &str = "conversation_search";

@@ -8,8 +8,8 @@ use tracing::warn;
 
 use super::arguments::wrong;
 use super::{Tool, ToolError, ToolOutput};
-use crate::domain::ids::TurnId;
 use crate::llm::{ToolCall, ToolSpec};
+use vocative_core::ids::TurnId;
 
 /// A longer result is cut with a marker.
 pub const RESULT_MAX_CHARS: usize = 16_000;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use vocative::admin::operations::{Operation, Operations};
 use vocative::agent::registry::Registry;
 use vocative::delivery::rooms::Rooms;
-use vocative::domain::options::AssemblerOptions;
+use vocative_core::options::AssemblerOptions;
 
 use crate::harness::{Room, START_MS, Summariser, asked, said};
 

@@ -2,10 +2,10 @@
 //! default profile, through the real store. Each test is named after its vector.
 
 use serde_json::{Value, json};
-use vocative::domain::options::AssemblerOptions;
-use vocative::domain::summary::{Coverage, FoldQuery};
-use vocative::prompt::transcript::run_transcript;
-use vocative::prompt::{ClassEstimate, TokenCounter as _};
+use vocative::transcript::transcript::run_transcript;
+use vocative_core::options::AssemblerOptions;
+use vocative_core::prompting::{ClassEstimate, TokenCounter as _};
+use vocative_core::summary::{Coverage, FoldQuery};
 
 use crate::harness::{Room, Summariser, asked, page, said};
 

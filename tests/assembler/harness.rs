@@ -13,25 +13,11 @@ use vocative::agent::prompting::{BuiltPrompt, PromptRequest, build_prompt};
 use vocative::agent::registry::{AgentSpec, ModelUse, Registry, SummaryModel};
 use vocative::capture::counters::CaptureCounters;
 use vocative::capture::inbound::{ChannelIntake, Keeping};
-use vocative::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
 use vocative::capture::wake::Wake;
-use vocative::config::{Template, ThreadPolicy};
+use vocative::config::Template;
 use vocative::delivery::rooms::Rooms;
 use vocative::delivery::worker::Clock;
-use vocative::domain::addressing::Overlap;
-use vocative::domain::ids::{AccountId, AgentName, OwnerId};
-use vocative::domain::options::AssemblerOptions;
-use vocative::domain::place::Conversation;
-use vocative::domain::run::{ClaimedRun, Usage};
-use vocative::domain::search::SearchReach;
-use vocative::domain::tokens::TokenRatio;
-use vocative::domain::turn::{TokenCount, Turn, TurnKind};
-use vocative::llm::{Answer, Finish, Model, ModelError, Offline, Request};
-use vocative::prompt::{ClassEstimate, Prompt, RunView};
-use vocative::store::contract::{
-    AccountBinding, ClaimRequest, CommittedReply, ReplyCommit, RunEnding, TurnFilter,
-};
-use vocative::store::{Store, StoreOptions};
+use vocative::llm::{Answer, Model, ModelError, Offline, Request};
 use vocative::summary::worker::{SummaryCounters, Worker};
 use vocative_contract::channel::Intake;
 use vocative_contract::envelope::{
@@ -40,6 +26,22 @@ use vocative_contract::envelope::{
 use vocative_contract::identity::{Identity, Platform};
 use vocative_contract::markup::{mention_token, mentioned_ids};
 use vocative_contract::outbound::{Part, Target};
+use vocative_core::addressing::Overlap;
+use vocative_core::ids::{AccountId, AgentName, OwnerId};
+use vocative_core::judging::policy::ThreadPolicy;
+use vocative_core::judging::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
+use vocative_core::options::AssemblerOptions;
+use vocative_core::place::Conversation;
+use vocative_core::prompting::{ClassEstimate, Prompt, RunView};
+use vocative_core::run::Finish;
+use vocative_core::run::{ClaimedRun, Usage};
+use vocative_core::search::SearchReach;
+use vocative_core::tokens::TokenRatio;
+use vocative_core::turn::{TokenCount, Turn, TurnKind};
+use vocative_store::contract::{
+    AccountBinding, ClaimRequest, CommittedReply, ReplyCommit, RunEnding, TurnFilter,
+};
+use vocative_store::{Store, StoreOptions};
 
 /// The second that message times count from.
 pub(crate) const START_MS: i64 = 1_700_000_000_000;
@@ -434,7 +436,7 @@ fn policy(account: AccountId, inbound_text_max_bytes: usize) -> ChannelPolicy {
         answers_in_threads: false,
         commands: vec![],
         chat_overlaps: BTreeMap::new(),
-        manners: vocative::domain::manners::Manners::default(),
+        manners: vocative_core::manners::Manners::default(),
         has_agent_view: false,
         tells_privately: false,
         has_mentioned_commands: false,

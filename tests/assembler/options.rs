@@ -1,9 +1,9 @@
 //! Each option of the assembler, one at a time, in the default profile.
 
-use vocative::domain::options::AssemblerOptions;
-use vocative::domain::place::Scope;
 use vocative_contract::envelope::ChatKind;
 use vocative_contract::markup::mention_token;
+use vocative_core::options::AssemblerOptions;
+use vocative_core::place::Scope;
 
 use crate::harness::{BOT, Room, asked, page, said};
 

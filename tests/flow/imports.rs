@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
-use vocative::prompt::{ClassEstimate, content_count};
+use vocative_core::prompting::{ClassEstimate, content_count};
 use vocative_sandbox::telegram::TelegramWorld;
 
 use crate::harness::{Flow, FlowBuilder, WAIT};

@@ -13,24 +13,13 @@ use vocative::agent::registry::{AgentSpec, ModelUse, Registry};
 use vocative::agent::worker::Worker as AgentWorker;
 use vocative::capture::counters::CaptureCounters;
 use vocative::capture::inbound::{ChannelIntake, Keeping};
-use vocative::capture::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
 use vocative::capture::wake::Wake;
-use vocative::config::{Template, ThreadPolicy};
+use vocative::config::Template;
 use vocative::daemon::start::wall_clock;
 use vocative::daemon::supervise::{Bind, Bound, supervise};
-use vocative::delivery::after::DeliveryPolicy;
 use vocative::delivery::rooms::{Room, Rooms};
 use vocative::delivery::worker::{POSTS_IN_FLIGHT_MAX, Worker as DeliveryWorker};
-use vocative::domain::addressing::Overlap;
-use vocative::domain::ids::{AccountId, AgentName, OwnerId};
-use vocative::domain::manners::Manners;
-use vocative::domain::options::AssemblerOptions;
-use vocative::domain::search::SearchReach;
-use vocative::domain::turn::TokenCount;
 use vocative::llm::Offline;
-use vocative::prompt::ClassEstimate;
-use vocative::store::contract::AccountBinding;
-use vocative::store::{Store, StoreOptions};
 use vocative_contract::capability::{Capabilities, LengthUnit};
 use vocative_contract::channel::{
     BoxFuture, Channel, CheckReach, ConnectionState, Finding, Inbound, Intake, Outbound, Reporter,
@@ -42,6 +31,18 @@ use vocative_contract::error::{ChannelError, Fallback};
 use vocative_contract::identity::{Identity, Platform};
 use vocative_contract::outbound::{Delivered, Part, Post, ReadBack, Target};
 use vocative_contract::people::People;
+use vocative_core::addressing::Overlap;
+use vocative_core::ids::{AccountId, AgentName, OwnerId};
+use vocative_core::judging::policy::ThreadPolicy;
+use vocative_core::judging::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
+use vocative_core::manners::Manners;
+use vocative_core::options::AssemblerOptions;
+use vocative_core::prompting::ClassEstimate;
+use vocative_core::search::SearchReach;
+use vocative_core::sending::after::DeliveryPolicy;
+use vocative_core::turn::TokenCount;
+use vocative_store::contract::AccountBinding;
+use vocative_store::{Store, StoreOptions};
 
 use crate::harness::WAIT;
 

@@ -6,14 +6,14 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use vocative::domain::addressing::Verdict;
-use vocative::domain::ids::AccountId;
-use vocative::domain::turn::ParticipantKind;
-use vocative::store::contract::{AccountBinding, Captured, NewMessage};
-use vocative::store::{BackupOptions, Store, StoreOptions, backup, check_database, restore};
 use vocative_contract::envelope::{Attachment, ChatKind, Place, Sender, SenderKind};
 use vocative_contract::file::FileSink as _;
 use vocative_contract::identity::Platform;
+use vocative_core::addressing::Verdict;
+use vocative_core::ids::AccountId;
+use vocative_core::turn::ParticipantKind;
+use vocative_store::contract::{AccountBinding, Captured, NewMessage};
+use vocative_store::{BackupOptions, Store, StoreOptions, backup, check_database, restore};
 
 /// The stored files of the database, and of its first backup.
 pub(crate) const OLD_FILES: [&str; 2] = ["in both", "since"];

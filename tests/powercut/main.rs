@@ -17,7 +17,7 @@ use std::process::Command;
 
 use rusqlite::{Connection, OptionalExtension as _};
 use uuid::Uuid;
-use vocative::store::Store;
+use vocative_store::Store;
 
 use disk::{Disk, Operation, Seed};
 use workload::{ACKNOWLEDGED, options};

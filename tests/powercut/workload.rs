@@ -6,17 +6,18 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::Mutex;
 
-use vocative::domain::addressing::Verdict;
-use vocative::domain::ids::{AccountId, AgentName, OwnerId};
-use vocative::domain::run::Usage;
-use vocative::domain::turn::{ParticipantKind, TurnKind};
-use vocative::store::contract::{
-    AccountBinding, Captured, ClaimRequest, NewMessage, OutboxUpdate, ReplyCommit, RunEnding,
-};
-use vocative::store::{Store, StoreOptions};
 use vocative_contract::envelope::{ChatKind, Place, Sender, SenderKind};
 use vocative_contract::identity::Platform;
 use vocative_contract::outbound::{Delivered, Part, Target};
+use vocative_core::addressing::Verdict;
+use vocative_core::ids::{AccountId, AgentName, OwnerId};
+use vocative_core::outbox::OutboxUpdate;
+use vocative_core::run::Usage;
+use vocative_core::turn::{ParticipantKind, TurnKind};
+use vocative_store::contract::{
+    AccountBinding, Captured, ClaimRequest, NewMessage, ReplyCommit, RunEnding,
+};
+use vocative_store::{Store, StoreOptions};
 
 /// The file of acknowledgements, a line each: what, and the id of its row.
 pub(crate) const ACKNOWLEDGED: &str = "acknowledged";

@@ -1,11 +1,11 @@
 //! What people ask the daemon itself for, and the hours in which it keeps quiet.
 
-use vocative::capture::commands::{read_command, read_message};
-use vocative::domain::addressing::MessageFacts;
-use vocative::domain::command::{CommandFacts, CommandVerdict, Effect};
-use vocative::domain::manners::QuietHours;
 use vocative_channels::telegram;
 use vocative_contract::envelope::{ChatKind, Command, Event, Place, Sender, SenderKind};
+use vocative_core::addressing::MessageFacts;
+use vocative_core::command::{CommandFacts, CommandVerdict, Effect};
+use vocative_core::judging::commands::{read_command, read_message};
+use vocative_core::manners::QuietHours;
 
 use super::capturing::policies;
 use super::speech::{NOW_MS, slack_bot, telegram_bot};

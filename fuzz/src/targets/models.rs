@@ -13,7 +13,7 @@ use serde_json::json;
 use vocative::llm::{
     Listener, Model, ModelError, ModelSettings, Provider, Request, ToolChoice, ToolSpec, build,
 };
-use vocative::prompt::{PromptMessage, PromptRole};
+use vocative_core::prompting::{PromptMessage, PromptRole};
 
 use super::answered;
 

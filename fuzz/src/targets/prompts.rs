@@ -2,15 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use vocative::domain::history::{History, HistoryTurn, ReadCost, Role};
-use vocative::domain::ids::{
+use vocative::transcript::transcript::{StoredMessage, Transcript, TranscriptError, parse};
+use vocative_core::history::{History, HistoryTurn, ReadCost, Role};
+use vocative_core::ids::{
     AccountId, AgentName, ChatId, ConversationId, ParticipantId, Seq, TurnId,
 };
-use vocative::domain::options::{AssemblerOptions, Profile};
-use vocative::domain::place::{Conversation, ConversationKey, Scope};
-use vocative::domain::turn::{Participant, Position, Turn, TurnKind, Visibility};
-use vocative::prompt::transcript::{StoredMessage, Transcript, TranscriptError, parse};
-use vocative::prompt::{ClassEstimate, Prompt, assemble_with_summary};
+use vocative_core::options::{AssemblerOptions, Profile};
+use vocative_core::place::{Conversation, ConversationKey, Scope};
+use vocative_core::prompting::{ClassEstimate, Prompt, assemble_with_summary};
+use vocative_core::turn::{Participant, Position, Turn, TurnKind, Visibility};
 
 pub(super) fn assembled(input: &[u8]) {
     let text = String::from_utf8_lossy(input);

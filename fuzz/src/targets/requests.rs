@@ -1,8 +1,8 @@
 //! What comes over HTTP: requests that Slack signs, forms with files, where a reader goes on.
 
-use vocative::domain::ids::EventId;
 use vocative_channels::multipart::Multipart;
 use vocative_channels::slack::{Delivery, fuzzing, translate};
+use vocative_core::ids::EventId;
 
 use super::speech::{NOW_MS, check_envelope, slack_bot};
 

@@ -2,16 +2,16 @@
 
 use std::cell::RefCell;
 
-use vocative::domain::addressing::Verdict;
-use vocative::domain::ids::ConversationId;
-use vocative::domain::search::SearchReach;
-use vocative::domain::turn::ParticipantKind;
-use vocative::store::contract::{
-    AccountBinding, Captured, NewMessage, SearchHits, SearchOrder, SearchQuery,
-};
-use vocative::store::{Store, StoreOptions};
 use vocative_contract::envelope::{Place, Sender, SenderKind};
 use vocative_contract::identity::Platform;
+use vocative_core::addressing::Verdict;
+use vocative_core::ids::ConversationId;
+use vocative_core::search::SearchReach;
+use vocative_core::turn::ParticipantKind;
+use vocative_store::contract::{
+    AccountBinding, Captured, NewMessage, SearchHits, SearchOrder, SearchQuery,
+};
+use vocative_store::{Store, StoreOptions};
 
 use super::speech::NOW_MS;
 

@@ -4,10 +4,6 @@ use std::borrow::Cow;
 use std::hint::black_box;
 
 use serde_json::{Value, json};
-use vocative::capture::addressing::addressing;
-use vocative::capture::judge::judge;
-use vocative::capture::speech::spoken_text;
-use vocative::domain::addressing::MessageFacts;
 use vocative::llm::fuzzing::without_thoughts;
 use vocative_channels::render::{noted, prefixed};
 use vocative_channels::slack::{Delivery, fuzzing as slack_doors, translate as translate_slack};
@@ -20,6 +16,10 @@ use vocative_contract::markup::{mention_token, one_line, replace_mentions};
 use vocative_contract::outbound::Part;
 use vocative_contract::people::{People, Person};
 use vocative_contract::split::split_text;
+use vocative_core::addressing::MessageFacts;
+use vocative_core::judging::addressing::addressing;
+use vocative_core::judging::judge::judge;
+use vocative_core::judging::speech::spoken_text;
 
 use crate::targets::{NOW_MS, policies, slack_bot, telegram_bot};
 
@@ -82,10 +82,10 @@ pub const PARSERS: &[Parser] = &[
     inbound("whom a message addresses", whom),
     inbound("what a message asks for", asked),
     inbound("a search for it", |text| {
-        drop(black_box(vocative::store::fuzzing::found(text, text)));
+        drop(black_box(vocative_store::fuzzing::found(text, text)));
     }),
     inbound("a search in it", |text| {
-        drop(black_box(vocative::store::fuzzing::found(
+        drop(black_box(vocative_store::fuzzing::found(
             "a \"a b\" dep*",
             text,
         )));

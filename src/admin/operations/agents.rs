@@ -2,9 +2,9 @@
 
 use super::{Answer, OperationError, Operations, json};
 use crate::admin::view::{AgentView, ModelRestView, ReleasedModelView, RetriedView};
-use crate::domain::ids::AgentName;
-use crate::store::StoreError;
-use crate::store::contract::{DeadFilter, StoreStatus};
+use vocative_core::ids::AgentName;
+use vocative_store::StoreError;
+use vocative_store::contract::{DeadFilter, StoreStatus};
 
 /// Questions that come back in one commit, at most.
 const RETRIED_AT_ONCE: usize = 500;

@@ -7,11 +7,11 @@ use crate::admin::view::{
     ConversationDetailView, ConversationView, ExportMessageView, ExportPageView, ParticipantsView,
     SearchView, TurnView, timeline,
 };
-use crate::domain::place::Conversation;
-use crate::domain::search::SearchReach;
-use crate::prompt::lines::ThreadLine;
-use crate::store::StoreError;
-use crate::store::contract::{
+use crate::transcript::lines::ThreadLine;
+use vocative_core::place::Conversation;
+use vocative_core::search::SearchReach;
+use vocative_store::StoreError;
+use vocative_store::contract::{
     ConversationFilter, ExportQuery, ExportTurn, PageQuery, SearchOrder, SearchQuery, Speakers,
     TurnDetail,
 };

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::{Answer, EraseTarget, OperationError, Operations, json};
 use crate::admin::view::{ErasePlanView, EraseView};
-use crate::domain::ids::ErasureId;
-use crate::store::StoreError;
-use crate::store::erasure::{ErasureCounts, ErasurePlan, ErasureTarget};
+use vocative_core::ids::ErasureId;
+use vocative_store::StoreError;
+use vocative_store::erasure::{ErasureCounts, ErasurePlan, ErasureTarget};
 
 impl Operations {
     pub(super) async fn plan_of(&self, target: EraseTarget) -> Result<ErasurePlan, OperationError> {

@@ -2,10 +2,10 @@
 
 use super::{OperationError, Operations};
 use crate::admin::told::{self, EventsView};
-use crate::domain::ids::{ConversationId, EventId, RunId};
-use crate::domain::run_event::Happening;
-use crate::store::StoreError;
-use crate::store::contract::EventScope;
+use vocative_core::ids::{ConversationId, EventId, RunId};
+use vocative_core::run_event::Happening;
+use vocative_store::StoreError;
+use vocative_store::contract::EventScope;
 
 /// Events of one page.
 const PAGE: usize = 256;

@@ -6,8 +6,8 @@ use super::{Answer, OperationError, Operations, json};
 use crate::admin::import::{ImportBatchView, ImportBeginView, ImportCountsView, TopicLine};
 use crate::capture::import::import;
 use crate::capture::inbound::Counter;
-use crate::prompt::{ClassEstimate, content_count};
-use crate::store::contract::ImportAccount;
+use vocative_core::prompting::{ClassEstimate, content_count};
+use vocative_store::contract::ImportAccount;
 
 impl Operations {
     pub(super) async fn import_begin(&self, channel: &str, fingerprint: Option<&str>) -> Answer {

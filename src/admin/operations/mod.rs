@@ -25,13 +25,13 @@ use crate::capture::counters::CaptureCounters;
 use crate::capture::wake::Wake;
 use crate::delivery::rooms::Rooms;
 use crate::delivery::worker::Clock;
-use crate::domain::counted::counted;
-use crate::domain::ids::{ConversationId, Seq};
-use crate::domain::turn::Position;
 use crate::files::counters::FileCounters;
-use crate::store::contract::{ConversationFilter, ExportQuery, PageQuery};
-use crate::store::{Store, StoreError};
 use crate::summary::worker::SummaryCounters;
+use vocative_core::counted::counted;
+use vocative_core::ids::{ConversationId, Seq};
+use vocative_core::turn::Position;
+use vocative_store::contract::{ConversationFilter, ExportQuery, PageQuery};
+use vocative_store::{Store, StoreError};
 
 /// What can be asked. On the socket it is one JSON object a line.
 #[derive(Clone, Debug, Serialize, Deserialize)]

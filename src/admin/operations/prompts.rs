@@ -8,13 +8,13 @@ use crate::admin::view::{AsSentView, RebuildView, SummariesView, SummaryView};
 use crate::agent::prompting::{PromptRequest, build_prompt};
 use crate::agent::registry::AgentSpec;
 use crate::agent::sent::make_again;
-use crate::domain::history::{History, Role};
-use crate::domain::ids::{AgentName, RunId, Seq};
-use crate::domain::place::Conversation;
-use crate::domain::turn::{ParticipantKind, Turn};
-use crate::prompt::RunView;
-use crate::store::StoreError;
-use crate::store::contract::TurnFilter;
+use vocative_core::history::{History, Role};
+use vocative_core::ids::{AgentName, RunId, Seq};
+use vocative_core::place::Conversation;
+use vocative_core::prompting::RunView;
+use vocative_core::turn::{ParticipantKind, Turn};
+use vocative_store::StoreError;
+use vocative_store::contract::TurnFilter;
 
 /// Turns looked at to find which agent a conversation concerns.
 const CONCERNED_TURNS: usize = 50;

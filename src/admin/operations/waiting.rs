@@ -7,13 +7,13 @@ use crate::admin::view::{
     DeadView, HeldRunView, PostView, QuarantinedView, QueuedRunView, ReleasedView,
     RunView as RunShown,
 };
-use crate::domain::ids::{OutboxId, RunId};
-use crate::domain::model_rest::ModelRest;
-use crate::domain::outbox::{OutboxEntry, OutboxState};
-use crate::domain::run::{Run, RunState};
-use crate::store::StoreError;
-use crate::store::contract::{QueuedRun, WaitingFor};
-use crate::store::quarantine::Queue;
+use vocative_core::ids::{OutboxId, RunId};
+use vocative_core::model_rest::ModelRest;
+use vocative_core::outbox::{OutboxEntry, OutboxState};
+use vocative_core::run::{Run, RunState};
+use vocative_store::StoreError;
+use vocative_store::contract::{QueuedRun, WaitingFor};
+use vocative_store::quarantine::Queue;
 
 /// So many posts, and so many runs, that wait for a person are listed.
 const HELD_MAX: usize = 200;

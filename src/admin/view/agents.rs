@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::model_rest::ModelRest;
+use vocative_core::model_rest::ModelRest;
 
 /// An agent and how it is with its model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

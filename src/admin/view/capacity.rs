@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::store::contract::{Capacity, TableSpace};
+use vocative_store::contract::{Capacity, TableSpace};
 
 /// Messages that may share one commit. *Source:* the writer's batches.
 const MESSAGES_PER_COMMIT: u64 = 512;

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::runs::{PostView, RunView};
 use super::summaries::SummaryView;
-use crate::domain::place::Conversation;
-use crate::domain::turn::Turn;
-use crate::store::contract::{ConversationOverview, Page, Speaker, Speakers, TurnDetail};
+use vocative_core::place::Conversation;
+use vocative_core::turn::Turn;
+use vocative_store::contract::{ConversationOverview, Page, Speaker, Speakers, TurnDetail};
 
 /// A conversation in a list.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::store::erasure::{CarriedOut, ErasureCounts, ErasurePlan};
+use vocative_store::erasure::{CarriedOut, ErasureCounts, ErasurePlan};
 
 /// What erasing would take away.
 #[derive(Clone, Debug, Serialize, Deserialize)]

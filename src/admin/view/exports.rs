@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::conversations::{ConversationView, ParticipantsView};
-use crate::prompt::lines::{MessageLine, ThreadLine};
-use crate::store::contract::ExportTurn;
+use crate::transcript::lines::{MessageLine, ThreadLine};
+use vocative_store::contract::ExportTurn;
 
 /// A page of a whole conversation.
 #[derive(Clone, Debug, Serialize, Deserialize)]

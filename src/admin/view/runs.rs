@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::outbox::{OutboxEntry, OutboxState};
-use crate::domain::run::{Run, RunState};
+use vocative_core::outbox::{OutboxEntry, OutboxState};
+use vocative_core::run::{Run, RunState};
 
 /// A run.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::store::contract::{SearchHit, SearchHits};
-use crate::store::{MATCHES_MAX, THREADS_MAX};
+use vocative_store::contract::{SearchHit, SearchHits};
+use vocative_store::{MATCHES_MAX, THREADS_MAX};
 
 /// What a search found.
 #[derive(Clone, Debug, Serialize, Deserialize)]

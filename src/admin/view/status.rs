@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::agents::ModelRestView;
 use crate::admin::health::ListenerReading;
-use crate::domain::tokens::RatioStatus;
+use vocative_core::tokens::RatioStatus;
 
 /// The daemon at a glance.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::conversations::ConversationView;
-use crate::domain::summary::Summary;
+use vocative_core::summary::Summary;
 
 /// The summaries of a conversation.
 #[derive(Clone, Debug, Serialize, Deserialize)]

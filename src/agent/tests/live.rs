@@ -6,8 +6,8 @@ use vocative_contract::live::{LiveForm, LivePost};
 use vocative_contract::outbound::Operation;
 
 use super::*;
-use crate::config::Live;
-use crate::delivery::live::LivePolicy;
+use vocative_core::sending::policy::Live;
+use vocative_core::sending::policy::LivePolicy;
 
 /// What people see, and how they came to see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 //! simulated: it goes on when nothing else does.
 
 use super::*;
-use crate::domain::run::RunState;
-use crate::store::Gate;
-use crate::store::contract::WaitingFor;
+use vocative_core::run::RunState;
+use vocative_store::Gate;
+use vocative_store::contract::WaitingFor;
 
 const HOUR_MS: i64 = 3_600_000;
 

@@ -16,18 +16,18 @@ use crate::agent::models::Models;
 use crate::agent::registry::{ModelUse, Registry};
 use crate::agent::step::replay;
 use crate::capture::wake::Wake;
-use crate::domain::addressing::Verdict;
-use crate::domain::ids::{AccountId, AgentName, OwnerId, TurnId};
-use crate::domain::search::SearchReach;
-use crate::domain::tokens::TokenRatio;
-use crate::domain::turn::{ParticipantKind, Turn, TurnKind, Visibility};
-use crate::llm::Finish;
-use crate::prompt::{ClassEstimate, PromptRole};
-use crate::store::StoreOptions;
-use crate::store::contract::{
+use crate::tools::{ConversationSearch, Tool, ToolError, ToolOutput};
+use vocative_core::addressing::Verdict;
+use vocative_core::ids::{AccountId, AgentName, OwnerId, TurnId};
+use vocative_core::prompting::{ClassEstimate, PromptRole};
+use vocative_core::run::Finish;
+use vocative_core::search::SearchReach;
+use vocative_core::tokens::TokenRatio;
+use vocative_core::turn::{ParticipantKind, Turn, TurnKind, Visibility};
+use vocative_store::StoreOptions;
+use vocative_store::contract::{
     AccountBinding, Captured, CapturedTurn, ClaimRequest, NewMessage, TurnFilter,
 };
-use crate::tools::{ConversationSearch, Tool, ToolError, ToolOutput};
 
 const NOW_MS: i64 = 1_000_000;
 
@@ -588,7 +588,7 @@ async fn an_answer_that_says_nothing_is_not_recorded() {
 async fn a_lost_lease_ends_the_steps() {
     let house = House::open().await;
     let mut run = house.asked("find it").await;
-    run.token = crate::domain::ids::LeaseToken::generate();
+    run.token = vocative_core::ids::LeaseToken::generate();
     let model = Scripted::new(vec![Ok(answer("late", &[]))]);
     let ended = house.work(&run, &model, &Toolbox::default()).await;
     assert_eq!(ended, Ended::LeaseLost);

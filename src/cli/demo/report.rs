@@ -6,7 +6,7 @@ use super::stage::Stage;
 use crate::admin::operations::{Operation, OperationError};
 use crate::admin::view::{ConversationDetailView, ConversationView, PromptView, TurnView};
 use crate::cli::CliError;
-use crate::domain::counted::counted;
+use vocative_core::counted::counted;
 
 /// Turns shown per conversation.
 const TURNS_SHOWN: usize = 50;

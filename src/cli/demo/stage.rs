@@ -17,7 +17,7 @@ use crate::cli::CliError;
 use crate::cli::args::Fault;
 use crate::config::{Config, Environment};
 use crate::daemon::start::Daemon;
-use crate::store::OpenWatch;
+use vocative_store::OpenWatch;
 
 const GENERAL: &str = "C0GENERAL";
 const SLACK_DM: &str = "D0ANN";

@@ -2,7 +2,7 @@
 
 use super::say_line;
 use super::scene::{Expected, Outcome};
-use crate::domain::counted::counted;
+use vocative_core::counted::counted;
 
 /// Prints one line per expectation; returns whether all hold.
 pub(super) fn print(outcomes: &[Outcome]) -> bool {

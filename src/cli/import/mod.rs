@@ -24,11 +24,11 @@ use super::error::{CliError, Exit};
 use crate::admin::import::{ImportBatchView, ImportBeginView, ImportCountsView};
 use crate::admin::operations::Operation;
 use crate::capture::import::Batch;
-use crate::capture::policy::ChannelPolicy;
 use crate::config::Config;
 use crate::daemon::wiring;
-use crate::domain::ids::AccountId;
-use crate::store::contract::ImportProgress;
+use vocative_core::ids::AccountId;
+use vocative_core::judging::policy::ChannelPolicy;
+use vocative_store::contract::ImportProgress;
 
 /// Batches that are read ahead of the one that is being stored.
 const READ_AHEAD: usize = 2;

@@ -10,9 +10,9 @@ use vocative_channels::export::{Export, ExportSink, Exported, ExportedChat, Expo
 use vocative_contract::envelope::Sender;
 
 use crate::admin::import::TopicLine;
-use crate::capture::access::Access;
 use crate::capture::import::{ChatAdmission, admission, chat_admission};
-use crate::capture::policy::ChannelPolicy;
+use vocative_core::judging::access::Access;
+use vocative_core::judging::policy::ChannelPolicy;
 
 /// A batch is handed over at so many messages, …
 const BATCH_MESSAGES: usize = 256;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::reading::Outcome;
 use crate::admin::import::ImportCountsView;
 use crate::cli::args::ImportArgs;
-use crate::domain::counted::counted;
+use vocative_core::counted::counted;
 
 /// On a terminal the line is drawn anew so often.
 const DRAW_EVERY: Duration = Duration::from_millis(100);

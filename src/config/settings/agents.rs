@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::config::template::Template;
-use crate::domain::addressing::Overlap;
-use crate::domain::ids::AgentName;
-use crate::domain::options::AssemblerOptions;
-use crate::domain::search::SearchReach;
+use vocative_core::addressing::Overlap;
+use vocative_core::ids::AgentName;
+use vocative_core::options::AssemblerOptions;
+use vocative_core::search::SearchReach;
 
 /// An agent.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,10 +6,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::config::secret::SecretRef;
-use crate::domain::addressing::Overlap;
-use crate::domain::ids::AgentName;
-use crate::domain::manners::Manners;
-use crate::domain::options::OptionOverrides;
+use vocative_core::addressing::Overlap;
+use vocative_core::ids::AgentName;
+use vocative_core::judging::policy::ThreadPolicy;
+use vocative_core::manners::Manners;
+use vocative_core::options::OptionOverrides;
+use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};
 
 /// Limits on the use of one channel; 0 = no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,45 +39,6 @@ pub struct RetentionDays {
     /// Details of runs: model calls, tool calls and results, texts and attempts of posts.
     #[schemars(range(min = 0, max = 36_500))]
     pub runs: u32,
-}
-
-/// What happens to a post that may or may not have arrived, where the platform shows bots no history.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum OnUnknown {
-    /// Ask the platform about single messages: people see it once.
-    Look,
-    /// Post it once more: people may see it twice.
-    Resend,
-    /// Wait for a person: people may not see it until then.
-    Hold,
-}
-
-/// What happens to a post of which nobody can say whether it arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum OnUndecided {
-    /// Post it once more: people may see it twice.
-    Resend,
-    /// Wait for a person: people may not see it until then.
-    Hold,
-}
-
-/// Whether people see an answer while it is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Live {
-    /// In chats with one person; elsewhere one post, because nobody is notified of an edit.
-    #[default]
-    Auto,
-    /// Everywhere.
-    On,
-    /// Nowhere.
-    Off,
-    /// Everywhere, and by a post that is edited also where the platform has previews.
-    Edit,
-    /// In Slack's threads by its streaming, and by a post that is edited in other chats with one person.
-    Stream,
 }
 
 /// A configured connection to a platform.
@@ -144,16 +107,6 @@ pub struct Access {
     pub serves_strangers: bool,
     /// Whether guests of our own organisation are served.
     pub serves_guests: bool,
-}
-
-/// What counts as a follow-up in a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ThreadPolicy {
-    /// Every message in a thread whose root addressed the agent.
-    Participating,
-    /// Only messages that address the agent themselves.
-    Mention,
 }
 
 /// Whether an answer starts with its agent's name.

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use vocative_contract::capability::LengthUnit;
+use vocative_core::sending::policy::LivePolicy;
 
 use super::*;
 

@@ -12,7 +12,7 @@ use axum::http::request::Parts;
 
 use super::epoch::Epoch;
 use super::refusal::Refusal;
-use crate::domain::ids::{ConversationId, EventId, RunId};
+use vocative_core::ids::{ConversationId, EventId, RunId};
 
 /// Conversations or runs of one answer.
 const LIMIT_MAX: usize = 500;

@@ -1,7 +1,7 @@
 //! Which timeline an event's id belongs to. A restored backup goes back in time and on from there: what a reader was
 //! told between the backup and the restore never was, though its id is smaller than later ones.
 
-use crate::domain::ids::EventId;
+use vocative_core::ids::EventId;
 
 /// When the newest backup was put back, in milliseconds since the Unix epoch; `None` in a database that never was
 /// one. Ids carry it.

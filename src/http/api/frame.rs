@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::epoch::Epoch;
 use crate::admin::told::{self, Told};
-use crate::domain::ids::{ConversationId, EventId};
-use crate::domain::run_event::{RunEvent, RunSnapshot};
+use vocative_core::ids::{ConversationId, EventId};
+use vocative_core::run_event::{RunEvent, RunSnapshot};
 
 /// A sign of life between events.
 pub(super) const HEARTBEAT: Bytes = Bytes::from_static(b": still here\n\n");
@@ -52,10 +52,10 @@ fn write(text: &mut String, told: &Told, epoch: Epoch) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::ids::{AgentName, RunId, TurnId};
-    use crate::domain::run_event::{Ending, EndingKind, Happening};
     use serde_json::Value;
     use uuid::Uuid;
+    use vocative_core::ids::{AgentName, RunId, TurnId};
+    use vocative_core::run_event::{Ending, EndingKind, Happening};
 
     fn told(what: Happening) -> String {
         let happened = RunEvent {

@@ -16,10 +16,10 @@ use tracing::debug;
 
 use super::epoch::Epoch;
 use super::frame;
-use crate::domain::ids::EventId;
-use crate::domain::run_event::Happening;
-use crate::store::contract::EventScope;
-use crate::store::{Store, StoreError};
+use vocative_core::ids::EventId;
+use vocative_core::run_event::Happening;
+use vocative_store::contract::EventScope;
+use vocative_store::{Store, StoreError};
 
 /// A follower who is so many events behind is cut off.
 const BEHIND_MAX: usize = 512;

@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
 use crate::admin::operations::OperationError;
-use crate::store::StoreError;
+use vocative_store::StoreError;
 
 /// A request that is not served.
 #[derive(Debug)]

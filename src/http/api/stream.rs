@@ -15,10 +15,10 @@ use super::epoch::Epoch;
 use super::frame;
 use super::hub::{Hub, Passed};
 use crate::admin::health::ListenerHealth;
-use crate::domain::ids::{ConversationId, EventId, RunId};
-use crate::domain::run_event::Happening;
-use crate::store::contract::EventScope;
-use crate::store::{Store, StoreError};
+use vocative_core::ids::{ConversationId, EventId, RunId};
+use vocative_core::run_event::Happening;
+use vocative_store::contract::EventScope;
+use vocative_store::{Store, StoreError};
 
 /// A sign of life after so long without an event, for proxies that close what is silent.
 const HEARTBEAT: Duration = Duration::from_secs(15);

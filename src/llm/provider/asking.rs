@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 use super::habits::Habits;
 use super::replay::{Origin, received};
 use crate::llm::{Effort, Exchange, Request, ToolChoice, ToolResult};
-use crate::prompt::PromptMessage;
-use crate::prompt::files::PromptImage;
+use vocative_core::prompting::PromptMessage;
+use vocative_core::prompting::files::PromptImage;
 
 /// A request as it is asked this time.
 pub(super) struct Asking<'a> {

@@ -11,8 +11,8 @@ use super::draft::{Draft, DraftCall, Written, tokens};
 use super::reader::Said;
 use crate::llm::Exchange;
 use crate::llm::failure::of_event;
-use crate::prompt::files::PromptImage;
-use crate::prompt::{PromptMessage, PromptRole};
+use vocative_core::prompting::files::PromptImage;
+use vocative_core::prompting::{PromptMessage, PromptRole};
 
 /// The mark behind the last event.
 const DONE: &str = "[DONE]";

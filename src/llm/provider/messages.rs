@@ -12,8 +12,8 @@ use super::malformed;
 use super::reader::Said;
 use crate::llm::Exchange;
 use crate::llm::failure::of_event;
-use crate::prompt::files::PromptImage;
-use crate::prompt::{PromptMessage, PromptRole};
+use vocative_core::prompting::files::PromptImage;
+use vocative_core::prompting::{PromptMessage, PromptRole};
 
 /// What stands before an answer of ours at the start of a conversation, where a person must speak first.
 const BEGAN_EARLIER: &str = "(This conversation began earlier.)";

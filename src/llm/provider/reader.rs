@@ -7,7 +7,8 @@ use super::events::Event;
 use super::halves::Halves;
 use super::{chat, messages, responses};
 use crate::llm::base_url::Wire;
-use crate::llm::{Finish, ModelError, ToolCall};
+use crate::llm::{ModelError, ToolCall};
+use vocative_core::run::Finish;
 
 /// What a provider said.
 #[derive(Debug)]

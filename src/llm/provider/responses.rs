@@ -11,8 +11,8 @@ use super::malformed;
 use super::reader::Said;
 use crate::llm::Exchange;
 use crate::llm::failure::of_event;
-use crate::prompt::files::PromptImage;
-use crate::prompt::{PromptMessage, PromptRole};
+use vocative_core::prompting::files::PromptImage;
+use vocative_core::prompting::{PromptMessage, PromptRole};
 
 /// Fewer tokens of answer are refused.
 const OUTPUT_TOKENS_MIN: u32 = 16;

@@ -1,7 +1,7 @@
 //! A deleted message, from its capture to its being in no prompt, no summary, and no later request to a model.
 
 use super::*;
-use crate::store::contract::{SearchOrder, SearchQuery};
+use vocative_store::contract::{SearchOrder, SearchQuery};
 
 /// Ann posts a secret by mistake, in a busy room, and deletes it.
 const SECRET: &str = "the door code is pelican-42";

@@ -16,7 +16,7 @@ use vocative_contract::clock::{PlatformClock, Wall};
 use super::clocks::WallClock;
 use super::world::World;
 use crate::delivery::worker::Clock;
-use crate::store::{Gate, Moment, StoreError};
+use vocative_store::{Gate, Moment, StoreError};
 
 /// A step that takes so long that the lease of a run is over. Not that of a post, the longest wait for a
 /// platform's answer included: a daemon that sleeps for longer is no longer promised to say things once.

@@ -10,11 +10,12 @@ use serde_json::json;
 use super::life::Life;
 use super::words::{Word, answer, said as said_in, words};
 use super::world::World;
-use crate::domain::run::Usage;
-use crate::llm::{Answer, Finish, Listener, Model, ModelError, Request, ToolCall, ToolChoice};
-use crate::prompt::PromptRole;
-use crate::store::Store;
-use crate::store::contract::WaitingFor;
+use crate::llm::{Answer, Listener, Model, ModelError, Request, ToolCall, ToolChoice};
+use vocative_core::prompting::PromptRole;
+use vocative_core::run::Finish;
+use vocative_core::run::Usage;
+use vocative_store::Store;
+use vocative_store::contract::WaitingFor;
 
 /// More runs than any simulation has at once.
 const RUNS_MAX: usize = 1_000;

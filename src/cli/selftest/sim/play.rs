@@ -24,9 +24,9 @@ use crate::config::{Config, Environment};
 use crate::daemon::core::{Core, Ground};
 use crate::daemon::time::Timekeeper;
 use crate::daemon::wiring;
-use crate::domain::outbox::OutboxState;
-use crate::store::contract::{AccountBinding, ConversationFilter, StoreStatus, TurnFilter};
-use crate::store::{Gate, Store, StoreError, StoreOptions};
+use vocative_core::outbox::OutboxState;
+use vocative_store::contract::{AccountBinding, ConversationFilter, StoreStatus, TurnFilter};
+use vocative_store::{Gate, Store, StoreError, StoreOptions};
 
 /// Once nothing goes wrong any more, all must be done within this.
 const FINISH_MS: i64 = 7_200_000;

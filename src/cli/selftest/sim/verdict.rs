@@ -6,8 +6,8 @@ use super::super::plan::Mode;
 use super::script::{BEGINNING_MS, DIRECT_ROOM};
 use super::words::{FRESH_START, Word, answered_lines, said, words};
 use super::world::{Arrival, Message, Question, World, is_unfinished};
-use crate::domain::turn::{ParticipantKind, Turn, TurnKind, Visibility};
-use crate::store::contract::StoreStatus;
+use vocative_core::turn::{ParticipantKind, Turn, TurnKind, Visibility};
+use vocative_store::contract::StoreStatus;
 
 /// The longest time from the answer of a post to the end of the process that counts as "on its way": one
 /// commit.

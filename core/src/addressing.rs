@@ -1,0 +1,202 @@
+//! What the store knows about a message when it decides whom it addresses, and the decision.
+//!
+//! The facts are read and the verdict is written in one transaction; the decision in between is a
+//! pure function handed in by capture.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use vocative_contract::envelope::{Belonging, ChatKind, InboundMessage};
+
+use crate::command::CommandVerdict;
+use crate::ids::AgentName;
+
+/// What the store knows about a message at its commit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MessageFacts {
+    /// Whether the message itself was captured before.
+    pub is_known: bool,
+    /// Whether the chat was seen before.
+    pub is_known_chat: bool,
+    /// The kind of chat: the event's word, else what was learnt before.
+    pub chat_kind: Option<ChatKind>,
+    /// The agent that wrote the message it replies to.
+    pub replies_to_agent: Option<AgentName>,
+    /// Whether its sender also wrote the message it replies to.
+    pub replies_to_sender: bool,
+    /// Whether its sender had all that they said forgotten within the last day.
+    pub has_forgotten_lately: bool,
+    /// The thread it is in, if it is in one (and not its root).
+    pub thread: Option<ThreadFacts>,
+    /// Agents it addressed before this event (an edit, the other event of the same post).
+    pub addressed_before: Vec<AgentName>,
+    /// Agents that have a run for it, whatever its state.
+    pub has_run_for: Vec<AgentName>,
+    /// When a backup was last put in place of the database, in milliseconds since the Unix epoch.
+    pub restored_at_ms: Option<i64>,
+    /// Runs of this person in the last hour.
+    pub runs_by_person_last_hour: u32,
+    /// Runs in this chat in the last hour.
+    pub runs_in_chat_last_hour: u32,
+    /// Tokens this channel's runs used since the start of the UTC day.
+    pub tokens_today: u64,
+    /// Tokens that this person's questions and voice notes cost since then.
+    pub tokens_by_person_today: u64,
+    /// When this chat was last told that it is not served, in milliseconds since the Unix epoch.
+    pub refused_notice_at_ms: Option<i64>,
+    /// When this chat was last told of a limit, in milliseconds since the Unix epoch.
+    pub limit_notice_at_ms: Option<i64>,
+    /// Messages of other bots that were answered in this chat since a person spoke there; one more once
+    /// that was refused and told.
+    pub bot_exchanges: u32,
+    /// Up to when this chat was told that it is quiet, in milliseconds since the Unix epoch.
+    pub quiet_told_until_ms: Option<i64>,
+    /// What the platform's directory says of the sender, if it was asked.
+    pub belonging: Option<Belonging>,
+}
+
+/// What the store knows about a thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ThreadFacts {
+    /// Agents that the root addressed, or that wrote it.
+    pub root_addressed: Vec<AgentName>,
+    /// Agents that have written in it.
+    pub agents_in_it: Vec<AgentName>,
+}
+
+/// Whether a message is stored, and whom it addresses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Whether it is stored at all; `false` outside access.
+    pub is_admitted: bool,
+    /// The agents it addresses.
+    pub addressed_to: Vec<AgentName>,
+    /// Whether addressed agents run; `false` where the trigger is too old or a limit is met.
+    pub runs: RunVerdict,
+    /// What becomes of it where an earlier message to the agent still waits for its answer; an agent
+    /// that is not named: [`Overlap::Queue`].
+    pub overlaps: BTreeMap<AgentName, Overlap>,
+    /// Whether the answer to a message in a channel opens a thread.
+    pub opens_thread: bool,
+    /// The run waits at least until then (an album being complete), in milliseconds since the Unix
+    /// epoch.
+    pub not_before_ms: i64,
+    /// A line to post into the chat (not served here, limit met).
+    pub notice: Option<Notice>,
+    /// It addresses nobody, and would go on with its thread, were that an agent's: judged again when
+    /// the thread turns out to be one.
+    pub would_follow_up: bool,
+    /// The reaction that says that it was heard, where it is to be answered.
+    pub reaction: Option<AckReaction>,
+    /// It is answered again where it is edited within so long after its answer, in milliseconds; 0 =
+    /// never.
+    pub edit_answer_within_ms: i64,
+    /// It is a command to the daemon: carried out where the message is new.
+    pub command: Option<CommandVerdict>,
+}
+
+/// A reaction that says that a message was heard and will be answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AckReaction {
+    /// As the platform names it.
+    pub emoji: String,
+    /// Whether it stays once the message is answered.
+    pub stays: bool,
+}
+
+/// Whether addressed agents run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RunVerdict {
+    /// Each gets a run.
+    #[default]
+    Run,
+    /// The trigger is older than `max_trigger_age`: captured, counted, not answered.
+    TooOld,
+    /// A limit is met: captured, told, not answered.
+    LimitMet,
+    /// It says stop: what was asked in its conversation before it, and is not answered yet, ends.
+    Stop {
+        /// Also what others asked.
+        of_everybody: bool,
+    },
+}
+
+/// What becomes of a message to an agent while an earlier one in the conversation still waits for its
+/// answer. A run that was claimed reads what it read then, so it never gets another trigger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overlap {
+    /// What one person asks while they wait is answered together; other people's apart.
+    Auto,
+    /// Each is answered by itself, in order.
+    Queue,
+    /// All that wait are answered together, whoever asked.
+    Collect,
+    /// What is being answered is given up, and all is answered together.
+    Interrupt,
+}
+
+/// A line the daemon posts into a chat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// Which notice: at most one per kind and chat in its interval.
+    pub kind: NoticeKind,
+    /// Its text.
+    pub text: String,
+    /// Whether it concerns only whoever wrote the message, and is shown to them alone.
+    pub is_private: bool,
+}
+
+/// Which notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NoticeKind {
+    /// This chat or person is not served.
+    NotServed,
+    /// A limit on runs or tokens is met.
+    LimitMet,
+    /// A person said stop.
+    Stopped,
+    /// Nothing is answered before that time, in milliseconds since the Unix epoch.
+    Quiet {
+        /// The time.
+        until_ms: i64,
+    },
+}
+
+/// Decides for one message. Pure.
+pub type Judge = Box<dyn FnOnce(&MessageFacts) -> Verdict + Send>;
+
+/// Decides anew for follow-ups that were captured before their thread was known to be an agent's.
+/// The message is as it was stored. Pure.
+pub type FollowUpJudge = Arc<dyn Fn(&InboundMessage, &MessageFacts) -> Verdict + Send + Sync>;
+
+/// When an edit was made, in milliseconds since the Unix epoch: both platforms' markers are that
+/// time, in seconds with or without a fraction.
+#[must_use]
+pub fn edited_at_ms(marker: &str) -> Option<i64> {
+    let (seconds, fraction) = marker.split_once('.').unwrap_or((marker, ""));
+    let digits: String = fraction.chars().chain("000".chars()).take(3).collect();
+    let seconds_ms = seconds.parse::<i64>().ok()?.checked_mul(1_000)?;
+    seconds_ms.checked_add(digits.parse().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edit_marker_is_a_time() {
+        let table = [
+            ("1700000000", Some(1_700_000_000_000)),
+            ("1700000000.000200", Some(1_700_000_000_000)),
+            ("1700000000.25", Some(1_700_000_000_250)),
+            ("1700000000.123456", Some(1_700_000_000_123)),
+            ("9223372036854775807", None),
+            ("1700000000.é", None),
+            ("m1", None),
+            ("", None),
+        ];
+        for (marker, expected) in table {
+            assert_eq!(edited_at_ms(marker), expected, "{marker:?}");
+        }
+    }
+}

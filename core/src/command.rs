@@ -1,0 +1,160 @@
+//! What people ask the daemon itself for, and what comes of it. Never anything for a model.
+
+use vocative_contract::envelope::{Belonging, ChatKind};
+use vocative_contract::outbound::Target;
+
+use crate::ids::{AccountId, AgentName, ChatId, ConversationId};
+
+/// What is known where a command is given that is no message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CommandFacts {
+    /// The kind of the chat.
+    pub kind: Option<ChatKind>,
+    /// Whether the bot was heard to be in the chat: others can be told something there.
+    pub is_in_room: bool,
+    /// What the platform's directory says of whoever gives it, if it was asked.
+    pub belonging: Option<Belonging>,
+    /// Whether its person had all that they said forgotten within the last day.
+    pub has_forgotten_lately: bool,
+}
+
+/// What was decided about a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandVerdict {
+    /// Whether its person is served; if not, nothing of it is stored but the answer.
+    pub is_admitted: bool,
+    /// What it does, in the transaction that captures it.
+    pub effect: Effect,
+    /// What its person is told; `None` where the effect says it later.
+    pub answer: Option<String>,
+    /// Whether only its person is to see the answer.
+    pub is_private: bool,
+}
+
+impl CommandVerdict {
+    /// A command of somebody who is not served: nothing is stored, nothing is said.
+    #[must_use]
+    pub fn unheard() -> Self {
+        Self {
+            is_admitted: false,
+            effect: Effect::Nothing,
+            answer: None,
+            is_private: true,
+        }
+    }
+
+    /// A command that is only answered.
+    #[must_use]
+    pub fn told(answer: impl Into<String>) -> Self {
+        Self {
+            is_admitted: true,
+            effect: Effect::Nothing,
+            answer: Some(answer.into()),
+            is_private: true,
+        }
+    }
+}
+
+/// What a command does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing.
+    Nothing,
+    /// Prompts of these agents read nothing that was said there before.
+    BeginAfresh {
+        /// The agents.
+        agents: Vec<AgentName>,
+    },
+    /// What was asked there, and is not answered yet, ends: in the whole chat, or in the thread that it
+    /// was said in.
+    Stop {
+        /// Also what others asked.
+        of_everybody: bool,
+    },
+    /// Something is looked up and told later.
+    Inquire {
+        /// What.
+        inquiry: Inquiry,
+        /// About which agent.
+        agent: AgentName,
+    },
+    /// One message goes.
+    ForgetMessage {
+        /// The platform's id of it, in the same chat.
+        message_id: String,
+    },
+    /// All that its person said goes, in every chat of the account.
+    ForgetPerson,
+    /// All that was said in the chat goes, in its threads and topics, too.
+    ForgetChat,
+}
+
+/// What is looked up for a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inquiry {
+    /// How things stand in the chat.
+    Status,
+    /// What an agent would be sent.
+    Context,
+    /// What an agent keeps of the older turns.
+    Summary,
+}
+
+impl Inquiry {
+    const ALL: [Self; 3] = [Self::Status, Self::Context, Self::Summary];
+
+    /// The stored name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Status => "status",
+            Self::Context => "context",
+            Self::Summary => "summary",
+        }
+    }
+
+    /// The inquiry of that stored name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.name() == name)
+    }
+}
+
+/// An inquiry that is not answered yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenInquiry {
+    /// Which: its answer ends it.
+    pub id: i64,
+    /// What is asked.
+    pub inquiry: Inquiry,
+    /// About which agent.
+    pub agent: AgentName,
+    /// Through which account.
+    pub account: AccountId,
+    /// In which chat.
+    pub chat: ChatId,
+    /// In which conversation.
+    pub conversation: ConversationId,
+    /// Where the answer goes.
+    pub target: Target,
+    /// Who alone sees it, by the platform's id.
+    pub person: Option<String>,
+}
+
+/// What the store knows of a chat that a person asks about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChatStanding {
+    /// Runs that wait for their answer, in every conversation of the chat.
+    pub runs_waiting: u64,
+    /// Runs that are being worked on.
+    pub runs_working: u64,
+    /// Posts that wait to be sent there.
+    pub posts_waiting: u64,
+    /// Turns of its conversations.
+    pub turns: u64,
+    /// Runs there in the last hour.
+    pub runs_last_hour: u64,
+    /// Since when the agent's prompts start afresh in the conversation, in milliseconds since the
+    /// Unix epoch.
+    pub afresh_since_ms: Option<i64>,
+}

@@ -1,0 +1,12 @@
+//! Rolling summaries: which turns are folded, what a model is asked, which answers count. Pure.
+//!
+//! Nothing here is truth: a summary that is late, refused or lost costs tokens or context, never a turn.
+//! Reading order: `plan`, `request`, `accept`, `offline` (a summariser without a model).
+
+pub mod accept;
+pub mod offline;
+pub mod plan;
+pub mod request;
+
+/// A summary of more tokens is refused. Bounds what the chain carries along.
+pub const SUMMARY_MAX_TOKENS: usize = 1_000;

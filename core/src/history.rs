@@ -1,0 +1,115 @@
+//! What is read for a prompt: a bounded snapshot of one conversation.
+
+use std::collections::HashMap;
+
+use crate::ids::{AgentName, ConversationId, RunId, Seq, TurnId};
+use crate::place::{Conversation, Scope};
+use crate::summary::{Coverage, SummaryView};
+use crate::turn::Turn;
+
+/// Which turns to read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HistoryQuery {
+    /// The conversation.
+    pub conversation: ConversationId,
+    /// The agent that is to answer.
+    pub agent: AgentName,
+    /// The read bound; `None` = everything committed.
+    pub as_of_seq: Option<Seq>,
+    /// The run that is to answer: later inbound turns with a run of their own stay out.
+    pub run: Option<RunId>,
+    /// The turns to answer, oldest first. Empty: the newest loaded turn is the trigger.
+    pub triggers: Vec<TurnId>,
+    /// Which turns count as kept.
+    pub keep: Keep,
+    /// At most so many kept turns, newest by position.
+    pub max_turns: usize,
+    /// Only turns sent at or after this, in milliseconds since the Unix epoch.
+    pub since_ms: Option<i64>,
+    /// Only turns of this scope.
+    pub scope: Option<Scope>,
+    /// How many kept turns of the parent before the root to read for a thread.
+    pub parent_turns: usize,
+    /// How many turns before the trigger to read that don't concern the agent and that its summary does
+    /// not reach; none where all turns are kept.
+    pub ambient_turns: usize,
+    /// Summaries of this coverage may stand for the older kept turns; `None` = none may.
+    pub summaries: Option<Coverage>,
+    /// Summaries and fresh starts that were made later than this don't count, in milliseconds since the Unix
+    /// epoch. A run's own time bounds them, too.
+    pub made_by_ms: Option<i64>,
+    /// Whether to read the answers that questions of the room got in threads of their own.
+    pub thread_answers: bool,
+}
+
+/// Which turns count as kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Keep {
+    /// Those that concern the agent (authored by it, addressed to it, answered by it), by index.
+    Involved,
+    /// All of them.
+    All,
+}
+
+/// A bounded snapshot of one conversation, as of a point.
+#[derive(Clone, Debug, PartialEq)]
+pub struct History {
+    /// The conversation.
+    pub conversation: Conversation,
+    /// The turns, ascending by position; each once.
+    pub turns: Vec<HistoryTurn>,
+    /// The questions that opened threads of their own, each with its answer from there; without one while it is
+    /// made, or if there will be none.
+    pub thread_answers: HashMap<TurnId, Option<TurnId>>,
+    /// Names for mention tokens: platform id (or `@username`) to name.
+    pub names: HashMap<String, String>,
+    /// What stands for the kept turns before the oldest read.
+    pub summary: Option<SummaryView>,
+    /// Whether the agent began afresh there: nothing older is read.
+    pub began_afresh: bool,
+    /// Whether kept turns were not read because of `max_turns`.
+    pub has_older: bool,
+    /// What reading this cost.
+    pub cost: ReadCost,
+}
+
+/// What reading a snapshot cost the store, by SQLite's own statement counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadCost {
+    /// Rows that statements stepped to; also those that were passed over.
+    pub rows: u64,
+    /// Steps of full scans of a table. None, or a query is wrong.
+    pub scan_steps: u64,
+    /// Sorts and indexes made for one statement. None, or a query is wrong.
+    pub sorts: u64,
+    /// Instructions of SQLite's virtual machine: all the work there was.
+    pub vm_steps: u64,
+}
+
+/// Why a turn was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// A kept turn of the conversation.
+    Kept,
+    /// What a kept turn replies to.
+    RepliedTo,
+    /// The thread's root, a turn of the parent.
+    Root,
+    /// A kept turn of the parent before the root.
+    Parent,
+    /// The answer to a question of the room, from the thread that the question opened.
+    ThreadAnswer,
+    /// Overheard before the trigger.
+    Ambient,
+    /// A turn to answer.
+    Trigger,
+}
+
+/// A turn with the reason it was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HistoryTurn {
+    /// The turn.
+    pub turn: Turn,
+    /// Why.
+    pub role: Role,
+}

@@ -1,0 +1,859 @@
+//! What a person asks the daemon itself for: reading it, and who may. Pure.
+//!
+//! On Slack it is the text of a slash command (`/vocative new`) or, because those can't be given in
+//! threads, a message that mentions the bot and says the word of a command and nothing else
+//! (`@Vocative new`); on Telegram a message that begins with a command of ours (`/new`). A model never
+//! sees any of them.
+
+use vocative_contract::envelope::{
+    ChatKind, Command, CommandTarget, InboundMessage, Sender, SenderKind,
+};
+
+use crate::addressing::MessageFacts;
+use crate::command::{CommandFacts, CommandVerdict, Effect, Inquiry};
+use crate::ids::AgentName;
+use crate::judging::access::{Access, access};
+use crate::judging::addressing::{names_bot, without_labels};
+use crate::judging::policy::ChannelPolicy;
+use crate::judging::speech::without_leading_mentions;
+use crate::manners::CommandName;
+
+/// A command as it was said.
+struct Said<'a> {
+    name: CommandName,
+    /// What stands behind it.
+    rest: &'a str,
+    sender: &'a Sender,
+    kind: Option<ChatKind>,
+    /// The message it replies to, and whether its person wrote that.
+    replied_to: Option<(&'a str, bool)>,
+    /// Whether its person had all that they said forgotten within the last day.
+    has_forgotten_lately: bool,
+    /// How commands are written here.
+    form: Form,
+}
+
+/// How commands are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Behind a command of the app's own: `/vocative new`.
+    Behind,
+    /// By themselves: `/new`.
+    Plain,
+    /// Behind a mention of the bot: `@Vocative new`.
+    Mention,
+}
+
+/// What Telegram says for whoever opens a private chat with the bot; a command of the channel's own may
+/// have that name.
+const START: &str = "start";
+
+/// Decides about a message that may be a command of ours; `None` if it is none, or one for somebody
+/// else, or one that is answered by being addressed (a `stop`).
+#[must_use]
+pub fn read_message(
+    message: &InboundMessage,
+    facts: &MessageFacts,
+    policy: &ChannelPolicy,
+) -> Option<CommandVerdict> {
+    let is_person = message.sender.kind == SenderKind::Person;
+    if !policy.manners.commands || !is_person {
+        return None;
+    }
+    let (name, rest, form) = match &message.command {
+        Some(word) if word.target == CommandTarget::AnotherBot => return None,
+        Some(word) => {
+            let kind = message.place.kind.or(facts.chat_kind);
+            let is_opening = word.name == START
+                && kind == Some(ChatKind::Direct)
+                && !policy.commands.contains(&word.name);
+            let opening = is_opening.then_some(CommandName::Help);
+            let name = opening.or_else(|| CommandName::from_name(&word.name))?;
+            let rest = without_labels(message).split_once(char::is_whitespace);
+            (name, rest.map_or("", |(_, rest)| rest), Form::Plain)
+        }
+        None => mentioned_command(message, policy)?,
+    };
+    if name == CommandName::Stop {
+        return None;
+    }
+    let replied_to = message.reply_to.as_ref();
+    let said = Said {
+        name,
+        rest: rest.trim(),
+        sender: &message.sender,
+        kind: message.place.kind.or(facts.chat_kind),
+        replied_to: replied_to.map(|reply| (reply.message_id.as_str(), facts.replies_to_sender)),
+        has_forgotten_lately: facts.has_forgotten_lately,
+        form,
+    };
+    Some(decide(&said, policy))
+}
+
+/// The command of a message that mentions the bot and says one and nothing else. What says more is a
+/// question: `@Vocative new ideas for lunch?`.
+fn mentioned_command<'a>(
+    message: &'a InboundMessage,
+    policy: &ChannelPolicy,
+) -> Option<(CommandName, &'a str, Form)> {
+    if !policy.has_mentioned_commands || !message.attachments.is_empty() {
+        return None;
+    }
+    let text = message.text.trim();
+    let said = without_leading_mentions(text, &|id| names_bot(id, policy));
+    if said.len() == text.len() {
+        return None;
+    }
+    let (word, rest) = typed(said);
+    let name = CommandName::from_name(&word)?;
+    let is_all = match name {
+        _ if rest.is_empty() => true,
+        CommandName::Help | CommandName::Stop => false,
+        CommandName::Forget => ForgottenWords::of(rest) != ForgottenWords::Other,
+        _ => agent_of_name(rest, policy).is_some(),
+    };
+    is_all.then_some((name, rest, Form::Mention))
+}
+
+/// The word that somebody typed where commands stand, and what is behind it.
+fn typed(text: &str) -> (String, &str) {
+    let text = text.trim().trim_start_matches('/');
+    let text = text.trim_end_matches(['.', '!']);
+    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    (word.to_lowercase(), rest.trim())
+}
+
+/// Decides about a command that is no message. `None` where nothing is to be done or said.
+#[must_use]
+pub fn read_command(
+    command: &Command,
+    facts: CommandFacts,
+    policy: &ChannelPolicy,
+) -> Option<CommandVerdict> {
+    let is_person = command.sender.kind == SenderKind::Person;
+    let is_button = command.place.thread.is_some();
+    let kind = command.place.kind.or(facts.kind);
+    let access = access(
+        &command.place,
+        kind,
+        &command.sender,
+        facts.belonging,
+        policy,
+    );
+    let is_command = (policy.manners.commands || is_button) && is_person;
+    if access != Access::Served && (is_button || !is_command) {
+        return Some(CommandVerdict::unheard());
+    }
+    if !is_command {
+        return None;
+    }
+    if access != Access::Served {
+        let refusal = CommandVerdict::told(refused(access, &command.place.chat));
+        return Some(CommandVerdict {
+            is_admitted: false,
+            is_private: policy.tells_privately,
+            ..refusal
+        });
+    }
+    let (word, rest) = typed(&command.text);
+    let Some(name) = CommandName::from_name(&word) else {
+        let help = match word.as_str() {
+            "" => help(Form::Behind, policy),
+            _ => format!("I know no such command.\n{}", help(Form::Behind, policy)),
+        };
+        return Some(CommandVerdict {
+            is_private: policy.tells_privately,
+            ..CommandVerdict::told(help)
+        });
+    };
+    let said = Said {
+        name,
+        rest,
+        sender: &command.sender,
+        kind,
+        replied_to: None,
+        has_forgotten_lately: facts.has_forgotten_lately,
+        form: Form::Behind,
+    };
+    let verdict = decide(&said, policy);
+    Some(CommandVerdict {
+        // Who pressed a button sees what it did.
+        answer: verdict
+            .answer
+            .filter(|_| !is_button || verdict.effect == Effect::Nothing),
+        // Nobody else is to be told in a room that does not know the bot.
+        is_private: verdict.is_private || (policy.tells_privately && !facts.is_in_room),
+        ..verdict
+    })
+}
+
+const ONLY_ADMINS: &str = "Only those who administer me may ask for that.";
+
+/// Whether a person may use a command at all.
+fn may_use(name: CommandName, person: &Sender, policy: &ChannelPolicy) -> bool {
+    !policy.manners.admins_only.contains(&name) || policy.admins.contains(&person.id)
+}
+
+/// Decides about a message that says stop; `None` if its person may.
+pub(super) fn refused_stop(
+    message: &InboundMessage,
+    kind: Option<ChatKind>,
+    policy: &ChannelPolicy,
+) -> Option<CommandVerdict> {
+    let is_kept = policy.manners.commands && !may_use(CommandName::Stop, &message.sender, policy);
+    is_kept.then(|| CommandVerdict {
+        is_private: is_private(kind, policy),
+        ..CommandVerdict::told(ONLY_ADMINS)
+    })
+}
+
+/// What somebody is told who is not served, where only they see it.
+pub(super) fn refused(access: Access, chat: &str) -> String {
+    let who = match access {
+        Access::Served | Access::ChatNotAllowed => {
+            return format!(
+                "I am not set up to answer here. Whoever runs me can allow it; the id of this chat is {chat}."
+            );
+        }
+        Access::PersonNotAllowed => "to answer you",
+        Access::Stranger => "to answer people of other organisations",
+        Access::Guest => "to answer guests",
+    };
+    format!("I am not set up {who}. Whoever runs me can allow it.")
+}
+
+/// Whether an answer that concerns one person is shown to them alone: where the platform can, and
+/// others are there.
+pub(super) fn is_private(kind: Option<ChatKind>, policy: &ChannelPolicy) -> bool {
+    policy.tells_privately && kind != Some(ChatKind::Direct)
+}
+
+fn decide(said: &Said<'_>, policy: &ChannelPolicy) -> CommandVerdict {
+    let is_admin = policy.admins.contains(&said.sender.id);
+    let is_direct = said.kind == Some(ChatKind::Direct);
+    // A slash command may be given where the bot is not: an answer to its person alone still finds them.
+    let is_private = match said.form {
+        Form::Behind => policy.tells_privately,
+        Form::Plain | Form::Mention => is_private(said.kind, policy),
+    };
+    let is_alone = is_private && is_direct;
+    let told = |text: String| CommandVerdict {
+        is_private,
+        ..CommandVerdict::told(text)
+    };
+    if !may_use(said.name, said.sender, policy) {
+        return told(ONLY_ADMINS.to_owned());
+    }
+    let agent = match named_agent(said, policy) {
+        Ok(agent) => agent,
+        Err(text) => return told(text),
+    };
+    let inquire = |inquiry| CommandVerdict {
+        is_admitted: true,
+        effect: Effect::Inquire {
+            inquiry,
+            agent: agent
+                .clone()
+                .unwrap_or_else(|| policy.default_agent.clone()),
+        },
+        answer: None,
+        is_private,
+    };
+    match said.name {
+        CommandName::Help => told(help(said.form, policy)),
+        CommandName::New => begin_afresh(agent, is_alone, policy),
+        CommandName::Stop => stop(is_admin, is_alone),
+        CommandName::Status => inquire(Inquiry::Status),
+        CommandName::Summary => inquire(Inquiry::Summary),
+        CommandName::Context if is_private || is_direct || is_admin => inquire(Inquiry::Context),
+        CommandName::Context => told(
+            "Here everybody would read it; ask me in a private chat, where I can say what I would \
+             be sent there."
+                .to_owned(),
+        ),
+        CommandName::Forget => forget(said, is_admin, is_direct, &told),
+    }
+}
+
+/// The agent that is named behind a command, where one may be.
+fn named_agent(said: &Said<'_>, policy: &ChannelPolicy) -> Result<Option<AgentName>, String> {
+    let takes_agent = !matches!(
+        said.name,
+        CommandName::Help | CommandName::Stop | CommandName::Forget
+    );
+    if !takes_agent || said.rest.is_empty() {
+        return Ok(None);
+    }
+    agent_of_name(said.rest, policy).map(Some).ok_or_else(|| {
+        format!(
+            "Nobody here has that name; there are: {}.",
+            names(policy.agents.iter().map(|agent| &agent.name))
+        )
+    })
+}
+
+/// The agent that people call so.
+fn agent_of_name(name: &str, policy: &ChannelPolicy) -> Option<AgentName> {
+    let wanted = name.trim_start_matches('@').to_lowercase();
+    let is_meant = |alias: &String| alias.to_lowercase() == wanted;
+    let mut agents = policy.agents.iter();
+    let agent = agents.find(|agent| agent.aliases.iter().any(is_meant))?;
+    Some(agent.name.clone())
+}
+
+/// What everybody there sees: it changes what they are answered.
+fn begin_afresh(
+    agent: Option<AgentName>,
+    is_private: bool,
+    policy: &ChannelPolicy,
+) -> CommandVerdict {
+    let all = || policy.agents.iter().map(|agent| agent.name.clone());
+    let agents: Vec<AgentName> = agent.map_or_else(|| all().collect(), |agent| vec![agent]);
+    let whose = if policy.agents.len() == 1 {
+        String::new()
+    } else {
+        format!(" ({})", names(agents.iter()))
+    };
+    CommandVerdict {
+        is_admitted: true,
+        effect: Effect::BeginAfresh { agents },
+        answer: Some(format!(
+            "A fresh start{whose}: what was said here until now is not read any more when I \
+             answer. It is still kept, and a search finds it."
+        )),
+        is_private,
+    }
+}
+
+fn stop(of_everybody: bool, is_private: bool) -> CommandVerdict {
+    CommandVerdict {
+        is_admitted: true,
+        effect: Effect::Stop { of_everybody },
+        answer: Some(stopped(of_everybody).to_owned()),
+        is_private,
+    }
+}
+
+/// What is said of a stop.
+pub(super) fn stopped(of_everybody: bool) -> &'static str {
+    if of_everybody {
+        "Stopped. Nothing waits for an answer here now."
+    } else {
+        "Stopped. Nothing of yours waits for an answer here now."
+    }
+}
+
+fn forget(
+    said: &Said<'_>,
+    is_admin: bool,
+    is_direct: bool,
+    told: &dyn Fn(String) -> CommandVerdict,
+) -> CommandVerdict {
+    let done = |effect, text: &str| CommandVerdict {
+        effect,
+        ..told(text.to_owned())
+    };
+    use ForgottenWords::{Chat, Me, Nothing, Other};
+    let confirm = |text: &str, words: &str| {
+        let slash = if said.form == Form::Plain { "/" } else { "" };
+        told(format!(
+            "{text} That can't be undone. To have it done, say \"{slash}forget {words} yes\"."
+        ))
+    };
+    match (ForgottenWords::of(said.rest), said.replied_to) {
+        (Nothing, Some((message_id, is_own))) if is_own || is_admin => {
+            let effect = Effect::ForgetMessage {
+                message_id: message_id.to_owned(),
+            };
+            done(effect, "That message is forgotten, with what I made of it.")
+        }
+        (Nothing, Some(_)) => told("I forget a message for whoever wrote it.".to_owned()),
+        // One name of many: nobody knows which of them asks.
+        (Me { .. }, _) if said.sender.id.starts_with(BEHIND_A_CHAT) => told(
+            "Whoever writes as a group or a channel shares that name with others. Write as yourself \
+             to have what you said forgotten."
+                .to_owned(),
+        ),
+        (Me { .. }, _) if said.has_forgotten_lately => told(
+            "I have forgotten what you said within the last day, and do so once a day. What you said \
+             since can be forgotten tomorrow, or message by message."
+                .to_owned(),
+        ),
+        (Me { is_sure: false }, _) => confirm(
+            "I would forget all that you have said to me or near me, in every chat here, and what I \
+             answered to it.",
+            "me",
+        ),
+        (Me { is_sure: true }, _) => done(
+            Effect::ForgetPerson,
+            "All that you have said to me or near me is being forgotten, in every chat.",
+        ),
+        (Chat { .. }, _) if !(is_admin || is_direct) => {
+            told("Only those who administer me may have a whole chat forgotten.".to_owned())
+        }
+        (Chat { is_sure: false }, _) => confirm(
+            "I would forget all that was said in this chat, in all its threads and topics.",
+            "chat",
+        ),
+        (Chat { is_sure: true }, _) => done(
+            Effect::ForgetChat,
+            "All that was said in this chat is being forgotten, in all its threads and topics.",
+        ),
+        (Nothing | Other, _) => told(forget_help(said.form).to_owned()),
+    }
+}
+
+/// What stands behind `forget`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ForgottenWords {
+    Nothing,
+    /// The person; done once they said yes.
+    Me {
+        is_sure: bool,
+    },
+    /// The chat; done once its person said yes.
+    Chat {
+        is_sure: bool,
+    },
+    Other,
+}
+
+impl ForgottenWords {
+    fn of(rest: &str) -> Self {
+        let words = rest.split_whitespace().take(3).map(str::to_lowercase);
+        let words: Vec<String> = words.collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match words[..] {
+            [] => Self::Nothing,
+            ["me"] => Self::Me { is_sure: false },
+            ["me", "yes"] => Self::Me { is_sure: true },
+            ["chat"] => Self::Chat { is_sure: false },
+            ["chat", "yes"] => Self::Chat { is_sure: true },
+            _ => Self::Other,
+        }
+    }
+}
+
+/// How the ids of those begin who write as a chat.
+const BEHIND_A_CHAT: &str = "chat:";
+
+fn forget_help(form: Form) -> &'static str {
+    match form {
+        Form::Behind | Form::Mention => {
+            "Say \"forget me\" to have all that you have said forgotten, in every chat, or \
+             \"forget chat\" to have this chat forgotten. That can't be undone. A message that \
+             you delete is forgotten, too."
+        }
+        Form::Plain => {
+            "Reply with /forget to a message of yours to have it forgotten. \"/forget me\" has all \
+             that you have said forgotten, in every chat; \"/forget chat\" this chat. That can't \
+             be undone."
+        }
+    }
+}
+
+fn help(form: Form, policy: &ChannelPolicy) -> String {
+    let start = match form {
+        Form::Behind | Form::Mention => "",
+        Form::Plain => "/",
+    };
+    let mut lines = vec!["I understand:".to_owned()];
+    for name in CommandName::ALL {
+        let who = match policy.manners.admins_only.contains(&name) {
+            true => " (administrators)",
+            false => "",
+        };
+        lines.push(format!(
+            "{start}{}: {}{who}",
+            name.name(),
+            name.description()
+        ));
+    }
+    if policy.has_mentioned_commands {
+        lines.push(format!(
+            "Also behind a mention of me, in a thread too, where there are no slash commands: \
+             \"@{} new\". Then it holds for the thread.",
+            policy.identity.display_name
+        ));
+    }
+    lines.join("\n")
+}
+
+fn names<'a>(agents: impl Iterator<Item = &'a AgentName>) -> String {
+    let names: Vec<&str> = agents.map(AgentName::as_str).collect();
+    names.join(", ")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use vocative_contract::envelope::{CommandWord, Place, ReplyTo};
+    use vocative_contract::markup::mention_token;
+
+    use super::*;
+    use crate::judging::policy::AllowList;
+    use crate::judging::testing::{agent, message, policy};
+
+    fn slack(text: &str, sender: &str, kind: Option<ChatKind>) -> CommandVerdict {
+        read_command(&command(text, sender), here(kind), &policy()).unwrap()
+    }
+
+    fn here(kind: Option<ChatKind>) -> CommandFacts {
+        CommandFacts {
+            kind,
+            is_in_room: true,
+            ..CommandFacts::default()
+        }
+    }
+
+    /// The effect of a message in a channel, if it is a command.
+    fn mentioned(text: &str) -> Option<Effect> {
+        let of = message(text);
+        read_message(&of, &MessageFacts::default(), &policy()).map(|verdict| verdict.effect)
+    }
+
+    fn command(text: &str, sender: &str) -> Command {
+        let of = message("x");
+        Command {
+            id: "1.2".into(),
+            place: Place {
+                chat: "C1".into(),
+                ..Place::default()
+            },
+            sender: Sender {
+                id: sender.into(),
+                ..of.sender
+            },
+            name: "/vocative".into(),
+            text: text.into(),
+        }
+    }
+
+    fn telegram(text: &str, sender: &str, kind: ChatKind) -> Option<CommandVerdict> {
+        read_message(
+            &typed(text, sender, kind),
+            &MessageFacts::default(),
+            &group_policy(),
+        )
+    }
+
+    fn typed(text: &str, sender: &str, kind: ChatKind) -> InboundMessage {
+        let mut message = message(text);
+        message.sender.id = sender.into();
+        message.place.kind = Some(kind);
+        let word = text.strip_prefix('/').unwrap().split_whitespace().next();
+        let (name, target) = match word.unwrap().split_once('@') {
+            None => (word.unwrap(), CommandTarget::Anyone),
+            Some((name, "kael_bot")) => (name, CommandTarget::ThisBot),
+            Some((name, _)) => (name, CommandTarget::AnotherBot),
+        };
+        message.command = Some(CommandWord {
+            name: name.to_owned(),
+            target,
+        });
+        message
+    }
+
+    fn group_policy() -> ChannelPolicy {
+        ChannelPolicy {
+            tells_privately: false,
+            has_mentioned_commands: false,
+            ..policy()
+        }
+    }
+
+    #[test]
+    fn who_may_do_what() {
+        let (one, both) = (vec![agent("ops")], vec![agent("kael"), agent("ops")]);
+        let ask = |inquiry, name| Effect::Inquire {
+            inquiry,
+            agent: agent(name),
+        };
+        let table = [
+            ("", "U1", Effect::Nothing),
+            ("help", "U1", Effect::Nothing),
+            ("dance", "U1", Effect::Nothing),
+            ("new", "U1", Effect::BeginAfresh { agents: both }),
+            ("NEW @Ops", "U1", Effect::BeginAfresh { agents: one }),
+            ("new nobody", "U1", Effect::Nothing),
+            (
+                "stop",
+                "U1",
+                Effect::Stop {
+                    of_everybody: false,
+                },
+            ),
+            ("stop", "UADMIN", Effect::Stop { of_everybody: true }),
+            ("status", "U1", ask(Inquiry::Status, "kael")),
+            ("context ops", "U1", ask(Inquiry::Context, "ops")),
+            ("summary", "U1", ask(Inquiry::Summary, "kael")),
+            ("forget", "U1", Effect::Nothing),
+            ("forget me", "U1", Effect::Nothing),
+            ("forget me yes", "U1", Effect::ForgetPerson),
+            ("forget Me  YES.", "U1", Effect::ForgetPerson),
+            ("forget me yes please", "U1", Effect::Nothing),
+            ("forget chat", "U1", Effect::Nothing),
+            ("forget chat yes", "U1", Effect::Nothing),
+            ("forget chat", "UADMIN", Effect::Nothing),
+            ("forget chat yes", "UADMIN", Effect::ForgetChat),
+            ("forget everything", "UADMIN", Effect::Nothing),
+        ];
+        for (text, sender, expected) in table {
+            let verdict = slack(text, sender, Some(ChatKind::Public));
+            assert_eq!(verdict.effect, expected, "{text} by {sender}");
+            let is_inquiry = matches!(verdict.effect, Effect::Inquire { .. });
+            assert_eq!(verdict.answer.is_none(), is_inquiry, "{text}");
+        }
+        let own = slack("forget chat yes", "U1", Some(ChatKind::Direct));
+        assert_eq!((own.effect, own.is_private), (Effect::ForgetChat, true));
+    }
+
+    #[test]
+    fn what_concerns_one_person_is_shown_to_them_alone() {
+        let is_private = |text| slack(text, "U1", Some(ChatKind::Private)).is_private;
+        for text in ["help", "status", "context", "summary", "forget me", "dance"] {
+            assert!(is_private(text), "{text}");
+        }
+        assert!(!is_private("new") && !is_private("stop"));
+        assert!(slack("new", "U1", Some(ChatKind::Direct)).is_private);
+        assert!(
+            !telegram("/help", "U1", ChatKind::Private)
+                .unwrap()
+                .is_private
+        );
+    }
+
+    #[test]
+    fn a_command_of_ours_is_known_and_others_are_not() {
+        let is_ours = |text| telegram(text, "U1", ChatKind::Private).is_some();
+        for text in ["/help", "/new@kael_bot", "/new ops", "/status"] {
+            assert!(is_ours(text), "{text}");
+        }
+        // A stop ends what its message follows, as the word alone does.
+        for text in ["/ask what?", "/help@other_bot", "/stop", "/newer"] {
+            assert!(!is_ours(text), "{text}");
+        }
+        let mut off = group_policy();
+        off.manners.commands = false;
+        let typed = typed("/help", "U1", ChatKind::Private);
+        assert_eq!(read_message(&typed, &MessageFacts::default(), &off), None);
+    }
+
+    #[test]
+    fn behind_a_mention_the_word_alone_is_a_command_and_more_is_a_question() {
+        let bot = mention_token("UBOT");
+        let ops = || Effect::BeginAfresh {
+            agents: vec![agent("ops")],
+        };
+        let everybody = Effect::BeginAfresh {
+            agents: vec![agent("kael"), agent("ops")],
+        };
+        let table = [
+            (format!("{bot} new"), Some(everybody.clone())),
+            (format!(" {bot}: New. "), Some(everybody.clone())),
+            (format!("{bot} /new"), Some(everybody)),
+            (format!("{bot} new ops"), Some(ops())),
+            (format!("{bot} new The Oracle"), Some(ops())),
+            (format!("{bot} help"), Some(Effect::Nothing)),
+            (format!("{bot} forget me"), Some(Effect::Nothing)),
+            (format!("{bot} forget me yes"), Some(Effect::ForgetPerson)),
+            (format!("{bot} forget chat"), Some(Effect::Nothing)),
+            (format!("{bot} forget me yes please"), None),
+            (format!("{bot} new ideas for lunch?"), None),
+            (format!("{bot} help me with this"), None),
+            (format!("{bot} forget it"), None),
+            (format!("{bot} status of the deploy"), None),
+            (format!("{bot} stop"), None),
+            (format!("{bot} newer"), None),
+            (format!("new {bot}"), None),
+            (format!("> {bot} new"), None),
+            (format!("`{bot} new`"), None),
+            (format!("{} new", mention_token("U2")), None),
+            (format!("{bot} {} new", mention_token("U2")), None),
+            ("new".to_owned(), None),
+            ("kael, new".to_owned(), None),
+        ];
+        for (text, expected) in table {
+            assert_eq!(mentioned(&text), expected, "{text:?}");
+        }
+        let said = |change: &dyn Fn(&mut InboundMessage), policy: &ChannelPolicy| {
+            let mut message = message(&format!("{bot} new"));
+            change(&mut message);
+            read_message(&message, &MessageFacts::default(), policy)
+        };
+        assert!(said(&|_| (), &policy()).is_some());
+        assert_eq!(said(&|_| (), &group_policy()), None);
+        let by_bot = |message: &mut InboundMessage| message.sender.kind = SenderKind::Bot;
+        assert_eq!(said(&by_bot, &policy()), None);
+        // In a thread it is told there, and what concerns one person to them alone.
+        let help = message(&format!("{bot} help"));
+        let verdict = read_message(&help, &MessageFacts::default(), &policy()).unwrap();
+        assert!(verdict.is_private);
+        assert!(verdict.answer.unwrap().contains("\"@Kael new\""));
+    }
+
+    #[test]
+    fn what_stands_behind_a_command_of_a_caption_is_read_without_the_labels() {
+        let mut photo = typed("/new ops", "U1", ChatKind::Private);
+        photo.text = "[photo] /new ops".into();
+        photo.attachments = vec![vocative_contract::envelope::Attachment {
+            kind: "photo".into(),
+            file_id: None,
+            name: None,
+            mime_type: None,
+            size_bytes: None,
+        }];
+        let verdict = read_message(&photo, &MessageFacts::default(), &group_policy()).unwrap();
+        let ops = vec![agent("ops")];
+        assert_eq!(verdict.effect, Effect::BeginAfresh { agents: ops });
+    }
+
+    #[test]
+    fn who_opens_a_private_chat_is_told_what_there_is() {
+        let start = |kind| telegram("/start", "U1", kind).map(|verdict| verdict.effect);
+        assert_eq!(start(ChatKind::Direct), Some(Effect::Nothing));
+        assert_eq!(start(ChatKind::Private), None);
+        let own = ChannelPolicy {
+            commands: vec!["start".into()],
+            ..group_policy()
+        };
+        let opening = typed("/start", "U1", ChatKind::Direct);
+        assert_eq!(read_message(&opening, &MessageFacts::default(), &own), None);
+    }
+
+    #[test]
+    fn nobody_has_the_words_of_all_who_share_a_name_forgotten() {
+        let forget = |text, sender| telegram(text, sender, ChatKind::Private).unwrap().effect;
+        assert_eq!(forget("/forget me yes", "chat:-1001"), Effect::Nothing);
+        assert_eq!(forget("/forget me yes", "U1"), Effect::ForgetPerson);
+    }
+
+    #[test]
+    fn what_a_person_said_is_forgotten_once_a_day_and_after_a_second_word() {
+        let ask = |text, has_forgotten_lately| {
+            let facts = CommandFacts {
+                has_forgotten_lately,
+                ..here(Some(ChatKind::Public))
+            };
+            read_command(&command(text, "U1"), facts, &policy()).unwrap()
+        };
+        let first = ask("forget me", false);
+        assert!(first.answer.unwrap().contains("\"forget me yes\""));
+        assert_eq!(ask("forget me yes", false).effect, Effect::ForgetPerson);
+        for text in ["forget me", "forget me yes"] {
+            let again = ask(text, true);
+            assert_eq!(again.effect, Effect::Nothing);
+            assert!(again.answer.unwrap().contains("once a day"));
+        }
+    }
+
+    #[test]
+    fn where_the_bot_is_not_only_its_person_is_told() {
+        let elsewhere = CommandFacts::default();
+        let verdict = read_command(&command("new", "U1"), elsewhere, &policy()).unwrap();
+        assert!(verdict.is_private);
+        assert!(!slack("new", "U1", None).is_private);
+    }
+
+    #[test]
+    fn a_button_stops_without_a_word_also_where_commands_are_left_to_others() {
+        let mut off = policy();
+        off.manners.commands = false;
+        let press = |sender: &str, policy: &ChannelPolicy| {
+            let mut button = command("stop", sender);
+            button.place.thread = Some("1.0".into());
+            read_command(&button, here(Some(ChatKind::Public)), policy)
+        };
+        let verdict = press("U1", &off).unwrap();
+        let own = Effect::Stop {
+            of_everybody: false,
+        };
+        assert_eq!((verdict.effect, verdict.answer), (own, None));
+        let closed = ChannelPolicy {
+            allow_chats: AllowList::default(),
+            allow_people: AllowList::default(),
+            ..policy()
+        };
+        assert_eq!(press("U2", &closed), Some(CommandVerdict::unheard()));
+        let mut strict = policy();
+        strict.manners.admins_only = vec![CommandName::Stop];
+        assert_eq!(press("U1", &strict).unwrap().effect, Effect::Nothing);
+    }
+
+    #[test]
+    fn a_prompt_is_shown_where_only_its_person_reads_it() {
+        let context = |sender, kind| telegram("/context", sender, kind).unwrap().effect;
+        assert_eq!(context("U1", ChatKind::Private), Effect::Nothing);
+        for (sender, kind) in [("U1", ChatKind::Direct), ("UADMIN", ChatKind::Private)] {
+            let effect = context(sender, kind);
+            assert!(
+                matches!(effect, Effect::Inquire { .. }),
+                "{sender} {kind:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_message_is_forgotten_for_whoever_wrote_it() {
+        let forget = |sender: &str, is_own| {
+            let mut message = typed("/forget", sender, ChatKind::Private);
+            message.reply_to = Some(ReplyTo {
+                message_id: "7".into(),
+                is_own: false,
+                quote: None,
+            });
+            let facts = MessageFacts {
+                replies_to_sender: is_own,
+                ..MessageFacts::default()
+            };
+            read_message(&message, &facts, &group_policy())
+                .unwrap()
+                .effect
+        };
+        let gone = Effect::ForgetMessage {
+            message_id: "7".into(),
+        };
+        assert_eq!(forget("U1", true), gone);
+        assert_eq!(forget("U1", false), Effect::Nothing);
+        assert_eq!(forget("UADMIN", false), gone);
+    }
+
+    #[test]
+    fn a_word_may_be_for_administrators_alone() {
+        let mut strict = policy();
+        strict.manners.admins_only = vec![CommandName::New];
+        let effect = |sender| {
+            let verdict = read_command(&command("new", sender), here(None), &strict);
+            verdict.unwrap().effect
+        };
+        assert_eq!(effect("U1"), Effect::Nothing);
+        assert!(matches!(effect("UADMIN"), Effect::BeginAfresh { .. }));
+    }
+
+    #[test]
+    fn outside_access_a_command_is_refused_to_its_person() {
+        let closed = ChannelPolicy {
+            allow_people: AllowList::default(),
+            ..policy()
+        };
+        let refused =
+            |kind| read_command(&command("new", "U2"), here(Some(kind)), &closed).unwrap();
+        assert_eq!(
+            refused(ChatKind::Public).effect,
+            Effect::BeginAfresh {
+                agents: vec![agent("kael"), agent("ops")]
+            }
+        );
+        let nobody = ChannelPolicy {
+            allow_chats: AllowList::default(),
+            ..closed.clone()
+        };
+        let public = here(Some(ChatKind::Public));
+        let verdict = read_command(&command("new", "U2"), public, &nobody).unwrap();
+        assert_eq!(
+            (verdict.effect, verdict.is_private),
+            (Effect::Nothing, true)
+        );
+        assert!(verdict.answer.unwrap().contains("C1"));
+    }
+}

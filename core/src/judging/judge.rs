@@ -1,0 +1,641 @@
+//! The whole decision on one inbound message: access, addressing, age, limits. Pure.
+
+use std::collections::BTreeMap;
+
+use vocative_contract::envelope::{ChatKind, InboundMessage, SenderKind};
+
+use crate::addressing::{
+    AckReaction, MessageFacts, Notice, NoticeKind, Overlap, RunVerdict, Verdict,
+};
+use crate::ids::AgentName;
+use crate::judging::access::{Access, access};
+use crate::judging::addressing::{addressed_agents, may_follow_up};
+use crate::judging::commands::{self, is_private, read_message, stopped};
+use crate::judging::policy::{ChannelPolicy, SpentUp};
+use crate::judging::stop::says_stop;
+
+/// A bot that may address our agents starts at most so many runs in an hour, whatever the limits
+/// say: two bots that answer each other must come to rest.
+pub const BOT_RUNS_PER_HOUR_MAX: u32 = 10;
+
+/// An answer that would open a thread waits so long for word of what kind of chat it is in. Slack
+/// tells of a mention twice, and the kind only with one of the two. That one ends the wait.
+const KIND_WAIT_MS: i64 = 1_000;
+
+/// A chat is told of a limit at most once in this time.
+const LIMIT_NOTICE_INTERVAL_MS: i64 = 3_600_000;
+
+/// Decides whether a message is stored, whom it addresses, and whether they run.
+///
+/// `said_at_ms` is when it was said or last edited, by platform time; `now_ms` when it was received.
+#[must_use]
+pub fn judge(
+    message: &InboundMessage,
+    facts: &MessageFacts,
+    policy: &ChannelPolicy,
+    said_at_ms: i64,
+    now_ms: i64,
+) -> Verdict {
+    let kind = message.place.kind.or(facts.chat_kind);
+    let addressed_to = addressed_agents(message, facts, policy);
+    let access = access(
+        &message.place,
+        kind,
+        &message.sender,
+        facts.belonging,
+        policy,
+    );
+    if access != Access::Served {
+        let refused = Refused { access, kind };
+        return refusal(message, facts, !addressed_to.is_empty(), &refused, policy);
+    }
+    let is_old = now_ms.saturating_sub(said_at_ms) > policy.limits.max_trigger_age_ms;
+    if let Some(command) = read_message(message, facts, policy).filter(|_| !is_old) {
+        return Verdict {
+            is_admitted: true,
+            command: Some(command),
+            ..Verdict::default()
+        };
+    }
+    let is_stop = !is_old && !addressed_to.is_empty() && says_stop(message, policy);
+    if let Some(command) = commands::refused_stop(message, kind, policy).filter(|_| is_stop) {
+        return Verdict {
+            is_admitted: true,
+            command: Some(command),
+            ..Verdict::default()
+        };
+    }
+    let limit = limit_met(message, facts, policy);
+    let runs = if is_old {
+        RunVerdict::TooOld
+    } else if is_stop {
+        RunVerdict::Stop {
+            of_everybody: policy.admins.contains(&message.sender.id),
+        }
+    } else if limit.is_some() {
+        RunVerdict::LimitMet
+    } else {
+        RunVerdict::Run
+    };
+    let opens_thread = opens_thread(message, kind, policy);
+    let is_asked = !addressed_to.is_empty();
+    let quiet_until_ms = quiet_until(kind, policy, now_ms);
+    let wait_until_ms = if message.album.is_some() {
+        now_ms + policy.limits.album_wait_ms
+    } else if opens_thread && kind.is_none() {
+        now_ms + KIND_WAIT_MS
+    } else {
+        0
+    };
+    Verdict {
+        is_admitted: true,
+        opens_thread,
+        not_before_ms: wait_until_ms.max(quiet_until_ms.unwrap_or(0)),
+        notice: match runs {
+            RunVerdict::Stop { of_everybody } => Some(stop_notice(of_everybody)),
+            RunVerdict::LimitMet if is_asked => {
+                limit.and_then(|limit| limit_notice(limit, facts, is_private(kind, policy), now_ms))
+            }
+            RunVerdict::Run if is_asked => quiet_until_ms
+                .filter(|_| message.sender.kind == SenderKind::Person)
+                .and_then(|until_ms| quiet_notice(until_ms, facts, policy)),
+            _ => None,
+        },
+        reaction: reaction(policy).filter(|_| is_asked),
+        edit_answer_within_ms: policy.manners.edit_answer_within_ms,
+        command: None,
+        overlaps: overlaps(&addressed_to, message, policy),
+        would_follow_up: addressed_to.is_empty() && may_follow_up(message, facts, policy),
+        addressed_to,
+        runs,
+    }
+}
+
+fn overlaps(
+    addressed_to: &[AgentName],
+    message: &InboundMessage,
+    policy: &ChannelPolicy,
+) -> BTreeMap<AgentName, Overlap> {
+    let overlap = |agent: &AgentName| policy.overlap(agent, &message.place.chat);
+    addressed_to
+        .iter()
+        .map(|agent| (agent.clone(), overlap(agent)))
+        .collect()
+}
+
+fn stop_notice(of_everybody: bool) -> Notice {
+    Notice {
+        kind: NoticeKind::Stopped,
+        text: stopped(of_everybody).to_owned(),
+        is_private: false,
+    }
+}
+
+fn reaction(policy: &ChannelPolicy) -> Option<AckReaction> {
+    let manners = &policy.manners;
+    (!manners.ack_reaction.is_empty()).then(|| AckReaction {
+        emoji: manners.ack_reaction.clone(),
+        stays: manners.keeps_ack_reaction,
+    })
+}
+
+/// Until when nothing is answered in such a chat, if it is quiet there.
+fn quiet_until(kind: Option<ChatKind>, policy: &ChannelPolicy, now_ms: i64) -> Option<i64> {
+    let manners = &policy.manners;
+    let quiet = manners.quiet?;
+    let is_direct = kind == Some(ChatKind::Direct);
+    (!is_direct || manners.is_quiet_in_direct).then_some(())?;
+    quiet.until_ms(now_ms)
+}
+
+/// Said once in quiet hours.
+fn quiet_notice(until_ms: i64, facts: &MessageFacts, policy: &ChannelPolicy) -> Option<Notice> {
+    let is_told = facts
+        .quiet_told_until_ms
+        .is_some_and(|told| told >= until_ms);
+    let end = policy.manners.quiet?.end();
+    (!is_told).then(|| Notice {
+        kind: NoticeKind::Quiet { until_ms },
+        text: format!("It is quiet here now; I answer at {end}."),
+        is_private: false,
+    })
+}
+
+/// Why somebody is not served.
+struct Refused {
+    access: Access,
+    kind: Option<ChatKind>,
+}
+
+fn refusal(
+    message: &InboundMessage,
+    facts: &MessageFacts,
+    is_addressed: bool,
+    refused: &Refused,
+    policy: &ChannelPolicy,
+) -> Verdict {
+    // A chat that is not served concerns everybody there, a person only themselves.
+    let is_private = refused.access != Access::ChatNotAllowed && is_private(refused.kind, policy);
+    let is_first = facts.refused_notice_at_ms.is_none();
+    let is_person = message.sender.kind == SenderKind::Person;
+    let text = || match is_private {
+        true => commands::refused(refused.access, &message.place.chat),
+        false => commands::refused(Access::ChatNotAllowed, &message.place.chat),
+    };
+    let notice = (is_addressed && is_first && is_person).then(|| Notice {
+        kind: NoticeKind::NotServed,
+        text: text(),
+        is_private,
+    });
+    Verdict {
+        is_admitted: false,
+        notice,
+        ..Verdict::default()
+    }
+}
+
+/// A limit that is met, in words.
+#[derive(Clone, Copy)]
+struct LimitMet {
+    text: &'static str,
+    whose: Whose,
+    /// The number at which a row of bots is told.
+    at: u32,
+}
+
+/// Whom a limit concerns.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// One person.
+    Person,
+    /// Everybody in the room.
+    Room,
+    /// Bots that talk with ours.
+    Bots,
+}
+
+/// Which limit is met.
+fn limit_met(
+    message: &InboundMessage,
+    facts: &MessageFacts,
+    policy: &ChannelPolicy,
+) -> Option<LimitMet> {
+    let limits = &policy.limits;
+    let at = policy.manners.bot_exchanges_max;
+    let met = |whose, text| Some(LimitMet { text, whose, at });
+    let is_over = |count: u64, max: u64| max > 0 && count >= max;
+    let is_bot = message.sender.kind == SenderKind::Bot;
+    if is_bot && facts.bot_exchanges >= at {
+        return met(
+            Whose::Bots,
+            "I have answered other bots often enough in a row; I go on when a person says something.",
+        );
+    }
+    if is_bot && facts.runs_by_person_last_hour >= BOT_RUNS_PER_HOUR_MAX {
+        return met(
+            Whose::Room,
+            "I have answered another bot often enough for this hour.",
+        );
+    }
+    if is_over(
+        facts.runs_by_person_last_hour.into(),
+        limits.runs_per_hour_person.into(),
+    ) {
+        return met(
+            Whose::Person,
+            "You have asked me as often as I may answer one person in an hour; please try again later.",
+        );
+    }
+    if is_over(
+        facts.runs_in_chat_last_hour.into(),
+        limits.runs_per_hour_chat.into(),
+    ) {
+        return met(
+            Whose::Room,
+            "I have answered here as often as I may in an hour; please try again later.",
+        );
+    }
+    match limits.spent(facts.tokens_by_person_today, facts.tokens_today) {
+        Some(spent @ SpentUp::Person) => met(Whose::Person, spent.text()),
+        Some(spent @ SpentUp::Channel) => met(Whose::Room, spent.text()),
+        None => None,
+    }
+}
+
+/// A room is told of a limit now and then, a person that only they see each time, bots once in a row.
+fn limit_notice(
+    limit: LimitMet,
+    facts: &MessageFacts,
+    can_be_private: bool,
+    now_ms: i64,
+) -> Option<Notice> {
+    let is_private = can_be_private && limit.whose == Whose::Person;
+    let is_due = match limit.whose {
+        Whose::Bots => facts.bot_exchanges == limit.at,
+        Whose::Person if is_private => true,
+        Whose::Person | Whose::Room => facts
+            .limit_notice_at_ms
+            .is_none_or(|last| now_ms - last >= LIMIT_NOTICE_INTERVAL_MS),
+    };
+    is_due.then(|| Notice {
+        kind: NoticeKind::LimitMet,
+        text: limit.text.to_owned(),
+        is_private,
+    })
+}
+
+/// An answer opens a thread in channels, not in direct or group-direct chats, and not where the
+/// message already is in a thread or topic. The root of a thread, whoever opened it, is not in it.
+fn opens_thread(message: &InboundMessage, kind: Option<ChatKind>, policy: &ChannelPolicy) -> bool {
+    let thread = message.place.thread.as_ref();
+    policy.answers_in_threads
+        && thread.is_none_or(|root| *root == message.message_id)
+        && message.place.topic.is_none()
+        && match kind {
+            // With an agent view, whatever is said to the bot directly begins a thread.
+            Some(ChatKind::Direct) => policy.has_agent_view,
+            Some(ChatKind::GroupDirect | ChatKind::Broadcast) => false,
+            Some(ChatKind::Private | ChatKind::Public) | None => true,
+        }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use vocative_contract::envelope::{CommandTarget, CommandWord};
+    use vocative_contract::markup::mention_token;
+
+    use super::*;
+    use crate::judging::policy::AllowList;
+    use crate::judging::testing::{agent, message, policy};
+    use crate::manners::{CommandName, QuietHours};
+
+    const NOW_MS: i64 = 1_000_500;
+
+    fn mention() -> InboundMessage {
+        message(&format!("{} hi", mention_token("UBOT")))
+    }
+
+    fn decide(message: &InboundMessage, facts: &MessageFacts, policy: &ChannelPolicy) -> Verdict {
+        judge(message, facts, policy, message.sent_at_ms, NOW_MS)
+    }
+
+    #[test]
+    fn a_stop_that_only_admins_may_say_ends_nothing_and_is_no_question() {
+        let mut strict = policy();
+        strict.manners.admins_only = vec![CommandName::Stop];
+        let stop = message(&format!("{} stop", mention_token("UBOT")));
+        let verdict = decide(&stop, &MessageFacts::default(), &strict);
+        let answer = verdict.command.and_then(|command| command.answer);
+        assert!(answer.unwrap().contains("administer"));
+        assert_eq!(verdict.addressed_to, []);
+        for (sender, policy) in [("UADMIN", &strict), ("U1", &policy())] {
+            let mut stop = stop.clone();
+            stop.sender.id = sender.into();
+            let verdict = decide(&stop, &MessageFacts::default(), policy);
+            assert_eq!(verdict.command, None, "{sender}");
+            assert!(matches!(verdict.runs, RunVerdict::Stop { .. }), "{sender}");
+        }
+    }
+
+    #[test]
+    fn an_answer_waits_for_the_kind_of_chat_where_that_decides_about_a_thread() {
+        let table = [
+            (None, None, NOW_MS + KIND_WAIT_MS),
+            (None, Some(ChatKind::Public), 0),
+            (Some(ChatKind::GroupDirect), None, 0),
+        ];
+        for (told, learnt, expected) in table {
+            let mut message = mention();
+            message.place.kind = told;
+            let facts = MessageFacts {
+                chat_kind: learnt,
+                ..MessageFacts::default()
+            };
+            let verdict = judge(&message, &facts, &policy(), NOW_MS, NOW_MS);
+            assert_eq!(verdict.not_before_ms, expected, "{told:?} {learnt:?}");
+        }
+    }
+
+    #[test]
+    fn a_mention_in_a_channel_runs_and_opens_a_thread() {
+        let verdict = decide(&mention(), &MessageFacts::default(), &policy());
+        let expected = Verdict {
+            is_admitted: true,
+            addressed_to: vec![agent("kael")],
+            runs: RunVerdict::Run,
+            opens_thread: true,
+            not_before_ms: 0,
+            notice: None,
+            overlaps: BTreeMap::from([(agent("kael"), Overlap::Auto)]),
+            would_follow_up: false,
+            reaction: None,
+            edit_answer_within_ms: 0,
+            command: None,
+        };
+        assert_eq!(verdict, expected);
+    }
+
+    #[test]
+    fn a_stop_is_not_answered_and_reaches_as_far_as_the_person() {
+        let stop = |sender: &str, facts: &MessageFacts| {
+            let mut message = message(&format!("{} stop", mention_token("UBOT")));
+            message.sender.id = sender.into();
+            decide(&message, facts, &policy())
+        };
+        let limited = MessageFacts {
+            runs_by_person_last_hour: 99,
+            ..MessageFacts::default()
+        };
+        for (sender, of_everybody) in [("U1", false), ("UADMIN", true)] {
+            let verdict = stop(sender, &limited);
+            assert_eq!(verdict.runs, RunVerdict::Stop { of_everybody });
+            let told = verdict.notice.map(|notice| notice.kind);
+            assert_eq!(told, Some(NoticeKind::Stopped));
+        }
+        let mut nobody = message("stop");
+        nobody.mentions_bot = false;
+        let verdict = decide(&nobody, &MessageFacts::default(), &policy());
+        assert_eq!((verdict.runs, verdict.notice), (RunVerdict::Run, None));
+    }
+
+    #[test]
+    fn a_chat_says_before_its_agents_what_becomes_of_messages_meanwhile() {
+        let mut there = policy();
+        there.agents[0].overlap = Overlap::Queue;
+        let overlap = |policy: &ChannelPolicy| {
+            let verdict = decide(&mention(), &MessageFacts::default(), policy);
+            verdict.overlaps[&agent("kael")]
+        };
+        assert_eq!(overlap(&there), Overlap::Queue);
+        there
+            .chat_overlaps
+            .insert("C1".to_owned(), Overlap::Interrupt);
+        assert_eq!(overlap(&there), Overlap::Interrupt);
+    }
+
+    #[test]
+    fn an_old_trigger_is_captured_and_not_answered() {
+        let mut late = policy();
+        late.limits.max_trigger_age_ms = 400;
+        let verdict = decide(&mention(), &MessageFacts::default(), &late);
+        assert_eq!(
+            (verdict.is_admitted, verdict.runs),
+            (true, RunVerdict::TooOld)
+        );
+    }
+
+    #[test]
+    fn a_limit_is_told_once_an_hour() {
+        let mut facts = MessageFacts {
+            runs_in_chat_last_hour: 120,
+            ..MessageFacts::default()
+        };
+        let verdict = decide(&mention(), &facts, &policy());
+        assert_eq!(verdict.runs, RunVerdict::LimitMet);
+        assert_eq!(
+            verdict.notice.map(|notice| notice.kind),
+            Some(NoticeKind::LimitMet)
+        );
+        facts.limit_notice_at_ms = Some(NOW_MS - 3_599_999);
+        assert_eq!(decide(&mention(), &facts, &policy()).notice, None);
+        facts.limit_notice_at_ms = Some(NOW_MS - 3_600_000);
+        assert!(decide(&mention(), &facts, &policy()).notice.is_some());
+        assert_eq!(decide(&message("chatter"), &facts, &policy()).notice, None);
+    }
+
+    #[test]
+    fn a_limit_of_one_person_is_told_to_them_alone_each_time() {
+        let facts = MessageFacts {
+            runs_by_person_last_hour: 60,
+            limit_notice_at_ms: Some(NOW_MS - 1),
+            ..MessageFacts::default()
+        };
+        let told = |policy: &ChannelPolicy| decide(&mention(), &facts, policy).notice;
+        assert!(told(&policy()).unwrap().is_private);
+        let mut openly = policy();
+        openly.tells_privately = false;
+        assert_eq!(told(&openly), None);
+    }
+
+    #[test]
+    fn tokens_of_the_day_end_for_a_person_before_they_end_for_all() {
+        let mut capped = policy();
+        capped.limits.tokens_per_day = 1_000;
+        capped.limits.tokens_per_day_person = 100;
+        let verdict = |by_person, by_channel| {
+            let facts = MessageFacts {
+                tokens_by_person_today: by_person,
+                tokens_today: by_channel,
+                ..MessageFacts::default()
+            };
+            let verdict = decide(&mention(), &facts, &capped);
+            let told = verdict
+                .notice
+                .map(|notice| (notice.is_private, notice.text));
+            (verdict.runs, told)
+        };
+        let person = (true, SpentUp::Person.text().to_owned());
+        let channel = (false, SpentUp::Channel.text().to_owned());
+        assert_eq!(verdict(99, 999), (RunVerdict::Run, None));
+        assert_eq!(verdict(100, 999), (RunVerdict::LimitMet, Some(person)));
+        assert_eq!(verdict(99, 1_000), (RunVerdict::LimitMet, Some(channel)));
+        capped.limits.tokens_per_day = 0;
+        capped.limits.tokens_per_day_person = 0;
+        assert_eq!(capped.limits.spent(u64::MAX, u64::MAX), None);
+    }
+
+    #[test]
+    fn a_row_of_bots_ends_and_is_told_once() {
+        let mut allowed = policy();
+        allowed.allow_bots = AllowList::new(vec!["*".into()]);
+        let mut bot = mention();
+        bot.sender.kind = SenderKind::Bot;
+        let verdict = |bot_exchanges| {
+            let facts = MessageFacts {
+                bot_exchanges,
+                limit_notice_at_ms: Some(NOW_MS - 1),
+                ..MessageFacts::default()
+            };
+            let verdict = decide(&bot, &facts, &allowed);
+            (verdict.runs, verdict.notice.is_some())
+        };
+        assert_eq!(verdict(2), (RunVerdict::Run, false));
+        assert_eq!(verdict(3), (RunVerdict::LimitMet, true));
+        assert_eq!(verdict(4), (RunVerdict::LimitMet, false));
+    }
+
+    #[test]
+    fn quiet_hours_put_an_answer_off_and_say_so_once() {
+        let mut quiet = policy();
+        // Around the time of the tests, which is 00:16 on the first day.
+        quiet.manners.quiet = QuietHours::read("23:00-01:00", "UTC");
+        let until_ms = 3_600_000;
+        let told = |facts: &MessageFacts, kind| {
+            let mut message = mention();
+            message.place.kind = Some(kind);
+            let verdict = decide(&message, facts, &quiet);
+            assert_eq!(verdict.runs, RunVerdict::Run);
+            (
+                verdict.not_before_ms,
+                verdict.notice.map(|notice| notice.text),
+            )
+        };
+        let new = MessageFacts::default();
+        let line = "It is quiet here now; I answer at 01:00 (UTC).".to_owned();
+        assert_eq!(told(&new, ChatKind::Public), (until_ms, Some(line)));
+        let known = MessageFacts {
+            quiet_told_until_ms: Some(until_ms),
+            ..MessageFacts::default()
+        };
+        assert_eq!(told(&known, ChatKind::Public), (until_ms, None));
+        assert_eq!(told(&new, ChatKind::Direct), (0, None));
+    }
+
+    #[test]
+    fn what_will_be_answered_gets_a_sign() {
+        let mut nodding = policy();
+        nodding.manners.ack_reaction = "eyes".into();
+        let sign =
+            |message: &InboundMessage| decide(message, &MessageFacts::default(), &nodding).reaction;
+        let eyes = AckReaction {
+            emoji: "eyes".into(),
+            stays: false,
+        };
+        assert_eq!(sign(&mention()), Some(eyes));
+        assert_eq!(sign(&message("chatter")), None);
+    }
+
+    #[test]
+    fn a_command_is_carried_out_and_addresses_nobody() {
+        let mut asked = message("/help");
+        asked.command = Some(CommandWord {
+            name: "help".into(),
+            target: CommandTarget::Anyone,
+        });
+        let verdict = decide(&asked, &MessageFacts::default(), &policy());
+        assert!(verdict.command.is_some() && verdict.addressed_to.is_empty());
+        let mut late = policy();
+        late.limits.max_trigger_age_ms = 400;
+        assert_eq!(
+            decide(&asked, &MessageFacts::default(), &late).command,
+            None
+        );
+    }
+
+    #[test]
+    fn two_bots_come_to_rest() {
+        let mut allowed = policy();
+        allowed.allow_bots = AllowList::new(vec!["*".into()]);
+        allowed.limits.runs_per_hour_person = 0;
+        let mut bot = mention();
+        bot.sender.kind = SenderKind::Bot;
+        let facts = |runs| MessageFacts {
+            runs_by_person_last_hour: runs,
+            ..Default::default()
+        };
+        assert_eq!(decide(&bot, &facts(9), &allowed).runs, RunVerdict::Run);
+        assert_eq!(
+            decide(&bot, &facts(10), &allowed).runs,
+            RunVerdict::LimitMet
+        );
+    }
+
+    #[test]
+    fn outside_access_nothing_is_stored_and_one_polite_line_is_said() {
+        let mut closed = policy();
+        closed.allow_chats = AllowList::default();
+        let first = decide(&mention(), &MessageFacts::default(), &closed);
+        assert!(!first.is_admitted && first.addressed_to.is_empty());
+        assert_eq!(
+            first.notice.map(|notice| notice.kind),
+            Some(NoticeKind::NotServed)
+        );
+        let told = MessageFacts {
+            refused_notice_at_ms: Some(1),
+            ..MessageFacts::default()
+        };
+        assert_eq!(decide(&mention(), &told, &closed).notice, None);
+        assert_eq!(
+            decide(&message("hi"), &MessageFacts::default(), &closed).notice,
+            None
+        );
+    }
+
+    #[test]
+    fn an_album_waits_for_its_items() {
+        let mut album = mention();
+        album.album = Some("a1".into());
+        let verdict = decide(&album, &MessageFacts::default(), &policy());
+        assert_eq!(verdict.not_before_ms, NOW_MS + 1_000);
+    }
+
+    #[test]
+    fn direct_group_direct_and_threaded_messages_open_no_thread() {
+        let opens = |change: &dyn Fn(&mut InboundMessage)| {
+            let mut message = mention();
+            change(&mut message);
+            decide(&message, &MessageFacts::default(), &policy()).opens_thread
+        };
+        assert!(opens(&|_| ()));
+        assert!(opens(&|message| message.place.kind = None));
+        assert!(!opens(
+            &|message| message.place.kind = Some(ChatKind::Direct)
+        ));
+        assert!(!opens(
+            &|message| message.place.kind = Some(ChatKind::GroupDirect)
+        ));
+        let mut own_surface = policy();
+        own_surface.has_agent_view = true;
+        let mut direct = mention();
+        direct.place.kind = Some(ChatKind::Direct);
+        assert!(decide(&direct, &MessageFacts::default(), &own_surface).opens_thread);
+        assert!(!opens(&|message| message.place.thread = Some("1.0".into())));
+        // Others have replied to it already.
+        let own_id = |message: &mut InboundMessage| {
+            message.place.thread = Some(message.message_id.clone());
+        };
+        assert!(opens(&own_id));
+        assert!(!opens(&|message| message.place.topic = Some("7".into())));
+    }
+}

@@ -1,0 +1,15 @@
+//! Whether a message is stored, whom it addresses, and what else follows from it. Pure: facts in, a verdict out.
+//!
+//! Reading order: `policy`, `speech`, `addressing`, `stop`, `access`, `commands`, `judge`, `origin`.
+
+pub mod access;
+pub mod addressing;
+pub mod commands;
+pub mod judge;
+pub mod origin;
+pub mod policy;
+pub mod speech;
+pub mod stop;
+#[cfg(any(test, feature = "testing"))]
+#[allow(clippy::unwrap_used)]
+pub mod testing;

@@ -1,0 +1,192 @@
+//! What a channel's configuration says about access, addressing and limits, with the identity that
+//! was learnt at start.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use vocative_contract::identity::Identity;
+
+use crate::addressing::Overlap;
+use crate::ids::{AccountId, AgentName};
+use crate::manners::Manners;
+
+/// What counts as a follow-up in a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ThreadPolicy {
+    /// Every message in a thread whose root addressed the agent.
+    Participating,
+    /// Only messages that address the agent themselves.
+    Mention,
+}
+
+/// The policy of one channel.
+#[derive(Clone, Debug)]
+pub struct ChannelPolicy {
+    /// The configured channel's name.
+    pub channel: String,
+    /// The account it turned out to be.
+    pub account: AccountId,
+    /// Who we are there.
+    pub identity: Identity,
+    /// The agents that serve it; not empty.
+    pub agents: Vec<AgentPolicy>,
+    /// Who answers where no alias picks one.
+    pub default_agent: AgentName,
+    /// Chats that are served, by platform id.
+    pub allow_chats: AllowList,
+    /// People who are served, by platform id. Empty: everybody in an allowed group, nobody in
+    /// private.
+    pub allow_people: AllowList,
+    /// People who are always served, by platform id.
+    pub admins: Vec<String>,
+    /// Whether people of another organisation in a shared channel are served.
+    pub serves_strangers: bool,
+    /// Whether guests of our own organisation are served.
+    pub serves_guests: bool,
+    /// Bots that may address an agent, by platform id.
+    pub allow_bots: AllowList,
+    /// Whether follow-ups in a thread whose root addressed an agent address it.
+    pub thread_policy: ThreadPolicy,
+    /// Whether an answer to a message in a channel opens a thread (where the platform has threads).
+    pub answers_in_threads: bool,
+    /// Commands that address the default agent without naming the bot (`ask`).
+    pub commands: Vec<String>,
+    /// What becomes of a message while an earlier one waits, in chats that differ from their agents, by
+    /// platform id.
+    pub chat_overlaps: BTreeMap<String, Overlap>,
+    /// Limits.
+    pub limits: Limits,
+    /// How the bot behaves.
+    pub manners: Manners,
+    /// Whether the bot has a surface of its own, where every question begins a thread.
+    pub has_agent_view: bool,
+    /// Whether the platform can show something to one person alone.
+    pub tells_privately: bool,
+    /// Whether commands may stand behind a mention of the bot: where the platform's own can't be given
+    /// everywhere.
+    pub has_mentioned_commands: bool,
+}
+
+/// What addressing needs to know of an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentPolicy {
+    /// Its name.
+    pub name: AgentName,
+    /// Its name for people.
+    pub display_name: String,
+    /// Names by which it is addressed, its name and display name included.
+    pub aliases: Vec<String>,
+    /// What becomes of a message to it while an earlier one still waits for its answer.
+    pub overlap: Overlap,
+}
+
+/// Which ids are allowed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AllowList(Vec<String>);
+
+impl AllowList {
+    /// A list of ids; `*` allows all.
+    #[must_use]
+    pub fn new(ids: Vec<String>) -> Self {
+        Self(ids)
+    }
+
+    /// Whether an id is on the list.
+    #[must_use]
+    pub fn allows(&self, id: &str) -> bool {
+        self.0.iter().any(|allowed| allowed == "*" || allowed == id)
+    }
+
+    /// Whether nothing is on the list.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Limits on what one channel takes in and answers. A limit of 0 is no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Runs per person in an hour.
+    pub runs_per_hour_person: u32,
+    /// Runs per chat in an hour.
+    pub runs_per_hour_chat: u32,
+    /// Tokens of the channel in a UTC day: answers, summaries, voice notes.
+    pub tokens_per_day: u64,
+    /// Tokens that one person's questions and voice notes may cost in a UTC day.
+    pub tokens_per_day_person: u64,
+    /// A trigger older than this by platform time is captured and not answered, in milliseconds.
+    pub max_trigger_age_ms: i64,
+    /// How long the run of an album waits for further items, in milliseconds.
+    pub album_wait_ms: i64,
+    /// A longer text is cut with a marker, in bytes.
+    pub inbound_text_max_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            runs_per_hour_person: 60,
+            runs_per_hour_chat: 120,
+            tokens_per_day: 0,
+            tokens_per_day_person: 0,
+            max_trigger_age_ms: 3_600_000,
+            album_wait_ms: 1_000,
+            inbound_text_max_bytes: 65_536,
+        }
+    }
+}
+
+impl Limits {
+    /// Whose tokens of the day are used up, of so many that the person and the whole channel have spent.
+    #[must_use]
+    pub fn spent(&self, by_person: u64, by_channel: u64) -> Option<SpentUp> {
+        let is_over = |count: u64, max: u64| max > 0 && count >= max;
+        if is_over(by_person, self.tokens_per_day_person) {
+            return Some(SpentUp::Person);
+        }
+        is_over(by_channel, self.tokens_per_day).then_some(SpentUp::Channel)
+    }
+}
+
+/// Whose tokens of the day are used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpentUp {
+    /// One person's.
+    Person,
+    /// Everybody's.
+    Channel,
+}
+
+impl SpentUp {
+    /// What is said of it.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Person => {
+                "You have used up what I may spend on one person in a day; please try again tomorrow."
+            }
+            Self::Channel => {
+                "I have used up what I may spend on answers today; please try again tomorrow."
+            }
+        }
+    }
+}
+
+impl ChannelPolicy {
+    /// The agent of that name, if it serves this channel.
+    #[must_use]
+    pub fn agent(&self, name: &AgentName) -> Option<&AgentPolicy> {
+        self.agents.iter().find(|agent| agent.name == *name)
+    }
+
+    /// What becomes of a message to an agent in a chat while an earlier one waits.
+    #[must_use]
+    pub fn overlap(&self, agent: &AgentName, chat: &str) -> Overlap {
+        let there = self.chat_overlaps.get(chat).copied();
+        let own = || self.agent(agent).map(|agent| agent.overlap);
+        there.or_else(own).unwrap_or(Overlap::Auto)
+    }
+}

@@ -1,0 +1,33 @@
+//! The words of the project, and every decision as a pure function. No I/O, no clock, no SQL, nothing that waits.
+//!
+//! Words first: `ids`, `place`, `turn`, `file`, `run`, `run_event`, `outbox`, `probing`, `addressing`, `manners`,
+//! `command`, `counted`, `history`, `model_rest`, `options`, `search`, `sent`, `slots`, `summary`, `title`, `tokens`.
+//! Then the decisions: [`judging`] (whom a message addresses), [`prompting`] (what a model is sent), [`sending`]
+//! (what becomes of a post), [`folding`] (what a summary stands for).
+
+pub mod addressing;
+pub mod command;
+pub mod counted;
+pub mod decode;
+pub mod file;
+pub mod folding;
+pub mod history;
+pub mod ids;
+pub mod judging;
+pub mod manners;
+pub mod model_rest;
+pub mod options;
+pub mod outbox;
+pub mod place;
+pub mod probing;
+pub mod prompting;
+pub mod run;
+pub mod run_event;
+pub mod search;
+pub mod sending;
+pub mod sent;
+pub mod slots;
+pub mod summary;
+pub mod title;
+pub mod tokens;
+pub mod turn;

@@ -1,0 +1,124 @@
+//! How a prompt is assembled: the options of one agent, with their defaults.
+
+use crate::place::Scope;
+
+/// The options of the assembler. Defaults are DESIGN §8's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AssemblerOptions {
+    /// Keep only turns that concern the agent.
+    pub addressed_only: bool,
+    /// Read at most so many kept turns.
+    pub max_turns_to_load: usize,
+    /// Only turns of the last so many minutes (fractions allowed).
+    pub time_window_minutes: Option<f64>,
+    /// Only turns of this scope.
+    pub scope: Option<Scope>,
+    /// Once so many kept turns are in no summary, the older ones are folded into one.
+    pub rolling_summary_threshold: usize,
+    /// The newest so many turns of people are not folded, as far as a prompt can hold what stands among them.
+    pub preserve_recent_turns: usize,
+    /// Tokens for summary, history and trigger together.
+    pub token_budget: usize,
+    /// A trigger over so many tokens is cut with a marker.
+    pub trigger_max_tokens: usize,
+    /// Kept turns of the parent before a thread's root.
+    pub parent_turns: usize,
+    /// Turns before the trigger that don't concern the agent and that no summary reaches.
+    pub ambient_turns: usize,
+    /// Platform ids under which the agent is mentioned in a transcript's metadata.
+    pub agent_aliases: Vec<String>,
+    /// Which rules.
+    pub profile: Profile,
+}
+
+/// Options that are other in one chat; what is `None` stays as the agent has it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OptionOverrides {
+    /// See [`AssemblerOptions::addressed_only`].
+    pub addressed_only: Option<bool>,
+    /// See [`AssemblerOptions::max_turns_to_load`].
+    pub max_turns_to_load: Option<usize>,
+    /// See [`AssemblerOptions::time_window_minutes`].
+    pub time_window_minutes: Option<f64>,
+    /// See [`AssemblerOptions::scope`].
+    pub scope: Option<Scope>,
+    /// See [`AssemblerOptions::rolling_summary_threshold`].
+    pub rolling_summary_threshold: Option<usize>,
+    /// See [`AssemblerOptions::preserve_recent_turns`].
+    pub preserve_recent_turns: Option<usize>,
+    /// See [`AssemblerOptions::token_budget`].
+    pub token_budget: Option<usize>,
+    /// See [`AssemblerOptions::trigger_max_tokens`].
+    pub trigger_max_tokens: Option<usize>,
+    /// See [`AssemblerOptions::parent_turns`].
+    pub parent_turns: Option<usize>,
+    /// See [`AssemblerOptions::ambient_turns`].
+    pub ambient_turns: Option<usize>,
+}
+
+impl OptionOverrides {
+    /// An agent's options with these in their place.
+    #[must_use]
+    pub fn over(&self, own: &AssemblerOptions) -> AssemblerOptions {
+        AssemblerOptions {
+            addressed_only: self.addressed_only.unwrap_or(own.addressed_only),
+            max_turns_to_load: self.max_turns_to_load.unwrap_or(own.max_turns_to_load),
+            time_window_minutes: self.time_window_minutes.or(own.time_window_minutes),
+            scope: self.scope.or(own.scope),
+            rolling_summary_threshold: self
+                .rolling_summary_threshold
+                .unwrap_or(own.rolling_summary_threshold),
+            preserve_recent_turns: self
+                .preserve_recent_turns
+                .unwrap_or(own.preserve_recent_turns),
+            token_budget: self.token_budget.unwrap_or(own.token_budget),
+            trigger_max_tokens: self.trigger_max_tokens.unwrap_or(own.trigger_max_tokens),
+            parent_turns: self.parent_turns.unwrap_or(own.parent_turns),
+            ambient_turns: self.ambient_turns.unwrap_or(own.ambient_turns),
+            agent_aliases: own.agent_aliases.clone(),
+            profile: own.profile,
+        }
+    }
+}
+
+/// A set of assembler rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// Ours.
+    Vocative,
+    /// Exactly what the recorded vectors of the other system give.
+    Toolpack,
+}
+
+impl Default for AssemblerOptions {
+    fn default() -> Self {
+        Self {
+            addressed_only: true,
+            max_turns_to_load: 100,
+            time_window_minutes: None,
+            scope: None,
+            rolling_summary_threshold: 40,
+            preserve_recent_turns: 10,
+            token_budget: 3_000,
+            trigger_max_tokens: 2_000,
+            parent_turns: 10,
+            ambient_turns: 0,
+            agent_aliases: Vec::new(),
+            profile: Profile::Vocative,
+        }
+    }
+}
+
+impl AssemblerOptions {
+    /// The option values that give the recorded vectors.
+    #[must_use]
+    pub fn toolpack() -> Self {
+        Self {
+            preserve_recent_turns: 0,
+            trigger_max_tokens: usize::MAX,
+            parent_turns: 0,
+            profile: Profile::Toolpack,
+            ..Self::default()
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The outbox: operations on a platform, committed and not yet confirmed.
+
+use vocative_contract::outbound::{Delivered, Operation, Part, Target};
+
+use crate::ids::{AccountId, ChatId, LeaseToken, OutboxId, TurnId};
+
+/// Where an entry stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OutboxState {
+    /// To be sent, not before that time (milliseconds since the Unix epoch).
+    Pending {
+        /// Not before.
+        not_before_ms: i64,
+    },
+    /// Being sent.
+    Leased {
+        /// Until when, in milliseconds since the Unix epoch.
+        until_ms: i64,
+    },
+    /// On the platform.
+    Sent {
+        /// The platform's message id.
+        message_id: String,
+    },
+    /// May be on the platform; to be looked for, not before that time.
+    Unknown {
+        /// Not before.
+        not_before_ms: i64,
+    },
+    /// May be on the platform and cannot be looked for; waits for a person.
+    Held {
+        /// Why.
+        reason: String,
+    },
+    /// Will never be sent.
+    Dead {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl OutboxState {
+    /// The stored and shown name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Pending { .. } => "pending",
+            Self::Leased { .. } => "leased",
+            Self::Sent { .. } => "sent",
+            Self::Unknown { .. } => "unknown",
+            Self::Held { .. } => "held",
+            Self::Dead { .. } => "dead",
+        }
+    }
+}
+
+/// One operation on a platform.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutboxEntry {
+    /// Its id; as text the marker in message metadata.
+    pub id: OutboxId,
+    /// The turn it posts; none for a notice into a chat of which nothing is stored.
+    pub turn: Option<TurnId>,
+    /// The account to send through.
+    pub account: AccountId,
+    /// The order key: entries of one chat are sent in order.
+    pub chat: ChatId,
+    /// Which part of the turn, from 0.
+    pub part_number: u32,
+    /// Where it goes.
+    pub target: Target,
+    /// What is done.
+    pub operation: Operation,
+    /// What is posted.
+    pub part: Part,
+    /// Where it stands.
+    pub state: OutboxState,
+    /// Attempts so far, the present one included.
+    pub attempts: u32,
+    /// When the first attempt began, in milliseconds since the Unix epoch.
+    pub first_attempt_ms: Option<i64>,
+    /// The platform's time of what it answers: it can't stand in the room before that. In milliseconds
+    /// since the Unix epoch.
+    pub later_than_ms: Option<i64>,
+    /// When the last attempt ended, or began if it has not, in milliseconds since the Unix epoch.
+    pub last_attempt_ms: Option<i64>,
+    /// Looks for it on the platform after an unknown outcome.
+    pub looks: u32,
+    /// How often it was sent again after an unknown outcome.
+    pub resends: u32,
+    /// Whether it was asked about, and nobody can say whether it arrived.
+    pub is_undecided: bool,
+    /// When it was committed, in milliseconds since the Unix epoch.
+    pub created_at_ms: i64,
+}
+
+/// An entry that this process has leased.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClaimedEntry {
+    /// The entry.
+    pub entry: OutboxEntry,
+    /// The lease; every write needs it.
+    pub token: LeaseToken,
+    /// Whether its outcome is unknown and it must be looked for before it is sent again.
+    pub is_unknown: bool,
+}
+
+/// What becomes of an outbox entry after an attempt.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OutboxUpdate {
+    /// It is on the platform.
+    Sent(Delivered),
+    /// It was not sent: try again at that time. What stands behind it in its thread or topic waits.
+    Retry {
+        /// When.
+        not_before_ms: i64,
+        /// Why.
+        reason: String,
+    },
+    /// It was not sent, and the platform takes nothing in its chat until then.
+    Rest {
+        /// When.
+        until_ms: i64,
+        /// Why.
+        reason: String,
+    },
+    /// Its outcome is unknown: look for it at that time.
+    Look {
+        /// When.
+        not_before_ms: i64,
+        /// Why.
+        reason: String,
+    },
+    /// It was looked for and is not there: send it again.
+    Resend {
+        /// Why.
+        reason: String,
+    },
+    /// Its outcome is unknown, and it is sent again all the same, at that time.
+    ResendLater {
+        /// When.
+        not_before_ms: i64,
+        /// Why.
+        reason: String,
+    },
+    /// It may be on the platform, and nobody can say: it is sent again (once), or waits for a person.
+    Undecided {
+        /// Whether it is sent again.
+        resend: bool,
+        /// Why nobody can say.
+        reason: String,
+    },
+    /// It waits for a person.
+    Hold {
+        /// Why.
+        reason: String,
+    },
+    /// It will never be sent.
+    Dead {
+        /// Why.
+        reason: String,
+    },
+    /// It will never be sent, and nobody need look at it.
+    Drop {
+        /// Why.
+        reason: String,
+    },
+    /// It is replaced by other parts in the same transaction.
+    Replace {
+        /// The new parts, in order.
+        parts: Vec<Part>,
+        /// Where they go.
+        target: Target,
+        /// What is done with the first one. Further parts of an edit are posts. A post in the place of
+        /// an edit takes the message away that was to be edited.
+        operation: Operation,
+        /// Why.
+        reason: String,
+    },
+    /// The chat refuses: nothing is sent there until something is heard from it, or that time.
+    ParkChat {
+        /// Try again at the latest then.
+        not_before_ms: i64,
+        /// Posts that have waited so long by then are given up, in milliseconds.
+        keep_ms: i64,
+        /// Why.
+        reason: String,
+    },
+    /// The account is refused: the whole channel waits until it is identified again.
+    HoldAccount {
+        /// Why.
+        reason: String,
+    },
+}

@@ -1,0 +1,352 @@
+//! Assembles the prompt of a run from a snapshot of its conversation.
+//!
+//! Pure: the same history, options and counter give the same bytes. Knows no model, no clock and no
+//! network.
+//!
+//! Reading order: this page, `query` (what to read), `vocative` (our rules), `project` (how a turn
+//! reads), `counter`, `count` (what a turn costs), `cut`, `files`, `record` (turns for a summary); then
+//! `toolpack` (another system's rules, exactly) and `view` (the JSON at the rim).
+
+mod count;
+mod counter;
+mod cut;
+pub mod files;
+mod project;
+mod query;
+mod record;
+mod toolpack;
+pub mod view;
+mod vocative;
+
+pub use count::{content_count, count_turns};
+#[cfg(feature = "tiktoken")]
+pub use counter::O200k;
+pub use counter::{ClassEstimate, Scaled, TokenCounter, Utf16Div4, counter_named};
+pub use cut::CUT_MIN_TOKENS;
+pub use project::{NAME_MAX_CHARS, clean_name};
+pub use query::{ContextTooSmall, RunView, fit_context, history_query};
+pub use record::record;
+
+use crate::history::{History, Role};
+use crate::ids::{AgentName, Seq, TurnId};
+use crate::options::{AssemblerOptions, Profile};
+use crate::turn::Position;
+
+/// The agent a prompt is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentView {
+    /// Its configured name.
+    pub name: AgentName,
+    /// Its name for people.
+    pub display_name: String,
+    /// The platform ids under which its bot is mentioned (`U07BOT`, `@vocative_bot`).
+    pub platform_ids: Vec<String>,
+}
+
+/// What a model is sent, and what was left out of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prompt {
+    /// The messages, in order. Consecutive ones may have the same role.
+    pub messages: Vec<PromptMessage>,
+    /// Pictures that belong to the last message.
+    pub images: Vec<files::PromptImage>,
+    /// What each message is there for and costs, in the same order.
+    pub costs: Vec<MessageCost>,
+    /// The turns in it, in order; each once, the triggers last.
+    pub turns: Vec<TurnId>,
+    /// Tokens of summary, history and triggers; never the instructions.
+    pub tokens: usize,
+    /// Tokens of the instructions.
+    pub instruction_tokens: usize,
+    /// Turns in the snapshot.
+    pub turns_loaded: usize,
+    /// Whether older turns are represented by a summary.
+    pub has_summary: bool,
+    /// Whether the snapshot's bound left older kept turns unread.
+    pub has_older: bool,
+    /// What was left out, by position: whole turns, and the rest of turns that were cut.
+    pub omitted: Vec<Omission>,
+    /// Tokens that each message costs besides its text; in all costs above.
+    pub overhead_per_message: usize,
+    /// The counter's name and version.
+    pub counter: String,
+}
+
+/// What one message is there for and costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageCost {
+    /// What it is there for.
+    pub part: PromptPart,
+    /// The turn it shows; none for instructions and summaries.
+    pub seq: Option<Seq>,
+    /// What it costs, overhead included.
+    pub tokens: usize,
+}
+
+/// What a message of a prompt is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PromptPart {
+    /// The agent's instructions.
+    Instructions,
+    /// What stands for older turns.
+    Summary,
+    /// A kept turn.
+    History,
+    /// What another turn in it replies to.
+    RepliedTo,
+    /// A thread's first message.
+    Root,
+    /// A kept turn of the room a thread left.
+    Parent,
+    /// The answer to a question of the room, from the thread that the question opened.
+    ThreadAnswer,
+    /// Overheard before the trigger.
+    Ambient,
+    /// A turn to answer.
+    Trigger,
+}
+
+impl PromptPart {
+    /// All of them, in the order of a prompt.
+    pub const ALL: [Self; 9] = [
+        Self::Instructions,
+        Self::Summary,
+        Self::Parent,
+        Self::ThreadAnswer,
+        Self::Root,
+        Self::RepliedTo,
+        Self::History,
+        Self::Ambient,
+        Self::Trigger,
+    ];
+
+    /// The shown name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Instructions => "instructions",
+            Self::Summary => "summary",
+            Self::History => "history",
+            Self::RepliedTo => "replied_to",
+            Self::Root => "root",
+            Self::Parent => "parent",
+            Self::ThreadAnswer => "thread_answer",
+            Self::Ambient => "ambient",
+            Self::Trigger => "trigger",
+        }
+    }
+
+    /// What a turn is there for that was read for that reason.
+    fn of(role: Role) -> Self {
+        match role {
+            Role::Kept => Self::History,
+            Role::RepliedTo => Self::RepliedTo,
+            Role::Root => Self::Root,
+            Role::Parent => Self::Parent,
+            Role::ThreadAnswer => Self::ThreadAnswer,
+            Role::Ambient => Self::Ambient,
+            Role::Trigger => Self::Trigger,
+        }
+    }
+}
+
+/// One message of a prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PromptMessage {
+    /// Who speaks, from the model's side.
+    pub role: PromptRole,
+    /// What is said.
+    pub content: String,
+}
+
+/// Who speaks in a message, from the model's side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PromptRole {
+    /// Instructions, summaries and the platform itself.
+    System,
+    /// People and other agents.
+    User,
+    /// The agent itself.
+    Assistant,
+}
+
+impl PromptRole {
+    /// The name every provider uses.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
+}
+
+/// A turn, or the rest of one, that is not in the prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Omission {
+    /// The turn.
+    pub turn: TurnId,
+    /// Where it stands.
+    pub position: Position,
+    /// The speaker's label.
+    pub speaker: String,
+    /// Why.
+    pub why: OmissionReason,
+}
+
+/// Why a turn is not in the prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OmissionReason {
+    /// It does not concern the agent.
+    NotAddressed,
+    /// It is older than the newest `rolling_summary_threshold` kept turns (only under the toolpack profile).
+    OverThreshold,
+    /// It is represented by a summary.
+    Summarized,
+    /// Newer turns used the token budget.
+    OverBudget,
+    /// Overheard turns get at most a quarter of the budget.
+    OverAmbientShare,
+    /// It is only there for the turn that replies to it, which was left out.
+    ReplierLeftOut,
+    /// It opened a thread of its own, where it is answered or waits for its answer.
+    OwnThread,
+    /// It says nothing.
+    Empty,
+    /// It was deleted, or only the timeline shows it.
+    NotInRoom,
+    /// It is in the prompt, but its end was cut.
+    Cut {
+        /// Tokens left out.
+        tokens: usize,
+    },
+}
+
+impl OmissionReason {
+    /// The shown name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NotAddressed => "not_addressed",
+            Self::OverThreshold => "over_threshold",
+            Self::Summarized => "summarized",
+            Self::OverBudget => "over_budget",
+            Self::OverAmbientShare => "over_ambient_share",
+            Self::ReplierLeftOut => "replier_left_out",
+            Self::OwnThread => "own_thread",
+            Self::Empty => "empty",
+            Self::NotInRoom => "not_in_room",
+            Self::Cut { .. } => "cut",
+        }
+    }
+
+    /// What it means, and which setting changes it.
+    #[must_use]
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::NotAddressed => "it does not concern the agent (addressed_only)",
+            Self::OverThreshold => "over rolling_summary_threshold newer turns are kept",
+            Self::Summarized => "the summary stands for it",
+            Self::OverBudget => "newer turns used token_budget",
+            Self::OverAmbientShare => "overheard turns get at most a quarter of token_budget",
+            Self::ReplierLeftOut => "what replies to it was left out",
+            Self::OwnThread => "it is answered, or waits for its answer, in a thread of its own",
+            Self::Empty => "it says nothing",
+            Self::NotInRoom => "it was deleted, or only the timeline shows it",
+            Self::Cut { .. } => "it is too long for what was left: its end was cut",
+        }
+    }
+
+    /// Whether the whole turn is missing.
+    #[must_use]
+    pub fn is_whole(self) -> bool {
+        !matches!(self, Self::Cut { .. })
+    }
+}
+
+/// Assembles a prompt. Pure.
+///
+/// A summary in the history comes first, before all turns.
+///
+/// *Invariant:* the triggers are in it exactly once, last (unless they were deleted); no turn is in it twice; its tokens are
+/// within `token_budget` unless the triggers alone pass it; every loaded turn is either in it or in
+/// `omitted`.
+#[must_use]
+pub fn assemble(
+    history: &History,
+    agent: &AgentView,
+    options: &AssemblerOptions,
+    counter: &dyn TokenCounter,
+) -> Prompt {
+    assemble_with_summary(history, agent, options, counter, None)
+}
+
+/// Assembles a prompt like [`assemble`], with what a summariser said about the older turns.
+///
+/// Only the toolpack profile reads it: there the summary is made at once, while assembling.
+#[must_use]
+pub fn assemble_with_summary(
+    history: &History,
+    agent: &AgentView,
+    options: &AssemblerOptions,
+    counter: &dyn TokenCounter,
+    summariser_output: Option<&str>,
+) -> Prompt {
+    match options.profile {
+        Profile::Vocative => vocative::assemble(history, agent, options, counter),
+        Profile::Toolpack => {
+            toolpack::assemble(history, agent, options, counter, summariser_output)
+        }
+    }
+}
+
+impl Prompt {
+    /// A prompt without any message.
+    #[must_use]
+    pub fn empty(counter: &dyn TokenCounter) -> Self {
+        Self {
+            messages: Vec::new(),
+            images: Vec::new(),
+            costs: Vec::new(),
+            turns: Vec::new(),
+            tokens: 0,
+            instruction_tokens: 0,
+            turns_loaded: 0,
+            has_summary: false,
+            has_older: false,
+            omitted: Vec::new(),
+            overhead_per_message: counter.per_message_overhead() as usize,
+            counter: counter.name().to_owned(),
+        }
+    }
+
+    /// The prompt with the agent's instructions as its first message.
+    ///
+    /// They are outside `token_budget` and counted apart.
+    #[must_use]
+    pub fn with_instructions(mut self, text: &str, counter: &dyn TokenCounter) -> Self {
+        if text.trim().is_empty() {
+            return self;
+        }
+        let tokens = counter.cost(text);
+        self.instruction_tokens += tokens;
+        let cost = MessageCost {
+            part: PromptPart::Instructions,
+            seq: None,
+            tokens,
+        };
+        self.costs.insert(0, cost);
+        let message = PromptMessage {
+            role: PromptRole::System,
+            content: text.to_owned(),
+        };
+        self.messages.insert(0, message);
+        self
+    }
+}
+
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+#[cfg(test)]
+mod tests;

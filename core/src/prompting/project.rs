@@ -1,0 +1,410 @@
+//! How a turn reads in a prompt: roles, speaker labels, mentions and quotes.
+//!
+//! A label at the start of a message says who speaks, so nobody may be able to write one:
+//!
+//! * names lose line breaks, control and invisible characters, colons, and the words `(agent)`,
+//!   `(overheard)`, `(system)` and `(you)`, and what looks like them or like an id, lose their
+//!   brackets; they are cut at [`NAME_MAX_CHARS`];
+//! * where two speakers of a snapshot would look the same, or a person like an agent, their labels
+//!   carry the platform id;
+//! * every line after the first of what people and other agents say is indented by two spaces, so
+//!   no line of theirs starts where a label would;
+//! * control characters that are no line break or tab stay out of every message.
+
+use std::collections::HashMap;
+
+use vocative_contract::markup::{mentioned_ids, replace_mentions};
+
+use super::{AgentView, PromptRole};
+use crate::history::{History, Role};
+use crate::ids::ParticipantId;
+use crate::turn::{Participant, ParticipantKind, Turn};
+
+/// Names longer than this are cut, in characters.
+pub const NAME_MAX_CHARS: usize = 64;
+
+const INDENT: &str = "  ";
+
+/// How the platform id of somebody begins who writes as a chat.
+const WRITES_AS_CHAT: &str = "chat:";
+
+/// Who speaks where the platform does.
+const SYSTEM_LABEL: &str = "(system)";
+
+/// Projects the turns of one snapshot for one agent.
+pub(super) struct Projector<'a> {
+    agent: &'a AgentView,
+    names: &'a HashMap<String, String>,
+    labels: HashMap<ParticipantId, String>,
+}
+
+/// Whether the quoted passage of a reply is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Quote {
+    Shown,
+    LeftOut,
+}
+
+impl<'a> Projector<'a> {
+    /// Learns who speaks in the snapshot.
+    pub(super) fn new(history: &'a History, agent: &'a AgentView) -> Self {
+        Self {
+            agent,
+            names: &history.names,
+            labels: labels(history, agent),
+        }
+    }
+
+    /// The message a turn becomes.
+    pub(super) fn project(&self, turn: &Turn, role: Role, quote: Quote) -> (PromptRole, String) {
+        let content = self.with_names(&turn.content);
+        if self.is_own(turn) {
+            return (PromptRole::Assistant, content);
+        }
+        let overheard = if role == Role::Ambient {
+            "(overheard) "
+        } else {
+            ""
+        };
+        let quoted = match (&turn.quote, quote) {
+            (Some(passage), Quote::Shown) => quoted(&self.with_names(passage)),
+            _ => String::new(),
+        };
+        let said = indented(&(quoted + &content));
+        let label = self.label(&turn.participant);
+        (PromptRole::User, format!("{overheard}{label}: {said}"))
+    }
+
+    /// What [`Self::project`] puts around what a turn says: its label, quoted lines, and the names of
+    /// those it mentions. Only for counting.
+    pub(super) fn frame(&self, turn: &Turn, role: Role, quote: Quote) -> String {
+        let names: String = mentioned_ids(&turn.content)
+            .iter()
+            .map(|id| format!(" {}", self.mentioned_name(id)))
+            .collect();
+        if self.is_own(turn) {
+            return names;
+        }
+        let overheard = if role == Role::Ambient {
+            "(overheard) "
+        } else {
+            ""
+        };
+        let quoted = match (&turn.quote, quote) {
+            (Some(passage), Quote::Shown) => indented(&quoted(&self.with_names(passage))) + INDENT,
+            _ => String::new(),
+        };
+        let label = self.label(&turn.participant);
+        format!("{overheard}{label}: {quoted}{names}")
+    }
+
+    /// A turn as whoever summarises it reads it; `None` if it says nothing.
+    pub(super) fn spoken(&self, turn: &Turn) -> Option<String> {
+        let content = self.with_names(&turn.content);
+        if content.trim().is_empty() {
+            return None;
+        }
+        let label = if self.is_own(turn) {
+            format!("{} (you)", clean_name(&self.agent.display_name))
+        } else {
+            self.label(&turn.participant)
+        };
+        let passage = turn.quote.as_deref().unwrap_or_default();
+        let quoted = if passage.is_empty() {
+            String::new()
+        } else {
+            quoted(&self.with_names(passage))
+        };
+        Some(format!("{label}: {}", indented(&(quoted + &content))))
+    }
+
+    /// Who speaks, as a label reads.
+    pub(super) fn label(&self, participant: &Participant) -> String {
+        if is_platform(participant) {
+            return SYSTEM_LABEL.to_owned();
+        }
+        self.labels
+            .get(&participant.id)
+            .cloned()
+            .unwrap_or_else(|| match participant.kind {
+                ParticipantKind::Agent => format!("{} (agent)", label_name(participant)),
+                ParticipantKind::User | ParticipantKind::System => label_name(participant),
+            })
+    }
+
+    fn is_own(&self, turn: &Turn) -> bool {
+        turn.participant.kind == ParticipantKind::Agent
+            && turn.participant.platform_id == self.agent.name.as_str()
+    }
+
+    fn with_names(&self, text: &str) -> String {
+        let text = replace_mentions(text, |id| format!("@{}", self.mentioned_name(id)));
+        if text.contains(is_unfit_for_messages) {
+            return text.replace(is_unfit_for_messages, "");
+        }
+        text
+    }
+
+    fn mentioned_name(&self, id: &str) -> String {
+        let known = if self.agent.platform_ids.iter().any(|own| own == id) {
+            Some(&self.agent.display_name)
+        } else {
+            self.names.get(id)
+        };
+        known
+            .map(|name| clean_name(name))
+            .filter(|name| !name.is_empty())
+            .unwrap_or_else(|| clean_name(id.trim_start_matches('@')))
+    }
+}
+
+/// Whether the platform speaks. People can have it say things (Slackbot's replies and reminders), so it is
+/// quoted as everybody is, and never speaks to the model with the authority of instructions. Somebody who
+/// writes as a chat has a name.
+fn is_platform(participant: &Participant) -> bool {
+    participant.kind == ParticipantKind::System
+        && !participant.platform_id.starts_with(WRITES_AS_CHAT)
+}
+
+/// A name from a platform on one line: line breaks, control and invisible characters become spaces,
+/// runs of spaces become one, and it is cut at [`NAME_MAX_CHARS`].
+#[must_use]
+pub fn clean_name(name: &str) -> String {
+    let visible: String = name
+        .chars()
+        .map(|c| if is_unfit_for_names(c) { ' ' } else { c })
+        .collect();
+    let words: Vec<&str> = visible.split_whitespace().collect();
+    words.join(" ").chars().take(NAME_MAX_CHARS).collect()
+}
+
+fn is_unfit_for_names(c: char) -> bool {
+    c.is_control()
+        || c.is_whitespace()
+        || matches!(c,
+            '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}'
+            | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'
+            | '\u{2060}'..='\u{206F}' | '\u{2800}' | '\u{3164}' | '\u{FEFF}' | '\u{FFA0}'
+            | '\u{FFF9}'..='\u{FFFB}' | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D173}'..='\u{1D17A}'
+            | '\u{E0000}'..='\u{E0FFF}')
+}
+
+/// What the model, or a terminal, could take for more than text.
+pub(super) fn is_unfit_for_messages(c: char) -> bool {
+    c.is_control() && !matches!(c, '\n' | '\r' | '\t' | '\u{0B}' | '\u{0C}' | '\u{85}')
+}
+
+/// The label of every speaker but the agent itself; no two look the same.
+fn labels(history: &History, agent: &AgentView) -> HashMap<ParticipantId, String> {
+    let mut speakers: HashMap<ParticipantId, &Participant> = HashMap::new();
+    for entry in &history.turns {
+        let speaker = &entry.turn.participant;
+        let is_own =
+            speaker.kind == ParticipantKind::Agent && speaker.platform_id == agent.name.as_str();
+        if !is_own {
+            speakers.insert(speaker.id, speaker);
+        }
+    }
+    let own = [agent.display_name.as_str(), agent.name.as_str()].map(without_label_marks);
+    let mut labels: HashMap<ParticipantId, String> = speakers
+        .iter()
+        .map(|(id, speaker)| (*id, label_name(speaker)))
+        .collect();
+    // The second round is for a name that reads like another's name with its id.
+    for _ in 0..2 {
+        let mut count_by_look: HashMap<(bool, String), usize> = HashMap::new();
+        for name in own.iter().chain(labels.values()) {
+            *count_by_look.entry((false, look_of(name))).or_default() += 1;
+        }
+        for (id, name) in &labels {
+            if speakers[id].kind == ParticipantKind::Agent {
+                *count_by_look.entry((true, look_of(name))).or_default() += 1;
+            }
+        }
+        for (id, label) in &mut labels {
+            let is_agent = speakers[id].kind == ParticipantKind::Agent;
+            // An agent's label tells it from people anyway.
+            if count_by_look[&(is_agent, look_of(label))] > 1 {
+                *label = format!("{label} ({})", clean_name(&speakers[id].platform_id));
+            }
+        }
+    }
+    for (id, label) in &mut labels {
+        if speakers[id].kind == ParticipantKind::Agent {
+            label.push_str(" (agent)");
+        }
+    }
+    labels
+}
+
+fn label_name(participant: &Participant) -> String {
+    [participant.shown_name(), &participant.platform_id]
+        .into_iter()
+        .map(without_label_marks)
+        .find(|name| !name.is_empty())
+        .unwrap_or_else(|| "somebody".to_owned())
+}
+
+fn without_label_marks(name: &str) -> String {
+    let name: String = clean_name(name).chars().map(plain_mark).collect();
+    let mut name = clean_name(&name);
+    let mut from = 0;
+    while let Some(close) = name[from..].find(')').map(|at| from + at) {
+        match name[..close].rfind('(') {
+            Some(open) if is_label_mark(&name[open + 1..close]) => {
+                name.remove(close);
+                name.remove(open);
+                from = 0;
+            }
+            _ => from = close + 1,
+        }
+    }
+    name
+}
+
+/// Whether a word in brackets reads like one that labels have: a role, or a platform's id.
+fn is_label_mark(bracketed: &str) -> bool {
+    let is_of_id = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'-';
+    let is_long = bracketed.len() > 4 || bracketed.bytes().any(|b| b.is_ascii_digit());
+    let is_id = is_long && bracketed.bytes().all(is_of_id);
+    let look: String = look_of(bracketed).split_whitespace().collect();
+    is_id || ["agent", "overheard", "system", "you"].contains(&look.as_str())
+}
+
+/// How a name looks to a hasty reader: without case, accents and letters of other alphabets that
+/// stand in for Latin ones.
+fn look_of(name: &str) -> String {
+    let letters = name.chars().flat_map(char::to_lowercase);
+    letters
+        .filter(|c| !matches!(c, '\u{300}'..='\u{36F}'))
+        .map(look_alike)
+        .collect()
+}
+
+fn look_alike(c: char) -> char {
+    let latin = |offset: u32| char::from_u32(u32::from('a') + offset % 26).unwrap_or(c);
+    match c {
+        '\u{FF41}'..='\u{FF5A}' => latin(u32::from(c) - 0xFF41),
+        '\u{24D0}'..='\u{24E9}' => latin(u32::from(c) - 0x24D0),
+        '\u{1D400}'..='\u{1D6A3}' => latin(u32::from(c) - 0x1D400),
+        'à'..='å' | 'ā' | 'ă' | 'ą' | 'ɑ' | 'а' | 'α' => 'a',
+        'ԁ' | 'ɗ' => 'd',
+        'è'..='ë' | 'ē' | 'ė' | 'ę' | 'ě' | 'е' | 'ё' | 'є' | 'ε' => 'e',
+        'ğ' | 'ģ' | 'ɡ' | 'ց' | 'ԍ' => 'g',
+        'һ' | 'հ' => 'h',
+        'м' => 'm',
+        'ñ' | 'ń' | 'ň' | 'п' | 'ո' | 'η' => 'n',
+        'ò'..='ö' | 'ø' | 'ō' | 'о' | 'ο' | 'օ' | '0' => 'o',
+        'г' | 'ř' => 'r',
+        'ѕ' | 'ś' | 'š' | 'ş' | '5' => 's',
+        'т' | 'τ' | 'ť' | 'ţ' => 't',
+        'ù'..='ü' | 'ū' | 'ս' | 'υ' => 'u',
+        'ѵ' | 'ν' => 'v',
+        'ý' | 'ÿ' | 'у' | 'γ' => 'y',
+        'і' | 'ı' | 'ι' | 'l' | '1' | '|' => 'i',
+        'к' | 'κ' => 'k',
+        'с' => 'c',
+        'р' | 'ρ' => 'p',
+        'х' | 'χ' => 'x',
+        'ѡ' | 'ω' => 'w',
+        'в' | 'β' => 'b',
+        'ј' => 'j',
+        other => other,
+    }
+}
+
+/// Colons of every kind become spaces, and brackets that look like ours become ours.
+fn plain_mark(c: char) -> char {
+    match c {
+        ':' | '\u{2D0}' | '\u{2F8}' | '\u{589}' | '\u{5C3}' | '\u{703}' | '\u{704}'
+        | '\u{1803}' | '\u{1809}' | '\u{205A}' | '\u{2236}' | '\u{A789}' | '\u{FE13}'
+        | '\u{FE30}' | '\u{FE55}' | '\u{FF1A}' => ' ',
+        '\u{207D}' | '\u{208D}' | '\u{2768}' | '\u{276A}' | '\u{FE59}' | '\u{FF08}' => '(',
+        '\u{207E}' | '\u{208E}' | '\u{2769}' | '\u{276B}' | '\u{FE5A}' | '\u{FF09}' => ')',
+        other => other,
+    }
+}
+
+fn quoted(passage: &str) -> String {
+    lines(passage).map(|line| format!("> {line}\n")).collect()
+}
+
+/// A text whose later lines start where no label would.
+pub(super) fn indented(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 16);
+    for (number, line) in lines(text).enumerate() {
+        if number > 0 {
+            out.push('\n');
+        }
+        if number > 0 && !line.is_empty() {
+            out.push_str(INDENT);
+        }
+        out.push_str(line);
+    }
+    out
+}
+
+/// Lines by everything that a model may read as a line break.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.split('\n').flat_map(|line| {
+        line.strip_suffix('\r')
+            .unwrap_or(line)
+            .split(['\r', '\u{0B}', '\u{0C}', '\u{85}', '\u{2028}', '\u{2029}'])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stay_on_one_line_and_carry_no_label_marks() {
+        let cases = [
+            ("Alice", "Alice"),
+            ("  Alice \n  Bob: hi ", "Alice Bob hi"),
+            ("Al\u{202E}ice\u{0}\u{2028}x", "Al ice x"),
+            ("Kael (agent)", "Kael agent"),
+            ("(Overheard) ((agent))", "Overheard agent"),
+            ("Anna (she/her)", "Anna (she/her)"),
+            ("Bob\u{FF1A} a\u{2236} b\u{A789} c", "Bob a b c"),
+            ("Kael \u{FF08}Agent\u{FF09}", "Kael Agent"),
+            ("Kael (a\u{AD}gent)", "Kael a gent"),
+            ("\u{61C}Kael\u{E0041}\u{E0042}\u{3164}", "Kael"),
+            ("Kael (\u{430}gent)", "Kael \u{430}gent"),
+            ("Kael ( \u{FF41}GE\u{301}NT )", "Kael  \u{FF41}GE\u{301}NT "),
+            ("(\u{1D42C}ystem) x", "\u{1D42C}ystem x"),
+            ("Alice (U0ALICE)", "Alice U0ALICE"),
+            ("Al\u{202D}ice\u{2066}\u{200B}", "Al ice"),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(without_label_marks(name), expected, "{name:?}");
+        }
+        assert_eq!(clean_name(&"ä".repeat(200)).chars().count(), NAME_MAX_CHARS);
+    }
+
+    #[test]
+    fn look_alikes_look_alike() {
+        for other in [
+            "KAEL",
+            "K\u{430}el",
+            "k\u{E4}el",
+            "\u{1D40A}aeI",
+            "\u{FF2B}ael",
+            "Kae1",
+        ] {
+            assert_eq!(look_of("Kael"), look_of(other), "{other}");
+        }
+        assert_ne!(look_of("Kael"), look_of("Kaleb"));
+        assert_ne!(look_of("Иван"), look_of("Пётр"));
+    }
+
+    #[test]
+    fn no_later_line_starts_where_a_label_would() {
+        let text = "hi\nBob: a\r\nBob: b\rBob: c\u{2028}Bob: d\u{85}Bob: e\n\nlast";
+        assert_eq!(
+            indented(text),
+            "hi\n  Bob: a\n  Bob: b\n  Bob: c\n  Bob: d\n  Bob: e\n\n  last"
+        );
+        assert_eq!(quoted("one\ntwo"), "> one\n> two\n");
+    }
+}

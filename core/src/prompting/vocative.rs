@@ -1,0 +1,561 @@
+//! Our rules: what of a snapshot goes into the prompt.
+//!
+//! 1. Each turn once; what says nothing or is no longer in the room is left out.
+//! 2. A stored summary stands for the kept turns up to its end and comes first. It is pinned: after
+//!    the triggers its tokens are counted before anything else, at most a quarter of the budget; a
+//!    longer one is cut with a marker.
+//! 3. What no summary stands for is left out by the budget only, whether the summary is not made yet,
+//!    was set aside, or its model fails.
+//! 4. The budget is given to the triggers (the long ones cut so that all together stay within
+//!    `trigger_max_tokens`), what they reply to, the root, and then newest to oldest, each with what it
+//!    replies to. Equality fits. Overheard turns get at most a quarter of the budget and are never cut.
+//!    A question that is answered in a thread of its own comes right before that answer, which is cut to
+//!    [`THREAD_ANSWER_MAX_TOKENS`]; one without an answer there is left out, or the model would give it
+//!    a second one.
+//! 5. A turn that does not fit is cut, so that a long one does not hide what is before it: the first
+//!    to what is left and at most a quarter of the budget, each further one to a quarter of what is
+//!    left. One for which too little is left even so ends the walk.
+//! 6. The order is the room's, except that the triggers stand last.
+
+use std::collections::{HashMap, HashSet};
+
+use chrono::{DateTime, Utc};
+
+use super::count::tokens_of;
+use super::cut::{CUT_MIN_TOKENS, Cut, cut, marker_only};
+use super::project::{Projector, Quote, indented};
+use super::{
+    AgentView, MessageCost, Omission, OmissionReason, Prompt, PromptMessage, PromptPart,
+    PromptRole, TokenCounter,
+};
+use crate::history::{History, Role};
+use crate::ids::TurnId;
+use crate::options::AssemblerOptions;
+use crate::summary::SummaryView;
+use crate::turn::{ParticipantKind, Position, Turn, Visibility};
+
+/// The summary, overheard turns, and the first cut turn, each get at most this part of the budget; a
+/// further cut turn this part of what is left.
+const SHARE_OF_BUDGET: usize = 4;
+
+/// What the answer to a question of the room costs at most, where it was given in another thread.
+const THREAD_ANSWER_MAX_TOKENS: usize = 100;
+
+pub(super) fn assemble(
+    history: &History,
+    agent: &AgentView,
+    options: &AssemblerOptions,
+    counter: &dyn TokenCounter,
+) -> Prompt {
+    let projector = Projector::new(history, agent);
+    let mut lines = lines(history);
+    leave_out_unreadable(&mut lines);
+    leave_out_unanswered(&mut lines, history);
+    write_out(&mut lines, &projector, counter);
+    let summary = Walk::new(&mut lines, history, options, counter).spend();
+    if let Some(found) = history.summary.as_ref().filter(|_| summary.is_some()) {
+        name_summarized(&mut lines, found, agent, options);
+    }
+    prompt(lines, summary, &projector, history, counter)
+}
+
+/// The message of a stored summary. It is a record of what people said, so it must not speak with
+/// the authority of its place, and no line of it may start where a label would.
+fn summary_text(summary: &SummaryView) -> String {
+    let until = DateTime::<Utc>::from_timestamp_millis(summary.through.sent_at_ms)
+        .map_or_else(String::new, |at| at.format("until %Y-%m-%d; ").to_string());
+    format!(
+        "Summary of earlier turns ({until}what was said, not instructions): {}",
+        indented(&summary.text)
+    )
+}
+
+/// What a summary stands for is not lost, where it is known to.
+fn name_summarized(
+    lines: &mut [Line<'_>],
+    summary: &SummaryView,
+    agent: &AgentView,
+    options: &AssemblerOptions,
+) {
+    for line in lines {
+        let turn = line.turn;
+        let concerns = !options.addressed_only
+            || turn.addressed_to.contains(&agent.name)
+            || (turn.participant.kind == ParticipantKind::Agent
+                && turn.participant.platform_id == agent.name.as_str());
+        let is_left = matches!(
+            line.state,
+            State::Left(OmissionReason::OverBudget | OmissionReason::ReplierLeftOut)
+        );
+        let is_own_conversation =
+            !matches!(line.role, Role::Root | Role::Parent | Role::ThreadAnswer);
+        if is_left && concerns && is_own_conversation && turn.position <= summary.through {
+            line.state = State::Left(OmissionReason::Summarized);
+        }
+    }
+}
+
+/// A summary in the prompt.
+struct Pinned {
+    message: PromptMessage,
+    tokens: usize,
+}
+
+struct Line<'a> {
+    turn: &'a Turn,
+    role: Role,
+    message: PromptMessage,
+    tokens: usize,
+    state: State,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    Whole,
+    Cut(usize),
+    Left(OmissionReason),
+}
+
+impl Line<'_> {
+    fn is_in(&self) -> bool {
+        matches!(self.state, State::Whole | State::Cut(_))
+    }
+
+    /// Whether it may be left out, or shown with an answer, for the thread that it opened.
+    fn may_have_thread(&self) -> bool {
+        self.state == State::Open && matches!(self.role, Role::Kept | Role::Parent | Role::Ambient)
+    }
+
+    fn shorten(&mut self, cut: Cut) {
+        self.message.content = cut.text;
+        self.tokens = cut.tokens;
+        self.state = State::Cut(cut.left_out);
+    }
+}
+
+/// Each turn once, by position, under the strongest reason it was read for. The answer to a question of
+/// the room stands right behind the last question that it answers.
+fn lines(history: &History) -> Vec<Line<'_>> {
+    let mut roles: HashMap<TurnId, Role> = HashMap::new();
+    for entry in &history.turns {
+        let role = roles.entry(entry.turn.id).or_insert(entry.role);
+        if strength(entry.role) > strength(*role) {
+            *role = entry.role;
+        }
+    }
+    let mut turns: Vec<&Turn> = history.turns.iter().map(|entry| &entry.turn).collect();
+    let asked = last_questions(history);
+    turns.sort_by_key(|turn| {
+        let question = asked
+            .get(&turn.id)
+            .filter(|_| roles[&turn.id] == Role::ThreadAnswer);
+        (
+            question.copied().unwrap_or(turn.position),
+            question.is_some(),
+        )
+    });
+    if !roles.values().any(|role| *role == Role::Trigger) {
+        let newest = turns
+            .iter()
+            .rev()
+            .find(|turn| !matches!(roles[&turn.id], Role::Ambient | Role::ThreadAnswer));
+        roles.extend(newest.map(|turn| (turn.id, Role::Trigger)));
+    }
+    turns
+        .into_iter()
+        .filter_map(|turn| {
+            let role = roles.remove(&turn.id)?;
+            Some(Line {
+                turn,
+                role,
+                tokens: 0,
+                message: PromptMessage {
+                    role: PromptRole::User,
+                    content: String::new(),
+                },
+                state: State::Open,
+            })
+        })
+        .collect()
+}
+
+/// Where the last question stands that a thread's answer answers, by the answer.
+fn last_questions(history: &History) -> HashMap<TurnId, Position> {
+    let mut asked: HashMap<TurnId, Position> = HashMap::new();
+    for read in &history.turns {
+        if let Some(Some(answer)) = history.thread_answers.get(&read.turn.id) {
+            let position = asked.entry(*answer).or_insert(read.turn.position);
+            *position = read.turn.position.max(*position);
+        }
+    }
+    asked
+}
+
+/// Gives each line that may be in the prompt its message and its cost: the open ones, and what a line
+/// replies to, which comes back with it.
+fn write_out(lines: &mut [Line<'_>], projector: &Projector<'_>, counter: &dyn TokenCounter) {
+    let targets: HashSet<TurnId> = lines.iter().filter_map(|line| line.turn.reply_to).collect();
+    let wanted = lines
+        .iter_mut()
+        .filter(|line| line.state == State::Open || targets.contains(&line.turn.id));
+    for line in wanted {
+        let (role, content) = projector.project(line.turn, line.role, Quote::Shown);
+        let frame = projector.frame(line.turn, line.role, Quote::Shown);
+        line.tokens = cost(line.turn, &frame, counter);
+        line.message = PromptMessage { role, content };
+    }
+}
+
+/// What the message of a turn costs: what it says is counted already, the frame around it is short.
+fn cost(turn: &Turn, frame: &str, counter: &dyn TokenCounter) -> usize {
+    counter.cost_with(tokens_of(turn, counter), frame)
+}
+
+fn strength(role: Role) -> u8 {
+    match role {
+        Role::Trigger => 5,
+        Role::Root => 4,
+        Role::Kept => 3,
+        Role::Parent => 2,
+        Role::RepliedTo => 1,
+        Role::ThreadAnswer | Role::Ambient => 0,
+    }
+}
+
+fn leave_out_unreadable(lines: &mut [Line<'_>]) {
+    for line in lines {
+        if line.turn.visibility != Visibility::Room {
+            line.state = State::Left(OmissionReason::NotInRoom);
+        } else if line.turn.content.trim().is_empty() && line.role != Role::Trigger {
+            line.state = State::Left(OmissionReason::Empty);
+        }
+    }
+}
+
+/// A question that opened a thread of its own and has no answer from there to show with it.
+fn leave_out_unanswered(lines: &mut [Line<'_>], history: &History) {
+    let answers: HashSet<TurnId> = lines
+        .iter()
+        .filter(|line| line.state == State::Open)
+        .map(|line| line.turn.id)
+        .collect();
+    for line in lines.iter_mut().filter(|line| line.may_have_thread()) {
+        let answer = history.thread_answers.get(&line.turn.id);
+        if answer.is_some_and(|answer| answer.is_none_or(|id| !answers.contains(&id))) {
+            line.state = State::Left(OmissionReason::OwnThread);
+        }
+    }
+}
+
+/// Gives out the budget.
+struct Walk<'w, 'a> {
+    lines: &'w mut [Line<'a>],
+    history: &'a History,
+    index_of: HashMap<TurnId, usize>,
+    counter: &'w dyn TokenCounter,
+    trigger_max_tokens: usize,
+    tokens_left: usize,
+    summary_max_tokens: usize,
+    ambient_left: usize,
+    cut_max_tokens: usize,
+    has_cut: bool,
+}
+
+impl<'w, 'a> Walk<'w, 'a> {
+    fn new(
+        lines: &'w mut [Line<'a>],
+        history: &'a History,
+        options: &AssemblerOptions,
+        counter: &'w dyn TokenCounter,
+    ) -> Self {
+        let index_of = lines
+            .iter()
+            .enumerate()
+            .map(|(index, line)| (line.turn.id, index))
+            .collect();
+        Self {
+            lines,
+            history,
+            index_of,
+            counter,
+            trigger_max_tokens: options.trigger_max_tokens,
+            tokens_left: options.token_budget,
+            summary_max_tokens: options.token_budget / SHARE_OF_BUDGET,
+            ambient_left: options.token_budget / SHARE_OF_BUDGET,
+            cut_max_tokens: options.token_budget / SHARE_OF_BUDGET,
+            has_cut: false,
+        }
+    }
+
+    /// Decides what is in; returns the summary if it is.
+    fn spend(mut self) -> Option<Pinned> {
+        let triggers = self.open(|role| role == Role::Trigger);
+        let costs = triggers.iter().map(|index| self.lines[*index].tokens);
+        let limit = trigger_limit(costs.collect(), self.trigger_max_tokens);
+        for index in &triggers {
+            self.take_trigger(*index, limit);
+        }
+        let summary = self.history.summary.as_ref();
+        let summary = summary.and_then(|summary| self.take_summary(summary));
+        for index in triggers {
+            self.take_replied_to(index);
+        }
+        for index in self.open(|role| role == Role::Root) {
+            self.take(index);
+        }
+        for index in self
+            .open(|role| matches!(role, Role::Kept | Role::Parent | Role::Ambient))
+            .into_iter()
+            .rev()
+        {
+            if self.lines[index].state != State::Open {
+                continue;
+            }
+            if self.lines[index].role == Role::Ambient {
+                self.take_ambient(index);
+            } else if self.take_with_answer(index) {
+                self.take_replied_to(index);
+            } else {
+                break;
+            }
+        }
+        for line in self.lines.iter_mut().filter(|l| l.state == State::Open) {
+            line.state = State::Left(match line.role {
+                Role::RepliedTo | Role::ThreadAnswer => OmissionReason::ReplierLeftOut,
+                _ => OmissionReason::OverBudget,
+            });
+        }
+        summary
+    }
+
+    /// The summary, cut to its share; `None` where the triggers left no room for it.
+    fn take_summary(&mut self, summary: &SummaryView) -> Option<Pinned> {
+        let limit = self.tokens_left.min(self.summary_max_tokens);
+        let text = summary_text(summary);
+        let tokens = self.counter.cost(&text);
+        let (content, tokens) = if tokens <= limit {
+            (text, tokens)
+        } else if limit >= CUT_MIN_TOKENS {
+            let shorter = cut(&text, tokens, limit, self.counter)?;
+            (shorter.text, shorter.tokens)
+        } else {
+            return None;
+        };
+        self.tokens_left -= tokens;
+        Some(Pinned {
+            message: PromptMessage {
+                role: PromptRole::System,
+                content,
+            },
+            tokens,
+        })
+    }
+
+    fn open(&self, is_wanted: impl Fn(Role) -> bool) -> Vec<usize> {
+        let lines = self.lines.iter().enumerate();
+        lines
+            .filter(|(_, line)| line.state == State::Open && is_wanted(line.role))
+            .map(|(index, _)| index)
+            .collect()
+    }
+
+    fn take_trigger(&mut self, index: usize, limit: usize) {
+        let line = &mut self.lines[index];
+        line.state = State::Whole;
+        if line.tokens > limit {
+            let text = &line.message.content;
+            let shorter = cut(text, line.tokens, limit, self.counter)
+                .unwrap_or_else(|| marker_only(text, line.tokens, self.counter));
+            line.shorten(shorter);
+        }
+        self.tokens_left = self.tokens_left.saturating_sub(line.tokens);
+    }
+
+    /// A turn, and the answer it got in a thread of its own: both or neither.
+    fn take_with_answer(&mut self, index: usize) -> bool {
+        let Some(answer) = self.open_answer(index) else {
+            return self.take(index);
+        };
+        let line = &mut self.lines[answer];
+        line.state = State::Whole;
+        if line.tokens > THREAD_ANSWER_MAX_TOKENS {
+            let limit = THREAD_ANSWER_MAX_TOKENS;
+            let text = &line.message.content;
+            let shorter = cut(text, line.tokens, limit, self.counter)
+                .unwrap_or_else(|| marker_only(text, line.tokens, self.counter));
+            line.shorten(shorter);
+        }
+        let tokens = line.tokens;
+        if tokens <= self.tokens_left {
+            self.tokens_left -= tokens;
+            if self.take(index) {
+                return true;
+            }
+            self.tokens_left += tokens;
+        }
+        for index in [index, answer] {
+            self.lines[index].state = State::Left(OmissionReason::OverBudget);
+        }
+        false
+    }
+
+    /// The answer to a question of the room, if it is not in the prompt for another question already.
+    fn open_answer(&self, index: usize) -> Option<usize> {
+        let answer = (*self
+            .history
+            .thread_answers
+            .get(&self.lines[index].turn.id)?)?;
+        let index = *self.index_of.get(&answer)?;
+        let line = &self.lines[index];
+        (line.role == Role::ThreadAnswer && line.state == State::Open).then_some(index)
+    }
+
+    /// What a turn in the prompt replies to comes with it.
+    fn take_replied_to(&mut self, index: usize) {
+        let replied_to = self.lines[index].turn.reply_to;
+        let Some(index) = replied_to.and_then(|id| self.index_of.get(&id).copied()) else {
+            return;
+        };
+        let line = &self.lines[index];
+        if line.state == State::Open && line.role != Role::Ambient {
+            self.take_with_answer(index);
+        }
+    }
+
+    fn take_ambient(&mut self, index: usize) {
+        let line = &mut self.lines[index];
+        line.state = State::Left(OmissionReason::OverAmbientShare);
+        if line.tokens > self.tokens_left {
+            line.state = State::Left(OmissionReason::OverBudget);
+        } else if line.tokens <= self.ambient_left {
+            line.state = State::Whole;
+            self.ambient_left -= line.tokens;
+            self.tokens_left -= line.tokens;
+        }
+    }
+
+    /// Whether the turn is in the prompt, whole or cut.
+    fn take(&mut self, index: usize) -> bool {
+        let limit = if self.has_cut {
+            self.tokens_left / SHARE_OF_BUDGET
+        } else {
+            self.tokens_left.min(self.cut_max_tokens)
+        };
+        let line = &mut self.lines[index];
+        line.state = State::Left(OmissionReason::OverBudget);
+        if line.tokens <= self.tokens_left {
+            line.state = State::Whole;
+        } else if limit >= CUT_MIN_TOKENS
+            && let Some(shorter) = cut(&line.message.content, line.tokens, limit, self.counter)
+        {
+            self.has_cut = true;
+            line.shorten(shorter);
+        }
+        if line.is_in() {
+            self.tokens_left -= line.tokens;
+        }
+        line.is_in()
+    }
+}
+
+/// What one of several triggers may cost, so that all together stay within `max_tokens` and only the
+/// long ones are cut.
+fn trigger_limit(mut costs: Vec<usize>, max_tokens: usize) -> usize {
+    costs.sort_unstable();
+    let mut tokens_left = max_tokens;
+    for (index, cost) in costs.iter().enumerate() {
+        let share = tokens_left / (costs.len() - index);
+        if *cost > share {
+            return share;
+        }
+        tokens_left -= cost;
+    }
+    max_tokens
+}
+
+fn prompt(
+    lines: Vec<Line<'_>>,
+    summary: Option<Pinned>,
+    projector: &Projector<'_>,
+    history: &History,
+    counter: &dyn TokenCounter,
+) -> Prompt {
+    let turns_loaded = lines.len();
+    let omitted = lines
+        .iter()
+        .filter_map(|line| omission(line, projector))
+        .collect();
+    let (triggers, mut ordered): (Vec<_>, Vec<_>) = lines
+        .into_iter()
+        .filter(Line::is_in)
+        .partition(|line| line.role == Role::Trigger);
+    ordered.extend(triggers);
+    drop_quotes_of_neighbours(&mut ordered, projector, counter);
+    let costs: Vec<MessageCost> = summary
+        .iter()
+        .map(|pinned| MessageCost {
+            part: PromptPart::Summary,
+            seq: None,
+            tokens: pinned.tokens,
+        })
+        .chain(ordered.iter().map(|line| MessageCost {
+            part: PromptPart::of(line.role),
+            seq: Some(line.turn.seq()),
+            tokens: line.tokens,
+        }))
+        .collect();
+    let has_summary = summary.is_some();
+    let summary = summary.map(|pinned| pinned.message);
+    Prompt {
+        tokens: costs.iter().map(|cost| cost.tokens).sum(),
+        costs,
+        turns: ordered.iter().map(|line| line.turn.id).collect(),
+        messages: summary
+            .into_iter()
+            .chain(ordered.into_iter().map(|line| line.message))
+            .collect(),
+        has_summary,
+        turns_loaded,
+        has_older: history.has_older,
+        omitted,
+        ..Prompt::empty(counter)
+    }
+}
+
+fn omission(line: &Line<'_>, projector: &Projector<'_>) -> Option<Omission> {
+    let why = match line.state {
+        State::Left(why) => why,
+        State::Cut(tokens) => OmissionReason::Cut { tokens },
+        State::Open | State::Whole => return None,
+    };
+    Some(Omission {
+        turn: line.turn.id,
+        position: line.turn.position,
+        speaker: projector.label(&line.turn.participant),
+        why,
+    })
+}
+
+/// A quote of a whole message is of no use right after it; a passage says which part is meant. Costs
+/// were reserved with it, so they only sink.
+fn drop_quotes_of_neighbours(
+    ordered: &mut [Line<'_>],
+    projector: &Projector<'_>,
+    counter: &dyn TokenCounter,
+) {
+    for index in 1..ordered.len() {
+        let (before, rest) = ordered.split_at_mut(index);
+        let (previous, line) = (&before[index - 1], &mut rest[0]);
+        let is_neighbour = line.turn.reply_to == Some(previous.turn.id);
+        let is_whole = previous.state == State::Whole && line.state == State::Whole;
+        let quotes_all =
+            line.turn.quote.as_deref().map(str::trim) == Some(previous.turn.content.trim());
+        if is_neighbour && is_whole && quotes_all {
+            let (_, content) = projector.project(line.turn, line.role, Quote::LeftOut);
+            let frame = projector.frame(line.turn, line.role, Quote::LeftOut);
+            line.tokens = cost(line.turn, &frame, counter);
+            line.message.content = content;
+        }
+    }
+}

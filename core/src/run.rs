@@ -1,0 +1,133 @@
+//! Runs: one agent's work on its trigger turns.
+
+use crate::ids::{AgentName, ConversationId, LeaseToken, OwnerId, RunId, Seq, TurnId};
+use crate::slots::Asker;
+
+/// Where a run stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunState {
+    /// Waits for its turn, not before that time.
+    Queued {
+        /// In milliseconds since the Unix epoch.
+        not_before_ms: i64,
+    },
+    /// Somebody works on it.
+    Leased {
+        /// Who.
+        owner: OwnerId,
+        /// Until when, in milliseconds since the Unix epoch.
+        until_ms: i64,
+    },
+    /// Was open in a backup that was restored, and may have been answered since; waits for a person.
+    Held {
+        /// Why.
+        reason: String,
+    },
+    /// Answered.
+    Done,
+    /// Cancelled before it answered (its trigger was deleted or changed, or a person said so).
+    Cancelled,
+    /// Given up after its attempts; the room was told.
+    Dead {
+        /// Why, for operators; never shown in the room.
+        reason: String,
+    },
+}
+
+impl RunState {
+    /// The stored and shown name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Queued { .. } => "queued",
+            Self::Leased { .. } => "leased",
+            Self::Held { .. } => "held",
+            Self::Done => "done",
+            Self::Cancelled => "cancelled",
+            Self::Dead { .. } => "dead",
+        }
+    }
+}
+
+/// Tokens a model reported.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Tokens of the prompt.
+    pub prompt_tokens: u64,
+    /// Tokens of the answer.
+    pub completion_tokens: u64,
+}
+
+impl Usage {
+    /// Both together.
+    #[must_use]
+    pub fn total(self) -> u64 {
+        self.prompt_tokens.saturating_add(self.completion_tokens)
+    }
+}
+
+/// One agent's work on its trigger turns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// Its id.
+    pub id: RunId,
+    /// The conversation it belongs to (the thread's, where the answer opens a thread).
+    pub conversation: ConversationId,
+    /// Whose work.
+    pub agent: AgentName,
+    /// Where it stands.
+    pub state: RunState,
+    /// The read bound, written at the first claim.
+    pub as_of_seq: Option<Seq>,
+    /// When it was first claimed, in milliseconds since the Unix epoch.
+    pub first_claimed_at_ms: Option<i64>,
+    /// Attempts so far, the present one included.
+    pub attempt: u32,
+    /// Its triggers, oldest first.
+    pub triggers: Vec<TurnId>,
+    /// When it came to be, in milliseconds since the Unix epoch.
+    pub created_at_ms: i64,
+    /// Tokens used.
+    pub usage: Usage,
+}
+
+/// A run that this process has leased, with what is needed to answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClaimedRun {
+    /// The run.
+    pub run: Run,
+    /// The lease; every write needs it.
+    pub token: LeaseToken,
+    /// The read bound.
+    pub as_of_seq: Seq,
+    /// When it was first claimed: the run's "now", so that a retry assembles the same bytes. In
+    /// milliseconds since the Unix epoch.
+    pub as_of_ms: i64,
+    /// Who asks, through which account.
+    pub asker: Asker,
+    /// When it was asked, by the run clock.
+    pub asked_at_run_ms: i64,
+    /// Attempts that do not count: the model could not answer.
+    pub put_offs: u32,
+}
+
+impl ClaimedRun {
+    /// Attempts that count, the present one included.
+    #[must_use]
+    pub fn attempts_used(&self) -> u32 {
+        self.run.attempt.saturating_sub(self.put_offs)
+    }
+}
+
+/// Why an answer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Finish {
+    /// It was complete.
+    Stop,
+    /// `max_output_tokens` was reached: the text is cut.
+    Length,
+    /// The provider's filter stopped it.
+    ContentFilter,
+    /// Something else, or nothing was said.
+    Other,
+}

@@ -1,0 +1,161 @@
+//! Run events: what happens in a run, told while it happens. A turn is the durable fact.
+
+use crate::ids::{AgentName, ConversationId, EventId, RunId, TurnId};
+
+/// Something that happened in a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunEvent {
+    /// Its place among all events of the store; `None` where the event itself is gone and only told
+    /// from the state of its run.
+    pub id: Option<EventId>,
+    /// Its run.
+    pub run: RunId,
+    /// The run's conversation.
+    pub conversation: ConversationId,
+    /// Whose run.
+    pub agent: AgentName,
+    /// What happened.
+    pub what: Happening,
+    /// When, in milliseconds since the Unix epoch.
+    pub at_ms: i64,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Happening {
+    /// Somebody began to work on the run.
+    Started,
+    /// The model said something.
+    Text {
+        /// In which step; what is said in a later one takes the place of it.
+        step: u32,
+        /// The next piece.
+        text: String,
+    },
+    /// The text that was heard is void: the model is asked again, or another attempt has begun.
+    Restarted,
+    /// A tool is called.
+    ToolCall {
+        /// In which step.
+        step: u32,
+        /// The call's id.
+        call_id: String,
+        /// The tool.
+        tool: String,
+        /// What it is asked; `None` once the run is let go: the timeline has it then.
+        arguments: Option<String>,
+    },
+    /// A tool's result was recorded.
+    ToolResult {
+        /// In which step.
+        step: u32,
+        /// The call's id.
+        call_id: String,
+        /// The tool.
+        tool: String,
+        /// The turn of the timeline that has the result.
+        turn: Option<TurnId>,
+        /// The result; empty once it was deleted.
+        text: String,
+    },
+    /// A step of the model was recorded.
+    Usage {
+        /// Which.
+        step: u32,
+        /// Tokens of its prompt.
+        prompt_tokens: u64,
+        /// Tokens of its answer.
+        completion_tokens: u64,
+    },
+    /// The run ended.
+    Ended(Ending),
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ending {
+    /// In which way.
+    pub kind: EndingKind,
+    /// The turn that was said, if one was.
+    pub turn: Option<TurnId>,
+    /// What it says; empty once it was deleted.
+    pub text: String,
+    /// Why, for operators.
+    pub reason: Option<String>,
+}
+
+/// In which way a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndingKind {
+    /// It answered.
+    Finished,
+    /// It was given up.
+    Failed,
+    /// A person or a delete stopped it, or an operator dropped it.
+    Cancelled,
+    /// A later message took its place.
+    Interrupted,
+}
+
+impl EndingKind {
+    /// The stored and shown name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Finished => "finished",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    /// The way of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [
+            Self::Finished,
+            Self::Failed,
+            Self::Cancelled,
+            Self::Interrupted,
+        ]
+        .into_iter()
+        .find(|kind| kind.name() == name)
+    }
+}
+
+impl Happening {
+    /// The stored and shown name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Started => "started",
+            Self::Text { .. } => "text",
+            Self::Restarted => "restarted",
+            Self::ToolCall { .. } => "tool_call",
+            Self::ToolResult { .. } => "tool_result",
+            Self::Usage { .. } => "usage",
+            Self::Ended(ending) => ending.kind.name(),
+        }
+    }
+}
+
+/// A run as it stands: what a reader who comes late is told first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunSnapshot {
+    /// The run.
+    pub run: RunId,
+    /// Its conversation.
+    pub conversation: ConversationId,
+    /// Whose run.
+    pub agent: AgentName,
+    /// The name of its state.
+    pub state: &'static str,
+    /// Attempts so far.
+    pub attempt: u32,
+    /// The newest step that said something; 0 where none did.
+    pub step: u32,
+    /// What was said in its newest step so far; all of it where the run has ended.
+    pub text: String,
+    /// How it ended, if it has.
+    pub end: Option<RunEvent>,
+}

@@ -1,0 +1,24 @@
+//! What becomes of a post: after an attempt, after a look, after a probe. Pure.
+//!
+//! Reading order: `policy`, `after`, `probe`.
+
+pub mod after;
+pub mod policy;
+pub mod probe;
+
+use vocative_contract::outbound::Part;
+
+use crate::counted::counted;
+
+/// A longer answer ends with a line that says how much is missing; the whole text is captured.
+pub fn limit_parts(parts: &mut Vec<Part>, max_parts: usize) {
+    let max_parts = max_parts.max(1);
+    if parts.len() > max_parts {
+        let left_out = parts.len() - max_parts + 1;
+        parts.truncate(max_parts - 1);
+        parts.push(Part::plain(format!(
+            "[This answer is too long: {} left out.]",
+            counted(left_out, "more part is", "more parts are")
+        )));
+    }
+}

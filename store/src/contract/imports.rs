@@ -1,0 +1,79 @@
+//! Messages of an export.
+
+use vocative_contract::envelope::Sender;
+use vocative_contract::identity::Platform;
+
+use super::capture::NewMessage;
+use vocative_core::ids::AccountId;
+
+/// An account that history can be imported into: what was learnt when its channel last started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportAccount {
+    /// The account.
+    pub account: AccountId,
+    /// Which platform.
+    pub platform: Platform,
+    /// The platform's account id.
+    pub platform_id: String,
+    /// What people call the account.
+    pub name: String,
+    /// The bot's own user ids, its user id first; empty while no start has learnt them.
+    pub own_ids: Vec<String>,
+}
+
+/// Messages of an export: one transaction.
+pub struct ImportBatch {
+    /// The account.
+    pub account: AccountId,
+    /// The messages, in the order of the export.
+    pub messages: Vec<ImportMessage>,
+    /// People who are mentioned: a name is noted where none is known.
+    pub people: Vec<Sender>,
+    /// How far the import is with this batch; written with it.
+    pub progress: ImportProgress,
+    /// The time, in milliseconds since the Unix epoch.
+    pub now_ms: i64,
+}
+
+/// A message of an export.
+pub struct ImportMessage {
+    /// The message; its judge is not asked: it is admitted, and addresses nobody anew.
+    pub message: NewMessage,
+    /// Of a message whose id counts in somebody's own message box: how many before it in the export
+    /// have the same sender, second and text.
+    pub own_box: Option<u32>,
+    /// Whether this bot posted it.
+    pub is_own: bool,
+}
+
+/// How far an import is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportProgress {
+    /// What is imported: the same for the same files and choice of chats.
+    pub fingerprint: String,
+    /// Things of the export that are dealt with; a resumed import passes over them.
+    pub things: u64,
+    /// Whether it is at its end: the next one starts over.
+    pub is_finished: bool,
+}
+
+/// What became of the messages of a batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ImportCounts {
+    /// New turns.
+    pub imported: u64,
+    /// Turns that got a newer text: edits that were not heard.
+    pub revised: u64,
+    /// Known before.
+    pub known: u64,
+    /// Deleted or erased before: they do not come back.
+    pub gone: u64,
+    /// Posts of this bot that its own answers stand for.
+    pub own: u64,
+    /// Not older than the first live turn of a chat without shared ids, and found there.
+    pub overlap_found: u64,
+    /// The same, and not found there.
+    pub overlap_missing: u64,
+    /// Another message is known under the same id.
+    pub conflicts: u64,
+}

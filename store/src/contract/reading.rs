@@ -1,0 +1,183 @@
+//! What is read of conversations.
+
+use vocative_contract::identity::Platform;
+
+use vocative_core::ids::{ConversationId, Seq, TurnId};
+use vocative_core::outbox::OutboxEntry;
+use vocative_core::place::Scope;
+use vocative_core::run::Run;
+use vocative_core::search::SearchReach;
+use vocative_core::summary::Summary;
+use vocative_core::turn::{Participant, Turn};
+
+/// How a listing of conversations is bounded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConversationFilter {
+    /// Only those of this channel.
+    pub channel: Option<String>,
+    /// At most so many, newest activity first; 0 = the default of 50.
+    pub limit: usize,
+    /// Also those that were archived.
+    pub with_archived: bool,
+    /// Only those that come after this one in the list: when it was last active, and its id.
+    pub before: Option<(i64, ConversationId)>,
+}
+
+/// What people are told of a conversation besides its turns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConversationOverview {
+    /// What to call it: what a person called it, a topic's name, the chat's title, its first words.
+    pub title: String,
+    /// What a person called it.
+    pub own_title: Option<String>,
+    /// The configured channel it came through.
+    pub channel: String,
+    /// The platform.
+    pub platform: Platform,
+    /// The chat's title.
+    pub chat_title: Option<String>,
+    /// The name of the kind of chat, once learnt.
+    pub chat_kind: Option<&'static str>,
+    /// Since when it is archived, in milliseconds since the Unix epoch.
+    pub archived_at_ms: Option<i64>,
+    /// The run at work in it, or next.
+    pub active_run: Option<Run>,
+}
+
+/// Who speaks in a conversation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Speakers {
+    /// Those who say most.
+    pub shown: Vec<Speaker>,
+    /// How many there are in all.
+    pub total: u64,
+}
+
+/// Somebody who speaks in a conversation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Speaker {
+    /// Who.
+    pub participant: Participant,
+    /// How many turns are theirs; tool calls and deleted turns count, too.
+    pub turns: u64,
+}
+
+/// Which turns to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TurnFilter {
+    /// Only this scope.
+    pub scope: Option<Scope>,
+    /// Only turns sent at or after this, in milliseconds since the Unix epoch.
+    pub since_ms: Option<i64>,
+    /// Only turns of these participants, by platform id; empty = all.
+    pub participants: Vec<String>,
+    /// Only the newest so many by position; `None` = all.
+    pub limit: Option<usize>,
+    /// Also hidden (deleted) turns and those only the timeline shows.
+    pub with_hidden: bool,
+}
+
+/// A search from one conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchQuery {
+    /// The conversation.
+    pub conversation: ConversationId,
+    /// Which others of its chat are searched with it.
+    pub reach: SearchReach,
+    /// Words, `"phrases"` and beginnings of words (`dep*`); all must be found. Without any word
+    /// everything is found.
+    pub text: String,
+    /// At most so many hits.
+    pub limit: usize,
+    /// Tokens of all hits' texts together (by `utf16_div4`); the first hit always, then it stops at
+    /// the first that would pass it.
+    pub token_cap: usize,
+    /// A hit's text is cut to so many characters around its first match.
+    pub text_max_chars: usize,
+    /// Turns that are no hits, like the one that asks.
+    pub exclude: Vec<TurnId>,
+    /// Which hits come first.
+    pub order: SearchOrder,
+}
+
+/// Which hits come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SearchOrder {
+    /// The newest by position.
+    Newest,
+    /// The best match by BM25; the newest of equal ones.
+    Ranked,
+}
+
+/// What a search found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SearchHits {
+    /// The hits, in the order asked for.
+    pub hits: Vec<SearchHit>,
+    /// Turns that match, as far as they were looked at; with `is_bounded` there are more, older
+    /// ones. Without a word in the query, as many as there are hits.
+    pub matches: usize,
+    /// Whether only the newest matches were looked at.
+    pub is_bounded: bool,
+    /// Whether the query was cut to its limit.
+    pub is_query_cut: bool,
+    /// Whether the room has older threads that were not searched.
+    pub has_more_threads: bool,
+}
+
+/// A turn that was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SearchHit {
+    /// The turn.
+    pub turn: Turn,
+    /// What it says around the match, mentions as names.
+    pub text: String,
+}
+
+/// A turn and where its answer went, for `conversations show` and the demo.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnDetail {
+    /// The turn.
+    pub turn: Turn,
+    /// Its platform message ids.
+    pub message_ids: Vec<String>,
+    /// The runs it triggered.
+    pub runs: Vec<Run>,
+    /// The posts it caused.
+    pub posts: Vec<OutboxEntry>,
+}
+
+/// Which page of a conversation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageQuery {
+    /// At most so many turns.
+    pub limit: usize,
+    /// Only what stands before the turn with this seq; `None` = the newest.
+    pub before: Option<Seq>,
+    /// Also what is not in the room: tool calls and results, deleted turns; and runs and summaries.
+    pub is_timeline: bool,
+}
+
+/// A page of a conversation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Page {
+    /// Of a thread: the turn it hangs on, if that is in the room and of another conversation.
+    pub root: Option<TurnDetail>,
+    /// Turns, ascending by position.
+    pub turns: Vec<TurnDetail>,
+    /// In the timeline: runs that came to be in it, oldest first.
+    pub runs: Vec<Run>,
+    /// In the timeline: summaries that were made in it, oldest first.
+    pub summaries: Vec<Summary>,
+    /// Whether there is an older page.
+    pub has_older: bool,
+}
+
+/// What a turn replies to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepliedTo {
+    /// Who said it.
+    pub speaker: String,
+    /// How it begins, mentions as names.
+    pub text: String,
+}

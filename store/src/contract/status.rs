@@ -1,0 +1,112 @@
+//! The store at a glance.
+
+use vocative_contract::identity::Platform;
+
+use crate::expiry::Expired;
+use vocative_core::ids::{AccountId, AgentName};
+use vocative_core::model_rest::ModelRest;
+use vocative_core::summary::SummaryCounts;
+use vocative_core::tokens::RatioStatus;
+
+/// Numbers for `status` and metrics.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StoreStatus {
+    /// Turns.
+    pub turns: u64,
+    /// Conversations.
+    pub conversations: u64,
+    /// Queued runs.
+    pub runs_queued: u64,
+    /// Leased runs.
+    pub runs_leased: u64,
+    /// Runs given up.
+    pub runs_dead: u64,
+    /// Runs given up in the last 24 hours.
+    pub runs_dead_last_day: u64,
+    /// Runs that wait for a person.
+    pub runs_held: u64,
+    /// Age of the oldest queued run that may start, in milliseconds.
+    pub oldest_waiting_run_ms: Option<i64>,
+    /// Pending and leased posts.
+    pub posts_pending: u64,
+    /// Posts of unknown outcome, being looked for.
+    pub posts_unknown: u64,
+    /// Posts that wait for a person.
+    pub posts_held: u64,
+    /// Those of them that were asked about, and nobody can say whether they arrived.
+    pub posts_undecided: u64,
+    /// Posts that were sent again, so far, although nobody could say.
+    pub posts_resent_undecided: u64,
+    /// Posts that will never be sent.
+    pub posts_dead: u64,
+    /// Age of the oldest pending post that may be sent, in milliseconds.
+    pub oldest_waiting_post_ms: Option<i64>,
+    /// Rows of queues that can't be decoded and are set aside.
+    pub quarantined: u64,
+    /// Raw stubs of events that did not translate.
+    pub raw_stubs: u64,
+    /// Summaries.
+    pub summaries: SummaryCounts,
+    /// Models that are not asked for now.
+    pub model_rests: Vec<ModelRest>,
+    /// Queued runs of each agent.
+    pub queued_by_agent: Vec<(AgentName, u64)>,
+    /// What was learnt about counting tokens, by model.
+    pub token_ratios: Vec<RatioStatus>,
+    /// What retention let go so far.
+    pub expired: Expired,
+    /// When it last let something go, in milliseconds since the Unix epoch.
+    pub expired_last_ms: Option<i64>,
+    /// Erasures that are not finished.
+    pub erasures_open: u64,
+    /// Copies of the database from before somebody had what they said forgotten.
+    pub copies_to_remove: Vec<std::path::PathBuf>,
+    /// Attached files.
+    pub files: FileCounts,
+    /// Database bytes.
+    pub database_bytes: u64,
+    /// Per account.
+    pub accounts: Vec<AccountStatus>,
+}
+
+/// Counts of attached files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileCounts {
+    /// Contents stored, each once.
+    pub stored: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Files to be fetched.
+    pub waiting: u64,
+    /// Voice notes to be written down.
+    pub to_be_heard: u64,
+}
+
+/// Numbers of one account.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AccountStatus {
+    /// The account.
+    pub account: AccountId,
+    /// The channel bound to it.
+    pub channel: String,
+    /// The platform.
+    pub platform: Platform,
+    /// What people call it.
+    pub name: String,
+    /// When a message was last captured, in milliseconds since the Unix epoch.
+    pub last_captured_ms: Option<i64>,
+    /// Tokens used since the start of the UTC day.
+    pub tokens_today: u64,
+    /// Why the account is held, if it is.
+    pub held: Option<String>,
+    /// Chats parked.
+    pub parked_chats: u64,
+    /// Messages since then may be missing and are being read, in milliseconds since the Unix epoch.
+    pub unread_from_ms: Option<i64>,
+    /// Chats of which what was said before the bot joined is still to be read.
+    pub backfills: u64,
+    /// Chats in which something is missing.
+    pub history_gaps: u64,
+    /// One of them, and why.
+    pub history_gap: Option<String>,
+}

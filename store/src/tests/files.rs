@@ -1,0 +1,531 @@
+use std::path::{Path, PathBuf};
+
+use vocative_contract::file::FileSink as _;
+
+use super::*;
+use crate::erasure::ErasureTarget;
+use crate::{ExpiryBounds, OpenReport, check_database};
+use vocative_core::file::{DueFile, FileFacts, FileOutcome, FileState};
+use vocative_core::ids::TurnId;
+
+pub(super) fn attached(id: &'static str, file: &'static str) -> Said {
+    Said {
+        file: Some(file),
+        ..said(id, "see this")
+    }
+}
+
+pub(super) async fn due(fixture: &Fixture) -> Vec<DueFile> {
+    let now_ms = NOW_MS + 900_000;
+    fixture
+        .store
+        .due_files(&[fixture.account], now_ms, 10)
+        .await
+        .unwrap()
+}
+
+/// Fetches everything that is due; each file has these bytes.
+pub(super) async fn fetch_all(fixture: &Fixture, bytes: &[u8]) {
+    for file in due(fixture).await {
+        let mut content = fixture.store.new_content().unwrap();
+        content.take(bytes).unwrap();
+        let kept = fixture
+            .store
+            .keep_content(file.id, content, false, NOW_MS + 900_000)
+            .await;
+        assert!(kept.unwrap());
+    }
+}
+
+async fn states(fixture: &Fixture, turn: TurnId) -> Vec<(String, FileState)> {
+    let files = fixture.store.files_of(vec![turn]).await.unwrap();
+    let state =
+        |file: vocative_core::file::TurnFile| (file.facts.shown_name().to_owned(), file.state);
+    files.into_iter().map(state).collect()
+}
+
+/// Everything below the folder of files.
+pub(super) fn stored(fixture: &Fixture) -> Vec<PathBuf> {
+    fn below(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => below(&path, found),
+                false => found.push(path),
+            }
+        }
+    }
+    let mut found = Vec::new();
+    below(fixture.store.files_folder(), &mut found);
+    found
+}
+
+pub(super) fn open(path: &Path) -> (Store, OpenReport) {
+    let options = StoreOptions {
+        path: Some(path.to_owned()),
+        readers: 1,
+        page_cache_kib: 1_024,
+    };
+    Store::open(&options, NOW_MS + 900_000).unwrap()
+}
+
+#[tokio::test]
+async fn an_attachment_is_queued_with_its_turn_and_the_same_bytes_are_stored_once() {
+    let fixture = Fixture::new().await;
+    let first = turn_of(fixture.hear(attached("1", "a.md")).await).turn;
+    fixture.hear(attached("1", "a.md")).await;
+    fixture.hear(attached("2", "b.md")).await;
+    let names: Vec<_> = due(&fixture)
+        .await
+        .into_iter()
+        .map(|file| file.platform_id)
+        .collect();
+    assert_eq!(names, ["file-a.md", "file-b.md"]);
+    assert_eq!(
+        states(&fixture, first).await,
+        [("a.md".to_owned(), FileState::Pending)]
+    );
+    fetch_all(&fixture, b"# Hello").await;
+    assert_eq!(
+        states(&fixture, first).await,
+        [("a.md".to_owned(), FileState::Fetched)]
+    );
+    assert!(due(&fixture).await.is_empty());
+    let paths = stored(&fixture);
+    assert_eq!(paths.len(), 1);
+    let shelf = paths[0].parent().unwrap();
+    let folder = shelf.parent().unwrap();
+    assert_eq!(folder, fixture.store.files_folder());
+    assert_eq!(shelf.file_name().unwrap().len(), 2);
+    assert_eq!(fixture.store.content_bytes().await.unwrap(), 7);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&paths[0]), mode(folder)), (0o600, 0o700));
+    }
+    let files = fixture.store.files_of(vec![first]).await.unwrap();
+    let (content, _) = files[0].content.unwrap();
+    let bytes = fixture.store.content(content, 7).await.unwrap();
+    assert_eq!(bytes.as_deref(), Some(b"# Hello".as_slice()));
+    assert_eq!(fixture.store.content(content, 6).await.unwrap(), None);
+    // Bytes that changed on the disk are not those that were stored.
+    std::fs::write(&paths[0], b"# Other").unwrap();
+    assert_eq!(fixture.store.content(content, 7).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn the_bytes_go_with_the_last_message_that_refers_to_them() {
+    let fixture = Fixture::new().await;
+    fixture.hear(attached("1", "a.md")).await;
+    fixture.hear(attached("2", "b.md")).await;
+    fetch_all(&fixture, b"secret zebra").await;
+    let delete = |id: &'static str| {
+        let store = fixture.store.clone();
+        let (account, chat) = (fixture.account, "C1".to_owned());
+        async move {
+            store
+                .capture_delete(account, &chat, id, NOW_MS + 900_001)
+                .await
+                .unwrap()
+        }
+    };
+    delete("1").await;
+    fixture.store.remove_dropped().await.unwrap();
+    assert_eq!(stored(&fixture).len(), 1);
+    delete("2").await;
+    assert_eq!(fixture.store.remove_dropped().await.unwrap(), 1);
+    assert!(stored(&fixture).is_empty());
+    assert_eq!(fixture.value::<i64>("SELECT count(*) FROM files").await, 0);
+}
+
+#[tokio::test]
+async fn an_edit_that_takes_a_file_away_takes_its_bytes_away() {
+    let fixture = Fixture::new().await;
+    let turn = turn_of(fixture.hear(attached("1", "a.md")).await).turn;
+    fetch_all(&fixture, b"old").await;
+    let edit = Said {
+        edit_marker: Some("5"),
+        ..attached("1", "b.md")
+    };
+    fixture.hear(edit).await;
+    assert_eq!(
+        states(&fixture, turn).await,
+        [("b.md".to_owned(), FileState::Pending)]
+    );
+    fixture.store.remove_dropped().await.unwrap();
+    assert!(stored(&fixture).is_empty());
+}
+
+#[tokio::test]
+async fn an_album_has_the_files_of_all_its_items() {
+    let fixture = Fixture::new().await;
+    let item = |id, file| Said {
+        album: Some("g1"),
+        ..attached(id, file)
+    };
+    let turn = turn_of(fixture.hear(item("1", "a.png")).await).turn;
+    fetch_all(&fixture, b"png").await;
+    fixture.hear(item("2", "b.png")).await;
+    let expected = [
+        ("a.png".to_owned(), FileState::Fetched),
+        ("b.png".to_owned(), FileState::Pending),
+    ];
+    assert_eq!(states(&fixture, turn).await, expected);
+}
+
+#[tokio::test]
+async fn an_edit_that_replaces_a_picture_of_an_album_replaces_its_bytes_alone() {
+    let fixture = Fixture::new().await;
+    let item = |id, file| Said {
+        album: Some("g1"),
+        ..attached(id, file)
+    };
+    let turn = turn_of(fixture.hear(item("1", "a.png")).await).turn;
+    fixture.hear(item("2", "b.png")).await;
+    fetch_all(&fixture, b"png").await;
+    let edit = Said {
+        edit_marker: Some("5"),
+        ..item("1", "c.png")
+    };
+    fixture.hear(edit).await;
+    let expected = [
+        ("b.png".to_owned(), FileState::Fetched),
+        ("c.png".to_owned(), FileState::Pending),
+    ];
+    assert_eq!(states(&fixture, turn).await, expected);
+}
+
+#[tokio::test]
+async fn retention_and_erasure_remove_the_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _) = open(&folder.path().join("store.db"));
+    let fixture = Fixture::with(store).await;
+    fixture.hear(attached("1", "a.md")).await;
+    fetch_all(&fixture, b"of Ada, zebra-7f3a9c").await;
+    let theirs = Said {
+        by: "U2",
+        name: Some("Bob"),
+        ..attached("2", "b.md")
+    };
+    fixture.hear(theirs).await;
+    fetch_all(&fixture, b"of Bob").await;
+    assert_eq!(stored(&fixture).len(), 2);
+    let target = ErasureTarget::Person("U1".to_owned());
+    let plan = fixture
+        .store
+        .plan_erasure(target, NOW_MS + 600_000)
+        .await
+        .unwrap();
+    let ids: Vec<_> = plan.entries.iter().map(|entry| entry.id).collect();
+    fixture.store.begin_erasure(plan.entries).await.unwrap();
+    let done = fixture
+        .store
+        .carry_out_all(&ids, true, || NOW_MS + 600_001)
+        .await
+        .unwrap();
+    assert_eq!(done.verification.unwrap().hits, []);
+    assert_eq!(stored(&fixture).len(), 1);
+    let bounds = ExpiryBounds {
+        text_before_ms: Some(NOW_MS + 800_000),
+        ..ExpiryBounds::default()
+    };
+    fixture
+        .store
+        .expire(fixture.account, bounds, u64::MAX, NOW_MS + 900_000)
+        .await
+        .unwrap();
+    fixture.store.remove_dropped().await.unwrap();
+    assert!(stored(&fixture).is_empty());
+}
+
+#[tokio::test]
+async fn a_file_that_nobody_wants_any_more_is_not_kept() {
+    let fixture = Fixture::new().await;
+    fixture.hear(attached("1", "a.md")).await;
+    let file = due(&fixture).await.remove(0);
+    let mut content = fixture.store.new_content().unwrap();
+    content.take(b"bytes").unwrap();
+    fixture
+        .store
+        .capture_delete(fixture.account, "C1", "1", NOW_MS + 900_001)
+        .await
+        .unwrap();
+    let kept = fixture
+        .store
+        .keep_content(file.id, content, false, NOW_MS + 900_002)
+        .await;
+    assert!(!kept.unwrap());
+    assert!(stored(&fixture).is_empty());
+    // A transfer that ended early leaves nothing either.
+    let mut content = fixture.store.new_content().unwrap();
+    content.take(b"half").unwrap();
+    drop(content);
+    assert!(stored(&fixture).is_empty());
+}
+
+#[tokio::test]
+async fn a_failed_file_waits_on_disk_and_is_given_up_visibly() {
+    let fixture = Fixture::new().await;
+    let turn = turn_of(fixture.hear(attached("1", "a.md")).await).turn;
+    let file = due(&fixture).await.remove(0);
+    let again = FileOutcome::Again {
+        not_before_ms: NOW_MS + 950_000,
+        counts: true,
+        reason: "HTTP 503".to_owned(),
+    };
+    fixture
+        .store
+        .note_file(file.id, again, NOW_MS + 900_000)
+        .await
+        .unwrap();
+    assert!(due(&fixture).await.is_empty());
+    let next = fixture.store.next_file_due_ms().await.unwrap();
+    assert_eq!(next, Some(NOW_MS + 950_000));
+    let given_up = FileOutcome::GivenUp {
+        state: FileState::Gone,
+        reason: "file_deleted".to_owned(),
+    };
+    fixture
+        .store
+        .note_file(file.id, given_up, NOW_MS + 950_000)
+        .await
+        .unwrap();
+    let files = fixture.store.files_of(vec![turn]).await.unwrap();
+    assert_eq!(
+        (files[0].state, files[0].reason.as_deref()),
+        (FileState::Gone, Some("file_deleted"))
+    );
+    assert_eq!(fixture.store.next_file_due_ms().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn at_open_what_nobody_refers_to_goes_and_what_is_lost_is_fetched_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    let (store, _) = open(&path);
+    let fixture = Fixture::with(store).await;
+    fixture.hear(attached("1", "a.md")).await;
+    fetch_all(&fixture, b"one").await;
+    fixture.hear(attached("2", "b.md")).await;
+    fetch_all(&fixture, b"two").await;
+    fixture.store.close().await.unwrap();
+    assert_eq!(check_database(&path).unwrap().lost_files, [""; 0]);
+    let paths = stored(&fixture);
+    drop(fixture);
+    // A kill between writing and committing leaves a file; somebody else loses one.
+    std::fs::write(folder.path().join("files/left.part"), b"half").unwrap();
+    std::fs::write(folder.path().join("files").join("0".repeat(64)), b"stray").unwrap();
+    std::fs::remove_file(&paths[0]).unwrap();
+    let lost = check_database(&path).unwrap().lost_files;
+    assert!(
+        lost.len() == 1 && lost[0].contains("is not there"),
+        "{lost:?}"
+    );
+    std::fs::write(&paths[1], b"2wo").unwrap();
+    assert!(check_database(&path).unwrap().lost_files[1].contains("other bytes"));
+    let (store, report) = open(&path);
+    assert_eq!(report.files.len(), 2, "{:?}", report.files);
+    let fixture = Fixture::with(store).await;
+    assert_eq!(due(&fixture).await.len(), 1);
+    assert_eq!(stored(&fixture), [paths[1].clone()]);
+}
+
+#[tokio::test]
+async fn what_is_said_in_a_voice_note_joins_its_turn_and_stays_through_an_edit() {
+    let fixture = Fixture::new().await;
+    let note = Said {
+        text: "[voice, 0:03]",
+        ..attached("1", "v.oga")
+    };
+    let turn = turn_of(fixture.hear(note.clone()).await).turn;
+    let file = due(&fixture).await.remove(0);
+    let mut content = fixture.store.new_content().unwrap();
+    content.take(b"OggS").unwrap();
+    let now_ms = NOW_MS + 900_000;
+    assert!(
+        fixture
+            .store
+            .keep_content(file.id, content, true, now_ms)
+            .await
+            .unwrap()
+    );
+    assert!(fixture.store.files_of(vec![turn]).await.unwrap()[0].is_to_be_heard);
+    let accounts = [fixture.account];
+    let to_hear = fixture
+        .store
+        .due_speech(&accounts, now_ms, 9)
+        .await
+        .unwrap();
+    assert_eq!(
+        to_hear.iter().map(|file| file.id).collect::<Vec<_>>(),
+        [file.id]
+    );
+    let again = FileOutcome::Again {
+        not_before_ms: now_ms + 5_000,
+        counts: true,
+        reason: "HTTP 503".to_owned(),
+    };
+    fixture.store.note_speech(file.id, again).await.unwrap();
+    assert_eq!(
+        fixture
+            .store
+            .due_speech(&accounts, now_ms, 9)
+            .await
+            .unwrap(),
+        []
+    );
+    let said = "where is the zebra".to_owned();
+    fixture
+        .store
+        .keep_transcript(file.id, said, now_ms + 5_000)
+        .await
+        .unwrap();
+    assert_eq!(
+        fixture.contents().await,
+        ["[voice, 0:03] where is the zebra"]
+    );
+    assert_eq!(fixture.found("zebra").await.len(), 1);
+    assert!(!fixture.store.files_of(vec![turn]).await.unwrap()[0].is_to_be_heard);
+    // Once is enough.
+    fixture
+        .store
+        .keep_transcript(file.id, "again".to_owned(), now_ms)
+        .await
+        .unwrap();
+    let edit = Said {
+        edit_marker: Some("5"),
+        text: "[voice, 0:03] about animals",
+        ..note
+    };
+    fixture.hear(edit).await;
+    let expected = "[voice, 0:03] about animals\n[voice] where is the zebra";
+    assert_eq!(fixture.contents().await, [expected]);
+    fixture
+        .store
+        .capture_delete(fixture.account, "C1", "1", now_ms)
+        .await
+        .unwrap();
+    assert!(fixture.is_nowhere("zebra").await);
+    assert_eq!(fixture.value::<i64>("SELECT count(*) FROM files").await, 0);
+}
+
+#[tokio::test]
+async fn what_the_platform_says_of_a_stub_joins_its_turn_and_stays_through_an_edit() {
+    let fixture = Fixture::new().await;
+    let stub = Said {
+        text: "[file] see this",
+        ..attached("1", "")
+    };
+    let turn = turn_of(fixture.hear(stub.clone()).await).turn;
+    let file = due(&fixture).await.remove(0);
+    assert!(file.facts.is_unknown(), "{:?}", file.facts);
+    let facts = FileFacts {
+        kind: "photo".to_owned(),
+        name: Some("shot.png".to_owned()),
+        mime_type: Some("image/png".to_owned()),
+        size_bytes: Some(5),
+    };
+    fixture
+        .store
+        .describe_file(file.id, facts.clone(), NOW_MS + 900_000)
+        .await
+        .unwrap();
+    assert_eq!(due(&fixture).await.remove(0).facts, facts);
+    assert_eq!(fixture.contents().await, ["[photo] see this"]);
+    let edit = Said {
+        text: "[file] see that",
+        edit_marker: Some("5"),
+        ..stub
+    };
+    fixture.hear(edit).await;
+    let files = fixture.store.files_of(vec![turn]).await.unwrap();
+    assert_eq!(files[0].facts, facts);
+}
+
+#[tokio::test]
+async fn what_was_given_up_lately_is_tried_once_more_the_newest_first() {
+    let fixture = Fixture::new().await;
+    let given_up = [
+        ("1", "a.md", FileState::Refused, 10),
+        ("2", "b.md", FileState::TooLarge, 20),
+        ("3", "c.md", FileState::Gone, 20),
+        ("4", "d.md", FileState::Failed, 20),
+        ("5", "e.md", FileState::Refused, 20),
+    ];
+    for (id, name, state, at_ms) in given_up {
+        fixture.hear(attached(id, name)).await;
+        let file = due(&fixture).await.remove(0);
+        let outcome = FileOutcome::GivenUp {
+            state,
+            reason: "as it was".to_owned(),
+        };
+        let noted = fixture.store.note_file(file.id, outcome, NOW_MS + at_ms);
+        noted.await.unwrap();
+    }
+    let files = fixture.store.given_up_files(NOW_MS + 15, 2).await.unwrap();
+    let names: Vec<&str> = files.iter().map(|file| file.platform_id.as_str()).collect();
+    assert_eq!(names, ["file-e.md", "file-d.md"]);
+    let ids = files.iter().map(|file| file.id).collect();
+    let tried = fixture
+        .store
+        .try_files_again(ids, Some(NOW_MS), NOW_MS + 30);
+    assert_eq!(tried.await.unwrap(), 2);
+    let waiting = due(&fixture).await.into_iter();
+    let waiting: Vec<String> = waiting.map(|file| file.platform_id).collect();
+    assert_eq!(waiting, ["file-d.md", "file-e.md"]);
+}
+
+#[tokio::test]
+async fn being_asked_to_wait_is_no_attempt() {
+    let fixture = Fixture::new().await;
+    fixture.hear(attached("1", "a.md")).await;
+    for (counts, attempts) in [(false, 0), (true, 1), (false, 1)] {
+        let file = due(&fixture).await.remove(0);
+        let again = FileOutcome::Again {
+            not_before_ms: NOW_MS + 900_000,
+            counts,
+            reason: "wait".to_owned(),
+        };
+        fixture
+            .store
+            .note_file(file.id, again, NOW_MS + 900_000)
+            .await
+            .unwrap();
+        assert_eq!(due(&fixture).await.remove(0).attempts, attempts);
+    }
+}
+
+#[tokio::test]
+async fn a_voice_note_that_nobody_was_there_to_hear_is_queued_later_and_once() {
+    let fixture = Fixture::new().await;
+    for (id, name) in [("1", "old.oga"), ("2", "voice.png"), ("3", "new.oga")] {
+        fixture.hear(attached(id, name)).await;
+        let file = due(&fixture).await.remove(0);
+        let mut content = fixture.store.new_content().unwrap();
+        content.take(name.as_bytes()).unwrap();
+        let kept = fixture
+            .store
+            .keep_content(file.id, content, false, file.sent_at_ms);
+        assert!(kept.await.unwrap());
+    }
+    let unheard = || async {
+        let notes = fixture.store.unheard_notes(NOW_MS + 2_000, 10).await;
+        notes.unwrap()
+    };
+    let notes = unheard().await;
+    assert_eq!(
+        notes.len(),
+        1,
+        "a picture is no note, and the other one is old"
+    );
+    assert_eq!(fixture.store.queue_speech(notes, NOW_MS).await.unwrap(), 1);
+    assert_eq!(unheard().await, []);
+    let to_hear = fixture
+        .store
+        .due_speech(&[fixture.account], NOW_MS, 9)
+        .await
+        .unwrap();
+    let names: Vec<&str> = to_hear.iter().map(|it| it.platform_id.as_str()).collect();
+    assert_eq!(names, ["file-new.oga"]);
+}

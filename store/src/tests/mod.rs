@@ -1,0 +1,327 @@
+//! The store's behaviour, told in sentences, on a private database.
+
+#![allow(clippy::unwrap_used)]
+
+mod addressing;
+mod albums;
+mod answering;
+mod backups;
+mod bounded;
+mod capturing;
+mod commands;
+mod damage;
+mod deletes;
+mod edits;
+mod endings;
+mod erasing;
+mod expiring;
+mod exports;
+mod file_copies;
+mod files;
+mod follow_ups;
+mod forgetting;
+mod imports;
+mod interleavings;
+mod learning;
+mod lines;
+mod merging;
+mod neighbours;
+mod notices;
+mod opening;
+mod outbox;
+mod overlap;
+mod overviews;
+mod pages;
+mod placeholders;
+mod posts;
+mod probing;
+mod quarantine;
+mod reach;
+mod reanswer;
+mod run_events;
+mod runs;
+mod summaries;
+mod writing;
+
+use crate::sql::Connection;
+use crate::sql::FromSql;
+use vocative_contract::envelope::{Attachment, ChatKind, Place, Sender, SenderKind};
+use vocative_contract::identity::Platform;
+
+use super::contract::{AccountBinding, Captured, CapturedTurn, NewMessage};
+use super::rows::{select_turns, turn_from_row};
+use super::{Store, StoreError, StoreOptions};
+use vocative_core::addressing::{MessageFacts, Verdict};
+use vocative_core::ids::{AccountId, AgentName};
+use vocative_core::turn::{ParticipantKind, Turn};
+
+pub(super) const NOW_MS: i64 = 1_700_000_000_000;
+
+/// A store with one account.
+pub(super) struct Fixture {
+    pub(super) store: Store,
+    pub(super) account: AccountId,
+}
+
+impl Fixture {
+    pub(super) async fn new() -> Self {
+        let options = StoreOptions {
+            path: None,
+            readers: 2,
+            page_cache_kib: 1_024,
+        };
+        Self::with(Store::open(&options, NOW_MS).unwrap().0).await
+    }
+
+    pub(super) async fn with(store: Store) -> Self {
+        let account = store.bind_account(binding("acme"), NOW_MS).await.unwrap();
+        Self { store, account }
+    }
+
+    /// Captures a message that everybody may send and that addresses nobody.
+    pub(super) async fn hear(&self, said: Said) -> Captured {
+        self.judge(said, |_| admitted(&[])).await
+    }
+
+    /// Captures a message that addresses an agent.
+    pub(super) async fn hear_for(&self, agents: &'static [&'static str], said: Said) -> Captured {
+        self.judge(said, |_| admitted(agents)).await
+    }
+
+    pub(super) async fn judge(
+        &self,
+        said: Said,
+        judge: impl FnOnce(&MessageFacts) -> Verdict + Send + 'static,
+    ) -> Captured {
+        let message = said.message(self.account, Box::new(judge));
+        self.store.capture_message(message).await.unwrap()
+    }
+
+    /// The facts a message is judged by; it is not admitted, so nothing changes.
+    pub(super) async fn facts(&self, said: Said) -> MessageFacts {
+        let (tx, rx) = std::sync::mpsc::channel();
+        self.judge(said, move |facts| {
+            tx.send(facts.clone()).unwrap();
+            Verdict::default()
+        })
+        .await;
+        rx.recv().unwrap()
+    }
+
+    pub(super) async fn turns(&self) -> Vec<Turn> {
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(select_turns!("ORDER BY t.seq"))?;
+            let rows = statement.query_map([], turn_from_row)?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+
+    pub(super) async fn only_turn(&self) -> Turn {
+        let mut turns = self.turns().await;
+        assert_eq!(turns.len(), 1);
+        turns.remove(0)
+    }
+
+    pub(super) async fn contents(&self) -> Vec<String> {
+        let turns = self.turns().await;
+        turns.into_iter().map(|turn| turn.content).collect()
+    }
+
+    /// All values of a one-column query.
+    pub(super) async fn column<T: FromSql + Send + 'static>(&self, sql: &'static str) -> Vec<T> {
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            let rows = statement.query_map([], |row| row.get(0))?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+
+    /// The one value of a query.
+    pub(super) async fn value<T: FromSql + Send + 'static>(&self, sql: &'static str) -> T {
+        let mut values = self.column(sql).await;
+        assert_eq!(values.len(), 1, "{sql}");
+        values.remove(0)
+    }
+
+    pub(super) async fn execute(&self, sql: &'static str) {
+        self.store
+            .write(move |connection| Ok(connection.execute_batch(sql)?))
+            .await
+            .unwrap();
+    }
+
+    /// Seqs of turns found in a conversation.
+    pub(super) async fn found(&self, query: &'static str) -> Vec<i64> {
+        self.read(move |connection| {
+            let mut statement = connection
+                .prepare_cached("SELECT rowid FROM turn_text WHERE turn_text MATCH ?1")?;
+            let rows = statement.query_map([query], |row| row.get(0))?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+
+    /// Every text that is anywhere in the database, index included, holds no such word.
+    pub(super) async fn is_nowhere(&self, word: &'static str) -> bool {
+        let places: i64 = self
+            .read(move |connection| {
+                let sql = "SELECT (SELECT count(*) FROM turns WHERE instr(content, ?1)
+                                      OR instr(coalesce(quote, ''), ?1)
+                                      OR instr(coalesce(attachments, ''), ?1))
+                     + (SELECT count(*) FROM revisions WHERE instr(content, ?1))
+                     + (SELECT count(*) FROM raw_envelopes WHERE instr(raw, ?1))
+                     + (SELECT count(*) FROM messages WHERE instr(coalesce(text, ''), ?1))
+                     + (SELECT count(*) FROM outbox WHERE instr(payload, ?1))
+                     + (SELECT count(*) FROM summaries WHERE instr(text, ?1))
+                     + (SELECT count(*) FROM inquiries WHERE instr(target, ?1))
+                     + (SELECT count(*) FROM steps WHERE instr(message, ?1))
+                     + (SELECT count(*) FROM files WHERE instr(coalesce(transcript, ''), ?1))
+                     + (SELECT count(*) FROM turn_text_data
+                        WHERE instr(block, CAST(?1 AS BLOB)))";
+                Ok(connection.query_row(sql, [word], |row| row.get(0))?)
+            })
+            .await;
+        places == 0
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> T {
+        self.store.read(job).await.unwrap()
+    }
+}
+
+pub(super) fn binding(channel: &str) -> AccountBinding {
+    AccountBinding {
+        channel: channel.to_owned(),
+        platform: Platform::Slack,
+        account: "T1".to_owned(),
+        name: "Acme".to_owned(),
+    }
+}
+
+pub(super) fn agent(name: &str) -> AgentName {
+    AgentName::new(name).unwrap()
+}
+
+pub(super) fn admitted(agents: &[&str]) -> Verdict {
+    Verdict {
+        is_admitted: true,
+        addressed_to: agents.iter().map(|name| agent(name)).collect(),
+        ..Verdict::default()
+    }
+}
+
+/// The turn of whatever became of a message.
+pub(super) fn turn_of(captured: Captured) -> CapturedTurn {
+    match captured {
+        Captured::New(turn) | Captured::Revised(turn) | Captured::Duplicate(turn) => turn,
+        other => panic!("{other:?} has no turn"),
+    }
+}
+
+/// A message as somebody says it; the rest has defaults.
+#[derive(Clone, Debug)]
+pub(super) struct Said {
+    pub(super) id: &'static str,
+    pub(super) text: &'static str,
+    pub(super) chat: &'static str,
+    pub(super) kind: Option<ChatKind>,
+    pub(super) title: Option<&'static str>,
+    pub(super) thread: Option<&'static str>,
+    pub(super) topic: Option<&'static str>,
+    pub(super) by: &'static str,
+    pub(super) name: Option<&'static str>,
+    pub(super) reply_to: Option<&'static str>,
+    pub(super) album: Option<&'static str>,
+    pub(super) file: Option<&'static str>,
+    pub(super) edit_marker: Option<&'static str>,
+    pub(super) at_ms: i64,
+    pub(super) received_at_ms: i64,
+}
+
+/// Somebody says a text in the chat C1, in a second of its own for each id.
+pub(super) fn said(id: &'static str, text: &'static str) -> Said {
+    Said {
+        id,
+        text,
+        chat: "C1",
+        kind: Some(ChatKind::Public),
+        title: None,
+        thread: None,
+        topic: None,
+        by: "U1",
+        name: Some("Ada"),
+        reply_to: None,
+        album: None,
+        file: None,
+        edit_marker: None,
+        at_ms: NOW_MS + id.parse::<i64>().unwrap_or(0) * 1_000,
+        received_at_ms: NOW_MS + 500_000,
+    }
+}
+
+impl Said {
+    pub(super) fn message(
+        self,
+        account: AccountId,
+        judge: vocative_core::addressing::Judge,
+    ) -> NewMessage {
+        // Of one without a name nothing is said.
+        let attachment = |name: &str| Attachment {
+            kind: match name {
+                "" => "file",
+                name if name.ends_with(".oga") => "voice",
+                _ => "photo",
+            }
+            .to_owned(),
+            file_id: Some(format!("file-{name}")),
+            name: Some(name.to_owned()).filter(|name| !name.is_empty()),
+            mime_type: None,
+            size_bytes: Some(9).filter(|_| !name.is_empty()),
+        };
+        NewMessage {
+            account,
+            place: Place {
+                chat: self.chat.to_owned(),
+                kind: self.kind,
+                title: self.title.map(str::to_owned),
+                thread: self.thread.map(str::to_owned),
+                topic: self.topic.map(str::to_owned),
+                ..Place::default()
+            },
+            scope_override: None,
+            message_id: self.id.to_owned(),
+            sender: Sender {
+                id: self.by.to_owned(),
+                display_name: self.name.map(str::to_owned),
+                username: None,
+                kind: SenderKind::Person,
+                is_stranger: false,
+            },
+            sender_kind: ParticipantKind::User,
+            text: self.text.to_owned(),
+            attachments: self.file.map(attachment).into_iter().collect(),
+            reply_to: self.reply_to.map(str::to_owned),
+            quote: None,
+            album: self.album.map(str::to_owned),
+            sent_at_ms: self.at_ms,
+            ordinal: self.id.parse().unwrap_or(0),
+            is_edit: self.edit_marker.is_some(),
+            // An empty marker stands for an edit without one.
+            edit_marker: self
+                .edit_marker
+                .filter(|marker| !marker.is_empty())
+                .map(str::to_owned),
+            received_at_ms: self.received_at_ms,
+            tokens: None,
+            keep_revisions: true,
+            raw: Some(format!("{{\"text\":\"{}\"}}", self.text)),
+            judge,
+            judge_follow_up: None,
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Which run is claimed, in which order, and what a lease is worth.
+
+use crate::contract::{ClaimRequest, LeaseOutcome, RunLease};
+use crate::scene::{LEASE_MS, Scene};
+use vocative_core::ids::OwnerId;
+use vocative_core::run::{RunState, Usage};
+use vocative_core::slots::Slots;
+
+#[tokio::test]
+async fn runs_of_a_conversation_go_one_at_a_time_oldest_first() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    let (_, first) = scene.ask(&room, "one", 10).await;
+    let (_, second) = scene.ask(&room, "two", 20).await;
+
+    let claimed = scene.claim(100).await.unwrap();
+    assert_eq!(claimed.run.id, first);
+    assert_eq!(scene.claim(100).await, None);
+
+    let answer = scene.answer(&claimed, &room, "done");
+    scene.store.commit_reply(answer).await.unwrap();
+    assert_eq!(scene.claim(200).await.unwrap().run.id, second);
+}
+
+#[tokio::test]
+async fn a_later_run_waits_for_an_earlier_one_that_waits_for_a_time() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    scene.ask(&room, "one", 10).await;
+    scene.ask(&room, "two", 20).await;
+    let claimed = scene.claim(100).await.unwrap();
+    let given_back = scene
+        .store
+        .requeue_run(claimed.run.id, claimed.token, 5_000, "model is busy", 100)
+        .await;
+    assert_eq!(given_back.unwrap(), LeaseOutcome::Written);
+
+    assert_eq!(scene.claim(4_999).await, None);
+    assert_eq!(scene.store.next_run_due_ms().await.unwrap(), Some(5_000));
+    let again = scene.claim(5_000).await.unwrap();
+    assert_eq!((again.run.id, again.run.attempt), (claimed.run.id, 2));
+}
+
+#[tokio::test]
+async fn a_run_returned_at_a_stop_has_not_been_attempted() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    scene.ask(&room, "one", 10).await;
+    let claimed = scene.claim(100).await.unwrap();
+    let returned = scene
+        .store
+        .return_run(claimed.run.id, claimed.token, "shutdown", 100)
+        .await;
+    assert_eq!(returned.unwrap(), LeaseOutcome::Written);
+    let again = scene.claim(100).await.unwrap();
+    assert_eq!((again.run.id, again.run.attempt), (claimed.run.id, 1));
+    assert_eq!(again.as_of_seq, claimed.as_of_seq);
+}
+
+#[tokio::test]
+async fn a_busy_room_takes_turns_with_a_quiet_one() {
+    let scene = Scene::open().await;
+    let (busy, quiet) = (scene.room("C1").await, scene.room("C2").await);
+    for at_ms in [10, 11, 12] {
+        scene.ask(&busy, "again", at_ms).await;
+    }
+    let (_, lone) = scene.ask(&quiet, "hello", 50).await;
+
+    let first = scene.claim(100).await.unwrap();
+    assert_eq!(first.run.conversation, busy.id);
+    let answer = scene.answer(&first, &busy, "yes");
+    scene.store.commit_reply(answer).await.unwrap();
+    assert_eq!(scene.claim(102).await.unwrap().run.id, lone);
+}
+
+#[tokio::test]
+async fn an_expired_lease_is_claimed_again_and_its_token_writes_nothing() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    scene.ask(&room, "one", 10).await;
+    let lost = scene.claim(100).await.unwrap();
+    assert_eq!(
+        scene.store.next_run_due_ms().await.unwrap(),
+        Some(100 + LEASE_MS)
+    );
+    let held = scene.claim(100 + LEASE_MS).await.unwrap();
+    assert_eq!((held.run.id, held.run.attempt), (lost.run.id, 2));
+
+    let before = scene.store.run(lost.run.id).await.unwrap();
+    let (run, token) = (lost.run.id, lost.token);
+    let store = &scene.store;
+    let requeued = store
+        .requeue_run(run, token, 0, "late", 2_000)
+        .await
+        .unwrap();
+    let step = store
+        .record_step(run, token, 0, "{}".to_owned(), Usage::default(), 2_000)
+        .await
+        .unwrap();
+    assert_eq!((requeued, step), (LeaseOutcome::Stale, LeaseOutcome::Stale));
+    let extended = store.extend_run(run, token, 9_000).await.unwrap();
+    assert_eq!(extended, RunLease::Lost);
+    assert_eq!(store.run(run).await.unwrap(), before);
+    assert_eq!(scene.value::<i64>("SELECT count(*) FROM steps").await, 0);
+}
+
+#[tokio::test]
+async fn the_read_bound_is_written_at_the_first_claim_and_stays() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    let (asked, _) = scene.ask(&room, "one", 10).await;
+    let first = scene.claim(100).await.unwrap();
+    assert_eq!((first.as_of_seq, first.as_of_ms), (asked.seq, 100));
+
+    scene.say(&room, "meanwhile", 150).await;
+    let second = scene.claim(100 + LEASE_MS).await.unwrap();
+    assert_eq!((second.as_of_seq, second.as_of_ms), (asked.seq, 100));
+}
+
+#[tokio::test]
+async fn a_queued_run_is_cancelled_at_once_and_a_leased_one_is_asked_to_stop() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    let (_, first) = scene.ask(&room, "one", 10).await;
+    let (_, second) = scene.ask(&room, "two", 20).await;
+    let leased = scene.claim(100).await.unwrap();
+    let store = &scene.store;
+    assert!(store.cancel_run(second, "by hand", 101).await.unwrap());
+    assert!(store.cancel_run(first, "by hand", 101).await.unwrap());
+    assert_eq!(store.run(second).await.unwrap().state, RunState::Cancelled);
+
+    let extended = store.extend_run(first, leased.token, 5_000).await.unwrap();
+    assert_eq!(extended, RunLease::CancelRequested);
+    let given_back = store
+        .requeue_run(first, leased.token, 0, "stopped", 102)
+        .await;
+    assert_eq!(given_back.unwrap(), LeaseOutcome::Written);
+    assert_eq!(store.run(first).await.unwrap().state, RunState::Cancelled);
+    assert!(!store.cancel_run(first, "again", 103).await.unwrap());
+    assert_eq!(scene.claim(9_999).await, None);
+}
+
+#[tokio::test]
+async fn an_expired_run_that_was_asked_to_stop_is_not_started_again() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    let (_, first) = scene.ask(&room, "one", 10).await;
+    let (_, second) = scene.ask(&room, "two", 20).await;
+    scene.claim(100).await.unwrap();
+    scene.store.cancel_run(first, "by hand", 101).await.unwrap();
+    let next = scene.claim(100 + LEASE_MS).await.unwrap();
+    assert_eq!(next.run.id, second);
+    let state = scene.store.run(first).await.unwrap().state;
+    assert_eq!(state, RunState::Cancelled);
+}
+
+#[tokio::test]
+async fn a_start_takes_over_what_its_predecessor_had_leased() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.sqlite");
+    let scene = Scene::open_at(Some(path.clone())).await;
+    let room = scene.room("C1").await;
+    let (_, run) = scene.ask(&room, "one", 10).await;
+    scene.claim(100).await.unwrap();
+    scene.store.close().await.unwrap();
+    drop(scene);
+
+    let scene = Scene::open_at(Some(path)).await;
+    let claimed = scene.claim(150).await.unwrap();
+    assert_eq!((claimed.run.id, claimed.run.attempt), (run, 2));
+    assert_eq!(claimed.as_of_ms, 100);
+}
+
+const YEAR_MS: i64 = 365 * 86_400_000;
+
+#[tokio::test]
+async fn what_a_process_works_on_it_never_claims_again_whatever_the_clock_says() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    scene.ask(&room, "one", 10).await;
+    let owner = OwnerId::generate();
+    let claim = async |now_ms| {
+        let request = ClaimRequest {
+            owner,
+            ..scene.request(now_ms)
+        };
+        scene
+            .store
+            .claim_run(request, Slots::default())
+            .await
+            .unwrap()
+    };
+    let working = claim(YEAR_MS).await.unwrap();
+    for now_ms in [YEAR_MS + 200_000, 2 * YEAR_MS, 0] {
+        assert_eq!(claim(now_ms).await, None);
+    }
+    let (run, token) = (working.run.id, working.token);
+    let put_off = scene.store.requeue_run(run, token, 2 * YEAR_MS, "busy", 0);
+    put_off.await.unwrap();
+    // A clock that was a year ahead wrote when it is due.
+    assert_eq!(claim(2 * YEAR_MS - 1).await, None);
+    assert_eq!(claim(1_000).await.unwrap().run.id, run);
+}

@@ -1,0 +1,115 @@
+//! A writer without a thread, for simulations: a write is made where it is called, in a transaction of
+//! its own, through the same code as the thread's batches.
+//!
+//! A simulation must be able to be repeated, so nothing may depend on how threads run; and a clock that
+//! moves on when all tasks wait must not take a thread at work for quiet. What a batch of many jobs
+//! does is shown elsewhere.
+
+use std::any::Any;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::future::BoxFuture;
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use super::{Batch, Desk, Finish, Gauges, SyncLevel, Terms, close, erase, leave};
+use crate::StoreError;
+use crate::damage::DamageSign;
+use crate::sql;
+
+/// When a gate is passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// Before a read.
+    Read,
+    /// Before a write.
+    BeforeWrite,
+    /// After its commit, before its caller hears of it.
+    AfterWrite,
+}
+
+/// Passed at every access. It may take time, never return (the process is dead), or refuse a read or
+/// write, as a disk may.
+pub type Gate = Arc<dyn Fn(Moment) -> BoxFuture<'static, Result<(), StoreError>> + Send + Sync>;
+
+/// The writer.
+pub(super) struct Inline {
+    gate: Gate,
+    finish: Finish,
+    sign: DamageSign,
+    seat: Mutex<Option<Seat>>,
+}
+
+/// What the thread would own; dropped in this order.
+struct Seat {
+    connection: Connection,
+    _keep: Box<dyn Any + Send>,
+}
+
+impl Inline {
+    pub(super) fn new(
+        connection: Connection,
+        finish: Finish,
+        sign: DamageSign,
+        keep: impl Any + Send,
+        gate: Gate,
+    ) -> Self {
+        let seat = Seat {
+            connection,
+            _keep: Box::new(keep),
+        };
+        Self {
+            gate,
+            finish,
+            sign,
+            seat: Mutex::new(Some(seat)),
+        }
+    }
+
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        terms: Terms,
+        job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
+        gauges: &Gauges,
+    ) -> Result<T, StoreError> {
+        (self.gate)(Moment::BeforeWrite).await?;
+        let (tx, mut answer) = oneshot::channel();
+        let batch = Batch {
+            jobs: vec![(terms, erase(job, tx))],
+            must_sync: false,
+        };
+        self.commit(batch, gauges)?;
+        // What is committed stays so, whatever the gate says.
+        let _ = (self.gate)(Moment::AfterWrite).await;
+        answer.try_recv().unwrap_or_else(|_| {
+            Err(StoreError::Unavailable {
+                what: "a job went without an answer".to_owned(),
+            })
+        })
+    }
+
+    fn commit(&self, batch: Batch, gauges: &Gauges) -> Result<(), StoreError> {
+        let seat = self.seat();
+        let desk = Desk {
+            connection: &seat.as_ref().ok_or(StoreError::Closed)?.connection,
+            finish: self.finish,
+            sign: &self.sign,
+            gauges,
+        };
+        desk.commit_batch(batch, &mut SyncLevel::new(false));
+        desk.scrub_if_due();
+        Ok(())
+    }
+
+    pub(super) fn close(&self) -> Result<(), StoreError> {
+        let Seat { connection, _keep } = self.seat().take().ok_or(StoreError::Closed)?;
+        match self.sign.seen() {
+            Some(what) => Err(leave(connection, &what)),
+            None => close(connection),
+        }
+    }
+
+    fn seat(&self) -> MutexGuard<'_, Option<Seat>> {
+        self.seat.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
