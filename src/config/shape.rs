@@ -13,8 +13,9 @@ use serde::Deserialize;
 use super::manners::{MannersShape, SuggestedPromptShape};
 use super::secret::SecretRef;
 use super::settings::{
-    Capture, CounterName, Files, Live, LogFormat, ModelApi, OnUndecided, OnUnknown, PlatformId,
-    Provider, ReasoningEffort, ReplyPrefix, RetentionDays, Store, ThreadPolicy, ToolName,
+    Capture, CounterName, Files, Landlock, Live, LogFormat, ModelApi, OnUndecided, OnUnknown,
+    PlatformId, Provider, ReasoningEffort, ReplyPrefix, RetentionDays, Store, ThreadPolicy,
+    ToolName,
 };
 use crate::domain::addressing::Overlap;
 use crate::domain::place::Scope;
@@ -82,6 +83,8 @@ pub(super) struct DaemonShape {
     pub log_format: LogFormat,
     /// Which log lines are written: a level or filter directives.
     pub log_level: String,
+    /// Whether the daemon gives up what it does not need of the file system.
+    pub landlock: Landlock,
 }
 
 /// Limits on use.

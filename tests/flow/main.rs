@@ -12,6 +12,8 @@ mod backups;
 mod bad_input;
 mod catchup;
 mod commands;
+#[cfg(target_os = "linux")]
+mod confined;
 mod conversations;
 mod corners;
 mod damage;
