@@ -19,6 +19,8 @@ mod events;
 mod export;
 mod export_files;
 mod folders;
+#[doc(hidden)]
+pub mod fuzzing;
 mod held;
 mod import;
 mod live;
