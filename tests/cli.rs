@@ -25,6 +25,7 @@ token = "env:TELEGRAM"
 allow_people = ["5001"]
 [daemon]
 data_dir = "data"
+landlock = "off"
 "#;
 
 const SECRETS: [(&str, &str); 4] = [
@@ -65,6 +66,7 @@ fn check_says_who_answers_where() {
     insta::assert_snapshot!(stdout, @r##"
     configuration  vocative.toml
     database       /srv/data
+    landlock       off (daemon.landlock)
     channel        acme (Slack): iris answers, hermes when named
     channel        home (Telegram): iris answers
     agent          hermes: goes by hermes; model gpt (gpt-5-mini of openai)

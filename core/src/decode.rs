@@ -4,10 +4,12 @@
 //! says it: what can't be one of them is no text.
 
 use encoding_rs::{Encoding, WINDOWS_1252};
+use vocative_contract::work::looked_at;
 
 /// The text of bytes, if they are one.
 #[must_use]
 pub fn decoded(bytes: Vec<u8>) -> Option<String> {
+    looked_at(bytes.len());
     if let Some((marked, mark_bytes)) = Encoding::for_bom(&bytes)
         && marked != encoding_rs::UTF_8
     {
@@ -21,12 +23,14 @@ pub fn decoded(bytes: Vec<u8>) -> Option<String> {
 
 /// The characters, if every byte belongs to one.
 fn whole(encoding: &'static Encoding, bytes: &[u8]) -> Option<String> {
+    looked_at(bytes.len());
     let text = encoding.decode_without_bom_handling_and_without_replacement(bytes);
     text.map(std::borrow::Cow::into_owned)
 }
 
 /// Whether there are characters that only programs read.
 fn is_for_programs(text: &str) -> bool {
+    looked_at(text.len());
     text.chars()
         .any(|c| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{c}'))
 }

@@ -29,6 +29,7 @@ pub fn status_view(
     let mut view = StatusView {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at_ms,
+        landlock: None,
         channels: channels(store, readings, started_at_ms.is_some()),
         listeners: Vec::new(),
         runs: RunCounts {

@@ -69,14 +69,17 @@ impl Working<'_> {
         self.end(&spec.display_name, reply).await
     }
 
-    /// Says that the day's tokens are used up; no model is asked.
+    /// Says that the day's tokens are used up; no model is asked, or not asked again.
     pub(super) async fn end_spent_up(
         &self,
         spec: &AgentSpec,
         spent_up: SpentUp,
     ) -> Result<(), StoreError> {
         warn!(run.id = %self.claimed.run.id, ?spent_up, "a question is not answered: the day's tokens are used up");
-        let said = notice(spent_up.text().to_owned(), RunEnding::Done);
+        let said = Reply {
+            usage: self.recorded_usage().await?,
+            ..notice(spent_up.text().to_owned(), RunEnding::Done)
+        };
         self.end(&spec.display_name, said).await
     }
 

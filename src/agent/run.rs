@@ -27,6 +27,7 @@ use crate::files::waiting::wait_for_files;
 use crate::llm::{Answer, Listener, ModelError};
 use crate::tools::{ConversationSearch, Tool, Toolbox};
 use vocative_core::ids::RunId;
+use vocative_core::judging::policy::SpentUp;
 use vocative_core::prompting::{Prompt, RunView};
 use vocative_core::run::{ClaimedRun, Usage};
 use vocative_core::turn::Recount;
@@ -88,6 +89,8 @@ enum Work {
     Answered(Answer),
     /// Its steps are used up without an answer.
     UsedUp(Usage),
+    /// The day's tokens were used up between two of its steps.
+    SpentUp(SpentUp),
     /// Its trigger is gone, or a person said stop.
     Cancelled,
     /// Somebody else holds it.
@@ -195,6 +198,7 @@ async fn attempt(worker: &Worker, claim: &Claim) -> Result<(), StoreError> {
     match work {
         Work::Answered(answer) => working.answer(&spec, answer, live_settle_ms).await,
         Work::UsedUp(usage) => working.end_used_up(&spec, usage).await,
+        Work::SpentUp(spent_up) => working.end_spent_up(&spec, spent_up).await,
         Work::Cancelled => working.cancel(&spec).await,
         Work::LeaseLost => Ok(()),
         Work::TooLong { deadline_ms } => {
@@ -265,6 +269,7 @@ impl Working<'_> {
         let telling = Telling::default().and(Arc::clone(&words) as Arc<dyn Listener>);
         let stepping = Stepping {
             store: &worker.store,
+            rooms: &worker.rooms,
             clock: &worker.clock,
             claimed,
             display_name: &spec.display_name,
@@ -580,6 +585,7 @@ fn judge(ended: Ended, attempt: u32) -> Work {
     match ended {
         Ended::Answered(answer) => Work::Answered(answer),
         Ended::UsedUp(usage) => Work::UsedUp(usage),
+        Ended::SpentUp(spent_up) => Work::SpentUp(spent_up),
         Ended::LeaseLost => Work::LeaseLost,
         Ended::SourceGone => {
             let reason = "a message that it had read was deleted meanwhile".to_owned();

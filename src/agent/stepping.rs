@@ -14,13 +14,15 @@ use crate::agent::models::ModelSlot;
 use crate::agent::step::{Step, answer_of, record, usage_of};
 use crate::agent::telling::Telling;
 use crate::capture::reply::commit_tools;
+use crate::delivery::rooms::Rooms;
 use crate::delivery::worker::Clock;
 use crate::llm::{
     Answer, Exchange, Model, ModelError, Request, ToolCall, ToolChoice, ToolResult, ToolSpec,
 };
 use crate::tools::{ToolOutcome, Toolbox};
 use vocative_core::ids::{RunId, TurnId};
-use vocative_core::prompting::files::PromptImage;
+use vocative_core::judging::policy::SpentUp;
+use vocative_core::prompting::files::{IMAGE_TOKENS, PromptImage};
 use vocative_core::prompting::{
     ClassEstimate, PromptMessage, Scaled, TokenCounter as _, content_count,
 };
@@ -37,6 +39,8 @@ pub(super) const RESULTS_MAX_TOKENS: usize = 16_000;
 /// What the steps of a run need.
 pub(super) struct Stepping<'a> {
     pub(super) store: &'a Store,
+    /// Which channel's limits hold.
+    pub(super) rooms: &'a Rooms,
     pub(super) clock: &'a Clock,
     pub(super) claimed: &'a ClaimedRun,
     pub(super) display_name: &'a str,
@@ -68,6 +72,8 @@ pub(super) enum Ended {
     Answered(Answer),
     /// It may not be asked again, and has said nothing.
     UsedUp(Usage),
+    /// The day's tokens were used up between two of its steps.
+    SpentUp(SpentUp),
     /// Somebody else holds the run.
     LeaseLost,
     /// A message of the prompt, or one that was found, was deleted meanwhile; another attempt is made
@@ -113,6 +119,11 @@ impl Stepping<'_> {
             if !steps.is_empty() && !self.store.are_in_room(self.shown.to_vec()).await? {
                 return Ok(Ended::SourceGone);
             }
+            if !steps.is_empty()
+                && let Some(spent_up) = self.spent_up().await?
+            {
+                return Ok(Ended::SpentUp(spent_up));
+            }
             if let Some(refused) = self.place.refused() {
                 return Ok(Ended::Failed(refused));
             }
@@ -123,20 +134,55 @@ impl Stepping<'_> {
         }
     }
 
+    /// Whose tokens of the day are used up, if anybody's.
+    async fn spent_up(&self) -> Result<Option<SpentUp>, StoreError> {
+        let (asker, now_ms) = (self.claimed.asker, (self.clock)());
+        let rooms = self.rooms;
+        rooms
+            .spent_up(self.store, asker.account, asker.person, now_ms)
+            .await
+    }
+
     /// Counts what an answer cost, whatever becomes of it.
-    async fn spend(&self, answered: &Result<Answer, ModelError>) -> Result<(), StoreError> {
-        let Ok(answer) = answered else {
-            return Ok(());
+    async fn spend(
+        &self,
+        request: &Request<'_>,
+        answered: &Result<Answer, ModelError>,
+    ) -> Result<(), StoreError> {
+        let tokens = match answered {
+            Ok(answer) => match answer.usage.total() {
+                0 => self.estimated(request, &answer.text),
+                reported => reported,
+            },
+            // It was read, and answered as long as it may be.
+            Err(ModelError::Truncated | ModelError::Empty) => self.estimated(request, ""),
+            Err(_) => return Ok(()),
         };
         let asker = self.claimed.asker;
         let spending = Spending {
             account: asker.account,
             person: asker.person,
             purpose: Purpose::Answers,
-            tokens: answer.usage.total(),
+            tokens,
             now_ms: (self.clock)(),
         };
         self.store.spend(spending).await
+    }
+
+    /// What a call cost of which the model does not say it.
+    fn estimated(&self, request: &Request<'_>, answer: &str) -> u64 {
+        let count = |text: &str| u64::from(self.counting.counter.count(text));
+        let said = request
+            .messages
+            .iter()
+            .map(|message| count(&message.content));
+        let found = request
+            .exchanges
+            .iter()
+            .flat_map(|exchange| &exchange.results);
+        let found = found.map(|result| count(&result.content));
+        let pictures = (request.images.len() * IMAGE_TOKENS) as u64;
+        said.chain(found).sum::<u64>() + pictures + count(answer)
     }
 
     /// Asks the model once and records what it says.
@@ -169,7 +215,7 @@ impl Stepping<'_> {
             (self.clock)() - asked_at_ms,
             &answered,
         );
-        self.spend(&answered).await?;
+        self.spend(&request, &answered).await?;
         let answer = match answered {
             Ok(answer) if answer.text.trim().is_empty() && answer.tool_calls.is_empty() => {
                 return Ok(Err(Ended::Failed(ModelError::Empty)));

@@ -10,6 +10,7 @@ use super::context::Context;
 use super::error::{CliError, Exit};
 use super::{folders, live, spending};
 use crate::config::{Agent, Channel, Config, PlatformSettings, Warning};
+use crate::daemon::confinement::{self, Confinement};
 use crate::daemon::start::DATABASE_NAME;
 use vocative_core::counted::counted;
 use vocative_store::{CheckReport, StoreError};
@@ -23,7 +24,8 @@ pub(super) async fn run(args: &CheckArgs, context: &Context) -> Result<ExitCode,
     let (config, secrets, warnings) = context.load_with_secrets()?;
     let warnings: Vec<String> = warnings.iter().map(Warning::to_string).collect();
     let folders = folders::look(&config)?;
-    context.print(&report(&config, &[warnings, folders].concat()))?;
+    let landlock = confinement::planned(&config, &context.environment);
+    context.print(&report(&config, &landlock, &[warnings, folders].concat()))?;
     let exit = if config.channels.is_empty() {
         // `vocative run` ends with the same.
         Exit::Config
@@ -86,7 +88,7 @@ fn about_database(path: &Path, report: &CheckReport) -> String {
     out
 }
 
-fn report(config: &Config, warnings: &[String]) -> String {
+fn report(config: &Config, landlock: &Confinement, warnings: &[String]) -> String {
     let mut out = String::new();
     let file = config.file.as_ref().map_or_else(
         || "none (defaults and variables only)".to_owned(),
@@ -94,6 +96,7 @@ fn report(config: &Config, warnings: &[String]) -> String {
     );
     let _ = writeln!(out, "configuration  {file}");
     let _ = writeln!(out, "database       {}", config.daemon.data_dir.display());
+    let _ = writeln!(out, "landlock       {landlock}");
     for channel in config.channels.values() {
         let _ = writeln!(out, "channel        {}", channel_line(config, channel));
     }

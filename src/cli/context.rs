@@ -9,6 +9,7 @@ use std::os::unix::fs::FileTypeExt as _;
 
 use tokio::io::Interest;
 use tokio::net::unix::pipe;
+use vocative_contract::work::looked_at;
 
 use super::args::GlobalArgs;
 use super::error::CliError;
@@ -122,6 +123,7 @@ pub(super) fn harmless(text: &str) -> Cow<'_, str> {
         (c.is_control() && !matches!(c, '\n' | '\t'))
             || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
     };
+    looked_at(text.len());
     if !text.contains(steers) {
         return Cow::Borrowed(text);
     }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
+use vocative_contract::work::looked_at;
 
 use super::args::{ArchiveArgs, ListArgs, SearchArgs, ShowArgs, TableFormat, TitleArgs};
 use super::asking::ask;
@@ -321,7 +322,7 @@ fn turn_lines(out: &mut String, turn: &TurnView) {
     } else {
         turn.text.clone()
     };
-    let text = text.replace('\n', "\n        ");
+    let text = indented(&text);
     let _ = writeln!(
         out,
         "{:>6}  {}  {}{verb}: {text}{marks}",
@@ -329,6 +330,12 @@ fn turn_lines(out: &mut String, turn: &TurnView) {
         instant(Some(turn.sent_at_ms)),
         turn.speaker
     );
+}
+
+/// Further lines of a text stand below its first.
+pub(super) fn indented(text: &str) -> String {
+    looked_at(text.len());
+    text.replace('\n', "\n        ")
 }
 
 /// What is not done yet, or went wrong.

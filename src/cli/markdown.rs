@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 
 use chrono::{DateTime, FixedOffset, Local, Offset as _, Utc};
+use vocative_contract::work::looked_at;
 
 use crate::admin::view::{ConversationView, ExportMessageView, ParticipantsView};
 use vocative_core::counted::counted;
@@ -179,7 +180,8 @@ fn shortened(text: &str) -> String {
 }
 
 /// Text that stays on its line and is nothing but text.
-fn inline(text: &str) -> String {
+pub(super) fn inline(text: &str) -> String {
+    looked_at(text.len());
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let line: String = match line.chars().count() {
         0..=64 => clean_name(&line),
@@ -199,7 +201,7 @@ fn inline(text: &str) -> String {
 }
 
 /// A message's text: its own code blocks, emphasis and links stay, nothing else reaches out of it.
-fn block(text: &str) -> String {
+pub(super) fn block(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     let mut fence: Option<(char, usize)> = None;
     let lines: Vec<String> = text.lines().map(visible).collect();
@@ -237,6 +239,7 @@ fn block(text: &str) -> String {
 
 /// A line without control characters; a tab stays.
 fn visible(line: &str) -> String {
+    looked_at(line.len());
     line.chars()
         .filter(|c| *c == '\t' || !c.is_control())
         .collect()
@@ -246,6 +249,7 @@ fn visible(line: &str) -> String {
 fn fence_of(line: &str) -> Option<(char, usize)> {
     let indent = line.chars().take_while(|c| *c == ' ').count();
     let rest = line.get(indent..)?;
+    looked_at(line.len());
     let mark = rest.chars().next().filter(|c| matches!(c, '`' | '~'))?;
     let length = rest.chars().take_while(|c| *c == mark).count();
     // A line such as ```a``` is no fence.
@@ -254,11 +258,13 @@ fn fence_of(line: &str) -> Option<(char, usize)> {
 }
 
 fn is_bare_fence(line: &str) -> bool {
+    looked_at(line.len());
     line.trim().chars().all(|c| matches!(c, '`' | '~'))
 }
 
 /// A line outside code: no heading, rule, quote, HTML or picture.
 fn plain_line(line: &str) -> String {
+    looked_at(2 * line.len());
     let safe = line.replace('<', "\\<").replace("![", "!\\[");
     let start = safe.trim_start();
     let indent = safe.len() - start.len();

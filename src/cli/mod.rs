@@ -19,6 +19,8 @@ mod events;
 mod export;
 mod export_files;
 mod folders;
+#[doc(hidden)]
+pub mod fuzzing;
 mod held;
 mod import;
 mod live;
@@ -46,6 +48,7 @@ use clap::Parser as _;
 
 use self::args::{Cli, Command, ConversationsCommand};
 use self::context::Context;
+use self::run::Prepared;
 use crate::config::Environment;
 
 pub use self::error::{Cause, CliError, Exit};
@@ -83,13 +86,17 @@ pub fn main() -> ExitCode {
 fn start(command: &Command, context: &Context) -> Result<ExitCode, CliError> {
     // It fails only if another part of the process has chosen a provider, which then serves as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
+    let prepared = match command {
+        Command::Run(_) => Some(run::prepare(context)?),
+        _ => None,
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKER_THREADS)
         .enable_all()
         .build()
         .map_err(|error| CliError::failed("the runtime can't be started", error))?;
     std::panic::set_hook(Box::new(tell_panic));
-    let result = runtime.block_on(dispatch(command, context));
+    let result = runtime.block_on(dispatch(command, prepared, context));
     // A thread that waits for a key that nobody will press must not keep the process; every command has
     // waited for what it started.
     runtime.shutdown_background();
@@ -107,9 +114,16 @@ fn tell_panic(panic: &std::panic::PanicHookInfo<'_>) {
     );
 }
 
-async fn dispatch(command: &Command, context: &Context) -> Result<ExitCode, CliError> {
+async fn dispatch(
+    command: &Command,
+    prepared: Option<Prepared>,
+    context: &Context,
+) -> Result<ExitCode, CliError> {
     match command {
-        Command::Run(args) => run::run(args, context).await,
+        Command::Run(_) => {
+            let prepared = prepared.expect("`run` is prepared before there is a runtime");
+            run::run(prepared, context).await
+        }
         Command::Demo(args) => demo::run(args, context).await,
         Command::Check(args) => check::run(args, context).await,
         Command::Status(args) => status::run(args, context).await,

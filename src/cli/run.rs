@@ -4,10 +4,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::args::RunArgs;
 use super::context::Context;
 use super::error::{CliError, Exit};
-use crate::config::{Config, Environment, Secrets};
+use crate::config::{Config, Secrets};
+use crate::daemon::confinement::{self, Confinement};
 use crate::daemon::start::{Daemon, ReadConfig, StartError};
 use crate::daemon::system::{Asked, Signals, tell_ready, tell_reloading, tell_stopping};
 use crate::daemon::wiring::WiringError;
@@ -16,8 +16,15 @@ use vocative_store::{OpenWatch, StoreError};
 /// How often an upgrade that is to be given up is interrupted until it is.
 const STOP_AGAIN: Duration = Duration::from_millis(100);
 
-/// Serves until a signal says stop; a second one ends at once.
-pub(super) async fn run(_args: &RunArgs, context: &Context) -> Result<ExitCode, CliError> {
+/// A configuration that is to be served, by a process that gave up what it does not need.
+pub(super) struct Prepared {
+    config: Config,
+    secrets: Secrets,
+    confinement: Confinement,
+}
+
+/// Reads the configuration, starts the log and confines the process, which must have no other thread yet.
+pub(super) fn prepare(context: &Context) -> Result<Prepared, CliError> {
     let (config, secrets, warnings) = context.load_with_secrets()?;
     if config.channels.is_empty() {
         return Err(nothing_to_serve(&config));
@@ -27,10 +34,22 @@ pub(super) async fn run(_args: &RunArgs, context: &Context) -> Result<ExitCode, 
         let setting = Some(warning.key.as_str()).filter(|key| !key.is_empty());
         tracing::warn!(setting, "{}", warning.what);
     }
+    let confinement = confinement::confine(&config, &context.environment)?;
+    tracing::info!("landlock: {confinement}");
+    Ok(Prepared {
+        config,
+        secrets,
+        confinement,
+    })
+}
+
+/// Serves until a signal says stop; a second one ends at once.
+pub(super) async fn run(prepared: Prepared, context: &Context) -> Result<ExitCode, CliError> {
     let mut signals =
         Signals::listen().map_err(|cause| CliError::failed("signals can't be heard", cause))?;
-    let read_config = read_config(context.global.config.clone(), context.environment.clone());
-    let Some(daemon) = start(config, &secrets, read_config, &mut signals).await? else {
+    let is_confined = prepared.confinement == Confinement::On;
+    let read_config = read_config(context, is_confined);
+    let Some(daemon) = start(prepared, read_config, &mut signals).await? else {
         tracing::info!("stopped before it served");
         return Ok(Exit::Ok.into());
     };
@@ -66,13 +85,13 @@ pub(super) async fn run(_args: &RunArgs, context: &Context) -> Result<ExitCode, 
 
 /// Starts the daemon; `None` if a signal says stop while its database is being opened.
 async fn start(
-    config: Config,
-    secrets: &Secrets,
+    prepared: Prepared,
     read_config: ReadConfig,
     signals: &mut Signals,
 ) -> Result<Option<Daemon>, CliError> {
     let watch = OpenWatch::default();
-    let starting = Daemon::start(config, secrets, read_config, &watch);
+    let (secrets, confinement) = (&prepared.secrets, &prepared.confinement);
+    let starting = Daemon::start(prepared.config, secrets, read_config, &watch, confinement);
     tokio::pin!(starting);
     let mut is_stopped = false;
     loop {
@@ -129,13 +148,25 @@ async fn reload(daemon: &Daemon) {
     tell_ready();
 }
 
-fn read_config(path: Option<std::path::PathBuf>, environment: Environment) -> ReadConfig {
+fn read_config(context: &Context, is_confined: bool) -> ReadConfig {
+    let (path, environment) = (context.global.config.clone(), context.environment.clone());
     Arc::new(move || {
         let loaded = Config::load_with_secrets(path.as_deref(), &environment);
-        let (config, secrets, _) = loaded.map_err(|cause| cause.in_one_line())?;
+        let (config, secrets, _) = loaded.map_err(|cause| {
+            let what = cause.in_one_line();
+            match is_confined && what.contains(REFUSED) {
+                true => format!("{what} ({UNREADABLE})"),
+                false => what,
+            }
+        })?;
         Ok((config, secrets))
     })
 }
+
+/// How the system says that a file may not be read.
+const REFUSED: &str = "Permission denied";
+const UNREADABLE: &str = "a file in a folder that was not named when the daemon started can be read after a \
+                          restart only, see daemon.landlock";
 
 impl From<StartError> for CliError {
     fn from(cause: StartError) -> Self {
@@ -155,6 +186,11 @@ impl From<StartError> for CliError {
             ),
             StartError::Webhooks { .. } => taken(&cause, "choose another webhooks.listen"),
             StartError::Wiring(cause) => cause.into(),
+            StartError::Confinement(_) => Self::Failed {
+                what: cause.to_string(),
+                advice: Some("set daemon.landlock = \"auto\"".to_owned()),
+                cause: None,
+            },
             StartError::Path { what, path, cause } => Self::Storage {
                 what: format!("{what} {}: {cause}", path.display()),
                 advice: vocative_store::advice_on(&cause),

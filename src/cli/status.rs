@@ -86,6 +86,9 @@ fn report(view: &StatusView, now_ms: i64) -> String {
     out.push_str(&channels(view, now_ms));
     about_listeners(&mut out, &view.listeners);
     out.push('\n');
+    if let Some(landlock) = &view.landlock {
+        let _ = writeln!(out, "landlock  {landlock}");
+    }
     if view.started_at_ms.is_some() {
         let new = counted(view.intake.captured, "new message", "new messages");
         let again = view.intake.duplicates;

@@ -52,10 +52,10 @@ pub use self::schema::schema;
 pub use self::secret::{SecretRef, Secrets};
 pub use self::settings::{
     Access, Agent, AgentView, Api, ApiAddress, Capture, Channel, ChannelChoice, Config,
-    CounterName, Daemon, Delivery, FileKindName, Files, Http, Limits, Live, LogFormat, Model,
-    ModelApi, OnUndecided, OnUnknown, PlatformSettings, Provider, ReasoningEffort, ReplyPrefix,
-    RetentionDays, SlackSettings, SlackTransport, Store, TelegramSettings, TelegramTransport,
-    ThreadPolicy, ToolName, Transcription, Webhooks,
+    CounterName, Daemon, Delivery, FileKindName, Files, Http, Landlock, Limits, Live, LogFormat,
+    Model, ModelApi, OnUndecided, OnUnknown, PlatformSettings, Provider, ReasoningEffort,
+    ReplyPrefix, RetentionDays, SlackSettings, SlackTransport, Store, TelegramSettings,
+    TelegramTransport, ThreadPolicy, ToolName, Transcription, Webhooks,
 };
 pub use self::template::{Template, TemplateValue};
 
@@ -222,6 +222,19 @@ impl Config {
         }
         ConfigError::check(problems)?;
         Ok((secrets, warnings))
+    }
+
+    /// The files that a reload reads again: the configuration and its secrets.
+    #[must_use]
+    pub fn files_read(&self, environment: &Environment) -> Vec<PathBuf> {
+        let credentials = environment.get("CREDENTIALS_DIRECTORY");
+        let secrets = self.secret_references();
+        let secrets = secrets.iter().filter_map(|(_, reference)| match reference {
+            SecretRef::Env(_) => None,
+            SecretRef::File(path) => Some(self.base_dir.join(path)),
+            SecretRef::Credential(name) => Some(Path::new(credentials?).join(name)),
+        });
+        self.file.iter().cloned().chain(secrets).collect()
     }
 
     /// Every setting that refers to a secret.

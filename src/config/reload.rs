@@ -149,6 +149,7 @@ const FROM_START: &[&str] = &[
     "channels.telegram.*.webhook_secret",
     "daemon.data_dir",
     "daemon.drain_deadline_s",
+    "daemon.landlock",
     "daemon.log_format",
     "daemon.log_level",
     "daemon.max_parallel_runs",

@@ -291,6 +291,7 @@ fn resolve_daemon(shape: DaemonShape, review: &mut Review<'_>) -> Daemon {
         max_parallel_runs: shape.max_parallel_runs,
         log_format: shape.log_format,
         log_level: shape.log_level,
+        landlock: shape.landlock,
     }
 }
 

@@ -89,6 +89,21 @@ pub struct Daemon {
     pub log_format: LogFormat,
     /// A level or filter directives.
     pub log_level: String,
+    /// Whether the daemon gives up what it does not need of the file system.
+    pub landlock: Landlock,
+}
+
+/// Whether the daemon gives up what it does not need of the file system, by Linux's Landlock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Landlock {
+    /// Where the kernel can; not in a systemd unit that filters system calls, which confines it already.
+    #[default]
+    Auto,
+    /// Always: where the kernel can't, the daemon does not start.
+    On,
+    /// Never.
+    Off,
 }
 
 /// How log lines look.

@@ -13,8 +13,8 @@ use serde::Deserialize;
 use super::manners::{MannersShape, SuggestedPromptShape};
 use super::secret::SecretRef;
 use super::settings::{
-    Capture, CounterName, Files, LogFormat, ModelApi, PlatformId, Provider, ReasoningEffort,
-    ReplyPrefix, RetentionDays, Store, ToolName,
+    Capture, CounterName, Files, Landlock, LogFormat, ModelApi, PlatformId, Provider,
+    ReasoningEffort, ReplyPrefix, RetentionDays, Store, ToolName,
 };
 use vocative_core::addressing::Overlap;
 use vocative_core::judging::policy::ThreadPolicy;
@@ -84,6 +84,8 @@ pub(super) struct DaemonShape {
     pub log_format: LogFormat,
     /// Which log lines are written: a level or filter directives.
     pub log_level: String,
+    /// Whether the daemon gives up what it does not need of the file system.
+    pub landlock: Landlock,
 }
 
 /// Limits on use.

@@ -12,6 +12,7 @@ use tracing::{error, info};
 use crate::admin::health::Health;
 use crate::admin::operations::{Operations, Reload, Running};
 use crate::config::{self, ApiAddress, Config, Secrets};
+use crate::daemon::confinement::Confinement;
 use crate::daemon::core::{Core, Ground, NamedChannel};
 use crate::daemon::housekeeping::{beat, keep_house};
 use crate::daemon::listeners::{
@@ -69,6 +70,9 @@ pub enum StartError {
         #[source]
         cause: std::io::Error,
     },
+    /// `daemon.landlock = "on"`, and the kernel can't.
+    #[error("the daemon can't be confined to its own folders: {0}")]
+    Confinement(String),
     /// A directory or socket.
     #[error("{what} {path}", path = path.display())]
     Path {
@@ -105,7 +109,7 @@ pub fn wall_clock() -> Clock {
 
 impl Daemon {
     /// Starts. Does not wait for any platform. `watch` shows how far the opening of the database is,
-    /// and gives it up.
+    /// and gives it up; `confinement` is only told.
     ///
     /// # Errors
     /// [`StartError`] if the store, a directory, the socket or a client can't be set up.
@@ -114,6 +118,7 @@ impl Daemon {
         secrets: &Secrets,
         read_config: ReadConfig,
         watch: &OpenWatch,
+        confinement: &Confinement,
     ) -> Result<Self, StartError> {
         let time = Timekeeper::new(wall_clock());
         let clock = time.clock();
@@ -140,6 +145,7 @@ impl Daemon {
             models: shared.models.clone(),
             started_at_ms: (clock)(),
             time_doubt: shared.time_doubt.clone(),
+            landlock: confinement.to_string(),
             wake: shared.wake.clone(),
             reload: reload_with(Arc::clone(shared), read_config),
         };

@@ -26,7 +26,7 @@ use vocative_core::folding::{offline, plan};
 use vocative_core::history::HistoryTurn;
 use vocative_core::ids::{AccountId, AgentName, ConversationId, SummaryId, TurnId};
 use vocative_core::options::AssemblerOptions;
-use vocative_core::prompting::{ClassEstimate, TokenCounter as _, record};
+use vocative_core::prompting::{ClassEstimate, PromptMessage, TokenCounter as _, record};
 use vocative_core::summary::{
     Coverage, FoldBase, FoldOver, FoldQuery, FoldRule, FoldSource, NewSummary, RefoldStep,
     SummaryOutcome,
@@ -471,13 +471,20 @@ struct Meter<'a> {
 }
 
 impl Meter<'_> {
-    /// Counts an answer, whether or not a summary becomes of it.
-    async fn count(&self, answer: &Answer) {
+    /// Counts an answer, whether or not a summary becomes of it; an estimate where the model does not say
+    /// what it cost.
+    async fn count(&self, asked: &[PromptMessage], answer: &Answer) {
+        let texts = asked.iter().map(|message| message.content.as_str());
+        let texts = texts.chain([answer.text.as_str()]);
+        let tokens = match answer.usage.total() {
+            0 => texts.map(|text| u64::from(ClassEstimate.count(text))).sum(),
+            reported => reported,
+        };
         let spending = Spending {
             account: self.account,
             person: None,
             purpose: Purpose::Summaries,
-            tokens: answer.usage.total(),
+            tokens,
             now_ms: self.now_ms,
         };
         if let Err(cause) = self.store.spend(spending).await {
@@ -513,7 +520,7 @@ async fn summarise(
         place.note(&answer).await;
     }
     if let Ok(answer) = &answer {
-        meter.count(answer).await;
+        meter.count(&messages, answer).await;
     }
     let answer = answer.map_err(|cause| Attempt::ModelFailed(cause.to_string()))?;
     accept(&answer.text, answer.finish, &ClassEstimate)

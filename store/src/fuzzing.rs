@@ -1,6 +1,7 @@
 //! What the fuzz targets call of this module that nobody else may. Hidden, and no promise. See
 //! `fuzz/README.md`.
 
+use super::erasure;
 use super::search_terms::{Terms, excerpt};
 
 /// What is shown of a text that a query finds.
@@ -9,4 +10,10 @@ pub fn found(query: &str, text: &str) -> String {
     let terms = Terms::parse(query);
     let _ = terms.counts(text, &mut String::new());
     excerpt(text, terms.first_match(text), 300)
+}
+
+/// A text without the traces of another one, or of itself.
+#[must_use]
+pub fn erased(of: &str, text: &str) -> Option<String> {
+    erasure::without_traces(of, text)
 }

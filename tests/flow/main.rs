@@ -12,11 +12,14 @@ mod backups;
 mod bad_input;
 mod catchup;
 mod commands;
+#[cfg(target_os = "linux")]
+mod confined;
 mod conversations;
 mod corners;
 mod damage;
 mod databases;
 mod edited;
+mod erased_everywhere;
 mod erasure;
 mod events;
 mod faults;

@@ -124,3 +124,23 @@ async fn writing_a_voice_note_down_is_counted_for_who_said_it() {
     .await;
     assert_eq!(flow.model.voice_notes().len(), 2);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_uses_the_tokens_up_between_its_steps_is_ended_and_not_begun_again() {
+    let mut flow = FlowBuilder::default()
+        .slack("tokens_per_day_person = 600\nlive = \"off\"")
+        .start()
+        .await;
+    let search = serde_json::json!({"query": "deploy"});
+    let call = ModelReply::tool_call("call_1", "conversation_search", search);
+    flow.model.enqueue(call.usage(600, 50));
+    flow.model.enqueue(answer("never asked for"));
+    let asked = flow.slack.say("#general", "ann", "@vocative when?");
+    let said = flow.slack_reply("#general", &asked).await;
+    assert!(said.text.contains("one person in a day"), "{}", said.text);
+    flow.settle().await;
+    flow.restart().await;
+    flow.settle().await;
+    assert_eq!(flow.model.requests().len(), 1);
+    assert_eq!(tokens_today(&flow.status().await, "acme"), 650);
+}

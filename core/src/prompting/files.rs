@@ -7,6 +7,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use vocative_contract::work::looked_at;
+
 use super::cut::{cut, marker_only};
 use super::project::clean_name;
 use super::{Prompt, PromptRole, TokenCounter};
@@ -145,7 +147,10 @@ fn measured<'a>(
     counter: &dyn TokenCounter,
 ) -> Vec<(&'a PromptFile, usize)> {
     let tokens = |file: &PromptFile| match &file.content {
-        FileContent::Text(text) => counter.count(text) as usize,
+        FileContent::Text(text) => {
+            looked_at(text.len());
+            counter.count(text) as usize
+        }
         FileContent::Image(_) | FileContent::NotLoaded(_) => 0,
     };
     files.iter().map(|file| (file, tokens(file))).collect()
@@ -226,6 +231,7 @@ fn not_loaded(what: &str, name: &str, why: &str) -> String {
 
 /// The longest run of backticks.
 fn longest_run(text: &str) -> usize {
+    looked_at(text.len());
     let runs = text.split(|c| c != '`').map(str::len);
     runs.max().unwrap_or(0)
 }

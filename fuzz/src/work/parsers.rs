@@ -17,9 +17,12 @@ use vocative_contract::outbound::Part;
 use vocative_contract::people::{People, Person};
 use vocative_contract::split::split_text;
 use vocative_core::addressing::MessageFacts;
+use vocative_core::decode::decoded;
 use vocative_core::judging::addressing::addressing;
 use vocative_core::judging::judge::judge;
 use vocative_core::judging::speech::spoken_text;
+use vocative_core::prompting::Utf16Div4;
+use vocative_core::prompting::files::{FileContent, FileLimits, PromptFile, fit_files};
 
 use crate::targets::{NOW_MS, policies, slack_bot, telegram_bot};
 
@@ -90,8 +93,22 @@ pub const PARSERS: &[Parser] = &[
             text,
         )));
     }),
+    inbound("an erased text in itself", |text| {
+        drop(black_box(vocative_store::fuzzing::erased(text, text)));
+    }),
+    inbound("an erased text in another", |text| {
+        let with_more = text.replace('a', "ab");
+        drop(black_box(vocative_store::fuzzing::erased(text, &with_more)));
+    }),
+    inbound("a document in a prompt", document),
     inbound("mention tokens", tokens),
     inbound("names", |text| drop(black_box(one_line(text)))),
+    outbound("a message that `show` prints", |text| {
+        drop(black_box(vocative::cli::fuzzing::shown(text)));
+    }),
+    outbound("a message in a Markdown export", |text| {
+        drop(black_box(vocative::cli::fuzzing::exported(text)));
+    }),
     outbound("thoughts of a model", |text| {
         drop(black_box(without_thoughts(text, 16)));
     }),
@@ -255,6 +272,26 @@ fn asked(text: &str) {
 fn tokens(text: &str) {
     let text = text.replace('a', &mention_token("U1"));
     drop(black_box(replace_mentions(&text, str::to_owned)));
+}
+
+/// A text file as people send it, and as what a model reads.
+fn document(text: &str) {
+    let utf16 = [0xff, 0xfe].into_iter();
+    let utf16 = utf16.chain(text.encode_utf16().flat_map(u16::to_le_bytes));
+    drop(black_box(decoded(utf16.collect())));
+    let Some(text) = decoded(text.as_bytes().to_vec()) else {
+        return;
+    };
+    let file = PromptFile {
+        name: "notes.txt".to_owned(),
+        is_earlier: false,
+        content: FileContent::Text(text),
+    };
+    let limits = FileLimits {
+        text_max_tokens: 1_000_000,
+        ..FileLimits::default()
+    };
+    drop(black_box(fit_files(&[file], limits, &Utf16Div4)));
 }
 
 /// People whose names begin alike.

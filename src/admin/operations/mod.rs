@@ -307,6 +307,8 @@ pub struct Running {
     pub started_at_ms: i64,
     /// Why nothing goes for its age.
     pub time_doubt: TimeDoubt,
+    /// Whether the process is confined to its own folders, in words.
+    pub landlock: String,
     /// Wake hints.
     pub wake: Wake,
     /// Reads the configuration again.
@@ -427,6 +429,7 @@ impl Operations {
                 );
                 let listeners = running.health.listeners().into_iter();
                 view.listeners = listeners.map(Into::into).collect();
+                view.landlock = Some(running.landlock.clone());
                 let doubt = running.time_doubt.get();
                 view.needs_person.extend(doubt.map(|why| {
                     format!("the time is doubtful, and nothing is deleted for its age: {why}")

@@ -14,6 +14,9 @@ pub struct StatusView {
     /// Since when the daemon runs, in milliseconds since the Unix epoch; absent without a daemon.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at_ms: Option<i64>,
+    /// Whether the daemon is confined to its own folders by Landlock; absent without a daemon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub landlock: Option<String>,
     /// Per channel.
     pub channels: Vec<ChannelView>,
     /// Per open listener: what platforms call, and the API.

@@ -16,6 +16,7 @@ use crate::agent::models::Models;
 use crate::agent::registry::{ModelUse, Registry};
 use crate::agent::step::replay;
 use crate::capture::wake::Wake;
+use crate::delivery::rooms::Rooms;
 use crate::tools::{ConversationSearch, Tool, ToolError, ToolOutput};
 use vocative_core::addressing::Verdict;
 use vocative_core::ids::{AccountId, AgentName, OwnerId, TurnId};
@@ -173,6 +174,7 @@ impl House {
             .collect();
         let stepping = Stepping {
             store: &self.store,
+            rooms: &Rooms::default(),
             clock: &self.clock,
             claimed: run,
             display_name: "Helper",
@@ -723,4 +725,24 @@ async fn what_is_deleted_between_two_requests_of_a_run_is_not_sent_again() {
     let model = Scripted::new(vec![Ok(answer("", &[("c1", "wait", json!({}))]))]);
     assert_eq!(house.work(&run, &model, &toolbox).await, Ended::SourceGone);
     assert_eq!(model.times_asked(), 1);
+}
+
+#[tokio::test]
+async fn a_call_of_which_the_model_does_not_say_what_it_cost_is_counted_by_an_estimate() {
+    let house = House::open().await;
+    let run = house.asked("find it").await;
+    let spent = async || {
+        let asker = run.asker;
+        let spent = house.store.spent_today(asker.account, asker.person, NOW_MS);
+        spent.await.unwrap()
+    };
+    let silent = Answer {
+        usage: Usage::default(),
+        ..answer("Here it is, as long as it is.", &[])
+    };
+    let model = Scripted::new(vec![Ok(silent)]);
+    house.work(&run, &model, &Toolbox::default()).await;
+    let estimate = spent().await;
+    assert!(estimate.by_account >= 8, "{estimate:?}");
+    assert_eq!(estimate.by_person, estimate.by_account);
 }

@@ -16,6 +16,7 @@ use crate::admin::view::StatusView;
 use crate::cli::CliError;
 use crate::cli::args::Fault;
 use crate::config::{Config, Environment};
+use crate::daemon::confinement::Confinement;
 use crate::daemon::start::Daemon;
 use vocative_store::OpenWatch;
 
@@ -55,7 +56,14 @@ impl Stage {
             Config::from_text(Some((&directory.join("demo.toml"), &text)), &environment)?;
         let (secrets, _) = config.resolve_secrets(&environment)?;
         let no_reload = Arc::new(|| Err("the demo has no configuration to read again".to_owned()));
-        let daemon = Daemon::start(config, &secrets, no_reload, &OpenWatch::default()).await?;
+        let daemon = Daemon::start(
+            config,
+            &secrets,
+            no_reload,
+            &OpenWatch::default(),
+            &Confinement::Off,
+        )
+        .await?;
         let stage = Self {
             slack,
             telegram,

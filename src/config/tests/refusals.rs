@@ -33,7 +33,7 @@ colour = "red"
 
       vocative.toml:12  daemon.colour
           there is no such setting
-          known here: data_dir, runtime_dir, control_socket, socket_group, drain_deadline_s, max_parallel_runs, log_format, log_level
+          known here: data_dir, runtime_dir, control_socket, socket_group, drain_deadline_s, max_parallel_runs, log_format, log_level, landlock
 
     `vocative config example` prints every setting with what it means
     "##);

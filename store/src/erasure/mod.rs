@@ -38,6 +38,11 @@ pub(super) use ledger::note_deleted_txn;
 pub(super) use orders::{Heard, is_erased};
 pub(super) use work::settle_at_open;
 
+/// A text without the traces of another one.
+pub(super) fn without_traces(of: &str, text: &str) -> Option<String> {
+    traces::needles_of(of).cut(text)
+}
+
 /// What is asked of the store, again and again, while somebody's own words are blanked.
 #[cfg(test)]
 pub(super) const STATEMENTS_OF_OWN: [&str; 6] = [

@@ -3,6 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
+use vocative_contract::work::looked_at;
+
 /// Every needle is at least so long.
 const KEY_BYTES: usize = 6;
 /// What stands where something was cut out.
@@ -27,8 +29,8 @@ pub(super) struct OursAfter {
 /// Many texts to find.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Needles {
-    needles: Vec<Needle>,
-    starts: HashMap<[u8; KEY_BYTES], Vec<usize>>,
+    /// By their first bytes; each list in the order of their bytes.
+    starts: HashMap<[u8; KEY_BYTES], Vec<Needle>>,
     /// One bit for each hash of a needle's first three bytes: most places are passed over here.
     first: Vec<u64>,
     longest: usize,
@@ -50,6 +52,9 @@ impl Needles {
                 }
             }
         }
+        for needles in all.starts.values_mut() {
+            needles.sort_unstable_by(|one, other| one.bytes.cmp(&other.bytes));
+        }
         all
     }
 
@@ -60,8 +65,7 @@ impl Needles {
         let hash = first_hash(&needle.bytes);
         self.first[hash / 64] |= 1 << (hash % 64);
         self.longest = self.longest.max(needle.bytes.len());
-        self.starts.entry(key).or_default().push(self.needles.len());
-        self.needles.push(needle);
+        self.starts.entry(key).or_default().push(needle);
     }
 
     /// The length of the longest one, in bytes.
@@ -70,7 +74,7 @@ impl Needles {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.needles.is_empty()
+        self.starts.is_empty()
     }
 
     /// Whether a text holds one that is accepted.
@@ -111,11 +115,12 @@ impl Needles {
         from: usize,
         accept: &impl Fn(&Needle) -> bool,
     ) -> Option<Range<usize>> {
-        if self.needles.is_empty() {
+        if self.starts.is_empty() {
             return None;
         }
         let last = lower.len().checked_sub(KEY_BYTES)?;
         for at in from..=last {
+            looked_at(1);
             let hash = first_hash(&lower[at..]);
             if self.first[hash / 64] & (1 << (hash % 64)) == 0 {
                 continue;
@@ -123,26 +128,40 @@ impl Needles {
             let Some(here) = self.starts.get(&lower[at..at + KEY_BYTES]) else {
                 continue;
             };
-            let longest = here
-                .iter()
-                .map(|index| &self.needles[*index])
-                .filter(|needle| is_at(needle, lower, at) && accept(needle))
-                .map(|needle| needle.bytes.len())
-                .max();
-            if let Some(length) = longest {
-                return Some(at..at + length);
+            let is_accepted = |needle: &&Needle| is_whole(needle, lower, at) && accept(needle);
+            if let Some(needle) = those_at(here, &lower[at..]).filter(is_accepted).last() {
+                return Some(at..at + needle.bytes.len());
             }
         }
         None
     }
 }
 
+/// The needles that a text begins with, the shortest first. Each byte of the text is looked at once, however
+/// many needles begin alike.
+fn those_at<'n>(needles: &'n [Needle], text: &[u8]) -> impl Iterator<Item = &'n Needle> {
+    let (mut left, mut depth) = (needles, KEY_BYTES);
+    std::iter::from_fn(move || {
+        loop {
+            // All that are left begin with the same bytes, up to the depth; the shortest is the first.
+            let (first, others) = left.split_first()?;
+            if first.bytes.len() == depth {
+                left = others;
+                return Some(first);
+            }
+            looked_at(1);
+            let byte = *text.get(depth)?;
+            let from = left.partition_point(|needle| needle.bytes[depth] < byte);
+            let to = left.partition_point(|needle| needle.bytes[depth] <= byte);
+            left = &left[from..to];
+            depth += 1;
+        }
+    })
+}
+
 /// A plain word counts only as a whole one.
-fn is_at(needle: &Needle, lower: &[u8], at: usize) -> bool {
+fn is_whole(needle: &Needle, lower: &[u8], at: usize) -> bool {
     let end = at + needle.bytes.len();
-    if !lower[at..].starts_with(&needle.bytes) {
-        return false;
-    }
     let is_letter = |byte: Option<&u8>| byte.is_some_and(|b| b.is_ascii_alphanumeric());
     needle.only.is_none()
         || !(is_letter(at.checked_sub(1).and_then(|before| lower.get(before)))
@@ -202,6 +221,18 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(needles.cut(text).as_deref(), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn the_longest_of_needles_that_begin_alike_is_cut_and_each_byte_looked_at_once() {
+        let stairs = |n: usize| format!("{}-{n}", "a".repeat(n));
+        let needles = Needles::new((6..400).map(|n| (stairs(n), None)));
+        let text = format!("x{}", stairs(300));
+        assert_eq!(needles.cut(&text).as_deref(), Some("x[erased]"));
+        let text = "a".repeat(10_000);
+        let (cut, looked_at) = vocative_contract::work::counted(|| needles.cut(&text));
+        assert_eq!(cut, None);
+        assert!(looked_at <= 410 * 10_000, "{looked_at}");
     }
 
     #[test]

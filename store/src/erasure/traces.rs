@@ -15,9 +15,12 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use vocative_contract::work::looked_at;
+
 use crate::sql::{Connection, params};
 
 use super::ledger::LedgerKind;
+use super::needles::Needles;
 use super::orders::{Order, Targets};
 use crate::StoreError;
 use crate::contents::{path_of, read_at_most};
@@ -198,8 +201,51 @@ fn file_texts(connection: &Connection, seq: i64) -> Result<Vec<String>, StoreErr
     Ok(texts)
 }
 
-/// The names of our bots and agents, in lower case; not those of several words, which are common ones.
-fn our_names(connection: &Connection) -> Result<HashSet<String>, StoreError> {
+/// The names of our bots and agents, in lower case.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    /// Those of one word.
+    words: HashSet<String>,
+    /// Those of several.
+    phrases: HashSet<Vec<String>>,
+}
+
+impl Names {
+    fn add(&mut self, name: &str) {
+        let words = name
+            .split_whitespace()
+            .map(|word| bare(word).to_lowercase());
+        let words: Vec<String> = words.filter(|word| !word.is_empty()).collect();
+        match words.as_slice() {
+            [] => {}
+            [word] => {
+                self.words.insert(word.clone());
+            }
+            _ => {
+                self.phrases.insert(words);
+            }
+        }
+    }
+
+    /// How many words there are in the name of several that words begin with; 0 = they begin with none.
+    fn phrase_at(&self, words: &[&str]) -> usize {
+        let is_here = |phrase: &&Vec<String>| {
+            words.len() >= phrase.len()
+                && phrase
+                    .iter()
+                    .zip(words)
+                    .all(|(name, word)| bare(word).to_lowercase() == *name)
+        };
+        self.phrases
+            .iter()
+            .filter(is_here)
+            .map(Vec::len)
+            .max()
+            .unwrap_or(0)
+    }
+}
+
+fn our_names(connection: &Connection) -> Result<Names, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT p.platform_id, p.display_name, p.username
          FROM accounts a CROSS JOIN participants p
@@ -209,15 +255,13 @@ fn our_names(connection: &Connection) -> Result<HashSet<String>, StoreError> {
          FROM accounts WHERE json_valid(bot)",
     )?;
     let mut rows = statement.query([])?;
-    let mut names = HashSet::new();
+    let mut names = Names::default();
     while let Some(row) = rows.next()? {
         for column in 0..3 {
             let name: Option<String> = row.get(column)?;
-            let word = name.filter(|name| !name.contains(char::is_whitespace));
-            names.extend(word.map(|word| bare(&word).to_lowercase()));
+            names.add(&name.unwrap_or_default());
         }
     }
-    names.remove("");
     Ok(names)
 }
 
@@ -237,8 +281,8 @@ fn bare(word: &str) -> &str {
 }
 
 /// Whether everybody writes a word who speaks to a bot: a command, a username, one of our names.
-fn is_common(word: &str, names: &HashSet<String>) -> bool {
-    word.starts_with('@') || is_command(word) || names.contains(&bare(word).to_lowercase())
+fn is_common(word: &str, names: &Names) -> bool {
+    word.starts_with('@') || is_command(word) || names.words.contains(&bare(word).to_lowercase())
 }
 
 /// Whether a word is a command, with or without the bot that it is for: `/forget`, `/forget@bot`.
@@ -254,21 +298,29 @@ fn is_command(word: &str) -> bool {
 }
 
 /// The parts of a line between words that everybody writes.
-fn own_parts<'a>(line: &'a str, names: &HashSet<String>) -> Vec<&'a str> {
+fn own_parts<'a>(line: &'a str, names: &Names) -> Vec<&'a str> {
     let (mut parts, mut from) = (Vec::new(), 0);
-    for word in line.split_whitespace() {
-        if is_common(word, names) {
-            let at = word.as_ptr() as usize - line.as_ptr() as usize;
-            parts.push(line[from..at].trim());
-            from = at + word.len();
+    let place_of = |word: &str| word.as_ptr() as usize - line.as_ptr() as usize;
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let mut next = 0;
+    while let Some(word) = words.get(next) {
+        let common = match names.phrase_at(&words[next..]) {
+            0 => usize::from(is_common(word, names)),
+            several => several,
+        };
+        if let Some(last) = words[next..].get(..common).and_then(<[_]>::last) {
+            parts.push(line[from..place_of(word)].trim());
+            from = place_of(last) + last.len();
         }
+        next += common.max(1);
     }
     parts.push(line[from..].trim());
     parts
 }
 
 /// What of a text could be looked for.
-pub(super) fn candidates(text: &str, names: &HashSet<String>, found: &mut HashSet<Candidate>) {
+pub(super) fn candidates(text: &str, names: &Names, found: &mut HashSet<Candidate>) {
+    looked_at(text.len());
     // Whom a text mentions is an id, and somebody else's.
     let said = text.split(MENTION_START).enumerate().map(|(n, part)| {
         let id_and_rest = (n > 0).then(|| part.split_once(MENTION_END)).flatten();
@@ -290,6 +342,15 @@ pub(super) fn candidates(text: &str, names: &HashSet<String>, found: &mut HashSe
             }
         }
     }
+}
+
+/// What a text alone would have looked for.
+pub(super) fn needles_of(text: &str) -> Needles {
+    let mut found = HashSet::new();
+    candidates(text, &Names::default(), &mut found);
+    Needles::new(found.into_iter().map(|candidate| match candidate {
+        Candidate::Anywhere(text) | Candidate::InOurs(text) => (text, None),
+    }))
 }
 
 fn word_candidate(word: &str) -> Option<Candidate> {
@@ -328,7 +389,7 @@ mod tests {
         let mut found = HashSet::new();
         candidates(
             "> the code is zebra-7f3a.\nok \u{fff9}U0HELPER7\u{fffb} thanks",
-            &HashSet::new(),
+            &Names::default(),
             &mut found,
         );
         let anywhere = |text: &str| Candidate::Anywhere(text.to_owned());
@@ -342,7 +403,10 @@ mod tests {
 
     #[test]
     fn commands_names_and_usernames_are_nobodys_own_words() {
-        let names = HashSet::from(["vocative".to_owned(), "kael_bot".to_owned()]);
+        let mut names = Names::default();
+        for name in ["Vocative", "kael_bot", "Ops Desk", "ops desk helper"] {
+            names.add(name);
+        }
         let anywhere = |text: &str| Candidate::Anywhere(text.to_owned());
         let table = [
             ("/forget@kael_bot", vec![]),
@@ -350,6 +414,11 @@ mod tests {
             ("/a_long_command_name", vec![]),
             ("@ann_smith99 and @kael_bot:", vec![]),
             ("Vocative, kael_bot and VOCATIVE!", vec![]),
+            ("Ops Desk Helper, ops desk!", vec![]),
+            (
+                "hello, Ops Desk: is it zebra-7f3a?",
+                vec![anywhere("is it zebra-7f3a?"), anywhere("zebra-7f3a")],
+            ),
             (
                 "/ask@kael_bot is it zebra-7f3a?",
                 vec![anywhere("is it zebra-7f3a?"), anywhere("zebra-7f3a")],

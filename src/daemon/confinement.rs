@@ -1,0 +1,257 @@
+//! What the daemon gives up of the file system before it serves: with Linux's Landlock it can write only below
+//! its own folders, read only what it and the system's libraries need, and start no program.
+//!
+//! The kernel restricts a thread and those that it starts later, so this happens before the runtime has threads.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::config::{ApiAddress, Config, Environment, Landlock};
+use crate::daemon::listeners::make_directory;
+use crate::daemon::start::StartError;
+
+/// What the daemon is confined to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Confinement {
+    /// To its own folders.
+    On,
+    /// To nothing, as configured.
+    Off,
+    /// To what its systemd unit says.
+    Unit,
+    /// To nothing: the kernel can't, and why.
+    Unavailable(String),
+}
+
+impl fmt::Display for Confinement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::On => f.write_str("on: writes only below its own folders"),
+            Self::Off => f.write_str("off (daemon.landlock)"),
+            Self::Unit => f.write_str("left to the systemd unit, which filters system calls"),
+            Self::Unavailable(why) => write!(f, "not here: {why}"),
+        }
+    }
+}
+
+/// What the daemon may touch.
+#[derive(Debug, PartialEq, Eq)]
+struct Needs {
+    /// Folders in which it makes, writes and removes files.
+    own: Vec<PathBuf>,
+    /// Folders in which it makes and removes sockets.
+    sockets: Vec<PathBuf>,
+    /// Folders and files that are read.
+    read: Vec<PathBuf>,
+}
+
+/// What the system's libraries read: certificates, time zones, names of hosts and users, their own modules.
+/// What is not there is left out.
+const SYSTEM_READ: [&str; 15] = [
+    "/etc",
+    "/usr",
+    "/lib",
+    "/lib64",
+    "/proc",
+    "/sys",
+    "/dev/null",
+    "/dev/random",
+    "/dev/urandom",
+    "/run/systemd",
+    "/run/resolvconf",
+    "/run/NetworkManager",
+    "/var/lib/ca-certificates",
+    "/nix/store",
+    "/gnu/store",
+];
+/// Files that a host may link from elsewhere and replace there.
+const SYSTEM_LINKED: [&str; 3] = ["/etc/resolv.conf", "/etc/hosts", "/etc/localtime"];
+/// Variables that name files or folders which the system's libraries read.
+const VARIABLES: [&str; 3] = ["SSL_CERT_FILE", "SSL_CERT_DIR", "TZDIR"];
+
+/// Confines this thread and every later one, as configured.
+///
+/// # Errors
+/// If a folder can't be made, or `landlock = "on"` and the kernel can't.
+pub fn confine(config: &Config, environment: &Environment) -> Result<Confinement, StartError> {
+    let confinement = planned(config, environment);
+    match &confinement {
+        Confinement::On => {}
+        Confinement::Unavailable(why) if config.daemon.landlock == Landlock::On => {
+            return Err(StartError::Confinement(why.clone()));
+        }
+        _ => return Ok(confinement),
+    }
+    make_directory(&config.daemon.data_dir)?;
+    make_directory(&config.daemon.runtime_dir)?;
+    match kernel::restrict(&needs(config, environment)) {
+        Ok(()) => Ok(confinement),
+        Err(why) if config.daemon.landlock == Landlock::On => Err(StartError::Confinement(why)),
+        Err(why) => Ok(Confinement::Unavailable(why)),
+    }
+}
+
+/// What a start with this configuration and environment would do; restricts nothing.
+#[must_use]
+pub fn planned(config: &Config, environment: &Environment) -> Confinement {
+    match config.daemon.landlock {
+        Landlock::Off => Confinement::Off,
+        Landlock::Auto if is_filtered_unit(environment) => Confinement::Unit,
+        Landlock::Auto | Landlock::On => match kernel::can() {
+            Ok(()) => Confinement::On,
+            Err(why) => Confinement::Unavailable(why),
+        },
+    }
+}
+
+/// Whether a service manager started this process with a filter of system calls. The filter of an older unit may
+/// kill a process that calls Landlock.
+fn is_filtered_unit(environment: &Environment) -> bool {
+    let is_filtered = || {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mode = status
+            .lines()
+            .find_map(|line| line.strip_prefix("Seccomp:"));
+        mode.is_some_and(|mode| mode.trim() == "2")
+    };
+    environment.get_filled("NOTIFY_SOCKET").is_some() && is_filtered()
+}
+
+fn needs(config: &Config, environment: &Environment) -> Needs {
+    let api = match &config.api.listen {
+        ApiAddress::Unix(path) if config.api.enabled => Some(path),
+        ApiAddress::Unix(_) | ApiAddress::Tcp(_) => None,
+    };
+    let daemon = &config.daemon;
+    let sockets = [&daemon.control_socket].into_iter().chain(api);
+    let mut read: Vec<PathBuf> = SYSTEM_READ.iter().map(PathBuf::from).collect();
+    let linked = SYSTEM_LINKED.iter().map(PathBuf::from);
+    // A file may be replaced by another of its name, so its folder is what is read.
+    for file in config.files_read(environment).into_iter().chain(linked) {
+        read.extend(file.canonicalize().ok().as_deref().and_then(folder));
+        read.extend(folder(&file));
+    }
+    read.extend(
+        VARIABLES
+            .iter()
+            .filter_map(|name| environment.get_filled(name))
+            .map(PathBuf::from),
+    );
+    Needs {
+        own: with_linked(&daemon.data_dir),
+        sockets: sockets
+            .filter_map(|path| folder(path))
+            .chain([daemon.runtime_dir.clone()])
+            .collect(),
+        read,
+    }
+}
+
+/// A folder, and the places that links in it lead to: files may be kept on another disk.
+fn with_linked(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let links = entries.filter(|it| it.file_type().is_ok_and(|kind| kind.is_symlink()));
+    let targets = links.filter_map(|link| link.path().canonicalize().ok());
+    // Of a file, its folder: the database has others beside it.
+    let folders = targets.filter_map(|target| match target.is_dir() {
+        true => Some(target),
+        false => target.parent().map(Path::to_owned),
+    });
+    folders.chain([folder.to_owned()]).collect()
+}
+
+fn folder(file: &Path) -> Option<PathBuf> {
+    let folder = file.parent()?;
+    let is_here = folder.as_os_str().is_empty();
+    Some(if is_here {
+        PathBuf::from(".")
+    } else {
+        folder.to_owned()
+    })
+}
+
+#[cfg(target_os = "linux")]
+mod kernel {
+    use std::path::PathBuf;
+
+    use landlock::{
+        ABI, Access as _, AccessFs, BitFlags, CompatLevel, Compatible as _, PathBeneath, PathFd,
+        Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError,
+        make_bitflags,
+    };
+
+    use super::Needs;
+
+    /// Before it, the kernel refuses every rename from one folder into another.
+    const OLDEST: ABI = ABI::V2;
+    /// The newest whose rights the lists of this page know.
+    const NEWEST: ABI = ABI::V5;
+
+    /// Whether the kernel has what is needed.
+    pub(super) fn can() -> Result<(), String> {
+        let why = "this kernel has no Landlock, or one older than Linux 5.19's";
+        rules().map(|_| ()).map_err(|_| why.to_owned())
+    }
+
+    pub(super) fn restrict(needs: &Needs) -> Result<(), String> {
+        let confine = || {
+            let rules = rules()?;
+            let rules = allow(rules, &needs.read, AccessFs::ReadFile | AccessFs::ReadDir)?;
+            let rules = allow(rules, &needs.sockets, in_socket_folders())?;
+            let rules = allow(rules, &needs.own, in_own_folders())?;
+            rules.restrict_self()
+        };
+        confine().map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    /// No right at all, until some are allowed.
+    fn rules() -> Result<RulesetCreated, RulesetError> {
+        Ruleset::default()
+            .set_compatibility(CompatLevel::HardRequirement)
+            .handle_access(AccessFs::from_all(OLDEST))?
+            .set_compatibility(CompatLevel::BestEffort)
+            .handle_access(AccessFs::from_all(NEWEST))?
+            .create()
+    }
+
+    fn allow(
+        mut rules: RulesetCreated,
+        paths: &[PathBuf],
+        access: BitFlags<AccessFs>,
+    ) -> Result<RulesetCreated, RulesetError> {
+        for path in paths {
+            // What is not there needs no rule, and what can't be opened could not be used either.
+            let Ok(opened) = PathFd::new(path) else {
+                continue;
+            };
+            let access = match path.is_dir() {
+                true => access,
+                false => access & AccessFs::from_file(NEWEST),
+            };
+            rules = rules.add_rule(PathBeneath::new(opened, access))?;
+        }
+        Ok(rules)
+    }
+
+    fn in_own_folders() -> BitFlags<AccessFs> {
+        in_socket_folders()
+            | make_bitflags!(AccessFs::{WriteFile | Truncate | MakeReg | MakeDir | RemoveDir | Refer})
+    }
+
+    fn in_socket_folders() -> BitFlags<AccessFs> {
+        make_bitflags!(AccessFs::{ReadFile | ReadDir | MakeSock | RemoveFile})
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod kernel {
+    use super::Needs;
+
+    pub(super) fn can() -> Result<(), String> {
+        Err("only Linux has Landlock".to_owned())
+    }
+
+    pub(super) fn restrict(_: &Needs) -> Result<(), String> {
+        can()
+    }
+}
