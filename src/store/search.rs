@@ -104,8 +104,16 @@ fn range(connection: &Connection, query: &SearchQuery) -> Result<Option<Range>, 
              JOIN chats h ON h.id = c.chat_id WHERE c.id = ?1",
         )?
         .query_row([row], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    // Turns that are still on their way into the conversation.
+    let mut leaving = connection
+        .prepare_cached("SELECT source_id FROM conversation_merges WHERE target_id = ?1")?;
+    let leaving = leaving.query_map([row], |row| row.get(0))?;
+    let mut rows = vec![row];
+    for source in leaving {
+        rows.push(source?);
+    }
     let mut range = Range {
-        rows: vec![row],
+        rows,
         account,
         has_more_threads: false,
     };
