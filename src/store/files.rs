@@ -275,21 +275,21 @@ impl Store {
     /// Storage refuses.
     pub async fn note_speech(&self, id: FileId, outcome: FileOutcome) -> Result<(), StoreError> {
         self.write(move |connection| {
-            let (speech, not_before_ms, reason) = match &outcome {
+            let (speech, not_before_ms, counts, reason) = match &outcome {
                 FileOutcome::Again {
                     not_before_ms,
+                    counts,
                     reason,
-                    ..
-                } => ("pending", Some(*not_before_ms), reason),
-                FileOutcome::GivenUp { reason, .. } => ("failed", None, reason),
+                } => ("pending", Some(*not_before_ms), *counts, reason),
+                FileOutcome::GivenUp { reason, .. } => ("failed", None, true, reason),
             };
             connection
                 .prepare_cached(
                     "UPDATE files SET speech = ?2, not_before_ms = coalesce(?3, not_before_ms),
-                            reason = ?4, attempts = attempts + 1
+                            reason = ?4, attempts = attempts + ?5
                      WHERE id = ?1 AND speech = 'pending'",
                 )?
-                .execute(params![id, speech, not_before_ms, reason])?;
+                .execute(params![id, speech, not_before_ms, reason, counts])?;
             Ok(())
         })
         .await
