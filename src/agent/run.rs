@@ -247,7 +247,7 @@ impl Working<'_> {
         if let Some(refused) = self.place.refused() {
             return Ok(Work::Failed(Failure::Model(refused)).into());
         }
-        let spec = &spec.fitted();
+        let spec = &self.worker.fitted(spec).await;
         let begun = Instant::now();
         let signs = async {
             tokio::time::sleep(SIGN_AFTER).await;
@@ -337,6 +337,7 @@ impl Working<'_> {
         let sent = stepping.counting.prompt_tokens;
         let learnt = learnt_limit(limit, asked, sent, spec.answer_reserve);
         spec.model.learn_context_limit(learnt);
+        self.worker.keep_context_limit(spec).await;
         if has_steps {
             return Ok(ended);
         }
