@@ -104,16 +104,8 @@ fn range(connection: &Connection, query: &SearchQuery) -> Result<Option<Range>, 
              JOIN chats h ON h.id = c.chat_id WHERE c.id = ?1",
         )?
         .query_row([row], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    // Turns that are still on their way into the conversation.
-    let mut leaving = connection
-        .prepare_cached("SELECT source_id FROM conversation_merges WHERE target_id = ?1")?;
-    let leaving = leaving.query_map([row], |row| row.get(0))?;
-    let mut rows = vec![row];
-    for source in leaving {
-        rows.push(source?);
-    }
     let mut range = Range {
-        rows,
+        rows: vec![row],
         account,
         has_more_threads: false,
     };
@@ -128,6 +120,14 @@ fn range(connection: &Connection, query: &SearchQuery) -> Result<Option<Range>, 
         range.has_more_threads = threads.len() > THREADS_MAX;
         let others = threads.into_iter().take(THREADS_MAX);
         range.rows.extend(others.filter(|thread| *thread != row));
+    }
+    // Where turns are still on their way into one of these.
+    for row in range.rows.clone() {
+        let mut leaving = connection
+            .prepare_cached("SELECT source_id FROM conversation_merges WHERE target_id = ?1")?;
+        for source in leaving.query_map([row], |row| row.get(0))? {
+            range.rows.push(source?);
+        }
     }
     Ok(Some(range))
 }
