@@ -4,21 +4,16 @@ use tracing::warn;
 
 use crate::agent::registry::AgentSpec;
 use crate::agent::worker::Worker;
+use crate::store::Store;
 
-impl Worker {
-    /// An agent within what its model's context was found to hold.
-    pub(super) async fn fitted(&self, spec: &AgentSpec) -> AgentSpec {
-        self.recall_context_limit(spec).await;
-        spec.fitted()
-    }
-
-    /// Has a model know what an earlier start found.
-    async fn recall_context_limit(&self, spec: &AgentSpec) {
-        if spec.model.context_limit().is_some() {
-            return;
-        }
-        let now_ms = (self.clock)();
-        match self.store.context_limit(&spec.model_key, now_ms).await {
+/// Has the models of agents know what was found before they were made.
+pub async fn recall_context_limits<'a>(
+    store: &Store,
+    specs: impl IntoIterator<Item = &'a AgentSpec>,
+    now_ms: i64,
+) {
+    for spec in specs {
+        match store.context_limit(&spec.model_key, now_ms).await {
             Ok(Some(tokens)) => {
                 let tokens = usize::try_from(tokens).unwrap_or(usize::MAX);
                 spec.model.learn_context_limit(tokens);
@@ -27,7 +22,9 @@ impl Worker {
             Err(cause) => warn!(error = %cause, "what a context holds could not be read"),
         }
     }
+}
 
+impl Worker {
     /// Keeps what was found.
     pub(super) async fn keep_context_limit(&self, spec: &AgentSpec) {
         let Some(tokens) = spec.model.context_limit() else {

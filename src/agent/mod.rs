@@ -12,7 +12,7 @@ pub mod desk;
 mod ending;
 mod events;
 mod failing;
-mod limits;
+pub mod limits;
 pub mod models;
 mod picture;
 pub mod prompting;

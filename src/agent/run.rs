@@ -247,7 +247,7 @@ impl Working<'_> {
         if let Some(refused) = self.place.refused() {
             return Ok(Work::Failed(Failure::Model(refused)).into());
         }
-        let spec = &self.worker.fitted(spec).await;
+        let spec = &spec.fitted();
         let begun = Instant::now();
         let signs = async {
             tokio::time::sleep(SIGN_AFTER).await;

@@ -11,6 +11,7 @@ use tracing::{error, info};
 
 use crate::admin::health::Health;
 use crate::admin::operations::{Operations, Reload, Running};
+use crate::agent::limits::recall_context_limits;
 use crate::config::{self, ApiAddress, Config, Secrets};
 use crate::daemon::confinement::Confinement;
 use crate::daemon::core::{Core, Ground, NamedChannel};
@@ -126,10 +127,12 @@ impl Daemon {
         let listener = open_listener(&config).await?;
         let channels = channels(&config, secrets)?;
         let webhooks = open_webhooks(&config, &channels).await?;
+        let agents = wiring::agents(&config, Some(secrets))?;
+        recall_context_limits(&store, &agents, (clock)()).await;
         let ground = Ground {
             store: store.clone(),
             time,
-            agents: wiring::agents(&config, Some(secrets))?,
+            agents,
             transcriber: wiring::transcriber(&config, secrets)?,
         };
         let mut core = Core::start(&config, ground);
@@ -315,9 +318,12 @@ fn reload_with(shared: Arc<Shared>, read_config: ReadConfig) -> Reload {
         let (shared, read_config) = (Arc::clone(&shared), Arc::clone(&read_config));
         Box::pin(async move {
             let (config, secrets) = read_config()?;
-            shared
-                .apply(config, &secrets)
-                .map_err(|cause| cause.to_string())
+            let applied = shared.apply(config, &secrets);
+            let applied = applied.map_err(|cause| cause.to_string())?;
+            let agents = shared.registry.all();
+            let specs = agents.iter().map(AsRef::as_ref);
+            recall_context_limits(&shared.store, specs, (shared.clock)()).await;
+            Ok(applied)
         })
     })
 }
