@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::life::Life;
 use super::words::{Word, answer, said as said_in, words};
@@ -208,11 +208,24 @@ fn last_questions(request: &Request<'_>) -> Vec<Word> {
     asked_in(request).last().into_iter().collect()
 }
 
-/// What the tools found.
+/// What the tools found: the words of all texts in their results.
 fn found_in(request: &Request<'_>) -> impl Iterator<Item = Word> {
     let exchanges = request.exchanges.iter();
     let results = exchanges.flat_map(|exchange| &exchange.results);
-    results.flat_map(|result| words(&result.content))
+    let texts = results.flat_map(|result| match serde_json::from_str(&result.content) {
+        Ok(found) => texts_of(&found),
+        Err(_) => vec![result.content.clone()],
+    });
+    texts.flat_map(|text| words(&text).collect::<Vec<_>>())
+}
+
+fn texts_of(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(values) => values.iter().flat_map(texts_of).collect(),
+        Value::Object(fields) => fields.values().flat_map(texts_of).collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// What was said in one room must not come up in another.
