@@ -493,3 +493,47 @@ fn who_is_ours_says_auth_test_and_our_authorization_and_never_the_host_of_the_ch
         );
     }
 }
+
+#[test]
+fn what_happens_in_another_workspace_that_has_the_app_is_not_heard() {
+    let alone = identity("T0AAAAAAA", "U0BOT0001", "B0BOT0001");
+    let grid = Identity {
+        organisation: Some("E0ACME".to_owned()),
+        ..alone.clone()
+    };
+    let is_heard = |identity: &Identity, shared: bool, authorization: Value| {
+        let payload = json!({"type": "event_callback", "is_ext_shared_channel": shared,
+            "authorizations": [authorization],
+            "event": {"type": "message", "channel": "C1", "channel_type": "channel",
+                "user": "U0SOMEONE", "text": "<@U0BOT0001> hi", "ts": "1763712000.000100"}});
+        let event = translated("events_api", &payload.to_string(), identity).event;
+        matches!(event, Event::Posted(_))
+    };
+    let elsewhere = json!({"team_id": "T0EVIL", "enterprise_id": null, "user_id": "U0EVILBOT"});
+    let sibling = json!({"team_id": "T0TWIN", "enterprise_id": "E0ACME", "user_id": "U0TWINBOT"});
+    let table = [
+        (&alone, false, &elsewhere, false),
+        (&grid, false, &elsewhere, false),
+        (&alone, false, &sibling, false),
+        // Of a shared chat Slack may name the other installation.
+        (&alone, true, &elsewhere, true),
+        (&grid, false, &sibling, true),
+        (
+            &alone,
+            false,
+            &json!({"team_id": "T0EVIL", "user_id": "U0BOT0001"}),
+            true,
+        ),
+        (
+            &alone,
+            false,
+            &json!({"team_id": "T0AAAAAAA", "user_id": "U0OLDBOT"}),
+            true,
+        ),
+        (&alone, false, &json!({}), true),
+    ];
+    for (identity, shared, authorization, expected) in table {
+        let heard = is_heard(identity, shared, authorization.clone());
+        assert_eq!(heard, expected, "{shared} {authorization}");
+    }
+}

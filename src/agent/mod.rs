@@ -12,6 +12,7 @@ pub mod desk;
 mod ending;
 mod events;
 mod failing;
+pub mod limits;
 pub mod models;
 mod picture;
 pub mod prompting;

@@ -337,6 +337,7 @@ impl Working<'_> {
         let sent = stepping.counting.prompt_tokens;
         let learnt = learnt_limit(limit, asked, sent, spec.answer_reserve);
         spec.model.learn_context_limit(learnt);
+        self.worker.keep_context_limit(spec).await;
         if has_steps {
             return Ok(ended);
         }

@@ -11,10 +11,11 @@ use tracing::{error, info};
 
 use crate::admin::health::Health;
 use crate::admin::operations::{Operations, Reload, Running};
+use crate::agent::limits::recall_context_limits;
 use crate::config::{self, ApiAddress, Config, Secrets};
 use crate::daemon::confinement::Confinement;
 use crate::daemon::core::{Core, Ground, NamedChannel};
-use crate::daemon::housekeeping::{beat, keep_house};
+use crate::daemon::housekeeping::{self, beat, keep_house};
 use crate::daemon::listeners::{
     HeldSockets, make_directory, open_api, open_listener, open_socket, open_webhooks,
 };
@@ -126,10 +127,12 @@ impl Daemon {
         let listener = open_listener(&config).await?;
         let channels = channels(&config, secrets)?;
         let webhooks = open_webhooks(&config, &channels).await?;
+        let agents = wiring::agents(&config, Some(secrets))?;
+        recall_context_limits(&store, &agents, (clock)()).await;
         let ground = Ground {
             store: store.clone(),
             time,
-            agents: wiring::agents(&config, Some(secrets))?,
+            agents,
             transcriber: wiring::transcriber(&config, secrets)?,
         };
         let mut core = Core::start(&config, ground);
@@ -303,6 +306,8 @@ fn start_rest(core: &Core, config: &Config, pulse: Pulse, rest: &CancellationTok
     tokio::spawn(loops.clone().keep("names", rest.clone(), names));
     tokio::spawn(beat(pulse.clone(), rest.clone()));
     tokio::spawn(system::keep_watchdog(store, pulse, rest.clone()));
+    let merges = housekeeping::keep_merging(Arc::clone(shared), rest.clone());
+    tokio::spawn(loops.clone().keep("merges", rest.clone(), merges));
     let raw_kept_ms = i64::from(config.store.debug_raw_hours) * 3_600_000;
     let house = keep_house(Arc::clone(shared), raw_kept_ms, rest.clone());
     tokio::spawn(loops.clone().keep("housekeeping", rest.clone(), house));
@@ -313,9 +318,12 @@ fn reload_with(shared: Arc<Shared>, read_config: ReadConfig) -> Reload {
         let (shared, read_config) = (Arc::clone(&shared), Arc::clone(&read_config));
         Box::pin(async move {
             let (config, secrets) = read_config()?;
-            shared
-                .apply(config, &secrets)
-                .map_err(|cause| cause.to_string())
+            let applied = shared.apply(config, &secrets);
+            let applied = applied.map_err(|cause| cause.to_string())?;
+            let agents = shared.registry.all();
+            let specs = agents.iter().map(AsRef::as_ref);
+            recall_context_limits(&shared.store, specs, (shared.clock)()).await;
+            Ok(applied)
         })
     })
 }

@@ -5,9 +5,10 @@
 //! configured. It knows no prompt, no model and no platform.
 //!
 //! Reading order: `policy` (what is fetched, and what follows from a failure: pure), `space` (the limit of all
-//! together), `speech`, `worker`, `waiting`, `counters`.
+//! together), `speech`, `held` (whether its server is asked), `worker`, `waiting`, `counters`.
 
 pub mod counters;
+pub mod held;
 pub mod policy;
 pub mod space;
 pub mod speech;

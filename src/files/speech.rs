@@ -9,6 +9,7 @@ use vocative_channels::http::{body_within, retry_after_ms};
 use vocative_channels::multipart::Multipart;
 
 use crate::files::policy::{asked_wait_ms, retry_wait_ms};
+use crate::llm::account_refusal;
 use vocative_core::file::{FileFacts, FileOutcome, FileState};
 
 /// Attempts before a note stays unwritten.
@@ -17,6 +18,8 @@ const ATTEMPTS_MAX: u32 = 6;
 const TRANSCRIPT_MAX_CHARS: usize = 32_000;
 /// A longer answer is no transcript, in bytes.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
+/// Of a longer error only the status is read, in bytes.
+const ERROR_BYTES_MAX: usize = 64 << 10;
 
 /// Writes voice notes down.
 pub struct Transcriber {
@@ -42,6 +45,12 @@ pub enum SpeechError {
         what: String,
         /// The wait that it asks for.
         wait_ms: Option<u64>,
+    },
+    /// The account is refused, and with it every note, until somebody acts.
+    #[error("the transcription server refuses the account: {what}")]
+    AccountRefused {
+        /// What it says, and what to check.
+        what: String,
     },
     /// It will be refused again.
     #[error("the transcription server refuses: {what}")]
@@ -81,7 +90,13 @@ impl Transcriber {
         let status = response.status().as_u16();
         let wait_ms = retry_after_ms(response.headers());
         if status != 200 {
-            return Err(refused_status(status, wait_ms));
+            let body = body_within(response, ERROR_BYTES_MAX).await;
+            let body = body.ok().flatten().unwrap_or_default();
+            return Err(refused_status(
+                status,
+                wait_ms,
+                &String::from_utf8_lossy(&body),
+            ));
         }
         let answer = body_within(response, ANSWER_BYTES_MAX).await;
         let answer = answer.map_err(|error| broken(&error))?;
@@ -163,7 +178,10 @@ fn broken(error: &reqwest::Error) -> SpeechError {
     }
 }
 
-fn refused_status(status: u16, wait_ms: u64) -> SpeechError {
+fn refused_status(status: u16, wait_ms: u64, body: &str) -> SpeechError {
+    if let Some(what) = account_refusal(status, body) {
+        return SpeechError::AccountRefused { what };
+    }
     let what = format!("HTTP {status}");
     match status {
         429 => SpeechError::Unavailable {
@@ -198,6 +216,12 @@ fn ending_of(mime_type: &str) -> &'static str {
 pub fn after_speech(error: &SpeechError, attempts: u32, now_ms: i64) -> FileOutcome {
     let reason = error.to_string();
     match error {
+        // Whether the server is asked at all is decided elsewhere (`held`).
+        SpeechError::AccountRefused { .. } => FileOutcome::Again {
+            not_before_ms: now_ms,
+            counts: false,
+            reason,
+        },
         SpeechError::Unavailable { wait_ms, .. } if attempts + 1 < ATTEMPTS_MAX => {
             let wait_ms = wait_ms.map_or_else(|| retry_wait_ms(attempts), asked_wait_ms);
             FileOutcome::Again {
@@ -297,9 +321,38 @@ mod tests {
             FileOutcome::Again { not_before_ms, .. } => Some(not_before_ms),
             FileOutcome::GivenUp { .. } => None,
         };
-        assert_eq!(again(&refused_status(503, 9), 0), Some(3_000));
-        assert_eq!(again(&refused_status(429, 9_000), 0), Some(10_000));
-        assert_eq!(again(&refused_status(503, 9), 5), None);
-        assert_eq!(again(&refused_status(401, 9), 0), None);
+        assert_eq!(again(&refused_status(503, 9, ""), 0), Some(3_000));
+        assert_eq!(again(&refused_status(429, 9_000, ""), 0), Some(10_000));
+        assert_eq!(again(&refused_status(503, 9, ""), 5), None);
+        assert_eq!(again(&refused_status(400, 9, ""), 0), None);
+    }
+
+    #[test]
+    fn a_note_waits_for_an_account_however_often_it_is_refused() {
+        let quota = r#"{"error":{"code":"insufficient_quota","message":"You exceeded"}}"#;
+        let billing = r#"{"error":{"message":"x","type":"billing_not_active","code":null}}"#;
+        for (status, body) in [
+            (401, ""),
+            (402, ""),
+            (403, "{}"),
+            (429, quota),
+            (429, billing),
+        ] {
+            let refused = refused_status(status, 9, body);
+            assert!(
+                matches!(refused, SpeechError::AccountRefused { .. }),
+                "{status} {body}: {refused:?}"
+            );
+            let outcome = after_speech(&refused, 1_000, 7);
+            let FileOutcome::Again {
+                not_before_ms,
+                counts,
+                ..
+            } = outcome
+            else {
+                panic!("{outcome:?}");
+            };
+            assert_eq!((not_before_ms, counts), (7, false));
+        }
     }
 }

@@ -18,7 +18,7 @@ use crate::delivery::worker::{Clock, pause_until};
 use crate::files::counters::FileCounters;
 use crate::files::policy::FilesPolicy;
 use crate::files::space::{Promise, Space};
-use crate::files::speech::{Transcriber, after_speech};
+use crate::files::speech::{SpeechError, Transcriber, after_speech};
 use vocative_core::file::{ContentId, DueFile, FileFacts, FileKind, FileOutcome, FileState};
 use vocative_core::ids::{AccountId, FileId, ParticipantId};
 use vocative_store::origins::Origin;
@@ -74,6 +74,7 @@ impl Worker {
     pub async fn run(self, stop: CancellationToken) {
         let worker = Arc::new(self);
         worker.try_again().await;
+        worker.try_hearing().await;
         let mut in_flight: JoinSet<FileId> = JoinSet::new();
         let mut taken = Taken::new();
         loop {
@@ -144,8 +145,9 @@ impl Worker {
             due.extend(free(taken, hands, FILES_IN_FLIGHT_MAX, look).await);
         }
         if self.transcriber.is_some() && !accounts.is_empty() {
+            let hands_max = self.hearing_hands(now_ms).await;
             let look = async |limit| self.store.due_speech(&accounts, now_ms, limit).await;
-            due.extend(free(taken, Hands::Hearing, SPEECH_IN_FLIGHT_MAX, look).await);
+            due.extend(free(taken, Hands::Hearing, hands_max, look).await);
         }
         due
     }
@@ -340,7 +342,7 @@ impl Worker {
                     .await?;
                 self.counters.heard.fetch_add(1, Ordering::Relaxed);
                 info!(file.id = %file.id, "a voice note was written down");
-                Ok(())
+                self.resume_hearing().await
             }
             Err(cause) => {
                 warn!(error = %cause, file.id = %file.id, "a voice note was not written down");
@@ -348,7 +350,12 @@ impl Worker {
                 if let FileOutcome::GivenUp { reason, .. } = &outcome {
                     self.counters.note_unheard(reason);
                 }
-                self.store.note_speech(file.id, outcome).await
+                self.store.note_speech(file.id, outcome).await?;
+                match cause {
+                    SpeechError::AccountRefused { what } => self.hold_hearing(&what).await,
+                    SpeechError::Refused { .. } => self.resume_hearing().await,
+                    SpeechError::Unavailable { .. } => Ok(()),
+                }
             }
         }
     }

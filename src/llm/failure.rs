@@ -63,6 +63,21 @@ pub(super) fn of_status(failed: &FailedStatus<'_>, now: DateTime<Utc>) -> ModelE
     ModelError::Unavailable { cause: shown }
 }
 
+/// Why the account itself is refused, if that is what a failed response says: so is every request of it.
+#[must_use]
+pub fn account_refusal(status: u16, body: &str) -> Option<String> {
+    let failed = FailedStatus {
+        status,
+        retry_after: None,
+        retry_after_ms: None,
+        body,
+    };
+    match of_status(&failed, DateTime::UNIX_EPOCH) {
+        ModelError::AccountRefused { reason } => Some(reason),
+        _ => None,
+    }
+}
+
 /// Where a body has its error: in `error`, in the first of a list, or in itself.
 pub(super) fn error_in(body: &Value) -> &Value {
     let body = body.get(0).unwrap_or(body);

@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
+pub use failure::account_refusal;
 pub use listener::Listener;
 pub use offline::{ECHO_MAX_CHARS, Offline};
 pub use reach::{Reach, reach};

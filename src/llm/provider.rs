@@ -531,8 +531,8 @@ impl Model for Remote {
             tracing::warn!(
                 model = self.name,
                 tokens,
-                "a prompt was longer than the model's context; prompts are kept within this until a \
-                 restart (`context_limit` says it from the start)"
+                "prompts are kept within what the model's context was found to hold (`context_limit` says it \
+                 from the start)"
             );
         }
     }

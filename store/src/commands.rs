@@ -315,6 +315,7 @@ pub(super) fn said_to(person: Option<String>) -> Operation {
     person.map_or(Operation::Post, |person| Operation::Ephemeral { person })
 }
 
+/// Notes an inquiry, once while it waits: what somebody repeats is answered by the same, and holds up nobody else.
 fn ask_txn(
     connection: &Connection,
     asker: &Asker<'_>,
@@ -322,6 +323,18 @@ fn ask_txn(
     agent: &AgentName,
     is_private: bool,
 ) -> Result<(), StoreError> {
+    let (conversation, at_ms) = (asker.conversation.row, asker.now_ms);
+    let person = is_private.then_some(asker.sender);
+    let repeated = connection
+        .prepare_cached(
+            "UPDATE inquiries SET asked_at_ms = ?5
+             WHERE state = 'open' AND kind = ?1 AND agent = ?2 AND conversation_id = ?3 AND person IS ?4",
+        )?
+        .execute(params![inquiry.name(), agent, conversation, person, at_ms])?;
+    if repeated > 0 {
+        return Ok(());
+    }
+    let target = serde_json::to_string(&asker.target)?;
     connection
         .prepare_cached(
             "INSERT INTO inquiries (kind, agent, conversation_id, target, person, asked_at_ms)
@@ -330,10 +343,10 @@ fn ask_txn(
         .execute(params![
             inquiry.name(),
             agent,
-            asker.conversation.row,
-            serde_json::to_string(&asker.target)?,
-            is_private.then_some(asker.sender),
-            asker.now_ms
+            conversation,
+            target,
+            person,
+            at_ms
         ])?;
     Ok(())
 }

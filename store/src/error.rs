@@ -70,6 +70,11 @@ pub enum StoreError {
         /// What is wrong and what to do.
         what: String,
     },
+    /// Two conversations are becoming one: what reads all of them waits until they are.
+    #[error(
+        "two chats are becoming one, and the turns of this conversation are moving; read it again in some minutes"
+    )]
+    Merging,
     /// A row holds what this build can't decode: it was written by another one, or changed by hand.
     #[error("a stored row can't be decoded: {what}")]
     Undecodable {

@@ -15,7 +15,7 @@ use super::names::Names;
 use super::rows::limit_of;
 use super::rows::{conversation_row_id, select_turns, turn_from_row};
 use super::{Store, StoreError};
-use vocative_core::ids::{ConversationId, TurnId};
+use vocative_core::ids::{ConversationId, Seq, TurnId};
 use vocative_core::turn::Turn;
 
 /// Turns of a page.
@@ -59,6 +59,7 @@ fn export_page(
             row.get(0)
         })?,
     };
+    refuse_merging(connection, row, as_of)?;
     let mut names = Names::new(connection, account);
     let mut page = ExportPage {
         turns: Vec::new(),
@@ -93,6 +94,21 @@ fn export_page(
         }
     }
     Ok(page)
+}
+
+/// Turns that move from one conversation to another between two pages may be on neither.
+fn refuse_merging(connection: &Connection, row: i64, as_of: Seq) -> Result<(), StoreError> {
+    let is_merging: bool = connection
+        .prepare_cached(
+            "SELECT coalesce(merged_seq > ?2, 0)
+                    OR EXISTS (SELECT 1 FROM conversation_merges WHERE ?1 IN (source_id, target_id))
+             FROM conversations WHERE id = ?1",
+        )?
+        .query_row(params![row, as_of], |row| row.get(0))?;
+    match is_merging {
+        true => Err(StoreError::Merging),
+        false => Ok(()),
+    }
 }
 
 /// The turn a thread hangs on, where it is of another conversation.

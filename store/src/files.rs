@@ -11,6 +11,7 @@ use super::contents::{ContentWriter, place_txn};
 use super::contract::FileCounts;
 use super::quarantine::Queue;
 use super::rows::{attachments_from, count_from, stored_attachments, stored_count};
+use super::runs::WAIT_MAX_MS;
 use super::triggers::refresh_triggers_txn;
 use super::turns::{Replacement, revise_turn_txn, turn_at};
 use super::{Store, StoreError};
@@ -76,7 +77,7 @@ macro_rules! due_files {
              CROSS JOIN chats h ON h.id = c.chat_id
              WHERE ",
             $tail,
-            " AND f.not_before_ms <= ?1
+            " AND f.not_before_ms NOT BETWEEN ?1 + 1 AND ?1 + ?4
                AND h.account_id IN (SELECT value FROM json_each(?2))
              ORDER BY f.not_before_ms, f.id LIMIT ?3"
         )
@@ -147,7 +148,7 @@ impl Store {
         let read = self.read(move |connection| {
             let mut statement = connection.prepare_cached(sql)?;
             let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-            let mut rows = statement.query(params![now_ms, accounts, limit])?;
+            let mut rows = statement.query(params![now_ms, accounts, limit, WAIT_MAX_MS])?;
             let (mut due, mut set_aside) = (Vec::new(), Vec::new());
             while let Some(row) = rows.next()? {
                 match due_from_row(&row).map_err(StoreError::from) {
@@ -275,21 +276,21 @@ impl Store {
     /// Storage refuses.
     pub async fn note_speech(&self, id: FileId, outcome: FileOutcome) -> Result<(), StoreError> {
         self.write(move |connection| {
-            let (speech, not_before_ms, reason) = match &outcome {
+            let (speech, not_before_ms, counts, reason) = match &outcome {
                 FileOutcome::Again {
                     not_before_ms,
+                    counts,
                     reason,
-                    ..
-                } => ("pending", Some(*not_before_ms), reason),
-                FileOutcome::GivenUp { reason, .. } => ("failed", None, reason),
+                } => ("pending", Some(*not_before_ms), *counts, reason),
+                FileOutcome::GivenUp { reason, .. } => ("failed", None, true, reason),
             };
             connection
                 .prepare_cached(
                     "UPDATE files SET speech = ?2, not_before_ms = coalesce(?3, not_before_ms),
-                            reason = ?4, attempts = attempts + 1
+                            reason = ?4, attempts = attempts + ?5
                      WHERE id = ?1 AND speech = 'pending'",
                 )?
-                .execute(params![id, speech, not_before_ms, reason])?;
+                .execute(params![id, speech, not_before_ms, reason, counts])?;
             Ok(())
         })
         .await

@@ -301,6 +301,8 @@ fn newest_places(
                 coalesce((SELECT n.name FROM channels n WHERE n.account_id = h.account_id
                           ORDER BY n.bound_at_ms DESC LIMIT 1), '')
          FROM conversations c JOIN chats h ON h.id = c.chat_id
+         WHERE NOT EXISTS (SELECT 1 FROM conversation_merges m
+                           WHERE c.id IN (m.source_id, m.target_id))
          ORDER BY c.last_activity_ms DESC LIMIT ?1",
     )?;
     let rows = statement.query_map([limit_of(newest)], |row| {

@@ -13,6 +13,7 @@ pub mod commands;
 mod confirm;
 mod content_copies;
 mod contents;
+mod context_limits;
 pub mod contract;
 mod conversations;
 mod damage;

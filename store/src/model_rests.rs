@@ -16,6 +16,16 @@ impl Store {
         self.read(model_rests).await
     }
 
+    /// What is noted of one model that is not asked for now.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn model_rest(&self, model: &str) -> Result<Option<ModelRest>, StoreError> {
+        let model = model.to_owned();
+        let rests = self.read(model_rests).await?;
+        Ok(rests.into_iter().find(|rest| rest.model == model))
+    }
+
     /// Notes that a model is not asked for now, in place of what was noted of it. A power cut may lose
     /// it: one request learns it again.
     ///

@@ -121,6 +121,14 @@ fn range(connection: &Connection, query: &SearchQuery) -> Result<Option<Range>, 
         let others = threads.into_iter().take(THREADS_MAX);
         range.rows.extend(others.filter(|thread| *thread != row));
     }
+    // Where turns are still on their way into one of these.
+    for row in range.rows.clone() {
+        let mut leaving = connection
+            .prepare_cached("SELECT source_id FROM conversation_merges WHERE target_id = ?1")?;
+        for source in leaving.query_map([row], |row| row.get(0))? {
+            range.rows.push(source?);
+        }
+    }
     Ok(Some(range))
 }
 

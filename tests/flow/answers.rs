@@ -282,10 +282,11 @@ async fn no_secret_is_ever_logged() {
     assert!(!is_told, "the log has what was said");
 }
 
-/// The first refusal teaches what the model holds; the next question is asked within it at once.
+/// The first refusal teaches what the model holds; the next question is asked within it at once, also after
+/// a restart.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_prompt_that_is_too_long_is_asked_once_more_with_less_history() {
-    let flow = Flow::start_default().await;
+    let mut flow = Flow::start_default().await;
     flow.slack
         .say("D0ANN", "ann", &"remember this ".repeat(500));
     flow.wait_for_model(1).await;
@@ -301,7 +302,14 @@ async fn a_prompt_that_is_too_long_is_asked_once_more_with_less_history() {
     flow.slack.say("D0ANN", "ann", "and then?");
     flow.slack_post("D0ANN", |post| post.text.contains("and then?"))
         .await;
-    assert_eq!(statuses(), [200, 400, 200, 200].map(Some));
+    flow.settle().await;
+    assert_eq!(flow.stop().await, Some(0));
+    flow.start().await;
+    flow.slack.say("D0ANN", "ann", "and today?");
+    flow.slack_post("D0ANN", |post| post.text.contains("and today?"))
+        .await;
+    let statuses: Vec<Option<u16>> = flow.model.requests().iter().map(|it| it.status).collect();
+    assert_eq!(statuses, [200, 400, 200, 200, 200].map(Some));
 }
 
 /// A prompt that no history makes too long is refused, visibly, and not asked for again and again.

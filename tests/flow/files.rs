@@ -482,6 +482,77 @@ async fn a_voice_note_is_written_down_answered_and_found() {
     assert!(!flow.log().contains("zebra") && !flow.log().contains("sk-flow"));
 }
 
+/// Voice notes of Ann's, so many.
+fn say_by_voice(flow: &Flow, notes: i64) {
+    for number in 0..notes {
+        let said = format!("OggS zebra {number}");
+        let note = flow
+            .telegram
+            .add_file("v.oga", "audio/ogg", said.into_bytes());
+        let mut extra = Map::new();
+        extra.insert("voice".to_owned(), note);
+        flow.telegram.send_with(UserMessage {
+            chat: ANN,
+            user: ANN,
+            extra,
+            ..UserMessage::default()
+        });
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn voice_notes_wait_for_an_account_that_is_refused_and_are_written_down_once_it_is_not() {
+    let mut flow = FlowBuilder::default().prepare().await;
+    let further = format!(
+        "[files]\nwait_s = 0\n[transcription]\nbase_url = \"{}\"\nmodel = \"loopback-ear\"\napi_key = \"env:FLOW_MODEL_KEY\"\n",
+        flow.model.openai_url()
+    );
+    let text = std::fs::read_to_string(flow.config_path()).unwrap();
+    std::fs::write(flow.config_path(), format!("{text}\n{further}")).unwrap();
+    flow.start().await;
+    // As many as may be under way when the first is refused.
+    for _ in 0..2 {
+        flow.model.enqueue_transcript(Err(401));
+    }
+    say_by_voice(&flow, 4);
+    flow.wait_for_status("voice notes are held", |status| {
+        status["models"][0]["model"] == "voice-notes" && status["models"][0]["state"] == "held"
+    })
+    .await;
+    flow.settle().await;
+    let asked = flow.model.voice_notes().len();
+    assert!((1..=2).contains(&asked), "{asked}");
+    let status = flow.cli(&["status"]).await;
+    assert_eq!(status.status, Some(1), "{status:?}");
+    assert!(
+        status.stdout.contains("agents release voice-notes"),
+        "{status:?}"
+    );
+    // The account is refused once more at a start, and then not.
+    if asked == 2 {
+        flow.model.enqueue_transcript(Err(403));
+    }
+    assert_eq!(flow.stop().await, Some(0));
+    flow.start().await;
+    flow.wait_until("one note tries at the start", || {
+        flow.model.voice_notes().len() == 3.max(asked + 1)
+    })
+    .await;
+    flow.settle().await;
+    assert_eq!(flow.model.voice_notes().len(), 3, "one at a time");
+    for _ in 0..4 {
+        flow.model.enqueue_transcript(Ok("a tame zebra"));
+    }
+    let released = flow.cli(&["agents", "release", "voice-notes"]).await;
+    assert_eq!(released.status, Some(0), "{released:?}");
+    flow.wait_until("all notes are written down", || {
+        flow.model.voice_notes().len() == 7
+    })
+    .await;
+    let is_over = |status: &Value| status["models"].as_array().is_none_or(Vec::is_empty);
+    flow.wait_for_status("nothing is held", is_over).await;
+}
+
 /// Four files of a channel at once; those of the other channel go on meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_platform_whose_files_stand_still_keeps_no_other_one_waiting() {

@@ -15,6 +15,7 @@ use vocative_contract::markup::neutral_text;
 use vocative_contract::outbound::Part;
 use vocative_contract::people::People;
 use vocative_contract::split::split_text;
+use vocative_contract::work::looked_at;
 
 use super::markdown::{MARKDOWN_MAX_CHARS, Marks, SlackForm, harmless, is_person, markdown};
 use super::table;
@@ -279,21 +280,24 @@ fn text_parts(text: &str, max: usize) -> Vec<Part> {
     let text = neutral_text(text);
     let mut parts = Vec::new();
     for piece in split_text(&text, max, LengthUnit::Chars) {
-        push_within(&mut parts, &piece, max, max);
+        push_within(&mut parts, &piece, max);
     }
     parts
 }
 
-/// Splits a piece smaller until it fits although escaping makes it longer.
-fn push_within(parts: &mut Vec<Part>, piece: &str, max: usize, split_max: usize) {
+/// Splits a piece smaller until it fits although escaping makes it longer. Each
+/// step makes it shorter by what escaping adds, and by one character at least.
+fn push_within(parts: &mut Vec<Part>, piece: &str, max: usize) {
     let wire = escaped(piece);
-    if wire.chars().count() <= max || split_max <= 1 {
+    let (piece_chars, wire_chars) = (piece.chars().count(), wire.chars().count());
+    looked_at(piece.len() + wire.len());
+    if wire_chars <= max || piece_chars <= 1 {
         parts.push(Part::plain(wire));
         return;
     }
-    let smaller = (split_max * max / wire.chars().count()).clamp(1, split_max - 1);
+    let smaller = (piece_chars * max / wire_chars).clamp(1, piece_chars - 1);
     for piece in split_text(piece, smaller, LengthUnit::Chars) {
-        push_within(parts, &piece, max, smaller);
+        push_within(parts, &piece, max);
     }
 }
 
@@ -383,6 +387,19 @@ mod tests {
                 let text = block["text"].as_str().unwrap_or_default();
                 assert!(text.chars().count() <= max && is_harmless(text), "{text}");
             }
+        }
+    }
+
+    #[test]
+    fn a_text_that_escaping_makes_a_little_too_long_is_split_at_once() {
+        for text in [">".repeat(1_000), "<a ".repeat(3_333), "&".repeat(4_000)] {
+            let (parts, looked_at) = vocative_contract::work::counted(|| parts(&text));
+            assert!(looked_at < 100 * text.len() as u64, "{looked_at}");
+            assert!(
+                parts
+                    .iter()
+                    .all(|part| part.text.chars().count() <= TEXT_MAX_CHARS)
+            );
         }
     }
 

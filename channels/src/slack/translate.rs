@@ -108,6 +108,27 @@ impl<'a> Context<'a> {
             })
     }
 
+    /// Whether an event is of a workspace that is not ours and shares nothing with it: an app that others can
+    /// install hears all its installations on one connection. Slack names one of the installations that an event
+    /// is sent to, so in a shared chat it may be another one than ours.
+    fn is_elsewhere(&self) -> bool {
+        let identity = self.identity;
+        let is_near = |it: &Authorization| {
+            it.user_id
+                .as_deref()
+                .is_none_or(|user| identity.is_self(user))
+                || it
+                    .team_id
+                    .as_deref()
+                    .is_none_or(|team| team == identity.account)
+                || identity.organisation.is_some()
+                    && it.enterprise_id.as_deref() == identity.organisation.as_deref()
+        };
+        self.is_shared == Some(false)
+            && !self.authorizations.is_empty()
+            && !self.authorizations.iter().any(is_near)
+    }
+
     /// Whether somebody may be of another organisation, by the team that is told of them. Without a team
     /// that is open where the chat is shared.
     fn is_stranger(&self, team: Option<&str>) -> bool {
@@ -135,6 +156,9 @@ fn events_api(payload: &str, identity: &Identity) -> Event {
         authorizations: &payload.authorizations,
         is_shared: *payload.is_ext_shared_channel,
     };
+    if context.is_elsewhere() {
+        return ignored("another_installation");
+    }
     match event.kind.as_deref().unwrap_or_default() {
         "message" => message(event, &context),
         "app_mention" => app_mention(event, &context),

@@ -24,6 +24,7 @@ const KIND_WAIT_MS: i64 = 1_000;
 
 /// A chat is told of a limit at most once in this time.
 const LIMIT_NOTICE_INTERVAL_MS: i64 = 3_600_000;
+const DAY_MS: i64 = 86_400_000;
 
 /// Decides whether a message is stored, whom it addresses, and whether they run.
 ///
@@ -150,9 +151,10 @@ fn quiet_until(kind: Option<ChatKind>, policy: &ChannelPolicy, now_ms: i64) -> O
 
 /// Said once in quiet hours.
 fn quiet_notice(until_ms: i64, facts: &MessageFacts, policy: &ChannelPolicy) -> Option<Notice> {
+    // What was told by a clock that was wrong by more than a day says nothing of this night.
     let is_told = facts
         .quiet_told_until_ms
-        .is_some_and(|told| told >= until_ms);
+        .is_some_and(|told| (until_ms..until_ms.saturating_add(DAY_MS)).contains(&told));
     let end = policy.manners.quiet?.end();
     (!is_told).then(|| Notice {
         kind: NoticeKind::Quiet { until_ms },
@@ -275,7 +277,7 @@ fn limit_notice(
         Whose::Person if is_private => true,
         Whose::Person | Whose::Room => facts
             .limit_notice_at_ms
-            .is_none_or(|last| now_ms - last >= LIMIT_NOTICE_INTERVAL_MS),
+            .is_none_or(|last| !(0..LIMIT_NOTICE_INTERVAL_MS).contains(&(now_ms - last))),
     };
     is_due.then(|| Notice {
         kind: NoticeKind::LimitMet,
@@ -439,8 +441,14 @@ mod tests {
         );
         facts.limit_notice_at_ms = Some(NOW_MS - 3_599_999);
         assert_eq!(decide(&mention(), &facts, &policy()).notice, None);
-        facts.limit_notice_at_ms = Some(NOW_MS - 3_600_000);
-        assert!(decide(&mention(), &facts, &policy()).notice.is_some());
+        // A time in the future was noted by a wrong clock: it silences nothing.
+        for last_ms in [NOW_MS - 3_600_000, NOW_MS + 60_000, i64::MAX] {
+            facts.limit_notice_at_ms = Some(last_ms);
+            assert!(
+                decide(&mention(), &facts, &policy()).notice.is_some(),
+                "{last_ms}"
+            );
+        }
         assert_eq!(decide(&message("chatter"), &facts, &policy()).notice, None);
     }
 
@@ -529,6 +537,12 @@ mod tests {
             ..MessageFacts::default()
         };
         assert_eq!(told(&known, ChatKind::Public), (until_ms, None));
+        // By a clock that was a year ahead.
+        let misled = MessageFacts {
+            quiet_told_until_ms: Some(until_ms + 365 * DAY_MS),
+            ..MessageFacts::default()
+        };
+        assert!(told(&misled, ChatKind::Public).1.is_some());
         assert_eq!(told(&new, ChatKind::Direct), (0, None));
     }
 

@@ -26,6 +26,7 @@ use crate::capture::wake::Wake;
 use crate::delivery::rooms::Rooms;
 use crate::delivery::worker::Clock;
 use crate::files::counters::FileCounters;
+use crate::files::held::VOICE_NOTES;
 use crate::summary::worker::SummaryCounters;
 use vocative_core::counted::counted;
 use vocative_core::ids::{ConversationId, Seq};
@@ -464,6 +465,13 @@ impl Operations {
 
 /// A model whose account is refused, for who can act.
 fn held_model(model: &ModelRestView) -> String {
+    if model.model == VOICE_NOTES {
+        return format!(
+            "the transcription server refuses every voice note: {}. One tries again now and then; \
+             `vocative agents release {VOICE_NOTES}` has one try at once",
+            model.reason
+        );
+    }
     let agents = model.agents.join(", ");
     format!(
         "model {} (of {agents}) refuses every question: {}; {} waiting. One tries again now and then; \

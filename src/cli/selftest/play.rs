@@ -277,8 +277,8 @@ pub(super) async fn settle(
 ) -> Result<Vec<PostView>, CliError> {
     let mut held = Vec::new();
     let mut quiet = 0;
-    let mut talk_at = Instant::now();
-    let deadline = Instant::now() + SETTLE_WAIT + stage.look_back();
+    let mut talk_at = Instant::now() + stage.silence();
+    let deadline = Instant::now() + SETTLE_WAIT + stage.look_back() + stage.silence();
     // Two looks: between the first one's acknowledgement and its status something may have come.
     while quiet < 2 {
         seen(stage.posts_count());

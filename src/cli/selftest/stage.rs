@@ -80,6 +80,8 @@ pub(super) struct Stage {
     pub(super) sabotage: Option<Sabotage>,
     /// How long Slack takes to show a post in its history.
     visibility_delay_ms: u64,
+    /// Telegram's server lags behind its rooms.
+    lags: bool,
     wire: WireLog,
     directory: PathBuf,
 }
@@ -112,6 +114,7 @@ impl Stage {
             model: ModelServer::start(anywhere, wire.clone()).await?,
             sabotage,
             visibility_delay_ms,
+            lags: row.lags(),
             wire,
             directory: private_directory()?,
         };
@@ -125,6 +128,7 @@ impl Stage {
             stage.telegram.faults().take_loopback_webhooks(true);
             stage.telegram.faults().set_webhook_second_ms(50);
         }
+        stage.telegram.lag_behind(stage.lags);
         // Questions of one person that wait are answered together.
         stage.model.echo_all();
         let query = serde_json::json!({"query": "three"});
@@ -139,6 +143,15 @@ impl Stage {
     /// How long a post of unknown outcome may be looked for.
     pub(super) fn look_back(&self) -> Duration {
         Duration::from_millis(2 * self.visibility_delay_ms)
+    }
+
+    /// How long nothing more is said after a start: where the server lags behind, until the daemon has asked
+    /// about every number once and found none.
+    pub(super) fn silence(&self) -> Duration {
+        match self.lags {
+            true => Duration::from_secs(15),
+            false => Duration::ZERO,
+        }
     }
 
     /// Stops the servers.

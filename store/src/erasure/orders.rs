@@ -318,7 +318,11 @@ pub(super) fn targets(connection: &Connection, entry: &LedgerEntry) -> Result<Ta
                 participants: Vec::new(),
                 conversations: rows(
                     "SELECT id FROM conversations
-                     WHERE chat_id = ?1 AND (thread = ?2 OR (?2 = '' AND is_topic = 0))
+                     WHERE chat_id = ?1 AND (thread = ?2 OR (?2 = '' AND is_topic = 0)
+                         OR id IN (SELECT m.source_id FROM conversation_merges m
+                                   JOIN conversations t ON t.id = m.target_id
+                                   WHERE t.chat_id = ?1
+                                     AND (t.thread = ?2 OR (?2 = '' AND t.is_topic = 0))))
                      ORDER BY id",
                     &chat,
                     &entry.platform_id,

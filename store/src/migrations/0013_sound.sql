@@ -220,3 +220,36 @@ CREATE INDEX run_sources_by_run ON run_sources (run_id);
 INSERT INTO run_sources (source_seq, run_id)
 SELECT DISTINCT s.source_seq, t.run_id FROM turn_sources s JOIN turns t ON t.seq = s.turn_seq
 WHERE t.run_id IS NOT NULL;
+
+-- Chats that are becoming one in bounded steps (docs/adr/0037-merging-chats.md): what is left to move. Ids only.
+CREATE TABLE chat_merges (
+    from_chat_id INTEGER PRIMARY KEY REFERENCES chats(id),
+    chat_id      INTEGER NOT NULL REFERENCES chats(id),
+    posts_through INTEGER NOT NULL DEFAULT 0 -- outbox.id; those up to it have moved
+) STRICT;
+CREATE TABLE conversation_merges (
+    source_id    INTEGER PRIMARY KEY REFERENCES conversations(id), -- gone when it is empty
+    target_id    INTEGER NOT NULL REFERENCES conversations(id)
+) STRICT;
+CREATE INDEX conversation_merges_by_target ON conversation_merges (target_id);
+ALTER TABLE conversations ADD COLUMN merged_seq INTEGER; -- the newest seq that a turn got by moving in or out
+CREATE INDEX conversations_by_root ON conversations (root_turn_seq) WHERE root_turn_seq IS NOT NULL;
+-- A run of a conversation that is being emptied works where its turns go.
+CREATE TRIGGER runs_follow_merge AFTER INSERT ON runs
+WHEN EXISTS (SELECT 1 FROM conversation_merges WHERE source_id = NEW.conversation_id) BEGIN
+    UPDATE runs SET conversation_id = (SELECT target_id FROM conversation_merges WHERE source_id = NEW.conversation_id)
+    WHERE id = NEW.id;
+END;
+CREATE TRIGGER runs_follow_merge_again AFTER UPDATE OF state ON runs
+WHEN NEW.state IN ('queued', 'leased', 'waiting')
+ AND EXISTS (SELECT 1 FROM conversation_merges WHERE source_id = NEW.conversation_id) BEGIN
+    UPDATE runs SET conversation_id = (SELECT target_id FROM conversation_merges WHERE source_id = NEW.conversation_id)
+    WHERE id = NEW.id;
+END;
+
+-- What the contexts of models were found to hold.
+CREATE TABLE context_limits (
+    model        TEXT PRIMARY KEY,           -- its configured name and the provider's
+    tokens       INTEGER NOT NULL,
+    learnt_at_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

@@ -548,3 +548,25 @@ async fn an_answer_to_what_was_asked_before_a_fresh_start_is_not_read_after_it()
     let texts = read(&scene, &room, None).await;
     assert_eq!(texts, ["new question", "new answer"]);
 }
+
+#[tokio::test]
+async fn an_inquiry_that_is_repeated_while_it_waits_is_one() {
+    let scene = Scene::open().await;
+    scene.room("C1").await;
+    let inquire = |inquiry| Effect::Inquire {
+        inquiry,
+        agent: scene::agent(),
+    };
+    for n in 0..50 {
+        give(&scene, &format!("t{n}"), 100 + n, inquire(Inquiry::Context)).await;
+    }
+    give(&scene, "other", 200, inquire(Inquiry::Status)).await;
+    let open = async || scene.value::<i64>("SELECT count(*) FROM inquiries").await;
+    assert_eq!(open().await, 2);
+    let first = scene.store.next_inquiry(vec![scene.account], 300).await;
+    let parts = vec![vocative_contract::outbound::Part::plain("zebra")];
+    let first = first.unwrap().unwrap();
+    assert!(scene.store.answer_inquiry(first, parts, 300).await.unwrap());
+    give(&scene, "again", 400, inquire(Inquiry::Context)).await;
+    assert_eq!(open().await, 2);
+}

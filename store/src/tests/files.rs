@@ -300,6 +300,23 @@ async fn a_failed_file_waits_on_disk_and_is_given_up_visibly() {
 }
 
 #[tokio::test]
+async fn a_file_that_a_wrong_clock_put_off_for_a_year_is_due() {
+    let fixture = Fixture::new().await;
+    fixture.hear(attached("1", "a.md")).await;
+    let file = due(&fixture).await.remove(0);
+    for (wait_ms, is_due) in [(3_600_000, false), (400 * 86_400_000, true)] {
+        let again = FileOutcome::Again {
+            not_before_ms: NOW_MS + 900_000 + wait_ms,
+            counts: true,
+            reason: "HTTP 503".to_owned(),
+        };
+        let noted = fixture.store.note_file(file.id, again, NOW_MS + 900_000);
+        noted.await.unwrap();
+        assert_eq!(!due(&fixture).await.is_empty(), is_due, "{wait_ms}");
+    }
+}
+
+#[tokio::test]
 async fn at_open_what_nobody_refers_to_goes_and_what_is_lost_is_fetched_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");

@@ -197,12 +197,11 @@ async fn threads_move_below_the_new_chats_own_conversation() {
 }
 
 #[tokio::test]
-async fn what_waits_to_be_sent_goes_to_the_new_chat_and_summaries_go_stale() {
+async fn what_waits_to_be_sent_goes_to_the_new_chat() {
     let fixture = Fixture::new().await;
     for id in ["1", "2", "3"] {
         fixture.hear(old(id, "text")).await;
     }
-    fixture.execute(edits::SUMMARIES).await;
     fixture
         .execute(
             r#"INSERT INTO outbox (uuid, account_id, chat_id, turn_seq, part, sort_key, target,
@@ -221,8 +220,31 @@ async fn what_waits_to_be_sent_goes_to_the_new_chat_and_summaries_go_stale() {
         r#"2 2 {"chat":"old","reply_to":"1"}"#,
     ];
     assert_eq!(posts, expected);
-    let states: Vec<String> = fixture.column("SELECT DISTINCT state FROM summaries").await;
-    assert_eq!(states, ["stale"]);
+}
+
+#[tokio::test]
+async fn summaries_that_end_before_the_first_turn_that_moves_stand() {
+    for (at_ms, expected) in [
+        (100_000, "current current current"),
+        (2_500, "current current stale"),
+        (500, "stale stale stale"),
+    ] {
+        let fixture = Fixture::new().await;
+        for id in ["1", "2", "3"] {
+            fixture.hear(old(id, "text")).await;
+        }
+        fixture.execute(edits::SUMMARIES).await;
+        let after = Said {
+            at_ms: NOW_MS + at_ms,
+            ..new("5", "moves")
+        };
+        fixture.hear(after).await;
+        merge(&fixture).await;
+        let states: String = fixture
+            .value("SELECT group_concat(state, ' ' ORDER BY id) FROM summaries")
+            .await;
+        assert_eq!(states, expected, "{at_ms}");
+    }
 }
 
 #[tokio::test]

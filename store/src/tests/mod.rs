@@ -25,6 +25,7 @@ mod interleavings;
 mod learning;
 mod lines;
 mod merging;
+mod merging_steps;
 mod neighbours;
 mod notices;
 mod opening;

@@ -64,3 +64,5 @@ INSERT INTO sequences (account_id, name, newest) VALUES (2, 's', 1);
 INSERT INTO numbers VALUES (2, 's', 1);
 INSERT INTO account_reach VALUES (2, 1, NULL, 0);
 INSERT INTO chat_reach (account_id, chat) VALUES (2, '-100');
+INSERT INTO chat_merges VALUES (900, 900, 0);
+INSERT INTO conversation_merges VALUES (900, 900);

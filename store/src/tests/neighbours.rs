@@ -18,7 +18,8 @@ use vocative_core::sent::{SentPrompt, SentTurn};
 const PHRASE: &str = "the code is zebra-7f3a9c, sesame";
 
 /// Tables that belong to no account, or to nobody's words: everything else has an owner.
-const OF_NO_ACCOUNT: [&str; 9] = [
+const OF_NO_ACCOUNT: [&str; 10] = [
+    "context_limits",
     "dropped_contents",
     "migrations",
     "model_rests",

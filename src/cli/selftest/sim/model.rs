@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::life::Life;
 use super::words::{Word, answer, said as said_in, words};
@@ -141,6 +141,12 @@ fn respond(
         .iter()
         .map(|word| answer_to(world, request, *word))
         .collect();
+    let found: Vec<Word> = found_in(request).collect();
+    for word in &asked {
+        world
+            .found
+            .extend(found.iter().map(|found| (*word, *found)));
+    }
     let names: Vec<String> = asked.iter().map(ToString::to_string).collect();
     world.note(format_args!("the model answers {}", names.join(" ")));
     Ok(said(answers, Vec::new()))
@@ -203,15 +209,31 @@ fn last_questions(request: &Request<'_>) -> Vec<Word> {
     asked_in(request).last().into_iter().collect()
 }
 
+/// What the tools found: the words of all texts in their results.
+fn found_in(request: &Request<'_>) -> impl Iterator<Item = Word> {
+    let exchanges = request.exchanges.iter();
+    let results = exchanges.flat_map(|exchange| &exchange.results);
+    let texts = results.flat_map(|result| match serde_json::from_str(&result.content) {
+        Ok(found) => texts_of(&found),
+        Err(_) => vec![result.content.clone()],
+    });
+    texts.flat_map(|text| words(&text).collect::<Vec<_>>())
+}
+
+fn texts_of(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(values) => values.iter().flat_map(texts_of).collect(),
+        Value::Object(fields) => fields.values().flat_map(texts_of).collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// What was said in one room must not come up in another.
 fn note_strangers(world: &mut World, request: &Request<'_>) {
     let said = request.messages.iter().map(|message| &message.content);
-    let results = request
-        .exchanges
-        .iter()
-        .flat_map(|exchange| &exchange.results);
-    let found = results.map(|result| &result.content);
-    let all: Vec<Word> = said.chain(found).flat_map(|text| words(text)).collect();
+    let said = said.flat_map(|text| words(text));
+    let all: Vec<Word> = said.chain(found_in(request)).collect();
     let last = request.messages.last();
     let own = last.and_then(|message| words(&message.content).last());
     let Some(own) = own else { return };

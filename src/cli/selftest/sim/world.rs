@@ -1,7 +1,7 @@
 //! The platform as it is: rooms, what was said in them, what is on its way. One model for both
 //! platforms; where they differ, `Mode` says which. It knows nothing of the daemon, and no runtime.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
 
 use vocative_contract::crash::Sabotage;
@@ -162,6 +162,8 @@ pub(super) struct World {
     /// When a step last stalled.
     pub(super) stalled_at_ms: i64,
     pub(super) sabotage: Option<Sabotage>,
+    /// What a search found before a question was answered: the question, and what was found.
+    pub(super) found: BTreeSet<(Word, Word)>,
     /// What is wrong, in words.
     pub(super) wrong: Vec<String>,
     trace: Option<String>,
@@ -204,6 +206,7 @@ impl World {
             decided: Vec::new(),
             stalled_at_ms: 0,
             sabotage,
+            found: BTreeSet::new(),
             wrong: Vec::new(),
             trace: is_traced.then(String::new),
         }

@@ -1,0 +1,41 @@
+//! What the contexts of models were found to hold, kept for the next start.
+
+use tracing::warn;
+
+use crate::agent::registry::AgentSpec;
+use crate::agent::worker::Worker;
+use vocative_store::Store;
+
+/// Has the models of agents know what was found before they were made.
+pub async fn recall_context_limits<'a>(
+    store: &Store,
+    specs: impl IntoIterator<Item = &'a AgentSpec>,
+    now_ms: i64,
+) {
+    for spec in specs {
+        match store.context_limit(&spec.model_key, now_ms).await {
+            Ok(Some(tokens)) => {
+                let tokens = usize::try_from(tokens).unwrap_or(usize::MAX);
+                spec.model.learn_context_limit(tokens);
+            }
+            Ok(None) => {}
+            Err(cause) => warn!(error = %cause, "what a context holds could not be read"),
+        }
+    }
+}
+
+impl Worker {
+    /// Keeps what was found.
+    pub(super) async fn keep_context_limit(&self, spec: &AgentSpec) {
+        let Some(tokens) = spec.model.context_limit() else {
+            return;
+        };
+        let (tokens, now_ms) = (tokens as u64, (self.clock)());
+        let kept = self
+            .store
+            .keep_context_limit(&spec.model_key, tokens, now_ms);
+        if let Err(cause) = kept.await {
+            warn!(error = %cause, "what a context holds could not be stored; the next start finds it anew");
+        }
+    }
+}
