@@ -31,10 +31,14 @@ fn every_parser_looks_at_a_bounded_number_of_bytes_for_each_byte() {
 fn broken(parser: &Parser) -> Vec<String> {
     let mut broken = Vec::new();
     for input in INPUTS {
-        let [short, long] = [2_000, 20_000].map(|bytes| per_byte(parser, input, bytes));
-        if long > PER_BYTE_MAX || long > SMALL.max(GROWTH_MAX * short) {
+        let [least, short, long] =
+            [1_000, 2_000, 20_000].map(|bytes| per_byte(parser, input, bytes));
+        let most = least.max(short).max(long);
+        if most > PER_BYTE_MAX || long > SMALL.max(GROWTH_MAX * short) {
             let (parser, input) = (parser.name, input.name);
-            broken.push(format!("{parser} of {input}: {short:.1}, then {long:.1}"));
+            broken.push(format!(
+                "{parser} of {input}: {least:.1}, {short:.1}, then {long:.1}"
+            ));
         }
     }
     broken

@@ -253,8 +253,7 @@ impl Working<'_> {
             tokio::time::sleep(SIGN_AFTER).await;
             self.show_working(None).await;
         };
-        let reading = self.prepare(spec);
-        let built = match self.hold(spec, begun, signs, reading).await? {
+        let built = match self.hold(spec, begun, signs, self.prepare(spec)).await? {
             Held::Done(Prepared::Prompt(built)) => built,
             Held::Done(Prepared::Not(work)) | Held::BrokenOff(work) => return Ok(work.into()),
         };
