@@ -25,10 +25,7 @@ pub use self::conversations::{
     SummaryCommand, SummaryRebuildArgs, SummaryShowArgs, TitleArgs,
 };
 pub use self::keeping::{BackupArgs, EraseArgs, ImportArgs, RestoreArgs};
-pub use self::trying::{
-    CrashArgs, CrashPlatform, CrashTransport, DemoArgs, Fault, SandboxArgs, SelftestCommand,
-    SimArgs,
-};
+pub use self::trying::{DemoArgs, Fault, SandboxArgs};
 pub use self::waiting::{
     AgentsArgs, AgentsCommand, DeadCommand, HeldCommand, HeldListArgs, QuarantineCommand,
     QueueArgs, QueueCommand, RetryArgs,
@@ -107,9 +104,6 @@ pub enum Command {
     /// demand.
     #[command(after_long_help = SANDBOX_EXAMPLES)]
     Sandbox(SandboxArgs),
-    /// Kill a daemon again and again, or simulate it, and count what is lost or doubled
-    #[command(subcommand)]
-    Selftest(SelftestCommand),
     /// List conversations, show one, search in one, name it or put it away
     #[command(subcommand)]
     Conversations(ConversationsCommand),

@@ -34,12 +34,11 @@ mod reload;
 mod run;
 mod sandbox;
 mod search_words;
-mod selftest;
 mod since;
 mod spending;
 mod status;
 mod summary;
-mod table;
+pub mod table;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -57,10 +56,16 @@ pub use self::error::{Cause, CliError, Exit};
 /// have threads of their own.
 const WORKER_THREADS: usize = 2;
 
-/// The whole program.
+/// The whole program, with the arguments of the process.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse_from(search_words::as_words(std::env::args_os())) {
+    main_of(std::env::args_os())
+}
+
+/// The whole program, with these arguments; the first one is its name.
+#[must_use]
+pub fn main_of(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(search_words::as_words(arguments)) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version come this way, too, with code 0. If they can't be printed, there is
@@ -129,7 +134,6 @@ async fn dispatch(
         Command::Status(args) => status::run(args, context).await,
         Command::Reload => reload::run(context).await,
         Command::Sandbox(args) => sandbox::run(args, context).await,
-        Command::Selftest(command) => selftest::run(command, context).await,
         Command::Conversations(ConversationsCommand::List(args)) => {
             conversations::list(args, context).await
         }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 /// Rows under a header, each column as wide as its widest cell.
-pub(super) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
         let cells = rows
             .iter()
@@ -30,7 +30,7 @@ pub(super) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
 }
 
 /// An instant as people read it, in UTC; `-` if there is none.
-pub(super) fn instant(at_ms: Option<i64>) -> String {
+pub fn instant(at_ms: Option<i64>) -> String {
     at_ms
         .and_then(DateTime::<Utc>::from_timestamp_millis)
         .map_or_else(
@@ -40,7 +40,7 @@ pub(super) fn instant(at_ms: Option<i64>) -> String {
 }
 
 /// How long ago that was.
-pub(super) fn ago(at_ms: Option<i64>, now_ms: i64) -> String {
+pub fn ago(at_ms: Option<i64>, now_ms: i64) -> String {
     at_ms.map_or_else(
         || "never".to_owned(),
         |at_ms| format!("{} ago", span(now_ms.saturating_sub(at_ms))),
@@ -48,7 +48,7 @@ pub(super) fn ago(at_ms: Option<i64>, now_ms: i64) -> String {
 }
 
 /// A span in its largest unit.
-pub(super) fn span(span_ms: i64) -> String {
+pub fn span(span_ms: i64) -> String {
     let seconds = span_ms.max(0) / 1_000;
     match seconds {
         0..60 => format!("{seconds} s"),
@@ -59,7 +59,7 @@ pub(super) fn span(span_ms: i64) -> String {
 }
 
 /// One line of text within so many characters.
-pub(super) fn one_line(text: &str, max_chars: usize) -> String {
+pub fn one_line(text: &str, max_chars: usize) -> String {
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if flat.chars().count() <= max_chars {
         return flat;

@@ -3,7 +3,7 @@
 //! Without the feature `crash-points` all of this is nothing: no check, no variable is read. With it,
 //! `VOCATIVE_CRASH_AT=name:n` makes the process kill itself (SIGKILL) when it comes to that point for
 //! the n-th time, and `VOCATIVE_SABOTAGE=name` breaks one promise on purpose, to show that
-//! `vocative selftest crash` notices. Never in a build that serves people.
+//! `vocative-lab crash` notices. Never in a build that serves people.
 
 /// Every point, in the order in which a message passes them; then what operators do.
 pub const POINTS: [&str; 61] = [

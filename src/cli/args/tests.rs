@@ -40,7 +40,6 @@ fn the_help_of_the_program() {
       status         Say how the running daemon is doing
       reload         Have the running daemon read its configuration again
       sandbox        Run the loopback Slack, Telegram and model server for a bot of your own
-      selftest       Kill a daemon again and again, or simulate it, and count what is lost or doubled
       conversations  List conversations, show one, search in one, name it or put it away
       summary        Show the summaries of older turns, or have them made again
       agents         Show the agents and whether their models are asked; have one asked again
@@ -363,7 +362,6 @@ fn what_makes_no_sense_is_refused() {
         "vocative conversations title acme/#general",
         "vocative conversations show acme/#general --before 0",
         "vocative prompt acme/#general --at=-5",
-        "vocative selftest sim --seeds 0",
         "vocative config slack-manifest --public-url https://bot.example.org",
     ];
     for case in cases {

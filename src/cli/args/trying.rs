@@ -1,8 +1,8 @@
-//! What `vocative demo`, `sandbox` and `selftest` take: a daemon that is tried out.
+//! What `vocative demo` and `sandbox` take: a daemon that is tried out.
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, ValueEnum};
 
 /// What `vocative demo` takes.
 #[derive(Debug, Args)]
@@ -47,127 +47,4 @@ pub struct SandboxArgs {
     /// Show what is refused, with the exact error of each, and end
     #[arg(long)]
     pub self_check: bool,
-}
-
-/// What `vocative selftest` can do.
-#[derive(Debug, Subcommand)]
-pub enum SelftestCommand {
-    /// Kill the daemon at every point of a message's way, and under load, and count what is lost or
-    /// doubled
-    ///
-    /// Runs a Slack and a Telegram of its own and starts this program as a daemon against them. Kills
-    /// it with SIGKILL, starts it again, lets it finish, and looks into the rooms: every question has
-    /// exactly one answer, its parts in order. Exit code 1 if not. A build with the feature
-    /// crash-points stops it at named points; any other one kills at random.
-    Crash(CrashArgs),
-    /// Run the daemon in simulated worlds on a clock of their own, and count what is lost or doubled
-    ///
-    /// Each seed is a story of its own: people write, the network delays, drops, repeats and reorders,
-    /// the platform refuses and forgets to answer, the daemon is killed and started again. Then the
-    /// rooms are searched as in `selftest crash`, and what was captured is compared with what was said.
-    /// Exit code 1 if something is wrong; then the seed and its story are shown.
-    Sim(SimArgs),
-}
-
-/// What `vocative selftest sim` takes.
-#[derive(Debug, Args)]
-pub struct SimArgs {
-    /// How many worlds
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
-    pub seeds: u64,
-    /// The first one's seed, or random; the others follow
-    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = seed_of)]
-    pub seed: u64,
-    /// Only this platform
-    #[arg(long, value_name = "PLATFORM")]
-    pub platform: Option<CrashPlatform>,
-    /// Things that people do, or that happen to the network, in each world
-    #[arg(long, value_name = "N", default_value_t = 24)]
-    pub steps: usize,
-    /// Break a promise on purpose, to see that it is noticed (most need the feature crash-points)
-    #[arg(long, value_name = "PROMISE")]
-    pub sabotage: Option<String>,
-    /// Tell the whole story of one seed instead
-    #[arg(long)]
-    pub trace: bool,
-    /// Name the worlds in which something is wrong, and end with 0 all the same
-    #[arg(long, conflicts_with = "trace")]
-    pub report_only: bool,
-}
-
-/// Drawn seeds are below this: short enough to be typed.
-const DRAWN_SEEDS: u64 = 1_000_000_000_000;
-
-/// A seed, or one that is drawn.
-fn seed_of(word: &str) -> Result<u64, String> {
-    if word == "random" {
-        return Ok(uuid::Uuid::new_v4().as_u64_pair().0 % DRAWN_SEEDS);
-    }
-    word.parse()
-        .map_err(|_| "a seed is a number, or random".to_owned())
-}
-
-/// What `vocative selftest crash` takes.
-#[derive(Debug, Args)]
-pub struct CrashArgs {
-    /// Kills, over all platforms; each point is met at least once, which may be more
-    #[arg(long, value_name = "N", default_value_t = 150)]
-    pub rounds: u32,
-    /// What chance begins with
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
-    pub seed: u64,
-    /// Only this platform
-    #[arg(long, value_name = "PLATFORM")]
-    pub platform: Option<CrashPlatform>,
-    /// Only with this transport
-    #[arg(long, value_name = "TRANSPORT")]
-    pub transport: Option<CrashTransport>,
-    /// Only this point, by its name in the table
-    #[arg(long, value_name = "POINT")]
-    pub point: Option<String>,
-    /// Let the platforms fail, too: refusals, resets, late answers and late history
-    #[arg(long)]
-    pub faults: bool,
-    /// Break a promise on purpose, to see that it is noticed (needs the feature crash-points)
-    #[arg(long, value_name = "PROMISE")]
-    pub sabotage: Option<String>,
-    /// Only this piece of a row, by its name; rows are played in pieces of up to eight kills, and what
-    /// fails says the command that plays its piece again, of which this is a part
-    #[arg(long, value_name = "PIECE")]
-    pub piece: Option<String>,
-    /// Say on stderr what each piece of a row gave as soon as it is played
-    #[arg(long)]
-    pub progress: bool,
-}
-
-/// A platform that the daemon is tested on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum CrashPlatform {
-    /// Slack
-    Slack,
-    /// Telegram, with on_unknown = "resend" and "hold"
-    Telegram,
-}
-
-/// How a daemon that is tested hears its platform.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum CrashTransport {
-    /// It connects: sockets, polling
-    Connect,
-    /// It is called: HTTP requests, webhooks
-    Http,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_seed_is_a_number_or_drawn() {
-        assert_eq!(seed_of("7"), Ok(7));
-        assert!(seed_of("seven").is_err());
-        for _ in 0..100 {
-            assert!(seed_of("random").is_ok_and(|seed| seed < DRAWN_SEEDS));
-        }
-    }
 }

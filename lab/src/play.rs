@@ -13,10 +13,10 @@ use super::process::{LOOK, Process, WAIT, late};
 use super::scene::Scene;
 use super::stage::Stage;
 use super::tally::{End, Tally};
-use crate::admin::operations::Operation;
-use crate::admin::view::{PostView, QueuedRunView, ReleasedView, StatusView};
-use crate::cli::CliError;
-use crate::cli::args::CrashArgs;
+use crate::args::CrashArgs;
+use vocative::admin::operations::Operation;
+use vocative::admin::view::{PostView, QueuedRunView, ReleasedView, StatusView};
+use vocative::cli::CliError;
 
 /// How long the last process may take for all that was left. Only a machine with much else to do needs it.
 const SETTLE_WAIT: Duration = Duration::from_secs(180);

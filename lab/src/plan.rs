@@ -2,7 +2,7 @@
 
 use vocative_contract::crash::{self, POINTS, Sabotage};
 
-use crate::cli::args::{CrashArgs, CrashPlatform, CrashTransport};
+use crate::args::{CrashArgs, CrashPlatform, CrashTransport};
 
 /// Kills of one scene at most: then everything is brought to its end and counted.
 const KILLS_OF_SCENE_MAX: usize = 4;

@@ -10,12 +10,12 @@ use vocative_contract::markup::mention_token;
 use vocative_contract::outbound::{Delivered, Post};
 use vocative_contract::probe::ProbeAnswer;
 
-use super::super::plan::Mode;
 use super::clocks::WallClock;
 use super::dice::Dice;
 use super::script::{Act, BEGINNING_MS, DIRECT_ROOM, ROOMS, Script};
 use super::wire::{Event, Told, What, Wire};
 use super::words::{LONG_LINES, Word, asked};
+use crate::plan::Mode;
 
 /// So many of a room's questions are young enough to be edited.
 const LAST_QUESTIONS: usize = 4;

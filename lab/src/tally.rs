@@ -11,8 +11,8 @@ use super::piece::Piece;
 use super::plan::{Mode, Row, Way};
 use super::scene::{Due, Question, Scene};
 use super::stage::Stage;
-use crate::cli::args::CrashArgs;
-use crate::cli::table::table;
+use crate::args::CrashArgs;
+use vocative::cli::table::table;
 
 /// The longest time from a post's arrival to the end of the process that counts as "on its way": the
 /// answer's way back and one commit, on a machine that has ten times as much to do as it can. What it
@@ -436,7 +436,7 @@ fn spread(times_ms: &mut [u64], what: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::selftest::scene::Place;
+    use crate::scene::Place;
 
     #[test]
     fn a_question_is_answered_when_each_word_is_there_once_and_in_order() {

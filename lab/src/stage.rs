@@ -19,7 +19,7 @@ use vocative_sandbox::wire::{WireKind, WireLog};
 
 use super::plan::{Link, Mode, Row, Way};
 use super::scene::Place;
-use crate::cli::CliError;
+use vocative::cli::CliError;
 
 /// Who asks in Slack's rooms.
 pub(super) const SLACK_PERSON: &str = "ann";
@@ -88,7 +88,7 @@ pub(super) struct Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        if std::env::var_os("VOCATIVE_SELFTEST_KEEP").is_none() {
+        if std::env::var_os("VOCATIVE_LAB_KEEP").is_none() {
             let _ = std::fs::remove_dir_all(&self.directory);
         }
     }
@@ -398,11 +398,11 @@ impl Stage {
     pub(super) fn secrets(&self) -> [(&'static str, String); 5] {
         let world = self.slack.world();
         [
-            ("SELFTEST_SLACK_APP_TOKEN", world.app_token),
-            ("SELFTEST_SLACK_BOT_TOKEN", world.bot_token),
-            ("SELFTEST_SLACK_SIGNING_SECRET", world.signing_secret),
-            ("SELFTEST_TELEGRAM_TOKEN", self.telegram.token()),
-            ("SELFTEST_MODEL_KEY", "sk-selftest".to_owned()),
+            ("LAB_SLACK_APP_TOKEN", world.app_token),
+            ("LAB_SLACK_BOT_TOKEN", world.bot_token),
+            ("LAB_SLACK_SIGNING_SECRET", world.signing_secret),
+            ("LAB_TELEGRAM_TOKEN", self.telegram.token()),
+            ("LAB_MODEL_KEY", "sk-lab".to_owned()),
         ]
     }
 
@@ -446,13 +446,13 @@ text_max_tokens = 40000
 
 [transcription]
 base_url = \"{model}\"
-api_key = \"env:SELFTEST_MODEL_KEY\"
+api_key = \"env:LAB_MODEL_KEY\"
 
 [models.scripted]
 provider = \"openai\"
 model = \"loopback-small\"
 base_url = \"{model}\"
-api_key = \"env:SELFTEST_MODEL_KEY\"
+api_key = \"env:LAB_MODEL_KEY\"
 max_parallel = 32
 
 [models.offline]
@@ -481,7 +481,7 @@ trigger_max_tokens = 20000
         let (slack_called, telegram_called, listener) = match self.called_at {
             None => Default::default(),
             Some(addr) => (
-                "transport = \"http\"\nsigning_secret = \"env:SELFTEST_SLACK_SIGNING_SECRET\"\n",
+                "transport = \"http\"\nsigning_secret = \"env:LAB_SLACK_SIGNING_SECRET\"\n",
                 format!("transport = \"webhook\"\npublic_url = \"http://{addr}\"\n"),
                 format!("[webhooks]\nlisten = \"{addr}\"\n"),
             ),
@@ -498,8 +498,8 @@ trigger_max_tokens = 20000
         match self.mode {
             Mode::Slack => {
                 format!(
-                    "[channels.slack.acme]\napp_token = \"env:SELFTEST_SLACK_APP_TOKEN\"\n\
-                 bot_token = \"env:SELFTEST_SLACK_BOT_TOKEN\"\napi_url = \"{}\"\n{slack_called}{streams}\
+                    "[channels.slack.acme]\napp_token = \"env:LAB_SLACK_APP_TOKEN\"\n\
+                 bot_token = \"env:LAB_SLACK_BOT_TOKEN\"\napi_url = \"{}\"\n{slack_called}{streams}\
                  [channels.slack.acme.manners]\nedit_answer_within_s = 3600\n",
                     self.slack.api_url()
                 ) + &interruptions("slack.acme", slack_interrupted_dm)
@@ -507,7 +507,7 @@ trigger_max_tokens = 20000
             }
             _ => {
                 format!(
-                    "[channels.telegram.team]\ntoken = \"env:SELFTEST_TELEGRAM_TOKEN\"\napi_url = \"{}\"\n\
+                    "[channels.telegram.team]\ntoken = \"env:LAB_TELEGRAM_TOKEN\"\napi_url = \"{}\"\n\
                  allow_chats = [\"*\"]\nallow_people = [\"*\"]\non_unknown = \"{on_unknown}\"\n{telegram_called}\
                  [channels.telegram.team.manners]\nedit_answer_within_s = 3600\n",
                     self.telegram.api_url()

@@ -10,10 +10,10 @@ use vocative_contract::crash;
 
 use super::plan::Way;
 use super::stage::Stage;
-use crate::admin::operations::Operation;
-use crate::admin::socket;
-use crate::cli::CliError;
-use crate::config::CONTROL_SOCKET_NAME;
+use vocative::admin::operations::Operation;
+use vocative::admin::socket;
+use vocative::cli::CliError;
+use vocative::config::CONTROL_SOCKET_NAME;
 
 /// Between two looks at a state.
 pub(super) const LOOK: Duration = Duration::from_millis(10);
@@ -143,6 +143,7 @@ fn command(stage: &Stage, args: &[&str]) -> Result<Command, CliError> {
         .append(true)
         .open(stage.directory().join("daemon.log"))?;
     let mut command = Command::new(std::env::current_exe()?);
+    command.arg(crate::AS_DAEMON);
     command
         .args(args)
         .arg("--config")

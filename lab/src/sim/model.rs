@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::life::Life;
 use super::words::{Word, answer, said as said_in, words};
 use super::world::World;
-use crate::llm::{Answer, Listener, Model, ModelError, Request, ToolCall, ToolChoice};
+use vocative::llm::{Answer, Listener, Model, ModelError, Request, ToolCall, ToolChoice};
 use vocative_core::prompting::PromptRole;
 use vocative_core::run::Finish;
 use vocative_core::run::Usage;

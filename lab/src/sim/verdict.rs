@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::super::plan::Mode;
 use super::script::{BEGINNING_MS, DIRECT_ROOM};
 use super::words::{FRESH_START, Word, answered_lines, said, words};
 use super::world::{Arrival, Message, Question, World, is_unfinished};
+use crate::plan::Mode;
 use vocative_core::turn::{ParticipantKind, Turn, TurnKind, Visibility};
 use vocative_store::contract::StoreStatus;
 

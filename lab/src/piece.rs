@@ -5,7 +5,7 @@
 //! not depend on what else is played, and it can be played again alone.
 
 use super::plan::Row;
-use crate::cli::args::{CrashArgs, CrashPlatform, CrashTransport};
+use crate::args::{CrashArgs, CrashPlatform, CrashTransport};
 
 /// Kills of a piece at most: one scene of random kills, two of the others.
 const KILLS_OF_PIECE_MAX: usize = 8;
@@ -41,7 +41,7 @@ impl Piece {
     /// The command that plays it again, alone.
     pub(super) fn command(&self, args: &CrashArgs) -> String {
         let mut command = format!(
-            "vocative selftest crash --rounds {} --seed {}",
+            "vocative-lab crash --rounds {} --seed {}",
             args.rounds, args.seed
         );
         let platform = args.platform.map(|platform| match platform {
@@ -101,7 +101,7 @@ mod tests {
 
     use super::super::plan::rows;
     use super::*;
-    use crate::cli::args::{Cli, Command, SelftestCommand};
+    use crate::args::{Cli, Command};
 
     fn args(line: &str) -> CrashArgs {
         let words = line.split('\'').enumerate().flat_map(|(n, part)| {
@@ -111,10 +111,7 @@ mod tests {
             let words: Vec<&str> = part.split(is_blank).filter(|it| !it.is_empty()).collect();
             words
         });
-        let Command::Selftest(command) = Cli::try_parse_from(words).unwrap().command else {
-            panic!("{line} is no self-test");
-        };
-        let SelftestCommand::Crash(args) = command else {
+        let Command::Crash(args) = Cli::try_parse_from(words).unwrap().command else {
             panic!("{line} is no crash matrix");
         };
         args
@@ -122,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_row_is_cut_into_pieces_that_have_all_its_kills_and_differ_in_chance() {
-        let args = args("vocative selftest crash --rounds 1000");
+        let args = args("vocative-lab crash --rounds 1000");
         let rows = rows(&args, None);
         let all = pieces(&rows, None);
         let seeds: HashSet<u64> = all.iter().map(|piece| piece.seed(&args)).collect();
@@ -139,9 +136,9 @@ mod tests {
     #[test]
     fn the_command_of_a_piece_plays_that_piece_and_no_other() {
         let lines = [
-            "vocative selftest crash --rounds 1000 --seed 7 --faults",
-            "vocative selftest crash --rounds 90 --platform telegram --transport http",
-            "vocative selftest crash --rounds 60 --point random",
+            "vocative-lab crash --rounds 1000 --seed 7 --faults",
+            "vocative-lab crash --rounds 90 --platform telegram --transport http",
+            "vocative-lab crash --rounds 60 --point random",
         ];
         for line in lines {
             let args_of_all = args(line);

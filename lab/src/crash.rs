@@ -1,21 +1,4 @@
-//! `vocative selftest crash`: the daemon is killed at every point, and nothing is lost or doubled.
-//! `vocative selftest sim`, in `sim`, does it in a simulated world, thousands of times.
-//!
-//! The loopback platforms and a scripted model run in this process; the daemon is another process of
-//! the same program, killed with SIGKILL and started again. Reading order: `plan` (which kills),
-//! `piece` (how they are dealt out), `scene` (what people say, and what must come back), `stage` (platforms
-//! and model), `process` (the daemon), `play` (one piece of kills), `memory` (the rows that import and
-//! erase), `tally` (what came of it, and whether that is allowed).
-
-mod memory;
-mod piece;
-mod plan;
-mod play;
-mod process;
-mod scene;
-mod sim;
-mod stage;
-mod tally;
+//! The crash matrix: the daemon is killed at every point, and nothing is lost or doubled.
 
 use std::cmp::Reverse;
 use std::process::ExitCode;
@@ -24,32 +7,34 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures_util::future::try_join_all;
 use vocative_contract::crash::{self, Sabotage};
 
-use self::piece::{Piece, pieces};
-use self::tally::{Tally, report};
-use super::args::{CrashArgs, SelftestCommand};
-use super::context::Context;
-use super::error::{CliError, Exit};
+use vocative::cli::{CliError, Exit};
+
+use crate::args::CrashArgs;
+use crate::piece::{Piece, pieces};
+use crate::tally::{Tally, report};
+use crate::{plan, play, print, sabotage_of};
 
 /// Pieces that are played side by side. A piece waits for paces and retries most of its time, and computes
 /// for about a second of each kill's.
 const LANES: usize = 10;
+/// Threads that run platforms, model and script.
+const WORKER_THREADS: usize = 2;
 
-/// Runs a self-test.
+/// Plays the matrix.
 ///
 /// # Errors
 /// If platforms or daemon can't be started, or this build lacks what was asked for.
-pub(super) async fn run(
-    command: &SelftestCommand,
-    context: &Context,
-) -> Result<ExitCode, CliError> {
-    match command {
-        SelftestCommand::Crash(args) => crash(args, context).await,
-        SelftestCommand::Sim(args) => sim::run(args, context),
-    }
+pub(crate) fn run(args: &CrashArgs) -> Result<ExitCode, CliError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKER_THREADS)
+        .enable_all()
+        .build()?;
+    let done = runtime.block_on(crash(args));
+    runtime.shutdown_background();
+    done
 }
 
-async fn crash(args: &CrashArgs, context: &Context) -> Result<ExitCode, CliError> {
-    context.start_log_at("error")?;
+async fn crash(args: &CrashArgs) -> Result<ExitCode, CliError> {
     let sabotage = args.sabotage.as_deref().map(sabotage_of).transpose()?;
     if !crash::is_built_in() {
         if sabotage.is_some() || args.point.is_some() {
@@ -59,14 +44,16 @@ async fn crash(args: &CrashArgs, context: &Context) -> Result<ExitCode, CliError
                     .to_owned(),
             ));
         }
-        context.print("This build has no crash points: random kills only. All of them: cargo run --release --features crash-points -- selftest crash\n\n")?;
+        print(
+            "This build has no crash points: random kills only. All of them: cargo run --release -p vocative-lab --features crash-points -- crash\n\n",
+        )?;
     }
     let rows = plan::rows(args, sabotage);
     let pieces = pieces(&rows, args.piece.as_deref());
     if pieces.is_empty() {
         return Err(CliError::Usage(match (&args.piece, &args.sabotage) {
             (None, Some(promise)) => format!(
-                "no row shows {promise} broken on that platform; try `vocative selftest sim --sabotage {promise}`"
+                "no row shows {promise} broken on that platform; try `vocative-lab sim --sabotage {promise}`"
             ),
             (None, None) => "no row has that point on that platform".to_owned(),
             (Some(piece), _) => format!(
@@ -77,7 +64,7 @@ async fn crash(args: &CrashArgs, context: &Context) -> Result<ExitCode, CliError
     let started = std::time::Instant::now();
     let played = play_all(&pieces, args, sabotage).await?;
     let (text, is_fine) = report(&played, args, sabotage, started.elapsed());
-    context.print(&text)?;
+    print(&text)?;
     Ok(if is_fine { Exit::Ok } else { Exit::Failed }.into())
 }
 
@@ -114,14 +101,4 @@ async fn play_pieces(
         played.push((**piece, tally));
     }
     Ok(played)
-}
-
-fn sabotage_of(name: &str) -> Result<Sabotage, CliError> {
-    let found = Sabotage::ALL
-        .into_iter()
-        .find(|promise| promise.name() == name);
-    found.ok_or_else(|| {
-        let names = Sabotage::ALL.map(Sabotage::name).join(", ");
-        CliError::Usage(format!("there is no sabotage {name}; there are: {names}"))
-    })
 }

@@ -1,8 +1,8 @@
 //! What happens in a seed, decided before it begins: what people do and when, and how each life of the
 //! daemon ends.
 
-use super::super::plan::Mode;
 use super::dice::Dice;
+use crate::plan::Mode;
 
 /// When every simulation begins, in milliseconds since the Unix epoch.
 pub(super) const BEGINNING_MS: i64 = 1_763_712_000_000;

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::super::plan::Mode;
 use super::play::Outcome;
 use super::verdict::Tally;
-use crate::cli::args::{CrashPlatform, SimArgs};
-use crate::cli::table::table;
+use crate::args::{CrashPlatform, SimArgs};
+use crate::plan::Mode;
+use vocative::cli::table::table;
 
 /// Lines of the trace that are shown of a failing seed.
 const TRACE_LINES: usize = 30;
@@ -26,7 +26,7 @@ pub(super) fn failure(seed: u64, outcome: &Outcome, args: &SimArgs) -> String {
 
 fn command(seed: u64, args: &SimArgs) -> String {
     let mut command = format!(
-        "vocative selftest sim --seed {seed} --trace --steps {}",
+        "vocative-lab sim --seed {seed} --trace --steps {}",
         args.steps
     );
     let platform = args.platform.map(|platform| match platform {

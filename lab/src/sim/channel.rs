@@ -17,13 +17,13 @@ use vocative_contract::people::People;
 use vocative_contract::probe::{ProbeAnswer, Probed, Prober, Sequence};
 use vocative_contract::split::split_text;
 
-use super::super::plan::Mode;
 use super::hearing::Hearing;
 use super::life::Life;
 use super::past::Past;
 use super::script::DIRECT_ROOM;
 use super::world::{Arriving, BOT, Change, ChangeTo, World};
-use crate::delivery::live::SETTLE_MS;
+use crate::plan::Mode;
+use vocative::delivery::live::SETTLE_MS;
 
 /// The channel's configured name.
 pub(super) const NAME: &str = "sim";

@@ -1,4 +1,4 @@
-//! `vocative selftest sim`: the daemon on a clock of its own, in a world of its own, thousands of times.
+//! `vocative-lab sim`: the daemon on a clock of its own, in a world of its own, thousands of times.
 //!
 //! What runs is the daemon's own core (`daemon::core::Core`): its workers, its capture, its store. What
 //! it stands on is simulated: the platform (`world`, `wire`), the network (`channel`, `hearing`, `past`),
@@ -34,9 +34,9 @@ use self::play::{Outcome, Setting, play};
 use self::report::{failure, report};
 use self::verdict::Tally;
 use super::plan::Mode;
-use crate::cli::args::SimArgs;
-use crate::cli::context::Context;
-use crate::cli::error::{CliError, Exit};
+use crate::args::SimArgs;
+use crate::{print, sabotage_of};
+use vocative::cli::{CliError, Exit};
 
 /// The modes of seeds in a row: most worlds of Telegram are as it is configured by default.
 const MODES: [Mode; 6] = [
@@ -55,10 +55,8 @@ const SHOWN_MAX: usize = 3;
 ///
 /// # Errors
 /// If a database can't be made, or this build lacks what was asked for.
-pub(super) fn run(args: &SimArgs, context: &Context) -> Result<ExitCode, CliError> {
-    // What goes wrong here is meant to: refusals, full disks, posts that wait for a person.
-    context.start_log_at("off")?;
-    let sabotage = args.sabotage.as_deref().map(super::sabotage_of);
+pub(crate) fn run(args: &SimArgs) -> Result<ExitCode, CliError> {
+    let sabotage = args.sabotage.as_deref().map(sabotage_of);
     let sabotage = sabotage.transpose()?;
     if sabotage.is_some_and(|promise| !is_offered(promise)) {
         return Err(CliError::Usage(
@@ -67,7 +65,7 @@ pub(super) fn run(args: &SimArgs, context: &Context) -> Result<ExitCode, CliErro
     }
     if args.trace {
         let outcome = trace(args, sabotage, args.seed)?;
-        context.print(&outcome.trace)?;
+        print(&outcome.trace)?;
         let is_fine = outcome.tally.wrong.is_empty();
         return Ok(if is_fine { Exit::Ok } else { Exit::Failed }.into());
     }
@@ -81,10 +79,10 @@ pub(super) fn run(args: &SimArgs, context: &Context) -> Result<ExitCode, CliErro
         .collect();
     for seed in failed.iter().take(SHOWN_MAX) {
         let outcome = trace(args, sabotage, *seed)?;
-        context.print(&failure(*seed, &outcome, args))?;
+        print(&failure(*seed, &outcome, args))?;
     }
     let by_mode = sum(args, &played);
-    context.print(&report(&by_mode, &failed, args, elapsed))?;
+    print(&report(&by_mode, &failed, args, elapsed))?;
     let is_fine = failed.is_empty() || args.report_only;
     Ok(if is_fine { Exit::Ok } else { Exit::Failed }.into())
 }

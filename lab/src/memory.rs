@@ -15,9 +15,9 @@ use super::process::{Process, WAIT};
 use super::scene::{Due, Place, Question, Scene};
 use super::stage::{SLACK_PERSON, Stage};
 use super::tally::Tally;
-use crate::admin::operations::Operation;
-use crate::admin::view::{ConversationView, ExportPageView};
-use crate::cli::CliError;
+use vocative::admin::operations::Operation;
+use vocative::admin::view::{ConversationView, ExportPageView};
+use vocative::cli::CliError;
 
 /// Messages of an export: three transactions.
 const EXPORTED: usize = 600;

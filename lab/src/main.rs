@@ -1,0 +1,69 @@
+//! The laboratory: what proves that nothing is lost and nothing doubled. Never part of the product.
+//!
+//! `crash` kills the real daemon at every point; `sim` runs its core in simulated worlds, thousands of times. The
+//! loopback platforms and a scripted model run in this process; the daemon of `crash` is another process of
+//! this same program, killed with SIGKILL and started again.
+//!
+//! Reading order: `args`, `crash`, then `plan` (which kills), `piece` (how they are dealt out), `scene` (what people
+//! say, and what must come back), `stage` (platforms and model), `process` (the daemon), `play` (one piece of
+//! kills), `memory` (the rows that import and erase), `tally` (what came of it, and whether that is allowed);
+//! then `sim`.
+
+mod args;
+mod crash;
+mod memory;
+mod piece;
+mod plan;
+mod play;
+mod process;
+mod scene;
+mod sim;
+mod stage;
+mod tally;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use vocative::cli::CliError;
+use vocative_contract::crash::Sabotage;
+
+use self::args::{Cli, Command};
+
+/// The first argument of this program when it is the daemon.
+const AS_DAEMON: &str = "vocative";
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1).peekable();
+    if arguments.peek().is_some_and(|first| first == AS_DAEMON) {
+        return vocative::cli::main_of(arguments);
+    }
+    let cli = Cli::parse();
+    // It fails only if another part of the process has chosen a provider, which then serves as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let done = match &cli.command {
+        Command::Crash(args) => crash::run(args),
+        Command::Sim(args) => sim::run(args),
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("{}", error.report());
+        error.exit().into()
+    })
+}
+
+/// Writes a result to stdout.
+fn print(text: &str) -> Result<(), CliError> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    Ok(stdout.flush()?)
+}
+
+fn sabotage_of(name: &str) -> Result<Sabotage, CliError> {
+    let found = Sabotage::ALL
+        .into_iter()
+        .find(|promise| promise.name() == name);
+    found.ok_or_else(|| {
+        let names = Sabotage::ALL.map(Sabotage::name).join(", ");
+        CliError::Usage(format!("there is no sabotage {name}; there are: {names}"))
+    })
+}
