@@ -1,8 +1,11 @@
 //! Vocative: a self-hosted daemon that joins Slack workspaces and Telegram chats as a bot.
 //!
-//! The rooms, in layer order (a module uses only those before it): `domain`, `config`, `store`,
-//! `capture`, `prompt`, `llm`, `tools`, `delivery`, `files`, `agent`, `admin`, `http`, `daemon`, `cli`.
-//! `docs/ARCHITECTURE.md` walks one message through them.
+//! This crate is the daemon. The words and decisions are in `vocative-core`, the database in `vocative-store`,
+//! the platforms in `vocative-channels`.
+//!
+//! The rooms, in layer order (a module uses only those before it): `config`, `capture`, `catchup`,
+//! `transcript`, `llm`, `tools`, `delivery`, `files`, `agent`, `summary`, `admin`, `http`, `daemon`, `cli`.
+//! `tests/architecture.rs` holds that order; `docs/ARCHITECTURE.md` walks one message through the rooms.
 
 pub mod admin;
 pub mod agent;

@@ -252,27 +252,67 @@ fn expanded(path: &str) -> Vec<String> {
         .collect()
 }
 
+/// The pages about the source, and how many files each names at least.
+const SOURCE_PAGES: [(&str, usize); 3] = [("ARCHITECTURE", 60), ("BOUNDS", 12), ("PROMISES", 70)];
+
+/// The file or folder of that name: files of `src` and of a crate may be named without `src`.
+fn found(path: &str) -> Option<PathBuf> {
+    let bases = ["", "src", "channels/src"].map(|base| root().join(base).join(path));
+    let in_crates = ["channels", "core", "store"]
+        .map(|it| root().join(path.replacen(&format!("{it}/"), &format!("{it}/src/"), 1)));
+    bases.into_iter().chain(in_crates).find(|it| it.exists())
+}
+
+/// The folders of the project: what begins with one is a path, whatever it ends with.
+const FOLDERS: [&str; 6] = ["channels/", "core/", "fuzz/", "src/", "store/", "tests/"];
+
+fn is_path(text: &str) -> bool {
+    let is_file = text.ends_with(".rs") || text.ends_with(".md") || text.ends_with('/');
+    let is_ours = FOLDERS.iter().any(|folder| text.starts_with(folder));
+    let is_sample = text.contains("discord") || text.contains("<noun>") || text.contains(' ');
+    (is_file || is_ours) && text.contains('/') && !is_sample
+}
+
 #[test]
 fn every_file_that_the_architecture_names_is_there() {
+    for (page, at_least) in SOURCE_PAGES {
+        let text = std::fs::read_to_string(root().join(format!("docs/{page}.md"))).unwrap();
+        let named = quoted(&text).into_iter().filter(|it| is_path(it));
+        let paths: Vec<String> = named.flat_map(|path| expanded(&path)).collect();
+        let missing: Vec<&String> = paths.iter().filter(|it| found(it).is_none()).collect();
+        assert!(missing.is_empty(), "{page} names {missing:?}");
+        let count = paths.len();
+        assert!(count >= at_least, "{page}: {count} files were found");
+    }
+}
+
+/// Where the architecture says "`name` in `file`", the file holds that name.
+#[test]
+fn every_name_that_the_architecture_places_is_in_its_file() {
     let text = std::fs::read_to_string(root().join("docs/ARCHITECTURE.md")).unwrap();
-    let is_path = |it: &String| {
-        let is_file = it.ends_with(".rs") || it.ends_with(".md") || it.ends_with('/');
-        is_file && it.contains('/') && !it.contains("discord") && !it.contains(' ')
-    };
-    let named = quoted(&text).into_iter().filter(is_path);
-    let paths: Vec<String> = named.flat_map(|path| expanded(&path)).collect();
-    let bases = ["", "src", "channels/src"].map(|base| root().join(base));
-    let is_there = |path: &str| bases.iter().any(|base| base.join(path).exists());
-    // The files of a crate are named without its `src`.
-    let without = |path: &str| {
-        ["channels", "core", "store"]
-            .map(|it| path.replacen(&format!("{it}/"), &format!("{it}/src/"), 1))
-    };
-    let is_missing =
-        |path: &&String| !is_there(path) && !without(path).iter().any(|it| is_there(it));
-    let missing: Vec<&String> = paths.iter().filter(is_missing).collect();
-    assert!(paths.len() > 50, "files were found: {}", paths.len());
-    assert!(missing.is_empty(), "{missing:?}");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for (before, after) in text
+        .match_indices("` in `")
+        .map(|(at, it)| (&text[..at], &text[at + it.len()..]))
+    {
+        let name = before.rsplit('`').next().unwrap_or_default();
+        let name = name.rsplit("::").next().unwrap_or_default();
+        let path = after.split('`').next().unwrap_or_default();
+        let Some(file) = found(path).filter(|_| is_path(path)) else {
+            continue;
+        };
+        count += 1;
+        let source = std::fs::read_to_string(file).unwrap();
+        let is_word = |word: &str| word == name;
+        let mut words = source.split(|c: char| !c.is_alphanumeric() && c != '_');
+        if !words.any(is_word) {
+            wrong.push(format!("{name} in {path}"));
+        }
+    }
+    assert!(count > 20, "places were found: {count}");
+    assert!(wrong.is_empty(), "{wrong:?}");
 }
 
 /// What the daemon's channel needs is in the manifest that people paste.
