@@ -11,6 +11,7 @@ use vocative_contract::outbound::{Operation, Part, PartStream, Target};
 
 use super::contract::{NewPlaceholder, Placed, Placeholder};
 use super::messages::{MessageEntry, add_message_txn};
+use super::outbox::DROPPED;
 use super::outbox_rows::{NewPosts, append_post_txn, insert_posts_txn, json};
 use super::places::find_chat;
 use super::quarantine::{Queue, kept_or_set_aside_txn};
@@ -390,6 +391,14 @@ pub(super) fn resolve_txn(
             .execute((row, message_id))?;
         return Ok(true);
     }
+    if !is_deletion && says_what_was_dropped(connection, row)? {
+        connection
+            .prepare_cached(
+                "UPDATE outbox SET state = 'replaced', finished_at_ms = ?2 WHERE id = ?1",
+            )?
+            .execute((row, now_ms))?;
+        return Ok(false);
+    }
     connection
         .prepare_cached(
             "UPDATE outbox SET state = 'replaced', finished_at_ms = coalesce(finished_at_ms, ?2)
@@ -412,6 +421,19 @@ pub(super) fn resolve_txn(
         )?
         .execute([row])?;
     Ok(true)
+}
+
+/// Whether an edit says what its post said, and a person dropped that post: they found it in its room, or want
+/// it nowhere. Posting the text anew would double it.
+fn says_what_was_dropped(connection: &Connection, edit: i64) -> Result<bool, StoreError> {
+    let is_so = connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM outbox o JOIN outbox p ON p.id = o.edit_of
+                            WHERE o.id = ?1 AND p.state = 'dead' AND p.reason = ?2
+                              AND json_extract(p.payload, '$.text') = json_extract(o.payload, '$.text'))",
+        )?
+        .query_row((edit, DROPPED), |row| row.get(0))?;
+    Ok(is_so)
 }
 
 /// What an entry said is not what its message says from here on. A message that is taken away is no

@@ -344,6 +344,15 @@ async fn wherever_a_placeholder_stands_the_answer_is_there_once() {
 }
 
 #[tokio::test]
+async fn a_held_post_that_says_the_whole_first_part_and_is_found_is_not_posted_anew() {
+    let mut world = World::new().await;
+    let in_flight = world.bring(At::HeldAndThere).await;
+    world.commit(&["be …", "two"]).await;
+    world.end(At::HeldAndThere, in_flight).await;
+    assert_eq!(world.texts(), ["be …", "two"]);
+}
+
+#[tokio::test]
 async fn one_that_was_to_be_streamed_is_still_known_as_such_when_it_is_taken_back() {
     let scene = Scene::open().await;
     let room = scene.room("C1").await;
