@@ -20,4 +20,4 @@ pub mod http;
 pub mod llm;
 pub mod summary;
 pub mod tools;
-pub mod transcript;
+pub mod transcripts;

@@ -11,7 +11,7 @@ const LAYERS: [&str; 14] = [
     "config",
     "capture",
     "catchup",
-    "transcript",
+    "transcripts",
     "llm",
     "tools",
     "delivery",
@@ -55,7 +55,7 @@ const NAMES_PLATFORMS: [&str; 4] = [
     "src/daemon/wiring.rs",
     "src/cli",
     "src/config",
-    "src/transcript/transcript.rs",
+    "src/transcripts/transcript.rs",
 ];
 
 fn root() -> PathBuf {

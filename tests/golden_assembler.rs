@@ -7,7 +7,7 @@
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Map, Value};
-use vocative::transcript::transcript::run_transcript;
+use vocative::transcripts::transcript::run_transcript;
 use vocative_core::prompting::view::PromptView;
 
 const VECTORS: &str = include_str!("fixtures/golden/assembler.json");

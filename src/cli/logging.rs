@@ -69,15 +69,15 @@ fn is_discreet(line: &Metadata<'_>) -> bool {
 
 fn is_discreet_of(target: &str, level: Level) -> bool {
     let root = target.split("::").next().unwrap_or_default();
-    matches!(root, "vocative" | "vocative_channels" | "vocative_sandbox") || level <= Level::INFO
+    root == "vocative" || root.starts_with("vocative_") || level <= Level::INFO
 }
 
 /// The level asked for on the command line, else the configured one.
 fn directives(configured: &str, verbose: u8, quiet: u8) -> String {
     match (verbose, quiet) {
         (0, 0) => configured.to_owned(),
-        (1, _) => "info,vocative=debug,vocative_channels=debug".to_owned(),
-        (2.., _) => "info,vocative=trace,vocative_channels=trace".to_owned(),
+        (1, _) => "info,vocative=debug".to_owned(),
+        (2.., _) => "info,vocative=trace".to_owned(),
         (_, 1) => "warn".to_owned(),
         (_, 2..) => "error".to_owned(),
     }
@@ -169,6 +169,8 @@ mod tests {
         let table = [
             ("vocative::agent::run", Level::TRACE, true),
             ("vocative_channels::slack", Level::DEBUG, true),
+            ("vocative_store::writer", Level::DEBUG, true),
+            ("vocativelike::writer", Level::DEBUG, false),
             ("hyper_util::client", Level::INFO, true),
             ("hyper_util::client", Level::DEBUG, false),
             ("tungstenite::handshake", Level::TRACE, false),

@@ -12,6 +12,7 @@ mod check;
 mod config;
 mod context;
 mod conversations;
+#[cfg(feature = "demo")]
 mod demo;
 mod erase;
 mod error;
@@ -32,6 +33,7 @@ mod quarantine;
 mod queue;
 mod reload;
 mod run;
+#[cfg(feature = "demo")]
 mod sandbox;
 mod search_words;
 mod since;
@@ -129,10 +131,16 @@ async fn dispatch(
             let prepared = prepared.expect("`run` is prepared before there is a runtime");
             run::run(prepared, context).await
         }
+        #[cfg(feature = "demo")]
         Command::Demo(args) => demo::run(args, context).await,
+        #[cfg(not(feature = "demo"))]
+        Command::Demo(_) | Command::Sandbox(_) => Err(CliError::Usage(
+            "this build holds no loopback platforms: build it with the feature `demo`".to_owned(),
+        )),
         Command::Check(args) => check::run(args, context).await,
         Command::Status(args) => status::run(args, context).await,
         Command::Reload => reload::run(context).await,
+        #[cfg(feature = "demo")]
         Command::Sandbox(args) => sandbox::run(args, context).await,
         Command::Conversations(ConversationsCommand::List(args)) => {
             conversations::list(args, context).await

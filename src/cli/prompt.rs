@@ -15,8 +15,8 @@ use crate::admin::view::{AsSentView, PromptView};
 use crate::agent::prompting::agent_view;
 use crate::daemon::start::wall_clock;
 use crate::daemon::wiring;
-use crate::transcript::lines::{self, LinesRequest};
-use crate::transcript::transcript;
+use crate::transcripts::lines::{self, LinesRequest};
+use crate::transcripts::transcript;
 use vocative_core::counted::counted;
 use vocative_core::prompting::{PromptPart, view};
 

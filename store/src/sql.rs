@@ -2,6 +2,10 @@
 //!
 //! Thin: a statement goes to SQLite as it is written. A type of our own is stored in a column by [`ToSql`] and read
 //! back by [`FromSql`]; `rows` has those of the words. Only the files of the engine reach through to the library.
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "parameters are written where a statement is called, as the library takes them"
+)]
 
 pub(crate) use rusqlite::types::{FromSqlError, FromSqlResult, ToSqlOutput, Type, ValueRef};
 pub(crate) use rusqlite::{Error, OptionalExtension, Result, StatementStatus};

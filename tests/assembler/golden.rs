@@ -2,7 +2,7 @@
 //! default profile, through the real store. Each test is named after its vector.
 
 use serde_json::{Value, json};
-use vocative::transcript::transcript::run_transcript;
+use vocative::transcripts::transcript::run_transcript;
 use vocative_core::options::AssemblerOptions;
 use vocative_core::prompting::{ClassEstimate, TokenCounter as _};
 use vocative_core::summary::{Coverage, FoldQuery};

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use vocative::transcript::transcript::{StoredMessage, Transcript, TranscriptError, parse};
+use vocative::transcripts::transcript::{StoredMessage, Transcript, TranscriptError, parse};
 use vocative_core::history::{History, HistoryTurn, ReadCost, Role};
 use vocative_core::ids::{
     AccountId, AgentName, ChatId, ConversationId, ParticipantId, Seq, TurnId,

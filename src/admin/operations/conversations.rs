@@ -7,7 +7,7 @@ use crate::admin::view::{
     ConversationDetailView, ConversationView, ExportMessageView, ExportPageView, ParticipantsView,
     SearchView, TurnView, timeline,
 };
-use crate::transcript::lines::ThreadLine;
+use crate::transcripts::lines::ThreadLine;
 use vocative_core::place::Conversation;
 use vocative_core::search::SearchReach;
 use vocative_store::StoreError;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::conversations::{ConversationView, ParticipantsView};
-use crate::transcript::lines::{MessageLine, ThreadLine};
+use crate::transcripts::lines::{MessageLine, ThreadLine};
 use vocative_store::contract::ExportTurn;
 
 /// A page of a whole conversation.
