@@ -33,7 +33,7 @@ pub(crate) fn only<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h http::H
 
 /// What is between a receiver and the daemon while the inbound half runs.
 #[derive(Clone)]
-struct Open {
+struct OpenDoor {
     intake: Arc<dyn Intake>,
     reporter: Arc<dyn Reporter>,
     commits: TaskTracker,
@@ -61,7 +61,7 @@ impl Taken {
 /// The way from requests to the intake.
 pub(crate) struct Door {
     channel: String,
-    open: RwLock<Option<Open>>,
+    open: RwLock<Option<OpenDoor>>,
     in_flight: Arc<InFlight>,
     /// Whether something was committed and answered since the last request.
     has_answered: AtomicBool,
@@ -98,7 +98,7 @@ impl Door {
     /// Lets requests in until the answer is closed or dropped.
     pub(crate) fn open(&self, intake: Arc<dyn Intake>, reporter: Arc<dyn Reporter>) -> Opened<'_> {
         let commits = TaskTracker::new();
-        let open = Open {
+        let open = OpenDoor {
             intake,
             reporter,
             commits: commits.clone(),
@@ -110,11 +110,11 @@ impl Door {
         }
     }
 
-    fn set(&self, open: Option<Open>) {
+    fn set(&self, open: Option<OpenDoor>) {
         *self.open.write().unwrap_or_else(PoisonError::into_inner) = open;
     }
 
-    fn opened(&self) -> Option<Open> {
+    fn opened(&self) -> Option<OpenDoor> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         open.clone()
     }
@@ -189,7 +189,7 @@ impl Door {
         }
     }
 
-    fn late(&self, open: &Open, why: &'static str) {
+    fn late(&self, open: &OpenDoor, why: &'static str) {
         open.reporter.late();
         if let Some(others) = self.late_gate.pass() {
             tracing::warn!(
@@ -248,7 +248,7 @@ struct InFlight(Mutex<(usize, usize)>);
 
 impl InFlight {
     /// A place for a request of so many bytes, unless there is none. One request always has one.
-    fn enter(self: &Arc<Self>, bytes: usize) -> Option<Place> {
+    fn enter(self: &Arc<Self>, bytes: usize) -> Option<DoorSlot> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (count, total) = *held;
         if count >= REQUESTS_MAX || (count > 0 && total + bytes > REQUEST_BYTES_MAX) {
@@ -256,7 +256,7 @@ impl InFlight {
         }
         *held = (count + 1, total + bytes);
         drop(held);
-        Some(Place {
+        Some(DoorSlot {
             held: Arc::clone(self),
             bytes,
         })
@@ -264,12 +264,12 @@ impl InFlight {
 }
 
 /// One of these places; dropped, it is free.
-struct Place {
+struct DoorSlot {
     held: Arc<InFlight>,
     bytes: usize,
 }
 
-impl Drop for Place {
+impl Drop for DoorSlot {
     fn drop(&mut self) {
         let mut held = self.held.0.lock().unwrap_or_else(PoisonError::into_inner);
         held.0 = held.0.saturating_sub(1);

@@ -109,16 +109,16 @@ fn is_v6_of_it(ip: Ipv6Addr) -> bool {
     }
 }
 
-type Asked = BoxFuture<'static, std::io::Result<Vec<SocketAddr>>>;
+type Lookup = BoxFuture<'static, std::io::Result<Vec<SocketAddr>>>;
 
 /// Resolves names, and one of them to addresses of the internet only.
 struct Guard {
     name: String,
-    ask: Arc<dyn Fn(String) -> Asked + Send + Sync>,
+    ask: Arc<dyn Fn(String) -> Lookup + Send + Sync>,
 }
 
 impl Guard {
-    fn new(name: &str, ask: Arc<dyn Fn(String) -> Asked + Send + Sync>) -> Self {
+    fn new(name: &str, ask: Arc<dyn Fn(String) -> Lookup + Send + Sync>) -> Self {
         Self {
             name: name.to_owned(),
             ask,
@@ -144,7 +144,7 @@ impl Resolve for Guard {
 }
 
 /// The system's resolver.
-fn ask(name: String) -> Asked {
+fn ask(name: String) -> Lookup {
     Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) })
 }
 
@@ -212,7 +212,7 @@ mod tests {
         }
     }
 
-    fn answers(ips: &'static [&'static str]) -> Arc<dyn Fn(String) -> Asked + Send + Sync> {
+    fn answers(ips: &'static [&'static str]) -> Arc<dyn Fn(String) -> Lookup + Send + Sync> {
         Arc::new(|_| {
             let found = ips.iter().map(|ip| SocketAddr::new(ip.parse().unwrap(), 0));
             Box::pin(std::future::ready(Ok(found.collect())))

@@ -28,7 +28,7 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Reply {
+enum SocketReply {
     Ok(serde_json::Value),
     Error(String),
 }
@@ -153,10 +153,10 @@ async fn converse(stream: UnixStream, operations: &Operations) -> io::Result<()>
     let mut lines = BufReader::new(read.take(REQUEST_MAX_BYTES)).lines();
     while let Some(line) = timeout(LINE_WAIT, lines.next_line()).await?? {
         let reply = match serde_json::from_str::<Operation>(&line) {
-            Err(cause) => Reply::Error(format!("not a request: {cause}")),
+            Err(cause) => SocketReply::Error(format!("not a request: {cause}")),
             Ok(operation) => match operations.execute(operation).await {
-                Ok(answer) => Reply::Ok(answer),
-                Err(cause) => Reply::Error(cause.to_string()),
+                Ok(answer) => SocketReply::Ok(answer),
+                Err(cause) => SocketReply::Error(cause.to_string()),
             },
         };
         let mut text = serde_json::to_string(&reply).map_err(io::Error::other)?;
@@ -204,8 +204,8 @@ pub async fn ask(path: &Path, operation: &Operation) -> io::Result<Option<serde_
         return Err(io::Error::other("the daemon ended before it answered"));
     }
     match serde_json::from_str(&line).map_err(io::Error::other)? {
-        Reply::Ok(answer) => Ok(Some(answer)),
-        Reply::Error(what) => Err(io::Error::other(what)),
+        SocketReply::Ok(answer) => Ok(Some(answer)),
+        SocketReply::Error(what) => Err(io::Error::other(what)),
     }
 }
 

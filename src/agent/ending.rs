@@ -5,7 +5,7 @@ use std::time::Duration;
 use tracing::{debug, error, info, warn};
 use vocative_contract::people::People;
 
-use crate::agent::failing::{Again, Notice};
+use crate::agent::failing::{Again, GiveUpNotice};
 use crate::agent::registry::AgentSpec;
 use crate::agent::run::Working;
 use crate::agent::step;
@@ -87,7 +87,7 @@ impl Working<'_> {
     pub(super) async fn give_up(
         &self,
         spec: &AgentSpec,
-        told: Notice,
+        told: GiveUpNotice,
         reason: String,
     ) -> Result<(), StoreError> {
         error!(run.id = %self.claimed.run.id, agent = %spec.name, reason, "a run was given up");

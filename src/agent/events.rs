@@ -31,7 +31,7 @@ const LAST_WORDS: Duration = Duration::from_millis(50);
 
 /// What a run tells, between the model and the store.
 pub(super) struct Events {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<UnsentEvents>,
     /// Something came.
     wake: Notify,
     /// Something was written.
@@ -39,7 +39,7 @@ pub(super) struct Events {
 }
 
 #[derive(Default)]
-struct Waiting {
+struct UnsentEvents {
     /// Which answer of the run is heard, from 1.
     step: u32,
     events: Vec<NewRunEvent>,
@@ -57,9 +57,9 @@ struct Waiting {
 impl Events {
     /// Of a run that has so many recorded steps.
     pub(super) fn new(recorded_steps: usize) -> Self {
-        let waiting = Waiting {
+        let waiting = UnsentEvents {
             step: u32::try_from(recorded_steps + 1).unwrap_or(u32::MAX),
-            ..Waiting::default()
+            ..UnsentEvents::default()
         };
         Self {
             waiting: Mutex::new(waiting),
@@ -157,17 +157,17 @@ impl Events {
         }
     }
 
-    fn change(&self, change: impl FnOnce(&mut Waiting)) {
+    fn change(&self, change: impl FnOnce(&mut UnsentEvents)) {
         change(&mut self.lock());
         self.wake.notify_one();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, UnsentEvents> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Waiting {
+impl UnsentEvents {
     fn take(&mut self) -> Vec<NewRunEvent> {
         self.text_bytes = 0;
         self.is_urgent = false;

@@ -49,7 +49,7 @@ pub(super) enum Next {
     /// Another attempt.
     Again(Again),
     /// The room is told.
-    GiveUp(Notice),
+    GiveUp(GiveUpNotice),
 }
 
 /// Another attempt.
@@ -62,7 +62,7 @@ pub(super) struct Again {
 
 /// What the room is told of a run that is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Notice {
+pub(super) enum GiveUpNotice {
     /// It failed.
     Failed,
     /// Its model was over its limit for that long, in milliseconds.
@@ -80,24 +80,24 @@ pub(super) fn after(failure: &Failure, tried: Tried) -> Next {
     match failure {
         Failure::Model(ModelError::RetryAfter { wait_ms }) => {
             let asked_ms = i64::try_from(wait_ms.unwrap_or(0)).unwrap_or(i64::MAX);
-            put_off(asked_ms, tried, Notice::Limited { for_ms })
+            put_off(asked_ms, tried, GiveUpNotice::Limited { for_ms })
         }
         Failure::Model(ModelError::Unavailable { .. }) => {
-            put_off(0, tried, Notice::Unavailable { for_ms })
+            put_off(0, tried, GiveUpNotice::Unavailable { for_ms })
         }
         Failure::Model(ModelError::AccountRefused { .. }) => {
-            put_off(0, tried, Notice::AccountRefused { for_ms })
+            put_off(0, tried, GiveUpNotice::AccountRefused { for_ms })
         }
         Failure::Model(ModelError::Refused { .. } | ModelError::ContextTooLong { .. })
-        | Failure::Final(_) => Next::GiveUp(Notice::Failed),
+        | Failure::Final(_) => Next::GiveUp(GiveUpNotice::Failed),
         Failure::Model(_) | Failure::Passing(_) if tried.attempts < tried.max_attempts => {
             Next::Again(Again::counted(tried.attempts))
         }
-        Failure::Model(_) | Failure::Passing(_) => Next::GiveUp(Notice::Failed),
+        Failure::Model(_) | Failure::Passing(_) => Next::GiveUp(GiveUpNotice::Failed),
     }
 }
 
-fn put_off(asked_ms: i64, tried: Tried, notice: Notice) -> Next {
+fn put_off(asked_ms: i64, tried: Tried, notice: GiveUpNotice) -> Next {
     let left_ms = tried.answer_within_ms - tried.age_ms;
     if left_ms <= 0 {
         return Next::GiveUp(notice);
@@ -124,7 +124,7 @@ pub(super) fn retry_wait_ms(attempts: u32) -> i64 {
     (RETRY_FIRST_MS << attempts.saturating_sub(1).min(16)).min(RETRY_MAX_MS)
 }
 
-impl Notice {
+impl GiveUpNotice {
     /// In words for the room.
     pub(super) fn text(self) -> String {
         let (why, for_ms) = match self {
@@ -139,15 +139,15 @@ impl Notice {
         format!(
             "Sorry, I could not answer this: for {} the model I use {why}. I have stopped trying; please \
              ask again later.",
-            Span(for_ms)
+            WholeTime(for_ms)
         )
     }
 }
 
 /// A time in whole seconds, minutes or hours.
-struct Span(i64);
+struct WholeTime(i64);
 
-impl fmt::Display for Span {
+impl fmt::Display for WholeTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (n, unit) = match self.0 / 1_000 {
             seconds @ ..=119 => (seconds.max(1), "second"),
@@ -217,31 +217,31 @@ mod tests {
             (
                 limited(Some(1)),
                 tried(1, HOUR_MS),
-                give_up(Notice::Limited { for_ms }),
+                give_up(GiveUpNotice::Limited { for_ms }),
             ),
             (down(), tried(99, 0), put_off(2_000)),
             (down(), tried(99, HOUR_MS - 1), put_off(1)),
             (
                 down(),
                 tried(1, HOUR_MS),
-                give_up(Notice::Unavailable { for_ms }),
+                give_up(GiveUpNotice::Unavailable { for_ms }),
             ),
             (unpaid(), tried(99, 0), put_off(2_000)),
             (
                 unpaid(),
                 tried(1, HOUR_MS),
-                give_up(Notice::AccountRefused { for_ms }),
+                give_up(GiveUpNotice::AccountRefused { for_ms }),
             ),
-            (refused(), tried(1, 0), give_up(Notice::Failed)),
+            (refused(), tried(1, 0), give_up(GiveUpNotice::Failed)),
             (
                 Failure::Final("gone".to_owned()),
                 tried(1, 0),
-                give_up(Notice::Failed),
+                give_up(GiveUpNotice::Failed),
             ),
             (empty(), tried(2, HOUR_MS), again(4_000, true)),
-            (empty(), tried(3, 0), give_up(Notice::Failed)),
+            (empty(), tried(3, 0), give_up(GiveUpNotice::Failed)),
             (passing(), tried(1, 0), again(2_000, true)),
-            (passing(), tried(3, 0), give_up(Notice::Failed)),
+            (passing(), tried(3, 0), give_up(GiveUpNotice::Failed)),
         ];
         for (failure, tried, expected) in cases {
             assert_eq!(after(&failure, tried), expected, "{failure:?} {tried:?}");
@@ -268,7 +268,10 @@ mod tests {
             "{}",
             ages_ms.len()
         );
-        assert_eq!(end, Next::GiveUp(Notice::Unavailable { for_ms: HOUR_MS }));
+        assert_eq!(
+            end,
+            Next::GiveUp(GiveUpNotice::Unavailable { for_ms: HOUR_MS })
+        );
         assert_eq!(ages_ms.last(), Some(&HOUR_MS));
     }
 
@@ -282,11 +285,11 @@ mod tests {
     fn the_room_is_told_what_it_was_and_for_how_long() {
         let for_ms = HOUR_MS;
         let notices = [
-            Notice::Limited { for_ms: 1_000 },
-            Notice::Unavailable { for_ms },
-            Notice::AccountRefused { for_ms: 3 * for_ms },
+            GiveUpNotice::Limited { for_ms: 1_000 },
+            GiveUpNotice::Unavailable { for_ms },
+            GiveUpNotice::AccountRefused { for_ms: 3 * for_ms },
         ];
-        let texts: Vec<String> = notices.into_iter().map(Notice::text).collect();
+        let texts: Vec<String> = notices.into_iter().map(GiveUpNotice::text).collect();
         insta::assert_snapshot!(texts.join("\n"), @r"
         Sorry, I could not answer this: for 1 second the model I use took no more questions. I have stopped trying; please ask again later.
         Sorry, I could not answer this: for 60 minutes the model I use could not be reached. I have stopped trying; please ask again later.

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tracing::{error, info, warn};
 
 use crate::agent::registry::{ModelUse, Registry};
-use crate::agent::standing::{Asked, Change, Now, Rest, Standing};
+use crate::agent::standing::{Change, ModelQuestion, ModelStanding, Now, Rest};
 use crate::capture::wake::Wake;
 use crate::delivery::worker::Clock;
 use crate::llm::ModelError;
@@ -21,10 +21,10 @@ use vocative_store::{Store, StoreError};
 /// The models. Cloning shares them.
 #[derive(Clone)]
 pub struct Models {
-    inner: Arc<Inner>,
+    inner: Arc<ModelsInner>,
 }
 
-struct Inner {
+struct ModelsInner {
     store: Store,
     registry: Registry,
     wake: Wake,
@@ -35,7 +35,7 @@ struct Inner {
 
 #[derive(Default)]
 struct Used {
-    standing: Standing,
+    standing: ModelStanding,
     at_work: usize,
 }
 
@@ -43,7 +43,7 @@ struct Used {
 pub struct ModelSlot {
     models: Models,
     name: String,
-    asked: Asked,
+    asked: ModelQuestion,
     /// What the model rested for when this began: it is not to be asked.
     refused: Option<ModelError>,
     /// Whether the model answered or failed.
@@ -54,7 +54,7 @@ impl Models {
     /// None rests.
     #[must_use]
     pub fn new(store: Store, registry: Registry, wake: Wake, clock: Clock) -> Self {
-        let inner = Inner {
+        let inner = ModelsInner {
             store,
             registry,
             wake,
@@ -86,7 +86,7 @@ impl Models {
                 false => (rest.until_ms - now.wall_ms).clamp(0, whole_ms),
             };
             let until_ms = now.steady_ms + left_ms;
-            let standing = Standing::resting(
+            let standing = ModelStanding::resting(
                 rest.is_held,
                 error_of(rest.is_held, rest.reason),
                 until_ms,

@@ -11,12 +11,12 @@ use crate::agent::context::learnt_limit;
 use crate::agent::counting::Counting;
 use crate::agent::ending::{STORAGE_WAIT_MS, end_unserved, end_without_agent, give_back, requeue};
 use crate::agent::events::Events;
-use crate::agent::failing::{Again, Failure, Next, Notice, Tried, after};
+use crate::agent::failing::{Again, Failure, GiveUpNotice, Next, Tried, after};
 use crate::agent::models::ModelSlot;
 use crate::agent::prompting::{BuiltPrompt, PromptError, PromptRequest, build_prompt};
 use crate::agent::registry::AgentSpec;
 use crate::agent::sent;
-use crate::agent::step::{self, Step};
+use crate::agent::step::{self, ModelStep};
 use crate::agent::stepping::{Ended, RESULTS_MAX_TOKENS, Stepping};
 use crate::agent::telling::{FirstWords, Telling};
 use crate::agent::worker::Worker;
@@ -109,7 +109,7 @@ struct Worked {
 }
 
 /// What came of something done under the run's lease.
-enum Held<T> {
+enum UnderLease<T> {
     /// It was done.
     Done(T),
     /// It was broken off, and so is the run's work.
@@ -126,7 +126,7 @@ impl From<Work> for Worked {
 }
 
 /// What a run asks its model with.
-enum Prepared {
+enum PreparedRequest {
     /// Its prompt.
     Prompt(Box<BuiltPrompt>),
     /// There is none, and this is why.
@@ -189,7 +189,7 @@ async fn attempt(worker: &Worker, claim: &Claim) -> Result<(), StoreError> {
     }
     if claimed.attempts_used() > spec.max_attempts {
         let reason = format!("given up after {} attempts", spec.max_attempts);
-        return working.give_up(&spec, Notice::Failed, reason).await;
+        return working.give_up(&spec, GiveUpNotice::Failed, reason).await;
     }
     let Worked {
         work,
@@ -236,7 +236,7 @@ impl Working<'_> {
     }
 
     /// Makes the prompt and lets the model work, unless an earlier attempt already has its answer.
-    async fn work(&self, spec: &AgentSpec, recorded: Vec<Step>) -> Result<Worked, StoreError> {
+    async fn work(&self, spec: &AgentSpec, recorded: Vec<ModelStep>) -> Result<Worked, StoreError> {
         let (worker, claimed) = (self.worker, self.claimed);
         if !recorded.is_empty() {
             info!(run.id = %claimed.run.id, steps = recorded.len(), "recorded steps are replayed instead of asking the model again");
@@ -254,8 +254,10 @@ impl Working<'_> {
             self.show_working(None).await;
         };
         let built = match self.hold(spec, begun, signs, self.prepare(spec)).await? {
-            Held::Done(Prepared::Prompt(built)) => built,
-            Held::Done(Prepared::Not(work)) | Held::BrokenOff(work) => return Ok(work.into()),
+            UnderLease::Done(PreparedRequest::Prompt(built)) => built,
+            UnderLease::Done(PreparedRequest::Not(work)) | UnderLease::BrokenOff(work) => {
+                return Ok(work.into());
+            }
         };
         keep_counts(worker, claimed.run.id, built.recounts.clone()).await;
         let toolbox = toolbox(&worker.store, claimed, spec);
@@ -303,13 +305,13 @@ impl Working<'_> {
             None => SETTLE_MS,
         };
         let work = match held? {
-            Held::Done(ended) => judge(ended, claimed.attempts_used()),
-            Held::BrokenOff(Work::TooLong { deadline_ms })
+            UnderLease::Done(ended) => judge(ended, claimed.attempts_used()),
+            UnderLease::BrokenOff(Work::TooLong { deadline_ms })
                 if !self.place.was_heard() && !words.has_begun() =>
             {
                 self.fell_silent(deadline_ms).await
             }
-            Held::BrokenOff(work) => work,
+            UnderLease::BrokenOff(work) => work,
         };
         Ok(Worked {
             work,
@@ -322,7 +324,7 @@ impl Working<'_> {
         &self,
         spec: &AgentSpec,
         stepping: Stepping<'_>,
-        recorded: Vec<Step>,
+        recorded: Vec<ModelStep>,
     ) -> Result<Ended, StoreError> {
         let ended = stepping.work(recorded).await?;
         let Ended::TooLong {
@@ -343,8 +345,8 @@ impl Working<'_> {
         let (worker, claimed) = (self.worker, self.claimed);
         let smaller = spec.fitted();
         let built = match self.prepare(&smaller).await? {
-            Prepared::Prompt(built) => built,
-            Prepared::Not(_) => return Ok(ended),
+            PreparedRequest::Prompt(built) => built,
+            PreparedRequest::Not(_) => return Ok(ended),
         };
         record_sent(worker, claimed, &smaller, &built, stepping.toolbox).await;
         let again = Stepping {
@@ -360,7 +362,7 @@ impl Working<'_> {
     }
 
     /// Waits, within bounds, for what the prompt is made from, and makes it.
-    async fn prepare(&self, spec: &AgentSpec) -> Result<Prepared, StoreError> {
+    async fn prepare(&self, spec: &AgentSpec) -> Result<PreparedRequest, StoreError> {
         let (worker, claimed) = (self.worker, self.claimed);
         let learnt = (worker.learn_names)(self.route.account);
         if tokio::time::timeout(NAMES_WAIT, learnt).await.is_err() {
@@ -373,7 +375,7 @@ impl Working<'_> {
             wait_for_files(&worker.store, &claimed.run.triggers, files_until),
         )?;
         let Some(ratio) = ratio else {
-            return Ok(Prepared::Not(Work::LeaseLost));
+            return Ok(PreparedRequest::Not(Work::LeaseLost));
         };
         let request = PromptRequest {
             conversation: claimed.run.conversation,
@@ -406,12 +408,12 @@ impl Working<'_> {
         match built {
             Ok(built) => {
                 log_prompt(claimed.run.id, &built);
-                Ok(Prepared::Prompt(Box::new(built)))
+                Ok(PreparedRequest::Prompt(Box::new(built)))
             }
             Err(PromptError::Store(cause)) => Err(cause),
             Err(cause) => {
                 let reason = chain(&cause);
-                Ok(Prepared::Not(Work::Failed(Failure::Final(reason))))
+                Ok(PreparedRequest::Not(Work::Failed(Failure::Final(reason))))
             }
         }
     }
@@ -457,7 +459,7 @@ impl Working<'_> {
         begun: Instant,
         signs: impl Future<Output = ()>,
         working: impl Future<Output = Result<T, StoreError>>,
-    ) -> Result<Held<T>, StoreError> {
+    ) -> Result<UnderLease<T>, StoreError> {
         let (worker, claimed) = (self.worker, self.claimed);
         let deadline_ms = spec.run_deadline_ms;
         let deadline = tokio::time::sleep_until(begun + Duration::from_millis(deadline_ms));
@@ -468,14 +470,14 @@ impl Working<'_> {
             tokio::select! {
                 // In this order: an answer that is there at once needs no sign that it is being worked on.
                 biased;
-                done = &mut working => return Ok(Held::Done(done?)),
-                () = &mut deadline => return Ok(Held::BrokenOff(Work::TooLong { deadline_ms })),
+                done = &mut working => return Ok(UnderLease::Done(done?)),
+                () = &mut deadline => return Ok(UnderLease::BrokenOff(Work::TooLong { deadline_ms })),
                 _ = heartbeat.tick() => {
                     let until_ms = (worker.clock)() + LEASE_MS;
                     match worker.store.extend_run(claimed.run.id, claimed.token, until_ms).await {
                         Ok(RunLease::Held) => {}
-                        Ok(RunLease::CancelRequested) => return Ok(Held::BrokenOff(Work::Cancelled)),
-                        Ok(RunLease::Lost) => return Ok(Held::BrokenOff(Work::LeaseLost)),
+                        Ok(RunLease::CancelRequested) => return Ok(UnderLease::BrokenOff(Work::Cancelled)),
+                        Ok(RunLease::Lost) => return Ok(UnderLease::BrokenOff(Work::LeaseLost)),
                         // The model's answer is worth waiting for; the next beat tries again.
                         Err(cause) => {
                             warn!(error = %cause, run.id = %claimed.run.id, "a lease could not be extended");

@@ -113,7 +113,7 @@ struct ToolText<'a> {
 }
 
 #[derive(Deserialize)]
-struct ToolName {
+struct SentToolName {
     name: String,
 }
 
@@ -193,7 +193,7 @@ pub async fn make_again(store: &Store, run: RunId) -> Result<Option<SentAgain>, 
     if again != recipe.hashes {
         name_differences(&recipe, &again, &built, &title_now, &mut changes);
     }
-    let tools: Vec<ToolName> = serde_json::from_str(&sent.tools).unwrap_or_default();
+    let tools: Vec<SentToolName> = serde_json::from_str(&sent.tools).unwrap_or_default();
     Ok(Some(SentAgain {
         built,
         agent,

@@ -15,7 +15,7 @@ const PROBE_MAX_MS: i64 = 300_000;
 
 /// How it is with one model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct ModelStanding {
     /// Why it is not asked.
     rest: Option<Rest>,
     /// Runs at once: one after a rest, twice as many with each answer.
@@ -56,7 +56,7 @@ impl Rest {
 
 /// A question to a model: which run's, and in which epoch it began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct ModelQuestion {
     pub(super) run: Option<RunId>,
     pub(super) epoch: u64,
     pub(super) is_try: bool,
@@ -82,7 +82,7 @@ pub(super) enum Change {
     Ended,
 }
 
-impl Default for Standing {
+impl Default for ModelStanding {
     fn default() -> Self {
         Self {
             rest: None,
@@ -93,7 +93,7 @@ impl Default for Standing {
     }
 }
 
-impl Standing {
+impl ModelStanding {
     /// One that rested before a restart.
     pub(super) fn resting(
         is_held: bool,
@@ -130,18 +130,18 @@ impl Standing {
     }
 
     /// A run begins to use it.
-    pub(super) fn begin(&mut self, run: Option<RunId>) -> Asked {
+    pub(super) fn begin(&mut self, run: Option<RunId>) -> ModelQuestion {
         let epoch = self.epoch;
         let is_try = self.rest.is_some();
         if let Some(rest) = &mut self.rest {
             rest.is_tried = true;
         }
-        Asked { run, epoch, is_try }
+        ModelQuestion { run, epoch, is_try }
     }
 
     /// A run is claimed that may not ask it.
-    pub(super) fn pass(&self, run: Option<RunId>) -> Asked {
-        Asked {
+    pub(super) fn pass(&self, run: Option<RunId>) -> ModelQuestion {
+        ModelQuestion {
             run,
             epoch: self.epoch,
             is_try: false,
@@ -149,7 +149,7 @@ impl Standing {
     }
 
     /// A run that tried it let go of it without an answer or a failure.
-    pub(super) fn end_try(&mut self, asked: Asked) {
+    pub(super) fn end_try(&mut self, asked: ModelQuestion) {
         if asked.is_try
             && asked.epoch == self.epoch
             && let Some(rest) = &mut self.rest
@@ -159,12 +159,12 @@ impl Standing {
     }
 
     /// Whether it rests since a run that uses it began.
-    pub(super) fn rests_since(&self, asked: Asked) -> Option<&Rest> {
+    pub(super) fn rests_since(&self, asked: ModelQuestion) -> Option<&Rest> {
         self.rest().filter(|_| asked.epoch != self.epoch)
     }
 
     /// It answered.
-    pub(super) fn answered(&mut self, asked: Asked) -> Change {
+    pub(super) fn answered(&mut self, asked: ModelQuestion) -> Change {
         if asked.epoch != self.epoch {
             return Change::None;
         }
@@ -181,7 +181,7 @@ impl Standing {
     }
 
     /// It failed.
-    pub(super) fn failed(&mut self, asked: Asked, error: &ModelError, now: Now) -> Change {
+    pub(super) fn failed(&mut self, asked: ModelQuestion, error: &ModelError, now: Now) -> Change {
         match error {
             ModelError::AccountRefused { .. } => self.hold(asked, error, now),
             ModelError::RetryAfter { wait_ms } => {
@@ -227,7 +227,7 @@ impl Standing {
         was_resting
     }
 
-    fn hold(&mut self, asked: Asked, error: &ModelError, now: Now) -> Change {
+    fn hold(&mut self, asked: ModelQuestion, error: &ModelError, now: Now) -> Change {
         let held = self.rest.as_ref().filter(|rest| rest.is_held);
         if held.is_some() && asked.epoch != self.epoch {
             return Change::None;
@@ -245,7 +245,13 @@ impl Standing {
         self.rest_from(rest)
     }
 
-    fn put_to_rest(&mut self, asked: Asked, error: &ModelError, wait_ms: i64, now: Now) -> Change {
+    fn put_to_rest(
+        &mut self,
+        asked: ModelQuestion,
+        error: &ModelError,
+        wait_ms: i64,
+        now: Now,
+    ) -> Change {
         let asked_ms = wait_ms.clamp(0, REST_ASKED_MAX_MS);
         let Some(before) = &mut self.rest else {
             let until_ms = now.steady_ms + asked_ms.max(REST_FIRST_MS);
@@ -336,12 +342,12 @@ mod tests {
 
     #[test]
     fn a_limited_model_rests_as_a_whole_as_long_as_it_says() {
-        let mut model = Standing::default();
-        let asked: Vec<Asked> = (0..6).map(|_| model.begin(None)).collect();
+        let mut model = ModelStanding::default();
+        let asked: Vec<ModelQuestion> = (0..6).map(|_| model.begin(None)).collect();
         let change = model.failed(asked[0], &limited(Some(300_000)), at(0));
         assert_eq!(until(&change), 300_000);
         // What was asked before is told the same; only a longer wait changes something.
-        let told = |model: &mut Standing, n: usize, wait_ms, now_ms| {
+        let told = |model: &mut ModelStanding, n: usize, wait_ms, now_ms| {
             model.failed(asked[n], &limited(Some(wait_ms)), at(now_ms))
         };
         assert_eq!(told(&mut model, 1, 299_000, 500), Change::None);
@@ -354,7 +360,7 @@ mod tests {
 
     #[test]
     fn after_a_rest_one_question_tries_and_others_follow_by_and_by() {
-        let mut model = Standing::default();
+        let mut model = ModelStanding::default();
         let asked = model.begin(None);
         model.failed(asked, &limited(None), at(0));
         assert!(!model.is_open(0, 6, 1_999) && model.is_open(0, 6, 2_000));
@@ -364,7 +370,7 @@ mod tests {
         assert_eq!(until(&change), 6_000, "twice as long");
         let tries = model.begin(None);
         assert_eq!(model.answered(tries), Change::Ended);
-        let room = |model: &Standing| (0..9).filter(|n| model.is_open(*n, 6, 6_000)).count();
+        let room = |model: &ModelStanding| (0..9).filter(|n| model.is_open(*n, 6, 6_000)).count();
         assert_eq!(room(&model), 2);
         let asked = model.begin(None);
         assert_eq!((model.answered(asked), room(&model)), (Change::None, 4));
@@ -373,7 +379,7 @@ mod tests {
 
     #[test]
     fn a_try_that_is_broken_off_leaves_the_next_one_its_turn() {
-        let mut model = Standing::resting(true, unpaid(), 0, 0);
+        let mut model = ModelStanding::resting(true, unpaid(), 0, 0);
         let tries = model.begin(None);
         assert!(!model.is_open(0, 6, 0));
         model.end_try(tries);
@@ -382,7 +388,7 @@ mod tests {
 
     #[test]
     fn waits_grow_to_a_maximum() {
-        let mut model = Standing::default();
+        let mut model = ModelStanding::default();
         let asked = model.begin(None);
         let mut now_ms = until(&model.failed(asked, &limited(None), at(0)));
         let mut waits = Vec::new();
@@ -404,7 +410,7 @@ mod tests {
     #[test]
     fn one_question_that_breaks_a_server_is_no_outage() {
         let (poison, other) = (Some(RunId::generate()), Some(RunId::generate()));
-        let mut model = Standing::default();
+        let mut model = ModelStanding::default();
         for _ in 0..5 {
             let asked = model.begin(poison);
             assert_eq!(model.failed(asked, &down(), at(0)), Change::None);
@@ -419,7 +425,7 @@ mod tests {
 
     #[test]
     fn a_refused_account_is_held_until_a_try_succeeds_or_a_person_says_so() {
-        let mut model = Standing::default();
+        let mut model = ModelStanding::default();
         let (asked, other) = (model.begin(None), model.begin(None));
         assert_eq!(until(&model.failed(asked, &unpaid(), at(0))), 60_000);
         assert_eq!(model.failed(other, &unpaid(), at(10)), Change::None);

@@ -13,7 +13,7 @@ const VERSION: u32 = 2;
 
 /// One model call of a run, and what the calls it asked for gave.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Step {
+pub(super) struct ModelStep {
     /// From 1.
     pub(super) number: u32,
     pub(super) answer: Answer,
@@ -58,7 +58,7 @@ fn first() -> u32 {
 
 /// A step as it is stored.
 #[must_use]
-pub(super) fn record(step: &Step) -> String {
+pub(super) fn record(step: &ModelStep) -> String {
     let answer = &step.answer;
     let call = |call: &ToolCall| RecordedCall {
         id: call.id.clone(),
@@ -88,8 +88,8 @@ pub(super) fn record(step: &Step) -> String {
 /// The stored steps of a run as far as they can be replayed: up to the first that is missing, that
 /// another version wrote, or whose calls were cut off.
 #[must_use]
-pub(super) fn replay(stored: &[String]) -> Vec<Step> {
-    let mut steps: Vec<Step> = Vec::with_capacity(stored.len());
+pub(super) fn replay(stored: &[String]) -> Vec<ModelStep> {
+    let mut steps: Vec<ModelStep> = Vec::with_capacity(stored.len());
     for (number, stored) in (1..).zip(stored) {
         let is_complete = steps.last().is_none_or(|step| step.results.is_some());
         match read(stored) {
@@ -100,7 +100,7 @@ pub(super) fn replay(stored: &[String]) -> Vec<Step> {
     steps
 }
 
-fn read(stored: &str) -> Option<Step> {
+fn read(stored: &str) -> Option<ModelStep> {
     let recorded: Recorded = serde_json::from_str(stored).ok()?;
     let is_known = (1..=VERSION).contains(&recorded.version);
     let call = |call: RecordedCall| ToolCall {
@@ -113,7 +113,7 @@ fn read(stored: &str) -> Option<Step> {
         content: result.content,
         is_error: result.is_error,
     };
-    is_known.then(|| Step {
+    is_known.then(|| ModelStep {
         number: recorded.number,
         answer: Answer {
             text: recorded.text,
@@ -134,7 +134,7 @@ fn read(stored: &str) -> Option<Step> {
 
 /// Tokens of all steps together.
 #[must_use]
-pub(super) fn usage_of(steps: &[Step]) -> Usage {
+pub(super) fn usage_of(steps: &[ModelStep]) -> Usage {
     steps.iter().fold(Usage::default(), |sum, step| Usage {
         prompt_tokens: sum
             .prompt_tokens
@@ -147,7 +147,7 @@ pub(super) fn usage_of(steps: &[Step]) -> Usage {
 
 /// The answer that steps end with, with the tokens of all of them; `None` while they do not.
 #[must_use]
-pub(super) fn answer_of(steps: &[Step]) -> Option<Answer> {
+pub(super) fn answer_of(steps: &[ModelStep]) -> Option<Answer> {
     let last = steps.last()?;
     last.answer.tool_calls.is_empty().then(|| Answer {
         usage: usage_of(steps),
@@ -177,8 +177,8 @@ mod tests {
 
     use super::*;
 
-    fn asked(number: u32) -> Step {
-        Step {
+    fn asked(number: u32) -> ModelStep {
+        ModelStep {
             number,
             answer: Answer {
                 text: String::new(),
@@ -199,8 +199,8 @@ mod tests {
         }
     }
 
-    fn complete(number: u32) -> Step {
-        Step {
+    fn complete(number: u32) -> ModelStep {
+        ModelStep {
             results: Some(vec![ToolResult {
                 call_id: "call_1".to_owned(),
                 content: "found".to_owned(),
@@ -210,7 +210,7 @@ mod tests {
         }
     }
 
-    fn answered(number: u32) -> Step {
+    fn answered(number: u32) -> ModelStep {
         let mut step = asked(number);
         step.answer.tool_calls.clear();
         step.answer.text = "hello".to_owned();
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn recorded_steps_are_replayed_whole_up_to_the_first_that_can_not_be() {
         let (first, second, third) = (complete(1), complete(2), answered(3));
-        let cases: [(&[Step], &[Step]); 6] = [
+        let cases: [(&[ModelStep], &[ModelStep]); 6] = [
             (
                 &[first.clone(), second.clone(), third.clone()],
                 &[first.clone(), second.clone(), third.clone()],

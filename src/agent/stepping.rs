@@ -11,7 +11,7 @@ use vocative_contract::crash;
 use crate::agent::context::shrunk;
 use crate::agent::counting::Counting;
 use crate::agent::models::ModelSlot;
-use crate::agent::step::{Step, answer_of, record, usage_of};
+use crate::agent::step::{ModelStep, answer_of, record, usage_of};
 use crate::agent::telling::Telling;
 use crate::capture::reply::commit_tools;
 use crate::delivery::rooms::Rooms;
@@ -96,7 +96,7 @@ impl Stepping<'_> {
     ///
     /// # Errors
     /// Storage refuses.
-    pub(super) async fn work(&self, recorded: Vec<Step>) -> Result<Ended, StoreError> {
+    pub(super) async fn work(&self, recorded: Vec<ModelStep>) -> Result<Ended, StoreError> {
         let mut steps = recorded;
         let mut is_resumed = !steps.is_empty();
         loop {
@@ -186,7 +186,7 @@ impl Stepping<'_> {
     }
 
     /// Asks the model once and records what it says.
-    async fn ask(&self, steps: &[Step]) -> Result<Result<Step, Ended>, StoreError> {
+    async fn ask(&self, steps: &[ModelStep]) -> Result<Result<ModelStep, Ended>, StoreError> {
         let number = u32::try_from(steps.len() + 1).unwrap_or(u32::MAX);
         let tools: Vec<ToolSpec> = self.toolbox.specs();
         let exchanges: Vec<Exchange> = steps.iter().map(exchange).collect();
@@ -231,7 +231,7 @@ impl Stepping<'_> {
             }
             Err(cause) => return Ok(Err(Ended::Failed(cause))),
         };
-        let step = Step {
+        let step = ModelStep {
             number,
             answer,
             results: None,
@@ -291,7 +291,7 @@ impl Stepping<'_> {
     /// Makes a step's calls and records their results.
     async fn call_tools(
         &self,
-        step: &mut Step,
+        step: &mut ModelStep,
         used_tokens: usize,
         is_resumed: bool,
     ) -> Result<StepOutcome, StoreError> {
@@ -405,7 +405,7 @@ fn turn(call: &ToolCall, is_known: bool, outcome: ToolOutcome) -> ToolTurn {
     }
 }
 
-fn exchange(step: &Step) -> Exchange {
+fn exchange(step: &ModelStep) -> Exchange {
     Exchange {
         text: step.answer.text.clone(),
         calls: step.answer.tool_calls.clone(),
@@ -414,7 +414,7 @@ fn exchange(step: &Step) -> Exchange {
     }
 }
 
-fn tokens_of_results(steps: &[Step], counter: &Scaled) -> usize {
+fn tokens_of_results(steps: &[ModelStep], counter: &Scaled) -> usize {
     let results = steps.iter().filter_map(|step| step.results.as_ref());
     let contents = results.flatten().map(|result| result.content.as_str());
     contents
@@ -423,7 +423,7 @@ fn tokens_of_results(steps: &[Step], counter: &Scaled) -> usize {
 }
 
 /// The last thing that was said stands for the answer, if anything was.
-fn used_up(steps: &[Step]) -> Ended {
+fn used_up(steps: &[ModelStep]) -> Ended {
     let usage = usage_of(steps);
     let said = steps
         .iter()

@@ -27,7 +27,7 @@ use vocative_contract::people::People;
 
 use super::models::Models;
 use super::registry::{AgentSpec, ModelUse, Registry};
-use super::step::{self, Step};
+use super::step::{self, ModelStep};
 use super::worker::Worker;
 use crate::capture::inbound::{ChannelIntake, Keeping};
 use crate::capture::wake::Wake;

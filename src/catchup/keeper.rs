@@ -23,7 +23,7 @@ use vocative_contract::history::History;
 use super::asking::Unread;
 use super::bounds::Bounds;
 use super::pass::Pass;
-use super::room::Reader;
+use super::room::ChatReader;
 use crate::capture::inbound::ChannelIntake;
 use vocative_core::ids::AccountId;
 use vocative_store::contract::AccountReach;
@@ -151,7 +151,7 @@ impl Keeper {
 
     /// Reads what is to be read whenever there is something, until cancelled.
     pub async fn run(self: Arc<Self>, cancel: CancellationToken) {
-        let reader = Reader {
+        let reader = ChatReader {
             channel: self.channel.clone(),
             account: self.account,
             history: Arc::clone(&self.history),
@@ -196,7 +196,7 @@ impl Keeper {
         Duration::from_millis(every_ms.unsigned_abs())
     }
 
-    async fn look(&self, reader: &Reader) -> Result<(), Look> {
+    async fn look(&self, reader: &ChatReader) -> Result<(), Look> {
         let reach = self.open().await?;
         if !self.is_behind.swap(false, Ordering::SeqCst) {
             return self.keep_listening(reader).await;
@@ -222,7 +222,7 @@ impl Keeper {
     ///
     /// What counts as heard is what the platform told, not that a connection is there: it may be
     /// there and deaf.
-    async fn keep_listening(&self, reader: &Reader) -> Result<(), Look> {
+    async fn keep_listening(&self, reader: &ChatReader) -> Result<(), Look> {
         let now_ms = (self.clock)();
         let heard_ms = self.horizon_ms(now_ms);
         if self.noted_ms.load(Ordering::SeqCst) != heard_ms {
@@ -258,7 +258,7 @@ impl Keeper {
     /// should have told.
     async fn misses_something(
         &self,
-        reader: &Reader,
+        reader: &ChatReader,
         told_at_ms: i64,
         now_ms: i64,
     ) -> Result<bool, Look> {

@@ -8,7 +8,7 @@ use vocative_contract::envelope::Place;
 
 use super::asking::{Unread, ask, pause};
 use super::bounds::Bounds;
-use super::room::{Read, Reader, Span};
+use super::room::{ChatRead, ChatReader, ReadSpan};
 use super::words;
 use vocative_core::judging::origin::CaptureOrigin;
 use vocative_store::StoreError;
@@ -26,14 +26,14 @@ const STORE_RETRY_MS: u64 = 2_000;
 
 /// What became of a chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
+enum ChatOutcome {
     Read,
     Refused,
 }
 
 /// One pass.
 pub(super) struct Pass<'a> {
-    pub(super) reader: &'a Reader,
+    pub(super) reader: &'a ChatReader,
     pub(super) bounds: &'a Bounds,
     /// Whether there was a loss since that is not written down.
     pub(super) is_lost: &'a (dyn Fn() -> bool + Send + Sync),
@@ -60,7 +60,7 @@ impl Pass<'_> {
         let mut refused = HashSet::new();
         if self.bounds.catches_up() {
             for (chat, place) in &chats {
-                if self.catch_up(reach, chat, place).await? == Outcome::Refused {
+                if self.catch_up(reach, chat, place).await? == ChatOutcome::Refused {
                     refused.insert(chat.chat.as_str());
                 }
             }
@@ -116,10 +116,10 @@ impl Pass<'_> {
         reach: AccountReach,
         chat: &ChatReach,
         place: &Place,
-    ) -> Result<Outcome, Unread> {
+    ) -> Result<ChatOutcome, Unread> {
         let now_ms = (self.reader.clock)();
         let Some(missed_from_ms) = missed_from_ms(reach, chat, now_ms) else {
-            return Ok(Outcome::Read);
+            return Ok(ChatOutcome::Read);
         };
         let floor_ms = self.bounds.catch_up_from_ms(now_ms);
         let missed = self.read_missed(place, missed_from_ms, floor_ms, now_ms);
@@ -134,7 +134,7 @@ impl Pass<'_> {
                 .await?;
                 crash::point("catch-up.after-commit");
                 self.tell_cut(place, missed_from_ms, now_ms, read).await?;
-                Ok(Outcome::Read)
+                Ok(ChatOutcome::Read)
             }
             Err(Unread::Refused(reason)) => {
                 let text = words::unread(missed_from_ms, now_ms, &reason);
@@ -145,7 +145,7 @@ impl Pass<'_> {
                     ..gap
                 })
                 .await?;
-                Ok(Outcome::Refused)
+                Ok(ChatOutcome::Refused)
             }
             Err(Unread::Stopped) => Err(Unread::Stopped),
         }
@@ -157,7 +157,7 @@ impl Pass<'_> {
         missed_from_ms: i64,
         floor_ms: i64,
         now_ms: i64,
-    ) -> Result<(Read, bool), Unread> {
+    ) -> Result<(ChatRead, bool), Unread> {
         let reader = self.reader;
         let is_older = missed_from_ms < floor_ms
             && reader.is_anything(place, missed_from_ms, floor_ms).await?;
@@ -187,7 +187,7 @@ impl Pass<'_> {
             .await?;
         let threads = threads.into_iter().filter(is_older_root).chain(asked);
         let read = reader
-            .read(&Span {
+            .read(&ReadSpan {
                 place: place.clone(),
                 from_ms,
                 until_ms: now_ms + CLOCK_SKEW_MS,
@@ -209,7 +209,7 @@ impl Pass<'_> {
         place: &Place,
         missed_from_ms: i64,
         now_ms: i64,
-        (read, is_older): (Read, bool),
+        (read, is_older): (ChatRead, bool),
     ) -> Result<(), Unread> {
         let bounds = self.bounds;
         if let Some(cut_at_ms) = read.cut_at_ms {
@@ -263,7 +263,7 @@ impl Pass<'_> {
         let from_ms = self.bounds.backfill_from_ms(joined_ms);
         let read = self
             .reader
-            .read(&Span {
+            .read(&ReadSpan {
                 place: place.clone(),
                 from_ms,
                 until_ms: joined_ms,

@@ -39,7 +39,7 @@ const STORE_RETRY_FIRST_MS: u64 = 500;
 const STORE_RETRY_MAX_MS: u64 = 30_000;
 
 /// Reads chats of one account.
-pub(super) struct Reader {
+pub(super) struct ChatReader {
     pub(super) channel: String,
     pub(super) account: AccountId,
     pub(super) history: Arc<dyn History>,
@@ -51,7 +51,7 @@ pub(super) struct Reader {
 
 /// What is read of a chat.
 #[derive(Clone, Debug)]
-pub(super) struct Span {
+pub(super) struct ReadSpan {
     pub(super) place: Place,
     /// Messages from here on, in milliseconds since the Unix epoch.
     pub(super) from_ms: i64,
@@ -70,7 +70,7 @@ pub(super) struct Span {
 
 /// What was read of a chat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Read {
+pub(super) struct ChatRead {
     /// Messages that were handed to the intake, known ones too.
     pub(super) messages: usize,
     /// Nothing older was read, although there is more.
@@ -79,7 +79,7 @@ pub(super) struct Read {
 
 /// What one walk back through a span found.
 #[derive(Default)]
-struct Walk {
+struct HistoryWalk {
     /// The oldest of the span, the newest in front.
     kept: VecDeque<PastMessage>,
     /// Older ones that were changed since the span began.
@@ -91,11 +91,11 @@ struct Walk {
     is_more: bool,
 }
 
-impl Reader {
+impl ChatReader {
     /// Reads a span of a chat. Read again, it changes nothing.
-    pub(super) async fn read(&self, span: &Span) -> Result<Read, Unread> {
+    pub(super) async fn read(&self, span: &ReadSpan) -> Result<ChatRead, Unread> {
         let mut walk = self.walk(span, span.from_ms, span.roots_from_ms).await?;
-        let mut read = Read {
+        let mut read = ChatRead {
             messages: 0,
             cut_at_ms: walk.cut_at_ms,
         };
@@ -158,8 +158,13 @@ impl Reader {
         Ok(messages.map(|message| message.message_id).collect())
     }
 
-    async fn walk(&self, span: &Span, from_ms: i64, roots_from_ms: i64) -> Result<Walk, Unread> {
-        let mut walk = Walk::default();
+    async fn walk(
+        &self,
+        span: &ReadSpan,
+        from_ms: i64,
+        roots_from_ms: i64,
+    ) -> Result<HistoryWalk, Unread> {
+        let mut walk = HistoryWalk::default();
         let mut request = request(&span.place, roots_from_ms.min(from_ms), span.until_ms);
         let mut root_pages = 0;
         loop {
@@ -183,9 +188,9 @@ impl Reader {
     /// that were edited since.
     async fn read_thread(
         &self,
-        span: &Span,
+        span: &ReadSpan,
         thread: String,
-        read: &mut Read,
+        read: &mut ChatRead,
     ) -> Result<(), Unread> {
         let is_root = |message: &PastMessage| message.message_id == thread;
         let is_since = |message: &PastMessage| {
@@ -223,7 +228,7 @@ impl Reader {
     async fn take(
         &self,
         messages: impl Iterator<Item = PastMessage>,
-        span: &Span,
+        span: &ReadSpan,
     ) -> Result<(), Unread> {
         let mut messages = messages.peekable();
         while messages.peek().is_some() {
@@ -233,7 +238,7 @@ impl Reader {
         Ok(())
     }
 
-    async fn take_together(&self, messages: &[PastMessage], span: &Span) -> Result<(), Unread> {
+    async fn take_together(&self, messages: &[PastMessage], span: &ReadSpan) -> Result<(), Unread> {
         let mut backoff = Backoff::new(STORE_RETRY_FIRST_MS, STORE_RETRY_MAX_MS);
         loop {
             let now_ms = (self.clock)();
@@ -252,8 +257,8 @@ impl Reader {
     }
 }
 
-impl Walk {
-    fn note(&mut self, message: PastMessage, from_ms: i64, span: &Span) {
+impl HistoryWalk {
+    fn note(&mut self, message: PastMessage, from_ms: i64, span: &ReadSpan) {
         if self.cut_at_ms.is_some() {
             return;
         }
@@ -293,7 +298,7 @@ fn request(place: &Place, from_ms: i64, until_ms: i64) -> HistoryRequest {
 }
 
 /// The root of a thread may be older than what was missed: it is kept for the thread's sake.
-fn origin_of(message: &PastMessage, span: &Span) -> CaptureOrigin {
+fn origin_of(message: &PastMessage, span: &ReadSpan) -> CaptureOrigin {
     let changed_ms = message.edited_at_ms.unwrap_or(message.sent_at_ms);
     if message.sent_at_ms.max(changed_ms) < span.from_ms {
         CaptureOrigin::Backfill

@@ -24,13 +24,13 @@ impl Spend {
 }
 
 /// What is said of a channel: the line, and what needs saying louder.
-pub(super) struct Told {
+pub(super) struct SpendingNote {
     pub(super) line: String,
     pub(super) warnings: Vec<String>,
 }
 
 /// Says what people of a channel may spend; `None` where its answers cost nothing.
-pub(super) fn told(config: &Config, channel: &Channel) -> Option<Told> {
+pub(super) fn told(config: &Config, channel: &Channel) -> Option<SpendingNote> {
     let agents = config.agents_for_channel(channel);
     let costing = agents
         .iter()
@@ -79,7 +79,7 @@ pub(super) fn told(config: &Config, channel: &Channel) -> Option<Told> {
             all.in_words()
         ));
     }
-    Some(Told { line, warnings })
+    Some(SpendingNote { line, warnings })
 }
 
 /// The least of the caps that are set; without one, what the runs allow.

@@ -52,13 +52,13 @@ pub(super) fn resolve_channels(
     }
     let slack = shape.slack.into_iter().map(|(name, shape)| {
         let table = format!("channels.slack.{name}");
-        (table, Draft::of_slack(name, shape))
+        (table, ChannelDraft::of_slack(name, shape))
     });
     let telegram = shape.telegram.into_iter().map(|(name, shape)| {
         let table = format!("channels.telegram.{name}");
-        (table, Draft::of_telegram(name, shape))
+        (table, ChannelDraft::of_telegram(name, shape))
     });
-    let drafts: Vec<(String, Draft)> = slack.chain(telegram).collect();
+    let drafts: Vec<(String, ChannelDraft)> = slack.chain(telegram).collect();
     check_shared_tokens(&drafts, review);
     for (table, draft) in &drafts {
         if draft.serves_nobody() {
@@ -78,7 +78,7 @@ pub(super) fn resolve_channels(
 }
 
 /// What all platforms' channels have in common, as written.
-struct Draft {
+struct ChannelDraft {
     name: String,
     default_agent: Option<String>,
     lists: [(&'static str, Vec<PlatformId>); 4],
@@ -119,7 +119,7 @@ enum PlatformDraft {
     },
 }
 
-impl Draft {
+impl ChannelDraft {
     /// Whether neither a chat nor a person nor an admin is listed.
     fn serves_nobody(&self) -> bool {
         let lists_who = |name: &str| ["allow_chats", "allow_people", "admins"].contains(&name);
@@ -590,7 +590,7 @@ fn check_commands(table: &str, commands: &[String], review: &mut Review<'_>) {
 }
 
 /// Two channels with one token would take messages from each other.
-fn check_shared_tokens(drafts: &[(String, Draft)], review: &mut Review<'_>) {
+fn check_shared_tokens(drafts: &[(String, ChannelDraft)], review: &mut Review<'_>) {
     let mut seen: BTreeMap<&SecretRef, String> = BTreeMap::new();
     for (table, draft) in drafts {
         for (setting, token) in draft.platform.tokens() {

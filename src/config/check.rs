@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::join;
 use super::layer::{Layer, variable_of};
-use super::origin::Place;
+use super::origin::WrittenAt;
 use super::problem::Problem;
 use super::schema::{Bounds, Node, quoted, settings};
 use super::secret::SecretRef;
@@ -222,7 +222,7 @@ impl<'a> Checker<'a> {
     /// A setting as it is spelled in the kind of place where `child` is written.
     fn spelled(&self, child: &str, meant: &str) -> String {
         match self.place(child) {
-            Some(Place::Variable(name)) => {
+            Some(WrittenAt::Variable(name)) => {
                 let depth = child.split('.').count();
                 let written = name.trim_start_matches("VOCATIVE_");
                 let deeper: Vec<&str> = written.split("__").skip(depth).collect();
@@ -276,7 +276,7 @@ impl<'a> Checker<'a> {
 
     /// Where a setting is written: its own line or variable, or that of the nearest thing around or
     /// inside it.
-    fn place(&self, path: &str) -> Option<&Place> {
+    fn place(&self, path: &str) -> Option<&WrittenAt> {
         let places = &self.layer.places;
         places
             .get(path)

@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::environment::Environment;
 use super::join;
-use super::origin::Place;
+use super::origin::WrittenAt;
 use super::problem::{ConfigError, Problem, Warning};
 use super::schema::{Node, settings};
 
@@ -21,7 +21,7 @@ pub(super) struct Layer {
     /// The settings.
     pub tree: Map<String, Value>,
     /// Dotted paths to places.
-    pub places: BTreeMap<String, Place>,
+    pub places: BTreeMap<String, WrittenAt>,
 }
 
 impl Layer {
@@ -42,7 +42,7 @@ impl Layer {
             .map_err(|error| ConfigError::from(syntax_problem(file, text, &lines, &error)))?;
         let mut places = BTreeMap::new();
         note_lines(document.get_ref(), "", &mut |path, start| {
-            let place = Place::Line {
+            let place = WrittenAt::Line {
                 file: file.to_owned(),
                 line: Some(lines.line(start)),
             };
@@ -66,7 +66,9 @@ impl Layer {
             let keys: Vec<&str> = path.split('.').collect();
             let value = value_for(schema, &keys, text);
             insert(&mut layer.tree, &keys, value);
-            layer.places.insert(path, Place::Variable(name.to_owned()));
+            layer
+                .places
+                .insert(path, WrittenAt::Variable(name.to_owned()));
         }
         layer
     }
@@ -171,7 +173,7 @@ fn syntax_problem(file: &Path, text: &str, lines: &Lines, error: &toml::de::Erro
     let at = error
         .span()
         .map_or_else(|| deepest(text), |span| span.start);
-    let place = Place::Line {
+    let place = WrittenAt::Line {
         file: file.to_owned(),
         line: Some(lines.line(at)),
     };

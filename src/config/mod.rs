@@ -39,7 +39,7 @@ use serde_json::{Map, Value, json};
 use self::check::Findings;
 use self::layer::Layer;
 use self::locate::Located;
-use self::origin::{Origins, Place};
+use self::origin::{Origins, WrittenAt};
 use self::resolve::{Review, resolve};
 use self::shape::Shape;
 
@@ -289,7 +289,7 @@ fn with_missing_secrets(
 
 /// A reference to a secret as it is written: its setting, the file that relative paths count from and where
 /// it stands, and what it refers to.
-type WrittenSecret = (String, (Option<PathBuf>, Option<Place>), SecretRef);
+type WrittenSecret = (String, (Option<PathBuf>, Option<WrittenAt>), SecretRef);
 
 /// The references to secrets in the layers, as far as these can be read. Those under names that are
 /// wrong themselves are left out.

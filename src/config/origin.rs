@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// Where a setting is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum WrittenAt {
     /// In a file, at a line from 1.
     Line {
         /// The file.
@@ -18,7 +18,7 @@ pub(super) enum Place {
     Variable(String),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for WrittenAt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Line {
@@ -33,11 +33,11 @@ impl fmt::Display for Place {
 
 /// Where all settings are written: dotted paths to places.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Origins(BTreeMap<String, Place>);
+pub(super) struct Origins(BTreeMap<String, WrittenAt>);
 
 impl Origins {
     /// Adds places; those added later win.
-    pub(super) fn extend(&mut self, places: &BTreeMap<String, Place>) {
+    pub(super) fn extend(&mut self, places: &BTreeMap<String, WrittenAt>) {
         for (key, place) in places {
             self.0.insert(key.clone(), place.clone());
         }
@@ -49,12 +49,12 @@ impl Origins {
     }
 
     /// Where a setting is written, itself or among the defaults of its kind.
-    pub(super) fn of(&self, key: &str) -> Option<&Place> {
+    pub(super) fn of(&self, key: &str) -> Option<&WrittenAt> {
         self.0.get(key).or_else(|| self.0.get(&default_key(key)?))
     }
 
     /// Where a setting is written, or else the table it would be in.
-    pub(super) fn nearest(&self, key: &str) -> Option<&Place> {
+    pub(super) fn nearest(&self, key: &str) -> Option<&WrittenAt> {
         self.of(key).or_else(|| {
             let (table, _) = key.rsplit_once('.')?;
             self.nearest(table)

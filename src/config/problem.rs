@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::origin::Place;
+use super::origin::WrittenAt;
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,13 +37,13 @@ impl Problem {
 
     /// With the place where it is.
     #[must_use]
-    pub(super) fn at(mut self, place: Option<&Place>) -> Self {
+    pub(super) fn at(mut self, place: Option<&WrittenAt>) -> Self {
         match place {
-            Some(Place::Line { file, line }) => {
+            Some(WrittenAt::Line { file, line }) => {
                 self.file = Some(file.clone());
                 self.line = *line;
             }
-            Some(Place::Variable(name)) => self.variable = Some(name.clone()),
+            Some(WrittenAt::Variable(name)) => self.variable = Some(name.clone()),
             None => {}
         }
         self

@@ -44,13 +44,17 @@ impl SecretRef {
     ///
     /// # Errors
     /// What is wrong and what to do, without the secret.
-    pub(super) fn read(&self, environment: &Environment, base_dir: &Path) -> Result<Found, String> {
+    pub(super) fn read(
+        &self,
+        environment: &Environment,
+        base_dir: &Path,
+    ) -> Result<FoundSecret, String> {
         match self {
             Self::Env(name) => environment
                 .get(name)
                 .ok_or_else(|| format!("the environment variable {name} is not set"))
                 .and_then(|value| {
-                    Found::of_text(value, &format!("the environment variable {name}"))
+                    FoundSecret::of_text(value, &format!("the environment variable {name}"))
                 }),
             Self::File(path) => read_file(&base_dir.join(path)),
             Self::Credential(name) => {
@@ -61,7 +65,7 @@ impl SecretRef {
                     )
                 })?;
                 // systemd owns these files and their modes.
-                read_file(&Path::new(dir).join(name)).map(|found| Found {
+                read_file(&Path::new(dir).join(name)).map(|found| FoundSecret {
                     warning: None,
                     ..found
                 })
@@ -104,14 +108,14 @@ impl JsonSchema for SecretRef {
 }
 
 /// A secret that was found.
-pub(super) struct Found {
+pub(super) struct FoundSecret {
     /// The secret.
     pub secret: SecretString,
     /// What should be put right although it works.
     pub warning: Option<String>,
 }
 
-impl Found {
+impl FoundSecret {
     fn of_text(text: &str, place: &str) -> Result<Self, String> {
         let text = text.trim_end_matches(['\r', '\n']);
         if text.trim().is_empty() {
@@ -124,12 +128,12 @@ impl Found {
     }
 }
 
-fn read_file(path: &Path) -> Result<Found, String> {
+fn read_file(path: &Path) -> Result<FoundSecret, String> {
     let shown = path.display();
     let text = std::fs::read_to_string(path)
         .map_err(|error| format!("the file {shown} can't be read: {error}"))?;
-    let found = Found::of_text(&text, &format!("the file {shown}"))?;
-    Ok(Found {
+    let found = FoundSecret::of_text(&text, &format!("the file {shown}"))?;
+    Ok(FoundSecret {
         warning: is_world_readable(path).then(|| {
             format!("every user of this machine can read {shown}; run: chmod 600 {shown}")
         }),

@@ -40,13 +40,13 @@ pub struct Names {
     store: Store,
     rooms: Rooms,
     vain: Arc<Mutex<HashMap<(AccountId, String), Instant>>>,
-    refused: Arc<Mutex<HashMap<(AccountId, Kind), Instant>>>,
+    refused: Arc<Mutex<HashMap<(AccountId, NamedKind), Instant>>>,
     paces: Arc<Paces>,
 }
 
 /// What has a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Kind {
+enum NamedKind {
     Person,
     Chat,
 }
@@ -62,7 +62,7 @@ enum LookedUp {
 
 /// Who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asker {
+enum NamesAsker {
     /// A prompt that waits for it.
     Prompt,
     /// The background: the pace is kept.
@@ -84,7 +84,7 @@ impl Names {
 
     /// Looks up what an account's newest turns lack, for a prompt that waits for it.
     pub async fn learn(&self, account: AccountId) {
-        self.learn_for(Asker::Prompt, account).await;
+        self.learn_for(NamesAsker::Prompt, account).await;
     }
 
     /// Looks up names of all accounts now and then, and soon after somebody or a room was heard that has
@@ -97,7 +97,7 @@ impl Names {
                 () = cancel.cancelled() => return,
             }
             for account in self.rooms.accounts() {
-                let learning = self.learn_for(Asker::Background, account);
+                let learning = self.learn_for(NamesAsker::Background, account);
                 if cancel.run_until_cancelled(learning).await.is_none() {
                     return;
                 }
@@ -105,7 +105,7 @@ impl Names {
         }
     }
 
-    async fn learn_for(&self, asker: Asker, account: AccountId) {
+    async fn learn_for(&self, asker: NamesAsker, account: AccountId) {
         let Some(room) = self.rooms.get(account) else {
             return;
         };
@@ -120,11 +120,11 @@ impl Names {
         &self,
         room: &Room,
         account: AccountId,
-        asker: Asker,
+        asker: NamesAsker,
     ) -> Result<(), StoreError> {
         let limit = NAMES_AT_ONCE + self.vain_count(account);
         let (people, chats) = self.store.unnamed(account, limit).await?;
-        for (kind, ids) in [(Kind::Chat, chats), (Kind::Person, people)] {
+        for (kind, ids) in [(NamedKind::Chat, chats), (NamedKind::Person, people)] {
             for id in self.open(account, ids) {
                 if self.is_refused(account, kind) || !self.may_ask(account, asker) {
                     break;
@@ -148,11 +148,11 @@ impl Names {
         &self,
         room: &Room,
         account: AccountId,
-        kind: Kind,
+        kind: NamedKind,
         id: &str,
     ) -> Result<LookedUp, StoreError> {
         let is_named = match kind {
-            Kind::Person => match room.outbound.person_name(id).await {
+            NamedKind::Person => match room.outbound.person_name(id).await {
                 Ok(Some(name)) => {
                     let named = person(id.to_owned(), name);
                     self.store.learn_person(account, named).await?;
@@ -161,7 +161,7 @@ impl Names {
                 Ok(None) => false,
                 Err(cause) => return Ok(LookedUp::Failed(cause)),
             },
-            Kind::Chat => match room.outbound.chat_facts(id).await {
+            NamedKind::Chat => match room.outbound.chat_facts(id).await {
                 Ok(place) => {
                     let is_named = place.title.is_some();
                     self.store.learn_place(account, place, 0).await?;
@@ -176,12 +176,12 @@ impl Names {
         })
     }
 
-    fn may_ask(&self, account: AccountId, asker: Asker) -> bool {
+    fn may_ask(&self, account: AccountId, asker: NamesAsker) -> bool {
         let pace = self.paces.of(&account.0.to_string());
-        pace.try_turn(Instant::now()).is_ok() || asker == Asker::Prompt
+        pace.try_turn(Instant::now()).is_ok() || asker == NamesAsker::Prompt
     }
 
-    fn is_refused(&self, account: AccountId, kind: Kind) -> bool {
+    fn is_refused(&self, account: AccountId, kind: NamedKind) -> bool {
         let refused = self.refused.lock().expect("no holder of this lock panics");
         let until = refused.get(&(account, kind));
         until.is_some_and(|until| *until > Instant::now())
@@ -189,7 +189,7 @@ impl Names {
 
     /// What refuses the account lasts, such as a scope that is missing; anything else is tried again at the
     /// next pass.
-    fn note_failure(&self, room: &Room, account: AccountId, kind: Kind, cause: &ChannelError) {
+    fn note_failure(&self, room: &Room, account: AccountId, kind: NamedKind, cause: &ChannelError) {
         let reason = cause.reason();
         debug!(channel.id = %room.channel, ?kind, error = %reason, "names could not be looked up");
         if matches!(cause, ChannelError::Unauthorized { .. }) {
@@ -270,11 +270,11 @@ mod tests {
         let names = names();
         let (first, second) = (AccountId(1), AccountId(2));
         let asks = |account| {
-            let asked = (0..100).filter(|_| names.may_ask(account, Asker::Background));
+            let asked = (0..100).filter(|_| names.may_ask(account, NamesAsker::Background));
             asked.count()
         };
         assert_eq!([asks(first), asks(second)], [NAMES_AT_ONCE; 2]);
-        assert!(names.may_ask(first, Asker::Prompt));
+        assert!(names.may_ask(first, NamesAsker::Prompt));
         tokio::time::advance(Duration::from_secs(15)).await;
         assert_eq!(asks(first), 10);
     }

@@ -59,12 +59,12 @@ pub struct Bound {
 }
 
 /// Hears of a connection for whoever shows it and whoever reads back what was missed.
-struct Heard {
+struct ConnectionReporter {
     health: Arc<ChannelHealth>,
     keeper: Option<Arc<Keeper>>,
 }
 
-impl Reporter for Heard {
+impl Reporter for ConnectionReporter {
     fn state(&self, state: ConnectionState) {
         if let Some(keeper) = &self.keeper {
             keeper.note_state(&state);
@@ -147,7 +147,7 @@ async fn keep_hearing(
     cancel: &CancellationToken,
 ) {
     let mut backoff = Backoff::new(RETRY_FIRST_MS, RETRY_MAX_MS);
-    let heard: Arc<dyn Reporter> = Arc::new(Heard {
+    let heard: Arc<dyn Reporter> = Arc::new(ConnectionReporter {
         health: Arc::clone(health),
         keeper: bound.keeper.clone(),
     });

@@ -12,13 +12,13 @@ use crate::delivery::worker::Clock;
 const DISPUTED_MS: i64 = 600_000;
 
 /// A channel's name, and the time of its platform.
-type Platform = (String, Arc<PlatformClock>);
+type PlatformTime = (String, Arc<PlatformClock>);
 
 /// The daemon's time.
 #[derive(Clone)]
 pub struct Timekeeper {
     wall: Wall,
-    platforms: Arc<RwLock<Vec<Platform>>>,
+    platforms: Arc<RwLock<Vec<PlatformTime>>>,
 }
 
 /// What the clocks say of each other.
@@ -106,7 +106,7 @@ impl Timekeeper {
         agreement_of(wall_ms, told)
     }
 
-    fn platforms(&self) -> std::sync::RwLockReadGuard<'_, Vec<Platform>> {
+    fn platforms(&self) -> std::sync::RwLockReadGuard<'_, Vec<PlatformTime>> {
         self.platforms
             .read()
             .unwrap_or_else(PoisonError::into_inner)

@@ -13,7 +13,7 @@ use vocative_core::outbox::ClaimedEntry;
 use vocative_core::outbox::OutboxUpdate;
 use vocative_core::probing::{ProbeFacts, Probing};
 use vocative_core::sending::after::{after_not_found, after_undecided, look_wait_ms};
-use vocative_core::sending::probe::{Step, Terms, learn, step};
+use vocative_core::sending::probe::{ProbeStep, Terms, learn, step};
 use vocative_store::contract::LeaseOutcome;
 
 /// Messages that a post or an upload makes: no operation makes an album.
@@ -49,8 +49,8 @@ impl Worker {
             takes_empty_for_proof: crash::is_sabotaged(Sabotage::EmptyIsProof),
         };
         match step(&mut probing, &facts, &terms) {
-            Step::Ask(number) => {
-                let asked = Asked {
+            ProbeStep::Ask(number) => {
+                let asked = ProbeQuestion {
                     facts: &facts,
                     terms: &terms,
                     number,
@@ -67,7 +67,7 @@ impl Worker {
         room: &Room,
         prober: &dyn Prober,
         mut probing: Probing,
-        asked: &Asked<'_>,
+        asked: &ProbeQuestion<'_>,
     ) -> Option<OutboxUpdate> {
         let entry = &claimed.entry;
         let chat = &entry.target.chat;
@@ -131,23 +131,23 @@ impl Worker {
         claimed: &ClaimedEntry,
         room: &Room,
         probing: Probing,
-        step: Step,
+        step: ProbeStep,
     ) -> Option<OutboxUpdate> {
         let entry = &claimed.entry;
         Some(match step {
-            Step::Ask(_) => self.look_in(ASK_EVERY_MS, "being looked for".to_owned()),
-            Step::Wait(wait_ms) => {
+            ProbeStep::Ask(_) => self.look_in(ASK_EVERY_MS, "being looked for".to_owned()),
+            ProbeStep::Wait(wait_ms) => {
                 self.keep(claimed, &probing).await?;
                 self.look_in(wait_ms, "not found yet".to_owned())
             }
-            Step::Sent(ids) => OutboxUpdate::Sent(Delivered {
+            ProbeStep::Sent(ids) => OutboxUpdate::Sent(Delivered {
                 chat: entry.target.chat.clone(),
                 message_id: ids.first().map(ToString::to_string).unwrap_or_default(),
                 sent_at_ms: (self.clock)(),
                 shown: None,
             }),
-            Step::Absent => after_not_found(entry),
-            Step::Undecided(reason) => after_undecided(entry, &room.delivery, reason),
+            ProbeStep::Absent => after_not_found(entry),
+            ProbeStep::Undecided(reason) => after_undecided(entry, &room.delivery, reason),
         })
     }
 
@@ -175,7 +175,7 @@ impl Worker {
 }
 
 /// A question.
-struct Asked<'a> {
+struct ProbeQuestion<'a> {
     facts: &'a ProbeFacts,
     terms: &'a Terms,
     number: i64,

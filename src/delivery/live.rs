@@ -192,7 +192,7 @@ impl Pacing {
 
 /// The text so far.
 #[derive(Debug, Default)]
-struct Heard {
+struct TextSoFar {
     text: String,
     /// Goes up with everything that changes what is shown.
     state: u64,
@@ -200,7 +200,7 @@ struct Heard {
 
 /// Hears the model; told on its task, so it only keeps.
 #[derive(Debug)]
-struct Ear(watch::Sender<Heard>);
+struct Ear(watch::Sender<TextSoFar>);
 
 impl Listener for Ear {
     fn text(&self, delta: &str) {
@@ -366,7 +366,7 @@ impl LiveDesk {
 struct Showing {
     desk: LiveDesk,
     pacing: Pacing,
-    heard: watch::Receiver<Heard>,
+    heard: watch::Receiver<TextSoFar>,
     stop: CancellationToken,
     is_visible: Arc<AtomicBool>,
     /// Whether this run's placeholder is there, or is on its way.
@@ -558,7 +558,7 @@ impl LiveReply {
     /// Begins to listen.
     #[must_use]
     pub fn begin(desk: LiveDesk, plan: LivePlan) -> Self {
-        let (ear, heard) = watch::channel(Heard::default());
+        let (ear, heard) = watch::channel(TextSoFar::default());
         let stop = CancellationToken::new();
         let is_visible = Arc::new(AtomicBool::new(false));
         let showing = Showing {

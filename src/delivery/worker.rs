@@ -74,7 +74,7 @@ impl Worker {
     pub async fn run(self, stop: CancellationToken, drain_until: CancellationToken) {
         let worker = Arc::new(self);
         let memory = Arc::new(Memory::default());
-        let mut places = Places::default();
+        let mut places = PostSlots::default();
         let mut in_flight = JoinSet::new();
         let mut held = HashMap::new();
         loop {
@@ -128,7 +128,7 @@ impl Worker {
         due_ms.filter(|due_ms| *due_ms > now_ms)
     }
 
-    async fn claim(&self, places: &Places, now_ms: i64) -> Vec<ClaimedEntry> {
+    async fn claim(&self, places: &PostSlots, now_ms: i64) -> Vec<ClaimedEntry> {
         let mut accounts = self.rooms.accounts();
         accounts.retain(|account| places.free(*account) > 0);
         // What fits whichever account it is of; the caller claims again until nothing is due.
@@ -529,11 +529,11 @@ fn looked_for_since_ms(entry: &OutboxEntry) -> i64 {
 /// The places for posts in flight, per account. A place is free again when what was taken is
 /// dropped, also by a panic.
 #[derive(Default)]
-struct Places {
+struct PostSlots {
     taken: HashMap<AccountId, Arc<()>>,
 }
 
-impl Places {
+impl PostSlots {
     fn free(&self, account: AccountId) -> usize {
         let taken = self.taken.get(&account);
         let count = taken.map_or(0, |place| Arc::strong_count(place) - 1);

@@ -67,7 +67,7 @@ enum Hands {
     Hearing,
 }
 
-type Taken = HashMap<FileId, Hands>;
+type FilesTaken = HashMap<FileId, Hands>;
 
 impl Worker {
     /// Fetches until `stop`; what is on its way then is fetched again after the next start.
@@ -76,7 +76,7 @@ impl Worker {
         worker.try_again().await;
         worker.try_hearing().await;
         let mut in_flight: JoinSet<FileId> = JoinSet::new();
-        let mut taken = Taken::new();
+        let mut taken = FilesTaken::new();
         loop {
             let notified = worker.wake.files.notified();
             let now_ms = (worker.clock)();
@@ -136,7 +136,7 @@ impl Worker {
     }
 
     /// What is to be fetched and written down, as far as hands are free.
-    async fn due(&self, taken: &Taken, now_ms: i64) -> Vec<(DueFile, Hands)> {
+    async fn due(&self, taken: &FilesTaken, now_ms: i64) -> Vec<(DueFile, Hands)> {
         let accounts = self.rooms.accounts();
         let mut due = Vec::new();
         for account in &accounts {
@@ -395,7 +395,7 @@ fn unserved() -> FileOutcome {
 
 /// What is due for these hands, as far as they are free.
 async fn free(
-    taken: &Taken,
+    taken: &FilesTaken,
     hands: Hands,
     hands_max: usize,
     look: impl AsyncFnOnce(usize) -> Result<Vec<DueFile>, StoreError>,

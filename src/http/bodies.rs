@@ -47,11 +47,11 @@ impl Peer {
 /// The bodies that are being read.
 #[derive(Debug, Default)]
 pub(super) struct Bodies {
-    reading: Mutex<Reading>,
+    reading: Mutex<BodyReading>,
 }
 
 #[derive(Debug, Default)]
-struct Reading {
+struct BodyReading {
     newest: u64,
     by_id: HashMap<u64, Body>,
 }
@@ -73,7 +73,7 @@ impl Body {
     }
 }
 
-impl Reading {
+impl BodyReading {
     fn count(&self, is_it: impl Fn(&Body) -> bool) -> usize {
         self.by_id.values().filter(|body| is_it(body)).count()
     }
@@ -134,7 +134,7 @@ impl Bodies {
         })
     }
 
-    fn reading(&self) -> MutexGuard<'_, Reading> {
+    fn reading(&self) -> MutexGuard<'_, BodyReading> {
         self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -34,9 +34,9 @@ use self::draft::{Draft, garbled};
 use self::events::{Events, Unreadable};
 use self::habits::{Habits, RefusedRequest};
 use self::reader::{Heard, Reader, Reason, Said};
-use self::replay::Origin;
+use self::replay::ReplayOrigin;
 pub(super) use self::rim::ANTHROPIC_VERSION;
-use self::rim::{Patience, Piece, Reply, Rim, piece, whole};
+use self::rim::{HttpReply, Patience, Piece, Rim, piece, whole};
 use self::thoughts::Aloud;
 pub(super) use self::thoughts::visible_of;
 use super::base_url::{Address, Wire};
@@ -284,8 +284,8 @@ impl Remote {
                 Wire::Messages => messages::request(&asking),
             };
             let failed = match self.rim.post(&body, patience).await? {
-                Reply::Success(response) => return Ok(Posted::Answered(response)),
-                Reply::Failure(failed) => failed,
+                HttpReply::Success(response) => return Ok(Posted::Answered(response)),
+                HttpReply::Failure(failed) => failed,
             };
             if is_streamed && refuses_streams(failed.status, &failed.body) {
                 return Ok(Posted::RefusesStreams);
@@ -339,8 +339,8 @@ impl Remote {
         };
     }
 
-    fn origin(&self) -> Origin<'_> {
-        Origin {
+    fn origin(&self) -> ReplayOrigin<'_> {
+        ReplayOrigin {
             provider: self.provider,
             wire: self.rim.wire,
             model: &self.model,

@@ -928,7 +928,7 @@ async fn without_a_model_the_first_sentences_are_kept() {
 mod plan {
     use std::collections::BTreeSet;
 
-    use vocative_core::folding::plan::{Step, foldable, steps};
+    use vocative_core::folding::plan::{FoldStep, foldable, steps};
     use vocative_core::history::{HistoryTurn, Role};
     use vocative_core::ids::Seq;
     use vocative_core::prompting::Utf16Div4;
@@ -1027,7 +1027,7 @@ mod plan {
         ]
         .into_iter()
         .collect();
-        let step = |text: String, completes| Step { text, completes };
+        let step = |text: String, completes| FoldStep { text, completes };
         assert_eq!(
             steps(&entries, 20, &Utf16Div4),
             [

@@ -98,7 +98,7 @@ enum Attempt {
 
 /// What of a source is folded at once.
 #[derive(Clone, Copy)]
-struct Part<'a> {
+struct FoldPart<'a> {
     source: &'a FoldSource,
     /// The oldest so many turns.
     count: usize,
@@ -294,7 +294,7 @@ impl Worker {
                 return Ok(Attempt::Nothing);
             }
         };
-        let part = Part {
+        let part = FoldPart {
             source: &source,
             count,
             requests_max,
@@ -307,11 +307,11 @@ impl Worker {
     /// request the store is asked whether all of it may still be sent.
     async fn fold_turns(
         &self,
-        part: Part<'_>,
+        part: FoldPart<'_>,
         spec: &AgentSpec,
         coverage: Coverage,
     ) -> Result<Attempt, StoreError> {
-        let Part { source, count, .. } = part;
+        let FoldPart { source, count, .. } = part;
         let place = match &spec.summary_model {
             Some(summariser) => match self.models.try_begin(&summariser.model_use) {
                 Some(place) => Some(place),

@@ -48,7 +48,7 @@ struct Arguments {
 }
 
 #[derive(Serialize)]
-struct Found {
+struct SearchFindings {
     order: &'static str,
     hits: Vec<Hit>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -176,7 +176,7 @@ fn shown(found: &SearchHits, has_words: bool) -> String {
             "only the newest {THREADS_MAX} threads were searched"
         ));
     }
-    let found = Found {
+    let found = SearchFindings {
         order: if has_words {
             "best match first"
         } else {

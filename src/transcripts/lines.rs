@@ -233,7 +233,7 @@ pub fn is_message_line(line: &str) -> bool {
 
 /// Who is concerned by the newest message that concerns anybody.
 #[derive(Default)]
-struct Read {
+struct NewestConcern {
     conversation: Option<ConversationId>,
     concerned: Option<String>,
     bot_ids: Vec<String>,
@@ -259,7 +259,7 @@ async fn prompt_of(
     request: LinesRequest,
 ) -> Result<Prompt, TranscriptError> {
     let account = bind(store).await?;
-    let mut read = Read::default();
+    let mut read = NewestConcern::default();
     let mut batch = Vec::with_capacity(BATCH);
     for (number, line) in (1_u64..).zip(lines.lines()) {
         let line = line.map_err(|error| TranscriptError::NotJson {
@@ -295,7 +295,7 @@ async fn prompt_of(
 fn agent_of(
     mut agents: BTreeMap<String, (AgentView, AssemblerOptions)>,
     asked: Option<String>,
-    read: &Read,
+    read: &NewestConcern,
 ) -> (AgentView, AssemblerOptions) {
     let name = asked.or_else(|| read.concerned.clone()).unwrap_or_default();
     let (mut agent, options) = agents.remove(&name).unwrap_or_else(|| {
@@ -327,7 +327,7 @@ async fn capture(
     store: &Store,
     account: AccountId,
     batch: Vec<StoredMessage>,
-    read: &mut Read,
+    read: &mut NewestConcern,
 ) -> Result<(), TranscriptError> {
     let mut names = Vec::new();
     for message in &batch {

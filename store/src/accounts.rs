@@ -104,13 +104,13 @@ fn stored_account(
     user_id: &str,
     taken: &[AccountId],
 ) -> Result<String, StoreError> {
-    struct Known {
+    struct KnownAccount {
         id: AccountId,
         stored: String,
         bot: Option<String>,
         was_this_channels: bool,
     }
-    let known: Vec<Known> = connection
+    let known: Vec<KnownAccount> = connection
         .prepare_cached(
             "SELECT a.id, a.platform_id,
                     CASE WHEN json_valid(a.bot) THEN json_extract(a.bot, '$.user_id') END,
@@ -122,7 +122,7 @@ fn stored_account(
         .query_map(
             params![binding.platform.name(), binding.account, binding.channel],
             |row| {
-                Ok(Known {
+                Ok(KnownAccount {
                     id: row.get(0)?,
                     stored: row.get(1)?,
                     bot: row.get(2)?,

@@ -7,7 +7,7 @@ use super::capture::{Arrival, captured, sent_at_ms};
 use super::contract::{Captured, NewMessage};
 use super::files::{queue_files_txn, with_transcripts};
 use super::messages::{KnownMessage, MessageEntry, add_message_txn};
-use super::places::{ChatRow, Seat, find_conversation};
+use super::places::{ChatRow, ConversationSeat, find_conversation};
 use super::raw::keep_envelope_txn;
 use super::rows::{attachments_from, count_from, stored_attachments};
 use super::triggers::{postpone_runs_txn, refresh_triggers_txn};
@@ -23,7 +23,7 @@ pub(super) fn turn_of_album(
     let (Some(album), Some(chat)) = (&message.album, chat) else {
         return Ok(None);
     };
-    let seat = Seat::of(&message.place, &message.message_id);
+    let seat = ConversationSeat::of(&message.place, &message.message_id);
     let Some(conversation) = find_conversation(connection, chat.id, seat.key())? else {
         return Ok(None);
     };

@@ -11,7 +11,7 @@ use vocative_contract::envelope::SenderKind;
 use vocative_contract::outbound::Target;
 
 use super::album;
-use super::commands::{Asker, carry_out_txn};
+use super::commands::{CommandGiver, carry_out_txn};
 use super::contract::{Captured, CapturedTurn, NewMessage};
 use super::edits;
 use super::erasure;
@@ -26,9 +26,9 @@ use super::messages::{
 };
 use super::notices::{post_notice_turn_txn, refuse_txn};
 use super::overlap::stop_txn;
-use super::participants::{Heard, upsert_participant_txn};
+use super::participants::{HeardSender, upsert_participant_txn};
 use super::places::{
-    ChatRow, HEARD_EVERY_MS, Seat, ensure_chat_txn, ensure_conversation_txn, find_chat,
+    ChatRow, ConversationSeat, HEARD_EVERY_MS, ensure_chat_txn, ensure_conversation_txn, find_chat,
     hear_chat_txn, name_new_topic_txn, set_root_txn,
 };
 use super::raw::keep_envelope_txn;
@@ -263,11 +263,11 @@ pub(super) fn is_from_before_erasure(
     message: &NewMessage,
 ) -> Result<bool, StoreError> {
     let place = &message.place;
-    let heard = erasure::Heard {
+    let heard = erasure::IncomingMessage {
         account: message.account,
         sender: &message.sender.id,
         chat: &place.chat,
-        thread: Seat::of(place, &message.message_id).key(),
+        thread: ConversationSeat::of(place, &message.message_id).key(),
         is_topic: place.topic.is_some(),
         sent_at_ms: sent_at_ms(message),
     };
@@ -321,7 +321,7 @@ fn admit_txn<'a>(
     hear_chat_txn(connection, &chat, &message.place, now_ms)?;
     settle_kind_txn(connection, &chat, message.place.kind, now_ms)?;
     chat.kind = facts.chat_kind;
-    let heard = Heard {
+    let heard = HeardSender {
         kind: message.sender_kind,
         platform_id: &message.sender.id,
         display_name: message.sender.display_name.as_deref(),
@@ -359,12 +359,12 @@ pub(super) fn insert_txn(
 ) -> Result<Captured, StoreError> {
     let message = arrival.message;
     let now_ms = message.received_at_ms;
-    let seat = Seat::of(&message.place, &message.message_id);
+    let seat = ConversationSeat::of(&message.place, &message.message_id);
     let conversation = ensure_conversation_txn(connection, arrival.chat.id, seat, now_ms)?;
     if let Some(title) = &message.place.topic_title {
         name_new_topic_txn(connection, conversation.row, title)?;
     }
-    if let (Seat::Thread(root), None) = (seat, conversation.root_seq) {
+    if let (ConversationSeat::Thread(root), None) = (seat, conversation.root_seq) {
         link_root_txn(connection, arrival, conversation.row, root)?;
     }
     let reply_to_seq = reply_target(connection, arrival)?;
@@ -432,7 +432,7 @@ fn command_txn(
     connection
         .prepare_cached("UPDATE turns SET visibility = 'timeline' WHERE seq = ?1")?
         .execute([turn.seq])?;
-    let asker = Asker {
+    let asker = CommandGiver {
         account: message.account,
         chat: arrival.chat.id,
         platform_chat: &message.place.chat,

@@ -16,9 +16,10 @@ use super::fresh_starts::{begin_afresh_txn, behind_everything};
 use super::learn::settle_kind_txn;
 use super::outbox_rows::{NewPosts, insert_posts_txn};
 use super::overlap::{Stopped, stop_chat_txn};
-use super::participants::{Heard, upsert_participant_txn};
+use super::participants::{HeardSender, upsert_participant_txn};
 use super::places::{
-    ConversationRow, Seat, ensure_chat_txn, ensure_conversation_txn, find_chat, hear_chat_txn,
+    ConversationRow, ConversationSeat, ensure_chat_txn, ensure_conversation_txn, find_chat,
+    hear_chat_txn,
 };
 use super::quarantine::Queue;
 use super::raw::keep_non_message_txn;
@@ -63,7 +64,7 @@ pub struct CommandOutcome {
 }
 
 /// Who gave a command, and where.
-pub(super) struct Asker<'a> {
+pub(super) struct CommandGiver<'a> {
     pub(super) account: AccountId,
     pub(super) chat: ChatId,
     /// The platform's id of the chat.
@@ -107,13 +108,13 @@ impl Store {
             let accounts = accounts.clone();
             let next = self.read(move |connection| next_inquiry(connection, &accounts));
             match next.await? {
-                Next::Nothing => return Ok(None),
-                Next::Inquiry(_, at_ms) if at_ms < asked_after_ms => {
+                NextInquiry::Nothing => return Ok(None),
+                NextInquiry::Inquiry(_, at_ms) if at_ms < asked_after_ms => {
                     self.write(move |connection| forget_old_txn(connection, asked_after_ms))
                         .await?;
                 }
-                Next::Inquiry(inquiry, _) => return Ok(Some(inquiry)),
-                Next::Undecodable { row, what, at_ms } => {
+                NextInquiry::Inquiry(inquiry, _) => return Ok(Some(inquiry)),
+                NextInquiry::Undecodable { row, what, at_ms } => {
                     let rows = vec![(row, what)];
                     self.set_aside(Queue::Inquiries, rows, at_ms).await?;
                 }
@@ -203,15 +204,18 @@ fn capture_command_txn(
         hear_chat_txn(connection, &chat, &place, now_ms)?;
     }
     settle_kind_txn(connection, &chat, place.kind, now_ms)?;
-    let heard = Heard {
+    let heard = HeardSender {
         kind: ParticipantKind::User,
         platform_id: &sender.id,
         display_name: sender.display_name.as_deref(),
         username: sender.username.as_deref(),
     };
-    let seat = place.thread.as_deref().map_or(Seat::Chat, Seat::Thread);
+    let seat = place
+        .thread
+        .as_deref()
+        .map_or(ConversationSeat::Chat, ConversationSeat::Thread);
     let conversation = ensure_conversation_txn(connection, chat.id, seat, now_ms)?;
-    let asker = Asker {
+    let asker = CommandGiver {
         account,
         chat: chat.id,
         platform_chat: &place.chat,
@@ -234,7 +238,7 @@ fn capture_command_txn(
 /// Does what a command says and commits its answer.
 pub(super) fn carry_out_txn(
     connection: &Connection,
-    asker: &Asker<'_>,
+    asker: &CommandGiver<'_>,
     verdict: &CommandVerdict,
 ) -> Result<Addressed, StoreError> {
     let mut done = Addressed::default();
@@ -318,7 +322,7 @@ pub(super) fn said_to(person: Option<String>) -> Operation {
 /// Notes an inquiry, once while it waits: what somebody repeats is answered by the same, and holds up nobody else.
 fn ask_txn(
     connection: &Connection,
-    asker: &Asker<'_>,
+    asker: &CommandGiver<'_>,
     inquiry: Inquiry,
     agent: &AgentName,
     is_private: bool,
@@ -355,7 +359,7 @@ fn ask_txn(
 pub const INQUIRY_AGE_MS_MAX: i64 = 15 * 60_000;
 
 /// What stands first among inquiries.
-enum Next {
+enum NextInquiry {
     Nothing,
     Inquiry(OpenInquiry, i64),
     Undecodable { row: i64, what: String, at_ms: i64 },
@@ -368,7 +372,10 @@ fn forget_old_txn(connection: &Connection, asked_after_ms: i64) -> Result<(), St
     Ok(())
 }
 
-fn next_inquiry(connection: &Connection, accounts: &[AccountId]) -> Result<Next, StoreError> {
+fn next_inquiry(
+    connection: &Connection,
+    accounts: &[AccountId],
+) -> Result<NextInquiry, StoreError> {
     let first: Option<(i64, i64)> = connection
         .prepare_cached(
             "SELECT q.id, q.asked_at_ms
@@ -382,11 +389,11 @@ fn next_inquiry(connection: &Connection, accounts: &[AccountId]) -> Result<Next,
         })
         .optional()?;
     let Some((row, at_ms)) = first else {
-        return Ok(Next::Nothing);
+        return Ok(NextInquiry::Nothing);
     };
     match inquiry_at(connection, row) {
-        Ok(inquiry) => Ok(Next::Inquiry(inquiry, at_ms)),
-        Err(StoreError::Undecodable { what }) => Ok(Next::Undecodable { row, what, at_ms }),
+        Ok(inquiry) => Ok(NextInquiry::Inquiry(inquiry, at_ms)),
+        Err(StoreError::Undecodable { what }) => Ok(NextInquiry::Undecodable { row, what, at_ms }),
         Err(other) => Err(other),
     }
 }

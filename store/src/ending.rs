@@ -14,7 +14,7 @@ use vocative_core::ids::RunId;
 
 /// How a run ends.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Ending<'a> {
+pub(super) enum EndOfRun<'a> {
     /// It answered.
     Done,
     /// It was given up.
@@ -38,13 +38,13 @@ pub(super) enum Stop {
 pub(super) fn end_run_txn(
     connection: &Connection,
     row: i64,
-    ending: Ending<'_>,
+    ending: EndOfRun<'_>,
     now_ms: i64,
 ) -> Result<(), StoreError> {
     let (state, reason) = match ending {
-        Ending::Done => ("done", None),
-        Ending::Dead { reason } => ("dead", Some(reason)),
-        Ending::Cancelled => ("cancelled", None),
+        EndOfRun::Done => ("done", None),
+        EndOfRun::Dead { reason } => ("dead", Some(reason)),
+        EndOfRun::Cancelled => ("cancelled", None),
     };
     connection
         .prepare_cached(
@@ -78,7 +78,7 @@ pub(super) fn stop_run_txn(
         )?
         .execute((row, reason))?;
     if stop == Stop::Ended {
-        end_run_txn(connection, row, Ending::Cancelled, now_ms)?;
+        end_run_txn(connection, row, EndOfRun::Cancelled, now_ms)?;
     }
     Ok(stop)
 }

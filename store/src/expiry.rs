@@ -78,7 +78,7 @@ impl Store {
         share: u64,
         now_ms: i64,
     ) -> Result<Expired, StoreError> {
-        let pass = |class, at_most| Pass {
+        let pass = |class, at_most| ExpiryPass {
             account,
             class,
             at_most,
@@ -134,7 +134,7 @@ impl Store {
     /// Repeats a batch until one is not full or all went that may; returns how much went.
     async fn in_batches(
         &self,
-        pass: Pass,
+        pass: ExpiryPass,
         batch: impl Fn(&Connection, i64) -> Result<i64, StoreError> + Copy + Send + 'static,
     ) -> Result<u64, StoreError> {
         let mut total = 0;
@@ -162,14 +162,14 @@ impl Store {
 
 /// A class of an account of which at most so much goes.
 #[derive(Clone, Copy)]
-struct Pass {
+struct ExpiryPass {
     account: AccountId,
     class: &'static str,
     at_most: u64,
     now_ms: i64,
 }
 
-fn note_txn(connection: &Connection, pass: Pass, count: i64) -> Result<(), StoreError> {
+fn note_txn(connection: &Connection, pass: ExpiryPass, count: i64) -> Result<(), StoreError> {
     if count == 0 {
         return Ok(());
     }

@@ -11,7 +11,7 @@ use super::contract::{ExportPage, ExportQuery, ExportTurn, RepliedTo};
 use super::conversations::conversation;
 use super::files::files_of;
 use super::history::FIRST;
-use super::names::Names;
+use super::names::NameLookup;
 use super::rows::limit_of;
 use super::rows::{conversation_row_id, select_turns, turn_from_row};
 use super::{Store, StoreError};
@@ -60,7 +60,7 @@ fn export_page(
         })?,
     };
     refuse_merging(connection, row, as_of)?;
-    let mut names = Names::new(connection, account);
+    let mut names = NameLookup::new(connection, account);
     let mut page = ExportPage {
         turns: Vec::new(),
         as_of,
@@ -124,7 +124,7 @@ pub(super) fn root(connection: &Connection, row: i64) -> Result<Option<Turn>, St
 
 fn exported(
     connection: &Connection,
-    names: &mut Names<'_>,
+    names: &mut NameLookup<'_>,
     turn: Turn,
 ) -> Result<ExportTurn, StoreError> {
     let mut mentions = mentioned_ids(&turn.content);
@@ -164,7 +164,7 @@ fn exported(
 
 fn replied_to(
     connection: &Connection,
-    names: &mut Names<'_>,
+    names: &mut NameLookup<'_>,
     target: TurnId,
 ) -> Result<Option<RepliedTo>, StoreError> {
     /// As much of it as a reader needs to know it again.

@@ -7,7 +7,7 @@ use super::StoreError;
 use super::contract::NewMessage;
 use super::erasure::has_forgotten_lately;
 use super::messages::{MessageKey, find_message, find_message_of_merged_chat};
-use super::places::{ChatRow, Seat, find_conversation};
+use super::places::{ChatRow, ConversationSeat, find_conversation};
 use super::rows::{count_from, day_start_ms};
 use vocative_core::addressing::{MessageFacts, ThreadFacts};
 use vocative_core::ids::{AccountId, AgentName, ChatId};
@@ -44,10 +44,10 @@ pub(super) fn read_facts(
         facts.addressed_before = addressed_agents(connection, seq)?;
         facts.has_run_for = agents_with_run(connection, seq)?;
     }
-    let seat = Seat::of(&message.place, &message.message_id);
+    let seat = ConversationSeat::of(&message.place, &message.message_id);
     let Some(chat) = chat else {
         // A thread that is not known has no root and no agents either.
-        facts.thread = matches!(seat, Seat::Thread(_)).then(ThreadFacts::default);
+        facts.thread = matches!(seat, ConversationSeat::Thread(_)).then(ThreadFacts::default);
         return Ok(facts);
     };
     facts.is_known_chat = true;
@@ -65,7 +65,7 @@ pub(super) fn read_facts(
     facts.quiet_told_until_ms = chat.quiet_told_until_ms;
     facts.refused_notice_at_ms = chat.refused_notice_at_ms;
     facts.limit_notice_at_ms = chat.limit_notice_at_ms;
-    if let Seat::Thread(root) = seat {
+    if let ConversationSeat::Thread(root) = seat {
         facts.thread = Some(thread_facts(connection, message.account, chat, root)?);
     }
     Ok(facts)
@@ -175,7 +175,7 @@ fn agents_in(
 }
 
 /// What is compared with the limits of a channel, and when it was restored.
-struct Usage {
+struct LimitUsage {
     tokens_today: u64,
     tokens_by_person: u64,
     runs_by_person: u32,
@@ -188,7 +188,7 @@ fn usage(
     connection: &Connection,
     message: &NewMessage,
     chat: Option<ChatId>,
-) -> Result<Usage, StoreError> {
+) -> Result<LimitUsage, StoreError> {
     let now_ms = message.received_at_ms;
     let usage = connection
         .prepare_cached(
@@ -217,7 +217,7 @@ fn usage(
                 now_ms + AHEAD_MS
             ],
             |row| {
-                Ok(Usage {
+                Ok(LimitUsage {
                     tokens_today: count_from(row.get(0)?),
                     runs_by_person: row.get(1)?,
                     runs_in_chat: row.get(2)?,

@@ -8,7 +8,7 @@ use crate::sql::{Connection, OptionalExtension, params};
 use sha2::{Digest as _, Sha256};
 
 use super::fresh_starts::floor;
-use super::history::{LAST, Reading};
+use super::history::{HistoryReading, LAST};
 use super::rows::conversation_row_id;
 use super::rows::limit_of;
 use super::summaries::{SummaryBound, current_summary, keep_name, position_at};
@@ -94,7 +94,7 @@ const WAITING_SQL: &str = "SELECT t.sent_at_ms, t.ordinal, t.seq FROM runs x IND
      ORDER BY t.sent_at_ms, t.ordinal, t.seq LIMIT 1";
 
 /// Kept turns of an agent in a conversation.
-struct Kept<'a> {
+struct FoldableTurns<'a> {
     connection: &'a Connection<'a>,
     conversation_row: i64,
     agent: &'a AgentName,
@@ -107,7 +107,7 @@ struct KeptTurn {
     source: (TurnId, u32),
 }
 
-impl Kept<'_> {
+impl FoldableTurns<'_> {
     /// The oldest after a position, up to and with another.
     fn between(
         &self,
@@ -331,7 +331,7 @@ fn is_over(
     coverage: &Coverage,
     threshold: usize,
 ) -> Result<bool, StoreError> {
-    let kept = Kept {
+    let kept = FoldableTurns {
         connection,
         conversation_row,
         agent,
@@ -349,7 +349,7 @@ fn fold_source(
     connection: &Connection,
     query: &FoldQuery,
 ) -> Result<Option<FoldSource>, StoreError> {
-    let kept = Kept {
+    let kept = FoldableTurns {
         connection,
         conversation_row: conversation_row_id(connection, query.conversation)?,
         agent: &query.agent,
@@ -365,7 +365,7 @@ fn fold_source(
         return Ok(None);
     }
     let reading_query = reading_query(query);
-    let mut reading = Reading::start(connection, &reading_query)?;
+    let mut reading = HistoryReading::start(connection, &reading_query)?;
     let after = reading.start_of_kept();
     let Some(preserved) = kept.preserved_from(after, query)? else {
         return Ok(None);
@@ -438,7 +438,7 @@ fn unchanged_base(
         return Ok(None);
     }
     let after = previous.map_or(floor, |found| found.through);
-    let kept = Kept {
+    let kept = FoldableTurns {
         connection,
         conversation_row,
         agent,

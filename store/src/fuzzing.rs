@@ -2,12 +2,12 @@
 //! `fuzz/README.md`.
 
 use super::erasure;
-use super::search_terms::{Terms, excerpt};
+use super::search_terms::{SearchTerms, excerpt};
 
 /// What is shown of a text that a query finds.
 #[must_use]
 pub fn found(query: &str, text: &str) -> String {
-    let terms = Terms::parse(query);
+    let terms = SearchTerms::parse(query);
     let _ = terms.counts(text, &mut String::new());
     excerpt(text, terms.first_match(text), 300)
 }

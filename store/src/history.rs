@@ -149,7 +149,7 @@ impl Store {
 }
 
 fn history(connection: &Connection, query: &HistoryQuery) -> Result<History, StoreError> {
-    let mut reading = Reading::start(connection, query)?;
+    let mut reading = HistoryReading::start(connection, query)?;
     reading.read_triggers()?;
     reading.read_root()?;
     let has_older = reading.read_kept()?;
@@ -184,7 +184,7 @@ fn kept_sql(keep: Keep) -> &'static str {
 }
 
 /// A history being read.
-pub(super) struct Reading<'a> {
+pub(super) struct HistoryReading<'a> {
     connection: &'a Connection<'a>,
     query: &'a HistoryQuery,
     conversation: Conversation,
@@ -205,7 +205,7 @@ pub(super) struct Reading<'a> {
 }
 
 /// Which turns a walk keeps.
-struct Walk {
+struct TurnWalk {
     /// One of the walks.
     sql: &'static str,
     conversation_row: i64,
@@ -216,7 +216,7 @@ struct Walk {
     role: Role,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> HistoryReading<'a> {
     pub(super) fn start(
         connection: &'a Connection<'a>,
         query: &'a HistoryQuery,
@@ -308,7 +308,7 @@ impl<'a> Reading<'a> {
     /// Returns whether there are more kept turns than were asked for.
     fn read_kept(&mut self) -> Result<bool, StoreError> {
         let max_turns = self.query.max_turns;
-        self.walk(&Walk {
+        self.walk(&TurnWalk {
             sql: kept_sql(self.query.keep),
             conversation_row: self.conversation_row,
             after: self.start_of_kept(),
@@ -352,7 +352,7 @@ impl<'a> Reading<'a> {
             return Ok(());
         }
         let parent = conversation_row_id(self.connection, parent)?;
-        self.walk(&Walk {
+        self.walk(&TurnWalk {
             sql: kept_sql(self.query.keep),
             conversation_row: parent,
             after: self.floor,
@@ -382,7 +382,7 @@ impl<'a> Reading<'a> {
         }
         let (conversation_row, before) = self.last_trigger()?;
         let after = self.end_of_summary_in(conversation_row)?;
-        self.walk(&Walk {
+        self.walk(&TurnWalk {
             sql: OVERHEARD_SQL,
             conversation_row,
             after,
@@ -508,7 +508,7 @@ impl<'a> Reading<'a> {
     /// Keeps the newest turns between two positions, within the query's bounds; returns whether there
     /// are more, or may be where too much was not for the prompt. A turn that is kept already counts,
     /// but not among what was overheard.
-    fn walk(&mut self, walk: &Walk) -> Result<bool, StoreError> {
+    fn walk(&mut self, walk: &TurnWalk) -> Result<bool, StoreError> {
         let mut statement = self.connection.prepare_cached(walk.sql)?;
         forget_counts(&statement);
         let mut rows = statement.query(self.bounds(walk))?;
@@ -535,7 +535,7 @@ impl<'a> Reading<'a> {
         Ok(has_more)
     }
 
-    fn bounds(&self, walk: &Walk) -> impl Params + use<> {
+    fn bounds(&self, walk: &TurnWalk) -> impl Params + use<> {
         (
             walk.conversation_row,
             self.query.agent.clone(),

@@ -20,7 +20,7 @@ use super::facts::addressed_agents;
 use super::learn::settle_kind_txn;
 use super::messages::{KnownMessage, MessageEntry, add_message_txn};
 use super::names::identity;
-use super::places::{ChatRow, Seat, ensure_chat_txn, find_chat, find_conversation};
+use super::places::{ChatRow, ConversationSeat, ensure_chat_txn, find_chat, find_conversation};
 use super::reply::platform;
 use super::rows::chat_kind_name;
 use super::turns::turn_at;
@@ -128,14 +128,14 @@ fn import_txn(connection: &Connection, batch: ImportBatch) -> Result<ImportCount
     for mut message in batch.messages {
         let found = books.find(connection, &message)?;
         let is_revised = match &found {
-            Found::New => {
+            ExportedMatch::New => {
                 insert_import_txn(connection, &mut message.message)?;
                 false
             }
-            Found::Edited { chat, known, seq } => {
+            ExportedMatch::Edited { chat, known, seq } => {
                 edit_import_txn(connection, &message.message, chat, known, *seq)?
             }
-            Found::Twin { chat, seq } => {
+            ExportedMatch::Twin { chat, seq } => {
                 note_twin_txn(connection, &message.message, chat, *seq)?;
                 false
             }
@@ -143,7 +143,7 @@ fn import_txn(connection: &Connection, batch: ImportBatch) -> Result<ImportCount
         };
         match found {
             // An edit that changes no word is none.
-            Found::Edited { .. } if !is_revised => counts.known += 1,
+            ExportedMatch::Edited { .. } if !is_revised => counts.known += 1,
             found => count(&mut counts, &found),
         }
     }
@@ -152,7 +152,7 @@ fn import_txn(connection: &Connection, batch: ImportBatch) -> Result<ImportCount
 }
 
 /// What the store knows of an exported message.
-enum Found {
+enum ExportedMatch {
     /// Nothing: it becomes a turn.
     New,
     /// A turn of the same message with an older text.
@@ -175,16 +175,16 @@ enum Found {
     Conflict,
 }
 
-fn count(counts: &mut ImportCounts, found: &Found) {
+fn count(counts: &mut ImportCounts, found: &ExportedMatch) {
     let field = match found {
-        Found::New => &mut counts.imported,
-        Found::Edited { .. } => &mut counts.revised,
-        Found::Known | Found::Twin { .. } => &mut counts.known,
-        Found::Gone => &mut counts.gone,
-        Found::Own => &mut counts.own,
-        Found::Overlap { is_found: true } => &mut counts.overlap_found,
-        Found::Overlap { is_found: false } => &mut counts.overlap_missing,
-        Found::Conflict => &mut counts.conflicts,
+        ExportedMatch::New => &mut counts.imported,
+        ExportedMatch::Edited { .. } => &mut counts.revised,
+        ExportedMatch::Known | ExportedMatch::Twin { .. } => &mut counts.known,
+        ExportedMatch::Gone => &mut counts.gone,
+        ExportedMatch::Own => &mut counts.own,
+        ExportedMatch::Overlap { is_found: true } => &mut counts.overlap_found,
+        ExportedMatch::Overlap { is_found: false } => &mut counts.overlap_missing,
+        ExportedMatch::Conflict => &mut counts.conflicts,
     };
     *field += 1;
 }
@@ -218,10 +218,10 @@ impl Books {
         &mut self,
         connection: &Connection,
         import: &ImportMessage,
-    ) -> Result<Found, StoreError> {
+    ) -> Result<ExportedMatch, StoreError> {
         let message = &import.message;
         if self.has_erased && is_erased(connection, message)? {
-            return Ok(Found::Gone);
+            return Ok(ExportedMatch::Gone);
         }
         let chat = find_chat(connection, message.account, &message.place.chat)?;
         if let Some(known) = known_message(connection, message, chat.as_ref())? {
@@ -229,20 +229,20 @@ impl Books {
         }
         let sent_at_ms = sent_at_ms(message);
         if import.is_own && self.first_post_ms.is_some_and(|first| sent_at_ms >= first) {
-            return Ok(Found::Own);
+            return Ok(ExportedMatch::Own);
         }
         let (Some(occurrence), Some(chat)) = (import.own_box, chat) else {
-            return Ok(Found::New);
+            return Ok(ExportedMatch::New);
         };
-        let twin = nth_twin(connection, message, &chat, Twins::After(occurrence))?;
+        let twin = nth_twin(connection, message, &chat, TwinRule::After(occurrence))?;
         if self
             .live_since(connection, message, &chat)?
             .is_some_and(|live| sent_at_ms >= live)
         {
             let is_found = twin.is_some();
-            return Ok(Found::Overlap { is_found });
+            return Ok(ExportedMatch::Overlap { is_found });
         }
-        Ok(twin.map_or(Found::New, |seq| Found::Twin { chat, seq }))
+        Ok(twin.map_or(ExportedMatch::New, |seq| ExportedMatch::Twin { chat, seq }))
     }
 
     fn live_since(
@@ -298,23 +298,23 @@ fn found_known(
     message: &NewMessage,
     chat: Option<ChatRow>,
     known: KnownMessage,
-) -> Result<Found, StoreError> {
+) -> Result<ExportedMatch, StoreError> {
     let (Some(seq), Some(chat)) = (known.turn_seq, chat) else {
-        return Ok(Found::Gone);
+        return Ok(ExportedMatch::Gone);
     };
     if is_another(connection, message, &known)? {
-        return Ok(Found::Conflict);
+        return Ok(ExportedMatch::Conflict);
     }
     if message.edit_marker.is_none() || message.edit_marker == known.edit_marker {
-        return Ok(Found::Known);
+        return Ok(ExportedMatch::Known);
     }
     let turn = turn_at(connection, seq)?;
     // An answer of ours says what was committed.
     Ok(
         if turn.is_inbound && edits::is_later(message, &known, &turn) {
-            Found::Edited { chat, known, seq }
+            ExportedMatch::Edited { chat, known, seq }
         } else {
-            Found::Known
+            ExportedMatch::Known
         },
     )
 }
@@ -361,7 +361,7 @@ pub(super) fn claim_twin_txn(
     if !has_box {
         return Ok(None);
     }
-    match nth_twin(connection, message, chat, Twins::Unheard)? {
+    match nth_twin(connection, message, chat, TwinRule::Unheard)? {
         Some(seq) => note_twin_txn(connection, message, chat, seq)?,
         None => return Ok(None),
     }
@@ -370,7 +370,7 @@ pub(super) fn claim_twin_txn(
 
 /// Which turns count as twins of a message.
 #[derive(Clone, Copy)]
-enum Twins {
+enum TwinRule {
     /// All; the one after so many.
     After(u32),
     /// Those that were imported and not heard live.
@@ -382,15 +382,15 @@ fn nth_twin(
     connection: &Connection,
     message: &NewMessage,
     chat: &ChatRow,
-    twins: Twins,
+    twins: TwinRule,
 ) -> Result<Option<i64>, StoreError> {
-    let seat = Seat::of(&message.place, &message.message_id);
+    let seat = ConversationSeat::of(&message.place, &message.message_id);
     let Some(conversation) = find_conversation(connection, chat.id, seat.key())? else {
         return Ok(None);
     };
     let (after, is_unheard) = match twins {
-        Twins::After(count) => (count, false),
-        Twins::Unheard => (0, true),
+        TwinRule::After(count) => (count, false),
+        TwinRule::Unheard => (0, true),
     };
     let second_ms = sent_at_ms(message)
         .div_euclid(SECOND_MS)
@@ -422,7 +422,7 @@ fn nth_twin(
 fn insert_import_txn(connection: &Connection, message: &mut NewMessage) -> Result<(), StoreError> {
     let chat = ensure_chat_txn(connection, message.account, &message.place.chat)?;
     // A topic that is known may have been renamed since.
-    let seat = Seat::of(&message.place, &message.message_id);
+    let seat = ConversationSeat::of(&message.place, &message.message_id);
     if message.place.topic_title.is_some()
         && find_conversation(connection, chat.id, seat.key())?.is_some()
     {

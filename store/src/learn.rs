@@ -7,7 +7,7 @@ use vocative_contract::envelope::{ChatKind, Place, Sender};
 use super::notices::introduce_txn;
 use super::parking::unpark_txn;
 use super::places::{
-    ChatRow, Seat, ensure_chat_txn, ensure_conversation_txn, find_chat, name_topic_txn,
+    ChatRow, ConversationSeat, ensure_chat_txn, ensure_conversation_txn, find_chat, name_topic_txn,
 };
 use super::rows::chat_kind_name;
 use super::{Store, StoreError};
@@ -169,7 +169,7 @@ fn learn_place_txn(
         ])?;
     settle_kind_txn(connection, &chat, place.kind, now_ms)?;
     if let (Some(topic), Some(title)) = (&place.topic, &place.topic_title) {
-        let seat = Seat::Topic(topic);
+        let seat = ConversationSeat::Topic(topic);
         let conversation = ensure_conversation_txn(connection, chat.id, seat, now_ms)?;
         name_topic_txn(connection, conversation.row, title)?;
     }

@@ -8,7 +8,7 @@ use vocative_contract::identity::{Identity, Platform};
 use vocative_contract::markup::{mentioned_ids, replace_mentions};
 
 use super::history::{NAME_BY_ID_SQL, NAME_BY_USERNAME_SQL};
-use super::participants::{Heard, upsert_participant_txn};
+use super::participants::{HeardSender, upsert_participant_txn};
 use super::{Store, StoreError};
 use vocative_core::ids::AccountId;
 use vocative_core::turn::ParticipantKind;
@@ -74,7 +74,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         self.write(move |connection| {
             for (id, name) in &names {
-                let heard = Heard {
+                let heard = HeardSender {
                     kind: ParticipantKind::User,
                     platform_id: id,
                     display_name: Some(name),
@@ -106,7 +106,7 @@ impl Store {
         texts: Vec<String>,
     ) -> Result<Vec<String>, StoreError> {
         self.read(move |connection| {
-            let mut names = Names::new(connection, account);
+            let mut names = NameLookup::new(connection, account);
             texts.iter().map(|text| names.named(text)).collect()
         })
         .await
@@ -142,7 +142,7 @@ pub(super) fn identity(
 }
 
 /// Looks names up, each once.
-pub(super) struct Names<'a> {
+pub(super) struct NameLookup<'a> {
     connection: &'a Connection<'a>,
     account: AccountId,
     /// Read at the first mention.
@@ -150,7 +150,7 @@ pub(super) struct Names<'a> {
     known: HashMap<String, Option<String>>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> NameLookup<'a> {
     pub(super) fn new(connection: &'a Connection<'a>, account: AccountId) -> Self {
         Self {
             connection,

@@ -8,7 +8,7 @@ use super::capture::Arrival;
 use super::commands::said_to;
 use super::contract::{Captured, NewMessage};
 use super::outbox_rows::{NewPosts, insert_posts_txn, json};
-use super::participants::{Heard, upsert_participant_txn};
+use super::participants::{HeardSender, upsert_participant_txn};
 use super::places::{ConversationRow, ensure_chat_txn};
 use super::triggers::run_place_txn;
 use super::turns::{NewTurn, TurnRow, insert_turn_txn};
@@ -95,7 +95,7 @@ pub(super) fn post_notice_turn_txn(
         &arrival.verdict,
         now_ms,
     )?;
-    let daemon = Heard {
+    let daemon = HeardSender {
         kind: ParticipantKind::System,
         platform_id: DAEMON,
         display_name: None,

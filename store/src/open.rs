@@ -71,7 +71,7 @@ pub(super) struct Inner {
 }
 
 /// Dropped in this order once the last connection is closed.
-struct Held {
+struct OpenParts {
     lock: WriteLock,
     _private: Option<PrivateFolder>,
 }
@@ -131,7 +131,7 @@ impl Store {
         watch: &OpenWatch,
     ) -> Result<(Self, OpenReport), StoreError> {
         let (path, private) = place_of(options)?;
-        let held = Held {
+        let held = OpenParts {
             lock: lock::take(&path)?,
             _private: private,
         };

@@ -78,7 +78,7 @@ pub(super) fn append_post_txn(
         .prepare_cached("SELECT coalesce(max(id), 0) + 1 FROM outbox")?
         .query_row([], |row| row.get(0))?;
     #[allow(clippy::cast_precision_loss)] // Row ids stay far below 2^52.
-    let place = Place {
+    let place = PostPosition {
         part_number,
         sort_key: next as f64,
     };
@@ -87,7 +87,7 @@ pub(super) fn append_post_txn(
 
 /// Where a post stands among those of its turn and of its chat.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct PostPosition {
     pub(super) part_number: u32,
     pub(super) sort_key: f64,
 }
@@ -96,7 +96,7 @@ pub(super) struct Place {
 pub(super) fn insert_post_txn(
     connection: &Connection,
     posts: &NewPosts<'_>,
-    place: Place,
+    place: PostPosition,
     part: &Part,
 ) -> Result<OutboxId, StoreError> {
     let id = OutboxId::generate();

@@ -8,7 +8,9 @@ use vocative_core::outbox::OutboxUpdate;
 use super::contract::LeaseOutcome;
 use super::messages::{MessageEntry, add_message_txn};
 use super::outbox::{DROPPED, close_attempt_txn};
-use super::outbox_rows::{NewPosts, Place, append_post_txn, insert_post_txn, operation_from_row};
+use super::outbox_rows::{
+    NewPosts, PostPosition, append_post_txn, insert_post_txn, operation_from_row,
+};
 use super::parking::{Parking, give_up_old_txn, park_txn, unpark_txn};
 use super::placeholder::{gives_place, move_txn};
 use super::places::find_chat;
@@ -104,7 +106,7 @@ pub(super) fn update_post_txn(
             operation,
             ..
         } => {
-            let with = Replacement {
+            let with = EntryReplacement {
                 parts,
                 target,
                 operation,
@@ -150,7 +152,7 @@ pub(super) fn update_post_txn(
         | OutboxUpdate::Dead { .. }
         | OutboxUpdate::Drop { .. } => {}
     }
-    if let Some(next) = Next::after(update, &leased, now_ms) {
+    if let Some(next) = Released::after(update, &leased, now_ms) {
         next.write_txn(connection, leased.row)?;
     }
     if matches!(update, OutboxUpdate::ParkChat { .. }) {
@@ -210,7 +212,7 @@ fn outcome_name(update: &OutboxUpdate) -> &str {
 }
 
 /// What an entry becomes when its lease ends without success.
-struct Next<'a> {
+struct Released<'a> {
     state: &'static str,
     reason: &'a str,
     /// `None` leaves it as it is.
@@ -223,7 +225,7 @@ struct Next<'a> {
     finished_at_ms: Option<i64>,
 }
 
-impl<'a> Next<'a> {
+impl<'a> Released<'a> {
     /// What an update makes of its entry; `None` where it was sent.
     fn after(update: &'a OutboxUpdate, leased: &Leased, now_ms: i64) -> Option<Self> {
         Some(match update {
@@ -397,14 +399,14 @@ fn record_message_txn(
 }
 
 /// What comes in the place of an entry.
-struct Replacement<'a> {
+struct EntryReplacement<'a> {
     parts: &'a [Part],
     target: &'a Target,
     /// What is done with the first part.
     operation: &'a Operation,
 }
 
-impl<'a> Replacement<'a> {
+impl<'a> EntryReplacement<'a> {
     fn posts(&self, leased: &Leased, now_ms: i64) -> NewPosts<'a> {
         NewPosts {
             account: leased.account,
@@ -423,7 +425,7 @@ impl<'a> Replacement<'a> {
 fn insert_replacing_txn(
     connection: &Connection,
     leased: &Leased,
-    with: &Replacement<'_>,
+    with: &EntryReplacement<'_>,
     now_ms: i64,
 ) -> Result<(), StoreError> {
     let parts = remaining_txn(connection, leased, with, now_ms)?;
@@ -451,7 +453,7 @@ fn insert_replacing_txn(
     let mut sort_key = leased.sort_key;
     for (number, part) in parts.iter().enumerate() {
         sort_key += step;
-        let place = Place {
+        let place = PostPosition {
             part_number,
             sort_key,
         };
@@ -476,7 +478,7 @@ fn insert_replacing_txn(
 fn remaining_txn<'a>(
     connection: &Connection,
     leased: &Leased,
-    with: &Replacement<'a>,
+    with: &EntryReplacement<'a>,
     now_ms: i64,
 ) -> Result<&'a [Part], StoreError> {
     // What gives place to another text anyway shows its beginning: nobody would take the rest away.

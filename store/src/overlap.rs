@@ -26,7 +26,7 @@ const STOPPED: &str = "stopped";
 pub(super) const DELETED: &str = "deleted";
 
 /// The open runs of a conversation that an agent works on.
-pub(super) struct Line<'a> {
+pub(super) struct OpenRuns<'a> {
     pub(super) place: &'a ConversationRow,
     pub(super) agent: &'a AgentName,
 }
@@ -35,7 +35,7 @@ pub(super) struct Line<'a> {
 /// agent began afresh is answered by itself.
 pub(super) fn joinable_run(
     connection: &Connection,
-    line: &Line<'_>,
+    line: &OpenRuns<'_>,
     person: ParticipantId,
     overlap: Overlap,
 ) -> Result<Option<i64>, StoreError> {
@@ -109,7 +109,7 @@ pub(super) fn add_trigger_txn(
 /// Ends the other open runs of a line; what they were to answer, `run` answers. Returns them.
 pub(super) fn interrupt_txn(
     connection: &Connection,
-    line: &Line<'_>,
+    line: &OpenRuns<'_>,
     run: i64,
     now_ms: i64,
 ) -> Result<Vec<RunId>, StoreError> {
@@ -135,7 +135,7 @@ pub(super) fn interrupt_txn(
 /// The open runs of a line but one, oldest first; none of what was asked before the agent began afresh.
 fn open_runs(
     connection: &Connection,
-    line: &Line<'_>,
+    line: &OpenRuns<'_>,
     but: i64,
 ) -> Result<Vec<(i64, RunId)>, StoreError> {
     let floor = floor(connection, line.place.row, line.agent, i64::MAX)?;

@@ -5,7 +5,7 @@ use crate::sql::{Connection, OptionalExtension, params};
 
 use super::contract::{ConversationOverview, Speaker, Speakers};
 use super::conversations::conversation;
-use super::names::Names;
+use super::names::NameLookup;
 use super::reply::platform;
 use super::rows::limit_of;
 use super::rows::{chat_kind_from_name, chat_kind_name, conversation_row_id, count_from};
@@ -140,7 +140,7 @@ fn title(
     if is_named_topic {
         return Ok(conversation.title);
     }
-    let mut names = Names::new(connection, conversation.account);
+    let mut names = NameLookup::new(connection, conversation.account);
     for text in opening(connection, row)? {
         if let Some(title) = first_words(&names.named(&text)?, TITLE_MAX_CHARS) {
             return Ok(title);

@@ -12,7 +12,7 @@ const SEEN_EVERY_MS: i64 = 60_000;
 
 /// Somebody as they were heard.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Heard<'a> {
+pub(super) struct HeardSender<'a> {
     pub(super) kind: ParticipantKind,
     pub(super) platform_id: &'a str,
     pub(super) display_name: Option<&'a str>,
@@ -23,7 +23,7 @@ pub(super) struct Heard<'a> {
 pub(super) fn upsert_participant_txn(
     connection: &Connection,
     account: AccountId,
-    heard: Heard<'_>,
+    heard: HeardSender<'_>,
     seen_ms: i64,
 ) -> Result<ParticipantId, StoreError> {
     if let Some(known) = find_unchanged(connection, account, heard, seen_ms)? {
@@ -58,7 +58,7 @@ pub(super) fn upsert_participant_txn(
 fn find_unchanged(
     connection: &Connection,
     account: AccountId,
-    heard: Heard<'_>,
+    heard: HeardSender<'_>,
     seen_ms: i64,
 ) -> Result<Option<ParticipantId>, StoreError> {
     let found = connection

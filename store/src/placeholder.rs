@@ -119,7 +119,7 @@ fn placeholder(
 }
 
 /// The placeholder that a run holds.
-struct Held {
+struct HeldPlaceholder {
     row: i64,
     id: OutboxId,
     account: AccountId,
@@ -132,7 +132,7 @@ struct Held {
     is_streamed: bool,
 }
 
-impl Held {
+impl HeldPlaceholder {
     /// Whether no byte of it ever left.
     fn is_untouched(&self) -> bool {
         self.state == "pending" && self.attempts == 0
@@ -147,7 +147,11 @@ impl Held {
     }
 }
 
-fn find(connection: &Connection, run_row: i64, now_ms: i64) -> Result<Option<Held>, StoreError> {
+fn find(
+    connection: &Connection,
+    run_row: i64,
+    now_ms: i64,
+) -> Result<Option<HeldPlaceholder>, StoreError> {
     let found = connection
         .prepare_cached(
             "SELECT id, uuid, account_id, chat_id, state, attempts, target, message_id,
@@ -156,7 +160,7 @@ fn find(connection: &Connection, run_row: i64, now_ms: i64) -> Result<Option<Hel
         )?
         .query_row([run_row], |row| {
             Ok((
-                Held {
+                HeldPlaceholder {
                     row: row.get(0)?,
                     id: row.get(1)?,
                     account: row.get(2)?,
@@ -183,7 +187,7 @@ fn find(connection: &Connection, run_row: i64, now_ms: i64) -> Result<Option<Hel
     let decoded = serde_json::from_str(&target).map_err(StoreError::from);
     // The run goes on without it.
     let target = kept_or_set_aside_txn(connection, at, decoded, now_ms)?;
-    Ok(target.map(|target| Held { target, ..held }))
+    Ok(target.map(|target| HeldPlaceholder { target, ..held }))
 }
 
 /// Commits the posts of a run's answer, the first one in the place of its placeholder if it has one.
@@ -232,7 +236,7 @@ pub(super) fn insert_answer_txn(
 fn edit_txn(
     connection: &Connection,
     posts: &NewPosts<'_>,
-    held: &Held,
+    held: &HeldPlaceholder,
     first: &Part,
     settle_ms: i64,
 ) -> Result<OutboxId, StoreError> {
@@ -317,7 +321,7 @@ pub(super) fn retract_txn(
 }
 
 /// Forgets a placeholder that nobody sees, or of which nobody can say whether somebody does.
-fn let_go_txn(connection: &Connection, held: &Held) -> Result<(), StoreError> {
+fn let_go_txn(connection: &Connection, held: &HeldPlaceholder) -> Result<(), StoreError> {
     connection
         .prepare_cached(
             "UPDATE outbox SET state = 'replaced', placeholder_of = NULL, payload = ?2,

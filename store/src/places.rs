@@ -149,7 +149,7 @@ pub(super) fn hear_chat_txn(
 
 /// Which conversation of its chat a message belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seat<'a> {
+pub(super) enum ConversationSeat<'a> {
     /// The chat's own.
     Chat,
     /// A thread below the chat's own.
@@ -158,7 +158,7 @@ pub(super) enum Seat<'a> {
     Topic(&'a str),
 }
 
-impl<'a> Seat<'a> {
+impl<'a> ConversationSeat<'a> {
     /// The seat of a message. A thread's root is a message of the chat.
     pub(super) fn of(place: &'a Place, message_id: &str) -> Self {
         match (&place.topic, &place.thread) {
@@ -246,18 +246,20 @@ pub(super) fn conversation_at(
 pub(super) fn ensure_conversation_txn(
     connection: &Connection,
     chat: ChatId,
-    seat: Seat<'_>,
+    seat: ConversationSeat<'_>,
     now_ms: i64,
 ) -> Result<ConversationRow, StoreError> {
     if let Some(found) = find_conversation(connection, chat, seat.key())? {
         return Ok(found);
     }
     let parent = match seat {
-        Seat::Thread(_) => Some(ensure_conversation_txn(connection, chat, Seat::Chat, now_ms)?.row),
-        Seat::Chat | Seat::Topic(_) => None,
+        ConversationSeat::Thread(_) => {
+            Some(ensure_conversation_txn(connection, chat, ConversationSeat::Chat, now_ms)?.row)
+        }
+        ConversationSeat::Chat | ConversationSeat::Topic(_) => None,
     };
     let id = ConversationId::generate();
-    let is_topic = matches!(seat, Seat::Topic(_));
+    let is_topic = matches!(seat, ConversationSeat::Topic(_));
     connection
         .prepare_cached(
             "INSERT INTO conversations

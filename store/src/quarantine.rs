@@ -8,7 +8,7 @@
 
 use crate::sql::{Connection, params};
 
-use super::ending::{Ending, end_run_txn};
+use super::ending::{EndOfRun, end_run_txn};
 use super::outbox::DROPPED;
 use super::{Store, StoreError};
 
@@ -260,7 +260,7 @@ fn drop_txn(
                 "UPDATE runs SET cancel_requested_by = 'dropped by an operator' WHERE id = ?1",
                 [row],
             )?;
-            end_run_txn(connection, row, Ending::Cancelled, now_ms)?;
+            end_run_txn(connection, row, EndOfRun::Cancelled, now_ms)?;
         }
         Queue::Posts => {
             connection.execute(

@@ -3,7 +3,7 @@
 use crate::sql::{Connection, Row};
 
 use super::contract::{DeadFilter, QueuedRun, WaitingFor};
-use super::ending::{Ending, end_run_txn};
+use super::ending::{EndOfRun, end_run_txn};
 use super::rows::limit_of;
 use super::rows::missing;
 use super::run_rows::run_by_row;
@@ -179,7 +179,7 @@ fn revive_txn(
              WHERE id = ?1",
         )?
         .execute([row])?;
-    end_run_txn(connection, row, Ending::Cancelled, now_ms)
+    end_run_txn(connection, row, EndOfRun::Cancelled, now_ms)
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@
 use crate::sql::{Connection, OptionalExtension, params};
 
 use super::contract::{AccountReach, AccountStatus, ChatReach, HistoryGap};
-use super::participants::{Heard, upsert_participant_txn};
-use super::places::{ConversationRow, Seat, ensure_chat_txn, ensure_conversation_txn};
+use super::participants::{HeardSender, upsert_participant_txn};
+use super::places::{ConversationRow, ConversationSeat, ensure_chat_txn, ensure_conversation_txn};
 use super::rows::{chat_kind_from_name, chat_kind_name, count_from};
 use super::{Store, StoreError};
 use vocative_core::ids::{AccountId, TurnId};
@@ -416,7 +416,8 @@ fn note_gap_txn(connection: &Connection, gap: &HistoryGap) -> Result<(), StoreEr
             "UPDATE chats SET title = coalesce(?2, title), kind = coalesce(kind, ?3) WHERE id = ?1",
         )?
         .execute(params![row.id, gap.place.title, kind.map(chat_kind_name)])?;
-    let conversation = ensure_conversation_txn(connection, row.id, Seat::Chat, gap.now_ms)?;
+    let conversation =
+        ensure_conversation_txn(connection, row.id, ConversationSeat::Chat, gap.now_ms)?;
     let scope = conversation.scope(kind);
     let seq = insert_notice_txn(connection, gap, &conversation, scope.name())?;
     let may_be_read = gap.may_be_read_later;
@@ -446,7 +447,7 @@ fn insert_notice_txn(
     conversation: &ConversationRow,
     scope: &str,
 ) -> Result<i64, StoreError> {
-    let daemon = Heard {
+    let daemon = HeardSender {
         kind: ParticipantKind::System,
         platform_id: DAEMON,
         display_name: None,

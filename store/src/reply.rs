@@ -7,10 +7,10 @@ use vocative_contract::identity::Platform;
 use vocative_contract::outbound::{Operation, Target};
 
 use super::contract::{CommittedReply, ReplyCommit, ReplyRoute, RunEnding};
-use super::ending::{Ending, end_run_txn};
+use super::ending::{EndOfRun, end_run_txn};
 use super::made_from::{begin_again_txn, has_lost_source};
 use super::outbox_rows::NewPosts;
-use super::participants::{Heard, upsert_participant_txn};
+use super::participants::{HeardSender, upsert_participant_txn};
 use super::placeholder::insert_answer_txn;
 use super::places::{ConversationRow, conversation_at};
 use super::reanswer::{answer_of, replace_answer_txn, replaced_answer, replaces_for_good};
@@ -48,7 +48,7 @@ impl Store {
 }
 
 /// The place an answer is posted into.
-pub(super) struct Room {
+pub(super) struct ReplyRoom {
     pub(super) conversation: ConversationRow,
     pub(super) account: AccountId,
     pub(super) kind: Option<ChatKind>,
@@ -71,7 +71,7 @@ pub(super) fn commit_reply_txn(
     };
     if leased.is_cancelled {
         add_usage_txn(connection, leased.row, reply)?;
-        end_run_txn(connection, leased.row, Ending::Cancelled, reply.now_ms)?;
+        end_run_txn(connection, leased.row, EndOfRun::Cancelled, reply.now_ms)?;
         return Ok(CommittedReply::Cancelled);
     }
     if reply.kind == TurnKind::Message && has_lost_source(connection, leased.row)? {
@@ -104,12 +104,15 @@ pub(super) fn commit_reply_txn(
     Ok(CommittedReply::Written { turn, posts })
 }
 
-pub(super) fn room_of(connection: &Connection, leased: &LeasedRun) -> Result<Room, StoreError> {
+pub(super) fn room_of(
+    connection: &Connection,
+    leased: &LeasedRun,
+) -> Result<ReplyRoom, StoreError> {
     let conversation = conversation_at(connection, leased.conversation_row)?;
     let (account, kind): (_, Option<String>) = connection
         .prepare_cached("SELECT account_id, kind FROM chats WHERE id = ?1")?
         .query_row([conversation.chat], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(Room {
+    Ok(ReplyRoom {
         conversation,
         account,
         kind: kind.as_deref().and_then(chat_kind_from_name),
@@ -138,7 +141,7 @@ pub(super) fn triggers(connection: &Connection, run_row: i64) -> Result<Vec<Trig
 /// what is answered; the turn's own seq puts it behind.
 pub(super) fn position(
     connection: &Connection,
-    room: &Room,
+    room: &ReplyRoom,
     triggers: &[Trigger],
     now_ms: i64,
 ) -> Result<(i64, i64), StoreError> {
@@ -176,7 +179,7 @@ fn insert_reply_txn(
     connection: &Connection,
     reply: &ReplyCommit,
     leased: &LeasedRun,
-    room: &Room,
+    room: &ReplyRoom,
     triggers: &[Trigger],
 ) -> Result<(TurnId, Seq), StoreError> {
     let participant = speaker_txn(connection, reply, room.account)?;
@@ -213,7 +216,7 @@ fn speaker_txn(
     reply: &ReplyCommit,
     account: AccountId,
 ) -> Result<ParticipantId, StoreError> {
-    let speaker = Heard {
+    let speaker = HeardSender {
         kind: if reply.kind == TurnKind::Notice {
             ParticipantKind::System
         } else {
@@ -230,7 +233,7 @@ fn speaker_txn(
 fn involve_txn(
     connection: &Connection,
     reply: &ReplyCommit,
-    room: &Room,
+    room: &ReplyRoom,
     seq: Seq,
     triggers: &[Trigger],
 ) -> Result<(), StoreError> {
@@ -275,9 +278,9 @@ fn finish_txn(
 ) -> Result<(), StoreError> {
     add_usage_txn(connection, run_row, reply)?;
     let ending = match &reply.ending {
-        RunEnding::Done => Ending::Done,
-        RunEnding::Dead { reason } => Ending::Dead { reason },
-        RunEnding::Cancelled => Ending::Cancelled,
+        RunEnding::Done => EndOfRun::Done,
+        RunEnding::Dead { reason } => EndOfRun::Dead { reason },
+        RunEnding::Cancelled => EndOfRun::Cancelled,
     };
     end_run_txn(connection, run_row, ending, reply.now_ms)
 }

@@ -152,12 +152,12 @@ fn bad_backup(backup: &Path, what: String) -> StoreError {
     }
 }
 
-struct Held {
+struct HeldCounts {
     posts: u64,
     runs: u64,
 }
 
-fn hold_what_is_open(connection: &mut Connection, now_ms: i64) -> rusqlite::Result<Held> {
+fn hold_what_is_open(connection: &mut Connection, now_ms: i64) -> rusqlite::Result<HeldCounts> {
     let transaction = connection.transaction()?;
     transaction.execute(
         "UPDATE outbox_attempts SET ended_at_ms = ?1, outcome = 'restored from a backup'
@@ -196,7 +196,7 @@ fn hold_what_is_open(connection: &mut Connection, now_ms: i64) -> rusqlite::Resu
         [now_ms],
     )?;
     transaction.commit()?;
-    Ok(Held {
+    Ok(HeldCounts {
         posts: posts as u64,
         runs: runs as u64,
     })

@@ -9,7 +9,7 @@ use crate::sql::{Connection, OptionalExtension, Row};
 use vocative_contract::crash::{self, Sabotage};
 
 use super::contract::{ClaimRequest, LeaseOutcome, RunLease};
-use super::ending::{Ending, Stop, end_run_txn, stop_run_txn};
+use super::ending::{EndOfRun, Stop, end_run_txn, stop_run_txn};
 use super::quarantine::{Queue, kept_or_set_aside_txn};
 use super::rows::{account_list, missing};
 use super::run_events::tell_claim_txn;
@@ -287,7 +287,7 @@ pub(super) fn claim_run_txn(
 
 /// Ends a run that was asked to stop; one that can't be decoded stops no other.
 fn end_or_set_aside_txn(connection: &Connection, row: i64, now_ms: i64) -> Result<(), StoreError> {
-    let ended = end_run_txn(connection, row, Ending::Cancelled, now_ms);
+    let ended = end_run_txn(connection, row, EndOfRun::Cancelled, now_ms);
     kept_or_set_aside_txn(connection, (Queue::Questions, row), ended, now_ms).map(drop)
 }
 
@@ -451,7 +451,7 @@ pub(super) fn requeue_run_txn(
         return Ok(LeaseOutcome::Stale);
     };
     if leased.is_cancelled {
-        end_run_txn(connection, leased.row, Ending::Cancelled, requeue.now_ms)?;
+        end_run_txn(connection, leased.row, EndOfRun::Cancelled, requeue.now_ms)?;
         return Ok(LeaseOutcome::Written);
     }
     connection

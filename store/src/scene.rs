@@ -7,8 +7,10 @@ use vocative_contract::identity::Platform;
 use vocative_contract::outbound::{Part, Target};
 
 use super::contract::{AccountBinding, ClaimRequest, CommittedReply, ReplyCommit, RunEnding};
-use super::participants::{Heard, upsert_participant_txn};
-use super::places::{Seat, ensure_chat_txn, ensure_conversation_txn, note_turn_txn, set_root_txn};
+use super::participants::{HeardSender, upsert_participant_txn};
+use super::places::{
+    ConversationSeat, ensure_chat_txn, ensure_conversation_txn, note_turn_txn, set_root_txn,
+};
 use super::search_text::index_turn_txn;
 use super::{Store, StoreError, StoreOptions};
 use vocative_core::ids::{
@@ -77,7 +79,7 @@ impl Scene {
                 "UPDATE chats SET title = lower(?2), kind = 'public' WHERE id = ?1",
                 (chat.id, &name),
             )?;
-            let made = ensure_conversation_txn(connection, chat.id, Seat::Chat, 0)?;
+            let made = ensure_conversation_txn(connection, chat.id, ConversationSeat::Chat, 0)?;
             Ok(Room {
                 id: made.id,
                 row: made.row,
@@ -92,7 +94,12 @@ impl Scene {
         let parent = parent.clone();
         self.write(move |connection| {
             let key = format!("ts{}", root.seq);
-            let made = ensure_conversation_txn(connection, parent.chat, Seat::Thread(&key), 0)?;
+            let made = ensure_conversation_txn(
+                connection,
+                parent.chat,
+                ConversationSeat::Thread(&key),
+                0,
+            )?;
             set_root_txn(connection, made.row, root.seq.0)?;
             Ok(Room {
                 id: made.id,
@@ -270,7 +277,7 @@ fn say_txn(
     room: &Room,
     spoken: &Spoken<'_>,
 ) -> Result<Said, StoreError> {
-    let speaker = Heard {
+    let speaker = HeardSender {
         kind: ParticipantKind::User,
         platform_id: "U1",
         display_name: Some("Ada"),

@@ -8,10 +8,10 @@ use crate::sql::{Connection, OptionalExtension};
 
 use super::contract::{SearchHit, SearchHits, SearchOrder, SearchQuery};
 use super::conversations::conversation_row;
-use super::names::Names;
+use super::names::NameLookup;
 use super::rows::limit_of;
 use super::rows::{select_turns, turn_from_row};
-use super::search_terms::{Terms, excerpt, scores};
+use super::search_terms::{SearchTerms, excerpt, scores};
 use super::{Store, StoreError};
 use vocative_core::ids::{AccountId, Seq};
 use vocative_core::search::SearchReach;
@@ -68,7 +68,7 @@ fn search(connection: &Connection, query: &SearchQuery) -> Result<SearchHits, St
     let Some(range) = range(connection, query)? else {
         return Ok(SearchHits::default());
     };
-    let terms = Terms::parse(&query.text);
+    let terms = SearchTerms::parse(&query.text);
     let excluded = excluded(connection, query)?;
     let mut found = SearchHits {
         is_query_cut: terms.is_cut,
@@ -146,7 +146,7 @@ fn excluded(connection: &Connection, query: &SearchQuery) -> Result<Vec<Seq>, St
 fn matching(
     connection: &Connection,
     expression: &str,
-    terms: &Terms,
+    terms: &SearchTerms,
     order: SearchOrder,
     excluded: &[Seq],
 ) -> Result<Vec<(Match, f64)>, StoreError> {
@@ -207,7 +207,7 @@ fn read_hits(
     connection: &Connection,
     query: &SearchQuery,
     range: &Range,
-    terms: &Terms,
+    terms: &SearchTerms,
     best: &[Match],
     found: &mut SearchHits,
 ) -> Result<(), StoreError> {
@@ -237,7 +237,7 @@ fn with_names(
     account: AccountId,
     content: &str,
 ) -> Result<String, StoreError> {
-    Names::new(connection, account).named(content)
+    NameLookup::new(connection, account).named(content)
 }
 
 fn utf16_div4(text: &str) -> usize {

@@ -21,7 +21,7 @@ const LENGTH_WEIGHT: f64 = 0.75;
 
 /// What a query asks for.
 #[derive(Debug, PartialEq)]
-pub(super) struct Terms {
+pub(super) struct SearchTerms {
     terms: Vec<Term>,
     /// Whether the query was longer than its limit.
     pub(super) is_cut: bool,
@@ -36,7 +36,7 @@ struct Term {
     is_beginning: bool,
 }
 
-impl Terms {
+impl SearchTerms {
     pub(super) fn parse(query: &str) -> Self {
         let cut: String = query.chars().take(QUERY_MAX_CHARS).collect();
         let is_quote = |c: char| matches!(c, '"' | '“' | '”' | '„');
@@ -79,7 +79,7 @@ impl Terms {
     }
 
     /// How often each term is in a text, and how many words the text has.
-    pub(super) fn counts(&self, text: &str, folded: &mut String) -> Counts {
+    pub(super) fn counts(&self, text: &str, folded: &mut String) -> TermCounts {
         looked_at(text.len() * (self.terms.len() + 1));
         folded.clear();
         let mut words = 0_u32;
@@ -93,7 +93,7 @@ impl Terms {
                 .unwrap_or(u32::MAX)
                 .max(1)
         });
-        Counts {
+        TermCounts {
             times: times.collect(),
             words: words.saturating_sub(1).max(1),
         }
@@ -143,17 +143,17 @@ impl Term {
 
 /// How often each term is in a text.
 #[derive(Debug, PartialEq)]
-pub(super) struct Counts {
+pub(super) struct TermCounts {
     times: Vec<u32>,
     words: u32,
 }
 
 /// How well texts answer a query, by BM25, in their order. All of them hold all terms, so that no
 /// term is rarer among them than another.
-pub(super) fn scores(counts: &[Counts]) -> Vec<f64> {
+pub(super) fn scores(counts: &[TermCounts]) -> Vec<f64> {
     let words: f64 = counts.iter().map(|count| f64::from(count.words)).sum();
     let average = words / f64::from(u32::try_from(counts.len()).unwrap_or(u32::MAX)).max(1.0);
-    let score = |count: &Counts| {
+    let score = |count: &TermCounts| {
         let length = 1.0 - LENGTH_WEIGHT + LENGTH_WEIGHT * f64::from(count.words) / average;
         let of_term = |times: &u32| {
             let times = f64::from(*times);
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn every_term_is_quoted_and_operators_mean_nothing() {
         let asked = |text: &str| {
-            let terms = Terms::parse(text);
+            let terms = SearchTerms::parse(text);
             (!terms.is_empty()).then(|| terms.expression(&[7]))
         };
         let all = |terms: &str| Some(format!("conversation : (c7) AND content : ({terms})"));
@@ -213,7 +213,7 @@ mod tests {
             assert_eq!(asked(text), expected, "{text:?}");
         }
         assert_eq!(
-            Terms::parse("a").expression(&[1, 2]),
+            SearchTerms::parse("a").expression(&[1, 2]),
             "conversation : (c1 OR c2) AND content : (\"a\")"
         );
     }
@@ -221,17 +221,17 @@ mod tests {
     #[test]
     fn a_query_over_its_limit_is_cut_and_says_so() {
         let limit = "x ".repeat(QUERY_MAX_CHARS / 2);
-        assert!(!Terms::parse(&limit).is_cut);
-        assert!(Terms::parse(&(limit + "y")).is_cut);
+        assert!(!SearchTerms::parse(&limit).is_cut);
+        assert!(SearchTerms::parse(&(limit + "y")).is_cut);
         let words = |count: usize| (0..count).map(|n| format!("x{n} ")).collect::<String>();
-        assert!(!Terms::parse(&words(TERMS_MAX)).is_cut);
-        let many = Terms::parse(&words(TERMS_MAX + 1));
+        assert!(!SearchTerms::parse(&words(TERMS_MAX)).is_cut);
+        let many = SearchTerms::parse(&words(TERMS_MAX + 1));
         assert!(many.is_cut && many.terms.len() == TERMS_MAX);
     }
 
     #[test]
     fn more_matches_in_fewer_words_score_higher() {
-        let terms = Terms::parse("deploy \"at nine\"");
+        let terms = SearchTerms::parse("deploy \"at nine\"");
         let texts = [
             "deploy, deploy at nine",
             "we deploy at nine",
@@ -239,7 +239,7 @@ mod tests {
             "we deploy at nine",
         ];
         let mut folded = String::new();
-        let counts: Vec<Counts> = texts
+        let counts: Vec<TermCounts> = texts
             .iter()
             .map(|text| terms.counts(text, &mut folded))
             .collect();
@@ -260,7 +260,7 @@ mod tests {
             ("b", "ab ba", 1),
         ];
         for (query, text, expected) in cases {
-            let counts = Terms::parse(query).counts(text, &mut folded);
+            let counts = SearchTerms::parse(query).counts(text, &mut folded);
             assert_eq!(counts.times, [expected], "{query:?} in {text:?}");
         }
     }
@@ -268,12 +268,12 @@ mod tests {
     #[test]
     fn an_excerpt_shows_the_match() {
         let long = format!("{}Café at nine {}", "x ".repeat(50), "y ".repeat(50));
-        let terms = Terms::parse("cafe");
+        let terms = SearchTerms::parse("cafe");
         let at = terms.first_match(&long);
         assert!(long[at..].starts_with("Café"));
         assert_eq!(excerpt(&long, at, 21), "…x x x Café at nine y…");
         assert_eq!(excerpt("short", 0, 5), "short");
         assert_eq!(excerpt("東京東京", 6, 2), "…東京");
-        assert_eq!(Terms::parse("nowhere").first_match("text"), 0);
+        assert_eq!(SearchTerms::parse("nowhere").first_match("text"), 0);
     }
 }

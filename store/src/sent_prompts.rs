@@ -50,7 +50,7 @@ const FORMER_SQL: &str = "SELECT display_name, username FROM former_names
      WHERE participant_id = ?1 AND until_prompt >= ?2 ORDER BY until_prompt LIMIT 1";
 
 /// Somebody's display name and username.
-type Names = (Option<String>, Option<String>);
+type PersonNames = (Option<String>, Option<String>);
 
 impl Store {
     /// Records what the prompt of a claimed run was made from, in the place of an earlier attempt's, and the
@@ -270,7 +270,7 @@ fn former_names(
     connection: &Connection,
     participant: i64,
     prompt: i64,
-) -> Result<Option<Names>, StoreError> {
+) -> Result<Option<PersonNames>, StoreError> {
     let former = connection
         .prepare_cached(FORMER_SQL)?
         .query_row((participant, prompt), |row| Ok((row.get(0)?, row.get(1)?)))

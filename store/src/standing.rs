@@ -14,7 +14,7 @@ use super::outbox_rows::{NewPosts, append_post_txn, entry_by_row, json};
 use vocative_core::ids::{OutboxId, Seq};
 
 /// The newest entry of a message, or of one that is to come.
-struct Standing {
+struct NewestEntry {
     row: i64,
     id: OutboxId,
     state: String,
@@ -28,7 +28,7 @@ struct Standing {
     posted_at: f64,
 }
 
-impl Standing {
+impl NewestEntry {
     /// A file's message can't come to say something else.
     fn has_file(&self) -> bool {
         self.is_upload || self.part.file.is_some()
@@ -36,7 +36,7 @@ impl Standing {
 }
 
 /// What stands for the parts of a turn, in the order of its messages.
-fn standing(connection: &Connection, seq: Seq) -> Result<Vec<Standing>, StoreError> {
+fn standing(connection: &Connection, seq: Seq) -> Result<Vec<NewestEntry>, StoreError> {
     let places = places(connection, seq)?;
     let mut statement = connection.prepare_cached(
         "SELECT id, uuid, operation, state, state = 'pending' AND attempts = 0, message_id, target,
@@ -53,7 +53,7 @@ fn standing(connection: &Connection, seq: Seq) -> Result<Vec<Standing>, StoreErr
     while let Some(row) = rows.next()? {
         let (id, operation): (i64, String) = (row.get(0)?, row.get(2)?);
         let (target, payload): (String, String) = (row.get(6)?, row.get(7)?);
-        found.push(Standing {
+        found.push(NewestEntry {
             row: id,
             id: row.get(1)?,
             state: row.get(3)?,
@@ -70,9 +70,9 @@ fn standing(connection: &Connection, seq: Seq) -> Result<Vec<Standing>, StoreErr
 }
 
 /// Of each entry of a turn the place in its chat, and the entry that it follows.
-type Places = HashMap<i64, (f64, Option<i64>)>;
+type PostOrder = HashMap<i64, (f64, Option<i64>)>;
 
-fn places(connection: &Connection, seq: Seq) -> Result<Places, StoreError> {
+fn places(connection: &Connection, seq: Seq) -> Result<PostOrder, StoreError> {
     let mut statement = connection
         .prepare_cached("SELECT id, sort_key, edit_of FROM outbox WHERE turn_seq = ?1")?;
     let rows = statement.query_map([seq], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))?;
@@ -80,7 +80,7 @@ fn places(connection: &Connection, seq: Seq) -> Result<Places, StoreError> {
 }
 
 /// The place of the entry that a chain of edits began with.
-fn place_of_message(places: &Places, row: i64) -> f64 {
+fn place_of_message(places: &PostOrder, row: i64) -> f64 {
     let (mut row, mut place) = (row, 0.0);
     // No chain is longer than there are entries.
     for _ in 0..places.len() {
@@ -155,7 +155,7 @@ pub(super) fn move_on_txn(
     }
     // A file's message can't say them, one in another room is not of this order, and what was let go is
     // not known any more.
-    let is_fixed = |entry: &Standing| {
+    let is_fixed = |entry: &NewestEntry| {
         let is_elsewhere = entry.target.chat != posts.target.chat;
         entry.has_file() || is_elsewhere || entry.part.text.is_empty()
     };
@@ -205,7 +205,7 @@ fn edit_post_txn(
     connection: &Connection,
     posts: &NewPosts<'_>,
     number: u32,
-    entry: &Standing,
+    entry: &NewestEntry,
     part: &Part,
 ) -> Result<OutboxId, StoreError> {
     if entry.is_untouched {
@@ -223,7 +223,7 @@ fn edit_post_txn(
 fn remove_post_txn(
     connection: &Connection,
     posts: &NewPosts<'_>,
-    entry: &Standing,
+    entry: &NewestEntry,
 ) -> Result<(), StoreError> {
     let nothing = Part::plain("");
     if !entry.is_untouched {
@@ -250,7 +250,7 @@ fn follow_txn(
     connection: &Connection,
     posts: &NewPosts<'_>,
     number: u32,
-    entry: &Standing,
+    entry: &NewestEntry,
     operation: &Operation,
     part: &Part,
 ) -> Result<OutboxId, StoreError> {

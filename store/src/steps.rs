@@ -10,8 +10,8 @@ use super::contract::{LeaseOutcome, StepOutcome, StepTools, ToolTurn};
 use super::derived::{note_sources_txn, visible_sources};
 use super::made_from::note_run_sources_txn;
 use super::notices::DAEMON;
-use super::participants::{Heard, upsert_participant_txn};
-use super::reply::{Room, room_of, triggers};
+use super::participants::{HeardSender, upsert_participant_txn};
+use super::reply::{ReplyRoom, room_of, triggers};
 use super::rows::stored_count;
 use super::run_events::{ToldResult, tell_result_txn, tell_usage_txn};
 use super::runs::leased_run;
@@ -77,8 +77,8 @@ struct TimelineTurn<'a> {
 }
 
 /// Where the turns of a step go.
-struct Place {
-    room: Room,
+struct StepDestination {
+    room: ReplyRoom,
     run_row: i64,
     sent_at_ms: i64,
     ordinal: i64,
@@ -109,7 +109,7 @@ fn record_step_tools_txn(
     let room = room_of(connection, &leased)?;
     let triggers = triggers(connection, leased.row)?;
     let (sent_at_ms, ordinal) = super::reply::position(connection, &room, &triggers, step.now_ms)?;
-    let place = Place {
+    let place = StepDestination {
         room,
         run_row: leased.row,
         sent_at_ms,
@@ -126,7 +126,7 @@ fn record_step_tools_txn(
 fn write_call_txn(
     connection: &Connection,
     step: &StepTools,
-    place: &Place,
+    place: &StepDestination,
     call: &ToolTurn,
     asked: Option<i64>,
     sources: &[i64],
@@ -135,7 +135,7 @@ fn write_call_txn(
         .prepare_cached("SELECT agent FROM runs WHERE id = ?1")?
         .query_row([place.run_row], |row| row.get(0))?;
     let speaker = |kind, id: &str, name: Option<&str>| {
-        let heard = Heard {
+        let heard = HeardSender {
             kind,
             platform_id: id,
             display_name: name,
@@ -185,7 +185,7 @@ fn write_call_txn(
 /// Inserts a turn that only the timeline shows: not in the index, not counted among the room's.
 fn insert_timeline_turn_txn(
     connection: &Connection,
-    place: &Place,
+    place: &StepDestination,
     turn: &TimelineTurn<'_>,
 ) -> Result<(i64, TurnId), StoreError> {
     let id = TurnId::generate();

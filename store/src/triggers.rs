@@ -5,10 +5,10 @@ use crate::sql::{Connection, OptionalExtension, params};
 use super::StoreError;
 use super::ending::stop_runs_txn;
 use super::overlap::{
-    DELETED, Line, add_trigger_txn, interrupt_txn, join_txn, joinable_run, leave_runs_txn,
+    DELETED, OpenRuns, add_trigger_txn, interrupt_txn, join_txn, joinable_run, leave_runs_txn,
     leave_txn,
 };
-use super::places::{ConversationRow, Seat, ensure_conversation_txn, set_root_txn};
+use super::places::{ConversationRow, ConversationSeat, ensure_conversation_txn, set_root_txn};
 use super::reactions::take_reaction_back_txn;
 use super::summaries::stale_by_late_turn_txn;
 use super::turns::TurnRow;
@@ -57,13 +57,13 @@ pub(super) fn address_txn(
         match run_of_trigger(connection, turn.seq, agent)? {
             None => {
                 let place = run_place_txn(connection, turn, message_id, verdict, now_ms)?;
-                let asked = Asked {
+                let asked = TriggerAsker {
                     person,
                     overlap: verdict.overlaps.get(agent).copied(),
                     not_before_ms: verdict.not_before_ms,
                     now_ms,
                 };
-                let line = Line {
+                let line = OpenRuns {
                     place: &place,
                     agent,
                 };
@@ -82,8 +82,8 @@ pub(super) fn address_txn(
 fn ask_txn(
     connection: &Connection,
     turn: &TurnRow,
-    line: &Line<'_>,
-    asked: &Asked,
+    line: &OpenRuns<'_>,
+    asked: &TriggerAsker,
     addressed: &mut Addressed,
 ) -> Result<(), StoreError> {
     let overlap = asked.overlap.unwrap_or(Overlap::Queue);
@@ -146,7 +146,7 @@ pub(super) fn run_place_txn(
     if !verdict.opens_thread || !turn.conversation.thread.is_empty() {
         return Ok(turn.conversation.clone());
     }
-    let seat = Seat::Thread(message_id);
+    let seat = ConversationSeat::Thread(message_id);
     let thread = ensure_conversation_txn(connection, turn.conversation.chat, seat, now_ms)?;
     set_root_txn(connection, thread.row, turn.seq)?;
     Ok(thread)
@@ -181,7 +181,7 @@ fn run_of_trigger(
     Ok(run)
 }
 
-struct Asked {
+struct TriggerAsker {
     person: ParticipantId,
     overlap: Option<Overlap>,
     not_before_ms: i64,
@@ -191,8 +191,8 @@ struct Asked {
 fn queue_run_txn(
     connection: &Connection,
     turn: &TurnRow,
-    line: &Line<'_>,
-    asked: &Asked,
+    line: &OpenRuns<'_>,
+    asked: &TriggerAsker,
 ) -> Result<(i64, RunId), StoreError> {
     let id = RunId::generate();
     connection

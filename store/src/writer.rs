@@ -38,19 +38,19 @@ const CAREFUL_BATCHES: u32 = 64;
 const QUEUE_JOBS_MAX: usize = 4_096;
 
 /// A job is called with the connection, or with why it can't run.
-type Job = Box<dyn FnOnce(Result<&sql::Connection, &Refusal>) -> Done + Send>;
+type Job = Box<dyn FnOnce(Result<&sql::Connection, &BatchRefusal>) -> Done + Send>;
 /// What is done once for all jobs of a batch, before it is committed.
-type Finish = fn(&sql::Connection) -> Result<(), StoreError>;
-type Reply = Box<dyn FnOnce(Result<(), &Refusal>) + Send>;
+type BatchFinish = fn(&sql::Connection) -> Result<(), StoreError>;
+type Completion = Box<dyn FnOnce(Result<(), &BatchRefusal>) + Send>;
 
 /// Why a batch can't be run or committed.
 #[derive(Clone, Debug)]
-struct Refusal {
+struct BatchRefusal {
     what: String,
     is_damage: bool,
 }
 
-impl Refusal {
+impl BatchRefusal {
     fn passing(what: impl Into<String>) -> Self {
         Self {
             what: what.into(),
@@ -66,7 +66,7 @@ impl Refusal {
     }
 }
 
-impl From<rusqlite::Error> for Refusal {
+impl From<rusqlite::Error> for BatchRefusal {
     fn from(error: rusqlite::Error) -> Self {
         Self {
             is_damage: is_damage(&error),
@@ -75,7 +75,7 @@ impl From<rusqlite::Error> for Refusal {
     }
 }
 
-impl From<StoreError> for Refusal {
+impl From<StoreError> for BatchRefusal {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Damaged { what, .. } => Self::damage(what),
@@ -85,8 +85,8 @@ impl From<StoreError> for Refusal {
     }
 }
 
-impl From<&Refusal> for StoreError {
-    fn from(refusal: &Refusal) -> Self {
+impl From<&BatchRefusal> for StoreError {
+    fn from(refusal: &BatchRefusal) -> Self {
         let what = refusal.what.clone();
         match refusal.is_damage {
             true => Self::Damaged {
@@ -103,13 +103,13 @@ struct Done {
     is_ok: bool,
     /// What the job found to be damaged.
     damage: Option<String>,
-    reply: Reply,
+    reply: Completion,
 }
 
-enum Message {
+enum WriterMessage {
     Job {
         queued_at: Instant,
-        terms: Terms,
+        terms: CommitMode,
         job: Job,
     },
     Close(oneshot::Sender<Result<(), StoreError>>),
@@ -117,7 +117,7 @@ enum Message {
 
 /// How a job is committed and undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Terms {
+enum CommitMode {
     /// Waits for the disk; undone alone.
     Alone,
     /// Waits for no disk; undone alone.
@@ -128,17 +128,17 @@ enum Terms {
 
 /// Jobs that share a commit.
 #[derive(Default)]
-struct Batch {
-    jobs: Vec<(Terms, Job)>,
+struct JobBatch {
+    jobs: Vec<(CommitMode, Job)>,
     /// Whether a job waits for the disk.
     must_sync: bool,
 }
 
-impl Batch {
+impl JobBatch {
     fn undo_each_alone(&mut self) {
         for (terms, _) in &mut self.jobs {
-            if *terms == Terms::Shared {
-                *terms = Terms::Alone;
+            if *terms == CommitMode::Shared {
+                *terms = CommitMode::Alone;
             }
         }
     }
@@ -160,7 +160,7 @@ struct Gauges {
 
 /// The handle of the writer thread. Dropping it commits what is pending and ends the thread.
 pub(super) struct Writer {
-    queue: Option<mpsc::Sender<Message>>,
+    queue: Option<mpsc::Sender<WriterMessage>>,
     /// In the thread's place.
     inline: Option<Inline>,
     gauges: Arc<Gauges>,
@@ -174,7 +174,7 @@ impl Writer {
     pub(super) fn start(
         connection: Connection,
         is_durable: bool,
-        finish: Finish,
+        finish: BatchFinish,
         sign: DamageSign,
         keep: impl Any + Send,
     ) -> Result<Self, std::io::Error> {
@@ -211,7 +211,7 @@ impl Writer {
     /// A writer without a thread: see [`Inline`]. Nothing is ever synced.
     pub(super) fn without_thread(
         connection: Connection,
-        finish: Finish,
+        finish: BatchFinish,
         sign: DamageSign,
         keep: impl Any + Send,
         gate: Gate,
@@ -237,7 +237,7 @@ impl Writer {
         &self,
         job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.enqueue(Terms::Alone, job).await
+        self.enqueue(CommitMode::Alone, job).await
     }
 
     /// Like [`Self::write`], for a job that fails only where storage does: should it fail all the
@@ -247,7 +247,7 @@ impl Writer {
         &self,
         job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.enqueue(Terms::Shared, job).await
+        self.enqueue(CommitMode::Shared, job).await
     }
 
     /// Like [`Self::write`], but answers once it is committed and seen by all; it gets to the disk
@@ -256,12 +256,12 @@ impl Writer {
         &self,
         job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.enqueue(Terms::Rides, job).await
+        self.enqueue(CommitMode::Rides, job).await
     }
 
     async fn enqueue<T: Send + 'static>(
         &self,
-        terms: Terms,
+        terms: CommitMode,
         job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         if let Some(inline) = &self.inline {
@@ -269,7 +269,7 @@ impl Writer {
         }
         let queue = self.queue.as_ref().ok_or(StoreError::Closed)?;
         let (tx, rx) = oneshot::channel();
-        let message = Message::Job {
+        let message = WriterMessage::Job {
             queued_at: Instant::now(),
             terms,
             job: erase(job, tx),
@@ -300,7 +300,7 @@ impl Writer {
         let queue = self.queue.as_ref().ok_or(StoreError::Closed)?;
         let (tx, rx) = oneshot::channel();
         queue
-            .send(Message::Close(tx))
+            .send(WriterMessage::Close(tx))
             .await
             .map_err(|_| StoreError::Closed)?;
         rx.await.map_err(|_| StoreError::Closed)?
@@ -392,7 +392,7 @@ pub(super) fn panicked(panic: &(dyn Any + Send)) -> StoreError {
 /// What the thread works with.
 struct Desk<'a> {
     connection: &'a Connection,
-    finish: Finish,
+    finish: BatchFinish,
     sign: &'a DamageSign,
     gauges: &'a Gauges,
 }
@@ -402,17 +402,17 @@ impl Desk<'_> {
     fn work(
         &self,
         is_durable: bool,
-        mut inbox: mpsc::Receiver<Message>,
+        mut inbox: mpsc::Receiver<WriterMessage>,
     ) -> Option<oneshot::Sender<Result<(), StoreError>>> {
         let mut end = None;
-        let mut batch = Batch::default();
+        let mut batch = JobBatch::default();
         let mut sync = SyncLevel::new(is_durable);
         let mut careful_batches = 0_u32;
         while let Some(message) = inbox.blocking_recv() {
             let mut next = Some(message);
             while let Some(message) = next {
                 match message {
-                    Message::Job {
+                    WriterMessage::Job {
                         queued_at,
                         terms,
                         job,
@@ -421,9 +421,9 @@ impl Desk<'_> {
                             set_oldest(self.gauges, Some(queued_at));
                         }
                         batch.jobs.push((terms, job));
-                        batch.must_sync |= terms != Terms::Rides;
+                        batch.must_sync |= terms != CommitMode::Rides;
                     }
-                    Message::Close(reply) => {
+                    WriterMessage::Close(reply) => {
                         inbox.close();
                         end = Some(reply);
                     }
@@ -447,8 +447,8 @@ impl Desk<'_> {
     }
 
     /// Runs and commits a batch and answers its callers; whether it was committed.
-    fn commit_batch(&self, batch: Batch, sync: &mut SyncLevel) -> bool {
-        let Batch { jobs, must_sync } = batch;
+    fn commit_batch(&self, batch: JobBatch, sync: &mut SyncLevel) -> bool {
+        let JobBatch { jobs, must_sync } = batch;
         if jobs.is_empty() {
             return true;
         }
@@ -483,9 +483,9 @@ impl Desk<'_> {
         committed.is_ok()
     }
 
-    fn begin(&self, must_sync: bool, sync: &mut SyncLevel) -> Result<(), Refusal> {
+    fn begin(&self, must_sync: bool, sync: &mut SyncLevel) -> Result<(), BatchRefusal> {
         if let Some(what) = self.sign.seen() {
-            return Err(Refusal::damage(what));
+            return Err(BatchRefusal::damage(what));
         }
         sync.set(self.connection, must_sync)?;
         Ok(execute(self.connection, "BEGIN IMMEDIATE")?)
@@ -545,24 +545,24 @@ impl SyncLevel {
 /// Runs the jobs in the transaction that `begun` says is open, and commits it.
 fn run_batch(
     connection: &Connection,
-    begun: Result<(), Refusal>,
-    jobs: Vec<(Terms, Job)>,
-    finish: Finish,
-    replies: &mut Vec<Reply>,
-) -> Result<(), Refusal> {
+    begun: Result<(), BatchRefusal>,
+    jobs: Vec<(CommitMode, Job)>,
+    finish: BatchFinish,
+    replies: &mut Vec<Completion>,
+) -> Result<(), BatchRefusal> {
     let mut state = begun;
-    let is_capture = jobs.iter().any(|(terms, _)| *terms == Terms::Shared);
+    let is_capture = jobs.iter().any(|(terms, _)| *terms == CommitMode::Shared);
     for (terms, job) in jobs {
-        let is_shared = terms == Terms::Shared;
+        let is_shared = terms == CommitMode::Shared;
         if state.is_ok() && !is_shared {
-            state = execute(connection, "SAVEPOINT job").map_err(Refusal::from);
+            state = execute(connection, "SAVEPOINT job").map_err(BatchRefusal::from);
         }
         let inside = sql::Connection::of(connection);
         let done = job(state.as_ref().map(|()| &inside));
         replies.push(done.reply);
         if state.is_ok() {
             state = match done.damage {
-                Some(what) => Err(Refusal::damage(what)),
+                Some(what) => Err(BatchRefusal::damage(what)),
                 None => settle(connection, done.is_ok, is_shared),
             };
         }
@@ -577,14 +577,16 @@ fn run_batch(
 }
 
 /// Keeps or undoes one job. A full disk may have ended the whole transaction under it.
-fn settle(connection: &Connection, is_ok: bool, is_shared: bool) -> Result<(), Refusal> {
+fn settle(connection: &Connection, is_ok: bool, is_shared: bool) -> Result<(), BatchRefusal> {
     if connection.is_autocommit() {
         let ended = "the database ended the transaction (disk full or an I/O error)";
-        return Err(Refusal::passing(ended));
+        return Err(BatchRefusal::passing(ended));
     }
     if is_shared {
         let failed = "a write that shared its commit failed, and this one with it";
-        return is_ok.then_some(()).ok_or_else(|| Refusal::passing(failed));
+        return is_ok
+            .then_some(())
+            .ok_or_else(|| BatchRefusal::passing(failed));
     }
     if !is_ok {
         execute(connection, "ROLLBACK TO job")?;
@@ -601,7 +603,7 @@ fn leave(connection: Connection, what: &str) -> StoreError {
     // It could fail only for a connection that is not open.
     let _ = checkpoint_at_close(&connection, false);
     let _ = connection.close();
-    StoreError::from(&Refusal::damage(what))
+    StoreError::from(&BatchRefusal::damage(what))
 }
 
 fn close(connection: Connection) -> Result<(), StoreError> {

@@ -30,17 +30,17 @@ pub type Wall = Arc<dyn Fn() -> i64 + Send + Sync>;
 /// The time of one platform, as far as it was told.
 pub struct PlatformClock {
     wall: Wall,
-    told: Mutex<Option<Told>>,
+    told: Mutex<Option<ToldTime>>,
 }
 
 /// A time that the platform told, and when.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct ToldTime {
     time_ms: i64,
     at: Instant,
 }
 
-impl Told {
+impl ToldTime {
     fn now_ms(self, now: Instant) -> i64 {
         self.time_ms + millis(now.saturating_duration_since(self.at))
     }
@@ -111,7 +111,7 @@ impl PlatformClock {
         let mut told = self.told();
         let known_ms = told.map_or_else(|| (self.wall)(), |told| told.now_ms(at));
         let time_ms = known_ms.clamp(earliest_ms, latest_ms.max(earliest_ms));
-        *told = Some(Told { time_ms, at });
+        *told = Some(ToldTime { time_ms, at });
     }
 
     /// Notes a message of that time: the platform's time is not earlier. It does not say how much later.
@@ -120,14 +120,14 @@ impl PlatformClock {
         let mut told = self.told();
         let known_ms = told.map_or_else(|| (self.wall)(), |told| told.now_ms(at));
         if sent_at_ms > known_ms + AGREES_MS {
-            *told = Some(Told {
+            *told = Some(ToldTime {
                 time_ms: sent_at_ms,
                 at,
             });
         }
     }
 
-    fn told(&self) -> std::sync::MutexGuard<'_, Option<Told>> {
+    fn told(&self) -> std::sync::MutexGuard<'_, Option<ToldTime>> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

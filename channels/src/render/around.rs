@@ -94,7 +94,7 @@ fn open_code(text: &str) -> Option<(&str, String)> {
 mod tests {
     use super::super::parse::parsed;
     use super::super::samples::{generated, seeds};
-    use super::super::tree::{Block, Run};
+    use super::super::tree::{Block, StyledRun};
     use super::*;
     use vocative_contract::people::People;
 
@@ -134,7 +134,7 @@ mod tests {
         for (text, expected) in table {
             assert_eq!(noted(text, "Note."), expected);
         }
-        let note = Block::Paragraph(vec![Run::plain("Note.")]);
+        let note = Block::Paragraph(vec![StyledRun::plain("Note.")]);
         for seed in 0..seeds() {
             let text = generated(seed);
             let blocks = parsed(&noted(&text, "Note."), &People::nobody());

@@ -80,14 +80,14 @@ impl Meaning {
 }
 
 /// A tag of a meaning.
-struct Known<'a> {
+struct KnownTag<'a> {
     name: String,
     meaning: Meaning,
     is_closing: bool,
     attributes: Vec<(String, &'a str)>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> KnownTag<'a> {
     /// Reads `<name attribute="value">`; `None` for what is not known.
     fn read(tag: &'a str) -> Option<Self> {
         let inside = tag.strip_prefix('<')?.strip_suffix('>')?;
@@ -232,17 +232,17 @@ fn resolved<'a>(events: Vec<Event<'a>>, is_block: bool) -> Vec<Event<'a>> {
         let is_break = events[at] == Event::SoftBreak;
         at = match &roles[at] {
             // What breaks lines by itself is not broken once more by the line's end beside it.
-            Role::AsItIs if is_break && is_beside_part(&roles, at) => at + 1,
-            Role::AsItIs => {
+            TagRole::AsItIs if is_break && is_beside_part(&roles, at) => at + 1,
+            TagRole::AsItIs => {
                 out.push(events[at].clone());
                 at + 1
             }
-            Role::Comment => at + 1,
-            Role::Mark(known) => {
+            TagRole::Comment => at + 1,
+            TagRole::Mark(known) => {
                 push_meaning(&mut out, known, is_block);
                 at + 1
             }
-            Role::Around(meaning, close) => {
+            TagRole::Around(meaning, close) => {
                 push_around(&mut out, *meaning, &events[at + 1..*close]);
                 close + 1
             }
@@ -251,33 +251,33 @@ fn resolved<'a>(events: Vec<Event<'a>>, is_block: bool) -> Vec<Event<'a>> {
     out
 }
 
-fn is_beside_part(roles: &[Role<'_>], at: usize) -> bool {
-    let breaks = |known: &Known<'_>| {
+fn is_beside_part(roles: &[TagRole<'_>], at: usize) -> bool {
+    let breaks = |known: &KnownTag<'_>| {
         use Meaning::{Item, LineBreak, Paragraph, Rule, Title};
         matches!(known.meaning, LineBreak | Rule | Paragraph | Title | Item)
     };
     let before = roles.get(at.wrapping_sub(1));
     let beside = before.into_iter().chain(roles.get(at + 1));
     let mut marks = beside.filter_map(|role| match role {
-        Role::Mark(known) => Some(known),
+        TagRole::Mark(known) => Some(known),
         _ => None,
     });
     marks.any(breaks)
 }
 
 /// What becomes of an event.
-enum Role<'a> {
+enum TagRole<'a> {
     AsItIs,
     Comment,
-    Mark(Known<'a>),
+    Mark(KnownTag<'a>),
     /// With all up to the tag that closes it.
     Around(Meaning, usize),
 }
 
-fn roles<'e>(events: &'e [Event<'_>], is_block: bool) -> Vec<Role<'e>> {
-    let mut roles: Vec<Role<'e>> = events.iter().map(|_| Role::AsItIs).collect();
+fn roles<'e>(events: &'e [Event<'_>], is_block: bool) -> Vec<TagRole<'e>> {
+    let mut roles: Vec<TagRole<'e>> = events.iter().map(|_| TagRole::AsItIs).collect();
     // Tags that are open, and where Markdown's own marks are: no pair reaches over those.
-    let mut open: Vec<Option<(usize, Known<'e>)>> = Vec::new();
+    let mut open: Vec<Option<(usize, KnownTag<'e>)>> = Vec::new();
     let mut single = Vec::new();
     for (n, event) in events.iter().enumerate() {
         let html = match event {
@@ -293,16 +293,16 @@ fn roles<'e>(events: &'e [Event<'_>], is_block: bool) -> Vec<Role<'e>> {
             _ => continue,
         };
         if html.starts_with("<!--") {
-            roles[n] = Role::Comment;
+            roles[n] = TagRole::Comment;
             continue;
         }
-        let Some(known) = Known::read(html).filter(|known| known.counts(is_block)) else {
+        let Some(known) = KnownTag::read(html).filter(|known| known.counts(is_block)) else {
             continue;
         };
         let partner = partner(&open, &known.name).filter(|_| known.is_closing);
         match partner.and_then(|at| open.drain(at..).next().flatten()) {
             Some(opening) => pair(&mut roles, events, opening, (n, known)),
-            _ if known.meaning.is_alone() => roles[n] = Role::Mark(known),
+            _ if known.meaning.is_alone() => roles[n] = TagRole::Mark(known),
             _ if known.is_closing => single.push((n, known)),
             _ => open.push(Some((n, known))),
         }
@@ -310,14 +310,14 @@ fn roles<'e>(events: &'e [Event<'_>], is_block: bool) -> Vec<Role<'e>> {
     // The partner of a part's tag may stand in another block.
     for (n, known) in open.into_iter().flatten().chain(single) {
         if matches!(known.meaning, Meaning::Paragraph | Meaning::Item) {
-            roles[n] = Role::Mark(known);
+            roles[n] = TagRole::Mark(known);
         }
     }
     roles
 }
 
 /// Where the tag is that one of this name closes.
-fn partner(open: &[Option<(usize, Known<'_>)>], name: &str) -> Option<usize> {
+fn partner(open: &[Option<(usize, KnownTag<'_>)>], name: &str) -> Option<usize> {
     let within = open.iter().enumerate().rev().take(OPEN_MAX);
     let mut within = within.map_while(|(at, it)| it.as_ref().map(|(_, known)| (at, known)));
     within
@@ -326,10 +326,10 @@ fn partner(open: &[Option<(usize, Known<'_>)>], name: &str) -> Option<usize> {
 }
 
 fn pair<'e>(
-    roles: &mut [Role<'e>],
+    roles: &mut [TagRole<'e>],
     events: &[Event<'_>],
-    (from, opening): (usize, Known<'e>),
-    (to, closing): (usize, Known<'e>),
+    (from, opening): (usize, KnownTag<'e>),
+    (to, closing): (usize, KnownTag<'e>),
 ) {
     let is_text = |event: &Event<'_>| matches!(event, Event::Text(_) | Event::SoftBreak);
     let inside = events[from + 1..to].iter();
@@ -338,16 +338,16 @@ fn pair<'e>(
     let is_words = count == inside.len();
     match opening.meaning {
         Meaning::Code | Meaning::Raised | Meaning::Lowered if is_words => {
-            roles[from] = Role::Around(opening.meaning, to);
+            roles[from] = TagRole::Around(opening.meaning, to);
         }
         _ => {
-            roles[from] = Role::Mark(opening);
-            roles[to] = Role::Mark(closing);
+            roles[from] = TagRole::Mark(opening);
+            roles[to] = TagRole::Mark(closing);
         }
     }
 }
 
-fn push_meaning<'a>(out: &mut Vec<Event<'a>>, known: &Known<'_>, is_block: bool) {
+fn push_meaning<'a>(out: &mut Vec<Event<'a>>, known: &KnownTag<'_>, is_block: bool) {
     let part = if is_block {
         Event::End(TagEnd::Paragraph)
     } else {
@@ -450,7 +450,7 @@ fn block(html: &str) -> Option<Vec<Event<'static>>> {
         push_lines(&mut events, &rest[..at]);
         let tag = &rest[at..tag_end(rest, at)?];
         if !tag.starts_with("<!--") {
-            Known::read(tag)?;
+            KnownTag::read(tag)?;
         }
         events.push(Event::InlineHtml(tag.to_owned().into()));
         rest = &rest[at + tag.len()..];

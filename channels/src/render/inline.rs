@@ -6,8 +6,8 @@ use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation as _};
 use vocative_contract::work::looked_at;
 
 use super::parse::trimmed;
-use super::split::{Cost, Form, Place};
-use super::tree::{Block, Run};
+use super::split::{Cost, Form, Surroundings};
+use super::tree::{Block, StyledRun};
 
 /// So often a longer piece is tried.
 const WIDENED_MAX: usize = 6;
@@ -16,7 +16,7 @@ const ESTIMATE_FACTOR_MAX: usize = 8;
 
 /// How good it is to cut behind an atom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
+enum CutRank {
     /// It would cut a grapheme.
     Never,
     /// Inside a word.
@@ -34,21 +34,21 @@ struct Atom {
     from: (usize, usize),
     to: (usize, usize),
     length: usize,
-    rank: Rank,
+    rank: CutRank,
 }
 
 /// What pieces are cut from, and what they become.
 pub(super) struct Cutting<'a> {
     pub(super) form: &'a dyn Form,
-    pub(super) place: &'a Place,
-    pub(super) runs: &'a [Run],
+    pub(super) place: &'a Surroundings,
+    pub(super) runs: &'a [StyledRun],
     /// The block that a piece is.
-    pub(super) block: &'a dyn Fn(Vec<Run>) -> Block,
+    pub(super) block: &'a dyn Fn(Vec<StyledRun>) -> Block,
 }
 
 /// The pieces of a paragraph: the first within `first`, the others within `full`. The first one is
 /// empty if nothing of the paragraph fits.
-pub(super) fn cut_runs(cutting: &Cutting<'_>, first: Cost, full: Cost) -> Vec<Vec<Run>> {
+pub(super) fn cut_runs(cutting: &Cutting<'_>, first: Cost, full: Cost) -> Vec<Vec<StyledRun>> {
     let Cutting {
         form, place, runs, ..
     } = *cutting;
@@ -140,13 +140,13 @@ fn scaled(room: Cost, estimate: Cost, spent: Cost) -> Cost {
 /// How many atoms the next piece takes, and its estimate.
 fn piece_end(
     form: &dyn Form,
-    place: &Place,
-    runs: &[Run],
+    place: &Surroundings,
+    runs: &[StyledRun],
     atoms: &[Atom],
     room: Cost,
 ) -> (usize, Cost) {
     let mut spent = Cost::default();
-    let mut best: Option<((usize, Rank), (usize, Cost))> = None;
+    let mut best: Option<((usize, CutRank), (usize, Cost))> = None;
     for (n, atom) in atoms.iter().enumerate() {
         let mut cost = Cost {
             length: atom.length,
@@ -172,8 +172,8 @@ fn piece_end(
         let share =
             (4 * spent.length / room.length.max(1)).max(4 * spent.count / room.count.max(1));
         let worth = match (atom.rank, share) {
-            (Rank::Never, _) => continue,
-            (Rank::Word, _) | (_, 0) => (0, Rank::Word),
+            (CutRank::Never, _) => continue,
+            (CutRank::Word, _) | (_, 0) => (0, CutRank::Word),
             (rank, 1) => (1, rank),
             (rank, _) => (2, rank),
         };
@@ -184,7 +184,7 @@ fn piece_end(
     (atoms.len(), spent)
 }
 
-fn piece(runs: &[Run], from: (usize, usize), to: (usize, usize)) -> Vec<Run> {
+fn piece(runs: &[StyledRun], from: (usize, usize), to: (usize, usize)) -> Vec<StyledRun> {
     let mut piece = Vec::new();
     for (n, run) in runs.iter().enumerate().take(to.0 + 1).skip(from.0) {
         let start = if n == from.0 { from.1 } else { 0 };
@@ -197,7 +197,7 @@ fn piece(runs: &[Run], from: (usize, usize), to: (usize, usize)) -> Vec<Run> {
     piece
 }
 
-fn atoms(form: &dyn Form, place: &Place, runs: &[Run], full: Cost) -> Vec<Atom> {
+fn atoms(form: &dyn Form, place: &Surroundings, runs: &[StyledRun], full: Cost) -> Vec<Atom> {
     let mut atoms = Vec::new();
     let mut n = 0;
     while n < runs.len() {
@@ -213,7 +213,7 @@ fn atoms(form: &dyn Form, place: &Place, runs: &[Run], full: Cost) -> Vec<Atom> 
                 from: (n, 0),
                 to: (n + group - 1, runs[n + group - 1].text.len()),
                 length,
-                rank: Rank::Word,
+                rank: CutRank::Word,
             });
         } else {
             for (offset, run) in grouped.iter().enumerate() {
@@ -229,7 +229,7 @@ fn atoms(form: &dyn Form, place: &Place, runs: &[Run], full: Cost) -> Vec<Atom> 
 }
 
 /// How many runs are one link; 1 for anything else.
-fn group_len(runs: &[Run]) -> usize {
+fn group_len(runs: &[StyledRun]) -> usize {
     match &runs[0].link {
         Some(link) => {
             let same = runs
@@ -244,7 +244,7 @@ fn group_len(runs: &[Run]) -> usize {
 }
 
 /// What a group costs, counted only until it is too much.
-fn group_cost(form: &dyn Form, place: &Place, group: &[Run], room: Cost) -> Cost {
+fn group_cost(form: &dyn Form, place: &Surroundings, group: &[StyledRun], room: Cost) -> Cost {
     let mut cost = Cost::default();
     for run in group {
         let length = text_length(form, place, &run.text);
@@ -258,7 +258,7 @@ fn group_cost(form: &dyn Form, place: &Place, group: &[Run], room: Cost) -> Cost
     cost
 }
 
-fn text_length(form: &dyn Form, place: &Place, text: &str) -> usize {
+fn text_length(form: &dyn Form, place: &Surroundings, text: &str) -> usize {
     looked_at(text.len());
     text.chars().map(|c| form.char_length(c, place)).sum()
 }
@@ -268,7 +268,7 @@ fn text_length(form: &dyn Form, place: &Place, text: &str) -> usize {
 fn push_words(
     atoms: &mut Vec<Atom>,
     form: &dyn Form,
-    place: &Place,
+    place: &Surroundings,
     run: usize,
     text: &str,
     longest: usize,
@@ -311,18 +311,18 @@ fn push_words(
     push(start, text.len(), length);
 }
 
-fn rank(word: &str) -> Rank {
+fn rank(word: &str) -> CutRank {
     let bare = word.trim_end();
     match () {
-        () if bare.len() == word.len() => Rank::Word,
-        () if word[bare.len()..].contains('\n') => Rank::Line,
-        () if bare.ends_with(['.', '!', '?', '…', '。', '！', '？']) => Rank::Sentence,
-        () => Rank::Space,
+        () if bare.len() == word.len() => CutRank::Word,
+        () if word[bare.len()..].contains('\n') => CutRank::Line,
+        () if bare.ends_with(['.', '!', '?', '…', '。', '！', '？']) => CutRank::Sentence,
+        () => CutRank::Space,
     }
 }
 
 /// Runs may meet inside a grapheme.
-fn forbid_cuts_in_graphemes(atoms: &mut [Atom], runs: &[Run]) {
+fn forbid_cuts_in_graphemes(atoms: &mut [Atom], runs: &[StyledRun]) {
     for n in 1..atoms.len() {
         let (before, after) = (atoms[n - 1].to, atoms[n].from);
         if before.0 == after.0 {
@@ -333,7 +333,7 @@ fn forbid_cuts_in_graphemes(atoms: &mut [Atom], runs: &[Run]) {
         let joined = format!("{left}{right}");
         let mut cursor = GraphemeCursor::new(left.len(), joined.len(), true);
         if cursor.is_boundary(&joined, 0) == Ok(false) {
-            atoms[n - 1].rank = Rank::Never;
+            atoms[n - 1].rank = CutRank::Never;
         }
     }
 }

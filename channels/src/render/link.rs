@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use vocative_contract::work::looked_at;
 
-use super::tree::{Run, push_run};
+use super::tree::{StyledRun, push_run};
 
 /// A longer address is shown as text.
 const URL_MAX_BYTES: usize = 2_000;
@@ -106,19 +106,19 @@ fn bare_host(host: &str) -> String {
 }
 
 /// Whether a run's text is the address that it leads to.
-pub(crate) fn has_own_address(run: &Run) -> bool {
+pub(crate) fn has_own_address(run: &StyledRun) -> bool {
     run.link.as_deref() == Some(run.text.as_str())
 }
 
 /// Appends a run; the web addresses in its text become links.
-pub(super) fn push_linked(runs: &mut Vec<Run>, run: &Run) {
+pub(super) fn push_linked(runs: &mut Vec<StyledRun>, run: &StyledRun) {
     let text = run.text.as_str();
     let mut done = 0;
     let mut at = 0;
     looked_at(text.len());
     while let Some(found) = text[at..].find("http") {
         let start = at + found;
-        let Seen { address, scanned } = seen(text, start, text.len());
+        let AddressStart { address, scanned } = seen(text, start, text.len());
         at = start + scanned.max("http".len());
         let Some(len) = address else {
             continue;
@@ -127,7 +127,7 @@ pub(super) fn push_linked(runs: &mut Vec<Run>, run: &Run) {
         let url = &text[start..start + len];
         push_run(
             runs,
-            Run {
+            StyledRun {
                 link: Some(Rc::from(url)),
                 ..run.with_text(url)
             },
@@ -140,7 +140,7 @@ pub(super) fn push_linked(runs: &mut Vec<Run>, run: &Run) {
 
 /// What stands at a place that may begin an address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct AddressStart {
     /// The length of the web address that begins there.
     pub(super) address: Option<usize>,
     /// How far it was looked for: no other one begins before.
@@ -148,12 +148,12 @@ pub(super) struct Seen {
 }
 
 /// Looks for the web address that begins at a place and reaches no further than `end`.
-pub(super) fn seen(text: &str, at: usize, end: usize) -> Seen {
+pub(super) fn seen(text: &str, at: usize, end: usize) -> AddressStart {
     let before = text[..at].chars().next_back();
     // Letters of other scripts need no space before an address.
     let is_inside = |c: char| c.is_ascii_alphanumeric() || "_/:.@-=&?%#".contains(c);
     if before.is_some_and(is_inside) {
-        return Seen::default();
+        return AddressStart::default();
     }
     let seen = bare(&text[at..end]);
     looked_at(seen.scanned);
@@ -161,16 +161,16 @@ pub(super) fn seen(text: &str, at: usize, end: usize) -> Seen {
 }
 
 /// The web address that a text starts with. A bracket that it does not open ends it.
-fn bare(text: &str) -> Seen {
+fn bare(text: &str) -> AddressStart {
     let Some(scheme) = SCHEMES.iter().find(|scheme| text.starts_with(*scheme)) else {
-        return Seen::default();
+        return AddressStart::default();
     };
     // Letters of a host can't begin another address, those behind it could.
     let is_of_host = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
     let rest = &text[scheme.len()..];
     let host_end = scheme.len() + rest.find(|c| !is_of_host(c)).unwrap_or(rest.len());
     if web_host(text[..host_end].trim_end_matches(AT_END)).is_none() {
-        return Seen {
+        return AddressStart {
             address: None,
             scanned: host_end,
         };
@@ -191,7 +191,7 @@ fn bare(text: &str) -> Seen {
         end = host_end + at + c.len_utf8();
     }
     let url = text[..end].trim_end_matches(AT_END);
-    Seen {
+    AddressStart {
         address: web_host(url).map(|_| url.len()),
         scanned: end,
     }
@@ -293,7 +293,7 @@ mod tests {
     fn bare_addresses_are_found() {
         let found = |text: &str| -> Vec<String> {
             let mut runs = Vec::new();
-            push_linked(&mut runs, &Run::plain(text));
+            push_linked(&mut runs, &StyledRun::plain(text));
             assert_eq!(
                 runs.iter().map(|run| run.text.as_str()).collect::<String>(),
                 text

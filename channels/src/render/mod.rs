@@ -31,9 +31,9 @@ pub(crate) use {
     link::has_own_address,
     parse::parsed,
     plain::readable_text,
-    split::{Container, Cost, Form, Place, parts_of},
+    split::{Container, Cost, Form, Surroundings, parts_of},
     table::aligned,
-    tree::{Block, Item, Run, Styles},
+    tree::{Block, Item, StyledRun, Styles},
 };
 #[cfg(feature = "slack")]
 pub(crate) use {

@@ -18,7 +18,7 @@ use vocative_contract::work::looked_at;
 use super::html::{Meant, SPOILER, SPOILER_END};
 use super::link::{is_honest, push_linked};
 use super::source::{COVER, is_cover, prepared, without_seams};
-use super::tree::{Align, Block, Item, Run, Styles, Table, plain_text, push_run};
+use super::tree::{Align, Block, Item, StyledRun, Styles, Table, plain_text, push_run};
 
 /// How many quotes, lists and items contain each other at most.
 const DEPTH_MAX: usize = 12;
@@ -84,7 +84,7 @@ fn as_written(text: &str) -> Vec<Block> {
     let paragraphs = text.split("\n\n").map(str::trim);
     let paragraphs = paragraphs.filter(|paragraph| !paragraph.is_empty());
     paragraphs
-        .map(|paragraph| Block::Paragraph(vec![Run::plain(paragraph)]))
+        .map(|paragraph| Block::Paragraph(vec![StyledRun::plain(paragraph)]))
         .collect()
 }
 
@@ -125,7 +125,7 @@ fn opened(line: &str) -> usize {
 }
 
 /// A container that is open.
-enum Open {
+enum OpenContainer {
     Quote(Vec<Block>),
     List {
         start: Option<u64>,
@@ -142,11 +142,11 @@ enum Open {
 struct Builder<'a> {
     people: &'a People,
     blocks: Vec<Block>,
-    open: Vec<Open>,
+    open: Vec<OpenContainer>,
     depth: usize,
     /// The numbers of lists that are not kept.
     flat_numbers: Vec<Option<u64>>,
-    runs: Vec<Run>,
+    runs: Vec<StyledRun>,
     bold: usize,
     italic: usize,
     strike: usize,
@@ -157,7 +157,7 @@ struct Builder<'a> {
     heading: Option<u8>,
     code: Option<(String, String)>,
     table: Option<Table>,
-    row: Vec<Vec<Run>>,
+    row: Vec<Vec<StyledRun>>,
 }
 
 impl<'a> Builder<'a> {
@@ -242,7 +242,7 @@ impl<'a> Builder<'a> {
                 });
             }
             Tag::BlockQuote(kind) => {
-                self.open(Open::Quote(Vec::new()));
+                self.open(OpenContainer::Quote(Vec::new()));
                 if let Some(kind) = kind {
                     self.push_block(Block::Paragraph(vec![title_of(kind)]));
                 }
@@ -250,17 +250,17 @@ impl<'a> Builder<'a> {
             Tag::FootnoteDefinition(label) => self.push_text(&format!("[{label}] ")),
             Tag::List(start) => {
                 self.flat_numbers.push(start);
-                self.open(Open::List {
+                self.open(OpenContainer::List {
                     start,
                     items: Vec::new(),
                 });
             }
             Tag::Item => {
-                self.open(Open::Item {
+                self.open(OpenContainer::Item {
                     task: None,
                     blocks: Vec::new(),
                 });
-                if matches!(self.open.last(), Some(Open::Flat)) {
+                if matches!(self.open.last(), Some(OpenContainer::Flat)) {
                     self.push_flat_mark();
                 }
             }
@@ -269,18 +269,19 @@ impl<'a> Builder<'a> {
     }
 
     /// Opens a container, if it is not too deep. An item stands only in a list that is kept.
-    fn open(&mut self, container: Open) {
-        let is_orphan = matches!(container, Open::Item { .. })
-            && !matches!(self.open.last(), Some(Open::List { .. }));
+    fn open(&mut self, container: OpenContainer) {
+        let is_orphan = matches!(container, OpenContainer::Item { .. })
+            && !matches!(self.open.last(), Some(OpenContainer::List { .. }));
         // A list is kept only where its items can be, too.
-        let needs = if matches!(container, Open::List { .. }) {
+        let needs = if matches!(container, OpenContainer::List { .. }) {
             2
         } else {
             1
         };
-        if is_orphan || (self.depth + needs > DEPTH_MAX && !matches!(container, Open::Item { .. }))
+        if is_orphan
+            || (self.depth + needs > DEPTH_MAX && !matches!(container, OpenContainer::Item { .. }))
         {
-            self.open.push(Open::Flat);
+            self.open.push(OpenContainer::Flat);
         } else {
             self.depth += 1;
             self.open.push(container);
@@ -316,7 +317,7 @@ impl<'a> Builder<'a> {
                 let is_full = self.row.len() >= COLUMNS_MAX;
                 match self.row.last_mut() {
                     Some(last) if is_full => {
-                        push_run(last, Run::plain(" "));
+                        push_run(last, StyledRun::plain(" "));
                         last.extend(cell);
                     }
                     _ => self.row.push(cell),
@@ -385,25 +386,25 @@ impl<'a> Builder<'a> {
         let Some(closed) = self.open.pop() else {
             return;
         };
-        if !matches!(closed, Open::Flat) {
+        if !matches!(closed, OpenContainer::Flat) {
             self.depth = self.depth.saturating_sub(1);
         }
         match closed {
-            Open::Quote(blocks) if !blocks.is_empty() => {
+            OpenContainer::Quote(blocks) if !blocks.is_empty() => {
                 self.push_block(Block::Quote(blocks.into()));
             }
-            Open::List { start, items } if !items.is_empty() => {
+            OpenContainer::List { start, items } if !items.is_empty() => {
                 self.push_block(Block::List {
                     start,
                     items: items.into(),
                 });
             }
-            Open::Item { task, blocks } => {
+            OpenContainer::Item { task, blocks } => {
                 let item = Item {
                     task,
                     blocks: blocks.into(),
                 };
-                if let Some(Open::List { items, .. }) = self.open.last_mut() {
+                if let Some(OpenContainer::List { items, .. }) = self.open.last_mut() {
                     items.push(item);
                 }
             }
@@ -413,15 +414,15 @@ impl<'a> Builder<'a> {
 
     fn push_block(&mut self, block: Block) {
         let innermost = self.open.iter_mut().rev().find_map(|open| match open {
-            Open::Quote(blocks) | Open::Item { blocks, .. } => Some(blocks),
-            Open::List { .. } | Open::Flat => None,
+            OpenContainer::Quote(blocks) | OpenContainer::Item { blocks, .. } => Some(blocks),
+            OpenContainer::List { .. } | OpenContainer::Flat => None,
         });
         innermost.unwrap_or(&mut self.blocks).push(block);
     }
 
     fn mark_task(&mut self, is_done: bool) {
         match self.open.last_mut() {
-            Some(Open::Item { task, .. }) => *task = Some(is_done),
+            Some(OpenContainer::Item { task, .. }) => *task = Some(is_done),
             _ => self.push_text(if is_done { "☑ " } else { "☐ " }),
         }
     }
@@ -437,23 +438,23 @@ impl<'a> Builder<'a> {
 
     fn push_text(&mut self, text: &str) {
         let styles = self.style();
-        let run = Run {
+        let run = StyledRun {
             styles,
-            ..Run::plain(text)
+            ..StyledRun::plain(text)
         };
         self.push(run);
     }
 
     fn push_code(&mut self, code: &str) {
-        let run = Run {
+        let run = StyledRun {
             is_code: true,
-            ..Run::plain(code.replace('\n', " "))
+            ..StyledRun::plain(code.replace('\n', " "))
         };
         self.push(run);
     }
 
     /// A label's runs are not joined with what stands before it.
-    fn push(&mut self, run: Run) {
+    fn push(&mut self, run: StyledRun) {
         match &self.link {
             Some((start, _)) if self.runs.len() == *start => self.runs.push(run),
             _ => push_run(&mut self.runs, run),
@@ -481,9 +482,9 @@ impl<'a> Builder<'a> {
             if label.trim().is_empty() {
                 self.runs.truncate(start);
                 let styles = self.style();
-                self.runs.push(Run {
+                self.runs.push(StyledRun {
                     styles,
-                    ..Run::plain(url.as_str())
+                    ..StyledRun::plain(url.as_str())
                 });
             }
             let url: Rc<str> = Rc::from(url.as_str());
@@ -497,12 +498,12 @@ impl<'a> Builder<'a> {
                 () if label.trim().is_empty() => address.to_owned(),
                 () => format!(" ({address})"),
             };
-            self.runs.push(Run::plain(tail));
+            self.runs.push(StyledRun::plain(tail));
         }
     }
 
     /// The open runs as the content of a block.
-    fn inline(&mut self) -> Vec<Run> {
+    fn inline(&mut self) -> Vec<StyledRun> {
         if let Some((start, _)) = &mut self.link {
             *start = 0;
         }
@@ -550,7 +551,7 @@ fn listed(table: Table) -> Block {
             .map(|(cell, head)| {
                 let mut runs = Vec::with_capacity(cell.len() + 1);
                 if !head.is_empty() {
-                    push_run(&mut runs, Run::plain(format!("{head}: ")));
+                    push_run(&mut runs, StyledRun::plain(format!("{head}: ")));
                 }
                 runs.extend(cell);
                 of_blocks([Block::Paragraph(runs)])
@@ -574,14 +575,14 @@ fn of_blocks(blocks: impl IntoIterator<Item = Block>) -> Item {
 }
 
 /// The words of a column's head.
-fn words(head: &[Run]) -> String {
+fn words(head: &[StyledRun]) -> String {
     let words = head.iter().flat_map(|run| run.text.chars());
     let words: String = words.take(LISTED_HEAD_MAX_CHARS).collect();
     words.trim().to_owned()
 }
 
 /// Runs without white space at both ends; none if nothing is left.
-pub(super) fn trimmed(mut runs: Vec<Run>) -> Vec<Run> {
+pub(super) fn trimmed(mut runs: Vec<StyledRun>) -> Vec<StyledRun> {
     looked_at(runs.len());
     while let Some(last) = runs.last_mut() {
         last.text.truncate(last.text.trim_end().len());
@@ -600,7 +601,7 @@ pub(super) fn trimmed(mut runs: Vec<Run>) -> Vec<Run> {
 }
 
 /// What stands over a quotation of the kinds that GitHub has.
-fn title_of(kind: BlockQuoteKind) -> Run {
+fn title_of(kind: BlockQuoteKind) -> StyledRun {
     let title = match kind {
         BlockQuoteKind::Note => "Note",
         BlockQuoteKind::Tip => "Tip",
@@ -612,9 +613,9 @@ fn title_of(kind: BlockQuoteKind) -> Run {
         bold: true,
         ..Styles::default()
     };
-    Run {
+    StyledRun {
         styles,
-        ..Run::plain(title)
+        ..StyledRun::plain(title)
     }
 }
 
@@ -652,7 +653,7 @@ fn align(alignment: &Alignment) -> Align {
 }
 
 /// Appends a run; where it mentions somebody by `@Name`, that becomes a mention.
-fn push_mentioned(people: &People, runs: &mut Vec<Run>, run: &Run) {
+fn push_mentioned(people: &People, runs: &mut Vec<StyledRun>, run: &StyledRun) {
     if run.is_code || run.link.is_some() {
         return push_run(runs, run.clone());
     }
@@ -661,7 +662,7 @@ fn push_mentioned(people: &People, runs: &mut Vec<Run>, run: &Run) {
     for (bytes, person) in people.mentions_in(text) {
         push_run(runs, run.with_text(&text[done..bytes.start]));
         done = bytes.end;
-        runs.push(Run {
+        runs.push(StyledRun {
             mention: Some(Rc::from(person.id.as_str())),
             ..run.with_text(&text[bytes])
         });

@@ -52,7 +52,7 @@ const OPENING: &str = "（「『【《〈〔［｛“‘„«‹¿¡";
 
 /// Up to where the end of a formula was looked for, and whether it is there.
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct FormulaEnd {
     until: usize,
     is_close: bool,
 }
@@ -61,8 +61,8 @@ struct Seen {
 #[derive(Default)]
 struct AllSeen {
     /// For each kind of formula.
-    formulas: [Seen; MARKS_OF_FORMULAS.len()],
-    cover: Seen,
+    formulas: [FormulaEnd; MARKS_OF_FORMULAS.len()],
+    cover: FormulaEnd,
     /// Where the text ends that is covered.
     uncovers: Option<usize>,
 }
@@ -278,7 +278,7 @@ fn cover(text: &str, at: usize, len: usize, seen: &mut AllSeen) -> Option<Edit> 
         let window = &window[..end.unwrap_or(window.len())];
         looked_at(window.len());
         let blank = window.find("\n\n");
-        seen.cover = Seen {
+        seen.cover = FormulaEnd {
             until: inside + blank.unwrap_or(window.len()),
             is_close: end.is_some() && blank.is_none(),
         };
@@ -375,7 +375,7 @@ fn formula(text: &str, at: usize, end: usize, seen: &mut AllSeen) -> Option<Edit
         looked_at(window.len());
         // A formula does not reach over a blank line.
         let blank = window.find("\n\n");
-        seen.formulas[kind] = Seen {
+        seen.formulas[kind] = FormulaEnd {
             until: inside + blank.unwrap_or(window.len()),
             is_close: found.is_some() && blank.is_none(),
         };

@@ -11,7 +11,7 @@ use vocative_contract::work::looked_at;
 
 use super::inline::{Cutting, cut_runs};
 use super::table::{row_length, widths_add};
-use super::tree::{Block, Item, Run, Table, push_run};
+use super::tree::{Block, Item, StyledRun, Table, push_run};
 
 /// Less room than this is not worth a piece of a block.
 const PIECE_MIN: usize = 64;
@@ -55,7 +55,7 @@ impl Cost {
 
 /// Where a block stands: what is written before each of its lines, and what contains it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Surroundings {
     /// The length of what stands before each line.
     pub(crate) prefix_length: usize,
     /// Whether it is in a quotation.
@@ -69,17 +69,17 @@ pub(crate) trait Form {
     /// What fits one post.
     fn room(&self) -> Cost;
     /// What a block costs; anything beyond `room` once that is passed, without looking further.
-    fn block_cost(&self, block: &Block, place: &Place, room: Cost) -> Cost;
+    fn block_cost(&self, block: &Block, place: &Surroundings, room: Cost) -> Cost;
     /// What a run costs besides its characters.
-    fn run_cost(&self, run: &Run, place: &Place) -> Cost;
+    fn run_cost(&self, run: &StyledRun, place: &Surroundings) -> Cost;
     /// The length of a character of text, however it must be written.
-    fn char_length(&self, c: char, place: &Place) -> usize;
+    fn char_length(&self, c: char, place: &Surroundings) -> usize;
     /// The length of a character of code.
-    fn code_length(&self, c: char, place: &Place) -> usize;
+    fn code_length(&self, c: char, place: &Surroundings) -> usize;
     /// What stands before each line of a quotation or a list's item, in length.
     fn prefix_length(&self, container: Container) -> usize;
     /// What stands between two blocks, in length.
-    fn separator_length(&self, place: &Place) -> usize;
+    fn separator_length(&self, place: &Surroundings) -> usize;
 }
 
 /// What contains blocks.
@@ -96,7 +96,7 @@ pub(crate) fn parts_of(form: &dyn Form, blocks: Vec<Block>) -> Vec<Vec<Block>> {
     let splitter = Splitter { form };
     let mut queue = VecDeque::from(blocks);
     let mut parts = Vec::new();
-    let place = Place::default();
+    let place = Surroundings::default();
     while !queue.is_empty() {
         let full = form.room();
         let mut part = splitter.take(&mut queue, &place, full, full, true);
@@ -148,7 +148,7 @@ impl Splitter<'_> {
     fn take(
         &self,
         queue: &mut VecDeque<Block>,
-        place: &Place,
+        place: &Surroundings,
         room: Cost,
         full: Cost,
         is_fresh: bool,
@@ -195,7 +195,14 @@ impl Splitter<'_> {
         taken
     }
 
-    fn split(&self, block: Block, place: &Place, space: Cost, full: Cost, must: bool) -> Halves {
+    fn split(
+        &self,
+        block: Block,
+        place: &Surroundings,
+        space: Cost,
+        full: Cost,
+        must: bool,
+    ) -> Halves {
         match block {
             Block::Paragraph(runs) => {
                 let block = Block::Paragraph;
@@ -207,7 +214,7 @@ impl Splitter<'_> {
                 let marks = self.form.block_cost(
                     &Block::Heading {
                         level,
-                        content: vec![Run::plain("x")],
+                        content: vec![StyledRun::plain("x")],
                     },
                     place,
                     full,
@@ -232,9 +239,9 @@ impl Splitter<'_> {
 
     fn cutting<'c>(
         &'c self,
-        place: &'c Place,
-        runs: &'c [Run],
-        block: &'c dyn Fn(Vec<Run>) -> Block,
+        place: &'c Surroundings,
+        runs: &'c [StyledRun],
+        block: &'c dyn Fn(Vec<StyledRun>) -> Block,
     ) -> Cutting<'c> {
         Cutting {
             form: self.form,
@@ -249,7 +256,7 @@ impl Splitter<'_> {
         &self,
         language: &str,
         text: &str,
-        place: &Place,
+        place: &Surroundings,
         space: Cost,
         full: Cost,
     ) -> Halves {
@@ -286,7 +293,7 @@ impl Splitter<'_> {
     }
 
     /// Where to cut code so that the first piece is within `room`: behind a line, else a grapheme.
-    fn code_cut(&self, text: &str, place: &Place, room: usize) -> usize {
+    fn code_cut(&self, text: &str, place: &Surroundings, room: usize) -> usize {
         use unicode_segmentation::UnicodeSegmentation as _;
         let mut length = 0;
         let mut window = text.len();
@@ -324,9 +331,14 @@ impl Splitter<'_> {
     }
 
     /// What containers leave of a room, and the place inside.
-    fn inside(&self, container: Container, place: &Place, lines: usize) -> (Place, Cost) {
+    fn inside(
+        &self,
+        container: Container,
+        place: &Surroundings,
+        lines: usize,
+    ) -> (Surroundings, Cost) {
         let prefix = self.form.prefix_length(container);
-        let inner = Place {
+        let inner = Surroundings {
             prefix_length: place.prefix_length + prefix,
             is_quoted: place.is_quoted || container == Container::Quote,
             is_listed: place.is_listed || container == Container::Item,
@@ -341,7 +353,7 @@ impl Splitter<'_> {
     fn split_quote(
         &self,
         mut blocks: VecDeque<Block>,
-        place: &Place,
+        place: &Surroundings,
         space: Cost,
         full: Cost,
         must: bool,
@@ -368,7 +380,7 @@ impl Splitter<'_> {
         &self,
         start: Option<u64>,
         mut items: VecDeque<Item>,
-        place: &Place,
+        place: &Surroundings,
         space: Cost,
         full: Cost,
         must: bool,
@@ -429,7 +441,7 @@ impl Splitter<'_> {
     fn split_item(
         &self,
         item: Item,
-        place: &Place,
+        place: &Surroundings,
         room: Cost,
         full: Cost,
         must: bool,
@@ -452,7 +464,7 @@ impl Splitter<'_> {
     }
 
     /// The table, and whether it fits.
-    fn fitting(&self, table: Table, place: &Place, space: Cost) -> (Table, bool) {
+    fn fitting(&self, table: Table, place: &Surroundings, space: Cost) -> (Table, bool) {
         let block = Block::Table(table);
         let fits = self.form.block_cost(&block, place, space).is_within(space);
         match block {
@@ -461,7 +473,13 @@ impl Splitter<'_> {
         }
     }
 
-    fn split_table(&self, mut table: Table, place: &Place, space: Cost, must: bool) -> Halves {
+    fn split_table(
+        &self,
+        mut table: Table,
+        place: &Surroundings,
+        space: Cost,
+        must: bool,
+    ) -> Halves {
         let head = Table {
             aligns: table.aligns.clone(),
             head: table.head.clone(),
@@ -522,7 +540,7 @@ fn put_before(queue: &mut VecDeque<Block>, mut blocks: VecDeque<Block>) {
     }
 }
 
-fn filled(runs: Vec<Run>, block: impl Fn(Vec<Run>) -> Block) -> Option<Block> {
+fn filled(runs: Vec<StyledRun>, block: impl Fn(Vec<StyledRun>) -> Block) -> Option<Block> {
     (!runs.is_empty()).then(|| block(runs))
 }
 
@@ -534,7 +552,7 @@ fn rows_as_text(mut table: Table) -> VecDeque<Block> {
     for row in std::iter::once(table.head.clone()).chain(first) {
         let mut line = Vec::new();
         for (n, cell) in row.into_iter().enumerate() {
-            push_run(&mut line, Run::plain(if n == 0 { "" } else { " | " }));
+            push_run(&mut line, StyledRun::plain(if n == 0 { "" } else { " | " }));
             line.extend(cell);
         }
         let line = super::parse::trimmed(line);

@@ -4,7 +4,7 @@ use unicode_segmentation::UnicodeSegmentation as _;
 
 use vocative_contract::work::looked_at;
 
-use super::tree::{Align, Run, Table, push_addressed};
+use super::tree::{Align, StyledRun, Table, push_addressed};
 
 /// A wider cell does not widen its column: it sticks out.
 const WIDTH_MAX: usize = 40;
@@ -23,7 +23,7 @@ pub(super) struct Width {
 }
 
 /// Widens columns to hold a row, too.
-pub(super) fn widths_add(widths: &mut Vec<Width>, row: &[Vec<Run>]) {
+pub(super) fn widths_add(widths: &mut Vec<Width>, row: &[Vec<StyledRun>]) {
     for (n, cell) in row.iter().enumerate() {
         if widths.len() <= n {
             widths.push(Width::default());
@@ -108,7 +108,7 @@ fn push_row(out: &mut String, row: &[String], widths: &[usize], aligns: &[Align]
 }
 
 /// The words of a cell on one line; an address stands behind its label.
-fn cell_text(cell: &[Run]) -> String {
+fn cell_text(cell: &[StyledRun]) -> String {
     let mut text = String::new();
     push_addressed(&mut text, cell);
     looked_at(text.len() + 1);

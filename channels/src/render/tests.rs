@@ -77,20 +77,20 @@ impl Form for Narrow {
         }
     }
 
-    fn block_cost(&self, block: &Block, _place: &Place, room: Cost) -> Cost {
+    fn block_cost(&self, block: &Block, _place: &Surroundings, room: Cost) -> Cost {
         self.cost(block, room)
     }
 
-    fn run_cost(&self, _run: &Run, _place: &Place) -> Cost {
+    fn run_cost(&self, _run: &StyledRun, _place: &Surroundings) -> Cost {
         Cost::default()
     }
 
-    fn char_length(&self, _c: char, _place: &Place) -> usize {
+    fn char_length(&self, _c: char, _place: &Surroundings) -> usize {
         self.asked.set(self.asked.get() + 1);
         1
     }
 
-    fn code_length(&self, c: char, place: &Place) -> usize {
+    fn code_length(&self, c: char, place: &Surroundings) -> usize {
         self.char_length(c, place)
     }
 
@@ -98,7 +98,7 @@ impl Form for Narrow {
         1
     }
 
-    fn separator_length(&self, _place: &Place) -> usize {
+    fn separator_length(&self, _place: &Surroundings) -> usize {
         1
     }
 }

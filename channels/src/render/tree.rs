@@ -12,13 +12,13 @@ use vocative_contract::work::looked_at;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Block {
     /// Text.
-    Paragraph(Vec<Run>),
+    Paragraph(Vec<StyledRun>),
     /// A heading; 1 is the highest level.
     Heading {
         /// 1 to 6.
         level: u8,
         /// One line.
-        content: Vec<Run>,
+        content: Vec<StyledRun>,
     },
     /// Preformatted text.
     Code {
@@ -45,7 +45,7 @@ pub(crate) enum Block {
 impl Block {
     /// Calls `change` with every run.
     #[cfg(any(feature = "slack", feature = "telegram", test))]
-    pub(crate) fn each_run(&mut self, change: &mut dyn FnMut(&mut Run)) {
+    pub(crate) fn each_run(&mut self, change: &mut dyn FnMut(&mut StyledRun)) {
         match self {
             Self::Paragraph(runs) | Self::Heading { content: runs, .. } => {
                 runs.iter_mut().for_each(change);
@@ -79,9 +79,9 @@ pub(crate) struct Table {
     /// How each column is set.
     pub(crate) aligns: Vec<Align>,
     /// The head's cells.
-    pub(crate) head: Vec<Vec<Run>>,
+    pub(crate) head: Vec<Vec<StyledRun>>,
     /// The rows' cells.
-    pub(crate) rows: VecDeque<Vec<Vec<Run>>>,
+    pub(crate) rows: VecDeque<Vec<Vec<StyledRun>>>,
 }
 
 /// How a column is set.
@@ -98,7 +98,7 @@ pub(crate) enum Align {
 
 /// A piece of text with all that holds for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct StyledRun {
     /// The text; a line break is `\n`.
     pub(crate) text: String,
     /// How it is set.
@@ -111,7 +111,7 @@ pub(crate) struct Run {
     pub(crate) mention: Option<Rc<str>>,
 }
 
-impl Run {
+impl StyledRun {
     /// A run of text and nothing else.
     pub(crate) fn plain(text: impl Into<String>) -> Self {
         Self {
@@ -192,7 +192,7 @@ impl Styles {
 }
 
 /// Appends a run, or its text to the last one if it is alike.
-pub(crate) fn push_run(runs: &mut Vec<Run>, run: Run) {
+pub(crate) fn push_run(runs: &mut Vec<StyledRun>, run: StyledRun) {
     looked_at(run.text.len());
     match runs.last_mut() {
         Some(last) if last.is_like(&run) && run.mention.is_none() => last.text.push_str(&run.text),
@@ -237,7 +237,7 @@ fn push_plain(out: &mut String, block: &Block) {
     }
 }
 
-fn push_line(out: &mut String, runs: &[Run]) {
+fn push_line(out: &mut String, runs: &[StyledRun]) {
     for run in runs {
         looked_at(run.text.len() + 1);
         out.push_str(&run.text);
@@ -246,7 +246,7 @@ fn push_line(out: &mut String, runs: &[Run]) {
 }
 
 /// Appends the words of runs; the address of a link stands behind its label, unless that tells it.
-pub(super) fn push_addressed(out: &mut String, runs: &[Run]) {
+pub(super) fn push_addressed(out: &mut String, runs: &[StyledRun]) {
     let mut label = out.len();
     for (n, run) in runs.iter().enumerate() {
         looked_at(run.text.len() + 1);
@@ -255,7 +255,7 @@ pub(super) fn push_addressed(out: &mut String, runs: &[Run]) {
         if is_first {
             label = out.len();
         }
-        let is_covered = |run: Option<&Run>| run.is_some_and(|run| run.styles.spoiler);
+        let is_covered = |run: Option<&StyledRun>| run.is_some_and(|run| run.styles.spoiler);
         let before = n.checked_sub(1).and_then(|n| runs.get(n));
         let cover = |other| {
             if is_covered(Some(run)) && !is_covered(other) {

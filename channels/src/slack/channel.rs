@@ -18,7 +18,7 @@ use super::api::{Api, Granted, Token};
 use super::events_api::{EventsApi, HttpInbound};
 use super::file::SlackFiles;
 use super::history::SlackHistory;
-use super::names::Names;
+use super::names::NameMemory;
 use super::outbound::SlackOutbound;
 use super::socket::SocketTimings;
 use super::socket_pool::SlackInbound;
@@ -94,7 +94,7 @@ impl SlackSettings {
 pub struct SlackChannel {
     settings: SlackSettings,
     api: Arc<Api>,
-    names: Arc<Names>,
+    names: Arc<NameMemory>,
     /// There where events come over HTTP.
     events_api: Option<Arc<EventsApi>>,
 }
@@ -110,7 +110,7 @@ impl SlackChannel {
     pub fn new(settings: SlackSettings) -> Result<Self, ChannelError> {
         let api = Arc::new(Api::new(&settings)?);
         let sockets = settings.sockets.clamp(1, SOCKETS_MAX);
-        let names = Arc::<Names>::default();
+        let names = Arc::<NameMemory>::default();
         let events_api = match &settings.transport {
             SlackTransport::Socket => None,
             SlackTransport::Http { signing_secret } => {

@@ -7,7 +7,7 @@ use vocative_contract::error::ChannelError;
 
 use super::api::{Api, Token};
 use super::channel::{SlackSettings, SlackTransport, missing_scopes, sign_in};
-use super::socket::{self, Failure};
+use super::socket::{self, ConnectFailure};
 
 /// Runs the checks, one finding each.
 pub(super) async fn check(settings: &SlackSettings, api: &Api, reach: CheckReach) -> Vec<Finding> {
@@ -140,19 +140,21 @@ async fn socket(settings: &SlackSettings, api: &Api) -> Finding {
     }
 }
 
-fn socket_finding(failure: &Failure) -> Finding {
+fn socket_finding(failure: &ConnectFailure) -> Finding {
     let unopened = format!("no socket could be opened: {failure}");
     match failure {
-        Failure::Refused(error) => finding(FindingLevel::of(error), advice(error, "app_token")),
-        Failure::SwitchedOff => finding(
+        ConnectFailure::Refused(error) => {
+            finding(FindingLevel::of(error), advice(error, "app_token"))
+        }
+        ConnectFailure::SwitchedOff => finding(
             FindingLevel::Problem,
             format!("{unopened}; switch it on under Socket Mode"),
         ),
-        Failure::TooMany => finding(
+        ConnectFailure::TooMany => finding(
             FindingLevel::Problem,
             format!("{unopened}; stop other processes that use this app_token"),
         ),
-        Failure::Lost(_) => finding(
+        ConnectFailure::Lost(_) => finding(
             FindingLevel::Unreachable,
             format!("{unopened}; does a firewall stop websockets?"),
         ),

@@ -21,7 +21,7 @@ use vocative_contract::error::ChannelError;
 use vocative_contract::identity::Identity;
 use vocative_contract::webhook::{Receiver, WebhookRequest, WebhookResponse};
 
-use super::names::Names;
+use super::names::NameMemory;
 use super::signature;
 use super::socket::notice;
 use super::translate::{Delivery, translate};
@@ -40,7 +40,7 @@ const COMMANDS: &str = "/commands";
 pub(super) struct EventsApi {
     channel: String,
     signing_secret: SecretString,
-    names: Arc<Names>,
+    names: Arc<NameMemory>,
     clock: Arc<PlatformClock>,
     door: Door,
     /// Who we are; not known before the first run.
@@ -51,7 +51,7 @@ impl EventsApi {
     pub(super) fn new(
         channel: &str,
         signing_secret: SecretString,
-        names: Arc<Names>,
+        names: Arc<NameMemory>,
         clock: Arc<PlatformClock>,
     ) -> Self {
         Self {
@@ -82,15 +82,15 @@ impl EventsApi {
             tracing::debug!(channel.id = %self.channel, retry, reason, "Slack sends an event again");
         }
         match read(&path, &body) {
-            Read::Challenge(challenge) => {
+            SlackRequest::Challenge(challenge) => {
                 tracing::info!(channel.id = %self.channel, "Slack verified the request URL");
                 WebhookResponse {
                     status: 200,
                     body: challenge,
                 }
             }
-            Read::Nothing => WebhookResponse::of(200),
-            Read::Payload { kind, id, payload } => {
+            SlackRequest::Nothing => WebhookResponse::of(200),
+            SlackRequest::Payload { kind, id, payload } => {
                 if !is_json(&payload) {
                     self.door.malformed();
                 }
@@ -150,7 +150,7 @@ impl Receiver for EventsApi {
 
 /// What a request of Slack's says.
 #[derive(Debug, PartialEq, Eq)]
-enum Read {
+enum SlackRequest {
     /// Slack verifies the URL and wants this back.
     Challenge(String),
     /// A look whether the address works.
@@ -174,24 +174,24 @@ struct Outline {
 }
 
 /// Reads a body by the path it came to. Pure and total: what is not understood is kept as it is.
-fn read(path: &str, body: &[u8]) -> Read {
+fn read(path: &str, body: &[u8]) -> SlackRequest {
     if path.ends_with(EVENTS) {
         return read_event(body);
     }
     let fields = form(body);
     let field = |name: &str| fields.get(name).and_then(Value::as_str);
     if is_ssl_check(&fields) {
-        return Read::Nothing;
+        return SlackRequest::Nothing;
     }
     if path.ends_with(COMMANDS) {
         let id = field("trigger_id").unwrap_or_default().to_owned();
-        return Read::Payload {
+        return SlackRequest::Payload {
             kind: "slash_commands",
             id,
             payload: Value::Object(fields).to_string(),
         };
     }
-    Read::Payload {
+    SlackRequest::Payload {
         kind: "interactive",
         id: String::new(),
         payload: field("payload").unwrap_or_default().to_owned(),
@@ -209,18 +209,18 @@ fn is_json(text: &str) -> bool {
 /// The same for the fuzz targets (`fuzzing`).
 pub(super) fn fuzzed(path: &str, body: &[u8]) -> Option<Result<String, (&'static str, String)>> {
     match read(path, body) {
-        Read::Challenge(challenge) => Some(Ok(challenge)),
-        Read::Nothing => None,
-        Read::Payload { kind, payload, .. } => Some(Err((kind, payload))),
+        SlackRequest::Challenge(challenge) => Some(Ok(challenge)),
+        SlackRequest::Nothing => None,
+        SlackRequest::Payload { kind, payload, .. } => Some(Err((kind, payload))),
     }
 }
 
-fn read_event(body: &[u8]) -> Read {
+fn read_event(body: &[u8]) -> SlackRequest {
     let payload = String::from_utf8_lossy(body).into_owned();
     let outline: Outline = read_object(&payload).unwrap_or_default();
     match (outline.kind.as_deref(), outline.challenge.0) {
-        (Some("url_verification"), Some(challenge)) => Read::Challenge(challenge),
-        _ => Read::Payload {
+        (Some("url_verification"), Some(challenge)) => SlackRequest::Challenge(challenge),
+        _ => SlackRequest::Payload {
             kind: "events_api",
             id: outline.event_id.0.unwrap_or_default(),
             payload,
@@ -399,8 +399,8 @@ mod tests {
         assert_eq!((answer.status, answer.body.as_str()), (401, ""));
     }
 
-    fn payload(kind: &'static str, id: &str, payload: &str) -> Read {
-        Read::Payload {
+    fn payload(kind: &'static str, id: &str, payload: &str) -> SlackRequest {
+        SlackRequest::Payload {
             kind,
             id: id.to_owned(),
             payload: payload.to_owned(),
@@ -412,8 +412,12 @@ mod tests {
         let challenge = br#"{"type":"url_verification","challenge":"abc"}"#;
         let event = r#"{"type":"event_callback","event_id":"Ev1","event":{}}"#;
         let command = r#"{"command":"/agent","text":"a b","trigger_id":"1.2"}"#;
-        let cases: [(&str, &[u8], Read); 9] = [
-            ("events", challenge, Read::Challenge("abc".to_owned())),
+        let cases: [(&str, &[u8], SlackRequest); 9] = [
+            (
+                "events",
+                challenge,
+                SlackRequest::Challenge("abc".to_owned()),
+            ),
             (
                 "events",
                 event.as_bytes(),
@@ -427,7 +431,7 @@ mod tests {
                 payload("interactive", "", "{\"a\": 1}"),
             ),
             ("interactivity", b"", payload("interactive", "", "")),
-            ("commands", b"ssl_check=1&token=x", Read::Nothing),
+            ("commands", b"ssl_check=1&token=x", SlackRequest::Nothing),
             (
                 "commands",
                 b"command=%2Fagent&text=a+b&trigger_id=1.2",

@@ -53,7 +53,7 @@ struct SlackExport {
     files: Files,
     identity: Identity,
     /// By user id.
-    people: HashMap<String, Person>,
+    people: HashMap<String, ExportedUser>,
     /// By folder.
     chats: HashMap<String, ExportedChat>,
     /// Whose names were handed over.
@@ -63,7 +63,7 @@ struct SlackExport {
     read_bytes: u64,
 }
 
-struct Person {
+struct ExportedUser {
     display_name: Option<String>,
     username: Option<String>,
     is_bot: bool,
@@ -132,7 +132,7 @@ impl SlackExport {
                 if let Some(id) = user.id.clone()
                     && people.len() < LISTED_MAX
                 {
-                    let person = Person {
+                    let person = ExportedUser {
                         display_name: user.display_name(),
                         username: text::name(user.name.as_deref()),
                         is_bot: *user.is_bot == Some(true),
@@ -330,7 +330,11 @@ fn message_of(raw: &[u8], chat: &ExportedChat, identity: &Identity) -> Result<Ex
 }
 
 /// Gives the sender the name and kind that the list of people has.
-fn name_sender(message: &mut InboundMessage, people: &HashMap<String, Person>, own: &Identity) {
+fn name_sender(
+    message: &mut InboundMessage,
+    people: &HashMap<String, ExportedUser>,
+    own: &Identity,
+) {
     let sender = &mut message.sender;
     let Some(person) = people.get(&sender.id) else {
         return;
@@ -352,7 +356,7 @@ fn name_sender(message: &mut InboundMessage, people: &HashMap<String, Person>, o
 /// The names of people who are mentioned, each once.
 fn mentioned(
     message: &InboundMessage,
-    people: &HashMap<String, Person>,
+    people: &HashMap<String, ExportedUser>,
     named: &mut HashSet<String>,
 ) -> Vec<Exported> {
     let mut found = Vec::new();

@@ -5,7 +5,7 @@
 //! whatever order Slack reads things in.
 
 use crate::render::{
-    Block, Container, Cost, Form, Item, Place, Run, Styles, aligned, has_own_address,
+    Block, Container, Cost, Form, Item, StyledRun, Styles, Surroundings, aligned, has_own_address,
 };
 
 use vocative_contract::work::looked_at;
@@ -38,7 +38,7 @@ impl Form for SlackForm {
         }
     }
 
-    fn block_cost(&self, block: &Block, place: &Place, room: Cost) -> Cost {
+    fn block_cost(&self, block: &Block, place: &Surroundings, room: Cost) -> Cost {
         let mut out = Out {
             chars_max: room.length,
             prefix: " ".repeat(place.prefix_length),
@@ -56,7 +56,7 @@ impl Form for SlackForm {
         cost
     }
 
-    fn run_cost(&self, run: &Run, _place: &Place) -> Cost {
+    fn run_cost(&self, run: &StyledRun, _place: &Surroundings) -> Cost {
         let ticks = if run.is_code {
             2 * longest_ticks(&run.text) + 6
         } else {
@@ -77,7 +77,7 @@ impl Form for SlackForm {
         }
     }
 
-    fn char_length(&self, c: char, place: &Place) -> usize {
+    fn char_length(&self, c: char, place: &Surroundings) -> usize {
         match c {
             '\n' => 5 + place.prefix_length,
             '<' => 3,
@@ -91,7 +91,7 @@ impl Form for SlackForm {
         }
     }
 
-    fn code_length(&self, c: char, place: &Place) -> usize {
+    fn code_length(&self, c: char, place: &Surroundings) -> usize {
         match c {
             '\n' => 1 + place.prefix_length,
             // The joiner that may follow.
@@ -108,7 +108,7 @@ impl Form for SlackForm {
         }
     }
 
-    fn separator_length(&self, place: &Place) -> usize {
+    fn separator_length(&self, place: &Surroundings) -> usize {
         2 + 2 * place.prefix_length
     }
 }
@@ -369,7 +369,7 @@ impl Out {
         self.push(&fence);
     }
 
-    fn push_runs(&mut self, runs: &[Run]) {
+    fn push_runs(&mut self, runs: &[StyledRun]) {
         let mut open: Vec<(Layer<'_>, &'static str)> = Vec::new();
         for (n, piece) in runs.iter().enumerate().flat_map(|(n, _)| pieces(runs, n)) {
             if self.is_full() {
@@ -448,7 +448,7 @@ impl Out {
         }
     }
 
-    fn push_run(&mut self, run: &Run, text: &str, is_before_link: bool) {
+    fn push_run(&mut self, run: &StyledRun, text: &str, is_before_link: bool) {
         if run.is_code {
             return self.push_inline_code(text);
         }
@@ -565,14 +565,14 @@ fn is_entity(after: &str) -> bool {
 
 /// A run's text, or the white space at one end of it.
 struct Piece<'r> {
-    run: &'r Run,
+    run: &'r StyledRun,
     text: &'r str,
     styles: Styles,
 }
 
 /// The pieces of one run. White space is set only as what stands on both sides of it is: a mark beside
 /// it would be none.
-fn pieces(runs: &[Run], n: usize) -> impl Iterator<Item = (usize, Piece<'_>)> {
+fn pieces(runs: &[StyledRun], n: usize) -> impl Iterator<Item = (usize, Piece<'_>)> {
     let run = &runs[n];
     let of = |n: Option<usize>| n.and_then(|n| runs.get(n)).map_or(Styles::default(), set);
     let (before, own, after) = (of(n.checked_sub(1)), set(run), of(Some(n + 1)));
@@ -600,7 +600,7 @@ fn pieces(runs: &[Run], n: usize) -> impl Iterator<Item = (usize, Piece<'_>)> {
 }
 
 /// How a run is set.
-fn set(run: &Run) -> Styles {
+fn set(run: &StyledRun) -> Styles {
     if run.mention.is_some() {
         Styles::default()
     } else {
@@ -614,8 +614,8 @@ const LOOKED_AT_MAX: usize = 64;
 const PREFIX_LOOKED_AT_MAX: usize = 64;
 
 /// How many runs a layer holds for, as far as it is worth looking.
-fn extent(layer: Layer<'_>, runs: &[Run]) -> usize {
-    let holds = |run: &Run| match layer {
+fn extent(layer: Layer<'_>, runs: &[StyledRun]) -> usize {
+    let holds = |run: &StyledRun| match layer {
         Layer::Link(url) => run.link.as_deref() == Some(url),
         _ if run.text.trim().is_empty() => true,
         Layer::Bold => set(run).bold,
@@ -636,12 +636,12 @@ fn is_seam(inside: Option<char>, outside: Option<char>) -> bool {
 }
 
 /// Whether a run is an address that can stand in angle brackets.
-fn is_autolink(run: &Run) -> bool {
+fn is_autolink(run: &StyledRun) -> bool {
     has_own_address(run) && address(&run.text) == run.text
 }
 
 /// The mark that opens a layer.
-fn opening(layer: Layer<'_>, text: &str, runs: &[Run], n: usize) -> &'static str {
+fn opening(layer: Layer<'_>, text: &str, runs: &[StyledRun], n: usize) -> &'static str {
     match layer {
         Layer::Link(_) => "[",
         Layer::Bold => "**",

@@ -29,12 +29,12 @@ pub(super) fn commonmark(text: &str, groups: &[Range<usize>]) -> String {
 const MARKS: [(char, &str); 4] = [('*', "**"), ('_', "_"), ('~', "~~"), ('`', "`")];
 
 /// The places of a text.
-type Places = Vec<usize>;
+type TextPlaces = Vec<usize>;
 
 /// Where each kind of mark may end a span: behind what it marks, and not inside a word.
-fn closers(text: &str, groups: &[Range<usize>]) -> [Places; MARKS.len()] {
+fn closers(text: &str, groups: &[Range<usize>]) -> [TextPlaces; MARKS.len()] {
     looked_at(text.len());
-    let mut closers: [Places; MARKS.len()] = Default::default();
+    let mut closers: [TextPlaces; MARKS.len()] = Default::default();
     let mut before = None;
     let mut letters = text.char_indices().peekable();
     while let Some((at, mark)) = letters.next() {
@@ -53,7 +53,7 @@ fn closers(text: &str, groups: &[Range<usize>]) -> [Places; MARKS.len()] {
 struct Marks<'a> {
     text: &'a str,
     groups: &'a [Range<usize>],
-    closers: [Places; MARKS.len()],
+    closers: [TextPlaces; MARKS.len()],
     /// How many of the closers of each kind lie behind. Spans open from left to right.
     passed: [usize; MARKS.len()],
     /// Where the line ends in which a span was opened last.

@@ -17,13 +17,13 @@ const HOUR: Duration = Duration::from_secs(60 * 60);
 
 /// What was looked up.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct NameMemory {
     people: Mutex<Kept<Option<String>>>,
     belongings: Mutex<Kept<Option<Belonging>>>,
     chats: Mutex<Kept<Place>>,
 }
 
-impl Names {
+impl NameMemory {
     /// A person's name; `Some(None)` is known to have none.
     pub(super) fn person(&self, id: &str) -> Option<Option<String>> {
         lock(&self.people).get(id, Instant::now())
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn what_changed_is_forgotten() {
-        let names = Names::default();
+        let names = NameMemory::default();
         names.keep_person("U1", Some("Ann".to_owned()));
         names.keep_person("U2", None);
         assert_eq!(names.person("U2"), Some(None));

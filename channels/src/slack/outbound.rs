@@ -20,7 +20,7 @@ use super::agent_view;
 use super::api::{Api, Granted, POST_MESSAGE, Token};
 use super::aside::{self, Reacting};
 use super::belonging::belonging_of;
-use super::names::Names;
+use super::names::NameMemory;
 use super::translate::time_of;
 use super::wire::{Answer, ChannelObject, IdOr, SlackEvent, UserObject};
 use super::{METADATA_EVENT_TYPE, render, stream, text, upload};
@@ -59,7 +59,7 @@ const WORKING: &str = "is thinking…";
 #[derive(Debug)]
 pub(super) struct SlackOutbound {
     api: Arc<Api>,
-    names: Arc<Names>,
+    names: Arc<NameMemory>,
     identity: Identity,
     channels: Paces,
     everywhere: Everywhere,
@@ -202,7 +202,7 @@ impl Outbound for SlackOutbound {
 }
 
 impl SlackOutbound {
-    pub(super) fn new(api: Arc<Api>, names: Arc<Names>, identity: Identity) -> Self {
+    pub(super) fn new(api: Arc<Api>, names: Arc<NameMemory>, identity: Identity) -> Self {
         Self {
             api,
             names,

@@ -11,7 +11,7 @@ use crate::mac;
 const AGE_MAX_S: i64 = 300;
 
 /// Why a request is refused; never with anything of it.
-pub(super) type Refusal = &'static str;
+pub(super) type SignatureRefusal = &'static str;
 
 /// What the headers of a request claim.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +23,7 @@ pub(super) struct Claim<'h> {
 
 /// Reads the headers of a request at an instant, in seconds since the Unix epoch. What is of another
 /// time, or not signed at all, is refused without its body.
-pub(super) fn claim(headers: &HeaderMap, now_s: i64) -> Result<Claim<'_>, Refusal> {
+pub(super) fn claim(headers: &HeaderMap, now_s: i64) -> Result<Claim<'_>, SignatureRefusal> {
     let header = |name: &str| only(headers, name)?.to_str().ok();
     let timestamp = header("x-slack-request-timestamp").ok_or("it has no timestamp, or several")?;
     let signature = header("x-slack-signature").ok_or("it has no signature, or several")?;
@@ -43,7 +43,7 @@ pub(super) fn check(
     headers: &HeaderMap,
     body: &[u8],
     now_s: i64,
-) -> Result<(), Refusal> {
+) -> Result<(), SignatureRefusal> {
     let Claim { timestamp, hash } = claim(headers, now_s)?;
     let parts: [&[u8]; 4] = [b"v0:", timestamp.as_bytes(), b":", body];
     if mac::is_hex_of(signing_secret.as_bytes(), &parts, hash) {

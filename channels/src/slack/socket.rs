@@ -29,7 +29,7 @@ use vocative_contract::envelope::Event;
 use vocative_contract::error::ChannelError;
 
 use super::api::{Api, Token};
-use super::names::Names;
+use super::names::NameMemory;
 use super::socket_pool::Shared;
 use super::translate::{Delivery, translate};
 use super::wire::Frame;
@@ -111,7 +111,7 @@ type WebSocket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Failure {
+pub(super) enum ConnectFailure {
     /// `apps.connections.open` failed.
     #[error("{}", .0.reason())]
     Refused(ChannelError),
@@ -156,11 +156,11 @@ impl Opened {
 }
 
 /// Opens a connection: a fresh URL, the websocket, `hello`.
-pub(super) async fn open(api: &Api, timings: &SocketTimings) -> Result<Opened, Failure> {
+pub(super) async fn open(api: &Api, timings: &SocketTimings) -> Result<Opened, ConnectFailure> {
     let granted = api
         .call("apps.connections.open", Token::App, &[])
         .await
-        .map_err(Failure::Refused)?;
+        .map_err(ConnectFailure::Refused)?;
     let Some(url) = granted.answer.url.0 else {
         return Err(lost("apps.connections.open named no URL"));
     };
@@ -192,7 +192,10 @@ fn config() -> WebSocketConfig {
 }
 
 /// Reads until `hello`; what comes before it is kept.
-async fn hello(stream: &mut WebSocket, early: &mut Vec<Utf8Bytes>) -> Result<Hello, Failure> {
+async fn hello(
+    stream: &mut WebSocket,
+    early: &mut Vec<Utf8Bytes>,
+) -> Result<Hello, ConnectFailure> {
     loop {
         let text = match stream.next().await {
             Some(Ok(Message::Text(text))) => text,
@@ -200,7 +203,7 @@ async fn hello(stream: &mut WebSocket, early: &mut Vec<Utf8Bytes>) -> Result<Hel
                 return Err(lost("the server closed the socket before hello"));
             }
             Some(Ok(_)) => continue,
-            Some(Err(error)) => return Err(Failure::Lost(told(&error))),
+            Some(Err(error)) => return Err(ConnectFailure::Lost(told(&error))),
         };
         let frame = read_object::<Frame<'_>>(&text).ok();
         let kind = frame.as_ref().and_then(|frame| frame.kind.as_deref());
@@ -218,7 +221,7 @@ async fn hello(stream: &mut WebSocket, early: &mut Vec<Utf8Bytes>) -> Result<Hel
 }
 
 /// What a text frame says after `hello`.
-pub(super) enum Said<'a> {
+pub(super) enum FrameContent<'a> {
     /// It greets again.
     Hello,
     /// The server goes, and why.
@@ -234,36 +237,36 @@ pub(super) enum Said<'a> {
 }
 
 /// Reads a text frame. Pure and total.
-pub(super) fn said(text: &str) -> Said<'_> {
+pub(super) fn said(text: &str) -> FrameContent<'_> {
     let Ok(frame) = read_object::<Frame<'_>>(text) else {
         return said_strangely(text);
     };
     let kind = frame.kind.0.unwrap_or_default();
     match (kind.as_str(), frame.envelope_id.0) {
-        ("hello", None) => Said::Hello,
-        ("disconnect", None) => Said::Disconnect(frame.reason.0.unwrap_or_default()),
-        (_, Some(id)) => Said::Envelope {
+        ("hello", None) => FrameContent::Hello,
+        ("disconnect", None) => FrameContent::Disconnect(frame.reason.0.unwrap_or_default()),
+        (_, Some(id)) => FrameContent::Envelope {
             kind,
             id,
             payload: frame.payload.map_or(text, |payload| payload.get()),
         },
-        _ => Said::Malformed("a frame without an envelope id"),
+        _ => FrameContent::Malformed("a frame without an envelope id"),
     }
 }
 
 /// A frame of a shape that is not known may still name its envelope.
-fn said_strangely(text: &str) -> Said<'_> {
+fn said_strangely(text: &str) -> FrameContent<'_> {
     let value = serde_json::from_str::<serde_json::Value>(text).ok();
     let id = value
         .as_ref()
         .and_then(|value| value["envelope_id"].as_str());
     match id {
-        Some(id) => Said::Envelope {
+        Some(id) => FrameContent::Envelope {
             kind: String::new(),
             id: id.to_owned(),
             payload: text,
         },
-        None => Said::Malformed("a frame that is no envelope"),
+        None => FrameContent::Malformed("a frame that is no envelope"),
     }
 }
 
@@ -280,28 +283,28 @@ fn hello_of(frame: &Frame<'_>) -> Hello {
 }
 
 /// What a `disconnect` frame means, if more than a refresh.
-fn disconnected(reason: &str) -> Option<Failure> {
+fn disconnected(reason: &str) -> Option<ConnectFailure> {
     match reason {
-        "link_disabled" => Some(Failure::SwitchedOff),
-        "too_many_websockets" => Some(Failure::TooMany),
+        "link_disabled" => Some(ConnectFailure::SwitchedOff),
+        "too_many_websockets" => Some(ConnectFailure::TooMany),
         _ => None,
     }
 }
 
-fn lost(reason: &str) -> Failure {
-    Failure::Lost(reason.to_owned())
+fn lost(reason: &str) -> ConnectFailure {
+    ConnectFailure::Lost(reason.to_owned())
 }
 
 /// A failed handshake; a server that wants to wait says for how long.
-fn refused(error: &WsError) -> Failure {
+fn refused(error: &WsError) -> ConnectFailure {
     match error {
         WsError::Http(response) if response.status().as_u16() == 429 => {
-            Failure::Refused(ChannelError::RetryAfter {
+            ConnectFailure::Refused(ChannelError::RetryAfter {
                 operation: "the websocket handshake",
                 wait_ms: crate::http::retry_after_ms(response.headers()),
             })
         }
-        error => Failure::Lost(told(error)),
+        error => ConnectFailure::Lost(told(error)),
     }
 }
 
@@ -336,7 +339,7 @@ pub(super) enum SessionEvent {
     /// It will end soon: open another one.
     Replace,
     /// It has ended.
-    Ended(Failure),
+    Ended(ConnectFailure),
 }
 
 /// What the pool tells a session.
@@ -361,9 +364,9 @@ pub(super) enum Outgoing {
 }
 
 /// How the reading of a session ended.
-enum Ending {
+enum SessionEnding {
     Asked,
-    Failed(Failure),
+    Failed(ConnectFailure),
 }
 
 /// Runs a session until it ends, and its last acknowledgement is written or given up.
@@ -385,7 +388,7 @@ pub(super) async fn run_session(
     let live = shared.enter(outgoing.clone());
     let now = Instant::now();
     let timings = shared.timings;
-    let mut reader = Reader {
+    let mut reader = FrameReader {
         socket: live.id,
         stream,
         controls,
@@ -406,9 +409,9 @@ pub(super) async fn run_session(
     let ending = reader.read(opened.early).await;
     live.leave();
     let is_open = match ending {
-        Ending::Asked => true,
-        Ending::Failed(failure) => {
-            let is_open = !matches!(failure, Failure::Lost(_));
+        SessionEnding::Asked => true,
+        SessionEnding::Failed(failure) => {
+            let is_open = !matches!(failure, ConnectFailure::Lost(_));
             if !is_open {
                 live.mute();
             }
@@ -501,7 +504,7 @@ async fn write_batch(
 }
 
 /// The reading side of a session.
-struct Reader {
+struct FrameReader {
     shared: Arc<Shared>,
     socket: u64,
     stream: SplitStream<WebSocket>,
@@ -518,8 +521,8 @@ struct Reader {
     replace_asked: bool,
 }
 
-impl Reader {
-    async fn read(&mut self, early: Vec<Utf8Bytes>) -> Ending {
+impl FrameReader {
+    async fn read(&mut self, early: Vec<Utf8Bytes>) -> SessionEnding {
         for text in early {
             if let Some(ending) = self.text(&text) {
                 return ending;
@@ -531,7 +534,7 @@ impl Reader {
             let deadline = self.deadline(has_room);
             tokio::select! {
                 biased;
-                () = self.controls.close.cancelled() => return Ending::Asked,
+                () = self.controls.close.cancelled() => return SessionEnding::Asked,
                 () = self.controls.retire.cancelled(), if self.linger_until.is_none() => {
                     let linger = Duration::from_millis(self.shared.timings.linger_ms);
                     self.linger_until = Some(Instant::now() + linger);
@@ -558,10 +561,10 @@ impl Reader {
     }
 
     /// The end of a connection that was replaced is no failure.
-    fn broken(&self, reason: &str) -> Ending {
+    fn broken(&self, reason: &str) -> SessionEnding {
         match self.linger_until {
-            Some(_) => Ending::Asked,
-            None => Ending::Failed(lost(reason)),
+            Some(_) => SessionEnding::Asked,
+            None => SessionEnding::Failed(lost(reason)),
         }
     }
 
@@ -587,9 +590,9 @@ impl Reader {
         dates.into_iter().flatten().min().unwrap_or_else(far)
     }
 
-    fn overdue(&mut self, now: Instant, has_room: bool) -> Option<Ending> {
+    fn overdue(&mut self, now: Instant, has_room: bool) -> Option<SessionEnding> {
         if self.linger_until.is_some_and(|at| now >= at) {
-            return Some(Ending::Asked);
+            return Some(SessionEnding::Asked);
         }
         if self.refresh_at.is_some_and(|at| now >= at) {
             self.refresh_at = None;
@@ -610,7 +613,7 @@ impl Reader {
         }
     }
 
-    fn frame(&mut self, frame: Option<Result<Message, WsError>>) -> Option<Ending> {
+    fn frame(&mut self, frame: Option<Result<Message, WsError>>) -> Option<SessionEnding> {
         let frame = match frame {
             Some(Ok(Message::Close(_))) | None => {
                 return Some(self.broken("the server closed the socket"));
@@ -634,24 +637,24 @@ impl Reader {
         }
     }
 
-    fn text(&mut self, text: &str) -> Option<Ending> {
+    fn text(&mut self, text: &str) -> Option<SessionEnding> {
         match said(text) {
-            Said::Hello => None,
-            Said::Disconnect(reason) => self.disconnect(&reason),
-            Said::Envelope { kind, id, payload } => {
+            FrameContent::Hello => None,
+            FrameContent::Disconnect(reason) => self.disconnect(&reason),
+            FrameContent::Envelope { kind, id, payload } => {
                 self.envelope(&kind, &id, payload);
                 None
             }
-            Said::Malformed(what) => {
+            FrameContent::Malformed(what) => {
                 self.shared.malformed(what);
                 None
             }
         }
     }
 
-    fn disconnect(&mut self, reason: &str) -> Option<Ending> {
+    fn disconnect(&mut self, reason: &str) -> Option<SessionEnding> {
         match disconnected(reason) {
-            Some(failure) => Some(Ending::Failed(failure)),
+            Some(failure) => Some(SessionEnding::Failed(failure)),
             None => {
                 self.ask_replacement();
                 None
@@ -693,7 +696,7 @@ impl Reader {
 }
 
 /// Cached names that an event makes untrue are forgotten; what an operator must know is said.
-pub(super) fn notice(channel: &str, names: &Names, event: &Event) {
+pub(super) fn notice(channel: &str, names: &NameMemory, event: &Event) {
     match event {
         Event::PersonChanged { sender } => names.forget_person(&sender.id),
         Event::ChatChanged { place } | Event::Membership { place, .. } => {
@@ -752,11 +755,11 @@ mod tests {
     fn only_two_reasons_to_disconnect_are_failures() {
         assert!(matches!(
             disconnected("link_disabled"),
-            Some(Failure::SwitchedOff)
+            Some(ConnectFailure::SwitchedOff)
         ));
         assert!(matches!(
             disconnected("too_many_websockets"),
-            Some(Failure::TooMany)
+            Some(ConnectFailure::TooMany)
         ));
         for reason in ["warning", "refresh_requested", "something_new", ""] {
             assert!(disconnected(reason).is_none());

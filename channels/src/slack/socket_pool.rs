@@ -20,9 +20,11 @@ use vocative_contract::identity::Identity;
 
 use super::SOCKETS_MAX;
 use super::api::Api;
-use super::names::Names;
+use super::names::NameMemory;
 use super::reopening::Reopening;
-use super::socket::{self, Controls, Failure, Outgoing, SessionEvent, SocketTimings, run_session};
+use super::socket::{
+    self, ConnectFailure, Controls, Outgoing, SessionEvent, SocketTimings, run_session,
+};
 
 /// How many sessions of one slot may still be acknowledging; more hold up the next one.
 const SESSIONS_MAX: usize = 8;
@@ -35,7 +37,7 @@ pub(super) struct SlackInbound {
     pub(super) timings: SocketTimings,
     pub(super) identity: Identity,
     pub(super) api: Arc<Api>,
-    pub(super) names: Arc<Names>,
+    pub(super) names: Arc<NameMemory>,
 }
 
 impl Inbound for SlackInbound {
@@ -81,7 +83,7 @@ pub(super) struct Shared {
     pub(super) identity: Identity,
     pub(super) timings: SocketTimings,
     pub(super) api: Arc<Api>,
-    pub(super) names: Arc<Names>,
+    pub(super) names: Arc<NameMemory>,
     pub(super) intake: Arc<dyn Intake>,
     pub(super) reporter: Arc<dyn Reporter>,
     pub(super) acks: Acks,
@@ -320,25 +322,25 @@ impl Slot {
             }
             Some(SessionEvent::Ended(failure)) => self.ended(failure).await,
             None => {
-                let lost = Failure::Lost("the session ended by itself".to_owned());
+                let lost = ConnectFailure::Lost("the session ended by itself".to_owned());
                 self.ended(lost).await;
             }
         }
     }
 
     /// The connection is gone: one that broke is opened again soon, one that Slack refuses is not.
-    async fn ended(&mut self, failure: Failure) {
+    async fn ended(&mut self, failure: ConnectFailure) {
         self.current = None;
         let wait_ms = match failure {
-            Failure::Lost(_) => self.reopening.after_loss_ms(Instant::now()),
+            ConnectFailure::Lost(_) => self.reopening.after_loss_ms(Instant::now()),
             _ => self.reopening.after_failure_ms(),
         };
         self.recover(failure, wait_ms).await;
     }
 
     /// Says what is wrong, and waits so long, or longer where Slack asks for it.
-    async fn recover(&mut self, failure: Failure, backoff_ms: u64) {
-        if matches!(failure, Failure::TooMany) {
+    async fn recover(&mut self, failure: ConnectFailure, backoff_ms: u64) {
+        if matches!(failure, ConnectFailure::TooMany) {
             self.close_all().await;
         }
         let (state, wait_ms) = self.verdict(&failure, backoff_ms);
@@ -352,22 +354,24 @@ impl Slot {
     }
 
     /// What to report, and how long to wait.
-    fn verdict(&self, failure: &Failure, backoff_ms: u64) -> (ConnectionState, u64) {
+    fn verdict(&self, failure: &ConnectFailure, backoff_ms: u64) -> (ConnectionState, u64) {
         let timings = self.shared.timings;
         let alarm = |reason: String| (ConnectionState::Alarm { reason }, timings.alarm_ms);
         let wait_ms = match failure {
-            Failure::SwitchedOff => {
+            ConnectFailure::SwitchedOff => {
                 return alarm(format!("{failure}; switch it on under Socket Mode"));
             }
-            Failure::Refused(ChannelError::Unauthorized { reason, .. }) => {
+            ConnectFailure::Refused(ChannelError::Unauthorized { reason, .. }) => {
                 return alarm(format!(
                     "Slack refuses app_token: {reason}; it must be an app-level token (xapp-) with the \
                      scope connections:write"
                 ));
             }
-            Failure::Refused(ChannelError::RetryAfter { wait_ms, .. }) => backoff_ms.max(*wait_ms),
-            Failure::TooMany => backoff_ms.max(timings.too_many_ms),
-            Failure::Refused(_) | Failure::Lost(_) => backoff_ms,
+            ConnectFailure::Refused(ChannelError::RetryAfter { wait_ms, .. }) => {
+                backoff_ms.max(*wait_ms)
+            }
+            ConnectFailure::TooMany => backoff_ms.max(timings.too_many_ms),
+            ConnectFailure::Refused(_) | ConnectFailure::Lost(_) => backoff_ms,
         };
         let reason = failure.to_string();
         (ConnectionState::Retrying { reason, wait_ms }, wait_ms)

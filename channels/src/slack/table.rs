@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::render::{Align, Run, Table, has_own_address};
+use crate::render::{Align, StyledRun, Table, has_own_address};
 
 use super::markdown::{harmless, is_person};
 
@@ -25,7 +25,7 @@ pub(super) fn cells_length(table: &Table) -> usize {
     .sum()
 }
 
-fn cell_length(cell: &[Run]) -> usize {
+fn cell_length(cell: &[StyledRun]) -> usize {
     let runs = cell.iter().map(|run| {
         let link = run.link.as_ref().map_or(0, |url| url.chars().count());
         run.text.chars().count() + link + 1
@@ -72,7 +72,7 @@ fn raw(text: &str) -> Value {
     json!({"type": "raw_text", "text": text})
 }
 
-fn cell_of(cell: &[Run]) -> Value {
+fn cell_of(cell: &[StyledRun]) -> Value {
     let is_plain = cell
         .iter()
         .all(|run| run.count_marks() == 0 && !run.is_code && run.mention.is_none());
@@ -92,7 +92,7 @@ fn cell_of(cell: &[Run]) -> Value {
     json!({"type": "rich_text", "elements": [section]})
 }
 
-fn element(run: &Run) -> Value {
+fn element(run: &StyledRun) -> Value {
     if let Some(id) = run.mention.as_deref().filter(|id| is_person(id)) {
         return json!({"type": "user", "user_id": id});
     }

@@ -52,16 +52,16 @@ impl fmt::Debug for Api {
 
 /// Why a call gave no result.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum CallFailure {
     /// No answer of the Bot API came.
     Unanswered(ChannelError),
     /// The Bot API said no.
-    Refused(Refusal),
+    Refused(BotApiRefusal),
 }
 
 /// What the Bot API said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct BotApiRefusal {
     /// The error code; equal to the HTTP status.
     pub(super) code: u16,
     /// Its words, shortened and without the token.
@@ -75,7 +75,7 @@ pub(super) struct Refusal {
     pub(super) date_ms: Option<i64>,
 }
 
-impl Failure {
+impl CallFailure {
     /// The error for whoever called `operation`.
     pub(super) fn into_error(self, operation: &'static str) -> ChannelError {
         match self {
@@ -120,7 +120,7 @@ impl Api {
         &self,
         operation: &'static str,
         parameters: &Parameters,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, CallFailure> {
         let result = self.call_raw(operation, parameters).await?;
         serde_json::from_str(result.get())
             .map_err(|_| unreadable(operation, "the result has an unknown shape"))
@@ -133,7 +133,7 @@ impl Api {
         parameters: &Parameters,
         field: &str,
         file: &PartFile,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, CallFailure> {
         let mut parts = Multipart::new(file.content.as_bytes());
         for (name, value) in parameters {
             let text = value
@@ -157,7 +157,7 @@ impl Api {
         &self,
         operation: &'static str,
         parameters: &Parameters,
-    ) -> Result<Box<RawValue>, Failure> {
+    ) -> Result<Box<RawValue>, CallFailure> {
         debug_assert!(parameters.values().all(|value| !value.is_null()));
         self.exchange(operation, |client, url| client.post(url).json(parameters))
             .await
@@ -167,8 +167,8 @@ impl Api {
         &self,
         operation: &'static str,
         request: impl FnOnce(Client, String) -> RequestBuilder,
-    ) -> Result<Box<RawValue>, Failure> {
-        let client = self.client().map_err(Failure::Unanswered)?;
+    ) -> Result<Box<RawValue>, CallFailure> {
+        let client = self.client().map_err(CallFailure::Unanswered)?;
         let url = format!(
             "{}/bot{}/{operation}",
             self.api_url,
@@ -178,7 +178,7 @@ impl Api {
         let response = request(client, url)
             .send()
             .await
-            .map_err(|error| Failure::Unanswered(http::failed(operation, error)))?;
+            .map_err(|error| CallFailure::Unanswered(http::failed(operation, error)))?;
         crash::bytes_sent(operation);
         if response.status().is_success() {
             self.clock.note_date(response.headers(), asked);
@@ -196,7 +196,7 @@ impl Api {
         }
         let body = http::body(operation, response)
             .await
-            .map_err(Failure::Unanswered)?;
+            .map_err(CallFailure::Unanswered)?;
         let answered = Answered {
             operation,
             status,
@@ -205,8 +205,10 @@ impl Api {
         };
         let read = read_answer(&answered, self.token.expose_secret());
         read.map_err(|failure| match failure {
-            Failure::Refused(refusal) => Failure::Refused(Refusal { date_ms, ..refusal }),
-            unanswered @ Failure::Unanswered(_) => unanswered,
+            CallFailure::Refused(refusal) => {
+                CallFailure::Refused(BotApiRefusal { date_ms, ..refusal })
+            }
+            unanswered @ CallFailure::Unanswered(_) => unanswered,
         })
     }
 
@@ -247,7 +249,10 @@ pub(super) struct Answered<'a> {
 }
 
 /// The result that an answer holds, as it came, or why there is none. Pure.
-pub(super) fn read_answer(answered: &Answered<'_>, token: &str) -> Result<Box<RawValue>, Failure> {
+pub(super) fn read_answer(
+    answered: &Answered<'_>,
+    token: &str,
+) -> Result<Box<RawValue>, CallFailure> {
     let Answered {
         operation,
         status,
@@ -265,7 +270,7 @@ pub(super) fn read_answer(answered: &Answered<'_>, token: &str) -> Result<Box<Ra
             .ok_or_else(|| unreadable(operation, "the answer has no result"));
     }
     let description = answer.description.as_deref().unwrap_or("no reason given");
-    Err(Failure::Refused(Refusal {
+    Err(CallFailure::Refused(BotApiRefusal {
         code: answer.error_code.unwrap_or(status),
         description: cleared(description, token),
         parameters: answer.parameters.unwrap_or_default(),
@@ -288,30 +293,30 @@ fn cleared(description: &str, token: &str) -> String {
 }
 
 /// An answer that is none of the Bot API's: a gateway, a proxy, a wrong `api_url`.
-fn foreign_answer(operation: &'static str, status: u16, header_wait_ms: u64) -> Failure {
+fn foreign_answer(operation: &'static str, status: u16, header_wait_ms: u64) -> CallFailure {
     let cause = || match status {
         500.. => ServerFailed { status }.into(),
         _ => format!("HTTP {status} without an answer of the Bot API").into(),
     };
     match status {
-        429 => Failure::Unanswered(ChannelError::RetryAfter {
+        429 => CallFailure::Unanswered(ChannelError::RetryAfter {
             operation,
             wait_ms: header_wait_ms,
         }),
         // 408 says only that whoever answers has lost patience.
-        300..=407 | 409..=499 => Failure::Unanswered(ChannelError::NotSent {
+        300..=407 | 409..=499 => CallFailure::Unanswered(ChannelError::NotSent {
             operation,
             cause: cause(),
         }),
-        _ => Failure::Unanswered(ChannelError::OutcomeUnknown {
+        _ => CallFailure::Unanswered(ChannelError::OutcomeUnknown {
             operation,
             cause: cause(),
         }),
     }
 }
 
-fn unreadable(operation: &'static str, cause: &'static str) -> Failure {
-    Failure::Unanswered(ChannelError::OutcomeUnknown {
+fn unreadable(operation: &'static str, cause: &'static str) -> CallFailure {
+    CallFailure::Unanswered(ChannelError::OutcomeUnknown {
         operation,
         cause: cause.into(),
     })
@@ -378,7 +383,7 @@ const BAD_REQUESTS: [(&str, Meaning); 32] = [
     ("group chat was deleted", Meaning::ChatRefuses),
 ];
 
-impl Refusal {
+impl BotApiRefusal {
     /// What the caller of `operation` should do.
     pub(super) fn into_error(self, operation: &'static str) -> ChannelError {
         if let Some(to) = self.parameters.migrate_to_chat_id {
@@ -479,8 +484,8 @@ fn rejected(operation: &'static str, reason: String, fallback: Fallback) -> Chan
 mod tests {
     use super::*;
 
-    fn refusal(code: u16, description: &str) -> Refusal {
-        Refusal {
+    fn refusal(code: u16, description: &str) -> BotApiRefusal {
+        BotApiRefusal {
             code,
             description: description.to_owned(),
             parameters: ResponseParameters::default(),
@@ -645,7 +650,7 @@ mod tests {
 
     #[test]
     fn parameters_come_before_words() {
-        let with = |parameters| Refusal {
+        let with = |parameters| BotApiRefusal {
             parameters,
             ..refusal(
                 400,

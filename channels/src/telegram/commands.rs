@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use vocative_contract::channel::{Announced, Announcement, Audience};
 use vocative_contract::error::ChannelError;
 
-use super::api::{Api, Failure, Parameters};
+use super::api::{Api, CallFailure, Parameters};
 
 /// Administrators of ours that get a list of their own.
 const ADMINS_MAX: usize = 20;
@@ -26,14 +26,14 @@ struct BotCommand {
 /// A list and whom it is for.
 #[derive(Debug, PartialEq)]
 struct List<'a> {
-    scope: Scope,
+    scope: ListAudience,
     /// None = it shows nothing that a broader one does not show.
     commands: Vec<&'a Announced>,
 }
 
 /// Whom a list is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Scope {
+enum ListAudience {
     Default,
     PrivateChats,
     Groups,
@@ -42,7 +42,7 @@ enum Scope {
     PrivateChat(i64),
 }
 
-impl Scope {
+impl ListAudience {
     fn parameter(self) -> Value {
         match self {
             Self::Default => json!({"type": "default"}),
@@ -71,26 +71,26 @@ fn lists(announcement: &Announcement) -> Vec<List<'_>> {
     // otherwise show before the one for everybody.
     let mut lists = vec![
         List {
-            scope: Scope::Default,
+            scope: ListAudience::Default,
             commands: everybody.clone(),
         },
         List {
-            scope: Scope::PrivateChats,
+            scope: ListAudience::PrivateChats,
             commands: alone,
         },
         List {
-            scope: Scope::Groups,
+            scope: ListAudience::Groups,
             commands: everybody,
         },
         List {
-            scope: Scope::GroupAdmins,
+            scope: ListAudience::GroupAdmins,
             commands: of_admins,
         },
     ];
     let admins = announcement.admins.iter();
     let ids = admins.filter_map(|id| id.parse().ok().filter(|id| *id > 0));
     lists.extend(ids.take(ADMINS_MAX).map(|id| List {
-        scope: Scope::PrivateChat(id),
+        scope: ListAudience::PrivateChat(id),
         commands: of_ours.clone(),
     }));
     lists
@@ -113,8 +113,8 @@ async fn tell(api: &Api, list: &List<'_>) -> Result<bool, ChannelError> {
     let known: Vec<BotCommand> = match api.call(ask, &parameters).await {
         Ok(known) => known,
         // Who has never written to the bot has no chat with it.
-        Err(Failure::Refused(refusal))
-            if refusal.code == 400 && matches!(list.scope, Scope::PrivateChat(_)) =>
+        Err(CallFailure::Refused(refusal))
+            if refusal.code == 400 && matches!(list.scope, ListAudience::PrivateChat(_)) =>
         {
             return Ok(false);
         }
@@ -175,19 +175,19 @@ mod tests {
         }
     }
 
-    fn shown(server: &TelegramServer, scope: Scope) -> Vec<String> {
+    fn shown(server: &TelegramServer, scope: ListAudience) -> Vec<String> {
         let list = server.bot_commands_of(&scope.parameter());
         let list = list.as_array().unwrap().iter();
         let names = list.map(|it| it["command"].as_str().unwrap().to_owned());
         names.collect()
     }
 
-    const SCOPES: [Scope; 5] = [
-        Scope::Default,
-        Scope::PrivateChats,
-        Scope::Groups,
-        Scope::GroupAdmins,
-        Scope::PrivateChat(ANN),
+    const SCOPES: [ListAudience; 5] = [
+        ListAudience::Default,
+        ListAudience::PrivateChats,
+        ListAudience::Groups,
+        ListAudience::GroupAdmins,
+        ListAudience::PrivateChat(ANN),
     ];
 
     #[tokio::test]

@@ -100,7 +100,7 @@ impl Export for TelegramExport {
         };
         // What is broken is told by the second reading.
         let _ = self.walk(&mut survey);
-        let mut reading = Reading {
+        let mut reading = ExportReading {
             file: &self.file.name,
             bot: &self.identity,
             surveyed: survey.chats.into_iter(),
@@ -363,7 +363,7 @@ fn fnv(bytes: &[u8]) -> u64 {
     })
 }
 
-struct Reading<'a> {
+struct ExportReading<'a> {
     file: &'a str,
     bot: &'a Identity,
     surveyed: std::vec::IntoIter<Surveyed>,
@@ -384,7 +384,7 @@ struct OpenChat {
     twins: Twins,
 }
 
-impl Visitor for Reading<'_> {
+impl Visitor for ExportReading<'_> {
     fn begin_chat(&mut self, header: Header) -> Choice {
         let surveyed = self.surveyed.next().unwrap_or_default();
         let choice = match open_chat(&header, surveyed, self.bot) {
@@ -524,9 +524,9 @@ impl OpenChat {
         let is_own_box = self.is_own_box || id < 0 || index < self.surveyed.of_basic_group;
         let topic = match self.topics.seat_of(&message) {
             _ if is_own_box => None,
-            Seat::Topic(topic) => Some(topic),
-            Seat::Chat => None,
-            Seat::Unknown => {
+            MessageSeat::Topic(topic) => Some(topic),
+            MessageSeat::Chat => None,
+            MessageSeat::Unknown => {
                 let reason = OF_UNKNOWN_TOPIC.into();
                 return Ok(Exported::Skipped { reason });
             }
@@ -564,7 +564,7 @@ impl OpenChat {
 }
 
 /// Where in a chat a message belongs.
-enum Seat {
+enum MessageSeat {
     /// The chat itself; a forum's General.
     Chat,
     Topic(i64),
@@ -600,9 +600,9 @@ impl Topics {
     }
 
     /// Where a message belongs; it is remembered for the replies to it.
-    fn seat_of(&mut self, message: &ExportMessage) -> Seat {
+    fn seat_of(&mut self, message: &ExportMessage) -> MessageSeat {
         let Some(target) = message.reply_to_message_id else {
-            return Seat::Chat;
+            return MessageSeat::Chat;
         };
         let topic = if self.topics.contains_key(&target) {
             Some(target)
@@ -611,13 +611,13 @@ impl Topics {
         } else if self.is_forum && self.first_id.is_some_and(|first| target < first) {
             None
         } else {
-            return Seat::Chat;
+            return MessageSeat::Chat;
         };
         let at = self.in_topics.partition_point(|(id, _)| *id < message.id);
         if self.in_topics.len() < IN_TOPICS_MAX {
             self.in_topics.insert(at, (message.id, topic));
         }
-        topic.map_or(Seat::Unknown, Seat::Topic)
+        topic.map_or(MessageSeat::Unknown, MessageSeat::Topic)
     }
 
     fn title(&self, topic: i64) -> Option<String> {

@@ -38,7 +38,7 @@ pub(super) struct ExportMessage {
     pub(super) title: Option<String>,
     text: Value,
     #[serde(deserialize_with = "lenient_list")]
-    text_entities: Vec<Run>,
+    text_entities: Vec<ExportedRun>,
     #[serde(deserialize_with = "lenient")]
     pub(super) reply_to_message_id: Option<i64>,
     #[serde(deserialize_with = "present")]
@@ -82,7 +82,7 @@ pub(super) struct ExportMessage {
 /// A run of text with one look.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-struct Run {
+struct ExportedRun {
     #[serde(rename = "type", deserialize_with = "lenient")]
     kind: Option<String>,
     #[serde(deserialize_with = "lenient")]
@@ -277,10 +277,10 @@ fn entity_kind(kind: &str) -> Option<&str> {
 }
 
 /// Older exports have only `text`: a string, or strings and runs.
-fn runs_of(text: &Value) -> Vec<Run> {
-    let plain = |text: &str| Run {
+fn runs_of(text: &Value) -> Vec<ExportedRun> {
+    let plain = |text: &str| ExportedRun {
         text: Some(text.to_owned()),
-        ..Run::default()
+        ..ExportedRun::default()
     };
     match text {
         Value::String(text) => vec![plain(text)],
@@ -288,7 +288,7 @@ fn runs_of(text: &Value) -> Vec<Run> {
             .iter()
             .filter_map(|part| match part {
                 Value::String(text) => Some(plain(text)),
-                other => Run::deserialize(other).ok(),
+                other => ExportedRun::deserialize(other).ok(),
             })
             .collect(),
         _ => Vec::new(),

@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 
 use crate::render::{
-    Block, Container, Cost, Form, Item, Place, Run, Styles, aligned, has_own_address,
+    Block, Container, Cost, Form, Item, StyledRun, Styles, Surroundings, aligned, has_own_address,
 };
 use vocative_contract::capability::LengthUnit;
 use vocative_contract::work::looked_at;
@@ -32,7 +32,7 @@ impl Form for TelegramForm {
         }
     }
 
-    fn block_cost(&self, block: &Block, place: &Place, room: Cost) -> Cost {
+    fn block_cost(&self, block: &Block, place: &Surroundings, room: Cost) -> Cost {
         let mut out = Out {
             units_max: room.length,
             prefix: " ".repeat(place.prefix_length),
@@ -46,7 +46,7 @@ impl Form for TelegramForm {
         }
     }
 
-    fn run_cost(&self, run: &Run, _place: &Place) -> Cost {
+    fn run_cost(&self, run: &StyledRun, _place: &Surroundings) -> Cost {
         // A username may be longer than the name that it replaces.
         Cost {
             length: run.mention.as_ref().map_or(0, |id| id.len()),
@@ -57,7 +57,7 @@ impl Form for TelegramForm {
         }
     }
 
-    fn char_length(&self, c: char, place: &Place) -> usize {
+    fn char_length(&self, c: char, place: &Surroundings) -> usize {
         match c {
             '\n' => 1 + place.prefix_length,
             // The joiner that may follow.
@@ -66,7 +66,7 @@ impl Form for TelegramForm {
         }
     }
 
-    fn code_length(&self, c: char, _place: &Place) -> usize {
+    fn code_length(&self, c: char, _place: &Surroundings) -> usize {
         c.len_utf16()
     }
 
@@ -78,7 +78,7 @@ impl Form for TelegramForm {
         }
     }
 
-    fn separator_length(&self, place: &Place) -> usize {
+    fn separator_length(&self, place: &Surroundings) -> usize {
         2 + 2 * place.prefix_length
     }
 }
@@ -389,7 +389,7 @@ impl Out {
         self.prefix = prefix;
     }
 
-    fn push_runs(&mut self, runs: &[Run], all: Styles) {
+    fn push_runs(&mut self, runs: &[StyledRun], all: Styles) {
         let mut open: Vec<(Layer<'_>, usize)> = Vec::new();
         for run in runs {
             if self.is_full() {
@@ -424,7 +424,7 @@ impl Out {
         }
     }
 
-    fn push_run(&mut self, run: &Run) {
+    fn push_run(&mut self, run: &StyledRun) {
         let is_behind_sign = self.sign_open_at.take() == Some(self.units);
         if is_behind_sign && run.text.chars().find_map(kept).is_some_and(is_word) {
             self.push(JOINER);
@@ -515,7 +515,7 @@ fn is_box(block: &Block, is_quoted: bool) -> bool {
 }
 
 /// What holds for a run, the outermost first.
-fn layers(run: &Run, all: Styles) -> Vec<Layer<'_>> {
+fn layers(run: &StyledRun, all: Styles) -> Vec<Layer<'_>> {
     let styles = run.shown_styles();
     let is_bare = run.is_code || run.text.trim().is_empty();
     // The server finds a bare address by itself, and a name in it where it does not.

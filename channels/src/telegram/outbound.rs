@@ -17,7 +17,7 @@ use vocative_contract::outbound::{Delivered, Operation, Part, PartFile, Post, Re
 use vocative_contract::people::People;
 use vocative_contract::probe::{ProbeAnswer, Probed, Prober, Sequence};
 
-use super::api::{Api, Failure, Parameters, Refusal};
+use super::api::{Api, BotApiRefusal, CallFailure, Parameters};
 use super::content::chat_title;
 use super::numbers;
 use super::render;
@@ -429,8 +429,8 @@ impl Prober for TelegramOutbound {
 }
 
 /// What a refusal says of the message, if it is one of those that do.
-fn probed(failure: &Failure) -> Option<Probed> {
-    let Failure::Refused(Refusal {
+fn probed(failure: &CallFailure) -> Option<Probed> {
+    let CallFailure::Refused(BotApiRefusal {
         code: 400,
         description,
         date_ms,

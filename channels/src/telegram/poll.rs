@@ -23,7 +23,7 @@ use vocative_contract::envelope::{Envelope, Event};
 use vocative_contract::error::ChannelError;
 use vocative_contract::identity::{Identity, Platform};
 
-use super::api::{Api, Failure, Parameters, Refusal};
+use super::api::{Api, BotApiRefusal, CallFailure, Parameters};
 use super::channel::TelegramSettings;
 use super::translate::{translate, update_id};
 use super::wire::WebhookInfo;
@@ -31,11 +31,11 @@ use super::wire::WebhookInfo;
 /// A call that failed.
 struct Failed {
     operation: &'static str,
-    failure: Failure,
+    failure: CallFailure,
 }
 
 /// The failure of a call of that method.
-fn of(operation: &'static str) -> impl Fn(Failure) -> Failed {
+fn of(operation: &'static str) -> impl Fn(CallFailure) -> Failed {
     move |failure| Failed { operation, failure }
 }
 
@@ -130,13 +130,13 @@ struct Conflict {
 
 /// What to do before the next poll.
 #[derive(Debug, PartialEq, Eq)]
-enum Next {
+enum NextPoll {
     Poll,
     Wait(u64),
 }
 
 /// A batch of raw updates, and how long the poll took.
-struct Batch {
+struct UpdateBatch {
     updates: Vec<String>,
     took: Duration,
 }
@@ -195,7 +195,7 @@ impl Poller {
                     self.setback(failed, reporter)
                 }
             };
-            if let Next::Wait(wait_ms) = next {
+            if let NextPoll::Wait(wait_ms) = next {
                 tokio::select! {
                     () = cancel.cancelled() => return,
                     () = tokio::time::sleep(Duration::from_millis(wait_ms)) => {}
@@ -205,7 +205,7 @@ impl Poller {
     }
 
     /// One completed poll. May be dropped at any time: what was not taken in comes again.
-    async fn hear(&mut self, reporter: &dyn Reporter) -> Result<Batch, Failed> {
+    async fn hear(&mut self, reporter: &dyn Reporter) -> Result<UpdateBatch, Failed> {
         if !self.is_webhook_removed {
             self.remove_webhook(reporter).await?;
             reporter.heard();
@@ -225,7 +225,7 @@ impl Poller {
         self.is_confirmed = true;
         self.has_sent_kinds = true;
         let updates = read_batch(&result).map_err(of(GET_UPDATES))?;
-        Ok(Batch {
+        Ok(UpdateBatch {
             updates,
             took: started.elapsed(),
         })
@@ -269,12 +269,12 @@ impl Poller {
     }
 
     /// A poll that ends even if the client never reports its own time-out.
-    async fn watched(&self, parameters: &Parameters) -> Result<Box<RawValue>, Failure> {
+    async fn watched(&self, parameters: &Parameters) -> Result<Box<RawValue>, CallFailure> {
         let window_ms = u64::from(self.poll_timeout_s) * 1_000 + self.timings.request_margin_ms;
         let limit = Duration::from_millis(window_ms.saturating_mul(2));
         let call = self.api.call_raw(GET_UPDATES, parameters);
         timeout(limit, call).await.unwrap_or_else(|_| {
-            Err(Failure::Unanswered(ChannelError::OutcomeUnknown {
+            Err(CallFailure::Unanswered(ChannelError::OutcomeUnknown {
                 operation: GET_UPDATES,
                 cause: "the poll did not come back".into(),
             }))
@@ -323,19 +323,19 @@ impl Poller {
     /// Has a batch committed and moves the offset.
     async fn take_in(
         &mut self,
-        batch: Batch,
+        batch: UpdateBatch,
         intake: &dyn Intake,
         reporter: &dyn Reporter,
-    ) -> Next {
+    ) -> NextPoll {
         if batch.updates.is_empty() {
             self.healthy(reporter);
             self.quiet_since.get_or_insert_with(Instant::now);
             let pause_ms = self.timings.empty_pause_ms;
             let is_instant = batch.took < Duration::from_millis(pause_ms);
             return if is_instant {
-                Next::Wait(pause_ms)
+                NextPoll::Wait(pause_ms)
             } else {
-                Next::Poll
+                NextPoll::Poll
             };
         }
         self.quiet_since = None;
@@ -349,7 +349,7 @@ impl Poller {
             let reason = "Telegram sends updates without a readable update_id".to_owned();
             tracing::error!(channel.id = %self.channel, wait_ms, "{reason}");
             self.report(reporter, ConnectionState::Retrying { reason, wait_ms });
-            return Next::Wait(wait_ms);
+            return NextPoll::Wait(wait_ms);
         };
         let results = join_all(envelopes.into_iter().map(|it| intake.accept(it))).await;
         let lag_ms = u64::try_from(received.elapsed().as_millis()).unwrap_or_default();
@@ -365,9 +365,9 @@ impl Poller {
             let has_moved = before.is_none_or(|before| last_id >= before);
             let pause_ms = self.timings.empty_pause_ms;
             return if has_moved {
-                Next::Poll
+                NextPoll::Poll
             } else {
-                Next::Wait(pause_ms)
+                NextPoll::Wait(pause_ms)
             };
         };
         self.hold_offset(&ids, failure);
@@ -408,8 +408,8 @@ impl Poller {
     }
 
     /// Reports another program that polls with our token: it may post with it, too.
-    async fn tell_of_other_sender(&self, failure: &Failure, intake: &dyn Intake) {
-        let Failure::Refused(refusal) = failure else {
+    async fn tell_of_other_sender(&self, failure: &CallFailure, intake: &dyn Intake) {
+        let CallFailure::Refused(refusal) = failure else {
             return;
         };
         let words = refusal.description.to_ascii_lowercase();
@@ -439,7 +439,7 @@ impl Poller {
         &mut self,
         results: &[Result<(), vocative_contract::channel::IntakeError>],
         reporter: &dyn Reporter,
-    ) -> Next {
+    ) -> NextPoll {
         let wait_ms = self.backoff.next_ms();
         let failed = results.iter().filter(|result| result.is_err()).count();
         let cause = results.iter().find_map(|result| result.as_ref().err());
@@ -453,7 +453,7 @@ impl Poller {
         );
         let reason = "updates could not be stored".to_owned();
         self.report(reporter, ConnectionState::Retrying { reason, wait_ms });
-        Next::Wait(wait_ms)
+        NextPoll::Wait(wait_ms)
     }
 
     fn healthy(&mut self, reporter: &dyn Reporter) {
@@ -463,9 +463,13 @@ impl Poller {
     }
 
     /// Decides how to go on after a failed call. It never gives up.
-    fn setback(&mut self, Failed { operation, failure }: Failed, reporter: &dyn Reporter) -> Next {
+    fn setback(
+        &mut self,
+        Failed { operation, failure }: Failed,
+        reporter: &dyn Reporter,
+    ) -> NextPoll {
         let (state, wait_ms) = match failure {
-            Failure::Refused(Refusal {
+            CallFailure::Refused(BotApiRefusal {
                 code: 409,
                 description,
                 ..
@@ -486,7 +490,7 @@ impl Poller {
         };
         // Whoever hears the report says so in the log.
         self.report(reporter, state);
-        Next::Wait(wait_ms)
+        NextPoll::Wait(wait_ms)
     }
 
     fn trouble(&mut self, error: ChannelError) -> (ConnectionState, u64) {
@@ -575,9 +579,9 @@ impl Inbound for Poller {
 }
 
 /// The updates of a batch, each as its own JSON.
-pub(super) fn read_batch(result: &RawValue) -> Result<Vec<String>, Failure> {
+pub(super) fn read_batch(result: &RawValue) -> Result<Vec<String>, CallFailure> {
     let updates: Vec<&RawValue> = serde_json::from_str(result.get()).map_err(|_| {
-        Failure::Unanswered(ChannelError::OutcomeUnknown {
+        CallFailure::Unanswered(ChannelError::OutcomeUnknown {
             operation: GET_UPDATES,
             cause: "the result is not a list".into(),
         })

@@ -14,7 +14,7 @@ use crate::backoff::Backoff;
 use vocative_contract::channel::{ConnectionState, Reporter};
 use vocative_contract::error::ChannelError;
 
-use super::api::{Api, Failure, Parameters, Refusal};
+use super::api::{Api, BotApiRefusal, CallFailure, Parameters};
 use super::poll::ALLOWED_UPDATES;
 use super::webhook::Webhook;
 use super::wire::WebhookInfo;
@@ -140,7 +140,7 @@ impl Registration {
     }
 
     /// Asks where Telegram delivers, and says where it should if that differs.
-    async fn look(&mut self) -> Result<WebhookInfo, Failure> {
+    async fn look(&mut self) -> Result<WebhookInfo, CallFailure> {
         let none = Parameters::new();
         let info: WebhookInfo = self.api.call("getWebhookInfo", &none).await?;
         if self.wanted.is_set(&info) {
@@ -202,8 +202,8 @@ impl Registration {
     }
 
     /// What to report of a failed call, and how long to wait.
-    fn trouble(&mut self, failure: Failure) -> (ConnectionState, u64) {
-        if let Failure::Refused(Refusal {
+    fn trouble(&mut self, failure: CallFailure) -> (ConnectionState, u64) {
+        if let CallFailure::Refused(BotApiRefusal {
             code: 400,
             description,
             ..

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use crate::render::{Block, Run, parsed, parts_of, readable_text};
+use crate::render::{Block, StyledRun, parsed, parts_of, readable_text};
 use vocative_contract::capability::LengthUnit;
 use vocative_contract::error::Fallback;
 use vocative_contract::outbound::Part;
@@ -100,7 +100,7 @@ fn part(laid: &Laid) -> Part {
 
 /// Parts without formatting.
 fn plain_parts(text: &str, max: usize) -> Vec<Part> {
-    let text = laid(&[Block::Paragraph(vec![Run::plain(text)])]).text;
+    let text = laid(&[Block::Paragraph(vec![StyledRun::plain(text)])]).text;
     let pieces = split(&text, max);
     pieces.into_iter().map(Part::plain).collect()
 }

@@ -12,7 +12,7 @@ const STEP_TURNS_MAX: usize = 50;
 
 /// One request's share of what is folded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct FoldStep {
     /// What was said, in full.
     pub text: String,
     /// How many turns, from the first, this step and those before it hold in full, and nothing of any
@@ -52,7 +52,7 @@ fn first_parted(turns: &[HistoryTurn], count: usize) -> Option<usize> {
 
 /// Entries, one a turn, packed into requests of at most `max_tokens` each. An entry that is larger
 /// goes over several, the first of which holds nothing else: the step before it ends at a whole turn.
-pub fn steps(entries: &[String], max_tokens: usize, counter: &dyn TokenCounter) -> Vec<Step> {
+pub fn steps(entries: &[String], max_tokens: usize, counter: &dyn TokenCounter) -> Vec<FoldStep> {
     let mut packing = Packing::default();
     for (index, entry) in entries.iter().enumerate() {
         let mut pieces = pieces(entry, max_tokens, counter);
@@ -70,7 +70,7 @@ pub fn steps(entries: &[String], max_tokens: usize, counter: &dyn TokenCounter) 
         packing.add(last, tokens);
     }
     let mut steps = packing.steps;
-    steps.push(Step {
+    steps.push(FoldStep {
         text: packing.text,
         completes: Some(entries.len()),
     });
@@ -80,7 +80,7 @@ pub fn steps(entries: &[String], max_tokens: usize, counter: &dyn TokenCounter) 
 /// Steps being packed.
 #[derive(Default)]
 struct Packing {
-    steps: Vec<Step>,
+    steps: Vec<FoldStep>,
     text: String,
     tokens: usize,
     turns: usize,
@@ -103,7 +103,7 @@ impl Packing {
     fn close(&mut self, completes: Option<usize>) {
         if !self.text.is_empty() {
             let text = std::mem::take(&mut self.text);
-            self.steps.push(Step { text, completes });
+            self.steps.push(FoldStep { text, completes });
         }
         (self.tokens, self.turns) = (0, 0);
     }

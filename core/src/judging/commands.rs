@@ -19,7 +19,7 @@ use crate::judging::speech::without_leading_mentions;
 use crate::manners::CommandName;
 
 /// A command as it was said.
-struct Said<'a> {
+struct GivenCommand<'a> {
     name: CommandName,
     /// What stands behind it.
     rest: &'a str,
@@ -30,12 +30,12 @@ struct Said<'a> {
     /// Whether its person had all that they said forgotten within the last day.
     has_forgotten_lately: bool,
     /// How commands are written here.
-    form: Form,
+    form: CommandForm,
 }
 
 /// How commands are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum CommandForm {
     /// Behind a command of the app's own: `/vocative new`.
     Behind,
     /// By themselves: `/new`.
@@ -70,7 +70,7 @@ pub fn read_message(
             let opening = is_opening.then_some(CommandName::Help);
             let name = opening.or_else(|| CommandName::from_name(&word.name))?;
             let rest = without_labels(message).split_once(char::is_whitespace);
-            (name, rest.map_or("", |(_, rest)| rest), Form::Plain)
+            (name, rest.map_or("", |(_, rest)| rest), CommandForm::Plain)
         }
         None => mentioned_command(message, policy)?,
     };
@@ -78,7 +78,7 @@ pub fn read_message(
         return None;
     }
     let replied_to = message.reply_to.as_ref();
-    let said = Said {
+    let said = GivenCommand {
         name,
         rest: rest.trim(),
         sender: &message.sender,
@@ -95,7 +95,7 @@ pub fn read_message(
 fn mentioned_command<'a>(
     message: &'a InboundMessage,
     policy: &ChannelPolicy,
-) -> Option<(CommandName, &'a str, Form)> {
+) -> Option<(CommandName, &'a str, CommandForm)> {
     if !policy.has_mentioned_commands || !message.attachments.is_empty() {
         return None;
     }
@@ -112,7 +112,7 @@ fn mentioned_command<'a>(
         CommandName::Forget => ForgottenWords::of(rest) != ForgottenWords::Other,
         _ => agent_of_name(rest, policy).is_some(),
     };
-    is_all.then_some((name, rest, Form::Mention))
+    is_all.then_some((name, rest, CommandForm::Mention))
 }
 
 /// The word that somebody typed where commands stand, and what is behind it.
@@ -158,22 +158,25 @@ pub fn read_command(
     let (word, rest) = typed(&command.text);
     let Some(name) = CommandName::from_name(&word) else {
         let help = match word.as_str() {
-            "" => help(Form::Behind, policy),
-            _ => format!("I know no such command.\n{}", help(Form::Behind, policy)),
+            "" => help(CommandForm::Behind, policy),
+            _ => format!(
+                "I know no such command.\n{}",
+                help(CommandForm::Behind, policy)
+            ),
         };
         return Some(CommandVerdict {
             is_private: policy.tells_privately,
             ..CommandVerdict::told(help)
         });
     };
-    let said = Said {
+    let said = GivenCommand {
         name,
         rest,
         sender: &command.sender,
         kind,
         replied_to: None,
         has_forgotten_lately: facts.has_forgotten_lately,
-        form: Form::Behind,
+        form: CommandForm::Behind,
     };
     let verdict = decide(&said, policy);
     Some(CommandVerdict {
@@ -228,13 +231,13 @@ pub(super) fn is_private(kind: Option<ChatKind>, policy: &ChannelPolicy) -> bool
     policy.tells_privately && kind != Some(ChatKind::Direct)
 }
 
-fn decide(said: &Said<'_>, policy: &ChannelPolicy) -> CommandVerdict {
+fn decide(said: &GivenCommand<'_>, policy: &ChannelPolicy) -> CommandVerdict {
     let is_admin = policy.admins.contains(&said.sender.id);
     let is_direct = said.kind == Some(ChatKind::Direct);
     // A slash command may be given where the bot is not: an answer to its person alone still finds them.
     let is_private = match said.form {
-        Form::Behind => policy.tells_privately,
-        Form::Plain | Form::Mention => is_private(said.kind, policy),
+        CommandForm::Behind => policy.tells_privately,
+        CommandForm::Plain | CommandForm::Mention => is_private(said.kind, policy),
     };
     let is_alone = is_private && is_direct;
     let told = |text: String| CommandVerdict {
@@ -276,7 +279,10 @@ fn decide(said: &Said<'_>, policy: &ChannelPolicy) -> CommandVerdict {
 }
 
 /// The agent that is named behind a command, where one may be.
-fn named_agent(said: &Said<'_>, policy: &ChannelPolicy) -> Result<Option<AgentName>, String> {
+fn named_agent(
+    said: &GivenCommand<'_>,
+    policy: &ChannelPolicy,
+) -> Result<Option<AgentName>, String> {
     let takes_agent = !matches!(
         said.name,
         CommandName::Help | CommandName::Stop | CommandName::Forget
@@ -344,7 +350,7 @@ pub(super) fn stopped(of_everybody: bool) -> &'static str {
 }
 
 fn forget(
-    said: &Said<'_>,
+    said: &GivenCommand<'_>,
     is_admin: bool,
     is_direct: bool,
     told: &dyn Fn(String) -> CommandVerdict,
@@ -355,7 +361,11 @@ fn forget(
     };
     use ForgottenWords::{Chat, Me, Nothing, Other};
     let confirm = |text: &str, words: &str| {
-        let slash = if said.form == Form::Plain { "/" } else { "" };
+        let slash = if said.form == CommandForm::Plain {
+            "/"
+        } else {
+            ""
+        };
         told(format!(
             "{text} That can't be undone. To have it done, say \"{slash}forget {words} yes\"."
         ))
@@ -437,14 +447,14 @@ impl ForgottenWords {
 /// How the ids of those begin who write as a chat.
 const BEHIND_A_CHAT: &str = "chat:";
 
-fn forget_help(form: Form) -> &'static str {
+fn forget_help(form: CommandForm) -> &'static str {
     match form {
-        Form::Behind | Form::Mention => {
+        CommandForm::Behind | CommandForm::Mention => {
             "Say \"forget me\" to have all that you have said forgotten, in every chat, or \
              \"forget chat\" to have this chat forgotten. That can't be undone. A message that \
              you delete is forgotten, too."
         }
-        Form::Plain => {
+        CommandForm::Plain => {
             "Reply with /forget to a message of yours to have it forgotten. \"/forget me\" has all \
              that you have said forgotten, in every chat; \"/forget chat\" this chat. That can't \
              be undone."
@@ -452,10 +462,10 @@ fn forget_help(form: Form) -> &'static str {
     }
 }
 
-fn help(form: Form, policy: &ChannelPolicy) -> String {
+fn help(form: CommandForm, policy: &ChannelPolicy) -> String {
     let start = match form {
-        Form::Behind | Form::Mention => "",
-        Form::Plain => "/",
+        CommandForm::Behind | CommandForm::Mention => "",
+        CommandForm::Plain => "/",
     };
     let mut lines = vec!["I understand:".to_owned()];
     for name in CommandName::ALL {

@@ -38,12 +38,12 @@ pub(super) fn assemble(
     let (folded, why, summary) = fold(&kept, options, summariser_output);
     omitted.extend(kept.drain(..folded).map(|turn| omission(turn, why)));
 
-    let mut lines: Vec<Line> = Vec::with_capacity(kept.len() + 1);
+    let mut lines: Vec<ToolpackLine> = Vec::with_capacity(kept.len() + 1);
     let has_summary = summary.is_some();
-    lines.extend(summary.map(|text| Line::new(None, PromptRole::System, text, counter)));
+    lines.extend(summary.map(|text| ToolpackLine::new(None, PromptRole::System, text, counter)));
     lines.extend(kept.into_iter().map(|turn| {
         let (role, text) = project(turn, agent);
-        Line::new(Some(turn), role, text, counter)
+        ToolpackLine::new(Some(turn), role, text, counter)
     }));
     let from = first_that_fits(&lines, options.token_budget);
     let left_out = lines.drain(..from).filter_map(|line| line.turn);
@@ -67,13 +67,13 @@ pub(super) fn assemble(
     }
 }
 
-struct Line<'a> {
+struct ToolpackLine<'a> {
     turn: Option<&'a Turn>,
     message: PromptMessage,
     tokens: usize,
 }
 
-impl<'a> Line<'a> {
+impl<'a> ToolpackLine<'a> {
     fn new(
         turn: Option<&'a Turn>,
         role: PromptRole,
@@ -182,7 +182,7 @@ fn project(turn: &Turn, agent: &AgentView) -> (PromptRole, String) {
 }
 
 /// The last line always fits; equality fits; it stops at the first that does not.
-fn first_that_fits(lines: &[Line<'_>], token_budget: usize) -> usize {
+fn first_that_fits(lines: &[ToolpackLine<'_>], token_budget: usize) -> usize {
     let mut tokens = 0;
     for (index, line) in lines.iter().enumerate().rev() {
         tokens += line.tokens;

@@ -52,7 +52,7 @@ pub(super) fn assemble(
     leave_out_unreadable(&mut lines);
     leave_out_unanswered(&mut lines, history);
     write_out(&mut lines, &projector, counter);
-    let summary = Walk::new(&mut lines, history, options, counter).spend();
+    let summary = BudgetWalk::new(&mut lines, history, options, counter).spend();
     if let Some(found) = history.summary.as_ref().filter(|_| summary.is_some()) {
         name_summarized(&mut lines, found, agent, options);
     }
@@ -72,7 +72,7 @@ fn summary_text(summary: &SummaryView) -> String {
 
 /// What a summary stands for is not lost, where it is known to.
 fn name_summarized(
-    lines: &mut [Line<'_>],
+    lines: &mut [PromptLine<'_>],
     summary: &SummaryView,
     agent: &AgentView,
     options: &AssemblerOptions,
@@ -101,7 +101,7 @@ struct Pinned {
     tokens: usize,
 }
 
-struct Line<'a> {
+struct PromptLine<'a> {
     turn: &'a Turn,
     role: Role,
     message: PromptMessage,
@@ -117,7 +117,7 @@ enum State {
     Left(OmissionReason),
 }
 
-impl Line<'_> {
+impl PromptLine<'_> {
     fn is_in(&self) -> bool {
         matches!(self.state, State::Whole | State::Cut(_))
     }
@@ -136,7 +136,7 @@ impl Line<'_> {
 
 /// Each turn once, by position, under the strongest reason it was read for. The answer to a question of
 /// the room stands right behind the last question that it answers.
-fn lines(history: &History) -> Vec<Line<'_>> {
+fn lines(history: &History) -> Vec<PromptLine<'_>> {
     let mut roles: HashMap<TurnId, Role> = HashMap::new();
     for entry in &history.turns {
         let role = roles.entry(entry.turn.id).or_insert(entry.role);
@@ -166,7 +166,7 @@ fn lines(history: &History) -> Vec<Line<'_>> {
         .into_iter()
         .filter_map(|turn| {
             let role = roles.remove(&turn.id)?;
-            Some(Line {
+            Some(PromptLine {
                 turn,
                 role,
                 tokens: 0,
@@ -194,7 +194,7 @@ fn last_questions(history: &History) -> HashMap<TurnId, Position> {
 
 /// Gives each line that may be in the prompt its message and its cost: the open ones, and what a line
 /// replies to, which comes back with it.
-fn write_out(lines: &mut [Line<'_>], projector: &Projector<'_>, counter: &dyn TokenCounter) {
+fn write_out(lines: &mut [PromptLine<'_>], projector: &Projector<'_>, counter: &dyn TokenCounter) {
     let targets: HashSet<TurnId> = lines.iter().filter_map(|line| line.turn.reply_to).collect();
     let wanted = lines
         .iter_mut()
@@ -223,7 +223,7 @@ fn strength(role: Role) -> u8 {
     }
 }
 
-fn leave_out_unreadable(lines: &mut [Line<'_>]) {
+fn leave_out_unreadable(lines: &mut [PromptLine<'_>]) {
     for line in lines {
         if line.turn.visibility != Visibility::Room {
             line.state = State::Left(OmissionReason::NotInRoom);
@@ -234,7 +234,7 @@ fn leave_out_unreadable(lines: &mut [Line<'_>]) {
 }
 
 /// A question that opened a thread of its own and has no answer from there to show with it.
-fn leave_out_unanswered(lines: &mut [Line<'_>], history: &History) {
+fn leave_out_unanswered(lines: &mut [PromptLine<'_>], history: &History) {
     let answers: HashSet<TurnId> = lines
         .iter()
         .filter(|line| line.state == State::Open)
@@ -249,8 +249,8 @@ fn leave_out_unanswered(lines: &mut [Line<'_>], history: &History) {
 }
 
 /// Gives out the budget.
-struct Walk<'w, 'a> {
-    lines: &'w mut [Line<'a>],
+struct BudgetWalk<'w, 'a> {
+    lines: &'w mut [PromptLine<'a>],
     history: &'a History,
     index_of: HashMap<TurnId, usize>,
     counter: &'w dyn TokenCounter,
@@ -262,9 +262,9 @@ struct Walk<'w, 'a> {
     has_cut: bool,
 }
 
-impl<'w, 'a> Walk<'w, 'a> {
+impl<'w, 'a> BudgetWalk<'w, 'a> {
     fn new(
-        lines: &'w mut [Line<'a>],
+        lines: &'w mut [PromptLine<'a>],
         history: &'a History,
         options: &AssemblerOptions,
         counter: &'w dyn TokenCounter,
@@ -475,7 +475,7 @@ fn trigger_limit(mut costs: Vec<usize>, max_tokens: usize) -> usize {
 }
 
 fn prompt(
-    lines: Vec<Line<'_>>,
+    lines: Vec<PromptLine<'_>>,
     summary: Option<Pinned>,
     projector: &Projector<'_>,
     history: &History,
@@ -488,7 +488,7 @@ fn prompt(
         .collect();
     let (triggers, mut ordered): (Vec<_>, Vec<_>) = lines
         .into_iter()
-        .filter(Line::is_in)
+        .filter(PromptLine::is_in)
         .partition(|line| line.role == Role::Trigger);
     ordered.extend(triggers);
     drop_quotes_of_neighbours(&mut ordered, projector, counter);
@@ -523,7 +523,7 @@ fn prompt(
     }
 }
 
-fn omission(line: &Line<'_>, projector: &Projector<'_>) -> Option<Omission> {
+fn omission(line: &PromptLine<'_>, projector: &Projector<'_>) -> Option<Omission> {
     let why = match line.state {
         State::Left(why) => why,
         State::Cut(tokens) => OmissionReason::Cut { tokens },
@@ -540,7 +540,7 @@ fn omission(line: &Line<'_>, projector: &Projector<'_>) -> Option<Omission> {
 /// A quote of a whole message is of no use right after it; a passage says which part is meant. Costs
 /// were reserved with it, so they only sink.
 fn drop_quotes_of_neighbours(
-    ordered: &mut [Line<'_>],
+    ordered: &mut [PromptLine<'_>],
     projector: &Projector<'_>,
     counter: &dyn TokenCounter,
 ) {

@@ -41,7 +41,7 @@ pub struct Terms {
 
 /// What is done next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ProbeStep {
     /// Ask about that number.
     Ask(i64),
     /// Look again after so many milliseconds.
@@ -56,12 +56,12 @@ pub enum Step {
 
 /// What is done next, given what was learnt.
 #[must_use]
-pub fn step(probing: &mut Probing, facts: &ProbeFacts, terms: &Terms) -> Step {
+pub fn step(probing: &mut Probing, facts: &ProbeFacts, terms: &Terms) -> ProbeStep {
     if let Some(reason) = obstacle(probing, facts, terms) {
-        return Step::Undecided(reason);
+        return ProbeStep::Undecided(reason);
     }
     if facts.is_busy {
-        return Step::Wait(BUSY_MS);
+        return ProbeStep::Wait(BUSY_MS);
     }
     if probing.stage == ProbeStage::Resting {
         if !is_pass_due(probing, facts, terms) {
@@ -77,12 +77,12 @@ pub fn step(probing: &mut Probing, facts: &ProbeFacts, terms: &Terms) -> Step {
         probing.stage = ProbeStage::Closing;
     }
     let Some(number) = number.or(control(facts).map(|(number, _)| number)) else {
-        return Step::Undecided(NO_CONTROL);
+        return ProbeStep::Undecided(NO_CONTROL);
     };
     if probing.asked >= PROBES_MAX {
-        return Step::Undecided("too many messages came meanwhile to ask about each");
+        return ProbeStep::Undecided("too many messages came meanwhile to ask about each");
     }
-    Step::Ask(number)
+    ProbeStep::Ask(number)
 }
 
 /// Notes an answer, and says what follows from it where the pass ends with it.
@@ -93,16 +93,18 @@ pub fn learn(
     terms: &Terms,
     number: i64,
     probed: &Probed,
-) -> Option<Step> {
+) -> Option<ProbeStep> {
     probing.ended_by_ms = probing.ended_by_ms.or(probed.answered_by_ms);
     if probed.answer == ProbeAnswer::Unclear {
-        return Some(Step::Undecided("an answer says nothing of the message"));
+        return Some(ProbeStep::Undecided(
+            "an answer says nothing of the message",
+        ));
     }
     let expected = control(facts).map(|(_, expected)| expected);
     match probing.stage {
         ProbeStage::Resting => None,
         ProbeStage::Opening | ProbeStage::Closing if Some(probed.answer) != expected => Some(
-            Step::Undecided("of a message that is known the answer is wrong"),
+            ProbeStep::Undecided("of a message that is known the answer is wrong"),
         ),
         ProbeStage::Opening => {
             probing.stage = ProbeStage::Numbers;
@@ -166,9 +168,9 @@ fn is_pass_due(probing: &Probing, facts: &ProbeFacts, terms: &Terms) -> bool {
             .is_some_and(|times| probing.waited_ms >= terms.look_back_ms.saturating_mul(*times))
 }
 
-fn rest(probing: &mut Probing, terms: &Terms) -> Step {
+fn rest(probing: &mut Probing, terms: &Terms) -> ProbeStep {
     if probing.waited_ms >= terms.give_up_ms {
-        return Step::Undecided(
+        return ProbeStep::Undecided(
             "nothing newer was heard in the chats that are numbered with this one",
         );
     }
@@ -179,7 +181,7 @@ fn rest(probing: &mut Probing, terms: &Terms) -> Step {
     let number = waited.filter(|sum| *sum <= probing.waited_ms).count();
     let wait_ms = RESTS_MS[number.min(RESTS_MS.len() - 1)];
     probing.waited_ms = probing.waited_ms.saturating_add(wait_ms);
-    Step::Wait(wait_ms)
+    ProbeStep::Wait(wait_ms)
 }
 
 fn begin_pass(probing: &mut Probing, facts: &ProbeFacts, terms: &Terms) {
@@ -221,19 +223,19 @@ fn note(probing: &mut Probing, facts: &ProbeFacts, number: i64, answer: ProbeAns
 }
 
 /// What follows from a whole pass.
-fn outcome(probing: &Probing, facts: &ProbeFacts, terms: &Terms) -> Option<Step> {
+fn outcome(probing: &Probing, facts: &ProbeFacts, terms: &Terms) -> Option<ProbeStep> {
     let ours = unclaimed(probing, facts);
     if let Some(reason) = obstacle(probing, facts, terms) {
-        return Some(Step::Undecided(reason));
+        return Some(ProbeStep::Undecided(reason));
     }
     if ours.len() == terms.wanted {
-        return Some(Step::Sent(ours));
+        return Some(ProbeStep::Sent(ours));
     }
     let is_settled = probing.horizon.is_some();
     match ours.len() {
-        0 if is_settled || terms.takes_empty_for_proof => Some(Step::Absent),
+        0 if is_settled || terms.takes_empty_for_proof => Some(ProbeStep::Absent),
         0 => None,
-        _ if is_settled => Some(Step::Undecided("only a part of it is there")),
+        _ if is_settled => Some(ProbeStep::Undecided("only a part of it is there")),
         _ => None,
     }
 }
@@ -306,11 +308,11 @@ mod tests {
         facts: &ProbeFacts,
         terms: &Terms,
         room: &Room,
-    ) -> (Step, Vec<i64>) {
+    ) -> (ProbeStep, Vec<i64>) {
         let mut asked = Vec::new();
         loop {
             let number = match step(probing, facts, terms) {
-                Step::Ask(number) => number,
+                ProbeStep::Ask(number) => number,
                 other => return (other, asked),
             };
             probing.asked += 1;
@@ -321,7 +323,7 @@ mod tests {
         }
     }
 
-    fn first_pass(facts: &ProbeFacts, room: &Room) -> (Step, Vec<i64>) {
+    fn first_pass(facts: &ProbeFacts, room: &Room) -> (ProbeStep, Vec<i64>) {
         ask(&mut Probing::default(), facts, &terms(), room)
     }
 
@@ -337,18 +339,18 @@ mod tests {
     #[test]
     fn one_post_of_ours_in_no_row_is_the_one_that_was_looked_for() {
         let (step, asked) = first_pass(&facts(), &Room::of(&[101], &[]));
-        assert_eq!(step, Step::Sent(vec![101]));
+        assert_eq!(step, ProbeStep::Sent(vec![101]));
         assert_eq!(asked, [90, 101, 102, 103, 104, 105, 90]);
         // Others spoke first, in a room that the bot does not hear all of.
         let (step, _) = first_pass(&facts(), &Room::of(&[104], &[101, 102, 103]));
-        assert_eq!(step, Step::Sent(vec![104]));
+        assert_eq!(step, ProbeStep::Sent(vec![104]));
         // What has a row is neither asked about nor it.
         let known = ProbeFacts {
             known: BTreeSet::from([101, 102]),
             ..facts()
         };
         let (step, asked) = first_pass(&known, &Room::of(&[101, 103], &[102]));
-        assert_eq!(step, Step::Sent(vec![103]));
+        assert_eq!(step, ProbeStep::Sent(vec![103]));
         assert!(!asked.contains(&101) && !asked.contains(&102), "{asked:?}");
     }
 
@@ -364,14 +366,14 @@ mod tests {
         };
         assert_eq!(
             first(&facts(), &[101, 102, 103]),
-            Step::Sent(vec![101, 102, 103])
+            ProbeStep::Sent(vec![101, 102, 103])
         );
         // Of two of three more may come; long afterwards none does.
-        assert!(matches!(first(&facts(), &[101, 102]), Step::Wait(_)));
+        assert!(matches!(first(&facts(), &[101, 102]), ProbeStep::Wait(_)));
         let late = heard(120, 60);
         let room = Room::of(&[101, 102], &[120]);
         let (step, _) = ask(&mut Probing::default(), &late, &album, &room);
-        assert_eq!(step, Step::Undecided("only a part of it is there"));
+        assert_eq!(step, ProbeStep::Undecided("only a part of it is there"));
     }
 
     #[test]
@@ -379,7 +381,7 @@ mod tests {
         let (step, _) = first_pass(&facts(), &Room::of(&[101, 103], &[102]));
         assert_eq!(
             step,
-            Step::Undecided("more posts of the bot are there than it made")
+            ProbeStep::Undecided("more posts of the bot are there than it made")
         );
         // One of them turns out to be another entry's.
         let claimed = ProbeFacts {
@@ -392,7 +394,7 @@ mod tests {
         };
         let room = Room::of(&[101, 103], &[102]);
         let (step, _) = ask(&mut probing, &claimed, &terms(), &room);
-        assert_eq!(step, Step::Sent(vec![103]));
+        assert_eq!(step, ProbeStep::Sent(vec![103]));
     }
 
     #[test]
@@ -407,11 +409,14 @@ mod tests {
         let undecided = loop {
             let (step, _) = ask(&mut probing, &facts(), &terms(), &lagging);
             match step {
-                Step::Wait(wait_ms) => waited_ms += wait_ms,
+                ProbeStep::Wait(wait_ms) => waited_ms += wait_ms,
                 other => break other,
             }
         };
-        assert!(matches!(undecided, Step::Undecided(_)), "{undecided:?}");
+        assert!(
+            matches!(undecided, ProbeStep::Undecided(_)),
+            "{undecided:?}"
+        );
         assert!(
             (3_600..3_700).contains(&(waited_ms / SECOND_MS)),
             "{waited_ms}"
@@ -422,7 +427,7 @@ mod tests {
             ..terms()
         };
         let (step, _) = ask(&mut Probing::default(), &facts(), &sabotaged, &lagging);
-        assert_eq!(step, Step::Absent);
+        assert_eq!(step, ProbeStep::Absent);
     }
 
     #[test]
@@ -442,12 +447,12 @@ mod tests {
             let (first, asked) = ask(&mut probing, &facts, &terms(), &room);
             // Its end by the platform's time is known from the first answer on.
             assert!(
-                matches!(first, Step::Wait(_)) || is_settled,
+                matches!(first, ProbeStep::Wait(_)) || is_settled,
                 "{after_s}: {first:?}"
             );
             let (step, again) = ask(&mut probing, &facts, &terms(), &room);
             assert_eq!(
-                step == Step::Absent || first == Step::Absent,
+                step == ProbeStep::Absent || first == ProbeStep::Absent,
                 is_settled,
                 "{after_s}: {step:?}"
             );
@@ -465,14 +470,14 @@ mod tests {
     fn what_arrives_late_is_found_before_it_is_taken_for_absent() {
         let mut probing = Probing::default();
         let (step, _) = ask(&mut probing, &facts(), &terms(), &Room::of(&[], &[]));
-        assert!(matches!(step, Step::Wait(_)));
+        assert!(matches!(step, ProbeStep::Wait(_)));
         let room = Room::of(&[103], &[101, 102, 104]);
         let facts = ProbeFacts {
             known: BTreeSet::from([101, 102, 104]),
             ..heard(104, 50)
         };
         let (step, asked) = ask(&mut probing, &facts, &terms(), &room);
-        assert_eq!(step, Step::Sent(vec![103]));
+        assert_eq!(step, ProbeStep::Sent(vec![103]));
         assert_eq!(asked, [90, 103, 90]);
     }
 
@@ -484,17 +489,17 @@ mod tests {
             ours: vec![101],
             ..Room::of(&[], &[])
         };
-        assert_eq!(first_pass(&facts(), &room).0, Step::Undecided(wrong));
+        assert_eq!(first_pass(&facts(), &room).0, ProbeStep::Undecided(wrong));
         let none = ProbeFacts {
             own: None,
             ..facts()
         };
         let (step, asked) = first_pass(&none, &Room::of(&[101], &[]));
-        assert_eq!((step, asked[0]), (Step::Sent(vec![101]), 100));
+        assert_eq!((step, asked[0]), (ProbeStep::Sent(vec![101]), 100));
         let everything_is_ours = Room::of(&[100, 101], &[]);
         assert_eq!(
             first_pass(&none, &everything_is_ours).0,
-            Step::Undecided(wrong)
+            ProbeStep::Undecided(wrong)
         );
         let nothing = ProbeFacts {
             answered: None,
@@ -502,12 +507,12 @@ mod tests {
         };
         assert_eq!(
             first_pass(&nothing, &Room::of(&[101], &[])).0,
-            Step::Undecided(NO_CONTROL)
+            ProbeStep::Undecided(NO_CONTROL)
         );
         // The control after the numbers fails, too.
         let mut probing = Probing::default();
         for _ in 0..6 {
-            let Step::Ask(number) = step_of(&mut probing) else {
+            let ProbeStep::Ask(number) = step_of(&mut probing) else {
                 panic!("{probing:?}");
             };
             let answer = Room::of(&[101], &[]).answer(number);
@@ -520,14 +525,14 @@ mod tests {
             answer: ProbeAnswer::NotThere,
             answered_by_ms: None,
         };
-        let Step::Ask(number) = step_of(&mut probing) else {
+        let ProbeStep::Ask(number) = step_of(&mut probing) else {
             panic!("{probing:?}");
         };
         let end = learn(&mut probing, &facts(), &terms(), number, &gone);
-        assert_eq!(end, Some(Step::Undecided(wrong)));
+        assert_eq!(end, Some(ProbeStep::Undecided(wrong)));
     }
 
-    fn step_of(probing: &mut Probing) -> Step {
+    fn step_of(probing: &mut Probing) -> ProbeStep {
         step(probing, &facts(), &terms())
     }
 
@@ -538,12 +543,15 @@ mod tests {
             is_busy: true,
             ..facts()
         };
-        assert_eq!(first_pass(&busy, &room), (Step::Wait(BUSY_MS), vec![]));
+        assert_eq!(first_pass(&busy, &room), (ProbeStep::Wait(BUSY_MS), vec![]));
         let rival = ProbeFacts {
             has_rival: true,
             ..facts()
         };
-        assert!(matches!(first_pass(&rival, &room).0, Step::Undecided(_)));
+        assert!(matches!(
+            first_pass(&rival, &room).0,
+            ProbeStep::Undecided(_)
+        ));
         for (seen_ms, is_undecided) in [
             (END_MS - 86_400_000, false),
             (END_MS - 86_399_999, true),
@@ -555,7 +563,7 @@ mod tests {
             };
             let step = first_pass(&facts, &room).0;
             assert_eq!(
-                matches!(step, Step::Undecided(_)),
+                matches!(step, ProbeStep::Undecided(_)),
                 is_undecided,
                 "{seen_ms}"
             );
@@ -570,7 +578,7 @@ mod tests {
                 ..Probing::default()
             };
             let end = learn(&mut probing, &facts(), &terms(), 101, &unclear);
-            assert!(matches!(end, Some(Step::Undecided(_))), "{stage:?}");
+            assert!(matches!(end, Some(ProbeStep::Undecided(_))), "{stage:?}");
         }
     }
 
@@ -579,7 +587,7 @@ mod tests {
         let busy = heard(100 + i64::from(PROBES_MAX) * 2, 60);
         let mut probing = Probing::default();
         let (step, asked) = ask(&mut probing, &busy, &terms(), &Room::of(&[], &[]));
-        assert!(matches!(step, Step::Undecided(_)), "{step:?}");
+        assert!(matches!(step, ProbeStep::Undecided(_)), "{step:?}");
         assert_eq!(asked.len(), PROBES_MAX as usize);
     }
 
@@ -594,19 +602,19 @@ mod tests {
             let mut probing = Probing::default();
             let end = loop {
                 match step(&mut probing, &facts, &terms()) {
-                    Step::Ask(number) => {
+                    ProbeStep::Ask(number) => {
                         probing.asked += 1;
                         let answer = untimed(&room, number);
                         if let Some(end) = learn(&mut probing, &facts, &terms(), number, &answer) {
                             break end;
                         }
                     }
-                    Step::Wait(_) => {}
+                    ProbeStep::Wait(_) => {}
                     other => break other,
                 }
             };
-            assert_eq!(end == Step::Sent(vec![101]), is_found, "{end:?}");
-            assert_ne!(end, Step::Absent);
+            assert_eq!(end == ProbeStep::Sent(vec![101]), is_found, "{end:?}");
+            assert_ne!(end, ProbeStep::Absent);
         }
     }
 }

@@ -36,7 +36,7 @@ async fn a_recorded_step_is_replayed_and_the_model_not_asked_again() {
     stage.ask("hello?").await;
     let claimed = stage.claim().await;
     let (run, token, now_ms) = (claimed.run.id, claimed.token, (stage.clock)());
-    let recorded = step::record(&Step {
+    let recorded = step::record(&ModelStep {
         number: 1,
         answer: says("as recorded"),
         results: None,

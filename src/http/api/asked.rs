@@ -27,11 +27,11 @@ fn id_in(path: InPath) -> String {
 
 /// The query of a request.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct RequestQuery {
     pairs: Vec<(String, String)>,
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Asked {
+impl<S: Send + Sync> FromRequestParts<S> for RequestQuery {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Self::Rejection> {
@@ -42,7 +42,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Asked {
     }
 }
 
-impl Asked {
+impl RequestQuery {
     /// The value of a name, if it is there.
     pub(super) fn text(&self, name: &str) -> Result<Option<&str>, Refusal> {
         let mut values = self.pairs.iter().filter(|(key, _)| key == name);
@@ -138,9 +138,9 @@ mod tests {
 
     use super::*;
 
-    fn asked(pairs: &[(&str, &str)]) -> Asked {
+    fn asked(pairs: &[(&str, &str)]) -> RequestQuery {
         let pairs = pairs.iter();
-        Asked {
+        RequestQuery {
             pairs: pairs.map(|(a, b)| ((*a).into(), (*b).into())).collect(),
         }
     }

@@ -19,13 +19,13 @@ const WORK: Duration = Duration::from_secs(10);
 
 /// Who is let in.
 #[derive(Clone)]
-pub(super) struct Gate {
+pub(super) struct ApiGate {
     /// The digest of the token; `None` = everybody who can reach the listener.
     token: Option<[u8; 32]>,
     health: Arc<ListenerHealth>,
 }
 
-impl Gate {
+impl ApiGate {
     pub(super) fn new(token: Option<&SecretString>, health: Arc<ListenerHealth>) -> Self {
         Self {
             token: token.map(|token| digest(token.expose_secret())),
@@ -57,7 +57,7 @@ impl Gate {
 }
 
 /// Lets a request in, or answers it.
-pub(super) async fn pass(State(gate): State<Gate>, request: Request, next: Next) -> Response {
+pub(super) async fn pass(State(gate): State<ApiGate>, request: Request, next: Next) -> Response {
     let answer = match gate.check(request.headers()) {
         Ok(()) => match timeout(WORK, next.run(request)).await {
             Ok(answer) => answer,
@@ -97,7 +97,7 @@ fn bears(headers: &HeaderMap, token: &[u8; 32]) -> bool {
 mod tests {
     use super::*;
 
-    fn status(gate: &Gate, sent: &[(header::HeaderName, &'static str)]) -> Option<u16> {
+    fn status(gate: &ApiGate, sent: &[(header::HeaderName, &'static str)]) -> Option<u16> {
         let sent = sent.iter();
         let headers = sent
             .map(|(name, value)| (name.clone(), header::HeaderValue::from_static(value)))
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn only_the_whole_token_is_let_in() {
-        let gate = Gate::new(Some(&SecretString::from("s3cret-token")), Arc::default());
+        let gate = ApiGate::new(Some(&SecretString::from("s3cret-token")), Arc::default());
         let table = [
             ("Bearer s3cret-token", None),
             ("bearer  s3cret-token", None),
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_request_with_a_body_is_refused() {
-        let gate = Gate::new(None, Arc::default());
+        let gate = ApiGate::new(None, Arc::default());
         assert_eq!(status(&gate, &[(header::HOST, "vocative")]), None);
         assert_eq!(status(&gate, &[(header::CONTENT_LENGTH, "10")]), Some(413));
     }

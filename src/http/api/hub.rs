@@ -41,12 +41,12 @@ pub(super) struct Passed {
 pub(super) struct Hub {
     store: Store,
     epoch: Epoch,
-    state: Mutex<State>,
+    state: Mutex<HubState>,
     nudge: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct HubState {
     followed: HashMap<EventScope, broadcast::Sender<Arc<Passed>>>,
     /// What was passed on so far; `None` while nobody follows, or nobody has said from where.
     through: Option<EventId>,
@@ -151,7 +151,7 @@ impl Hub {
         state.through
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, HubState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -28,9 +28,9 @@ use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
-use self::asked::{Asked, InPath, conversation_id, run_id};
+use self::asked::{InPath, RequestQuery, conversation_id, run_id};
 use self::epoch::Epoch;
-use self::gate::Gate;
+use self::gate::ApiGate;
 use self::hub::Hub;
 use self::refusal::Refusal;
 use self::stream::Source;
@@ -87,7 +87,7 @@ impl ApiListener {
 
 /// What requests need.
 #[derive(Clone)]
-struct Desk {
+struct ApiState {
     operations: Operations,
     source: Source,
 }
@@ -119,9 +119,9 @@ pub async fn serve(
         health: Arc::clone(&health),
         cancel: cancel.clone(),
     };
-    let gate = Gate::new(token.as_ref(), Arc::clone(&health));
+    let gate = ApiGate::new(token.as_ref(), Arc::clone(&health));
     info!(address = %listener.shown, connections = seats, "the API is served");
-    let router = router(Desk { operations, source }, gate);
+    let router = router(ApiState { operations, source }, gate);
     let served = axum::serve(Door::new(listener.outside, seats, health), router)
         .with_graceful_shutdown(async move { cancel.cancelled().await });
     if let Err(cause) = served.await {
@@ -139,7 +139,7 @@ fn seats() -> usize {
     files.map_or(CONNECTIONS_MIN, |files| (files / 2).min(CONNECTIONS_MAX))
 }
 
-fn router(desk: Desk, gate: Gate) -> Router {
+fn router(desk: ApiState, gate: ApiGate) -> Router {
     Router::new()
         .route("/v1/conversations", get(conversations))
         .route("/v1/conversations/{id}/runs", get(runs))
@@ -164,7 +164,10 @@ fn router(desk: Desk, gate: Gate) -> Router {
         .with_state(desk)
 }
 
-async fn conversations(State(desk): State<Desk>, asked: Asked) -> Result<Response, Refusal> {
+async fn conversations(
+    State(desk): State<ApiState>,
+    asked: RequestQuery,
+) -> Result<Response, Refusal> {
     let limit = asked.limit()?;
     let operation = Operation::Conversations {
         channel: asked.text("channel")?.map(str::to_owned),
@@ -180,7 +183,11 @@ async fn conversations(State(desk): State<Desk>, asked: Asked) -> Result<Respons
     Ok(axum::Json(body).into_response())
 }
 
-async fn runs(State(desk): State<Desk>, id: InPath, asked: Asked) -> Result<Response, Refusal> {
+async fn runs(
+    State(desk): State<ApiState>,
+    id: InPath,
+    asked: RequestQuery,
+) -> Result<Response, Refusal> {
     let (limit, before) = (asked.limit()?, asked.run_before()?);
     let store = &desk.operations.store;
     let found = store
@@ -194,7 +201,7 @@ async fn runs(State(desk): State<Desk>, id: InPath, asked: Asked) -> Result<Resp
     Ok(axum::Json(body).into_response())
 }
 
-async fn run(State(desk): State<Desk>, id: InPath) -> Result<Response, Refusal> {
+async fn run(State(desk): State<ApiState>, id: InPath) -> Result<Response, Refusal> {
     let run = desk.operations.store.run(run_id(id)?).await?;
     let conversation = run.conversation.to_string();
     let body = json!({ "run": RunView::of(&run), "conversation": conversation });
@@ -202,20 +209,20 @@ async fn run(State(desk): State<Desk>, id: InPath) -> Result<Response, Refusal> 
 }
 
 async fn run_events(
-    State(desk): State<Desk>,
+    State(desk): State<ApiState>,
     id: InPath,
     headers: HeaderMap,
-    asked: Asked,
+    asked: RequestQuery,
 ) -> Result<Response, Refusal> {
     let after = asked.last_event(&headers, desk.source.epoch)?;
     Ok(stream::of_run(desk.source, run_id(id)?, after).await?)
 }
 
 async fn conversation_events(
-    State(desk): State<Desk>,
+    State(desk): State<ApiState>,
     id: InPath,
     headers: HeaderMap,
-    asked: Asked,
+    asked: RequestQuery,
 ) -> Result<Response, Refusal> {
     let after = asked.last_event(&headers, desk.source.epoch)?;
     Ok(stream::of_conversation(desk.source, conversation_id(id)?, after).await?)

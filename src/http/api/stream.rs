@@ -46,7 +46,7 @@ enum Phase {
     Over,
 }
 
-struct Reader {
+struct StreamReader {
     source: Source,
     scope: EventScope,
     through: EventId,
@@ -86,7 +86,7 @@ pub(super) async fn of_run(
         }
         (_, Some(_)) => {}
     }
-    Ok(respond(Reader {
+    Ok(respond(StreamReader {
         source,
         scope,
         through: after.unwrap_or(newest),
@@ -116,7 +116,7 @@ pub(super) async fn of_conversation(
     } else {
         Phase::Live
     };
-    Ok(respond(Reader {
+    Ok(respond(StreamReader {
         source,
         scope,
         through: after.unwrap_or(newest),
@@ -132,7 +132,7 @@ fn known(after: Option<EventId>, newest: EventId) -> Option<EventId> {
     after.filter(|after| *after <= newest)
 }
 
-fn respond(reader: Reader) -> Response {
+fn respond(reader: StreamReader) -> Response {
     let counted = reader.source.health.streaming();
     let frames = futures_util::stream::unfold((reader, counted), |mut told| async move {
         let frame = told.0.next().await?;
@@ -147,7 +147,7 @@ fn respond(reader: Reader) -> Response {
     (headers, Body::from_stream(frames)).into_response()
 }
 
-impl Reader {
+impl StreamReader {
     /// What the reader is sent next; `None` closes its stream.
     async fn next(&mut self) -> Option<Bytes> {
         loop {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::habits::Habits;
-use super::replay::{Origin, received};
+use super::replay::{ReplayOrigin, received};
 use crate::llm::{Effort, Exchange, Request, ToolChoice, ToolResult};
 use vocative_core::prompting::PromptMessage;
 use vocative_core::prompting::files::PromptImage;
@@ -11,7 +11,7 @@ use vocative_core::prompting::files::PromptImage;
 /// A request as it is asked this time.
 pub(super) struct Asking<'a> {
     pub(super) request: &'a Request<'a>,
-    pub(super) origin: Origin<'a>,
+    pub(super) origin: ReplayOrigin<'a>,
     pub(super) max_output_tokens: u32,
     pub(super) temperature: Option<f64>,
     pub(super) effort: Option<Effort>,

@@ -122,10 +122,10 @@ fn neutral(exchange: &Exchange) -> Value {
 
 /// A message while it is written.
 #[derive(Debug, Default)]
-pub(super) struct Message {
+pub(super) struct ChatMessage {
     role: Option<String>,
     /// Whether it says why it does not answer, and whether that is all it says.
-    refusal: Option<Refusal>,
+    refusal: Option<RefusalField>,
     /// Its thoughts, under the name that the server has for them.
     reasoning: Option<(&'static str, String)>,
     /// The same in parts that the server wants back.
@@ -136,14 +136,14 @@ pub(super) struct Message {
 
 /// What became of the field `refusal`.
 #[derive(Debug)]
-enum Refusal {
+enum RefusalField {
     /// It is there, and empty.
     Null,
     /// The text is what it says.
     Words,
 }
 
-impl Message {
+impl ChatMessage {
     /// Reads one event. Whether it was one of this protocol.
     pub(super) fn read(&mut self, data: &str, draft: &mut Draft) -> bool {
         if data == DONE {
@@ -229,9 +229,9 @@ impl Message {
         match delta.get("refusal") {
             Some(Value::String(words)) if !words.is_empty() => {
                 draft.write(words);
-                self.refusal = Some(Refusal::Words);
+                self.refusal = Some(RefusalField::Words);
             }
-            Some(Value::Null) if self.refusal.is_none() => self.refusal = Some(Refusal::Null),
+            Some(Value::Null) if self.refusal.is_none() => self.refusal = Some(RefusalField::Null),
             _ => {}
         }
         let calls = delta.get("tool_calls").and_then(Value::as_array);
@@ -248,7 +248,7 @@ impl Message {
         let mut message = Map::new();
         let mut put = |name: &str, value: Value| message.insert(name.to_owned(), value);
         put("role", json!(self.role.as_deref().unwrap_or("assistant")));
-        let refuses = matches!(self.refusal, Some(Refusal::Words));
+        let refuses = matches!(self.refusal, Some(RefusalField::Words));
         let content = match written.full_text.as_str() {
             "" if !written.calls.is_empty() => Value::Null,
             _ if refuses => Value::Null,
@@ -256,8 +256,8 @@ impl Message {
         };
         put("content", content);
         match self.refusal {
-            Some(Refusal::Words) => put("refusal", json!(written.full_text)),
-            Some(Refusal::Null) => put("refusal", Value::Null),
+            Some(RefusalField::Words) => put("refusal", json!(written.full_text)),
+            Some(RefusalField::Null) => put("refusal", Value::Null),
             None => None,
         };
         if let Some((name, thoughts)) = self.reasoning {
@@ -339,19 +339,19 @@ fn place(index: Option<u64>, id: &str, name: &str, calls: &[DraftCall]) -> Optio
 mod tests {
     use super::*;
     use crate::llm::ModelError;
-    use crate::llm::provider::draft::Outcome;
+    use crate::llm::provider::draft::DraftOutcome;
     use crate::llm::provider::reader::Reason;
     use crate::llm::provider::thoughts::Aloud;
 
     /// What a stream of these events says.
-    fn read(events: &[&str]) -> Outcome {
+    fn read(events: &[&str]) -> DraftOutcome {
         let (_, mut draft) = read_to(events);
         draft.close();
         draft.conclude()
     }
 
-    fn read_to(events: &[&str]) -> (Message, Draft) {
-        let (mut message, mut draft) = (Message::default(), Draft::new(1_000, Aloud::Maybe));
+    fn read_to(events: &[&str]) -> (ChatMessage, Draft) {
+        let (mut message, mut draft) = (ChatMessage::default(), Draft::new(1_000, Aloud::Maybe));
         for event in events {
             assert!(!draft.is_over(), "{event} comes behind the end");
             message.read(event, &mut draft);
@@ -362,7 +362,7 @@ mod tests {
     fn said(events: &[&str]) -> Said {
         let (message, draft) = read_to(events);
         match draft.conclude() {
-            Outcome::Whole(written) => message.conclude(*written),
+            DraftOutcome::Whole(written) => message.conclude(*written),
             other => panic!("{other:?}"),
         }
     }
@@ -465,21 +465,24 @@ mod tests {
     fn what_ends_a_stream() {
         let text = r#"{"choices":[{"delta":{"content":"x"}}]}"#;
         let finish = r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#;
-        assert!(matches!(read(&[text]), Outcome::Broken));
-        assert!(matches!(read(&[text, finish]), Outcome::Whole(_)));
-        assert!(matches!(read(&[text, DONE]), Outcome::Whole(_)));
+        assert!(matches!(read(&[text]), DraftOutcome::Broken));
+        assert!(matches!(read(&[text, finish]), DraftOutcome::Whole(_)));
+        assert!(matches!(read(&[text, DONE]), DraftOutcome::Whole(_)));
         let failed = |event| match read(&[text, event]) {
-            Outcome::Failed(cause) => cause,
+            DraftOutcome::Failed(cause) => cause,
             other => panic!("{other:?}"),
         };
         let down = |cause: &str| ModelError::Unavailable {
             cause: cause.to_owned(),
         };
-        assert!(matches!(read(&[text, "{\"choices\": ["]), Outcome::Garbled));
+        assert!(matches!(
+            read(&[text, "{\"choices\": ["]),
+            DraftOutcome::Garbled
+        ));
         // All of the answer was said before.
         assert!(matches!(
             read(&[text, finish, "{\"choices\": ["]),
-            Outcome::Whole(_)
+            DraftOutcome::Whole(_)
         ));
         assert_eq!(
             failed(r#"{"error":{"message":"secret","type":"server_error"}}"#),
@@ -509,7 +512,7 @@ mod tests {
         );
         assert!(matches!(
             read(&[&long]),
-            Outcome::Failed(ModelError::Malformed { .. })
+            DraftOutcome::Failed(ModelError::Malformed { .. })
         ));
     }
 }

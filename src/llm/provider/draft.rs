@@ -64,7 +64,7 @@ enum End {
 
 /// What a stream that is over was worth.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum DraftOutcome {
     /// An answer.
     Whole(Box<Written>),
     /// It ended before its answer did.
@@ -223,19 +223,19 @@ impl Draft {
     }
 
     /// What it is worth.
-    pub(super) fn conclude(mut self) -> Outcome {
+    pub(super) fn conclude(mut self) -> DraftOutcome {
         let end = self.text_end().unwrap_or(TextEnd::Cut);
         let reason = match self.end {
-            Some(End::Failed(cause)) => return Outcome::Failed(cause),
-            Some(End::Garbled) => return Outcome::Garbled,
+            Some(End::Failed(cause)) => return DraftOutcome::Failed(cause),
+            Some(End::Garbled) => return DraftOutcome::Garbled,
             Some(End::Cut) => Reason::Length,
             Some(End::Said) => self.reason.unwrap_or(Reason::Other),
-            None => return Outcome::Broken,
+            None => return DraftOutcome::Broken,
         };
         self.thoughts.read(&self.text, Some(end));
         let usage = self.usage;
         let prompt = usage.prompt.map(|it| it.saturating_add(usage.cached));
-        Outcome::Whole(Box::new(Written {
+        DraftOutcome::Whole(Box::new(Written {
             full_text: self.text,
             thoughts: self.thoughts,
             calls: self.calls,

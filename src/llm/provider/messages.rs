@@ -307,7 +307,7 @@ const BLOCK_BYTES: usize = 64;
 mod tests {
     use super::*;
     use crate::llm::ModelError;
-    use crate::llm::provider::draft::Outcome;
+    use crate::llm::provider::draft::DraftOutcome;
     use crate::llm::provider::reader::Reason;
     use crate::llm::provider::thoughts::Aloud;
 
@@ -322,7 +322,7 @@ mod tests {
     fn said(events: &[Value]) -> Said {
         let (content, draft) = read(events);
         match draft.conclude() {
-            Outcome::Whole(written) => content.conclude(*written),
+            DraftOutcome::Whole(written) => content.conclude(*written),
             other => panic!("{other:?}"),
         }
     }
@@ -412,10 +412,10 @@ mod tests {
             draft.close();
             draft.conclude()
         };
-        assert!(matches!(outcome(&[]), Outcome::Broken));
+        assert!(matches!(outcome(&[]), DraftOutcome::Broken));
         let [reason, end] = stop("end_turn", &json!({}));
-        assert!(matches!(outcome(&[reason]), Outcome::Whole(_)));
-        assert!(matches!(outcome(&[end]), Outcome::Whole(_)));
+        assert!(matches!(outcome(&[reason]), DraftOutcome::Whole(_)));
+        assert!(matches!(outcome(&[end]), DraftOutcome::Whole(_)));
         let error = |kind: &str| json!({"type": "error", "error": {"type": kind, "message": "m"}});
         let cases = [
             ("overloaded_error", "unavailable"),
@@ -424,7 +424,7 @@ mod tests {
             ("invalid_request_error", "refuses"),
         ];
         for (kind, expected) in cases {
-            let Outcome::Failed(cause) = outcome(&[error(kind)]) else {
+            let DraftOutcome::Failed(cause) = outcome(&[error(kind)]) else {
                 panic!("{kind}");
             };
             assert!(cause.to_string().contains(expected), "{kind}: {cause}");
@@ -432,7 +432,7 @@ mod tests {
         let lost = delta(&json!({"type": "input_json_delta", "partial_json": "{}"}));
         assert!(matches!(
             outcome(&[lost]),
-            Outcome::Failed(ModelError::Malformed { .. })
+            DraftOutcome::Failed(ModelError::Malformed { .. })
         ));
     }
 }

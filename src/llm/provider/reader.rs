@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::draft::{Draft, Outcome};
+use super::draft::{Draft, DraftOutcome};
 use super::events::Event;
 use super::halves::Halves;
 use super::{chat, messages, responses};
@@ -88,7 +88,7 @@ pub(super) struct Reader {
 
 enum Protocol {
     Responses(responses::Output),
-    Chat(chat::Message),
+    Chat(chat::ChatMessage),
     Messages(messages::Content),
 }
 
@@ -97,7 +97,7 @@ impl Reader {
         Self {
             protocol: match wire {
                 Wire::Responses => Protocol::Responses(responses::Output::default()),
-                Wire::Chat => Protocol::Chat(chat::Message::default()),
+                Wire::Chat => Protocol::Chat(chat::ChatMessage::default()),
                 Wire::Messages => Protocol::Messages(messages::Content::default()),
             },
             draft,
@@ -136,12 +136,12 @@ impl Reader {
     /// What it was worth; its draft is closed.
     pub(super) fn conclude(self) -> Heard {
         match self.draft.conclude() {
-            Outcome::Failed(cause) => Heard::Failed(cause),
-            Outcome::Garbled => Heard::Garbled,
-            Outcome::Broken if self.events > 0 && !self.is_stream => Heard::NoStream,
-            Outcome::Broken => Heard::Broken,
-            Outcome::Whole(written) if written.lost_its_calls() => Heard::LostCalls,
-            Outcome::Whole(written) => Heard::Said(match self.protocol {
+            DraftOutcome::Failed(cause) => Heard::Failed(cause),
+            DraftOutcome::Garbled => Heard::Garbled,
+            DraftOutcome::Broken if self.events > 0 && !self.is_stream => Heard::NoStream,
+            DraftOutcome::Broken => Heard::Broken,
+            DraftOutcome::Whole(written) if written.lost_its_calls() => Heard::LostCalls,
+            DraftOutcome::Whole(written) => Heard::Said(match self.protocol {
                 Protocol::Responses(output) => output.conclude(*written),
                 Protocol::Chat(message) => message.conclude(*written),
                 Protocol::Messages(content) => content.conclude(*written),

@@ -14,14 +14,14 @@ const VERSION: u32 = 2;
 
 /// Whose messages can be sent back.
 #[derive(Clone, Copy)]
-pub(super) struct Origin<'a> {
+pub(super) struct ReplayOrigin<'a> {
     pub(super) provider: Provider,
     pub(super) wire: Wire,
     pub(super) model: &'a str,
 }
 
 /// A message as it is stored.
-pub(super) fn stored(origin: Origin<'_>, message: &Value) -> String {
+pub(super) fn stored(origin: ReplayOrigin<'_>, message: &Value) -> String {
     json!({
         "version": VERSION,
         "provider": origin.provider.name(),
@@ -34,7 +34,7 @@ pub(super) fn stored(origin: Origin<'_>, message: &Value) -> String {
 
 /// The message of an exchange, if it may go back as it was received: it is this model's, and its calls
 /// are those that the results answer, with arguments that are objects.
-pub(super) fn received(origin: Origin<'_>, exchange: &Exchange) -> Option<Value> {
+pub(super) fn received(origin: ReplayOrigin<'_>, exchange: &Exchange) -> Option<Value> {
     let mut stored: Value = serde_json::from_str(&exchange.raw_message).ok()?;
     let api = match (stored["version"].as_u64()?, stored["provider"].as_str()?) {
         (1, "openai") => "chat",
@@ -90,7 +90,7 @@ mod tests {
         }
     }
 
-    const CLAUDE: Origin<'_> = Origin {
+    const CLAUDE: ReplayOrigin<'_> = ReplayOrigin {
         provider: Provider::Anthropic,
         wire: Wire::Messages,
         model: "m",
@@ -108,12 +108,12 @@ mod tests {
         // An id that had to be changed, a call that is no longer there, another model, another wire.
         assert_eq!(received(CLAUDE, &exchange(raw.clone(), &["a_1"])), None);
         assert_eq!(received(CLAUDE, &exchange(raw.clone(), &["a", "b"])), None);
-        let other = Origin {
+        let other = ReplayOrigin {
             model: "n",
             ..CLAUDE
         };
         assert_eq!(received(other, &exchange(raw.clone(), &["a"])), None);
-        let chat = Origin {
+        let chat = ReplayOrigin {
             provider: Provider::OpenAi,
             wire: Wire::Chat,
             ..CLAUDE
@@ -133,7 +133,7 @@ mod tests {
         let content = json!([{"type": "tool_use", "id": "a"}]);
         let anthropic = exchange(old("anthropic", &content), &["a"]);
         assert_eq!(received(CLAUDE, &anthropic), Some(content.clone()));
-        let chat = Origin {
+        let chat = ReplayOrigin {
             provider: Provider::OpenAi,
             wire: Wire::Chat,
             ..CLAUDE

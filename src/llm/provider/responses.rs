@@ -229,17 +229,17 @@ impl Output {
 mod tests {
     use super::*;
     use crate::llm::ModelError;
-    use crate::llm::provider::draft::Outcome;
+    use crate::llm::provider::draft::DraftOutcome;
     use crate::llm::provider::reader::Reason;
     use crate::llm::provider::thoughts::Aloud;
 
-    fn outcome(events: &[Value]) -> Result<Said, Outcome> {
+    fn outcome(events: &[Value]) -> Result<Said, DraftOutcome> {
         let (mut output, mut draft) = (Output::default(), Draft::new(1_000, Aloud::Never));
         for event in events {
             output.read(None, &event.to_string(), &mut draft);
         }
         match draft.conclude() {
-            Outcome::Whole(written) => Ok(output.conclude(*written)),
+            DraftOutcome::Whole(written) => Ok(output.conclude(*written)),
             other => Err(other),
         }
     }
@@ -307,7 +307,7 @@ mod tests {
         let (mut output, mut draft) = (Output::default(), Draft::new(1_000, Aloud::Never));
         let body = json!({"status": "completed", "output": [message("Yes.")], "usage": {}});
         assert!(output.read_whole(&body, &mut draft));
-        let Outcome::Whole(written) = draft.conclude() else {
+        let DraftOutcome::Whole(written) = draft.conclude() else {
             panic!("it is whole");
         };
         let at_once = output.conclude(*written);
@@ -336,7 +336,7 @@ mod tests {
         );
         let refusal = json!({"type": "response.refusal.delta", "delta": "I can't."});
         assert_eq!(said(&[refusal, completed()]).text, "I can't.");
-        assert!(matches!(outcome(&[delta("x")]), Err(Outcome::Broken)));
+        assert!(matches!(outcome(&[delta("x")]), Err(DraftOutcome::Broken)));
         let failed = json!({"type": "response.failed", "response": {
             "status": "failed", "error": {"code": "rate_limit_exceeded", "message": "secret"}}});
         let error = json!({"type": "error", "code": "context_length_exceeded", "message": "secret", "param": null});
@@ -351,7 +351,7 @@ mod tests {
             ),
         ];
         for (event, expected) in table {
-            let Err(Outcome::Failed(cause)) = outcome(&[delta("x"), event]) else {
+            let Err(DraftOutcome::Failed(cause)) = outcome(&[delta("x"), event]) else {
                 panic!("it failed");
             };
             assert_eq!(cause, expected);

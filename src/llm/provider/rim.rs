@@ -56,7 +56,7 @@ pub(super) struct Rim {
 }
 
 /// What came back.
-pub(super) enum Reply {
+pub(super) enum HttpReply {
     /// A status of success; its body is not read yet.
     Success(Response),
     /// Another one.
@@ -88,7 +88,11 @@ impl Failed {
 
 impl Rim {
     /// Makes one request and waits for the head of its answer.
-    pub(super) async fn post(&self, body: &Value, patience: Patience) -> Result<Reply, ModelError> {
+    pub(super) async fn post(
+        &self,
+        body: &Value,
+        patience: Patience,
+    ) -> Result<HttpReply, ModelError> {
         let mut request = self.http.post(self.url.clone()).json(body);
         let key = self.key.as_ref().map(SecretString::expose_secret);
         if self.wire == Wire::Messages {
@@ -104,7 +108,7 @@ impl Rim {
             .map_err(|_| patience.late())?
             .map_err(|error| lost(&error))?;
         if response.status().is_success() {
-            return Ok(Reply::Success(response));
+            return Ok(HttpReply::Success(response));
         }
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let read = timeout_at(patience.until, body_within(response, FAILURE_BYTES_MAX)).await;
@@ -113,7 +117,7 @@ impl Rim {
             Ok(Ok(Some(body))) => body,
             _ => b"?".to_vec(),
         };
-        Ok(Reply::Failure(Failed {
+        Ok(HttpReply::Failure(Failed {
             status,
             headers,
             body: String::from_utf8_lossy(&body).into_owned(),

@@ -52,7 +52,7 @@ pub(super) struct Thoughts {
     thinking: Option<Thinking>,
     /// White space behind thoughts goes with them.
     is_leaving: bool,
-    line: Line,
+    line: StreamLine,
     /// Up to where no line ends and no code begins or ends, as far as was looked.
     searched_to: usize,
     fence: Option<Fence>,
@@ -72,7 +72,7 @@ struct Thinking {
 
 /// The line that is read.
 #[derive(Clone, Copy, Debug, Default)]
-struct Line {
+struct StreamLine {
     has_text: bool,
     backticks: usize,
 }
@@ -105,7 +105,7 @@ impl Thoughts {
             is_void: false,
             thinking: None,
             is_leaving: false,
-            line: Line::default(),
+            line: StreamLine::default(),
             searched_to: 0,
             fence: None,
             has_closed: false,
@@ -269,7 +269,7 @@ impl Thoughts {
         self.has_closed = true;
         self.is_leaving = true;
         self.fence = None;
-        self.line = Line::default();
+        self.line = StreamLine::default();
     }
 
     /// Goes on by so many bytes, which are part of what is being said.
@@ -279,7 +279,7 @@ impl Thoughts {
         self.read_to += length;
         for mark in kept.chars() {
             match mark {
-                '\n' => self.line = Line::default(),
+                '\n' => self.line = StreamLine::default(),
                 '`' => {
                     self.line.backticks += 1;
                     self.line.has_text = true;

@@ -106,7 +106,7 @@ pub struct LedgerEntry {
 
 /// A line of the file.
 #[derive(Debug, Serialize, Deserialize)]
-struct Line {
+struct LedgerLine {
     v: u32,
     id: String,
     platform: String,
@@ -120,7 +120,7 @@ struct Line {
     erased_at_ms: i64,
 }
 
-impl Line {
+impl LedgerLine {
     fn of(entry: &LedgerEntry) -> Self {
         Self {
             v: LINE_VERSION,
@@ -216,7 +216,7 @@ pub(super) fn append(
         text.push('\n');
     }
     for entry in entries {
-        text += &serde_json::to_string(&Line::of(entry))?;
+        text += &serde_json::to_string(&LedgerLine::of(entry))?;
         text.push('\n');
     }
     make_private(path).map_err(cannot)?;
@@ -261,9 +261,9 @@ fn read_file(path: &Path) -> std::io::Result<(Vec<LedgerEntry>, u64)> {
         if line.trim().is_empty() {
             continue;
         }
-        match serde_json::from_str::<Line>(&line)
+        match serde_json::from_str::<LedgerLine>(&line)
             .ok()
-            .and_then(Line::entry)
+            .and_then(LedgerLine::entry)
         {
             Some(entry) => entries.push(entry),
             None => unread += 1,

@@ -35,7 +35,7 @@ pub use work::CarriedOut;
 pub(super) use asked::{Forgotten, has_forgotten_lately, order_txn};
 pub(super) use files::copies_from_before;
 pub(super) use ledger::note_deleted_txn;
-pub(super) use orders::{Heard, is_erased};
+pub(super) use orders::{IncomingMessage, is_erased};
 pub(super) use work::settle_at_open;
 
 /// A text without the traces of another one.

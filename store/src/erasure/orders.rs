@@ -100,7 +100,7 @@ impl Reached {
 
 /// A message that comes, as far as the ledger asks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Heard<'a> {
+pub(crate) struct IncomingMessage<'a> {
     pub(crate) account: AccountId,
     pub(crate) sender: &'a str,
     pub(crate) chat: &'a str,
@@ -166,7 +166,10 @@ impl Store {
 
 /// Whether what comes was sent before its sender or its place was erased: then nothing of it is
 /// stored. What they say later is heard like anybody's.
-pub(crate) fn is_erased(connection: &Connection, heard: &Heard<'_>) -> Result<bool, StoreError> {
+pub(crate) fn is_erased(
+    connection: &Connection,
+    heard: &IncomingMessage<'_>,
+) -> Result<bool, StoreError> {
     // A thread goes with its chat's own conversation; a topic is a room of its own. A chat has the same
     // rooms under every id that it has had.
     let found = connection

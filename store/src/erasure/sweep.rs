@@ -22,7 +22,7 @@ pub(super) const COMMANDS_SQL: &str = "DELETE FROM non_messages INDEXED BY non_m
 
 /// What is swept; in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum SweepStage {
     Turns,
     Revisions,
     Raw,
@@ -34,7 +34,7 @@ pub(super) enum Place {
     Titles,
 }
 
-impl Place {
+impl SweepStage {
     pub(super) const ALL: [Self; 9] = [
         Self::Turns,
         Self::Revisions,
@@ -97,10 +97,10 @@ fn traces(
 
 /// What comes behind a place; `None` at the end. What somebody asked for themselves is taken from where it
 /// is known to be, and looked for nowhere else.
-pub(super) fn place_behind(order: &Order, place: Option<Place>) -> Option<Place> {
-    let places: &[Place] = match (order.entry.reach, order.entry.kind) {
-        (Reach::Everywhere, _) => &Place::ALL,
-        (Reach::Own, LedgerKind::Person) => &[Place::Raw, Place::Commands],
+pub(super) fn place_behind(order: &Order, place: Option<SweepStage>) -> Option<SweepStage> {
+    let places: &[SweepStage] = match (order.entry.reach, order.entry.kind) {
+        (Reach::Everywhere, _) => &SweepStage::ALL,
+        (Reach::Own, LedgerKind::Person) => &[SweepStage::Raw, SweepStage::Commands],
         (Reach::Own, _) => &[],
     };
     let next = place.map_or(0, |at| {
@@ -114,14 +114,14 @@ pub(super) fn place_behind(order: &Order, place: Option<Place>) -> Option<Place>
 pub(super) fn sweep_batch_txn(
     connection: &Connection,
     order: &Order,
-    place: Place,
+    place: SweepStage,
     sweeper: &mut Sweeper,
     now_ms: i64,
 ) -> Result<(ErasureCounts, Option<i64>), StoreError> {
     let needles = sweeper.needles(connection, order)?;
     // Raw events and commands name a person also where nothing was said.
-    let by_id =
-        order.entry.kind == LedgerKind::Person && matches!(place, Place::Raw | Place::Commands);
+    let by_id = order.entry.kind == LedgerKind::Person
+        && matches!(place, SweepStage::Raw | SweepStage::Commands);
     if needles.is_empty() && !by_id {
         return Ok((ErasureCounts::default(), None));
     }
@@ -132,29 +132,29 @@ pub(super) fn sweep_batch_txn(
         now_ms,
     };
     match place {
-        Place::Raw if order.entry.reach == Reach::Own => sweep.untranslated_txn(),
-        Place::Turns => sweep.turns_txn(),
-        Place::Revisions => sweep.rows_txn(
+        SweepStage::Raw if order.entry.reach == Reach::Own => sweep.untranslated_txn(),
+        SweepStage::Turns => sweep.turns_txn(),
+        SweepStage::Revisions => sweep.rows_txn(
             "SELECT turn_seq, content FROM revisions WHERE turn_seq > ?1
              ORDER BY turn_seq LIMIT ?2",
             "DELETE FROM revisions WHERE turn_seq = ?1",
         ),
-        Place::Raw => sweep.rows_txn(
+        SweepStage::Raw => sweep.rows_txn(
             "SELECT id, raw FROM raw_envelopes WHERE id > ?1 ORDER BY id LIMIT ?2",
             "DELETE FROM raw_envelopes WHERE id = ?1",
         ),
-        Place::Steps => sweep.rows_txn(
+        SweepStage::Steps => sweep.rows_txn(
             "SELECT run_id, message FROM steps WHERE run_id > ?1 ORDER BY run_id LIMIT ?2",
             "DELETE FROM steps WHERE run_id = ?1",
         ),
-        Place::Events => sweep.events_txn(),
-        Place::Posts => sweep.posts_txn(),
-        Place::Summaries => sweep.rows_txn(
+        SweepStage::Events => sweep.events_txn(),
+        SweepStage::Posts => sweep.posts_txn(),
+        SweepStage::Summaries => sweep.rows_txn(
             "SELECT id, text FROM summaries WHERE id > ?1 ORDER BY id LIMIT ?2",
             "UPDATE summaries SET state = 'void', text = '', tokens = 0 WHERE id = ?1",
         ),
-        Place::Commands => sweep.commands_txn(),
-        Place::Titles => sweep.titles_txn(),
+        SweepStage::Commands => sweep.commands_txn(),
+        SweepStage::Titles => sweep.titles_txn(),
     }
 }
 
@@ -167,7 +167,7 @@ struct Sweep<'a> {
 }
 
 /// A turn as it is looked at.
-struct Seen {
+struct SweptTurn {
     seq: i64,
     content: String,
     quote: Option<String>,
@@ -176,10 +176,10 @@ struct Seen {
     chat: i64,
 }
 
-type Batch = Result<(ErasureCounts, Option<i64>), StoreError>;
+type SweptBatch = Result<(ErasureCounts, Option<i64>), StoreError>;
 
 impl Sweep<'_> {
-    fn turns_txn(&self) -> Batch {
+    fn turns_txn(&self) -> SweptBatch {
         let mut statement = self.connection.prepare_cached(
             "SELECT t.seq, t.content, t.quote, t.attachments, p.kind <> 'user', c.chat_id
              FROM turns t CROSS JOIN participants p ON p.id = t.participant_id
@@ -187,7 +187,7 @@ impl Sweep<'_> {
              WHERE t.seq > ?1 ORDER BY t.seq LIMIT ?2",
         )?;
         let rows = statement.query_map((self.order.cursor, ROWS_MAX), |row| {
-            Ok(Seen {
+            Ok(SweptTurn {
                 seq: row.get(0)?,
                 content: row.get(1)?,
                 quote: row.get(2)?,
@@ -205,7 +205,7 @@ impl Sweep<'_> {
         Ok((counts, last))
     }
 
-    fn turn_txn(&self, seen: &Seen) -> Result<ErasureCounts, StoreError> {
+    fn turn_txn(&self, seen: &SweptTurn) -> Result<ErasureCounts, StoreError> {
         let mut counts = ErasureCounts::default();
         if seen.is_ours {
             let is_hit = self.needles.is_in(&seen.content, |needle| {
@@ -284,7 +284,7 @@ impl Sweep<'_> {
     }
 
     /// Goes through the texts of a table and does `change` to each row that holds a trace.
-    fn rows_txn(&self, select: &'static str, change: &'static str) -> Batch {
+    fn rows_txn(&self, select: &'static str, change: &'static str) -> SweptBatch {
         let (hits, last) = self.hits(select)?;
         let mut statement = self.connection.prepare_cached(change)?;
         let mut counts = ErasureCounts::default();
@@ -317,13 +317,13 @@ impl Sweep<'_> {
     fn is_hit(&self, text: &str) -> bool {
         self.needles.is_in(text, |needle| needle.only.is_none())
             || (self.order.entry.kind == LedgerKind::Person
-                && self.order.phase == Place::Raw.name()
+                && self.order.phase == SweepStage::Raw.name()
                 && names_id(text, &self.order.entry.platform_id))
     }
 
     /// A trace may lie across two pieces of a text: while somebody is erased, what is being said is
     /// told at its end only.
-    fn events_txn(&self) -> Batch {
+    fn events_txn(&self) -> SweptBatch {
         let counts = ErasureCounts {
             details: forget_texts_txn(self.connection)?,
             ..ErasureCounts::default()
@@ -331,7 +331,7 @@ impl Sweep<'_> {
         Ok((counts, None))
     }
 
-    fn posts_txn(&self) -> Batch {
+    fn posts_txn(&self) -> SweptBatch {
         let (hits, last) =
             self.hits("SELECT id, payload FROM outbox WHERE id > ?1 ORDER BY id LIMIT ?2")?;
         for key in &hits {
@@ -345,7 +345,7 @@ impl Sweep<'_> {
     }
 
     /// Events of the account that did not translate and name the person.
-    fn untranslated_txn(&self) -> Batch {
+    fn untranslated_txn(&self) -> SweptBatch {
         let mut statement = self.connection.prepare_cached(UNTRANSLATED_SQL)?;
         let rows = statement.query_map(
             params![self.order.account, self.order.cursor, ROWS_MAX],
@@ -366,7 +366,7 @@ impl Sweep<'_> {
     }
 
     /// Commands and button presses are few: one batch.
-    fn commands_txn(&self) -> Batch {
+    fn commands_txn(&self) -> SweptBatch {
         let mut details = 0;
         if self.order.entry.kind == LedgerKind::Person {
             details += self
@@ -412,7 +412,7 @@ impl Sweep<'_> {
     }
 
     /// Titles that were taken from what was said.
-    fn titles_txn(&self) -> Batch {
+    fn titles_txn(&self) -> SweptBatch {
         self.rows_txn(
             "SELECT id, coalesce(title, '') || char(10) || coalesce(own_title, '')
              FROM conversations WHERE id > ?1 ORDER BY id LIMIT ?2",

@@ -203,14 +203,14 @@ fn file_texts(connection: &Connection, seq: i64) -> Result<Vec<String>, StoreErr
 
 /// The names of our bots and agents, in lower case.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct OwnNames {
     /// Those of one word.
     words: HashSet<String>,
     /// Those of several.
     phrases: HashSet<Vec<String>>,
 }
 
-impl Names {
+impl OwnNames {
     fn add(&mut self, name: &str) {
         let words = name
             .split_whitespace()
@@ -245,7 +245,7 @@ impl Names {
     }
 }
 
-fn our_names(connection: &Connection) -> Result<Names, StoreError> {
+fn our_names(connection: &Connection) -> Result<OwnNames, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT p.platform_id, p.display_name, p.username
          FROM accounts a CROSS JOIN participants p
@@ -255,7 +255,7 @@ fn our_names(connection: &Connection) -> Result<Names, StoreError> {
          FROM accounts WHERE json_valid(bot)",
     )?;
     let mut rows = statement.query([])?;
-    let mut names = Names::default();
+    let mut names = OwnNames::default();
     while let Some(row) = rows.next()? {
         for column in 0..3 {
             let name: Option<String> = row.get(column)?;
@@ -281,7 +281,7 @@ fn bare(word: &str) -> &str {
 }
 
 /// Whether everybody writes a word who speaks to a bot: a command, a username, one of our names.
-fn is_common(word: &str, names: &Names) -> bool {
+fn is_common(word: &str, names: &OwnNames) -> bool {
     word.starts_with('@') || is_command(word) || names.words.contains(&bare(word).to_lowercase())
 }
 
@@ -298,7 +298,7 @@ fn is_command(word: &str) -> bool {
 }
 
 /// The parts of a line between words that everybody writes.
-fn own_parts<'a>(line: &'a str, names: &Names) -> Vec<&'a str> {
+fn own_parts<'a>(line: &'a str, names: &OwnNames) -> Vec<&'a str> {
     let (mut parts, mut from) = (Vec::new(), 0);
     let place_of = |word: &str| word.as_ptr() as usize - line.as_ptr() as usize;
     let words: Vec<&str> = line.split_whitespace().collect();
@@ -319,7 +319,7 @@ fn own_parts<'a>(line: &'a str, names: &Names) -> Vec<&'a str> {
 }
 
 /// What of a text could be looked for.
-pub(super) fn candidates(text: &str, names: &Names, found: &mut HashSet<Candidate>) {
+pub(super) fn candidates(text: &str, names: &OwnNames, found: &mut HashSet<Candidate>) {
     looked_at(text.len());
     // Whom a text mentions is an id, and somebody else's.
     let said = text.split(MENTION_START).enumerate().map(|(n, part)| {
@@ -347,7 +347,7 @@ pub(super) fn candidates(text: &str, names: &Names, found: &mut HashSet<Candidat
 /// What a text alone would have looked for.
 pub(super) fn needles_of(text: &str) -> Needles {
     let mut found = HashSet::new();
-    candidates(text, &Names::default(), &mut found);
+    candidates(text, &OwnNames::default(), &mut found);
     Needles::new(found.into_iter().map(|candidate| match candidate {
         Candidate::Anywhere(text) | Candidate::InOurs(text) => (text, None),
     }))
@@ -389,7 +389,7 @@ mod tests {
         let mut found = HashSet::new();
         candidates(
             "> the code is zebra-7f3a.\nok \u{fff9}U0HELPER7\u{fffb} thanks",
-            &Names::default(),
+            &OwnNames::default(),
             &mut found,
         );
         let anywhere = |text: &str| Candidate::Anywhere(text.to_owned());
@@ -403,7 +403,7 @@ mod tests {
 
     #[test]
     fn commands_names_and_usernames_are_nobodys_own_words() {
-        let mut names = Names::default();
+        let mut names = OwnNames::default();
         for name in ["Vocative", "kael_bot", "Ops Desk", "ops desk helper"] {
             names.add(name);
         }

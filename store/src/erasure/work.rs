@@ -13,7 +13,7 @@ use super::ledger::{LedgerKind, Reach, path_beside, reconcile_txn};
 use super::needles::Needles;
 use super::orders::{ErasureCounts, Order, Reached, open_order, targets};
 use super::readers::stop_readers_txn;
-use super::sweep::{Place, Sweeper, place_behind, sweep_batch_txn};
+use super::sweep::{SweepStage, Sweeper, place_behind, sweep_batch_txn};
 use crate::deletes::delete_txn;
 use crate::rows::stored_count;
 use crate::search_text::index_waiting_txn;
@@ -301,7 +301,7 @@ fn settle_txn(connection: &Connection, order: &Order, now_ms: i64) -> Result<Lef
             move_txn(connection, order, ErasureCounts::default(), None, until_ms)?;
             return Ok(Left::Runs);
         }
-        let first = place_behind(order, None).map_or(FILES, Place::name);
+        let first = place_behind(order, None).map_or(FILES, SweepStage::name);
         move_txn(connection, order, ErasureCounts::default(), Some(first), 0)?;
         return Ok(Left::More);
     }
@@ -322,7 +322,7 @@ fn settle_txn(connection: &Connection, order: &Order, now_ms: i64) -> Result<Lef
              WHERE state = 'leased' AND cancel_requested_by IS NULL AND first_claimed_at_ms <= ?1",
         )?
         .execute([until_ms - SETTLE_MS])?;
-    let first = Place::ALL[0].name();
+    let first = SweepStage::ALL[0].name();
     move_txn(connection, order, ErasureCounts::default(), Some(first), 0)?;
     Ok(Left::More)
 }
@@ -333,7 +333,7 @@ fn sweep_txn(
     sweeper: &mut Sweeper,
     now_ms: i64,
 ) -> Result<Left, StoreError> {
-    let at = Place::ALL
+    let at = SweepStage::ALL
         .iter()
         .position(|place| place.name() == order.phase);
     let Some(at) = at else {
@@ -344,11 +344,12 @@ fn sweep_txn(
             ),
         });
     };
-    let (counts, next) = sweep_batch_txn(connection, order, Place::ALL[at], sweeper, now_ms)?;
+    let (counts, next) = sweep_batch_txn(connection, order, SweepStage::ALL[at], sweeper, now_ms)?;
     match next {
         Some(cursor) => move_txn(connection, order, counts, None, cursor)?,
         None => {
-            let following = place_behind(order, Some(Place::ALL[at])).map_or(FILES, Place::name);
+            let following =
+                place_behind(order, Some(SweepStage::ALL[at])).map_or(FILES, SweepStage::name);
             move_txn(connection, order, counts, Some(following), 0)?;
         }
     }

@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::{Batch, Desk, Finish, Gauges, SyncLevel, Terms, close, erase, leave};
+use super::{BatchFinish, CommitMode, Desk, Gauges, JobBatch, SyncLevel, close, erase, leave};
 use crate::StoreError;
 use crate::damage::DamageSign;
 use crate::sql;
@@ -35,13 +35,13 @@ pub type Gate = Arc<dyn Fn(Moment) -> BoxFuture<'static, Result<(), StoreError>>
 /// The writer.
 pub(super) struct Inline {
     gate: Gate,
-    finish: Finish,
+    finish: BatchFinish,
     sign: DamageSign,
-    seat: Mutex<Option<Seat>>,
+    seat: Mutex<Option<InlineState>>,
 }
 
 /// What the thread would own; dropped in this order.
-struct Seat {
+struct InlineState {
     connection: Connection,
     _keep: Box<dyn Any + Send>,
 }
@@ -49,12 +49,12 @@ struct Seat {
 impl Inline {
     pub(super) fn new(
         connection: Connection,
-        finish: Finish,
+        finish: BatchFinish,
         sign: DamageSign,
         keep: impl Any + Send,
         gate: Gate,
     ) -> Self {
-        let seat = Seat {
+        let seat = InlineState {
             connection,
             _keep: Box::new(keep),
         };
@@ -68,13 +68,13 @@ impl Inline {
 
     pub(super) async fn write<T: Send + 'static>(
         &self,
-        terms: Terms,
+        terms: CommitMode,
         job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
         gauges: &Gauges,
     ) -> Result<T, StoreError> {
         (self.gate)(Moment::BeforeWrite).await?;
         let (tx, mut answer) = oneshot::channel();
-        let batch = Batch {
+        let batch = JobBatch {
             jobs: vec![(terms, erase(job, tx))],
             must_sync: false,
         };
@@ -88,7 +88,7 @@ impl Inline {
         })
     }
 
-    fn commit(&self, batch: Batch, gauges: &Gauges) -> Result<(), StoreError> {
+    fn commit(&self, batch: JobBatch, gauges: &Gauges) -> Result<(), StoreError> {
         let seat = self.seat();
         let desk = Desk {
             connection: &seat.as_ref().ok_or(StoreError::Closed)?.connection,
@@ -102,14 +102,14 @@ impl Inline {
     }
 
     pub(super) fn close(&self) -> Result<(), StoreError> {
-        let Seat { connection, _keep } = self.seat().take().ok_or(StoreError::Closed)?;
+        let InlineState { connection, _keep } = self.seat().take().ok_or(StoreError::Closed)?;
         match self.sign.seen() {
             Some(what) => Err(leave(connection, &what)),
             None => close(connection),
         }
     }
 
-    fn seat(&self) -> MutexGuard<'_, Option<Seat>> {
+    fn seat(&self) -> MutexGuard<'_, Option<InlineState>> {
         self.seat.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
