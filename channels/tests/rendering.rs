@@ -129,3 +129,61 @@ fn answers_are_rendered_for_telegram() {
 fn there_are_forty_answers() {
     assert_eq!(answers().len(), 40);
 }
+
+/// A table of 25 columns and two rows, whose cells are numbered.
+fn wide_table() -> String {
+    let row = |cell: &dyn Fn(usize) -> String| {
+        let cells: Vec<String> = (1..=25).map(cell).collect();
+        format!("| {} |\n", cells.join(" | "))
+    };
+    let head = row(&|column| format!("head{column}"));
+    let line = row(&|_| "---".to_owned());
+    head + &line + &row(&|column| format!("a{column}")) + &row(&|column| format!("b{column}"))
+}
+
+#[test]
+fn a_table_of_25_columns_is_a_list_of_its_rows_with_each_cell_behind_its_head() {
+    let (text, nobody) = (wide_table(), People::nobody());
+    for parts in [
+        slack::render(&text, &nobody),
+        telegram::render(&text, &nobody),
+    ] {
+        let shown: String = parts.iter().map(|part| part.text.as_str()).collect();
+        // The first cell of a row names it.
+        let mut places = Vec::new();
+        for (row, column) in ["a", "b"]
+            .iter()
+            .flat_map(|row| (2..=25).map(move |it| (row, it)))
+        {
+            let behind = format!("head{column}: {row}{column}");
+            places.push(
+                shown
+                    .find(&behind)
+                    .unwrap_or_else(|| panic!("{behind} in {shown}")),
+            );
+        }
+        assert!(places.is_sorted(), "{shown}");
+        assert!(parts.iter().all(|part| !has_table(part)), "{shown}");
+    }
+}
+
+fn has_table(part: &Part) -> bool {
+    let blocks = part.blocks.iter().filter_map(Value::as_array).flatten();
+    blocks.into_iter().any(|block| block["type"] == "table")
+}
+
+#[test]
+fn a_spoiler_is_covered_where_the_platform_can_and_its_bars_are_no_text_elsewhere() {
+    let (text, nobody) = (
+        "The murderer is ||the gardener||, of course.",
+        People::nobody(),
+    );
+    let telegram = telegram::render(text, &nobody);
+    assert_eq!(telegram[0].text, "The murderer is the gardener, of course.");
+    let entities = telegram[0].entities.clone().unwrap();
+    assert_eq!(entities[0]["type"], "spoiler");
+    assert_eq!(entities[0]["offset"], 16);
+    assert_eq!(entities[0]["length"], 12);
+    let slack = slack::render(text, &nobody);
+    assert!(slack[0].text.contains("the gardener"), "{}", slack[0].text);
+}
