@@ -37,7 +37,7 @@ fn fixture(schema: u32) -> PathBuf {
 }
 
 fn newest_schema() -> u32 {
-    let migrations = std::fs::read_dir(folder("src/store/migrations")).unwrap();
+    let migrations = std::fs::read_dir(folder("store/src/migrations")).unwrap();
     u32::try_from(migrations.count()).unwrap()
 }
 
