@@ -116,7 +116,7 @@ pub enum RunVerdict {
     LimitMet,
     /// It says stop: what was asked in its conversation before it, and is not answered yet, ends.
     Stop {
-        /// Also what others asked.
+        /// Whether other people's questions end, too.
         of_everybody: bool,
     },
 }
@@ -129,7 +129,7 @@ pub enum Overlap {
     Auto,
     /// Each is answered by itself, in order.
     Queue,
-    /// All that wait are answered together, whoever asked.
+    /// All waiting messages are answered together, whoever sent them.
     Collect,
     /// What is being answered is given up, and all is answered together.
     Interrupt,
@@ -142,7 +142,7 @@ pub struct Notice {
     pub kind: NoticeKind,
     /// Its text.
     pub text: String,
-    /// Whether it concerns only whoever wrote the message, and is shown to them alone.
+    /// Whether only the author of the message sees it.
     pub is_private: bool,
 }
 
@@ -155,7 +155,7 @@ pub enum NoticeKind {
     LimitMet,
     /// A person said stop.
     Stopped,
-    /// Nothing is answered before that time, in milliseconds since the Unix epoch.
+    /// Quiet hours: nothing is answered before that time, in milliseconds since the Unix epoch.
     Quiet {
         /// The time.
         until_ms: i64,

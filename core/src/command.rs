@@ -12,7 +12,7 @@ pub struct CommandFacts {
     pub kind: Option<ChatKind>,
     /// Whether the bot was heard to be in the chat: others can be told something there.
     pub is_in_room: bool,
-    /// What the platform's directory says of whoever gives it, if it was asked.
+    /// What the platform's directory says of the person who gives it, if it was asked.
     pub belonging: Option<Belonging>,
     /// Whether its person had all that they said forgotten within the last day.
     pub has_forgotten_lately: bool,
@@ -68,7 +68,7 @@ pub enum Effect {
     /// What was asked there, and is not answered yet, ends: in the whole chat, or in the thread that it
     /// was said in.
     Stop {
-        /// Also what others asked.
+        /// Whether other people's questions end, too.
         of_everybody: bool,
     },
     /// Something is looked up and told later.

@@ -309,7 +309,7 @@ pub enum FileOutcome {
     Again {
         /// Not before, in milliseconds since the Unix epoch.
         not_before_ms: i64,
-        /// Whether it was an attempt: being asked to wait is none.
+        /// Whether it counts as an attempt; a request of the platform to wait does not.
         counts: bool,
         /// Why.
         reason: String,

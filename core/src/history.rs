@@ -22,7 +22,7 @@ pub struct HistoryQuery {
     pub triggers: Vec<TurnId>,
     /// Which turns count as kept.
     pub keep: Keep,
-    /// At most so many kept turns, newest by position.
+    /// The most kept turns that are read, the newest by position.
     pub max_turns: usize,
     /// Only turns sent at or after this, in milliseconds since the Unix epoch.
     pub since_ms: Option<i64>,

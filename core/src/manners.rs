@@ -83,7 +83,7 @@ pub struct Manners {
     pub ack_reaction: String,
     /// Whether it stays once the message is answered.
     pub keeps_ack_reaction: bool,
-    /// At most so many messages of other bots in a row are answered in a chat without a person's word.
+    /// The most messages of other bots that are answered in a row in a chat where no person says anything.
     pub bot_exchanges_max: u32,
     /// When nothing is answered.
     pub quiet: Option<QuietHours>,
@@ -93,18 +93,18 @@ pub struct Manners {
     pub broadcast_addresses: bool,
     /// What is said in a room that the bot was added to; empty = nothing.
     pub introduction: String,
-    /// An answer changes when its question is edited within so long, in milliseconds; 0 = never.
+    /// How long an answer follows edits of its question, in milliseconds; 0 = never.
     pub edit_answer_within_ms: i64,
 }
 
 const MINUTE_MS: i64 = 60_000;
-/// No clock was ever put forward by more: a whole day was left out where the date line moved.
+/// The longest gap in a wall clock, in minutes: a place that moved over the date line left out a whole day.
 const GAP_MINUTES_MAX: i64 = 26 * 60;
 
 /// The zone of a wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Zone {
-    /// So many minutes ahead of UTC, all the year.
+    /// A fixed offset from UTC in minutes, all the year.
     Fixed(i32),
     /// A place of the IANA database, its summer time included.
     Named(Tz),

@@ -7,19 +7,19 @@ use crate::place::Scope;
 pub struct AssemblerOptions {
     /// Keep only turns that concern the agent.
     pub addressed_only: bool,
-    /// Read at most so many kept turns.
+    /// The most kept turns that are read.
     pub max_turns_to_load: usize,
-    /// Only turns of the last so many minutes (fractions allowed).
+    /// How far back turns are read, in minutes (fractions allowed).
     pub time_window_minutes: Option<f64>,
     /// Only turns of this scope.
     pub scope: Option<Scope>,
-    /// Once so many kept turns are in no summary, the older ones are folded into one.
+    /// The number of kept turns in no summary at which the older ones are folded into one.
     pub rolling_summary_threshold: usize,
     /// The newest so many turns of people are not folded, as far as a prompt can hold what stands among them.
     pub preserve_recent_turns: usize,
     /// Tokens for summary, history and trigger together.
     pub token_budget: usize,
-    /// A trigger over so many tokens is cut with a marker.
+    /// The length above which a trigger is cut, with a marker, in tokens.
     pub trigger_max_tokens: usize,
     /// Kept turns of the parent before a thread's root.
     pub parent_turns: usize,

@@ -88,7 +88,7 @@ pub struct OutboxEntry {
     pub looks: u32,
     /// How often it was sent again after an unknown outcome.
     pub resends: u32,
-    /// Whether it was asked about, and nobody can say whether it arrived.
+    /// Whether the platform was asked and it is still unknown whether the post arrived.
     pub is_undecided: bool,
     /// When it was committed, in milliseconds since the Unix epoch.
     pub created_at_ms: i64,
@@ -143,11 +143,11 @@ pub enum OutboxUpdate {
         /// Why.
         reason: String,
     },
-    /// It may be on the platform, and nobody can say: it is sent again (once), or waits for a person.
+    /// It is unknown for good whether the post arrived: it is sent again (once), or waits for a person.
     Undecided {
         /// Whether it is sent again.
         resend: bool,
-        /// Why nobody can say.
+        /// Why that can't be known.
         reason: String,
     },
     /// It waits for a person.
@@ -160,7 +160,7 @@ pub enum OutboxUpdate {
         /// Why.
         reason: String,
     },
-    /// It will never be sent, and nobody need look at it.
+    /// It will never be sent, and needs no person's decision.
     Drop {
         /// Why.
         reason: String,
@@ -181,7 +181,7 @@ pub enum OutboxUpdate {
     ParkChat {
         /// Try again at the latest then.
         not_before_ms: i64,
-        /// Posts that have waited so long by then are given up, in milliseconds.
+        /// Posts that have waited longer than this by then are given up, in milliseconds.
         keep_ms: i64,
         /// Why.
         reason: String,

@@ -24,7 +24,7 @@ pub struct Probing {
     pub horizon: Option<i64>,
     /// Numbers of posts of ours that are in no row.
     pub ours: BTreeSet<i64>,
-    /// Numbers that are none of ours, for good.
+    /// Numbers that are settled: their messages are not ours.
     pub settled: BTreeSet<i64>,
     /// Numbers that had no message when they were asked about in this pass.
     pub missed: BTreeSet<i64>,
@@ -33,7 +33,7 @@ pub struct Probing {
 /// Where a pass is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProbeStage {
-    /// There is none.
+    /// No pass is under way.
     #[default]
     Resting,
     /// Whether answers can be relied on is asked before the numbers.

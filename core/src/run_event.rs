@@ -27,7 +27,7 @@ pub enum Happening {
     Started,
     /// The model said something.
     Text {
-        /// In which step; what is said in a later one takes the place of it.
+        /// The step; text of a later step replaces that of an earlier one.
         step: u32,
         /// The next piece.
         text: String,

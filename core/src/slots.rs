@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::ids::{AccountId, AgentName, ParticipantId};
 
-/// More shares than this are not remembered; those served longest ago are forgotten first.
+/// The most shares that are remembered; beyond it those served longest ago are forgotten.
 const SHARES_MAX: usize = 10_000;
 
 /// What a claim goes by: which agents are closed, and who had how much.

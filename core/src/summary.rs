@@ -12,7 +12,7 @@ use crate::options::{AssemblerOptions, Profile};
 use crate::place::{ChatName, Scope};
 use crate::turn::Position;
 
-/// The version of what a summary stands for; another one makes every stored summary unfit.
+/// The version of what a summary stands for. A stored summary of another version is not used.
 const COVERAGE_VERSION: u32 = 1;
 
 /// Which turns an agent's summaries stand for. Those made under another coverage are not used.
@@ -148,7 +148,7 @@ impl FoldRule {
 pub struct FoldOver {
     /// What counts as kept.
     pub coverage: Coverage,
-    /// More kept turns than this.
+    /// The number of kept turns that must be exceeded.
     pub threshold: usize,
 }
 
@@ -158,7 +158,7 @@ impl FoldOver {
     pub fn of(options: &AssemblerOptions) -> Option<Self> {
         Some(Self {
             coverage: Coverage::of(options)?,
-            // What is not read must be in a summary.
+            // A turn that prompts no longer read must be in a summary.
             threshold: options
                 .rolling_summary_threshold
                 .min(options.max_turns_to_load),
@@ -175,14 +175,14 @@ pub struct FoldQuery {
     pub agent: AgentName,
     /// What its summaries stand for.
     pub coverage: Coverage,
-    /// Nothing is folded until more kept turns than this are in no summary.
+    /// The number of kept turns in no summary above which turns are folded.
     pub threshold: usize,
     /// The newest so many turns of people, and what came after, are not folded.
     pub preserve_recent: usize,
     /// Where these begin before the newest so many turns of anybody, or there are fewer of people, the
     /// newer half of so many turns is what is not folded.
     pub hold_turns: usize,
-    /// At most so many turns are read, oldest first.
+    /// The most turns that are read, oldest first.
     pub max_turns: usize,
 }
 
@@ -253,11 +253,11 @@ pub struct SetAside {
     pub stay: u64,
 }
 
-/// Before summaries that were set aside are made again, this long nothing more of them changes.
+/// Summaries that were set aside are made again once no more of them were set aside for this long.
 const REFOLD_QUIET_MS: i64 = 10 * 60_000;
-/// Changes that don't end hold it up for this long.
+/// Summaries that were set aside are made again after this time even if changes go on.
 const REFOLD_WAIT_MS_MAX: i64 = 60 * 60_000;
-/// How many requests a day make summaries of one conversation again.
+/// The most requests a day that make summaries of one conversation again.
 const REFOLD_REQUESTS_PER_DAY: u32 = 100;
 const DAY_MS: i64 = 24 * 60 * 60_000;
 
@@ -283,7 +283,7 @@ pub enum RefoldStep {
     Note,
     /// They wait.
     Wait,
-    /// They are made again, with at most so many requests.
+    /// They are made again, with at most this many requests.
     Fold(u32),
 }
 

@@ -1,6 +1,6 @@
-//! What to call a conversation that nobody has named: the first words of what was said.
+//! The title of a conversation without a name: the first words of what was said.
 
-/// A title is at most so long, in characters.
+/// The longest title, in characters.
 pub const TITLE_MAX_CHARS: usize = 60;
 
 /// The first words of a text on one line, without markup: whole words, at most `max_chars`

@@ -8,20 +8,21 @@
 //! than a step and a half away. A prompt near its budget would otherwise lose and regain its oldest
 //! turn with every answer, and with it the beginning that the provider has in its cache.
 
-/// Parts of one in which ratios are written.
+/// A ratio is written as a count of these parts of one.
 const PARTS: u64 = 64;
-/// A ratio beyond half or double says that something else is wrong than the counting.
+/// The smallest ratio that is believed: below half, or above double, something else is wrong than the counting.
 const MIN_64THS: u64 = 32;
 const MAX_64THS: u64 = 128;
-/// The average must leave the ratio in use by more than this many 64ths before that moves.
+/// The ratio in use changes only when the average is further from it than this, in 64ths.
 const STAY_64THS: f64 = 1.5;
-/// Shorter prompts are mostly what providers wrap around them; in counted tokens.
+/// Reports about prompts of fewer counted tokens are ignored: such prompts are mostly what providers wrap
+/// around them.
 const REPORT_MIN_TOKENS: u64 = 200;
-/// A longer prompt weighs no more than this, in counted tokens.
+/// The most that one report weighs, in counted tokens, however long its prompt was.
 const REPORT_MAX_WEIGHT: f64 = 8_000.0;
-/// What is believed before the first report: a ratio of one, as if seen in so many tokens.
+/// The weight of the ratio of one that is assumed before the first report, in counted tokens.
 const PRIOR_TOKENS: f64 = 2_000.0;
-/// With each report the older ones together keep this part of their weight.
+/// The part of their weight that all older reports together keep with each new report.
 const MEMORY: f64 = 15.0 / 16.0;
 /// A report further off than this factor is no count of the same prompt (a cached part left out, a
 /// count of characters).

@@ -17,13 +17,13 @@ use tracing::{info, warn};
 
 use crate::admin::operations::{Operation, Operations};
 
-/// A request is at most so long, in bytes; the longest are batches of an import.
+/// The longest request, in bytes; the longest there are hold batches of an import.
 const REQUEST_MAX_BYTES: u64 = 16 << 20;
-/// Conversations at once; more wait.
+/// The most connections that are served at once; further ones wait.
 const CONVERSATIONS_MAX: usize = 32;
 /// How long one side waits for the other's next line.
 const LINE_WAIT: Duration = Duration::from_secs(60);
-/// The wait after the socket could not accept.
+/// The wait after a connection could not be accepted.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 #[derive(Serialize, Deserialize)]

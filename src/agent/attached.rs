@@ -15,13 +15,14 @@ use vocative_core::prompting::files::{FileContent, FileLimits, PromptFile, Promp
 use vocative_core::turn::Turn;
 use vocative_store::{Store, StoreError};
 
-/// A longer text is loaded so far, in bytes; the prompt's own limit is far below.
+/// How much of an attached text is loaded, in bytes; the prompt's own limit is far below.
 const TEXT_BYTES_MAX: usize = 1 << 20;
-/// A file of a turn before the question is worth a wait only while it has just been sent.
+/// A run waits for a file of an earlier turn only if that turn was sent within this time before the question,
+/// in milliseconds.
 const FRESH_MS: i64 = 15_000;
-/// A larger file is not loaded, in bytes.
+/// Files larger than this, in bytes, are not loaded.
 const LOADED_BYTES_MAX: u64 = 64 << 20;
-/// Files of one prompt; what is over is only named in its message.
+/// The most files of one prompt; a further one is only named in its message.
 const FILES_MAX: usize = 20;
 
 /// How an agent's prompts show files.
@@ -31,9 +32,9 @@ pub struct FilesInPrompts {
     pub takes_images: bool,
     /// What goes into one prompt.
     pub limits: FileLimits,
-    /// Of how many turns before the question the files are read, too.
+    /// How many turns before the question have their files read, too.
     pub recent_turns: usize,
-    /// A larger picture is not shown.
+    /// The largest picture that is shown, in bytes.
     pub image_bytes_max: u64,
     /// How long a run waits for files, in milliseconds.
     pub wait_ms: u64,
@@ -230,7 +231,7 @@ async fn load(store: &Store, file: &TurnFile) -> Result<Result<Vec<u8>, FileCont
     else {
         return Ok(Err(not_loaded(why_not(file.state))));
     };
-    // What was stored under a larger limit is not lost, and too much to be read.
+    // A file that was stored under a larger limit is kept, but too large to be read.
     if size_bytes > LOADED_BYTES_MAX {
         return Ok(Err(not_loaded("it is too large")));
     }

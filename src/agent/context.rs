@@ -6,13 +6,13 @@
 use crate::agent::registry::AgentSpec;
 use crate::llm::Exchange;
 
-/// No context is believed to be smaller, in tokens.
+/// The smallest size of a context that is believed, in tokens.
 const LIMIT_MIN_TOKENS: usize = 512;
-/// Of a context whose size was learnt the answer gets at most this part.
+/// Of a context whose size was learnt, the answer gets at most one part in this many.
 const ANSWER_PART: usize = 4;
-/// A result that is shorter stays whole, in bytes.
+/// Results shorter than this, in bytes, stay whole.
 const RESULT_MIN_BYTES: usize = 200;
-/// What stands for a result that is left out.
+/// The text in place of a result that is left out.
 const LEFT_OUT: &str = "(left out: the model's context has no room for it)";
 const CUT: &str = " … (cut: the model's context has no room for the rest)";
 

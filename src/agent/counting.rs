@@ -65,7 +65,7 @@ impl<'a> Counting<'a> {
     pub(super) fn of(spec: &AgentSpec, built: &'a BuiltPrompt) -> Self {
         let prompt = &built.prompt;
         // The other profile counts in its own way.
-        // What pictures cost is an estimate that would spoil the ratio.
+        // The cost of pictures is an estimate, which would spoil the ratio.
         let is_ours = built.options.profile == Profile::Vocative && prompt.images.is_empty();
         Self {
             counter: &built.counter,

@@ -22,13 +22,13 @@ use vocative_core::counted::counted;
 use vocative_core::prompting::{PromptPart, RunView};
 use vocative_store::{Store, StoreError};
 
-/// With every hint lost, inquiries are still answered at this pace.
+/// How often open inquiries are looked for without a wake hint.
 const POLL: Duration = Duration::from_secs(5);
-/// So long after a failure of the store.
+/// The wait after the store failed.
 const AGAIN: Duration = Duration::from_secs(1);
-/// So many lines of a prompt are shown, the newest.
+/// The most lines of a prompt that are shown, the newest.
 const LINES_MAX: usize = 20;
-/// A line is cut to so many characters.
+/// The length to which each line is cut, in characters.
 const LINE_MAX_CHARS: usize = 100;
 
 /// The worker.
@@ -41,7 +41,7 @@ pub struct Desk {
     pub registry: Registry,
     /// What is to be done.
     pub errands: Errands,
-    /// Wakes whoever sends answers.
+    /// Wakes the delivery worker.
     pub posts: std::sync::Arc<tokio::sync::Notify>,
     /// The time.
     pub clock: Clock,
@@ -52,7 +52,7 @@ impl Desk {
     pub async fn run(self, stop: CancellationToken) {
         while !stop.is_cancelled() {
             let worked = tokio::select! {
-                // What is broken off is a row or in the ledger.
+                // Interrupted work is still a row or in the ledger.
                 () = stop.cancelled() => return,
                 worked = self.work() => worked,
             };

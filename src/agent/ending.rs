@@ -24,9 +24,9 @@ use vocative_core::turn::TurnKind;
 use vocative_store::StoreError;
 use vocative_store::contract::{CommittedReply, ReplyRoute, RunEnding};
 
-/// A run that storage did not let be worked on waits so long.
+/// How long a run is put off when storage failed while it was worked on.
 pub(super) const STORAGE_WAIT_MS: i64 = 2_000;
-/// While storage refuses to take a run back, it is asked again at this pace.
+/// The wait between attempts to give a run back while storage refuses it.
 const GIVE_BACK_AGAIN: Duration = Duration::from_millis(500);
 
 impl Working<'_> {
@@ -267,7 +267,7 @@ pub(super) async fn requeue(
         let put_off = store.put_run_off(run, token, not_before_ms, reason, now_ms);
         put_off.await
     };
-    // Without the lease whoever holds it decides.
+    // Without the lease, the worker that holds it decides.
     written.map(drop)
 }
 

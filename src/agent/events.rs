@@ -20,11 +20,11 @@ use vocative_core::run::ClaimedRun;
 use vocative_store::Store;
 use vocative_store::contract::{LeaseOutcome, NewRunEvent};
 
-/// Text is written at most this often, but for long pieces.
+/// The shortest time between two writes of a text, unless a piece is long.
 const GATHER: Duration = Duration::from_millis(100);
 /// A piece of this many bytes is written at once.
 const PIECE_BYTES: usize = 1_024;
-/// Text that waits for the disk.
+/// The most text that waits for the disk, in bytes.
 const WAITING_BYTES_MAX: usize = 256 << 10;
 /// How long a run waits for what it said to be written before it records what comes next.
 const LAST_WORDS: Duration = Duration::from_millis(50);
@@ -50,12 +50,12 @@ struct UnsentEvents {
     is_urgent: bool,
     /// The rest of this answer is not told: a piece of it is missing.
     is_mute: bool,
-    /// Nothing more comes.
+    /// The run says nothing more.
     is_closed: bool,
 }
 
 impl Events {
-    /// Of a run that has so many recorded steps.
+    /// Begins the events of a run that has that many recorded steps.
     pub(super) fn new(recorded_steps: usize) -> Self {
         let waiting = UnsentEvents {
             step: u32::try_from(recorded_steps + 1).unwrap_or(u32::MAX),
@@ -194,7 +194,7 @@ impl UnsentEvents {
         }
     }
 
-    /// Nothing more of this answer is told.
+    /// The rest of this answer is not told.
     fn mute(&mut self) {
         self.forget_text();
         self.is_mute = true;

@@ -110,7 +110,7 @@ fn put_off(asked_ms: i64, tried: Tried, notice: GiveUpNotice) -> Next {
 }
 
 impl Again {
-    /// After so many attempts that count.
+    /// Another attempt after that many attempts that count.
     pub(super) fn counted(attempts: u32) -> Self {
         Self {
             wait_ms: retry_wait_ms(attempts),
@@ -119,7 +119,7 @@ impl Again {
     }
 }
 
-/// How long a run whose attempts failed so many times waits for its next one.
+/// How long a run waits for its next attempt after that many failed ones.
 pub(super) fn retry_wait_ms(attempts: u32) -> i64 {
     (RETRY_FIRST_MS << attempts.saturating_sub(1).min(16)).min(RETRY_MAX_MS)
 }

@@ -51,7 +51,7 @@ pub struct ModelSlot {
 }
 
 impl Models {
-    /// None rests.
+    /// No model rests.
     #[must_use]
     pub fn new(store: Store, registry: Registry, wake: Wake, clock: Clock) -> Self {
         let inner = ModelsInner {

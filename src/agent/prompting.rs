@@ -256,7 +256,7 @@ fn named_only(files: &[PromptFile]) -> Vec<PromptFile> {
         is_earlier: file.is_earlier,
         content: FileContent::NotLoaded(why.to_owned()),
     };
-    // What came before the question is named by its own message.
+    // Files of earlier turns are named by their own messages.
     let asked = files.iter().filter(|file| !file.is_earlier);
     asked.map(named).collect()
 }

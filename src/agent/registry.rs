@@ -39,11 +39,11 @@ pub struct AgentSpec {
     pub answer_reserve: usize,
     /// What makes its summaries; `None` = the built-in summariser, which needs no network.
     pub summary_model: Option<SummaryModel>,
-    /// A run takes at most so long, in milliseconds.
+    /// The longest that a run may take, in milliseconds.
     pub run_deadline_ms: u64,
-    /// A run is given up after so many attempts.
+    /// The attempts after which a run is given up.
     pub max_attempts: u32,
-    /// A run whose model can't answer is given up so long after it was asked, in milliseconds.
+    /// How long after the question a run is given up whose model can't answer, in milliseconds.
     pub answer_within_ms: i64,
     /// What its model may use.
     pub tools: Vec<ToolName>,
@@ -51,7 +51,7 @@ pub struct AgentSpec {
     pub search_reach: SearchReach,
     /// Model calls of one run.
     pub max_steps: u32,
-    /// One tool call takes at most so long, in milliseconds.
+    /// The longest that one tool call may take, in milliseconds.
     pub tool_timeout_ms: u64,
     /// How its prompts show files.
     pub files: FilesInPrompts,

@@ -34,14 +34,14 @@ use vocative_core::turn::Recount;
 use vocative_store::contract::{ReplyRoute, RunLease};
 use vocative_store::{Store, StoreError};
 
-/// The run's lease; extended while it works.
+/// How long a run is leased, in milliseconds; the lease is extended while the run is worked on.
 pub(super) const LEASE_MS: i64 = 60_000;
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// How long looking up names may take before a prompt is made with ids in their place.
 const NAMES_WAIT: Duration = Duration::from_secs(2);
 /// How long a file that was sent just before the question may keep it waiting.
 const EARLIER_FILES_WAIT: Duration = Duration::from_secs(2);
-/// A prompt that is made within this time needs no sign of its own that somebody works on it.
+/// A prompt that takes longer than this to make is announced by a typing sign of its own.
 const SIGN_AFTER: Duration = Duration::from_secs(1);
 
 /// A run that was claimed, with its place at its model.
@@ -129,7 +129,7 @@ impl From<Work> for Worked {
 enum PreparedRequest {
     /// Its prompt.
     Prompt(Box<BuiltPrompt>),
-    /// There is none, and this is why.
+    /// The model is not asked: the work has ended like this.
     Not(Work),
 }
 
@@ -176,7 +176,8 @@ async fn attempt(worker: &Worker, claim: &Claim) -> Result<(), StoreError> {
         room: &room,
         route: &route,
     };
-    // What was asked together was let in together; it is not all answered once the day's tokens are gone.
+    // Messages that came together were admitted together; not all of them are answered once the day's tokens
+    // are spent.
     let asker = claimed.asker;
     let now_ms = (worker.clock)();
     let spent_up = worker

@@ -418,7 +418,7 @@ fn options_of(recipe: &RecipeOptions) -> AssemblerOptions {
         } else {
             Profile::Vocative
         },
-        // What was read is recorded turn by turn.
+        // The turns that were read are recorded one by one.
         ..AssemblerOptions::default()
     }
 }

@@ -4,12 +4,14 @@
 use crate::llm::ModelError;
 use vocative_core::ids::RunId;
 
-/// A model that is down, or names no time, rests so long, then twice as long each time.
+/// The first rest of a model that is down, or that is over its limit and names no time, in milliseconds; it
+/// doubles from there.
 const REST_FIRST_MS: i64 = 2_000;
 const REST_MAX_MS: i64 = 60_000;
-/// A longer time that a provider names is not believed.
+/// The longest rest that is believed of a provider, in milliseconds.
 const REST_ASKED_MAX_MS: i64 = 24 * 3_600_000;
-/// A model whose account is refused is tried again after so long, then twice as long each time.
+/// The first wait before a model whose account was refused is tried again, in milliseconds; it doubles from
+/// there.
 const PROBE_FIRST_MS: i64 = 60_000;
 const PROBE_MAX_MS: i64 = 300_000;
 
@@ -74,7 +76,7 @@ pub(super) struct Now {
 /// What an answer or a failure changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// Nothing that has to be kept.
+    /// Nothing changed that must be stored.
     None,
     /// It rests, or goes on resting.
     Rests(Rest),
@@ -197,7 +199,7 @@ impl ModelStanding {
                 }
                 self.put_to_rest(asked, error, 0, now)
             }
-            // Whatever answered there may not be the provider.
+            // The answer may come from something between us and the provider.
             ModelError::Malformed { .. } if self.rest.is_none() => Change::None,
             ModelError::Malformed { .. } => self.put_to_rest(asked, error, 0, now),
             // It was reached and knows us.
@@ -266,7 +268,7 @@ impl ModelStanding {
         };
         let is_late = asked.epoch != self.epoch;
         if is_late {
-            // Asked before it rested: only a longer wait is news.
+            // The question was put before the rest began: only a longer wait changes something.
             let until_ms = now.steady_ms + asked_ms;
             if until_ms <= before.until_ms || before.is_held {
                 return Change::None;

@@ -31,9 +31,9 @@ use vocative_store::contract::{LeaseOutcome, StepOutcome, StepTools, ToolTurn};
 use vocative_store::spending::{Purpose, Spending};
 use vocative_store::{Store, StoreError};
 
-/// Calls of one step that are made; further ones get an error for a result.
+/// The most tool calls of one step that are made; further calls get an error as their result.
 pub(super) const CALLS_MAX: usize = 16;
-/// Tokens of all results of a run together; what would pass it is left out.
+/// The most tokens that all tool results of a run have together; results beyond it are left out.
 pub(super) const RESULTS_MAX_TOKENS: usize = 16_000;
 
 /// What the steps of a run need.

@@ -42,7 +42,7 @@ impl Telling {
         }
     }
 
-    /// What a request gets: nothing where nobody listens, so that it is not streamed for nobody.
+    /// The listener of a request; `None` if nobody follows the run, so that nothing is streamed in vain.
     pub(super) fn listener(&self) -> Option<&dyn Listener> {
         (!self.listeners.is_empty()).then_some(self)
     }

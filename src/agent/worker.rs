@@ -25,9 +25,9 @@ use vocative_core::slots::{Asker, Slots};
 use vocative_store::Store;
 use vocative_store::contract::ClaimRequest;
 
-/// With every wake hint lost, runs still start at this pace.
+/// How often due runs are looked for without a wake hint.
 const POLL: Duration = Duration::from_millis(1_000);
-/// The run clock is stored at this pace.
+/// How often the run clock is stored.
 const CLOCK_STORED_EVERY_MS: i64 = 5_000;
 
 /// Looks up the names that an account's newest turns lack. Bounded by the caller.

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use vocative_core::ids::RunId;
 
-/// So many are remembered; one that nobody works on is never asked for.
+/// The most runs asked to stop that are remembered; a run that is not being worked on is never looked up here.
 const REMEMBERED_MAX: usize = 1_024;
 
 /// Runs that were asked to stop. Cloning shares it.

@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 
 use vocative_core::ids::ErasureId;
 
-/// At most so many orders wait here; the next start carries out what is over.
+/// The most orders to erase that wait in memory; the next start carries out the rest from the ledger.
 const ERASURES_MAX: usize = 1_000;
 
 /// What is to be done. Cloning shares it.

@@ -13,10 +13,10 @@ use vocative_contract::envelope::{Belonging, ChatKind, Place, Sender, SenderKind
 use vocative_core::judging::access::{Access, PlaceAccess, access, place_access};
 use vocative_core::judging::policy::ChannelPolicy;
 
-/// How long somebody who has just said something is looked up. *Source:* Slack waits three seconds for an
-/// acknowledgement.
+/// How long the look-up of somebody may take who has just said something. *Source:* Slack waits three seconds
+/// for an acknowledgement.
 const LIVE_WITHIN: Duration = Duration::from_millis(1_500);
-/// How long somebody is looked up who said something earlier.
+/// How long the look-up of somebody may take who said something earlier that is being read back.
 const READ_BACK_WITHIN: Duration = Duration::from_secs(60);
 
 /// Whether the platform waits for what is decided.

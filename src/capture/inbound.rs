@@ -268,7 +268,7 @@ impl ChannelIntake {
     ) -> Result<(), StoreError> {
         let (account, chat) = (policy.account, place.chat.as_str());
         if !self.serves(place) {
-            // What was said while the chat was served goes; of anything else nothing is stored.
+            // A message from when the chat was served is deleted; of other messages nothing is stored.
             let known = self
                 .store
                 .is_captured(account, chat.to_owned(), message_id.to_owned());
@@ -503,7 +503,7 @@ impl ChannelIntake {
         sender: &Sender,
         policy: &ChannelPolicy,
     ) -> Result<(), StoreError> {
-        // What happens nowhere is like a direct chat: it is its person's.
+        // An event without a chat counts as one of a direct chat with its person.
         let nowhere = Place {
             kind: Some(ChatKind::Direct),
             ..Place::default()

@@ -9,7 +9,7 @@ use vocative_contract::envelope::InboundMessage;
 
 use vocative_core::ids::AccountId;
 
-/// Names remembered as told, at most. Above it all are forgotten, and told again.
+/// The most names that are remembered as told; at this number all are forgotten, and told again.
 const TOLD_MAX: usize = 10_000;
 
 /// Whose names are wanted. Cloning shares it.

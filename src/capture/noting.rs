@@ -25,7 +25,7 @@ pub(super) struct Seen {
     too_old: HashMap<String, u64>,
 }
 
-/// At most so many chats are remembered for a log line; what happens in more of them is only counted.
+/// The most chats that are remembered for a log line; events in further chats are only counted.
 const CHATS_NOTED_MAX: usize = 10_000;
 
 impl ChannelIntake {
@@ -59,7 +59,7 @@ impl ChannelIntake {
         }
     }
 
-    /// Counts new runs, and wakes whoever works on runs.
+    /// Counts new runs, and wakes the agent worker.
     pub(super) fn note_runs(&self, new: &[RunId], cancelled: &[RunId]) {
         let count = new.len() as u64;
         self.counters
@@ -75,7 +75,7 @@ impl ChannelIntake {
         }
     }
 
-    /// Counts and logs what became of a message, and wakes whoever has work now.
+    /// Counts and logs what became of a message, and wakes the workers that have work.
     pub(super) fn note(
         &self,
         chat: &str,
@@ -148,7 +148,7 @@ impl ChannelIntake {
         }
     }
 
-    /// Tells whoever works on these runs at once.
+    /// Tells the workers of these runs at once.
     pub(super) fn ask_to_stop(&self, runs: &[RunId]) {
         for run in runs {
             self.wake.cancels.ask(*run);
@@ -254,7 +254,7 @@ pub(super) fn kind_of(event: &Event) -> &'static str {
 /// What the judge said, for counters and log lines.
 pub(super) struct Noted {
     pub(super) access: Access,
-    /// By which rule it addresses somebody or nobody; empty where nobody would read it.
+    /// The rule by which the message addresses an agent or none; empty if that is not logged.
     pub(super) rule: &'static str,
     pub(super) origin: CaptureOrigin,
     pub(super) runs: RunVerdict,

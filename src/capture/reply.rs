@@ -59,11 +59,11 @@ pub fn render_reply(
 
 /// How much of an answer that comes as a file is shown in the room, in characters.
 const OPENING_MAX_CHARS: usize = 1_500;
-/// It is made no shorter than this to fit fewer posts.
+/// The shortest beginning that is shown to make fewer posts, in characters.
 const OPENING_MIN_CHARS: usize = 50;
-/// A longer answer does not come as a file, in bytes: it is stored with its post.
+/// The longest answer that may come as a file, in bytes: the file is stored with its post.
 const FILE_BYTES_MAX: usize = 1 << 20;
-/// What is said with the file. It is true of what takes its place, too, where files are refused.
+/// The words said with the file. They are true of the posts that take its place, too, where files are refused.
 const WITH_FILE: &str = "That was the beginning; here is the whole answer.";
 
 /// The opening of an answer, and all of it as a file.

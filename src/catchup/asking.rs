@@ -11,7 +11,7 @@ use vocative_contract::error::ChannelError;
 /// Waits between attempts.
 const RETRY_FIRST_MS: u64 = 1_000;
 const RETRY_MAX_MS: u64 = 120_000;
-/// Answers of unknown outcome to one question; a page that can't be read must not hold up the others.
+/// A page is given up after this many answers of unknown outcome, so that it does not hold up the others.
 const UNKNOWN_MAX: u32 = 8;
 
 /// Why something was not read.

@@ -35,13 +35,13 @@ pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
 /// How far before the last sign of life is read again. A platform may tell of a message late: Slack
 /// up to 8 minutes late when acknowledgements were missed.
 const LEAD_MS: i64 = 600_000;
-/// How often it is noted what was heard.
+/// How often the time of the last sign of life is stored, in milliseconds.
 const NOTE_EVERY_MS: i64 = 30_000;
-/// How often it is tried to write a loss down that could not be.
+/// The wait before a loss that could not be stored is stored again, in milliseconds.
 const WRITE_AGAIN_MS: i64 = 2_000;
 /// How long a platform may take to tell of a message, and how far its clock may be from ours.
 const TELLING_MS: i64 = 2_000;
-/// A time so far after the present is not of this time.
+/// A noted time more than this after the present, in milliseconds, is forgotten: a clock was ahead then.
 const AHEAD_MS: i64 = 60_000;
 /// How many chats are looked into before a quiet connection is believed.
 const DOUBTED_CHATS: usize = 3;
@@ -285,7 +285,7 @@ impl Keeper {
         let mut reach = self.opening.lock().await;
         let losses = self.losses.load(Ordering::SeqCst);
         if losses != self.written.load(Ordering::SeqCst) {
-            // Whoever waited while it failed does not wait again for the same.
+            // A reader that waited during the failure is not made to wait for it again.
             if self.failures.load(Ordering::SeqCst) != failures {
                 return Err(StoreError::Unavailable {
                     what: "a loss could not be written down".to_owned(),

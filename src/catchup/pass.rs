@@ -14,14 +14,14 @@ use vocative_core::judging::origin::CaptureOrigin;
 use vocative_store::StoreError;
 use vocative_store::contract::{AccountReach, ChatReach, HistoryGap};
 
-/// Our clock may be behind the platform's.
+/// How far our clock may be behind the platform's, in milliseconds.
 const CLOCK_SKEW_MS: i64 = 60_000;
 /// Threads that the store knows and a look through the chat may not find: their roots are older.
 const OLD_THREADS_MAX: usize = 200;
 /// How long before a loss a reply in a thread was written that is read again because it may have been
 /// edited meanwhile. History can only be asked for messages by when they were written.
 const EDITED_MS: i64 = 900_000;
-/// Between two attempts when the store fails.
+/// The wait between attempts when the store fails, in milliseconds.
 const STORE_RETRY_MS: u64 = 2_000;
 
 /// What became of a chat.

@@ -22,17 +22,17 @@ use vocative_core::ids::AccountId;
 use vocative_core::judging::origin::CaptureOrigin;
 use vocative_store::Store;
 
-/// Messages on one page.
+/// The messages that one page asks for.
 const PAGE: usize = 200;
-/// Messages of a chat that are in memory at a time; the rest is walked again.
+/// The most messages of a chat that are in memory at a time; the rest is read in another walk.
 const KEPT_MAX: usize = 2_000;
-/// Pages that are looked through for roots of threads, behind the messages that were missed.
+/// The most pages behind the missed messages that are searched for roots of threads.
 const ROOT_PAGES_MAX: usize = 100;
-/// Threads of a chat that are read.
+/// The most threads of a chat that are read.
 const THREADS_MAX: usize = 1_000;
-/// Messages that are on their way to the disk together.
+/// The most messages that are being stored at the same time.
 const AT_ONCE: usize = 64;
-/// Messages that are compared when a connection is doubted.
+/// How many of the newest messages are compared when a connection is doubted.
 const NEWEST: usize = 5;
 /// Waits between attempts to store.
 const STORE_RETRY_FIRST_MS: u64 = 500;
@@ -73,7 +73,7 @@ pub(super) struct ReadSpan {
 pub(super) struct ChatRead {
     /// Messages that were handed to the intake, known ones too.
     pub(super) messages: usize,
-    /// Nothing older was read, although there is more.
+    /// Older messages exist and were not read.
     pub(super) cut_at_ms: Option<i64>,
 }
 

@@ -32,7 +32,7 @@ pub(super) async fn ask<T: DeserializeOwned>(
     answer
 }
 
-/// Whoever answers several questions in a row.
+/// The daemon or the store, asked several questions in a row.
 pub(super) struct Answerer {
     /// The configuration, or what is wrong with it.
     config: Result<Config, ConfigError>,

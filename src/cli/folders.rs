@@ -7,7 +7,7 @@ use std::path::Path;
 use super::error::CliError;
 use crate::config::Config;
 
-/// So much is written to see whether there is room.
+/// How many bytes are written to see whether the disk has room.
 const TRIED_BYTES: usize = 4_096;
 
 /// Looks at the folders of the database and of the socket; what a person should know of them.

@@ -22,7 +22,7 @@ pub enum Zone {
     Utc,
     /// This machine's.
     Local,
-    /// So far east of UTC.
+    /// A fixed offset east of UTC.
     Fixed(FixedOffset),
 }
 

@@ -163,7 +163,7 @@ fn read_config(context: &Context, is_confined: bool) -> ReadConfig {
     })
 }
 
-/// How the system says that a file may not be read.
+/// The system's words where a file may not be read.
 const REFUSED: &str = "Permission denied";
 const UNREADABLE: &str = "a file in a folder that was not named when the daemon started can be read after a \
                           restart only, see daemon.landlock";

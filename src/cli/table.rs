@@ -29,7 +29,7 @@ pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
         .collect()
 }
 
-/// An instant as people read it, in UTC; `-` if there is none.
+/// An instant as people read it, in UTC; `-` for no instant.
 pub fn instant(at_ms: Option<i64>) -> String {
     at_ms
         .and_then(DateTime::<Utc>::from_timestamp_millis)

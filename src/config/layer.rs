@@ -12,7 +12,7 @@ use super::origin::WrittenAt;
 use super::problem::{ConfigError, Problem, Warning};
 use super::schema::{Node, settings};
 
-/// What the names of variables that set something start with.
+/// The prefix of environment variables that are settings.
 const PREFIX: &str = "VOCATIVE_";
 
 /// Settings of one source as a tree, and where each of them is written.

@@ -9,7 +9,7 @@ use super::problem::{ConfigError, Problem};
 pub(super) enum Located {
     /// This file.
     File(PathBuf),
-    /// None of these places has one.
+    /// There is no file at any of these places.
     Nowhere(Vec<PathBuf>),
 }
 

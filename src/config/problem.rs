@@ -170,7 +170,7 @@ impl fmt::Display for ConfigError {
 /// Something that works and should still be looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// The setting, as a dotted path; empty if there is none.
+    /// The setting, as a dotted path; empty if the problem is with no single setting.
     pub key: String,
     /// What was found and what to do.
     pub what: String,

@@ -140,7 +140,7 @@ pub struct Store {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Capture {
-    /// A longer text is cut with a marker, in bytes.
+    /// The length above which a text is cut, with a marker, in bytes.
     #[schemars(range(min = 256, max = 1_048_576))]
     pub inbound_text_max_bytes: usize,
     /// An older message is stored and not answered, in minutes. Read a channel's
@@ -208,7 +208,7 @@ pub struct Files {
     /// Tokens that the texts of all files of one prompt may have; what is over is cut with a marker.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub text_max_tokens: usize,
-    /// A larger picture is not shown to models, in bytes.
+    /// The largest picture that models are shown, in bytes.
     #[schemars(range(min = 1, max = 20_971_520))]
     pub image_max_bytes: u64,
     /// Pictures of one prompt.

@@ -9,15 +9,15 @@ use tokio::time::Instant;
 use crate::daemon::time::Agreement;
 use vocative_core::ids::AccountId;
 
-/// A newest message that is older than this, in milliseconds, makes the time doubtful: a week without a word.
+/// The time is doubtful if the newest message is older than this, in milliseconds.
 const FAR_MS: i64 = 7 * 86_400_000;
-/// Clocks that agreed for so long are believed however old the newest message is.
+/// Clocks that have agreed for this long are believed, however old the newest message is.
 const PROVEN: Duration = Duration::from_secs(86_400);
-/// An account of which a whole share went rests so long.
+/// How long an account is left alone after a whole share of it went.
 const REST: Duration = Duration::from_secs(3_600);
-/// One pass lets go at most this part of all turns there are ...
+/// One pass removes at most one turn in this many ...
 const SHARE: u64 = 20;
-/// ... or so many, where that is more.
+/// ... or this many turns, if that is more.
 const SHARE_LEAST: u64 = 100;
 
 /// What is known of the time.

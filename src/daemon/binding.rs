@@ -78,7 +78,7 @@ fn announcer(name: String, channel: Arc<dyn Channel>) -> Announcer {
     })
 }
 
-/// How often a list of commands is told before the next start tells it.
+/// The most attempts to tell the platform the list of commands; after them the next start tries again.
 const ANNOUNCE_ATTEMPTS: u32 = 5;
 
 /// Tells the platform which commands there are. Nothing waits for it.

@@ -19,7 +19,7 @@ use vocative_store::{ChannelBinding, ExpiryBounds, StoreError};
 /// How often old triggers are reported and raw envelopes expired.
 const HOUSEKEEPING: Duration = Duration::from_secs(30);
 
-/// The same for the first time: what expired while no daemon ran goes soon, but not before it hears.
+/// The wait before the first housekeeping after a start, so that the channels connect first.
 const FIRST_HOUSEKEEPING: Duration = Duration::from_secs(2);
 
 /// Beats while timers fire.
@@ -66,7 +66,7 @@ pub(super) async fn keep_house(shared: Arc<Shared>, raw_kept_ms: i64, cancel: Ca
 /// How often merges of chats are looked for.
 const MERGES_LOOKED_FOR: Duration = Duration::from_secs(2);
 
-/// Between two steps of a merge: the writer is for others most of the time.
+/// The pause between two steps of a merge, in which the writer serves others.
 const BETWEEN_STEPS: Duration = Duration::from_millis(20);
 
 /// Goes on with chats that are becoming one, step by step, also with those that a stop interrupted.

@@ -17,21 +17,22 @@ use crate::delivery::rooms::{Room, Rooms};
 use vocative_core::ids::AccountId;
 use vocative_store::{Store, StoreError};
 
-/// At most so many names are looked up at a time.
+/// The most names that are looked up at a time.
 const NAMES_AT_ONCE: usize = 20;
 /// How often names are looked up when no prompt asks for them and nobody new was heard.
 const EVERY: Duration = Duration::from_secs(30);
-/// How long after somebody new was heard: more come together, and their commits go first.
+/// The wait before names of people just heard are looked up: more of them come together, and their commits go
+/// first.
 const SOON: Duration = Duration::from_secs(1);
 /// Between two look-ups of an account in the background, beyond the first [`NAMES_AT_ONCE`], in milliseconds.
 /// Source: `conversations.info` and `users.info` are of Slack's third and fourth tier, 50 and 100 a minute.
 const LOOK_UP_EVERY_MS: u64 = 1_500;
-/// People, or chats, of an account whose look-up the platform refuses altogether rest so long.
+/// How long look-ups of people, or of chats, pause for an account after the platform refused them altogether.
 const REFUSED_FOR: Duration = Duration::from_secs(600);
 
-/// Who was asked for in vain is asked for again after this.
+/// How long a look-up that found no name is not repeated.
 const AGAIN_AFTER: Duration = Duration::from_secs(3_600);
-/// Vain look-ups remembered, at most. Above it all are forgotten.
+/// The most look-ups without a name that are remembered; at this number all are forgotten.
 const VAIN_MAX: usize = 10_000;
 
 /// Looks names up, and remembers for a while what has none. Cloning shares it.
@@ -70,7 +71,7 @@ enum NamesAsker {
 }
 
 impl Names {
-    /// Nothing was looked up yet.
+    /// No look-up was made yet.
     #[must_use]
     pub fn new(store: Store, rooms: Rooms) -> Self {
         Self {

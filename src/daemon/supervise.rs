@@ -193,7 +193,7 @@ async fn keep_hearing(
     }
 }
 
-/// Waits until the connection is found to hear nothing; for ever where nobody can tell.
+/// Waits until the connection is found to hear nothing; for ever if that can't be found out.
 async fn doubt(bound: &Bound) {
     match &bound.keeper {
         Some(keeper) => keeper.is_deaf().await,

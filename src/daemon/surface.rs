@@ -13,9 +13,9 @@ use vocative_contract::outbound::{Dressing, SuggestedPrompt, Target};
 use crate::capture::gate::Gate;
 use crate::config::AgentView;
 
-/// At most so many calls at a time; what is over is left out.
+/// The most calls at a time; further ones are left out.
 const AT_ONCE_MAX: usize = 8;
-/// A title has so many characters at most.
+/// The longest title, in characters.
 const TITLE_MAX_CHARS: usize = 60;
 
 /// An intake that dresses the surface behind another one.

@@ -35,17 +35,17 @@ use vocative_core::sending::policy::{Live, OnUnknown};
 use vocative_store::contract::{NewPlaceholder, Placed, Placeholder};
 use vocative_store::{Store, StoreError};
 
-/// Of a longer text the beginning is kept here; no more of it would be shown.
+/// How much of a text is kept for showing, in bytes; no platform would show more.
 const HEARD_MAX_BYTES: usize = 4 * LIVE_MAX_CHARS + 1_024;
 /// A preview goes after 30 seconds; before that it is told again, also when nothing was added.
 const PREVIEW_RENEW: Duration = Duration::from_secs(20);
-/// With every hint lost, a placeholder is seen to be posted at this pace.
+/// How often a placeholder is looked up to see whether it was posted, without a wake hint.
 const POSTED_POLL: Duration = Duration::from_millis(500);
-/// An answer waits so long for an edit that is being made when it is there.
+/// How long an answer waits for an edit that is still being made.
 const END_WAIT: Duration = Duration::from_secs(3);
-/// How long an edit may be on its way that another attempt of the run, or another process, has made.
+/// How long an edit by another attempt of the run, or by another process, may still be on its way.
 pub const SETTLE_MS: i64 = 2_000;
-/// The same for one that the platform did not answer.
+/// How long an edit that the platform did not answer may still be on its way.
 const UNANSWERED_SETTLE_MS: i64 = 10_000;
 
 /// How an answer shows.
@@ -184,7 +184,7 @@ impl Pacing {
         self.shown = Some((state, now));
     }
 
-    /// The platform wants nothing for so long.
+    /// The platform asked to wait this long.
     fn note_wait(&mut self, now: Instant, wait: Duration) {
         self.not_before = Some(now + wait);
     }
@@ -206,7 +206,7 @@ impl Listener for Ear {
     fn text(&self, delta: &str) {
         self.0.send_if_modified(|heard| {
             let room = HEARD_MAX_BYTES.saturating_sub(heard.text.len());
-            // What does not fit whole is not shown anyway.
+            // Text that does not fit as a whole is not shown anyway.
             let fits = delta.len() <= room;
             if fits {
                 heard.text.push_str(delta);
@@ -217,7 +217,7 @@ impl Listener for Ear {
     }
 
     fn restart(&self) {
-        // What shows stays until there is something else to show.
+        // The shown text stays until there is another to show.
         self.0.send_modify(|heard| heard.text.clear());
     }
 
@@ -257,7 +257,7 @@ enum Shown {
     Yes,
     /// Not yet: the platform wants to wait, or could not be reached.
     Wait(Duration),
-    /// Nobody knows.
+    /// It is unknown whether it shows.
     Unknown,
     /// Not in this run, or not in this way.
     Never(String),
@@ -314,7 +314,7 @@ impl LiveDesk {
         let hash = bytes.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
-        // What every JSON reader takes for a whole number.
+        // The largest whole number that every JSON reader takes as one.
         i64::try_from(hash >> 12).unwrap_or(1).max(1)
     }
 
@@ -454,7 +454,7 @@ impl Showing {
             Placed::Refused => return Ok(Shown::Never("the run is another's".to_owned())),
             Placed::Found => {
                 self.settle_ms = SETTLE_MS;
-                // What it says is not known.
+                // The text of the post is not known.
                 if self.pacing.plan.way == LiveWay::Stream {
                     self.pacing.edit_from_now_on();
                 }

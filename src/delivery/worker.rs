@@ -33,11 +33,11 @@ const LEASE_MS: i64 = 120_000;
 /// milliseconds: the time of the attempt is ours.
 const LOOK_MARGIN_MS: i64 = 86_400_000;
 
-/// With every wake hint lost, posts still go out at this pace.
+/// How often due posts are looked for without a wake hint.
 const POLL: Duration = Duration::from_millis(1_000);
 
-/// At a stop, a post that is due within so long is waited for; one due later goes out after the
-/// next start, so that a platform that is down doesn't hold up every stop.
+/// When the daemon stops, it waits for posts that are due within this time, in milliseconds. Later ones go out
+/// after the next start, so that a platform that is down doesn't hold up every stop.
 const DRAIN_WAIT_MS: i64 = 5_000;
 
 /// A post that must wait longer for the platform's rate is put off on disk.
@@ -45,10 +45,10 @@ const MOMENT: Duration = Duration::from_millis(500);
 
 /// Calls that an upload may need before it shows; an address that ran out is asked for again.
 const PREPARING_CALLS_MAX: usize = 6;
-/// A call that failed before anything shows waits as a post does after so many attempts.
+/// A preparing call that failed waits as long as a post does after this many attempts.
 const PREPARING_PATIENCE: u32 = 4;
 
-/// While storage refuses what became of a post, it is told again at this pace.
+/// The wait between attempts to record what became of a post while storage refuses it.
 const RECORD_AGAIN: Duration = Duration::from_millis(500);
 
 /// A clock in milliseconds since the Unix epoch.
@@ -131,7 +131,7 @@ impl Worker {
     async fn claim(&self, places: &PostSlots, now_ms: i64) -> Vec<ClaimedEntry> {
         let mut accounts = self.rooms.accounts();
         accounts.retain(|account| places.free(*account) > 0);
-        // What fits whichever account it is of; the caller claims again until nothing is due.
+        // A number that fits any account; the caller claims again until nothing is due.
         let fits = accounts.iter().map(|account| places.free(*account)).min();
         let Some(limit) = fits else {
             return Vec::new();
@@ -175,7 +175,7 @@ impl Worker {
                 None => return,
             }
         } else {
-            // What makes no message in the room does not count towards its rate.
+            // Operations that make no message in the room don't count towards its rate.
             let is_paced = !is_aside(&claimed.entry.operation);
             if is_paced {
                 memory
@@ -568,7 +568,7 @@ impl Default for Attempts {
 }
 
 impl Attempts {
-    /// Nobody asks how much longer ago it was.
+    /// How long the end of an attempt is remembered: longer waits need not be told apart.
     const REMEMBERED: Duration = Duration::from_secs(7_200);
 
     fn note_end(&self, id: OutboxId) {
@@ -599,7 +599,7 @@ struct Pacer {
 }
 
 impl Pacer {
-    /// Entries older than any interval are dropped once so many chats are remembered.
+    /// Once this many chats are remembered, those whose interval is over are dropped.
     const CHATS_MAX: usize = 4_096;
 
     async fn wait(&self, chat: ChatId, interval_ms: u64) {

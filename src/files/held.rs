@@ -9,10 +9,12 @@ use crate::files::worker::{SPEECH_IN_FLIGHT_MAX, Worker};
 use vocative_core::model_rest::ModelRest;
 use vocative_store::StoreError;
 
-/// Its name among the models that rest. No model has that name: theirs have no hyphen.
+/// The transcription server's name among the models that rest. Models' names have no hyphen, so none is the
+/// same.
 pub const VOICE_NOTES: &str = "voice-notes";
 
-/// One note tries the server after so long, then after twice as long each time, in milliseconds.
+/// The first wait before one note tries a server that refused its account, in milliseconds; it doubles from
+/// there.
 const TRY_FIRST_MS: i64 = 60_000;
 const TRY_MAX_MS: i64 = 300_000;
 

@@ -9,10 +9,10 @@ pub const ATTEMPTS_MAX: u32 = 10;
 /// The waits between attempts.
 const RETRY_FIRST_MS: i64 = 2_000;
 const RETRY_MAX_MS: i64 = 1_800_000;
-/// The longest wait that is believed of a platform or a transcription server.
+/// The longest wait that is believed of a platform or a transcription server, in milliseconds.
 const ASKED_WAIT_MAX_MS: i64 = 6 * 3_600_000;
-/// The files of a message that was read so long after it was sent are only named: whole histories are
-/// read back when the bot joins a room.
+/// Files of a message that was read later than this after it was sent, in milliseconds, are only named: whole
+/// histories are read back when the bot joins a room.
 const LATE_MS: i64 = 24 * 3_600_000;
 
 /// What is fetched.
@@ -22,9 +22,9 @@ pub struct FilesPolicy {
     pub is_on: bool,
     /// Which kinds are.
     pub kinds: Vec<FileKind>,
-    /// A larger file is not.
+    /// The largest file that is fetched, in bytes.
     pub bytes_max: u64,
-    /// Nothing is while all stored files have so many bytes.
+    /// The most bytes of all stored files together; at this limit nothing is fetched.
     pub total_bytes_max: u64,
 }
 

@@ -12,13 +12,13 @@ use crate::files::policy::{asked_wait_ms, retry_wait_ms};
 use crate::llm::account_refusal;
 use vocative_core::file::{FileFacts, FileOutcome, FileState};
 
-/// Attempts before a note stays unwritten.
+/// A voice note stays without a transcript after this many attempts.
 const ATTEMPTS_MAX: u32 = 6;
-/// A longer transcript is cut, in characters: some hours of speech.
+/// The length to which transcripts are cut, in characters: some hours of speech.
 const TRANSCRIPT_MAX_CHARS: usize = 32_000;
-/// A longer answer is no transcript, in bytes.
+/// The longest answer that is read as a transcript, in bytes.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
-/// Of a longer error only the status is read, in bytes.
+/// The longest error whose text is read, in bytes; of a longer one only the status counts.
 const ERROR_BYTES_MAX: usize = 64 << 10;
 
 /// Writes voice notes down.

@@ -8,7 +8,7 @@ use vocative_core::file::{FileState, TurnFile};
 use vocative_core::ids::TurnId;
 use vocative_store::{Store, StoreError};
 
-/// Between two looks.
+/// The pause between two looks at whether the files have come.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Waits until every file of these turns is here or given up, at most until then. Returns whether it had

@@ -29,11 +29,11 @@ use vocative_store::{ContentWriter, Store, StoreError};
 pub const FILES_IN_FLIGHT_MAX: usize = 4;
 /// Voice notes that are being written down at once: a slow server keeps no file waiting.
 pub const SPEECH_IN_FLIGHT_MAX: usize = 2;
-/// With every wake hint lost, files are still looked for at this pace, and dropped ones removed.
+/// How often due files, and contents to be removed, are looked for without a wake hint.
 const POLL: Duration = Duration::from_millis(1_000);
-/// A transfer that takes longer is given up and tried again.
+/// The longest transfer; one that takes longer is given up and tried again.
 const FETCH_MAX: Duration = Duration::from_secs(300);
-/// A disk that takes no more is not asked again before this.
+/// How long nothing is written after the disk refused a write.
 const DISK_WAIT: Duration = Duration::from_secs(30);
 
 /// At a start, files that were given up within this time are tried once more, so many of them.
@@ -316,7 +316,7 @@ impl Worker {
         content: ContentId,
         transcriber: &Transcriber,
     ) -> Result<(), StoreError> {
-        // What was stored under a larger limit is still what was stored.
+        // A file that was stored under a larger limit stays.
         let Some(bytes) = self.store.content(content, u64::MAX).await? else {
             return self.store.fetch_again(content, (self.clock)()).await;
         };

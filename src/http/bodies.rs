@@ -13,13 +13,13 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Bodies that are read at the same time.
+/// The most bodies that are read at the same time.
 pub(super) const BODIES_MAX: usize = 64;
-/// Of one channel.
+/// The most bodies of one channel that are read at the same time.
 pub(super) const BODIES_OF_CHANNEL_MAX: usize = 32;
-/// Of one peer.
+/// The most bodies of one peer that are read at the same time.
 pub(super) const BODIES_OF_PEER_MAX: usize = 16;
-/// A younger body never gives way: it has had no time to be fast.
+/// A body younger than this never gives way: it has had no time to be fast.
 const YOUNG: Duration = Duration::from_millis(100);
 
 /// From where a body comes.
@@ -88,7 +88,7 @@ impl BodyReading {
         slowest.map(|(id, _)| *id)
     }
 
-    /// Makes room for one more, if need be: `false` where nobody can give way yet.
+    /// Makes room for one more body, if need be: `false` if none can give way yet.
     fn make_room(&mut self, channel: &str, peer: Peer, now: Instant) -> bool {
         let is_peers = |body: &Body| body.peer == peer && !peer.is_proxy();
         let is_channels = |body: &Body| body.channel == channel;
@@ -110,7 +110,7 @@ impl BodyReading {
 }
 
 impl Bodies {
-    /// A place for one more body; `None` where nobody can give way yet.
+    /// A place for one more body; `None` if no other body can give way yet.
     pub(super) fn enter(self: &Arc<Self>, channel: &str, peer: Peer) -> Option<BodyPlace> {
         let now = Instant::now();
         let mut reading = self.reading();

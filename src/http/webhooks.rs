@@ -48,7 +48,7 @@ const BODY_RATE_MIN: u64 = 16 * 1024;
 const BODY_BEGINS_WITHIN: Duration = Duration::from_secs(1);
 /// How long a request waits for its body to be read. *Source:* Slack waits three seconds for an answer.
 const BODY_PLACE_WITHIN: Duration = Duration::from_secs(2);
-/// The wait of who is next for a place in which a body is young.
+/// How soon the next request in line looks again for a place while a body that holds one is young.
 const PLACE_AGAIN: Duration = Duration::from_millis(10);
 /// How long a request waits for a place.
 const PLACE_WITHIN: Duration = Duration::from_millis(500);
@@ -56,7 +56,7 @@ const PLACE_WITHIN: Duration = Duration::from_millis(500);
 const GOODBYE_WITHIN: Duration = Duration::from_secs(2);
 /// The wait after a connection could not be taken (too many open files).
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
-/// The wait for a place that somebody was asked to leave, or that nobody can leave yet.
+/// How soon a connection looks again for a place that another was asked to leave.
 const ROOM_AGAIN: Duration = Duration::from_millis(50);
 
 /// Serves until cancelled; then answers what is under way.

@@ -10,7 +10,7 @@ use super::ModelError;
 
 mod overflow;
 
-/// Longer error codes are not codes.
+/// The longest text that is taken for an error code, in bytes.
 const CODE_MAX_BYTES: usize = 64;
 
 /// An HTTP answer that is no success.

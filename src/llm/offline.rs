@@ -14,10 +14,10 @@ use vocative_core::prompting::{ClassEstimate, PromptMessage, PromptRole, TokenCo
 use vocative_core::run::Finish;
 use vocative_core::run::Usage;
 
-/// It repeats at most so many characters of a question.
+/// How much of a question the built-in model repeats, in characters.
 pub const ECHO_MAX_CHARS: usize = 200;
 
-/// It repeats at most so many characters of what a tool found.
+/// How much of a tool's result the built-in model repeats, in characters.
 const FOUND_MAX_CHARS: usize = 1_500;
 
 /// The tool it knows, and how it is asked to call it.

@@ -473,7 +473,7 @@ impl Remote {
         };
         let is_blank = text.is_empty() && tool_calls.is_empty();
         match said.reason {
-            // A call that was cut is none.
+            // A tool call that was cut off can't be made.
             Reason::Length if said.is_unclosed || is_blank || !tool_calls.is_empty() => {
                 return Err(self.cut(said.usage));
             }
@@ -568,7 +568,7 @@ fn text_max_bytes(max_output_tokens: u32) -> usize {
         .clamp(TEXT_MIN_BYTES, TEXT_MAX_BYTES)
 }
 
-/// A body as JSON; `None` if it is none.
+/// A body as JSON; `None` if it is not JSON.
 fn json(body: &[u8]) -> Option<Value> {
     let text = std::str::from_utf8(body).ok()?;
     serde_json::from_str(&halves::whole(text)).ok()

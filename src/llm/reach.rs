@@ -14,7 +14,7 @@ use super::{BuildError, ModelSettings};
 
 /// How long the answer may take.
 const WAIT: Duration = Duration::from_secs(10);
-/// A longer list is not read, in bytes.
+/// The longest list of models that is read, in bytes.
 const LIST_BYTES_MAX: usize = 4 << 20;
 
 /// What a provider said.
@@ -25,7 +25,7 @@ pub enum Reach {
         /// Whether it does.
         names_model: Option<bool>,
     },
-    /// It refuses the key, or that there is none.
+    /// It refuses the key, or a request without a key.
     Refused {
         /// The HTTP status.
         status: u16,
@@ -35,7 +35,7 @@ pub enum Reach {
         /// The HTTP status.
         status: u16,
     },
-    /// Nothing answers.
+    /// No server answers.
     Unreachable {
         /// What happened.
         what: &'static str,

@@ -34,20 +34,20 @@ use vocative_core::summary::{
 use vocative_store::spending::{Purpose, Spending};
 use vocative_store::{Store, StoreError};
 
-/// With every wake hint lost, summaries are still made at this pace.
+/// How often work is looked for without a wake hint.
 const POLL: Duration = Duration::from_secs(60);
-/// A wake hint looks at so many conversations, by activity: the one just answered in is among them.
+/// How many conversations a wake hint looks at, by activity: the one just answered in is among them.
 const NEWEST_ON_WAKE: usize = 20;
-/// A poll looks at so many; an older one waits for its next turn.
+/// How many conversations a poll looks at, by activity; an older one waits for its next turn.
 const NEWEST_ON_POLL: usize = 1_000;
-/// At most so many turns are read for one summary; what is left is folded next.
+/// The most turns that are read for one summary; the rest is folded next.
 const FOLD_TURNS_MAX: usize = 200;
 /// After a failure it waits this long, then twice as long each time.
 const RETRY_FIRST_MS: i64 = 30_000;
 const RETRY_MAX_MS: i64 = 3_600_000;
 /// A turn of a person may hold back itself and three of agents, bots or the platform.
 const HELD_PER_PERSONS_TURN: usize = 4;
-/// Stands for turns that say nothing.
+/// The text that stands for turns without words.
 const NOTHING_SAID: &str = "(Nothing was said.)";
 
 /// What the worker did, for `status` and metrics.

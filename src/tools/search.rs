@@ -17,13 +17,13 @@ use vocative_store::{MATCHES_MAX, Store, THREADS_MAX};
 
 /// Its name.
 pub const CONVERSATION_SEARCH: &str = "conversation_search";
-/// So many hits where the model does not say.
+/// How many hits are given where the model does not say.
 pub const HITS_DEFAULT: usize = 5;
-/// At most so many hits, whatever the model says.
+/// The most hits that are given, whatever the model says.
 pub const HITS_MAX: usize = 50;
 /// Tokens of all hits' texts together.
 pub const HITS_MAX_TOKENS: usize = 2_000;
-/// A hit's text is cut to so many characters around its match.
+/// The length to which a hit's text is cut around its match, in characters.
 pub const HIT_MAX_CHARS: usize = 1_200;
 
 /// Searches the conversation that it is made for.

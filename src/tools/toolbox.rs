@@ -11,7 +11,7 @@ use super::{Tool, ToolError, ToolOutput};
 use crate::llm::{ToolCall, ToolSpec};
 use vocative_core::ids::TurnId;
 
-/// A longer result is cut with a marker.
+/// The length to which results are cut, with a marker, in characters.
 pub const RESULT_MAX_CHARS: usize = 16_000;
 
 /// The tools of one run.

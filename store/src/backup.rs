@@ -27,11 +27,11 @@ use super::schema::{self, MIGRATIONS, sync_folder};
 const STEP_PAGES: i32 = 256;
 /// The wait before a page that another process has locked is tried again.
 const BUSY_WAIT: Duration = Duration::from_millis(20);
-/// So many waits in a row, and the copy is given up.
+/// The copy is given up after this many waits in a row.
 const BUSY_WAITS_MAX: u32 = 1_500;
-/// A backup that is not finished yet, in the folder where it will be.
-/// Backups of one second in one folder; their numbers have one digit, so that names sort.
+/// The most backups of one second in one folder: their numbers have one digit, so that names sort.
 const SAME_SECOND_MAX: u32 = 9;
+/// The name of a backup that is not finished yet, in the folder where it will be.
 const PARTIAL_NAME: &str = ".vocative-backup.partial";
 /// Backups that were named by this program begin and end so; the time is in between.
 const NAME_START: &str = "vocative-";
@@ -46,7 +46,7 @@ pub struct BackupOptions {
     pub keep: Option<usize>,
     /// Whether the bytes of attached files are copied, too.
     pub has_files: bool,
-    /// At most so many bytes are copied a second; `None` = as fast as the disk goes.
+    /// The most bytes that are copied in a second; `None` = as fast as the disk goes.
     pub bytes_per_s: Option<u64>,
     /// The time, in milliseconds since the Unix epoch; it names a backup in a folder.
     pub now_ms: i64,

@@ -14,9 +14,9 @@ use super::files::count_files;
 use super::{Store, StoreError};
 
 const WEEK_MS: i64 = 7 * 86_400_000;
-/// Writes of one measurement of the disk.
+/// The writes with which the disk is measured.
 const SYNCS: usize = 100;
-/// The file they are written to, beside the database.
+/// The file that the measurement writes, beside the database.
 const PROBE_NAME: &str = ".vocative-disk-probe";
 const FULL_TEXT: &str = "turn_text";
 

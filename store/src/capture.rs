@@ -61,7 +61,7 @@ impl Store {
     }
 }
 
-/// Exchanges between bots are not counted further: more than any limit on them.
+/// Exchanges between bots are counted up to this number, which is above any limit on them.
 const EXCHANGES_COUNTED_MAX: u32 = 1_000;
 
 /// An admitted message: its chat and sender are rows.

@@ -355,7 +355,7 @@ fn ask_txn(
     Ok(())
 }
 
-/// An answer to "status" or "context" says how things are; this long after the question nobody waits for it.
+/// An inquiry is answered within this time or not at all: "status" and "context" tell how things are now.
 pub const INQUIRY_AGE_MS_MAX: i64 = 15 * 60_000;
 
 /// What stands first among inquiries.
@@ -409,7 +409,8 @@ fn inquiry_at(connection: &Connection, row: i64) -> Result<OpenInquiry, StoreErr
             let (kind, target): (String, String) = (row.get(1)?, row.get(6)?);
             let inquiry = OpenInquiry {
                 id: row.get(0)?,
-                // A later build may know more; what it asked is answered with what this one knows.
+                // An inquiry of a later build may be unknown to this one; it is answered as far as this build
+                // can.
                 inquiry: Inquiry::from_name(&kind).unwrap_or(Inquiry::Status),
                 agent: row.get(2)?,
                 account: row.get(3)?,

@@ -26,7 +26,7 @@ use super::open::files_beside;
 use super::schema::sync_folder;
 use vocative_core::file::ContentId;
 
-/// What the folder of a copy is called: the copy's name and this.
+/// The ending that makes a copy's name the name of the folder with its files.
 pub(super) const ENDING: &str = ".files";
 /// Bytes read at once.
 const BLOCK_BYTES: usize = 1 << 16;

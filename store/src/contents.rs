@@ -22,9 +22,9 @@ use vocative_core::file::ContentId;
 
 /// The folder beside the database.
 pub(super) const FOLDER_NAME: &str = "files";
-/// Names of what is still being written.
+/// The ending of a file's name while it is still being written.
 const PARTIAL_ENDING: &str = "part";
-/// Contents removed in one transaction.
+/// The most contents that are removed in one transaction.
 const DROPPED_MAX: usize = 100;
 
 impl ToSql for ContentId {
@@ -375,7 +375,7 @@ pub(super) fn stored(folder: &Path) -> Result<Vec<(PathBuf, Option<ContentId>)>,
     Ok(found)
 }
 
-/// What lies in a folder, and whether it is a folder itself; nothing where there is none.
+/// The entries of a folder, each with whether it is a folder itself; empty if there is no such folder.
 pub(super) fn entries(folder: &Path) -> Result<Vec<(PathBuf, bool)>, StoreError> {
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -5,7 +5,7 @@ use crate::sql::OptionalExtension;
 use super::rows::{count_from, stored_count};
 use super::{Store, StoreError};
 
-/// A limit is believed for so long: the provider may have raised it, or another server may answer.
+/// How long a learnt context limit is believed: the provider may have raised it, or another server may answer.
 const KEPT_MS: i64 = 7 * 24 * 3_600_000;
 
 impl Store {

@@ -14,9 +14,9 @@ use vocative_core::turn::Turn;
 
 /// Conversations listed where no limit is given.
 const CONVERSATIONS_DEFAULT: usize = 50;
-/// An id prefix has at least so many characters.
+/// The shortest prefix that may name a conversation's id, in characters.
 const ID_PREFIX_MIN_CHARS: usize = 4;
-/// At most so many near misses are named.
+/// The most near misses that an error names.
 const NEAR_MISSES_MAX: usize = 5;
 
 macro_rules! select_conversations {
@@ -73,7 +73,7 @@ impl Store {
     /// A conversation.
     ///
     /// # Errors
-    /// `NotFound` if there is none.
+    /// `NotFound` if there is no such conversation.
     pub async fn conversation(&self, id: ConversationId) -> Result<Conversation, StoreError> {
         self.read(move |connection| conversation(connection, id))
             .await
@@ -82,7 +82,7 @@ impl Store {
     /// A turn.
     ///
     /// # Errors
-    /// `NotFound` if there is none.
+    /// `NotFound` if there is no such turn.
     pub async fn turn(&self, id: TurnId) -> Result<Turn, StoreError> {
         self.read(move |connection| {
             connection
@@ -138,7 +138,7 @@ pub(super) fn conversation_row(
 /// A conversation.
 ///
 /// # Errors
-/// `NotFound` if there is none.
+/// `NotFound` if there is no such conversation.
 pub(super) fn conversation(
     connection: &Connection,
     id: ConversationId,

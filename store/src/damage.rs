@@ -29,7 +29,7 @@ use super::schema::{self, MIGRATIONS};
 /// A database up to this size is looked through at open: a tenth of a second at most, as 61 MiB take
 /// 0.7 s, most of it for the full text (measured 2026-11 on a busy machine).
 const LOOKED_THROUGH_BYTES_MAX: u64 = 8 << 20;
-/// Findings that are named; more say nothing new.
+/// The most findings that a check names; further ones say nothing new.
 const FINDINGS_MAX: usize = 20;
 
 /// Whether an error means that the file holds what it can't hold.

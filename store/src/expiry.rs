@@ -17,7 +17,7 @@ use super::summaries::note_expired_in_summaries_txn;
 use super::{Store, StoreError};
 use vocative_core::ids::AccountId;
 
-/// Turns, raw events or runs that go in one transaction.
+/// The most turns, raw events or runs that expire in one transaction.
 const BATCH_MAX: i64 = 100;
 
 /// Up to when an account's data goes, in milliseconds since the Unix epoch; `None` = it stays.
@@ -160,7 +160,7 @@ impl Store {
     }
 }
 
-/// A class of an account of which at most so much goes.
+/// One class of rows of an account, and how many of them may expire at once.
 #[derive(Clone, Copy)]
 struct ExpiryPass {
     account: AccountId,
@@ -262,7 +262,8 @@ fn expire_turn_txn(connection: &Connection, seq: i64) -> Result<(), StoreError> 
         "DELETE FROM involvements WHERE seq = ?1",
         "DELETE FROM steps WHERE run_id = (SELECT run_id FROM turns WHERE seq = ?1)",
         "DELETE FROM turn_sources WHERE turn_seq = ?1",
-        // What is gone by its age takes nothing with it, and of an answer that is gone nothing is asked.
+        // An expired source removes nothing that was made from it, and an expired answer needs no record of its
+        // sources.
         "DELETE FROM run_sources WHERE source_seq = ?1
            AND run_id NOT IN (SELECT id FROM runs WHERE runs.id = run_id
                                 AND state IN ('queued', 'leased', 'waiting'))",

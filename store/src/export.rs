@@ -20,7 +20,7 @@ use vocative_core::turn::Turn;
 
 /// Turns of a page.
 const PAGE_TURNS: usize = 500;
-/// A page ends at the turn with which its texts pass this, in bytes.
+/// A page of an export ends with the turn at which its texts exceed this, in bytes.
 const PAGE_BYTES: usize = 1 << 20;
 
 const PAGE_SQL: &str = select_turns!(
@@ -167,7 +167,7 @@ fn replied_to(
     names: &mut NameLookup<'_>,
     target: TurnId,
 ) -> Result<Option<RepliedTo>, StoreError> {
-    /// As much of it as a reader needs to know it again.
+    /// How much of a quoted message is exported, in characters: enough for a reader to know it again.
     const SHOWN_CHARS: i64 = 300;
     let found: Option<(String, String)> = connection
         .prepare_cached(

@@ -13,7 +13,7 @@ use vocative_core::addressing::{MessageFacts, ThreadFacts};
 use vocative_core::ids::{AccountId, AgentName, ChatId};
 use vocative_core::turn::ParticipantKind;
 
-/// A run that was made later than this, in milliseconds after the present, was made under a wrong clock.
+/// A run that was made more than this after the present, in milliseconds, was made under a wrong clock.
 const AHEAD_MS: i64 = 60_000;
 const HOUR_MS: i64 = 3_600_000;
 

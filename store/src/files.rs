@@ -20,7 +20,7 @@ use vocative_core::file::{
 };
 use vocative_core::ids::{AccountId, FileId, TurnId};
 
-/// Files of one turn that are kept in mind; platforms allow ten.
+/// The most files of one turn that are stored; platforms allow ten.
 const FILES_OF_TURN_MAX: usize = 32;
 
 /// Queues what is attached to a turn and not known yet.
@@ -229,7 +229,7 @@ impl Store {
         let folder = self.files_folder().to_owned();
         let kept = self
             .write(move |connection| {
-                // What was written down before its content was lost is not written down again.
+                // A transcript that exists is kept when the content has to be fetched again.
                 let speech = is_to_be_heard.then_some("pending");
                 let changed = connection
                     .prepare_cached(
@@ -247,7 +247,7 @@ impl Store {
                     ])?;
                 match changed {
                     0 => Ok(false),
-                    // Should the commit fail, the next start removes what nobody refers to.
+                    // If the commit fails, the next start removes the bytes, which no row refers to.
                     _ => place_txn(&folder, content).map(|()| true),
                 }
             })

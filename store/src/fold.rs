@@ -165,7 +165,7 @@ impl FoldableTurns<'_> {
         }
     }
 
-    /// Where the newest so many turns begin; `None` while there are fewer.
+    /// The position at which the newest turns of that number begin; `None` while there are fewer.
     fn newest(
         &self,
         sql: &str,
@@ -291,7 +291,7 @@ impl Store {
     }
 }
 
-/// The newest so many conversations by activity, with their chats.
+/// The newest conversations by activity, with their chats.
 fn newest_places(
     connection: &Connection,
     newest: usize,

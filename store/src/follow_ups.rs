@@ -22,7 +22,8 @@ use vocative_core::addressing::{FollowUpJudge, Verdict};
 use vocative_core::ids::{AccountId, ParticipantId};
 use vocative_core::turn::ParticipantKind;
 
-/// So many follow-ups are judged again at most, the oldest; what is said later is heard as it comes.
+/// The most follow-ups that are judged again when their thread turns out to be an agent's, the oldest first;
+/// those said later are judged when they come.
 const FOLLOW_UPS_MAX: usize = 500;
 
 /// A thread that has become an agent's.

@@ -24,11 +24,11 @@ use vocative_core::place::Conversation;
 use vocative_core::summary::SummaryView;
 use vocative_core::turn::{ParticipantKind, Position, Turn};
 
-/// At most so many turns that are not for the prompt (deleted, of another scope, waiting for a run of
-/// their own) are passed over in one walk.
+/// The most turns that one walk passes over because they are not for the prompt (deleted, of another scope,
+/// waiting for a run of their own).
 const PASSED_OVER_MAX: usize = 2_000;
 
-/// At most so many mentioned people are looked up, the triggers' first, then the newest turns'.
+/// The most mentioned people whose names are looked up, the triggers' first, then the newest turns'.
 const NAMES_MAX: usize = 200;
 
 /// Turns between two positions, newest first: after the columns of a turn, whether it was captured
@@ -161,14 +161,14 @@ fn history(connection: &Connection, query: &HistoryQuery) -> Result<History, Sto
     reading.finish(has_older)
 }
 
-/// Before everything.
+/// A position before every turn.
 pub(super) const FIRST: Position = Position {
     sent_at_ms: i64::MIN,
     ordinal: i64::MIN,
     seq: Seq(i64::MIN),
 };
 
-/// After everything.
+/// A position after every turn.
 pub(super) const LAST: Position = Position {
     sent_at_ms: i64::MAX,
     ordinal: i64::MAX,
@@ -195,7 +195,7 @@ pub(super) struct HistoryReading<'a> {
     /// The run to answer for and its conversation; later runs there wait for their own turn.
     run_row: i64,
     run_conversation_row: i64,
-    /// Nothing at this position or before it is read, but what is answered.
+    /// Turns up to this position are not read, except those that are answered.
     floor: Position,
     /// What stands for the older kept turns.
     summary: Option<SummaryView>,
@@ -211,7 +211,7 @@ struct TurnWalk {
     conversation_row: i64,
     after: Position,
     before: Position,
-    /// At most so many.
+    /// The most turns that are read.
     limit: usize,
     role: Role,
 }

@@ -29,7 +29,7 @@ use vocative_core::addressing::{MessageFacts, RunVerdict, Verdict};
 use vocative_core::ids::{AccountId, AgentName, ParticipantId};
 use vocative_core::turn::ParticipantKind;
 
-/// Two instants in the same second are the same where a platform tells no more.
+/// Two instants within this time are the same where a platform tells whole seconds only.
 const SECOND_MS: i64 = 1_000;
 
 impl Store {
@@ -142,7 +142,7 @@ fn import_txn(connection: &Connection, batch: ImportBatch) -> Result<ImportCount
             _ => false,
         };
         match found {
-            // An edit that changes no word is none.
+            // An edit that changes no word makes no revision.
             ExportedMatch::Edited { .. } if !is_revised => counts.known += 1,
             found => count(&mut counts, &found),
         }
@@ -371,7 +371,7 @@ pub(super) fn claim_twin_txn(
 /// Which turns count as twins of a message.
 #[derive(Clone, Copy)]
 enum TwinRule {
-    /// All; the one after so many.
+    /// All turns count, and the one after that many is taken.
     After(u32),
     /// Those that were imported and not heard live.
     Unheard,
@@ -436,7 +436,7 @@ fn insert_import_txn(connection: &Connection, message: &mut NewMessage) -> Resul
     insert_txn(connection, &arrival).map(|_| ())
 }
 
-/// An edit that was not heard. Whom the turn addressed it goes on to address, and nobody else.
+/// Applies an edit that was not heard. The turn goes on to address the same agents.
 fn edit_import_txn(
     connection: &Connection,
     message: &NewMessage,

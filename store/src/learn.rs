@@ -176,7 +176,7 @@ fn learn_place_txn(
     Ok(())
 }
 
-/// A run that waits longer waits for something else than the kind of its chat: quiet hours.
+/// A run that waits longer than this is not waiting to learn its chat's kind, but for quiet hours to end.
 const KIND_WAIT_MAX_MS: i64 = 10_000;
 
 /// Sets right what was captured while a chat's kind was not known: a platform may tell of a mention

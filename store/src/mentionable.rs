@@ -6,7 +6,8 @@ use vocative_contract::people::Person;
 use super::{Store, StoreError};
 use vocative_core::ids::ConversationId;
 
-/// The newest so many turns of the conversation, and as many of the room its thread is in, are read.
+/// How many of the newest turns are read for people who can be mentioned, in the conversation and in its
+/// thread's room.
 const TURNS_READ: u32 = 500;
 
 /// People by the newest turns, of which the index of positions gives the newest first.

@@ -13,7 +13,7 @@ use super::{Store, StoreError};
 use vocative_core::ids::AccountId;
 use vocative_core::turn::ParticipantKind;
 
-/// A name in place of a mention is cut to so many characters.
+/// The longest name that is put in place of a mention, in characters.
 const NAME_MAX_CHARS: usize = 64;
 /// The version of the stored form.
 const BOT_VERSION: u32 = 1;

@@ -213,8 +213,8 @@ fn queue_post_txn(connection: &Connection, post: &NewPost<'_>) -> Result<(), Sto
     insert_posts_txn(connection, &posts).map(drop)
 }
 
-/// An introduction waits so long for word that the room is one that was introduced to under another id:
-/// when a group is upgraded, Telegram may first tell that the bot was added to the new one.
+/// How long an introduction waits to learn whether the room was introduced to under another id: when a group is
+/// upgraded, Telegram may first tell that the bot was added to the new one.
 const INTRODUCTION_WAIT_MS: i64 = 2_000;
 
 /// Says who the bot is in a room that it was added to, once.

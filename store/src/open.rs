@@ -76,7 +76,7 @@ struct OpenParts {
     _private: Option<PrivateFolder>,
 }
 
-/// A folder for a database that nobody else sees.
+/// A private folder for a database.
 struct PrivateFolder(PathBuf);
 
 impl Drop for PrivateFolder {

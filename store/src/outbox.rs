@@ -227,7 +227,7 @@ impl Store {
     }
 }
 
-/// Why an entry is dead that a person dropped.
+/// The reason stored with an entry that a person dropped.
 pub(super) const DROPPED: &str = "dropped";
 
 pub(super) fn claim_posts_txn(
@@ -345,7 +345,7 @@ pub(super) fn close_attempt_txn(
     Ok(closed > 0)
 }
 
-/// Posts leased by a predecessor: nobody is sending them. Returns how many.
+/// Takes back posts that an earlier process leased and is no longer sending. Returns how many.
 pub(super) fn take_back_posts_txn(connection: &Connection, now_ms: i64) -> Result<u64, StoreError> {
     connection.execute(
         "UPDATE outbox_attempts SET ended_at_ms = ?1, outcome = 'taken back at start'

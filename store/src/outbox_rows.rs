@@ -31,7 +31,7 @@ macro_rules! select_posts {
 }
 
 impl Store {
-    /// Entries that wait for a person: held ones, then dead ones that nobody dropped; newest first.
+    /// Entries that wait for a person: held ones, then dead ones that no person has dropped; newest first.
     ///
     /// # Errors
     /// Storage refuses.

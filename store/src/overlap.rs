@@ -16,11 +16,11 @@ use super::turns::TurnRow;
 use vocative_core::addressing::Overlap;
 use vocative_core::ids::{AgentName, ChatId, ParticipantId, RunId};
 
-/// So many messages are answered together at most. What comes then waits in another run, and no longer
-/// interrupts, so that a room that never rests is answered too.
+/// The most messages that are answered together. A later message waits in another run and does not interrupt,
+/// so that a room that never rests is answered too.
 pub(super) const TRIGGERS_MAX: i64 = 20;
 
-/// Why the runs of an earlier message were cancelled by a later one.
+/// The reason stored with runs that a later message interrupted.
 const INTERRUPTED: &str = "interrupted";
 const STOPPED: &str = "stopped";
 pub(super) const DELETED: &str = "deleted";
@@ -169,7 +169,7 @@ fn move_triggers_txn(connection: &Connection, from: i64, to: i64) -> Result<(), 
     connection
         .prepare_cached("UPDATE run_triggers SET run_id = ?2 WHERE run_id = ?1")?
         .execute((from, to))?;
-    // What the one was to replace, the other does.
+    // The run that takes over also takes over the answer that is to be replaced.
     connection
         .prepare_cached("UPDATE turns SET run_id = ?2 WHERE run_id = ?1 AND kind = 'message'")?
         .execute((from, to))?;

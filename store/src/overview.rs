@@ -16,7 +16,7 @@ use vocative_core::run::Run;
 use vocative_core::title::{TITLE_MAX_CHARS, first_words};
 use vocative_core::turn::{Participant, ParticipantKind};
 
-/// The first so many turns are looked at for one that says something.
+/// How many of the first turns are searched for one that can name the conversation.
 const OPENING_TURNS: i64 = 5;
 
 impl Store {

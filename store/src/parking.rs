@@ -6,17 +6,17 @@ use crate::sql::{Connection, params};
 use super::StoreError;
 use vocative_core::ids::ChatId;
 
-/// How long posts of a chat wait that was parked before schema 13, in milliseconds.
+/// How long posts wait for a chat that was parked before schema 13, in milliseconds.
 const KEEP_MS: i64 = 86_400_000;
 
-/// Why a post is dead that waited too long for its chat.
+/// The reason stored with a post that waited too long for its chat.
 const WAITED_OUT: &str = "the chat refused posts for too long";
 
 /// How a chat is parked.
 pub(super) struct Parking<'a> {
     /// Tried again at the latest then.
     pub(super) until_ms: i64,
-    /// Posts that waited so long are given up.
+    /// Posts that have waited this long are given up.
     pub(super) keep_ms: i64,
     pub(super) reason: &'a str,
 }

@@ -29,7 +29,7 @@ const MESSAGE_GONE_SQL: &str = "UPDATE messages SET turn_seq = NULL, text = NULL
        AND platform_id = ?2
        AND turn_seq = (SELECT turn_seq FROM outbox WHERE id = ?1)";
 
-/// What is posted for a placeholder that is to go as soon as it is there.
+/// The text of a placeholder that is deleted as soon as it is posted.
 const NOTHING: &str = "…";
 
 impl Store {

@@ -14,8 +14,8 @@ use super::{Store, StoreError};
 use vocative_core::ids::{AccountId, ChatId, LeaseToken, OutboxId};
 use vocative_core::probing::{ProbeFacts, ProbeStage, Probing};
 
-/// Numbers further below the newest of their sequence are forgotten: no post of unknown outcome is asked
-/// about for so long that they matter.
+/// Numbers further than this below the newest of their sequence are forgotten: every post of unknown outcome
+/// that they could matter to is settled by then.
 const REMEMBERED: i64 = 4_096;
 
 impl Store {

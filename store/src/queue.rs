@@ -48,7 +48,7 @@ impl Store {
             .await
     }
 
-    /// Runs that were given up and that nobody dropped, newest first.
+    /// Runs that were given up and that no person has dropped, newest first.
     ///
     /// # Errors
     /// Storage refuses.
@@ -67,7 +67,7 @@ impl Store {
         .await
     }
 
-    /// Has runs attempted anew that were given up, oldest first, at most so many. Returns how many.
+    /// Queues runs again that were given up, oldest first, up to a number. Returns how many.
     ///
     /// # Errors
     /// Storage refuses.

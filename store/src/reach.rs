@@ -17,9 +17,9 @@ use vocative_core::turn::{ParticipantKind, TurnKind};
 
 /// The platform id of the participant that speaks for the daemon.
 const DAEMON: &str = "vocative";
-/// A platform may tell of one joining by several events; within this time they are the same.
+/// Events within this time that tell of the bot joining a chat tell of one joining.
 const TOLD_TWICE_MS: i64 = 60_000;
-/// What is later than this, in milliseconds after the present, is not of this time.
+/// A time more than this after the present, in milliseconds, comes from a wrong clock.
 const AHEAD_MS: i64 = 60_000;
 
 impl Store {

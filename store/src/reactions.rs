@@ -9,7 +9,7 @@ use super::outbox::DROPPED;
 use super::outbox_rows::{NewPosts, insert_posts_txn};
 use vocative_core::ids::{AccountId, ChatId, Seq};
 
-/// What `outbox.progress` says of a reaction that stays.
+/// The value of `outbox.progress` for a reaction that stays.
 const STAYS: &str = "stays";
 
 /// A reaction to a captured message.

@@ -366,7 +366,7 @@ fn trigger_message(
         .optional()?)
 }
 
-/// The platform's id of whoever said the newest trigger.
+/// The platform's id of the newest trigger's author.
 fn trigger_person(connection: &Connection, run_row: i64) -> Result<Option<String>, StoreError> {
     Ok(connection
         .prepare_cached(

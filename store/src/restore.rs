@@ -24,7 +24,7 @@ use super::restore_traces::{KEPT_ENDING, READY_ENDING, clear_traces};
 use super::schema::sync_folder;
 use super::{StoreError, lock};
 
-/// Why what was open in a backup is held.
+/// The reason stored with runs and posts that were open in a restored backup.
 const HELD: &str = "it was open in the backup that was restored; look whether it is in the chat";
 
 /// What a restore did.
@@ -42,7 +42,8 @@ pub struct RestoreReport {
     pub runs_held: u64,
     /// Stored files that it refers to and that are there.
     pub files: u64,
-    /// Stored files that it refers to and nobody has: they are fetched again at the next start.
+    /// Stored files that it refers to and that are nowhere to be found: they are fetched again at the next
+    /// start.
     pub files_missing: u64,
 }
 
@@ -185,7 +186,7 @@ fn hold_what_is_open(connection: &mut Connection, now_ms: i64) -> rusqlite::Resu
     if has_inquiries {
         transaction.execute("DELETE FROM inquiries", [])?;
     }
-    // What is read back from before now may have been answered from the database that is replaced.
+    // Messages from before now that are read back may have been answered from the database that is replaced.
     transaction.execute_batch(
         "CREATE TABLE IF NOT EXISTS restores (
     at_ms        INTEGER PRIMARY KEY

@@ -249,7 +249,7 @@ macro_rules! turn_columns {
 }
 pub(super) use turn_columns;
 
-/// So many columns [`turn_columns`] has.
+/// The number of columns that [`turn_columns`] names.
 pub(super) const TURN_COLUMNS: usize = 24;
 
 /// A turn from a row of [`select_turns`].

@@ -38,7 +38,7 @@ macro_rules! next_id {
 /// one that it was to replace.
 const MESSAGE: &str = "message";
 
-/// Open runs of a conversation that a late reader is told of.
+/// The most open runs of a conversation that a late reader is told of.
 const OPEN_RUNS_MAX: usize = 20;
 
 macro_rules! select_events {

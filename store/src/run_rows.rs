@@ -32,7 +32,7 @@ impl Store {
     /// A run.
     ///
     /// # Errors
-    /// `NotFound` if there is none.
+    /// `NotFound` if there is no such run.
     pub async fn run(&self, id: RunId) -> Result<Run, StoreError> {
         self.read(move |connection| run_by_id(connection, id)).await
     }

@@ -231,8 +231,8 @@ impl Store {
     }
 }
 
-/// No wait is longer, in milliseconds: what is to wait for more was put off by a clock that was wrong, and
-/// is due.
+/// The longest that a run is put off, in milliseconds. A run that would wait longer was put off under a wrong
+/// clock, and is due.
 pub(super) const WAIT_MAX_MS: i64 = 86_400_000;
 
 /// Whose leases are not taken over, whatever the clock says of their end.
@@ -485,7 +485,7 @@ pub(super) fn cancel_run_txn(
     Ok(stop_run_txn(connection, row, reason, now_ms)? != Stop::Over)
 }
 
-/// Takes over what a predecessor had leased: nobody works on it. Returns how many leases.
+/// Takes back runs that an earlier process leased and no longer works on. Returns how many.
 ///
 /// A post whose bytes may have left is of unknown outcome; every other one is pending again.
 pub(super) fn take_back_leases_txn(

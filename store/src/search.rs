@@ -16,11 +16,11 @@ use super::{Store, StoreError};
 use vocative_core::ids::{AccountId, Seq};
 use vocative_core::search::SearchReach;
 
-/// So many of the newest matches are looked at and ranked.
+/// The most matches that are ranked, the newest.
 pub const MATCHES_MAX: usize = 2_000;
-/// So many of a room's newest threads are searched with it.
+/// The most threads of a room that are searched with it, the newest.
 pub const THREADS_MAX: usize = 200;
-/// So many characters of a text count for its rank.
+/// How much of a text counts for its rank, in characters.
 const RANKED_MAX_CHARS: u32 = 2_000;
 
 const MATCHING_SQL: &str = "SELECT t.seq, t.sent_at_ms, t.ordinal, substr(t.content, 1, ?3)
@@ -39,7 +39,7 @@ const THREADS_SQL: &str = "SELECT id FROM conversations WHERE parent_id = ?1
      ORDER BY id DESC LIMIT ?2";
 
 impl Store {
-    /// Turns that a query finds. From a conversation that is not known there are none.
+    /// The turns that a query finds; empty for a conversation that is not known.
     ///
     /// # Errors
     /// Storage refuses; never because of what the query says.

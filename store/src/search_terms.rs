@@ -9,10 +9,10 @@ use vocative_contract::work::looked_at;
 
 use super::search_text::{conversation_term, fold, searchable};
 
-/// A longer query is cut.
+/// Queries are cut to this length, in characters.
 pub(super) const QUERY_MAX_CHARS: usize = 1_000;
 
-/// More terms are not looked for: each goes through every text that may be found.
+/// The most terms of a query that are looked for: each goes through every text that may be found.
 const TERMS_MAX: usize = 32;
 
 /// BM25's usual parameters. *Source:* SQLite's FTS5 documentation, `bm25()`.
@@ -164,7 +164,7 @@ pub(super) fn scores(counts: &[TermCounts]) -> Vec<f64> {
     counts.iter().map(score).collect()
 }
 
-/// At most so many characters of a text around a byte of it, with `…` where it goes on.
+/// A piece of a text around one of its bytes, cut to a number of characters, with `…` where the text goes on.
 pub(super) fn excerpt(text: &str, around: usize, max_chars: usize) -> String {
     let total = text.chars().count();
     if total <= max_chars {

@@ -23,9 +23,9 @@ pub enum Purpose {
 /// Tokens that were spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spending {
-    /// Of which channel's account.
+    /// The channel's account that spent them.
     pub account: AccountId,
-    /// Whose question or voice note it was; summaries are nobody's.
+    /// The person whose question or voice note it was; `None` for summaries.
     pub person: Option<ParticipantId>,
     /// On what.
     pub purpose: Purpose,

@@ -69,7 +69,7 @@ fn standing(connection: &Connection, seq: Seq) -> Result<Vec<NewestEntry>, Store
     Ok(found)
 }
 
-/// Of each entry of a turn the place in its chat, and the entry that it follows.
+/// For each entry of a turn: its place in the chat, and the entry that it follows.
 type PostOrder = HashMap<i64, (f64, Option<i64>)>;
 
 fn places(connection: &Connection, seq: Seq) -> Result<PostOrder, StoreError> {
@@ -104,7 +104,7 @@ pub(super) fn edit_posts_txn(
 ) -> Result<Vec<OutboxId>, StoreError> {
     let standing = standing(connection, seq)?;
     let nothing = json(&Part::plain(""));
-    // Nobody is to send again by hand what is not the answer any more.
+    // An entry that is no longer the answer must not be offered for sending by hand.
     connection
         .prepare_cached(
             "UPDATE outbox SET state = 'replaced', payload = ?2
@@ -112,7 +112,7 @@ pub(super) fn edit_posts_txn(
         )?
         .execute(params![seq, nothing])?;
     let pairs = standing.iter().zip(posts.parts);
-    // What follows a file stays behind it.
+    // Entries behind a file stay behind it.
     let kept = pairs
         .take_while(|(entry, part)| !entry.has_file() && part.file.is_none())
         .count();

@@ -161,7 +161,8 @@ fn write_call_txn(
         participant: if call.is_known {
             speaker(ParticipantKind::System, &call.tool, Some(&call.tool))?
         } else {
-            // The daemon says that there is none: a name that a model made up is nobody's.
+            // A tool that does not exist is answered by the daemon: a name that a model made up must not become
+            // a speaker.
             speaker(ParticipantKind::System, DAEMON, None)?
         },
         call_id: &call.call_id,

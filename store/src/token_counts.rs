@@ -5,7 +5,7 @@ use crate::sql::Connection;
 use super::{Store, StoreError};
 use vocative_core::turn::Recount;
 
-/// Stores this many counts at a time, at most.
+/// The most counts that are stored in one transaction.
 const RECOUNTS_MAX: usize = 1_000;
 
 impl Store {

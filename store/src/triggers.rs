@@ -16,7 +16,7 @@ use vocative_core::addressing::{Overlap, RunVerdict, Verdict};
 use vocative_core::ids::{AgentName, ErasureId, ParticipantId, RunId, Seq};
 use vocative_core::turn::Position;
 
-/// Why an edit's cancelled runs were cancelled; another edit may bring them back.
+/// The reason stored with runs that an edit of their question cancelled; another edit may bring them back.
 const EDITED: &str = "edited";
 
 /// What addressing agents did to runs.

@@ -145,14 +145,14 @@ pub(super) fn insert_turn_txn(
 pub(super) struct Replacement<'a> {
     pub(super) content: String,
     pub(super) attachments: Option<String>,
-    /// What the text costs; `None` where nobody counted it.
+    /// The tokens of the text; `None` if they were not counted.
     pub(super) tokens: Option<&'a TokenCount>,
     /// Whether the text that goes is kept.
     pub(super) keep_revision: bool,
     pub(super) now_ms: i64,
 }
 
-/// Makes a new revision of a turn; one that changes nothing is none. Returns whether it was one.
+/// Makes a new revision of a turn if anything changes. Returns whether it did.
 pub(super) fn revise_turn_txn(
     connection: &Connection,
     turn: &mut TurnRow,

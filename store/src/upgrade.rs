@@ -125,7 +125,7 @@ fn keep_copy(
     check_room(connection, path).map_err(cannot)?;
     let written = write_copy(connection, &partial, watch);
     if !matches!(written, Ok(true)) {
-        // What is left of it is removed at the next start at the latest.
+        // A copy that could not be removed is removed at the next start.
         let _ = std::fs::remove_file(&partial);
     }
     if !written.map_err(no_copy)? {
@@ -182,7 +182,7 @@ fn check_room(connection: &Connection, path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// What is wrong where a database of so many bytes is to be copied into so much room.
+/// Says what is wrong if a database of that size does not fit into the free space.
 fn lack_of_room(bytes: u64, free_bytes: u64) -> Option<String> {
     let wanted = bytes.saturating_add(ROOM_BESIDE_BYTES);
     (free_bytes < wanted).then(|| {

@@ -29,12 +29,12 @@ use super::open::{BUSY_TIMEOUT_MS, checkpoint_at_close};
 use crate::sql;
 use inline::{Gate, Inline};
 
-/// At most so many jobs share a commit.
+/// The most jobs that share a commit.
 const BATCH_JOBS_MAX: usize = 512;
-/// After a job took its batch with it, every job of so many batches is rolled back alone: whatever
-/// fails again then harms nobody else.
+/// For this many batches after a job made its whole batch fail, each job can be rolled back alone, so that
+/// another failure harms only its own job.
 const CAREFUL_BATCHES: u32 = 64;
-/// At most so many jobs wait; more callers wait at the door.
+/// The most jobs in the writer's queue; further callers wait to enter it.
 const QUEUE_JOBS_MAX: usize = 4_096;
 
 /// A job is called with the connection, or with why it can't run.
@@ -224,7 +224,7 @@ impl Writer {
         }
     }
 
-    /// Waits until the thread has ended. For ever where there is none.
+    /// Waits until the writer's thread has ended; for ever if the store has no such thread.
     pub(super) async fn ended(&self) {
         match &self.queue {
             Some(queue) => queue.closed().await,

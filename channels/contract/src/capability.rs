@@ -33,7 +33,8 @@ pub struct Capabilities {
     pub has_replies: bool,
     /// Whether a post of unknown outcome can be looked for (Slack history with metadata).
     pub can_read_back: bool,
-    /// Whether what was said while nobody listened can be read ([`crate::channel::Channel::history`]).
+    /// Whether messages that were sent while the bot was not connected can be read
+    /// ([`crate::channel::Channel::history`]).
     pub can_read_history: bool,
     /// Whether the bot's own posts come back as events.
     pub echoes_posts: bool,

@@ -171,7 +171,7 @@ pub struct Announced {
 pub enum Audience {
     /// Everybody.
     Everybody,
-    /// Whoever is alone with the bot; among others only administrators.
+    /// People in a direct chat with the bot; in other chats administrators only.
     WhoeverIsAlone,
     /// Administrators.
     Admins,

@@ -18,10 +18,10 @@ use crate::crash::{self, Sabotage};
 /// The machine's clock is believed while it is this close to the platform's, in milliseconds: a `Date`
 /// header counts whole seconds.
 const AGREES_MS: i64 = 2_000;
-/// What was said longer ago is not relied on: the monotonic clock drifts, and stands still while the
-/// machine is suspended.
+/// The platform's time is not relied on once it was told longer ago than this: the monotonic clock drifts, and
+/// stands still while the machine is suspended.
 const RELIED_ON: Duration = Duration::from_secs(86_400);
-/// A `Date` header leaves out the milliseconds.
+/// The most that the real time may be after a `Date` header, which leaves out the milliseconds.
 const DATE_RESOLUTION_MS: i64 = 999;
 
 /// Tells the time of the machine, in milliseconds since the Unix epoch.

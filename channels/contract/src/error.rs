@@ -109,7 +109,7 @@ impl ChannelError {
         }
     }
 
-    /// The operation would be too early by so much.
+    /// The operation must wait this long.
     #[must_use]
     pub fn must_wait(operation: &'static str, wait: Duration) -> Self {
         let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);

@@ -19,11 +19,11 @@ pub struct HistoryRequest {
     /// Nothing older is wanted, in milliseconds since the Unix epoch. A thread's root comes all the
     /// same.
     pub from_ms: i64,
-    /// Nothing newer is wanted, in milliseconds since the Unix epoch.
+    /// The latest time of a message that is wanted, in milliseconds since the Unix epoch.
     pub until_ms: i64,
     /// Where the page before ended; the rest of the request stays the same.
     pub cursor: Option<String>,
-    /// At most so many messages; fewer may come although there are more.
+    /// The most messages that a page holds; fewer may come although there are more.
     pub limit: usize,
 }
 

@@ -9,9 +9,9 @@ use crate::work::looked_at;
 /// The longest beginning of a text that is shown while it is written, in characters: every platform
 /// takes it, rendered and in an edit.
 pub const LIVE_MAX_CHARS: usize = 3_000;
-/// What stands behind a text of which more comes.
+/// The marker behind a text of which more will come.
 const MORE: &str = " …";
-/// A last word of up to so many characters waits until it is whole.
+/// A last word that may still grow is left out until it is whole, unless it is longer than this, in characters.
 const WORD_MAX_CHARS: usize = 40;
 
 /// A state of a text that is being written.
@@ -70,7 +70,7 @@ fn mended(text: &str) -> String {
     let (before, line) = text.split_at(line_start);
     let (mut open, link) = left_open(line);
     let mut line = line[..link.unwrap_or(line.len())].trim_end();
-    // What has nothing behind it is no mark yet.
+    // A mark at the end of the text may still become something else.
     while let Some((at, _)) = open.pop_if(|(at, mark)| *at + mark.len() >= line.len()) {
         line = line[..at.min(line.len())].trim_end();
     }

@@ -152,9 +152,9 @@ pub struct PartFile {
 /// The posts that come in place of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRest {
-    /// What they say, CommonMark: all that the posts before the file have not said.
+    /// The text of these posts, CommonMark: all that the posts before the file have not said.
     pub text: String,
-    /// So many there may be.
+    /// The most posts that come in place of the file.
     pub parts_max: usize,
     /// Whom they mention.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

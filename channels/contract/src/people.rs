@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::work::looked_at;
 
-/// So many people can be mentioned; more are left out.
+/// The most people that one answer can mention; further ones are left out.
 const PEOPLE_MAX: usize = 200;
 
 /// Somebody in the room.
@@ -19,7 +19,7 @@ pub struct Person {
     pub id: String,
 }
 
-/// Those whom an answer may mention for real. Empty: nobody, which is the default.
+/// The people whom an answer may mention for real; empty by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct People {
     /// The names, character by character; the first one is the root. Empty without people.
@@ -36,7 +36,7 @@ struct Letter {
 }
 
 impl People {
-    /// Nobody: every mention is text that tells nobody.
+    /// An empty set: every mention is plain text, and notifies nobody.
     #[must_use]
     pub fn nobody() -> Self {
         Self::default()

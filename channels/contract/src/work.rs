@@ -12,7 +12,7 @@ thread_local! {
     static LOOKED_AT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Notes that so many bytes of a text were looked at.
+/// Counts bytes of a text that were looked at.
 #[inline]
 pub fn looked_at(bytes: usize) {
     #[cfg(any(debug_assertions, feature = "count-work"))]

@@ -18,7 +18,8 @@ const REFUSALS: [&str; 8] = [
     "i'm unable",
     "i am unable",
 ];
-/// A longer text that opens like a refusal is a summary of somebody's excuse.
+/// Only texts up to this length, in characters, count as a refusal; a longer text that opens like one sums up
+/// what somebody else refused.
 const REFUSAL_MAX_CHARS: usize = 200;
 
 /// Why an answer is no summary. Holds nothing of it.
@@ -50,7 +51,7 @@ pub enum Rejection {
 /// The summary in an answer.
 ///
 /// # Errors
-/// Why the answer is none.
+/// Why the answer is not accepted as a summary.
 pub fn accept(text: &str, finish: Finish, counter: &dyn TokenCounter) -> Result<String, Rejection> {
     match finish {
         Finish::Length => return Err(Rejection::Cut),

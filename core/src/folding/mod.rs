@@ -8,5 +8,5 @@ pub mod offline;
 pub mod plan;
 pub mod request;
 
-/// A summary of more tokens is refused. Bounds what the chain carries along.
+/// The longest summary that is accepted, in tokens: it bounds what each following summary carries along.
 pub const SUMMARY_MAX_TOKENS: usize = 1_000;

@@ -3,17 +3,17 @@
 
 use crate::prompting::TokenCounter;
 
-/// Of each turn at most so many characters stay.
+/// The most characters that the offline summariser keeps of each turn.
 const SENTENCE_MAX_CHARS: usize = 120;
-/// The whole is kept within so many tokens; the oldest lines go first.
+/// The longest offline summary, in tokens; its oldest lines are left out first.
 const MAX_TOKENS: usize = 500;
-/// Stands where lines went.
+/// The line in place of lines that were left out.
 const GONE: &str = "(earlier lines left out)";
 
 /// The previous summary's lines, and the first sentence of each line of turns.
 pub fn summarise(previous: Option<&str>, turns: &str, counter: &dyn TokenCounter) -> String {
     let earlier = previous.unwrap_or_default().lines();
-    // What went once stays gone.
+    // Lines that an earlier summary left out are not brought back.
     let was_cut = earlier.clone().any(|line| line == GONE);
     let mut lines: Vec<String> = earlier
         .filter(|line| *line != GONE)
@@ -39,7 +39,7 @@ pub fn summarise(previous: Option<&str>, turns: &str, counter: &dyn TokenCounter
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A line break, by the counter's own estimate.
+/// What a line break costs, by the counter's own estimate.
 const NEWLINE_TOKENS: usize = 2;
 
 /// An entry up to the end of its first sentence, without its time.

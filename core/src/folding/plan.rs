@@ -109,7 +109,7 @@ impl Packing {
     }
 }
 
-/// A text in pieces of at most so many tokens (or of one character).
+/// Splits a text into pieces of at most that many tokens (or of one character).
 fn pieces<'a>(text: &'a str, max_tokens: usize, counter: &dyn TokenCounter) -> Vec<&'a str> {
     if text.is_empty() {
         return Vec::new();

@@ -3,11 +3,11 @@
 use crate::folding::SUMMARY_MAX_TOKENS;
 use crate::prompting::{PromptMessage, PromptRole, TokenCounter};
 
-/// One request takes at most so many tokens of turns, whatever the model's context holds.
+/// The most tokens of turns in one request, whatever the model's context holds.
 const INPUT_MAX_TOKENS: usize = 16_000;
-/// However small the context, so many tokens of turns are tried.
+/// The tokens of turns that are tried even if the model's context seems smaller.
 const INPUT_MIN_TOKENS: usize = 256;
-/// How long a summary is asked to be, in words.
+/// The length of summary that the model is asked for, in words.
 const WORDS: usize = 250;
 
 /// The messages that ask for a summary of what came before and what was said since.

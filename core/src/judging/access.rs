@@ -36,7 +36,7 @@ impl Access {
     }
 }
 
-/// What the lists say of a place, whoever speaks there.
+/// Whether the lists allow a place, whoever speaks there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlaceAccess {
     /// It is served; where people are listed, only to them.
@@ -52,7 +52,7 @@ pub enum PlaceAccess {
 pub fn place_access(chat: &str, kind: Option<ChatKind>, policy: &ChannelPolicy) -> PlaceAccess {
     let is_direct = kind == Some(ChatKind::Direct);
     let is_by_person = !policy.allow_people.is_empty() || !policy.admins.is_empty();
-    // Where nobody is listed, a direct chat may be allowed like any other.
+    // If no person is listed, a direct chat may be allowed by its id, like any other chat.
     let is_allowed = policy.allow_chats.allows(chat);
     match is_direct {
         true if !policy.allow_people.is_empty() => PlaceAccess::ByPerson,

@@ -173,7 +173,7 @@ fn is_own_command(message: &InboundMessage, policy: &ChannelPolicy) -> bool {
     }
 }
 
-/// What platforms call everybody in a room.
+/// The words by which platforms address everybody in a room.
 const EVERYBODY: [&str; 3] = ["here", "channel", "everyone"];
 
 /// Whether a word to everybody is one to the agents, and this is one.

@@ -44,8 +44,8 @@ enum CommandForm {
     Mention,
 }
 
-/// What Telegram says for whoever opens a private chat with the bot; a command of the channel's own may
-/// have that name.
+/// The command that Telegram sends when somebody opens a private chat with the bot; a command of the channel's
+/// own may have that name.
 const START: &str = "start";
 
 /// Decides about a message that may be a command of ours; `None` if it is none, or one for somebody
@@ -184,7 +184,7 @@ pub fn read_command(
         answer: verdict
             .answer
             .filter(|_| !is_button || verdict.effect == Effect::Nothing),
-        // Nobody else is to be told in a room that does not know the bot.
+        // In a room that the bot was never heard in, only the person who gave the command is told.
         is_private: verdict.is_private || (policy.tells_privately && !facts.is_in_room),
         ..verdict
     })
@@ -378,7 +378,7 @@ fn forget(
             done(effect, "That message is forgotten, with what I made of it.")
         }
         (Nothing, Some(_)) => told("I forget a message for whoever wrote it.".to_owned()),
-        // One name of many: nobody knows which of them asks.
+        // Several people share that name, so it is unknown which of them asks.
         (Me { .. }, _) if said.sender.id.starts_with(BEHIND_A_CHAT) => told(
             "Whoever writes as a group or a channel shares that name with others. Write as yourself \
              to have what you said forgotten."
@@ -444,7 +444,7 @@ impl ForgottenWords {
     }
 }
 
-/// How the ids of those begin who write as a chat.
+/// The prefix of a sender's id where somebody writes as a chat.
 const BEHIND_A_CHAT: &str = "chat:";
 
 fn forget_help(form: CommandForm) -> &'static str {

@@ -14,15 +14,15 @@ use crate::judging::commands::{self, is_private, read_message, stopped};
 use crate::judging::policy::{ChannelPolicy, SpentUp};
 use crate::judging::stop::says_stop;
 
-/// A bot that may address our agents starts at most so many runs in an hour, whatever the limits
-/// say: two bots that answer each other must come to rest.
+/// The most runs that a bot which may address our agents starts in an hour, whatever the limits say: two bots
+/// that answer each other must come to rest.
 pub const BOT_RUNS_PER_HOUR_MAX: u32 = 10;
 
-/// An answer that would open a thread waits so long for word of what kind of chat it is in. Slack
-/// tells of a mention twice, and the kind only with one of the two. That one ends the wait.
+/// How long an answer that would open a thread waits to learn the kind of its chat. Slack sends a mention
+/// twice, and the kind only with one of the two; that one ends the wait.
 const KIND_WAIT_MS: i64 = 1_000;
 
-/// A chat is told of a limit at most once in this time.
+/// The shortest time between two notices of a limit in one chat.
 const LIMIT_NOTICE_INTERVAL_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 86_400_000;
 
@@ -151,7 +151,7 @@ fn quiet_until(kind: Option<ChatKind>, policy: &ChannelPolicy, now_ms: i64) -> O
 
 /// Said once in quiet hours.
 fn quiet_notice(until_ms: i64, facts: &MessageFacts, policy: &ChannelPolicy) -> Option<Notice> {
-    // What was told by a clock that was wrong by more than a day says nothing of this night.
+    // A notice from a clock that was wrong by more than a day is not one of this night.
     let is_told = facts
         .quiet_told_until_ms
         .is_some_and(|told| (until_ms..until_ms.saturating_add(DAY_MS)).contains(&told));

@@ -121,7 +121,7 @@ pub struct Limits {
     pub max_trigger_age_ms: i64,
     /// How long the run of an album waits for further items, in milliseconds.
     pub album_wait_ms: i64,
-    /// A longer text is cut with a marker, in bytes.
+    /// The length above which a text is cut, with a marker, in bytes.
     pub inbound_text_max_bytes: usize,
 }
 

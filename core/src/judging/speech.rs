@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use vocative_contract::markup::{MENTION_CLOSE, MENTION_OPEN};
 use vocative_contract::work::looked_at;
 
-/// What stands where code or a link was taken out. It is no letter, so that words don't grow
-/// together, and no white space, so that what follows it does not open the text.
+/// The character in place of code or a link that was taken out. It is no letter, so that the words around it
+/// stay apart, and no white space, so that the text behind it does not count as the beginning.
 const TAKEN_OUT: char = '\u{FFFC}';
-/// What addresses begin with.
+/// The beginnings of addresses.
 const SCHEMES: [&str; 4] = ["http://", "https://", "mailto:", "tg://"];
 
 /// The text without fenced code, inline code, and links.

@@ -9,7 +9,7 @@ use crate::judging::policy::ChannelPolicy;
 use crate::judging::speech::strip_word;
 use crate::manners::CommandName;
 
-/// What says stop, by itself.
+/// The words that say stop when they stand alone.
 const WORDS: [&str; 3] = ["stop", "cancel", "abort"];
 
 /// Whether a person gives the command, or says stop and nothing else, besides whom they say it to.
@@ -22,7 +22,7 @@ pub(super) fn says_stop(message: &InboundMessage, policy: &ChannelPolicy) -> boo
         if command.target == CommandTarget::AnotherBot {
             return false;
         }
-        // Whatever stands behind it: no model reads a command.
+        // The text behind the command does not matter: no model reads a command.
         if policy.manners.commands && command.name == CommandName::Stop.name() {
             return true;
         }

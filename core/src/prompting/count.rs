@@ -14,7 +14,7 @@ use super::project::{indented, is_unfit_for_messages};
 use crate::history::History;
 use crate::turn::{Recount, TokenCount, Turn};
 
-/// Counters whose counts are of use, cheapest first. A count by another one is out of date.
+/// The counters whose counts are used, cheapest first. A stored count of any other counter is out of date.
 const KNOWN: [&str; 2] = ["class_v2", "o200k_v1"];
 
 /// What a turn's text costs, for storing beside it.

@@ -2,10 +2,10 @@
 
 use super::TokenCounter;
 
-/// A history turn is cut only if at least so many tokens of it can stay, marker included.
+/// A history turn is cut only if at least this many tokens of it can stay, marker included.
 pub const CUT_MIN_TOKENS: usize = 32;
 
-/// So many characters are tried first, then twice as many each time.
+/// The length that the search for a cut tries first, in characters; it doubles from there.
 const CHARS_TRIED_FIRST: usize = 128;
 
 /// A message that was cut.
@@ -56,7 +56,7 @@ pub(super) fn cut(
     best
 }
 
-/// Nothing of `text` but the marker, for a trigger whose limit is too small for anything else.
+/// The marker alone, for a trigger whose limit is too small for any of its text.
 pub(super) fn marker_only(text: &str, full: usize, counter: &dyn TokenCounter) -> Cut {
     cut_at(text, 0, full, counter)
 }

@@ -72,7 +72,7 @@ pub struct FileLimits {
     pub earlier_max: usize,
 }
 
-/// Texts are shortened to no less than this, in tokens: less says nothing.
+/// Attached texts are not shortened below this, in tokens: a shorter piece tells the model nothing.
 const TEXT_MIN_TOKENS: usize = 64;
 
 /// How files are shown so that together they cost at most `max_tokens`; `None` if there is no way. The

@@ -25,10 +25,10 @@ pub const NAME_MAX_CHARS: usize = 64;
 
 const INDENT: &str = "  ";
 
-/// How the platform id of somebody begins who writes as a chat.
+/// The prefix of a platform id where somebody writes as a chat.
 const WRITES_AS_CHAT: &str = "chat:";
 
-/// Who speaks where the platform does.
+/// The speaker's label of what the platform itself says.
 const SYSTEM_LABEL: &str = "(system)";
 
 /// Projects the turns of one snapshot for one agent.
@@ -98,7 +98,7 @@ impl<'a> Projector<'a> {
         format!("{overheard}{label}: {quoted}{names}")
     }
 
-    /// A turn as whoever summarises it reads it; `None` if it says nothing.
+    /// A turn as a summarising model reads it; `None` if it says nothing.
     pub(super) fn spoken(&self, turn: &Turn) -> Option<String> {
         let content = self.with_names(&turn.content);
         if content.trim().is_empty() {

@@ -1,4 +1,4 @@
-//! How turns read to whoever summarises them: one entry a turn, with time and speaker, in full.
+//! Turns as a summarising model reads them: one entry for each, with time and speaker, in full.
 
 use chrono::{DateTime, Utc};
 

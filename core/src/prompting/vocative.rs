@@ -38,7 +38,7 @@ use crate::turn::{ParticipantKind, Position, Turn, Visibility};
 /// further cut turn this part of what is left.
 const SHARE_OF_BUDGET: usize = 4;
 
-/// What the answer to a question of the room costs at most, where it was given in another thread.
+/// The most tokens that an answer given in another thread takes behind the room's question that it answers.
 const THREAD_ANSWER_MAX_TOKENS: usize = 100;
 
 pub(super) fn assemble(

@@ -14,7 +14,7 @@ use crate::sending::policy::{OnUndecided, OnUnknown};
 pub struct DeliveryPolicy {
     /// Where the platform shows bots no history.
     pub on_unknown: OnUnknown,
-    /// Where nobody can say whether a post arrived.
+    /// What to do if it stays unknown whether a post arrived.
     pub on_undecided: OnUndecided,
     /// Attempts that did not reach the platform before the wait stops growing. An entry is never
     /// given up for that: it waits, visibly.
@@ -26,11 +26,11 @@ pub struct DeliveryPolicy {
     /// How long after its last attempt a post is looked for, before it counts as not there. Longer
     /// than the platform takes to show a post in its history.
     pub look_back_ms: i64,
-    /// A post that can't be looked for until so long after its last attempt is held.
+    /// A post is held if it could not be looked for within this time after its last attempt.
     pub look_give_up_ms: i64,
     /// A parked chat is tried again after this.
     pub park_ms: i64,
-    /// A post that waited so long for a parked chat is given up.
+    /// A post is given up after it has waited this long for a parked chat.
     pub park_keep_ms: i64,
     /// Posts that one answer may be split into.
     pub max_parts: usize,
@@ -62,7 +62,7 @@ impl Default for DeliveryPolicy {
 /// The waits before a post is sent again that the server answered with HTTP 5xx, in milliseconds. Each may
 /// have arrived, so they are few: together they outlast a restart of the server, not an outage.
 const SERVER_FAILURE_WAITS_MS: [i64; 5] = [1_000, 4_000, 15_000, 60_000, 300_000];
-/// How often a post is sent again that was looked for, each time as long as it takes, and was not there.
+/// The most times that a post is sent again after a look did not find it.
 const RESENDS_LOOKED_FOR_MAX: u32 = 5;
 
 impl DeliveryPolicy {
@@ -165,7 +165,7 @@ pub fn is_aside(operation: &Operation) -> bool {
     operation.is_reaction() || matches!(operation, Operation::Ephemeral { .. })
 }
 
-/// Attempts of something aside that did not work before it is dropped.
+/// A reaction or another operation aside is dropped after this many failed attempts.
 const ASIDE_ATTEMPTS_MAX: u32 = 5;
 
 /// Something aside is tried a few times, and dropped where it is refused; `None` = as anything else.
@@ -306,7 +306,7 @@ fn resend_or_hold(entry: &OutboxEntry, policy: &DeliveryPolicy, reason: String) 
     }
 }
 
-/// It was asked about, and nobody can say whether it arrived: as configured.
+/// Decides about a post of which it stays unknown whether it arrived: as configured.
 #[must_use]
 pub fn after_undecided(entry: &OutboxEntry, policy: &DeliveryPolicy, reason: &str) -> OutboxUpdate {
     OutboxUpdate::Undecided {

@@ -10,7 +10,7 @@ use vocative_contract::outbound::Part;
 
 use crate::counted::counted;
 
-/// A longer answer ends with a line that says how much is missing; the whole text is captured.
+/// Limits the parts of an answer. The last one then says how much is missing; the whole text is captured.
 pub fn limit_parts(parts: &mut Vec<Part>, max_parts: usize) {
     let max_parts = max_parts.max(1);
     if parts.len() > max_parts {

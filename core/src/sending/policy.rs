@@ -15,7 +15,7 @@ pub enum OnUnknown {
     Hold,
 }
 
-/// What happens to a post of which nobody can say whether it arrived.
+/// What happens to a post if it stays unknown whether it arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnUndecided {
@@ -29,7 +29,7 @@ pub enum OnUndecided {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Live {
-    /// In chats with one person; elsewhere one post, because nobody is notified of an edit.
+    /// In direct chats only; elsewhere an answer is one post, because an edit notifies nobody.
     #[default]
     Auto,
     /// Everywhere.

@@ -12,18 +12,18 @@ use vocative_contract::probe::{ProbeAnswer, Probed};
 
 use crate::probing::{ProbeFacts, ProbeStage, Probing};
 
-/// Questions about one post.
+/// The most questions that are asked about one post.
 pub const PROBES_MAX: u32 = 64;
-/// After the newest message that is known a pass asks about so many numbers more.
+/// How many numbers a pass asks about behind the newest message that is known.
 const AHEAD: i64 = 4;
-/// Passes without a message that settles it come when the post was waited for so many times
-/// `look_back_ms`, besides the first, which comes at once.
+/// When further passes come while no message settles the question, in multiples of `look_back_ms` that the
+/// post was waited for. The first pass comes at once.
 const SILENT_PASSES: [i64; 2] = [1, 4];
 /// Waits between passes, in milliseconds; the last one is repeated.
 const RESTS_MS: [i64; 3] = [6_000, 12_000, 20_000];
-/// What is on its way in the same chat is waited for so long at a time, in milliseconds.
+/// How long a pass waits at a time for other posts on their way into the same chat, in milliseconds.
 const BUSY_MS: i64 = 1_000;
-/// For how long a second sender counts after it was seen, in milliseconds.
+/// How long a second sender is reckoned with after it was seen, in milliseconds.
 const OTHER_SENDER_MS: i64 = 86_400_000;
 
 /// By what it is decided.
@@ -31,11 +31,11 @@ const OTHER_SENDER_MS: i64 = 86_400_000;
 pub struct Terms {
     /// Messages that the post makes.
     pub wanted: usize,
-    /// A request is applied within so long, or never, in milliseconds.
+    /// The longest time after which the platform may still apply a request, in milliseconds.
     pub look_back_ms: i64,
-    /// Waited for so long without a message that settles it, it stays undecided, in milliseconds.
+    /// A post stays undecided after this wait without a message that settles it, in milliseconds.
     pub give_up_ms: i64,
-    /// A broken promise: numbers without a message count as proof that there is none.
+    /// For the test of the tests: numbers without a message count as proof that the post is not there.
     pub takes_empty_for_proof: bool,
 }
 
@@ -44,13 +44,13 @@ pub struct Terms {
 pub enum ProbeStep {
     /// Ask about that number.
     Ask(i64),
-    /// Look again after so many milliseconds.
+    /// Look again after this many milliseconds.
     Wait(i64),
     /// It arrived, as these messages.
     Sent(Vec<i64>),
     /// It did not arrive, and will not.
     Absent,
-    /// Nobody can say, and why.
+    /// It stays unknown whether the post arrived, and why.
     Undecided(&'static str),
 }
 
@@ -212,7 +212,7 @@ fn next_number(probing: &Probing, facts: &ProbeFacts) -> Option<i64> {
 }
 
 fn note(probing: &mut Probing, facts: &ProbeFacts, number: i64, answer: ProbeAnswer) {
-    // What the server handed on it has heard of, and everything before it.
+    // The server knows every number below that of a message that it handed on.
     let is_heard_of = facts.heard.is_some_and(|(heard, _)| number < heard);
     match answer {
         ProbeAnswer::Ours => probing.ours.insert(number),

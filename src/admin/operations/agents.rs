@@ -6,7 +6,7 @@ use vocative_core::ids::AgentName;
 use vocative_store::StoreError;
 use vocative_store::contract::{DeadFilter, StoreStatus};
 
-/// Questions that come back in one commit, at most.
+/// The most questions that are queued again in one commit.
 const RETRIED_AT_ONCE: usize = 500;
 
 impl Operations {

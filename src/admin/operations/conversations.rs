@@ -16,10 +16,10 @@ use vocative_store::contract::{
     TurnDetail,
 };
 
-/// So many of those who speak in a conversation are named.
+/// The most speakers of a conversation that are named.
 const SPEAKERS_SHOWN: usize = 10;
 
-/// A hit's text is cut to so many characters around its match.
+/// The length to which a hit's text is cut around its match, in characters.
 const SEARCH_TEXT_MAX_CHARS: usize = 300;
 
 impl Operations {

@@ -15,10 +15,10 @@ use vocative_store::StoreError;
 use vocative_store::contract::{QueuedRun, WaitingFor};
 use vocative_store::quarantine::Queue;
 
-/// So many posts, and so many runs, that wait for a person are listed.
+/// The most posts, and the most runs, that are listed as waiting for a person.
 const HELD_MAX: usize = 200;
 
-/// So many runs that wait for their answer are listed.
+/// The most runs that are listed as waiting for their answer.
 const QUEUE_MAX: usize = 500;
 
 impl Operations {

@@ -15,7 +15,7 @@ pub struct ExportPageView {
     pub participants: ParticipantsView,
     /// Its messages, in the room's order.
     pub messages: Vec<ExportMessageView>,
-    /// Nothing captured after this is on any page.
+    /// The newest capture order that any page holds.
     pub as_of: i64,
     /// What to ask the next page with; absent on the last.
     pub next: Option<[i64; 3]>,

@@ -110,7 +110,7 @@ pub struct PostView {
     /// Why it is held or dead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Whether it was asked about, and nobody can say whether it arrived.
+    /// Whether the platform was asked and it is still unknown whether the post arrived.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub undecided: bool,
     /// The platform's message id.

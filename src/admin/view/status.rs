@@ -189,7 +189,7 @@ pub struct PostCounts {
     pub unknown: u64,
     /// Waiting for a person.
     pub held: u64,
-    /// Those of them of which nobody can say whether they arrived, though the platform was asked.
+    /// Held posts of which it stays unknown whether they arrived, though the platform was asked.
     #[serde(default)]
     pub undecided: u64,
     /// Sent again, so far, although nobody could say whether they had arrived.

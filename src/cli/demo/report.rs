@@ -8,7 +8,7 @@ use crate::admin::view::{ConversationDetailView, ConversationView, PromptView, T
 use crate::cli::CliError;
 use vocative_core::counted::counted;
 
-/// Turns shown per conversation.
+/// The most turns that are shown for each conversation.
 const TURNS_SHOWN: usize = 50;
 
 /// Prints the report.

@@ -20,7 +20,7 @@ const BATCH_MESSAGES: usize = 256;
 const BATCH_TEXT_BYTES: usize = 512 << 10;
 /// … or so many things read, whatever became of them.
 const BATCH_THINGS: u64 = 20_000;
-/// So many chats that are not served, and things that can't be read, are named; all are counted.
+/// The most unserved chats, and unreadable entries, that are named; all are counted.
 const NAMED_MAX: usize = 50;
 
 /// A batch that is ready to be stored.

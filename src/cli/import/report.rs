@@ -9,9 +9,9 @@ use crate::admin::import::ImportCountsView;
 use crate::cli::args::ImportArgs;
 use vocative_core::counted::counted;
 
-/// On a terminal the line is drawn anew so often.
+/// How often the line is drawn on a terminal.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
-/// Elsewhere a line is written so often.
+/// How often a line is written where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(2);
 /// Characters of the bar.
 const BAR_CHARS: u64 = 24;

@@ -20,7 +20,7 @@ use super::fine;
 use crate::cli::CliError;
 use crate::config::Config;
 
-/// What is posted.
+/// The line that the check posts.
 const LINE: &str = "vocative check: this line tests that posts arrive; you can delete it.";
 /// How long the line may take to come back, and a connection to open.
 const WAIT: Duration = Duration::from_secs(15);

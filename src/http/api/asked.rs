@@ -85,7 +85,7 @@ impl RequestQuery {
     }
 
     /// After which event a reader goes on: what its last connection told it, or what it asks for.
-    /// One of another timeline is none.
+    /// An id of another timeline counts as no id.
     pub(super) fn last_event(
         &self,
         headers: &HeaderMap,

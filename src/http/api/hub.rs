@@ -21,11 +21,11 @@ use vocative_core::run_event::Happening;
 use vocative_store::contract::EventScope;
 use vocative_store::{Store, StoreError};
 
-/// A follower who is so many events behind is cut off.
+/// A follower that is this many events behind is cut off.
 const BEHIND_MAX: usize = 512;
 /// Events of one read.
 const PAGE: usize = 256;
-/// Between two reads, however many commits there are.
+/// The pause between two reads, however many commits there are.
 const PACE: Duration = Duration::from_millis(10);
 
 /// An event on its way.
@@ -145,7 +145,7 @@ impl Hub {
             .followed
             .retain(|_, sender| sender.receiver_count() > 0);
         if state.followed.is_empty() {
-            // Whoever comes next says from where.
+            // The next follower says where to begin.
             state.through = None;
         }
         state.through

@@ -20,7 +20,7 @@ use vocative_core::run_event::Happening;
 use vocative_store::contract::EventScope;
 use vocative_store::{Store, StoreError};
 
-/// A sign of life after so long without an event, for proxies that close what is silent.
+/// How long a stream is silent before it sends a sign of life, for proxies that close silent connections.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Missed events of one read.
 const PAGE: usize = 128;

@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::llm::ModelError;
 
-/// A smaller number in an error is not the size of a context.
+/// The smallest number in an error that is taken for the size of a context, in tokens.
 const LIMIT_MIN_TOKENS: u64 = 512;
 
-/// Codes that mean it.
+/// Error codes that mean that the context is too small.
 const CODES: [&str; 6] = [
     "context_length_exceeded",
     "exceed_context_size_error",
@@ -51,7 +51,7 @@ const SAYINGS: [&[&str]; 21] = [
     &["too many tokens"],
 ];
 
-/// Texts that look like it and speak of a rate.
+/// Texts that look like an overflow of the context but speak of a rate.
 const LOOK_ALIKES: [&str; 5] = [
     "rate limit",
     "too many requests",

@@ -14,7 +14,7 @@ use crate::llm::failure::of_event;
 use vocative_core::prompting::files::PromptImage;
 use vocative_core::prompting::{PromptMessage, PromptRole};
 
-/// The mark behind the last event.
+/// The text that Chat Completions send behind the last event.
 const DONE: &str = "[DONE]";
 
 /// Fields of an answer that go back with it: thoughts under the names that servers have for them.

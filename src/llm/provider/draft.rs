@@ -9,9 +9,9 @@ use super::reader::{Reason, Said};
 use super::thoughts::{Aloud, TextEnd, Thoughts};
 use crate::llm::{Listener, ModelError, ToolCall};
 
-/// What a stream may say beside text: tool calls, and thoughts that come apart from it.
+/// The most bytes that a stream may say beside its text: tool calls, and thoughts that come apart from it.
 const ASIDE_MAX_BYTES: usize = 1 << 20;
-/// What one more call or block takes at least.
+/// The least that one more call or block counts, in bytes.
 const PART_MIN_BYTES: usize = 64;
 
 /// What was said so far.

@@ -4,9 +4,9 @@
 //! mark at the start is skipped; the last event counts without its empty line only if a server left that
 //! out, which some do.
 
-/// An event is at most so many bytes.
+/// The longest event, in bytes.
 pub(super) const EVENT_BYTES_MAX: usize = 4 << 20;
-/// A stream is at most so many bytes, comments included.
+/// The longest stream, in bytes, comments included.
 pub(super) const STREAM_BYTES_MAX: usize = 64 << 20;
 
 /// One event. A comment has neither name nor data.

@@ -10,11 +10,11 @@ use std::ops::RangeInclusive;
 
 use vocative_contract::work::looked_at;
 
-/// Halves that stand first.
+/// The first halves of surrogate pairs.
 const FIRST: RangeInclusive<u16> = 0xD800..=0xDBFF;
-/// Halves that stand second.
+/// The second halves of surrogate pairs.
 const SECOND: RangeInclusive<u16> = 0xDC00..=0xDFFF;
-/// What stands for a half alone, escaped.
+/// The escape in place of a half that stands alone.
 const LOST: &str = "\\ufffd";
 /// The length of `\uXXXX`.
 const ESCAPE_BYTES: usize = 6;

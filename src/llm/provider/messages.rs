@@ -15,7 +15,8 @@ use crate::llm::failure::of_event;
 use vocative_core::prompting::files::PromptImage;
 use vocative_core::prompting::{PromptMessage, PromptRole};
 
-/// What stands before an answer of ours at the start of a conversation, where a person must speak first.
+/// The person's message that is put before an answer of ours at the start of a conversation, where the provider
+/// wants a person to speak first.
 const BEGAN_EARLIER: &str = "(This conversation began earlier.)";
 
 /// The body of a request. System messages go to the top.
@@ -300,7 +301,7 @@ impl Content {
     }
 }
 
-/// What a block takes beside its content.
+/// What a block counts beside its content, in bytes.
 const BLOCK_BYTES: usize = 64;
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::llm::failure::of_event;
 use vocative_core::prompting::files::PromptImage;
 use vocative_core::prompting::{PromptMessage, PromptRole};
 
-/// Fewer tokens of answer are refused.
+/// The fewest output tokens that the provider accepts as a limit.
 const OUTPUT_TOKENS_MIN: u32 = 16;
 
 /// The body of a request.

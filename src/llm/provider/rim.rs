@@ -18,11 +18,11 @@ use crate::llm::ModelError;
 use crate::llm::base_url::Wire;
 use crate::llm::failure::FailedStatus;
 
-/// An answer that comes at once is at most so many bytes.
+/// The longest answer that is not streamed, in bytes.
 pub(super) const BODY_BYTES_MAX: usize = 8 << 20;
-/// Of the body of a failure so many bytes are read.
+/// How much of a failure's body is read, in bytes.
 const FAILURE_BYTES_MAX: usize = 64 << 10;
-/// Source: Anthropic's API, "Versions".
+/// The API version that is asked for. Source: Anthropic's API, "Versions".
 pub(in crate::llm) const ANTHROPIC_VERSION: &str = "2023-06-01";
 
 /// When an answer must be there.

@@ -242,7 +242,7 @@ impl Thoughts {
         if self.thinking.is_none() && self.fence.is_some_and(|fence| fence.has_opening) {
             return Some(false);
         }
-        // A code span ends on its line; a lone backtick in a thought is none.
+        // A code span ends on its line; a lone backtick in a thought opens no span.
         if self.line.backticks.is_multiple_of(2) {
             return Some(true);
         }

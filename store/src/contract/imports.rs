@@ -37,7 +37,7 @@ pub struct ImportBatch {
 
 /// A message of an export.
 pub struct ImportMessage {
-    /// The message; its judge is not asked: it is admitted, and addresses nobody anew.
+    /// The message. Its judge is not asked: it is admitted, and starts no run.
     pub message: NewMessage,
     /// Of a message whose id counts in somebody's own message box: how many before it in the export
     /// have the same sender, second and text.

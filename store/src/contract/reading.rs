@@ -15,9 +15,9 @@ use vocative_core::turn::{Participant, Turn};
 pub struct ConversationFilter {
     /// Only those of this channel.
     pub channel: Option<String>,
-    /// At most so many, newest activity first; 0 = the default of 50.
+    /// The most conversations that are listed, newest activity first; 0 = the default of 50.
     pub limit: usize,
-    /// Also those that were archived.
+    /// Whether archived conversations are listed, too.
     pub with_archived: bool,
     /// Only those that come after this one in the list: when it was last active, and its id.
     pub before: Option<(i64, ConversationId)>,
@@ -71,9 +71,9 @@ pub struct TurnFilter {
     pub since_ms: Option<i64>,
     /// Only turns of these participants, by platform id; empty = all.
     pub participants: Vec<String>,
-    /// Only the newest so many by position; `None` = all.
+    /// How many of the newest turns by position are read; `None` = all.
     pub limit: Option<usize>,
-    /// Also hidden (deleted) turns and those only the timeline shows.
+    /// Whether hidden (deleted) turns, and those only the timeline shows, are read, too.
     pub with_hidden: bool,
 }
 
@@ -87,12 +87,12 @@ pub struct SearchQuery {
     /// Words, `"phrases"` and beginnings of words (`dep*`); all must be found. Without any word
     /// everything is found.
     pub text: String,
-    /// At most so many hits.
+    /// The most hits.
     pub limit: usize,
     /// Tokens of all hits' texts together (by `utf16_div4`); the first hit always, then it stops at
     /// the first that would pass it.
     pub token_cap: usize,
-    /// A hit's text is cut to so many characters around its first match.
+    /// The length to which a hit's text is cut around its first match, in characters.
     pub text_max_chars: usize,
     /// Turns that are no hits, like the one that asks.
     pub exclude: Vec<TurnId>,
@@ -150,7 +150,7 @@ pub struct TurnDetail {
 /// Which page of a conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageQuery {
-    /// At most so many turns.
+    /// The most turns of a page.
     pub limit: usize,
     /// Only what stands before the turn with this seq; `None` = the newest.
     pub before: Option<Seq>,

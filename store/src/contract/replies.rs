@@ -70,7 +70,7 @@ pub enum Placed {
 /// Where a placeholder stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Placeholder {
-    /// It is not posted yet, or nobody knows.
+    /// It is not posted yet, or it is unknown whether it is.
     Waiting,
     /// It is in the room.
     Shown {

@@ -63,7 +63,7 @@ pub enum WaitingFor {
         /// Its lease lasts until then, in milliseconds since the Unix epoch; extended while it works.
         lease_until_ms: i64,
     },
-    /// It was asked to stop, and whoever works on it has not let go yet.
+    /// It was asked to stop, and its worker has not let go of it yet.
     Stop,
     /// An earlier run of its conversation.
     Earlier,

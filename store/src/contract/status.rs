@@ -33,9 +33,9 @@ pub struct StoreStatus {
     pub posts_unknown: u64,
     /// Posts that wait for a person.
     pub posts_held: u64,
-    /// Those of them that were asked about, and nobody can say whether they arrived.
+    /// Held posts of which it stays unknown whether they arrived, though the platform was asked.
     pub posts_undecided: u64,
-    /// Posts that were sent again, so far, although nobody could say.
+    /// Posts that were sent again so far although it was unknown whether they had arrived.
     pub posts_resent_undecided: u64,
     /// Posts that will never be sent.
     pub posts_dead: u64,

@@ -84,7 +84,7 @@ pub(crate) fn has_forgotten_lately(
             account,
             person,
             now_ms - PERSON_EVERY_MS,
-            // A clock that was set back keeps nobody waiting for longer.
+            // A clock that was set back does not lengthen the wait.
             now_ms + PERSON_EVERY_MS
         ],
         |row| row.get(0),

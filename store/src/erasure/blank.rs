@@ -10,7 +10,7 @@ use crate::made_from::{Made, blank_any_txn, forget_made_from_txn};
 use crate::triggers::cancel_runs_of_deleted_txn;
 use crate::turns::turn_at;
 
-/// Turns blanked in one transaction.
+/// The most turns that are blanked in one transaction.
 const TURNS_MAX: i64 = 32;
 
 /// Blanks the next turns of an order; returns how far that is, or `None` at the end.

@@ -118,7 +118,7 @@ fn has_carried_out(copy: &Path, ids: &[ErasureId]) -> bool {
     let Some(path) = copy.to_str() else {
         return false;
     };
-    // Nobody writes to a copy, and no file may appear beside it.
+    // A copy is not written to, and opening it must leave no file beside it.
     let path = path
         .replace('%', "%25")
         .replace('?', "%3f")

@@ -43,7 +43,7 @@ pub(super) fn without_traces(of: &str, text: &str) -> Option<String> {
     traces::needles_of(of).cut(text)
 }
 
-/// What is asked of the store, again and again, while somebody's own words are blanked.
+/// The statements that run again and again while one person's own words are blanked.
 #[cfg(test)]
 pub(super) const STATEMENTS_OF_OWN: [&str; 6] = [
     asked::LATELY_SQL,

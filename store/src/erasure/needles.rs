@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use vocative_contract::work::looked_at;
 
-/// Every needle is at least so long.
+/// The shortest needle that is searched for, in bytes.
 const KEY_BYTES: usize = 6;
-/// What stands where something was cut out.
+/// The marker in place of erased words.
 const CUT: &str = "[erased]";
 
 /// A text to find.

@@ -134,7 +134,7 @@ impl Store {
     /// How far an order is.
     ///
     /// # Errors
-    /// `NotFound` if there is none.
+    /// `NotFound` if there is no such order.
     pub async fn erasure(&self, id: ErasureId) -> Result<Erasure, StoreError> {
         self.read(move |connection| {
             connection

@@ -11,7 +11,7 @@ use crate::run_events::forget_texts_txn;
 use crate::summaries::{SummaryFate, invalidate_summaries_txn};
 use crate::turns::{Replacement, revise_turn_txn, turn_at};
 
-/// Rows looked at in one transaction.
+/// The most rows that are looked at in one transaction.
 const ROWS_MAX: i64 = 1_000;
 
 pub(super) const UNTRANSLATED_SQL: &str = "SELECT id, raw FROM raw_envelopes

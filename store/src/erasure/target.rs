@@ -8,7 +8,7 @@ use crate::rows::count_from;
 use crate::{Store, StoreError};
 use vocative_core::ids::ErasureId;
 
-/// At most so many candidates are named.
+/// The most candidates that an ambiguous name lists.
 const CANDIDATES_MAX: i64 = 8;
 
 /// What is to be erased.

@@ -30,25 +30,25 @@ use crate::turns::TurnRow;
 use vocative_core::decode::decoded;
 use vocative_core::file::ContentId;
 
-/// A shorter line is no trace.
+/// Lines shorter than this, in bytes, are no trace of what was said.
 const LINE_MIN_BYTES: usize = 12;
-/// A longer line is looked for in pieces.
+/// Lines longer than this, in bytes, are searched for in pieces.
 const LINE_MAX_BYTES: usize = 400;
-/// A shorter word is no mark.
+/// Words shorter than this, in bytes, are not distinctive enough for a trace.
 const MARK_MIN_BYTES: usize = 8;
-/// A shorter word is not looked for at all.
+/// Words shorter than this, in characters, are not searched for.
 const WORD_MIN_CHARS: usize = 6;
-/// What more turns of others say is common.
+/// A text that more turns of other people hold is common, and no trace.
 const OTHERS_MAX: i64 = 20;
-/// Turns with a text that are looked at; what even more hold is common.
+/// The most turns with a text that are looked at; a text that more turns hold is common.
 const HELD_MAX: i64 = 256;
-/// Traces of one turn.
+/// The most traces that one turn leaves.
 const TURN_TRACES_MAX: usize = 400;
-/// A larger file has no traces, in bytes.
+/// Files larger than this, in bytes, are not searched for traces.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// A longer word is no command. Source: Telegram Bot API, `BotCommand`.
+/// The longest word of a command, in characters. Source: Telegram Bot API, `BotCommand`.
 const COMMAND_MAX_CHARS: usize = 32;
-/// Traces of one order.
+/// The most traces that one order leaves.
 const ORDER_TRACES_MAX: i64 = 20_000;
 /// The marks around the id in a mention.
 const MENTION_START: char = '\u{fff9}';

@@ -27,7 +27,7 @@ const FILES: &str = "files";
 
 /// How long runs that began before an erasure may end by themselves, in milliseconds.
 pub(super) const SETTLE_MS: i64 = 20_000;
-/// Between two looks at them.
+/// The pause between two checks whether such runs have ended.
 const SETTLE_LOOK: Duration = Duration::from_millis(100);
 /// How often the write-ahead log is asked to be empty, and the wait in between.
 const SCRUB_LOOKS: u32 = 100;
@@ -40,7 +40,7 @@ enum Left {
     More,
     /// Runs that began before are still at work.
     Runs,
-    /// Nothing in the database.
+    /// Nothing is left to do in the database.
     Files,
     /// There is no such open order.
     Nothing,
@@ -429,7 +429,7 @@ pub(crate) fn settle_at_open(
             finish_txn(&inside, order.entry.id, now_ms)?;
             finished += 1;
         }
-        // What the writer does at the end of its own transactions.
+        // The writer does this at the end of its own transactions, too.
         index_waiting_txn(&inside)?;
         transaction.commit()?;
         crash::point("erase.open-batch");

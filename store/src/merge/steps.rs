@@ -18,16 +18,16 @@ use vocative_core::ids::ChatId;
 /// concern an agent. More than a prompt reads with the default options.
 pub(crate) const FIRST_TURNS: usize = 500;
 
-/// Turns of a later step, which is some ten milliseconds of the writer's time.
+/// The turns that each later step moves, which takes the writer about ten milliseconds.
 pub(crate) const STEP_TURNS: usize = 250;
 
-/// Rows of another kind that a step moves.
+/// The rows of any other kind that a step moves.
 const STEP_ROWS: usize = 200;
 
-/// Posts that a step looks at.
+/// The posts that a step looks at.
 const STEP_POSTS: usize = 2_000;
 
-/// Steps after the last turn that the first commit does at once.
+/// How many of the steps that follow the last turn the first commit makes at once.
 const FIRST_LEAVES: usize = 8;
 
 /// A conversation that is being emptied, and the one that its turns go to.
@@ -57,7 +57,7 @@ pub(super) fn first_step_txn(
     for pair in pairs {
         let newest = move_newest_txn(connection, pair, FIRST_TURNS)?;
         let newest_seq = newest.max(move_concerning_txn(connection, pair, FIRST_TURNS)?);
-        // What is being answered reads these as it read them before they had another seq.
+        // Runs at work go on to read these turns, which had a lower seq when the runs were claimed.
         connection
             .prepare_cached(
                 "UPDATE runs INDEXED BY runs_waiting SET as_of_seq = max(as_of_seq, ?2)

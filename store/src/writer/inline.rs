@@ -79,7 +79,7 @@ impl Inline {
             must_sync: false,
         };
         self.commit(batch, gauges)?;
-        // What is committed stays so, whatever the gate says.
+        // A commit that was made stays made, whatever the gate says.
         let _ = (self.gate)(Moment::AfterWrite).await;
         answer.try_recv().unwrap_or_else(|_| {
             Err(StoreError::Unavailable {

@@ -2,10 +2,10 @@
 
 use super::TokenCounter;
 
-/// A longer text is counted in pieces, in bytes. The vocabulary's pattern looks back and forth over
+/// Texts longer than this are counted in pieces, in bytes. The vocabulary's pattern looks back and forth over
 /// runs of white space; a run of a megabyte would end in a panic inside the library.
 const PIECE_BYTES: usize = 4_096;
-/// A piece that finds no harmless place to end is ended anyway, which may count a token more or less.
+/// A piece that has no harmless place to end is ended at this length, in bytes, which may miscount by a token.
 const PIECE_MAX_BYTES: usize = 4 * PIECE_BYTES;
 
 /// Counts by the `o200k` vocabulary.
