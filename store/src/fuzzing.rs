@@ -1,8 +1,8 @@
 //! What the fuzz targets call of this module that nobody else may. Hidden, and no promise. See
 //! `fuzz/README.md`.
 
-use super::erasure;
-use super::search_terms::{SearchTerms, excerpt};
+use crate::acts::erasure;
+use crate::views::search_terms::{SearchTerms, excerpt};
 
 /// What is shown of a text that a query finds.
 #[must_use]

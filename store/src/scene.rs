@@ -2,16 +2,16 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::sql::Connection;
+use crate::engine::sql::Connection;
 use vocative_contract::identity::Platform;
 use vocative_contract::outbound::{Part, Target};
 
 use super::contract::{AccountBinding, ClaimRequest, CommittedReply, ReplyCommit, RunEnding};
-use super::participants::{HeardSender, upsert_participant_txn};
-use super::places::{
+use crate::rows::participants::{HeardSender, upsert_participant_txn};
+use crate::rows::places::{
     ConversationSeat, ensure_chat_txn, ensure_conversation_txn, note_turn_txn, set_root_txn,
 };
-use super::search_text::index_turn_txn;
+use crate::rows::search_text::index_turn_txn;
 use super::{Store, StoreError, StoreOptions};
 use vocative_core::ids::{
     AccountId, AgentName, ChatId, ConversationId, OwnerId, RunId, Seq, TurnId,
@@ -245,7 +245,7 @@ impl Scene {
     }
 
     /// A number or text read from the database.
-    pub(super) async fn value<T: crate::sql::FromSql + Send + 'static>(
+    pub(super) async fn value<T: crate::engine::sql::FromSql + Send + 'static>(
         &self,
         sql: &'static str,
     ) -> T {

@@ -2,7 +2,7 @@
 
 use vocative_contract::identity::Platform;
 
-use crate::expiry::Expired;
+use crate::acts::expiry::Expired;
 use vocative_core::ids::{AccountId, AgentName};
 use vocative_core::model_rest::ModelRest;
 use vocative_core::summary::SummaryCounts;

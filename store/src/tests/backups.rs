@@ -335,9 +335,9 @@ async fn a_backup_of_an_older_schema_is_migrated_at_the_next_start() {
     let place = Place::new();
     let file = place.file("older.db");
     let mut older = rusqlite::Connection::open(&file).unwrap();
-    let known = super::super::schema::MIGRATIONS;
-    let watch = super::super::watch::OpenWatch::default();
-    super::super::upgrade::upgrade(&mut older, &file, &known[..1], NOW_MS, &watch).unwrap();
+    let known = crate::engine::schema::MIGRATIONS;
+    let watch = crate::engine::watch::OpenWatch::default();
+    crate::engine::upgrade::upgrade(&mut older, &file, &known[..1], NOW_MS, &watch).unwrap();
     drop(older);
     let report = place.restore(&file).unwrap();
     assert_eq!((report.kept, report.turns), (None, 0));

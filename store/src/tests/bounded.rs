@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::sql::params;
+use crate::engine::sql::params;
 
 use crate::scene::{Room, Said, Scene, agent};
 use vocative_core::history::{History, HistoryQuery, Keep, ReadCost, Role};

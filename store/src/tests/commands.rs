@@ -1,5 +1,5 @@
 use super::*;
-use crate::commands::{CommandOutcome, NewCommand};
+use crate::acts::commands::{CommandOutcome, NewCommand};
 use crate::contract::{CommittedReply, LeaseOutcome, NonMessage};
 use crate::scene::{self, LEASE_MS, Room, Scene};
 use vocative_core::command::{CommandVerdict, Effect, Inquiry, OpenInquiry};
@@ -490,7 +490,7 @@ async fn a_run_that_was_to_stop_when_the_daemon_died_leaves_no_sign_behind() {
         .await;
     let taken = fixture
         .store
-        .write(|connection| crate::runs::take_back_leases_txn(connection, NOW_MS + 1));
+        .write(|connection| crate::acts::runs::take_back_leases_txn(connection, NOW_MS + 1));
     assert_eq!(taken.await.unwrap(), 1);
     let states = "SELECT r.state || ' ' || o.state FROM runs r, outbox o";
     assert_eq!(fixture.column::<String>(states).await, ["cancelled dead"]);

@@ -19,7 +19,7 @@ fn files(path: &Path) -> Vec<Vec<u8>> {
 
 fn sign() -> StoreError {
     let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT_INDEX);
-    crate::sql::Error::SqliteFailure(code, None).into()
+    crate::engine::sql::Error::SqliteFailure(code, None).into()
 }
 
 #[tokio::test]

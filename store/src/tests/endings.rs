@@ -291,7 +291,7 @@ impl World {
         if state == State::LeasedAndKilled {
             let now_ms = self.now_ms;
             let take_back = move |connection: &Connection| {
-                crate::runs::take_back_leases_txn(connection, now_ms)
+                crate::acts::runs::take_back_leases_txn(connection, now_ms)
             };
             self.fixture.store.write(take_back).await.unwrap();
         } else {

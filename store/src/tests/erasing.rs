@@ -2,7 +2,7 @@ use std::path::Path;
 
 use super::*;
 use crate::OpenReport;
-use crate::erasure::{ErasureCounts, ErasureId, ErasureTarget, Verification};
+use crate::acts::erasure::{ErasureCounts, ErasureId, ErasureTarget, Verification};
 
 const MARKER: &str = "zebra-7f3a9c";
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::files::{attached, due, fetch_all, open, stored};
 use super::*;
-use crate::erasure::ErasureTarget;
+use crate::acts::erasure::ErasureTarget;
 use crate::{
     BackupOptions, BackupReport, CopyProgress, OpenReport, RestoreReport, backup, check_database,
     restore,

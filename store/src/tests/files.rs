@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use vocative_contract::file::FileSink as _;
 
 use super::*;
-use crate::erasure::ErasureTarget;
+use crate::acts::erasure::ErasureTarget;
 use crate::{ExpiryBounds, OpenReport, check_database};
 use vocative_core::file::{DueFile, FileFacts, FileOutcome, FileState};
 use vocative_core::ids::TurnId;

@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use super::*;
-use crate::commands::NewCommand;
+use crate::acts::commands::NewCommand;
+use crate::acts::erasure::ErasureTarget;
 use crate::contract::{CommittedReply, NonMessage};
-use crate::erasure::ErasureTarget;
 use crate::scene::{Room, Said as Spoken, Scene};
 use crate::tests::files::fetch_all;
 use vocative_core::command::{CommandVerdict, Effect};
@@ -321,7 +321,7 @@ async fn deleting_a_command_leaves_the_index_whole() {
 /// does not blank.
 #[tokio::test]
 async fn forgetting_reads_along_indexes() {
-    use crate::erasure::STATEMENTS_OF_OWN;
+    use crate::acts::erasure::STATEMENTS_OF_OWN;
     let scene = Scene::open().await;
     for sql in STATEMENTS_OF_OWN {
         let steps = scene.plan(sql).await;

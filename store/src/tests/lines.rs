@@ -4,7 +4,7 @@
 use vocative_contract::outbound::{Delivered, Operation, Part, Target};
 
 use crate::contract::LeaseOutcome;
-use crate::outbox_rows::{NewPosts, insert_posts_txn};
+use crate::rows::outbox_rows::{NewPosts, insert_posts_txn};
 use crate::scene::{Room, Scene};
 use vocative_core::ids::{OutboxId, Seq};
 use vocative_core::outbox::ClaimedEntry;
@@ -274,7 +274,7 @@ async fn a_bot_that_is_invited_again_posts_what_waited_less_than_a_day() {
                 world
                     .scene
                     .write(move |connection| {
-                        use crate::places::{ensure_chat_txn, hear_chat_txn};
+                        use crate::rows::places::{ensure_chat_txn, hear_chat_txn};
                         let chat = ensure_chat_txn(connection, account, "C1")?;
                         hear_chat_txn(connection, &chat, &place, now_ms)
                     })

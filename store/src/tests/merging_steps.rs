@@ -1,14 +1,14 @@
 //! Chats of any size become one: each step moves a bounded number of rows, and between two of them
 //! everything that readers are promised holds.
 
-use crate::sql::{Connection, params};
+use crate::engine::sql::{Connection, params};
 
 use super::*;
 
+use crate::acts::erasure::ErasureTarget;
+use crate::acts::merge::steps::SEQ_COLUMNS;
 use crate::contract::{ExportQuery, SearchOrder, SearchQuery};
-use crate::erasure::ErasureTarget;
-use crate::merge::steps::SEQ_COLUMNS;
-use crate::search_text::index_turn_txn;
+use crate::rows::search_text::index_turn_txn;
 use vocative_core::search::SearchReach;
 
 /// Turns of the two chats: more than the first commit and two steps move, of the smaller one.
@@ -378,7 +378,7 @@ async fn what_hangs_on_a_turn_is_found_by_an_index() {
                  WHERE {column} IN (SELECT old FROM moved)"
             ))?;
             let steps = statement.query_map([], |row| row.get(3))?;
-            Ok(steps.collect::<crate::sql::Result<Vec<String>>>()?)
+            Ok(steps.collect::<crate::engine::sql::Result<Vec<String>>>()?)
         };
         let plan = fixture.store.write(plan).await.unwrap();
         let by_index = format!("SEARCH {table} USING");

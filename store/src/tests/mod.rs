@@ -44,13 +44,13 @@ mod runs;
 mod summaries;
 mod writing;
 
-use crate::sql::Connection;
-use crate::sql::FromSql;
+use crate::engine::sql::Connection;
+use crate::engine::sql::FromSql;
 use vocative_contract::envelope::{Attachment, ChatKind, Place, Sender, SenderKind};
 use vocative_contract::identity::Platform;
 
+use crate::rows::columns::{select_turns, turn_from_row};
 use super::contract::{AccountBinding, Captured, CapturedTurn, NewMessage};
-use super::rows::{select_turns, turn_from_row};
 use super::{Store, StoreError, StoreOptions};
 use vocative_core::addressing::{MessageFacts, Verdict};
 use vocative_core::ids::{AccountId, AgentName};

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::*;
-use crate::commands::NewCommand;
+use crate::acts::commands::NewCommand;
+use crate::acts::erasure::has_forgotten_lately;
 use crate::contract::NonMessage;
-use crate::erasure::has_forgotten_lately;
 use crate::scene::{Room, Scene};
 use vocative_core::command::{CommandVerdict, Effect, Inquiry};
 use vocative_core::history::Role;
@@ -47,7 +47,7 @@ async fn rows_of(store: &Store, account: AccountId) -> BTreeMap<String, Vec<Stri
                 );
                 let mut statement = connection.prepare_cached(&sql)?;
                 let found = statement.query_map([account], |row| row.get(0))?;
-                rows.insert(table, found.collect::<crate::sql::Result<_>>()?);
+                rows.insert(table, found.collect::<crate::engine::sql::Result<_>>()?);
             } else {
                 assert!(OF_NO_ACCOUNT.contains(&table.as_str()), "whose is {table}?");
             }
@@ -62,14 +62,14 @@ fn tables(connection: &Connection) -> Vec<String> {
                  AND name NOT LIKE 'sqlite_%' ORDER BY name";
     let mut statement = connection.prepare_cached(sql).unwrap();
     let names = statement.query_map([], |row| row.get(0)).unwrap();
-    names.collect::<crate::sql::Result<_>>().unwrap()
+    names.collect::<crate::engine::sql::Result<_>>().unwrap()
 }
 
 fn column_names(connection: &Connection, table: &str) -> Vec<String> {
     let sql = "SELECT name FROM pragma_table_xinfo(?1)";
     let mut statement = connection.prepare_cached(sql).unwrap();
     let names = statement.query_map([table], |row| row.get(0)).unwrap();
-    names.collect::<crate::sql::Result<_>>().unwrap()
+    names.collect::<crate::engine::sql::Result<_>>().unwrap()
 }
 
 /// An expression for the account that a row of a table belongs to: its own column, or that of what it
@@ -90,7 +90,8 @@ fn owner(connection: &Connection, table: &str, alias: &str, depth: usize) -> Opt
     let keys = statement
         .query_map([table], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .unwrap();
-    let keys: Vec<(String, String, String)> = keys.collect::<crate::sql::Result<_>>().unwrap();
+    let keys: Vec<(String, String, String)> =
+        keys.collect::<crate::engine::sql::Result<_>>().unwrap();
     let mut owners = Vec::new();
     let parents = keys
         .iter()
@@ -193,7 +194,7 @@ impl Houses {
     }
 
     /// Gives a command of Ann's and does all that it orders.
-    async fn give(&self, id: &str, effect: Effect) -> crate::erasure::CarriedOut {
+    async fn give(&self, id: &str, effect: Effect) -> crate::acts::erasure::CarriedOut {
         let command = self.command(id, effect);
         let done = self.ann.store.capture_command(command).await.unwrap();
         let store = &self.ann.store;

@@ -1,8 +1,8 @@
 use std::path::{Path, PathBuf};
 
-use super::super::schema::{MIGRATIONS, Migration};
-use super::super::upgrade::upgrade;
-use super::super::watch::{OpenPhase, OpenWatch};
+use crate::engine::schema::{MIGRATIONS, Migration};
+use crate::engine::upgrade::upgrade;
+use crate::engine::watch::{OpenPhase, OpenWatch};
 use super::*;
 use crate::OpenReport;
 

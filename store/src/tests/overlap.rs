@@ -1,6 +1,6 @@
 use super::*;
+use crate::acts::overlap::TRIGGERS_MAX;
 use crate::contract::{ClaimRequest, RunLease};
-use crate::overlap::TRIGGERS_MAX;
 use vocative_core::addressing::{Overlap, RunVerdict};
 use vocative_core::ids::OwnerId;
 use vocative_core::run::{ClaimedRun, RunState};

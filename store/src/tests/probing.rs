@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use vocative_contract::outbound::Delivered;
 use vocative_contract::probe::{Numbered, OwnNumber, Sequence};
 
+use crate::acts::outbox::take_back_posts_txn;
+use crate::acts::probing::forget_own_message_txn;
 use crate::contract::LeaseOutcome;
-use crate::outbox::take_back_posts_txn;
-use crate::probing::forget_own_message_txn;
 use crate::scene::{Room, Scene};
 use vocative_core::outbox::ClaimedEntry;
 use vocative_core::outbox::OutboxUpdate;

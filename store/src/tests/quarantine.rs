@@ -1,7 +1,7 @@
 //! A row that can't be decoded stops no queue, is shown, and comes back once it was mended.
 
 use super::*;
-use crate::quarantine::{Quarantined, Queue};
+use crate::rows::quarantine::{Quarantined, Queue};
 use crate::scene::Scene;
 use vocative_core::command::Inquiry;
 

@@ -296,7 +296,7 @@ async fn a_cached_statement_is_planned_once() {
             statement.query_row((account, "user"), |row| row.get::<_, i64>(0))?;
         }
         let statement = connection.prepare_cached(SQL)?;
-        Ok(statement.get_status(crate::sql::StatementStatus::RePrepare))
+        Ok(statement.get_status(crate::engine::sql::StatementStatus::RePrepare))
     }
     let fixture = Fixture::new().await;
     assert_eq!(fixture.store.write(count_plans).await.unwrap(), 0);

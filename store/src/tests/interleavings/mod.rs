@@ -12,7 +12,7 @@ mod runs;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use crate::sql::Connection;
+use crate::engine::sql::Connection;
 
 use vocative_core::ids::LeaseToken;
 

@@ -2,18 +2,18 @@
 
 use std::fmt::Write as _;
 
-use crate::sql::{Connection, OptionalExtension as _};
+use crate::engine::sql::{Connection, OptionalExtension as _};
 use vocative_contract::envelope::Place;
 use vocative_contract::error::{ChannelError, Fallback};
 use vocative_contract::outbound::{Delivered, Part, ReadBack};
 
 use super::{Machine, explore, holder, of_either};
-use crate::confirm::confirm_txn;
-use crate::contract::{CommittedReply, LeaseOutcome, OwnPost};
-use crate::outbox::{
+use crate::acts::confirm::confirm_txn;
+use crate::acts::outbox::{
     claim_posts_txn, mark_send_started_txn, next_post_due_ms, release_post_txn, take_back_posts_txn,
 };
-use crate::outcome::update_post_txn;
+use crate::acts::outcome::update_post_txn;
+use crate::contract::{CommittedReply, LeaseOutcome, OwnPost};
 use crate::scene::{LEASE_MS, Scene};
 use vocative_core::ids::{LeaseToken, OutboxId};
 use vocative_core::outbox::ClaimedEntry;

@@ -2,15 +2,15 @@
 
 use std::fmt::Write as _;
 
-use crate::sql::Connection;
+use crate::engine::sql::Connection;
 
 use super::{Machine, explore, holder, number, of_either};
-use crate::contract::{ClaimRequest, CommittedReply, LeaseOutcome, RunLease};
-use crate::reply::commit_reply_txn;
-use crate::runs::{
+use crate::acts::reply::commit_reply_txn;
+use crate::acts::runs::{
     Requeue, RequeueKind, cancel_run_txn, claim_run_txn, extend_run_txn, requeue_run_txn,
     take_back_leases_txn,
 };
+use crate::contract::{ClaimRequest, CommittedReply, LeaseOutcome, RunLease};
 use crate::scene::{LEASE_MS, Room, Scene};
 use vocative_core::ids::{LeaseToken, RunId};
 use vocative_core::run::ClaimedRun;

@@ -1,0 +1,196 @@
+//! Emptying the turns of an order, with what was made from them.
+
+use crate::engine::sql::{Connection, OptionalExtension, params};
+
+use super::ledger::Reach;
+use super::orders::{ErasureCounts, Order, Reached, Targets};
+use super::traces::note_traces_txn;
+use crate::StoreError;
+use crate::acts::made_from::{Made, blank_any_txn, forget_made_from_txn};
+use crate::acts::triggers::cancel_runs_of_deleted_txn;
+use crate::rows::turns::turn_at;
+
+/// The most turns that are blanked in one transaction.
+const TURNS_MAX: i64 = 32;
+
+/// Blanks the next turns of an order; returns how far that is, or `None` at the end.
+pub(super) fn blank_batch_txn(
+    connection: &Connection,
+    order: &Order,
+    targets: &Targets,
+    now_ms: i64,
+) -> Result<(ErasureCounts, Option<Reached>), StoreError> {
+    let turns = next_turns(connection, order, targets)?;
+    let mut counts = ErasureCounts::default();
+    for turn in &turns {
+        counts.add(blank_theirs_txn(
+            connection, order, targets, turn.seq, now_ms,
+        )?);
+    }
+    Ok((counts, turns.last().copied()))
+}
+
+pub(super) const OF_PERSON_SQL: &str = "SELECT conversation_id, sent_at_ms, 0, seq FROM turns
+     WHERE participant_id = ?1 AND (conversation_id, sent_at_ms, seq) > (?2, ?3, ?5)
+       AND sent_at_ms <= ?6 AND ?4 IS NOT NULL
+     ORDER BY conversation_id, sent_at_ms, seq LIMIT ?7";
+
+pub(super) const OF_ROOM_SQL: &str = "SELECT conversation_id, sent_at_ms, ordinal, seq FROM turns
+     WHERE conversation_id = ?1 AND (sent_at_ms, ordinal, seq) > (?3, ?4, ?5)
+       AND sent_at_ms <= ?6 AND ?2 IS NOT NULL
+     ORDER BY sent_at_ms, ordinal, seq LIMIT ?7";
+
+/// The turns behind the last one that was blanked, in the order of the index that they are found by: the
+/// cost follows their number, not the store's.
+fn next_turns(
+    connection: &Connection,
+    order: &Order,
+    targets: &Targets,
+) -> Result<Vec<Reached>, StoreError> {
+    let reached = order.reached.unwrap_or(Reached::START);
+    let mut found = Vec::new();
+    let mut read = |sql: &'static str, which: i64, from: Reached| {
+        let mut statement = connection.prepare_cached(sql)?;
+        let values = params![
+            which,
+            from.conversation,
+            from.sent_at_ms,
+            from.ordinal,
+            from.seq,
+            order.entry.erased_at_ms,
+            TURNS_MAX - found.len() as i64
+        ];
+        let rows = statement.query_map(values, |row| {
+            Ok(Reached {
+                conversation: row.get(0)?,
+                sent_at_ms: row.get(1)?,
+                ordinal: row.get(2)?,
+                seq: row.get(3)?,
+            })
+        })?;
+        for row in rows {
+            found.push(row?);
+        }
+        Ok::<bool, StoreError>((found.len() as i64) < TURNS_MAX)
+    };
+    for person in &targets.participants {
+        read(OF_PERSON_SQL, *person, reached)?;
+    }
+    let rooms = targets.conversations.iter();
+    for room in rooms.filter(|room| **room >= reached.conversation) {
+        let is_begun = *room == reached.conversation;
+        let from = if is_begun { reached } else { Reached::START };
+        if !read(OF_ROOM_SQL, *room, from)? {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+fn blank_theirs_txn(
+    connection: &Connection,
+    order: &Order,
+    targets: &Targets,
+    seq: i64,
+    now_ms: i64,
+) -> Result<ErasureCounts, StoreError> {
+    let turn = turn_at(connection, seq)?;
+    if order.entry.reach == Reach::Everywhere {
+        note_traces_txn(connection, order, targets, &turn)?;
+    }
+    let gone = forget_made_from_txn(connection, &turn, Made::FromEverything, now_ms)?;
+    cancel_runs_of_deleted_txn(connection, &turn, now_ms)?;
+    let is_new = blank_any_txn(connection, &turn, now_ms)?;
+    Ok(ErasureCounts {
+        turns: u64::from(is_new),
+        answers: gone.answers,
+        details: gone.quotes,
+        ..ErasureCounts::default()
+    })
+}
+
+/// Takes the names of a person off their rows, and off their direct chats, which bear them.
+pub(super) fn unname_txn(
+    connection: &Connection,
+    order: &Order,
+    targets: &Targets,
+) -> Result<(), StoreError> {
+    let (people, rooms) = targets.json();
+    // The chat of a person who is heard again is named again.
+    connection
+        .prepare_cached(
+            "UPDATE chats SET title = NULL WHERE kind = 'direct' AND id IN (
+                 SELECT c.chat_id FROM conversations c
+                 WHERE c.id IN (SELECT conversation_id FROM turns WHERE participant_id IN
+                                (SELECT value FROM json_each(?1))))",
+        )?
+        .execute([&people])?;
+    let joined: String = connection
+        .prepare_cached(
+            "SELECT json_group_array(person_id) FROM participants
+             WHERE id IN (SELECT value FROM json_each(?1)) AND person_id IS NOT NULL",
+        )?
+        .query_row([&people], |row| row.get(0))?;
+    connection
+        .prepare_cached(
+            "UPDATE participants SET display_name = NULL, username = NULL, person_id = NULL
+             WHERE id IN (SELECT value FROM json_each(?1)) AND last_seen_ms <= ?2",
+        )?
+        .execute(params![people, order.entry.erased_at_ms])?;
+    connection
+        .prepare_cached(
+            "DELETE FROM former_names WHERE participant_id IN (SELECT value FROM json_each(?1))",
+        )?
+        .execute([&people])?;
+    // A record holds a room's title, and no more of what was said than a hash.
+    connection
+        .prepare_cached(
+            "DELETE FROM sent_prompts WHERE run_id IN (
+                 SELECT id FROM runs WHERE conversation_id IN (SELECT value FROM json_each(?1)))",
+        )?
+        .execute([&rooms])?;
+    connection
+        .prepare_cached(
+            "DELETE FROM persons WHERE id IN (SELECT value FROM json_each(?1))
+               AND NOT EXISTS (SELECT 1 FROM participants o WHERE o.person_id = persons.id)",
+        )?
+        .execute([joined])?;
+    connection
+        .prepare_cached(
+            "UPDATE conversations SET title = NULL, own_title = NULL
+             WHERE id IN (SELECT value FROM json_each(?1))",
+        )?
+        .execute([&rooms])?;
+    connection
+        .prepare_cached(
+            "UPDATE chats SET title = NULL WHERE kind = 'direct' AND id IN (
+                 SELECT chat_id FROM conversations WHERE id IN (SELECT value FROM json_each(?1)))",
+        )?
+        .execute([&rooms])?;
+    Ok(())
+}
+
+/// Whether a turn of the order was captured behind the cursor while it was carried out.
+pub(super) fn is_blank(
+    connection: &Connection,
+    order: &Order,
+    targets: &Targets,
+) -> Result<bool, StoreError> {
+    let (people, rooms) = targets.json();
+    let left: Option<i64> = connection
+        .prepare_cached(
+            "SELECT seq FROM turns
+             WHERE participant_id IN (SELECT value FROM json_each(?1))
+               AND visibility <> 'hidden' AND sent_at_ms <= ?3
+             UNION ALL
+             SELECT seq FROM turns
+             WHERE conversation_id IN (SELECT value FROM json_each(?2))
+               AND visibility <> 'hidden' AND sent_at_ms <= ?3
+             LIMIT 1",
+        )?
+        .query_row(params![people, rooms, order.entry.erased_at_ms], |row| {
+            row.get(0)
+        })
+        .optional()?;
+    Ok(left.is_none())
+}

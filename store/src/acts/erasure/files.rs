@@ -1,0 +1,242 @@
+//! The files: old copies are removed, and all are searched for what was erased.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::needles::Needles;
+use crate::StoreError;
+use crate::engine::content_copies::{ENDING, remove_folder};
+use vocative_core::ids::ErasureId;
+
+/// Bytes read at once.
+const BLOCK_BYTES: usize = 1 << 20;
+/// Folders below the database's that are searched.
+const DEPTH_MAX: usize = 3;
+
+/// What a search of the files found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verification {
+    /// Texts looked for, each in all its escaped forms.
+    pub texts: u64,
+    /// Files searched.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Files that hold one.
+    pub hits: Vec<FileHit>,
+}
+
+/// A file that holds something erased.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileHit {
+    /// The file.
+    pub path: PathBuf,
+    /// How many.
+    pub count: u64,
+}
+
+/// Removes the copies that migrations and restores of a database kept, but for those that have
+/// carried out these erasures themselves: a database that a restore replaced may be newer than the
+/// backup in its place, and the only copy of what was said since.
+pub(super) fn remove_old_copies(
+    database: &Path,
+    ids: &[ErasureId],
+) -> Result<Vec<PathBuf>, StoreError> {
+    let cannot = |path: &Path, error: &std::io::Error| StoreError::Unavailable {
+        what: format!("{} can't be removed: {error}", path.display()),
+    };
+    let mut removed = Vec::new();
+    for copy in old_copies(database, ids)? {
+        std::fs::remove_file(&copy).map_err(|error| cannot(&copy, &error))?;
+        removed.push(copy);
+    }
+    for contents in beside(database)?.into_iter().filter(|path| path.is_dir()) {
+        if !is_folder_of_a_copy(&contents) {
+            remove_folder(&contents)?;
+            removed.push(contents);
+        }
+    }
+    Ok(removed)
+}
+
+/// The copies of a database that have not carried out these erasures themselves.
+pub(super) fn old_copies(database: &Path, ids: &[ErasureId]) -> Result<Vec<PathBuf>, StoreError> {
+    let mut copies = beside(database)?;
+    copies.retain(|path| !path.is_dir() && !has_carried_out(path, ids));
+    Ok(copies)
+}
+
+/// The copies of a database that were made before a time, by their files' own.
+pub(crate) fn copies_from_before(database: &Path, at_ms: i64) -> Vec<PathBuf> {
+    let is_older = |path: &PathBuf| {
+        let changed = std::fs::metadata(path).and_then(|file| file.modified());
+        let since = changed.map(|at| at.duration_since(std::time::UNIX_EPOCH));
+        matches!(since, Ok(Ok(since)) if i128::from(at_ms) >= since.as_millis().cast_signed())
+    };
+    let mut copies = beside(database).unwrap_or_default();
+    copies.retain(|path| !path.is_dir() && is_older(path));
+    copies
+}
+
+/// What migrations and restores kept beside a database: copies, and folders with their files.
+fn beside(database: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let (Some(folder), Some(name)) = (database.parent(), database.file_name()) else {
+        return Ok(Vec::new());
+    };
+    let cannot = |error: std::io::Error| StoreError::Unavailable {
+        what: format!("{} can't be read: {error}", folder.display()),
+    };
+    let start = format!("{}.before-", name.to_string_lossy());
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(cannot)? {
+        let entry = entry.map_err(cannot)?;
+        if entry.file_name().to_string_lossy().starts_with(&start) {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Whether the stored files in a folder belong to a copy that is there.
+fn is_folder_of_a_copy(folder: &Path) -> bool {
+    let copy = folder.to_str().and_then(|name| name.strip_suffix(ENDING));
+    copy.is_some_and(|copy| Path::new(copy).is_file())
+}
+
+/// Whether a copy is a database that has finished all these erasures. One that can't be read, or has
+/// a log of its own, counts as not: it may hold what was erased.
+fn has_carried_out(copy: &Path, ids: &[ErasureId]) -> bool {
+    let mut log = copy.as_os_str().to_owned();
+    log.push("-wal");
+    if Path::new(&log).exists() {
+        return false;
+    }
+    let Some(path) = copy.to_str() else {
+        return false;
+    };
+    // A copy is not written to, and opening it must leave no file beside it.
+    let path = path
+        .replace('%', "%25")
+        .replace('?', "%3f")
+        .replace('#', "%23");
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    let finished = || -> crate::engine::sql::Result<bool> {
+        let connection = Connection::open_with_flags(format!("file:{path}?immutable=1"), flags)?;
+        let mut statement = connection
+            .prepare("SELECT 1 FROM erasures WHERE uuid = ?1 AND finished_at_ms IS NOT NULL")?;
+        for id in ids {
+            if !statement.exists([id.0.as_bytes()])? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    };
+    finished().unwrap_or(false)
+}
+
+/// Searches every file in a folder and those below it.
+pub(super) fn search_files(
+    folder: &Path,
+    needles: &Needles,
+    texts: u64,
+) -> Result<Verification, StoreError> {
+    let mut found = Verification {
+        texts,
+        ..Verification::default()
+    };
+    for path in files_below(folder, DEPTH_MAX)? {
+        let searched = search_file(&path, needles);
+        let (bytes, count) = match searched {
+            // SQLite removes its own files at any time.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            other => other.map_err(|error| cannot_read(&path, &error))?,
+        };
+        found.files += 1;
+        found.bytes += bytes;
+        if count > 0 {
+            found.hits.push(FileHit { path, count });
+        }
+    }
+    Ok(found)
+}
+
+fn cannot_read(path: &Path, error: &std::io::Error) -> StoreError {
+    StoreError::Unavailable {
+        what: format!("{} can't be searched: {error}", path.display()),
+    }
+}
+
+fn files_below(folder: &Path, depth: usize) -> Result<Vec<PathBuf>, StoreError> {
+    let mut files = Vec::new();
+    let entries = std::fs::read_dir(folder).map_err(|error| cannot_read(folder, &error))?;
+    for entry in entries {
+        let entry = entry.map_err(|error| cannot_read(folder, &error))?;
+        let kind = entry
+            .file_type()
+            .map_err(|error| cannot_read(folder, &error))?;
+        if kind.is_file() {
+            files.push(entry.path());
+        } else if kind.is_dir() && depth > 0 {
+            files.extend(files_below(&entry.path(), depth - 1)?);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Searches a file in blocks that overlap by the longest needle.
+fn search_file(path: &Path, needles: &Needles) -> std::io::Result<(u64, u64)> {
+    let mut file = File::open(path)?;
+    let overlap = needles.longest();
+    let mut window: Vec<u8> = Vec::new();
+    let (mut bytes, mut count) = (0, 0);
+    loop {
+        let read = file
+            .by_ref()
+            .take(BLOCK_BYTES as u64)
+            .read_to_end(&mut window)?;
+        bytes += read as u64;
+        let is_last = read < BLOCK_BYTES;
+        let within = if is_last {
+            window.len()
+        } else {
+            window.len().saturating_sub(overlap)
+        };
+        count += needles.count(&window, within);
+        if is_last {
+            return Ok((bytes, count));
+        }
+        window.drain(..within);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_across_two_blocks_is_found_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let needles = Needles::new([("zebra-7f3a".to_owned(), None)]);
+        let mut bytes = vec![b'.'; BLOCK_BYTES - 4];
+        bytes.extend_from_slice(b"zebra-7f3a");
+        bytes.resize(2 * BLOCK_BYTES, b'.');
+        let path = folder.path().join("file");
+        std::fs::write(&path, &bytes).unwrap();
+        let found = search_files(folder.path(), &needles, 1).unwrap();
+        let expected = Verification {
+            texts: 1,
+            files: 1,
+            bytes: bytes.len() as u64,
+            hits: vec![FileHit { path, count: 1 }],
+        };
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,81 @@
+//! Runs that read what an order blanks, and are not done: only those are stopped.
+
+use crate::engine::sql::{Connection, OptionalExtension, params};
+
+use super::orders::{Order, targets};
+use crate::StoreError;
+use crate::rows::sent_prompts::recorded_turns;
+use vocative_core::ids::TurnId;
+
+/// A run that is not done.
+struct Unfinished {
+    row: i64,
+    is_leased: bool,
+    /// The turns of its prompt; `None` where no prompt was made yet.
+    read: Option<Vec<TurnId>>,
+}
+
+/// Asks the runs of the order's account that read a turn of it to stop; those that wait for another
+/// attempt ask their model anew. Returns whether there is one at work of which it is not known yet what
+/// it read.
+pub(super) fn stop_readers_txn(connection: &Connection, order: &Order) -> Result<bool, StoreError> {
+    let targets = targets(connection, &order.entry)?;
+    let (people, rooms) = targets.json();
+    let mut is_unsure = false;
+    for run in unfinished_runs(connection, order)? {
+        let Some(read) = run.read else {
+            is_unsure |= run.is_leased;
+            continue;
+        };
+        let mut is_theirs = connection.prepare_cached(
+            "SELECT participant_id IN (SELECT value FROM json_each(?2))
+                    OR conversation_id IN (SELECT value FROM json_each(?3))
+             FROM turns WHERE uuid = ?1 AND sent_at_ms <= ?4",
+        )?;
+        let mut has_read = false;
+        for turn in read {
+            let values = params![turn, people, rooms, order.entry.erased_at_ms];
+            has_read |= is_theirs
+                .query_row(values, |row| row.get(0))
+                .optional()?
+                .unwrap_or(false);
+        }
+        match (has_read, run.is_leased) {
+            (false, _) => {}
+            (true, true) => {
+                connection
+                    .prepare_cached(
+                        "UPDATE runs SET cancel_requested_by = 'erased'
+                         WHERE id = ?1 AND cancel_requested_by IS NULL",
+                    )?
+                    .execute([run.row])?;
+            }
+            (true, false) => {
+                connection
+                    .prepare_cached("DELETE FROM steps WHERE run_id = ?1")?
+                    .execute([run.row])?;
+            }
+        }
+    }
+    Ok(is_unsure)
+}
+
+/// Those at work, and those that wait and have made a prompt before.
+fn unfinished_runs(connection: &Connection, order: &Order) -> Result<Vec<Unfinished>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT r.id, r.state = 'leased', s.turns
+         FROM runs r INDEXED BY runs_waiting CROSS JOIN chats h ON h.id = r.chat_id
+         LEFT JOIN sent_prompts s ON s.run_id = r.id
+         WHERE r.state IN ('queued', 'leased', 'waiting') AND h.account_id = ?1
+           AND r.cancel_requested_by IS NULL AND (r.state = 'leased' OR s.run_id IS NOT NULL)",
+    )?;
+    let rows = statement.query_map([order.account], |row| {
+        let turns: Option<Vec<u8>> = row.get(2)?;
+        Ok(Unfinished {
+            row: row.get(0)?,
+            is_leased: row.get(1)?,
+            read: turns.map(|packed| recorded_turns(&packed)),
+        })
+    })?;
+    Ok(rows.collect::<crate::engine::sql::Result<_>>()?)
+}

@@ -1,0 +1,454 @@
+//! Taking the traces of an order out of everything else, table by table, in the order of their keys.
+
+use crate::engine::sql::{Connection, params};
+
+use super::ledger::{LedgerKind, Reach};
+use super::needles::{Needles, OursAfter};
+use super::orders::{ErasureCounts, Order};
+use crate::StoreError;
+use crate::acts::made_from::{blank_ours_txn, empty_posts_txn};
+use crate::rows::run_events::forget_texts_txn;
+use crate::rows::summaries::{SummaryFate, invalidate_summaries_txn};
+use crate::rows::turns::{Replacement, revise_turn_txn, turn_at};
+
+/// The most rows that are looked at in one transaction.
+const ROWS_MAX: i64 = 1_000;
+
+pub(super) const UNTRANSLATED_SQL: &str = "SELECT id, raw FROM raw_envelopes
+     WHERE account_id = ?1 AND turn_seq IS NULL AND id > ?2 ORDER BY id LIMIT ?3";
+
+pub(super) const COMMANDS_SQL: &str = "DELETE FROM non_messages INDEXED BY non_messages_by_sender
+     WHERE account_id = ?1 AND sender_id = ?2 AND received_at_ms <= ?3";
+
+/// What is swept; in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SweepStage {
+    Turns,
+    Revisions,
+    Raw,
+    Steps,
+    Events,
+    Posts,
+    Summaries,
+    Commands,
+    Titles,
+}
+
+impl SweepStage {
+    pub(super) const ALL: [Self; 9] = [
+        Self::Turns,
+        Self::Revisions,
+        Self::Raw,
+        Self::Steps,
+        Self::Events,
+        Self::Posts,
+        Self::Summaries,
+        Self::Commands,
+        Self::Titles,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Turns => "turns",
+            Self::Revisions => "revisions",
+            Self::Raw => "raw",
+            Self::Steps => "steps",
+            Self::Events => "events",
+            Self::Posts => "posts",
+            Self::Summaries => "summaries",
+            Self::Commands => "commands",
+            Self::Titles => "titles",
+        }
+    }
+}
+
+/// The needles of one order, made once and not for each batch.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sweeper {
+    order: Option<i64>,
+    needles: Needles,
+}
+
+impl Sweeper {
+    /// The needles of an order. Its traces do not change while it is swept.
+    fn needles(&mut self, connection: &Connection, order: &Order) -> Result<&Needles, StoreError> {
+        if self.order != Some(order.row) {
+            self.needles = Needles::new(traces(connection, order.row)?);
+            self.order = Some(order.row);
+        }
+        Ok(&self.needles)
+    }
+}
+
+fn traces(
+    connection: &Connection,
+    order_row: i64,
+) -> Result<Vec<(String, Option<OursAfter>)>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT text, chat_id, after_seq FROM erasure_traces WHERE erasure_id = ?1",
+    )?;
+    let rows = statement.query_map([order_row], |row| {
+        let chat: Option<i64> = row.get(1)?;
+        let seq = row.get(2)?;
+        Ok((row.get(0)?, chat.map(|chat| OursAfter { chat, seq })))
+    })?;
+    Ok(rows.collect::<crate::engine::sql::Result<_>>()?)
+}
+
+/// What comes behind a place; `None` at the end. What somebody asked for themselves is taken from where it
+/// is known to be, and looked for nowhere else.
+pub(super) fn place_behind(order: &Order, place: Option<SweepStage>) -> Option<SweepStage> {
+    let places: &[SweepStage] = match (order.entry.reach, order.entry.kind) {
+        (Reach::Everywhere, _) => &SweepStage::ALL,
+        (Reach::Own, LedgerKind::Person) => &[SweepStage::Raw, SweepStage::Commands],
+        (Reach::Own, _) => &[],
+    };
+    let next = place.map_or(0, |at| {
+        let known = places.iter().position(|place| *place == at);
+        known.map_or(places.len(), |at| at + 1)
+    });
+    places.get(next).copied()
+}
+
+/// Sweeps the next rows of a place; returns where to go on, or `None` at the end.
+pub(super) fn sweep_batch_txn(
+    connection: &Connection,
+    order: &Order,
+    place: SweepStage,
+    sweeper: &mut Sweeper,
+    now_ms: i64,
+) -> Result<(ErasureCounts, Option<i64>), StoreError> {
+    let needles = sweeper.needles(connection, order)?;
+    // Raw events and commands name a person also where nothing was said.
+    let by_id = order.entry.kind == LedgerKind::Person
+        && matches!(place, SweepStage::Raw | SweepStage::Commands);
+    if needles.is_empty() && !by_id {
+        return Ok((ErasureCounts::default(), None));
+    }
+    let sweep = Sweep {
+        connection,
+        order,
+        needles,
+        now_ms,
+    };
+    match place {
+        SweepStage::Raw if order.entry.reach == Reach::Own => sweep.untranslated_txn(),
+        SweepStage::Turns => sweep.turns_txn(),
+        SweepStage::Revisions => sweep.rows_txn(
+            "SELECT turn_seq, content FROM revisions WHERE turn_seq > ?1
+             ORDER BY turn_seq LIMIT ?2",
+            "DELETE FROM revisions WHERE turn_seq = ?1",
+        ),
+        SweepStage::Raw => sweep.rows_txn(
+            "SELECT id, raw FROM raw_envelopes WHERE id > ?1 ORDER BY id LIMIT ?2",
+            "DELETE FROM raw_envelopes WHERE id = ?1",
+        ),
+        SweepStage::Steps => sweep.rows_txn(
+            "SELECT run_id, message FROM steps WHERE run_id > ?1 ORDER BY run_id LIMIT ?2",
+            "DELETE FROM steps WHERE run_id = ?1",
+        ),
+        SweepStage::Events => sweep.events_txn(),
+        SweepStage::Posts => sweep.posts_txn(),
+        SweepStage::Summaries => sweep.rows_txn(
+            "SELECT id, text FROM summaries WHERE id > ?1 ORDER BY id LIMIT ?2",
+            "UPDATE summaries SET state = 'void', text = '', tokens = 0 WHERE id = ?1",
+        ),
+        SweepStage::Commands => sweep.commands_txn(),
+        SweepStage::Titles => sweep.titles_txn(),
+    }
+}
+
+/// One batch.
+struct Sweep<'a> {
+    connection: &'a Connection<'a>,
+    order: &'a Order,
+    needles: &'a Needles,
+    now_ms: i64,
+}
+
+/// A turn as it is looked at.
+struct SweptTurn {
+    seq: i64,
+    content: String,
+    quote: Option<String>,
+    attachments: Option<String>,
+    is_ours: bool,
+    chat: i64,
+}
+
+type SweptBatch = Result<(ErasureCounts, Option<i64>), StoreError>;
+
+impl Sweep<'_> {
+    fn turns_txn(&self) -> SweptBatch {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT t.seq, t.content, t.quote, t.attachments, p.kind <> 'user', c.chat_id
+             FROM turns t CROSS JOIN participants p ON p.id = t.participant_id
+             CROSS JOIN conversations c ON c.id = t.conversation_id
+             WHERE t.seq > ?1 ORDER BY t.seq LIMIT ?2",
+        )?;
+        let rows = statement.query_map((self.order.cursor, ROWS_MAX), |row| {
+            Ok(SweptTurn {
+                seq: row.get(0)?,
+                content: row.get(1)?,
+                quote: row.get(2)?,
+                attachments: row.get(3)?,
+                is_ours: row.get(4)?,
+                chat: row.get(5)?,
+            })
+        })?;
+        let (mut counts, mut last) = (ErasureCounts::default(), None);
+        for seen in rows {
+            let seen = seen?;
+            last = Some(seen.seq);
+            counts.add(self.turn_txn(&seen)?);
+        }
+        Ok((counts, last))
+    }
+
+    fn turn_txn(&self, seen: &SweptTurn) -> Result<ErasureCounts, StoreError> {
+        let mut counts = ErasureCounts::default();
+        if seen.is_ours {
+            let is_hit = self.needles.is_in(&seen.content, |needle| {
+                needle
+                    .only
+                    .is_none_or(|only| only.chat == seen.chat && only.seq < seen.seq)
+            });
+            if is_hit && blank_ours_txn(self.connection, seen.seq, self.now_ms)? {
+                counts.answers = 1;
+            }
+            return Ok(counts);
+        }
+        let content = self.needles.cut(&seen.content);
+        let has = |text: &Option<String>| {
+            text.as_ref()
+                .is_some_and(|text| self.needles.is_in(text, |needle| needle.only.is_none()))
+        };
+        let (quotes, attaches) = (has(&seen.quote), has(&seen.attachments));
+        if content.is_none() && !quotes && !attaches {
+            return Ok(counts);
+        }
+        counts.repeats = 1;
+        let kept = seen.attachments.clone().filter(|_| !attaches);
+        self.cut_turn_txn(seen.seq, content, kept)?;
+        if quotes {
+            self.connection
+                .prepare_cached(
+                    "UPDATE turns SET quote = NULL, revision = revision + 1 WHERE seq = ?1",
+                )?
+                .execute([seen.seq])?;
+        }
+        Ok(counts)
+    }
+
+    /// Gives a turn of somebody else the text that is left of it.
+    fn cut_turn_txn(
+        &self,
+        seq: i64,
+        content: Option<String>,
+        attachments: Option<String>,
+    ) -> Result<(), StoreError> {
+        let mut turn = turn_at(self.connection, seq)?;
+        let replacement = Replacement {
+            content: content.unwrap_or_else(|| turn.content.clone()),
+            attachments,
+            tokens: None,
+            keep_revision: false,
+            now_ms: self.now_ms,
+        };
+        revise_turn_txn(self.connection, &mut turn, replacement)?;
+        for sql in [
+            "DELETE FROM raw_envelopes WHERE turn_seq = ?1",
+            // An edit would bring what was said back.
+            "UPDATE files SET transcript = NULL WHERE turn_seq = ?1",
+        ] {
+            self.connection.prepare_cached(sql)?.execute([seq])?;
+        }
+        let mut items = self.connection.prepare_cached(
+            "SELECT platform_id, chat_id, text FROM messages
+             WHERE turn_seq = ?1 AND text IS NOT NULL",
+        )?;
+        let mut rows = items.query([seq])?;
+        while let Some(row) = rows.next()? {
+            let text: String = row.get(2)?;
+            if let Some(cut) = self.needles.cut(&text) {
+                let (id, chat): (String, i64) = (row.get(0)?, row.get(1)?);
+                self.connection
+                    .prepare_cached(
+                        "UPDATE messages SET text = ?4
+                         WHERE platform_id = ?1 AND chat_id = ?2 AND turn_seq = ?3",
+                    )?
+                    .execute(params![id, chat, seq, cut])?;
+            }
+        }
+        invalidate_summaries_txn(self.connection, &turn, SummaryFate::Void)
+    }
+
+    /// Goes through the texts of a table and does `change` to each row that holds a trace.
+    fn rows_txn(&self, select: &'static str, change: &'static str) -> SweptBatch {
+        let (hits, last) = self.hits(select)?;
+        let mut statement = self.connection.prepare_cached(change)?;
+        let mut counts = ErasureCounts::default();
+        for key in hits {
+            counts.details += statement.execute([key])? as u64;
+        }
+        Ok((counts, last))
+    }
+
+    /// Keys of the next rows that hold a trace; and the last key looked at. Rows that share a key
+    /// are all looked at, for the last key is never left half done.
+    fn hits(&self, select: &'static str) -> Result<(Vec<i64>, Option<i64>), StoreError> {
+        let mut statement = self.connection.prepare_cached(select)?;
+        let mut rows = statement.query((self.order.cursor, -1))?;
+        let (mut hits, mut last, mut seen) = (Vec::new(), None, 0);
+        while let Some(row) = rows.next()? {
+            let key: i64 = row.get(0)?;
+            if seen >= ROWS_MAX && last != Some(key) {
+                break;
+            }
+            seen += 1;
+            last = Some(key);
+            if hits.last() != Some(&key) && self.is_hit(&row.get::<_, String>(1)?) {
+                hits.push(key);
+            }
+        }
+        Ok((hits, last))
+    }
+
+    fn is_hit(&self, text: &str) -> bool {
+        self.needles.is_in(text, |needle| needle.only.is_none())
+            || (self.order.entry.kind == LedgerKind::Person
+                && self.order.phase == SweepStage::Raw.name()
+                && names_id(text, &self.order.entry.platform_id))
+    }
+
+    /// A trace may lie across two pieces of a text: while somebody is erased, what is being said is
+    /// told at its end only.
+    fn events_txn(&self) -> SweptBatch {
+        let counts = ErasureCounts {
+            details: forget_texts_txn(self.connection)?,
+            ..ErasureCounts::default()
+        };
+        Ok((counts, None))
+    }
+
+    fn posts_txn(&self) -> SweptBatch {
+        let (hits, last) =
+            self.hits("SELECT id, payload FROM outbox WHERE id > ?1 ORDER BY id LIMIT ?2")?;
+        for key in &hits {
+            empty_posts_txn(self.connection, "id = ?1", *key, self.now_ms)?;
+        }
+        let counts = ErasureCounts {
+            details: hits.len() as u64,
+            ..ErasureCounts::default()
+        };
+        Ok((counts, last))
+    }
+
+    /// Events of the account that did not translate and name the person.
+    fn untranslated_txn(&self) -> SweptBatch {
+        let mut statement = self.connection.prepare_cached(UNTRANSLATED_SQL)?;
+        let rows = statement.query_map(
+            params![self.order.account, self.order.cursor, ROWS_MAX],
+            |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)),
+        )?;
+        let (mut counts, mut last) = (ErasureCounts::default(), None);
+        for row in rows {
+            let (id, raw) = row?;
+            last = Some(id);
+            if names_id(&raw, &self.order.entry.platform_id) {
+                counts.details += self
+                    .connection
+                    .prepare_cached("DELETE FROM raw_envelopes WHERE id = ?1")?
+                    .execute([id])? as u64;
+            }
+        }
+        Ok((counts, last))
+    }
+
+    /// Commands and button presses are few: one batch.
+    fn commands_txn(&self) -> SweptBatch {
+        let mut details = 0;
+        if self.order.entry.kind == LedgerKind::Person {
+            details += self
+                .connection
+                .prepare_cached(COMMANDS_SQL)?
+                .execute(params![
+                    self.order.account,
+                    self.order.entry.platform_id,
+                    self.order.entry.erased_at_ms
+                ])?;
+        }
+        if self.order.entry.reach == Reach::Own {
+            let counts = ErasureCounts {
+                details: details as u64,
+                ..ErasureCounts::default()
+            };
+            return Ok((counts, None));
+        }
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT account_id, kind, platform_id, text FROM non_messages")?;
+        let mut rows = statement.query([])?;
+        let mut hits: Vec<(i64, String, String)> = Vec::new();
+        while let Some(row) = rows.next()? {
+            if self.is_hit(&row.get::<_, String>(3)?) {
+                hits.push((row.get(0)?, row.get(1)?, row.get(2)?));
+            }
+        }
+        for hit in hits {
+            details += self
+                .connection
+                .prepare_cached(
+                    "DELETE FROM non_messages
+                     WHERE account_id = ?1 AND kind = ?2 AND platform_id = ?3",
+                )?
+                .execute(hit)?;
+        }
+        let counts = ErasureCounts {
+            details: details as u64,
+            ..ErasureCounts::default()
+        };
+        Ok((counts, None))
+    }
+
+    /// Titles that were taken from what was said.
+    fn titles_txn(&self) -> SweptBatch {
+        self.rows_txn(
+            "SELECT id, coalesce(title, '') || char(10) || coalesce(own_title, '')
+             FROM conversations WHERE id > ?1 ORDER BY id LIMIT ?2",
+            "UPDATE conversations SET title = NULL, own_title = NULL WHERE id = ?1",
+        )
+    }
+}
+
+/// Whether raw JSON names a platform id: as a whole value or within a mention.
+fn names_id(text: &str, id: &str) -> bool {
+    let is_part = |byte: Option<&u8>| {
+        byte.is_some_and(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+    };
+    let bytes = text.as_bytes();
+    !id.is_empty()
+        && text.match_indices(id).any(|(at, _)| {
+            let before = at.checked_sub(1).and_then(|before| bytes.get(before));
+            !is_part(before) && !is_part(bytes.get(at + id.len()))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn raw_json_names_an_id_only_as_a_whole() {
+        let cases = [
+            (r#"{"user":"U12"}"#, true),
+            (r#"{"text":"<@U12> hi"}"#, true),
+            (r#"{"user":"U123"}"#, false),
+            (r#"{"ts":"1.U12"}"#, false),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(names_id(text, "U12"), expected, "{text}");
+        }
+        assert!(names_id(r#"{"id":42}"#, "42") && !names_id(r#"{"id":-42}"#, "42"));
+    }
+}

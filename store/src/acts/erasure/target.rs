@@ -1,0 +1,268 @@
+//! What an operator wants erased, found by name; and how much that is.
+
+use crate::engine::sql::{Connection, params};
+
+use super::ledger::{LedgerEntry, LedgerKind, Reach};
+use super::orders::targets;
+use crate::rows::columns::count_from;
+use crate::{Store, StoreError};
+use vocative_core::ids::ErasureId;
+
+/// The most candidates that an ambiguous name lists.
+const CANDIDATES_MAX: i64 = 8;
+
+/// What is to be erased.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ErasureTarget {
+    /// Everything of a person: by platform id, `@username` or display name, with `channel/` before it
+    /// where several channels know one.
+    Person(String),
+    /// A conversation with its threads, named as [`Store::find_conversation`] takes it.
+    Conversation(String),
+}
+
+/// What an erasure would take away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErasurePlan {
+    /// Who or what it is, for people.
+    pub label: String,
+    /// The identities that go into the ledger.
+    pub entries: Vec<LedgerEntry>,
+    /// Turns that are blanked.
+    pub turns: u64,
+    /// Conversations they are in.
+    pub conversations: u64,
+    /// Runs they triggered, whose answers are blanked.
+    pub runs: u64,
+}
+
+/// A person as found.
+struct Person {
+    row: i64,
+    channel: String,
+    platform: String,
+    account: String,
+    platform_id: String,
+    display_name: Option<String>,
+    username: Option<String>,
+}
+
+impl Person {
+    fn label(&self) -> String {
+        let name = self.display_name.as_deref().unwrap_or("no name");
+        let username = self
+            .username
+            .as_ref()
+            .map_or_else(String::new, |username| format!(", @{username}"));
+        format!("{}/{} ({name}{username})", self.channel, self.platform_id)
+    }
+}
+
+impl Store {
+    /// What erasing would take away; changes nothing.
+    ///
+    /// # Errors
+    /// `NotFound` if nothing has that name, `Ambiguous` if several things have: it names them.
+    pub async fn plan_erasure(
+        &self,
+        target: ErasureTarget,
+        now_ms: i64,
+    ) -> Result<ErasurePlan, StoreError> {
+        match target {
+            ErasureTarget::Person(name) => {
+                self.read(move |connection| plan_person(connection, &name, now_ms))
+                    .await
+            }
+            ErasureTarget::Conversation(name) => {
+                let found = self.find_conversation(&name).await?;
+                self.read(move |connection| {
+                    let entries = entries_of_conversation(connection, &found, now_ms)?;
+                    let label = format!("the conversation {} ({})", found.title, found.id);
+                    plan(connection, label, entries)
+                })
+                .await
+            }
+        }
+    }
+}
+
+fn plan_person(
+    connection: &Connection,
+    name: &str,
+    now_ms: i64,
+) -> Result<ErasurePlan, StoreError> {
+    let found = persons(connection, name.trim())?;
+    let Some(first) = found.first() else {
+        return Err(StoreError::NotFound {
+            what: format!(
+                "a person {name:?} (give the platform's user id, @username or the full name, with CHANNEL/ before it)"
+            ),
+        });
+    };
+    if found.len() > 1 {
+        return Err(StoreError::Ambiguous {
+            what: format!("a person {name:?}"),
+            meanings: found.iter().map(Person::label).collect(),
+            advice: "name one as CHANNEL/ID",
+        });
+    }
+    let entry = |person: &Person| LedgerEntry {
+        id: ErasureId::generate(),
+        kind: LedgerKind::Person,
+        reach: Reach::Everywhere,
+        platform: person.platform.clone(),
+        account: person.account.clone(),
+        platform_id: person.platform_id.clone(),
+        chat: String::new(),
+        erased_at_ms: now_ms,
+    };
+    let mut label = first.label();
+    let mut entries = vec![entry(first)];
+    for twin in joined(connection, first.row)? {
+        label = format!("{label} and {}", twin.label());
+        entries.push(entry(&twin));
+    }
+    plan(connection, label, entries)
+}
+
+macro_rules! select_persons {
+    ($tail:literal) => {
+        concat!(
+            "SELECT p.id,
+                    coalesce((SELECT n.name FROM channels n WHERE n.account_id = a.id
+                              ORDER BY n.bound_at_ms DESC LIMIT 1), a.name),
+                    a.platform, a.platform_id, p.platform_id, p.display_name, p.username
+             FROM participants p JOIN accounts a ON a.id = p.account_id
+             WHERE p.kind = 'user' AND ",
+            $tail
+        )
+    };
+}
+
+/// Those an exact id names; else those of that username or display name.
+fn persons(connection: &Connection, name: &str) -> Result<Vec<Person>, StoreError> {
+    let whole = persons_named(connection, None, name)?;
+    if !whole.is_empty() {
+        return Ok(whole);
+    }
+    match name.split_once('/') {
+        Some((channel, name)) => persons_named(connection, Some(channel), name),
+        None => Ok(Vec::new()),
+    }
+}
+
+fn persons_named(
+    connection: &Connection,
+    channel: Option<&str>,
+    name: &str,
+) -> Result<Vec<Person>, StoreError> {
+    let by_id = select_persons!(
+        "p.platform_id = ?1
+         AND (?2 IS NULL OR a.id = (SELECT account_id FROM channels WHERE name = ?2)) LIMIT ?3"
+    );
+    let by_name = select_persons!(
+        "(p.username = ltrim(?1, '@') COLLATE NOCASE OR p.display_name = ?1 COLLATE NOCASE)
+         AND (?2 IS NULL OR a.id = (SELECT account_id FROM channels WHERE name = ?2)) LIMIT ?3"
+    );
+    for sql in [by_id, by_name] {
+        let mut statement = connection.prepare_cached(sql)?;
+        let rows = statement.query_map(params![name, channel, CANDIDATES_MAX], person_from_row)?;
+        let found: Vec<Person> = rows.collect::<crate::engine::sql::Result<_>>()?;
+        if !found.is_empty() {
+            return Ok(found);
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// Who is known to be the same person elsewhere.
+fn joined(connection: &Connection, row: i64) -> Result<Vec<Person>, StoreError> {
+    let mut statement = connection.prepare_cached(select_persons!(
+        "p.id <> ?1 AND p.person_id = (SELECT person_id FROM participants WHERE id = ?1)"
+    ))?;
+    let rows = statement.query_map([row], person_from_row)?;
+    Ok(rows.collect::<crate::engine::sql::Result<_>>()?)
+}
+
+fn person_from_row(row: &crate::engine::sql::Row<'_>) -> crate::engine::sql::Result<Person> {
+    Ok(Person {
+        row: row.get(0)?,
+        channel: row.get(1)?,
+        platform: row.get(2)?,
+        account: row.get(3)?,
+        platform_id: row.get(4)?,
+        display_name: row.get(5)?,
+        username: row.get(6)?,
+    })
+}
+
+/// One entry for each id the chat has had: a copy from before a change of ids knows only the old one.
+fn entries_of_conversation(
+    connection: &Connection,
+    conversation: &vocative_core::place::Conversation,
+    now_ms: i64,
+) -> Result<Vec<LedgerEntry>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT a.platform, a.platform_id, i.platform_id
+         FROM chat_ids i JOIN accounts a ON a.id = i.account_id
+         WHERE i.chat_id = ?1 ORDER BY i.platform_id = ?2 DESC, i.platform_id",
+    )?;
+    let key = conversation.key.thread_or_topic.clone().unwrap_or_default();
+    let rows = statement.query_map(
+        params![conversation.key.chat, conversation.platform_chat],
+        |row| {
+            Ok(LedgerEntry {
+                id: ErasureId::generate(),
+                kind: LedgerKind::Conversation,
+                reach: Reach::Everywhere,
+                platform: row.get(0)?,
+                account: row.get(1)?,
+                platform_id: key.clone(),
+                chat: row.get(2)?,
+                erased_at_ms: now_ms,
+            })
+        },
+    )?;
+    Ok(rows.collect::<crate::engine::sql::Result<_>>()?)
+}
+
+fn plan(
+    connection: &Connection,
+    label: String,
+    entries: Vec<LedgerEntry>,
+) -> Result<ErasurePlan, StoreError> {
+    let mut found = super::orders::Targets::default();
+    for entry in &entries {
+        found.join(targets(connection, entry)?);
+    }
+    let (people, rooms) = found.json();
+    let (turns, conversations, runs) = connection
+        .prepare_cached(
+            "WITH theirs (seq, conversation_id) AS (
+                 SELECT seq, conversation_id FROM turns
+                 WHERE participant_id IN (SELECT value FROM json_each(?1))
+                   AND visibility <> 'hidden'
+                 UNION
+                 SELECT seq, conversation_id FROM turns
+                 WHERE conversation_id IN (SELECT value FROM json_each(?2))
+                   AND visibility <> 'hidden')
+             SELECT count(*), count(DISTINCT conversation_id),
+                    (SELECT count(DISTINCT g.run_id) FROM theirs x
+                     JOIN run_triggers g ON g.turn_seq = x.seq)
+             FROM theirs",
+        )?
+        .query_row((people, rooms), |row| {
+            Ok((
+                count_from(row.get(0)?),
+                count_from(row.get(1)?),
+                count_from(row.get(2)?),
+            ))
+        })?;
+    Ok(ErasurePlan {
+        label,
+        entries,
+        turns,
+        conversations,
+        runs,
+    })
+}

@@ -1,0 +1,377 @@
+//! Retention: what is older than its channel keeps goes, in bounded batches. Ids stay.
+//!
+//! Three classes. *Text*: turns with their revisions, raw events, full text, and the copies of them in
+//! steps and posts. *Raw*: events that did not translate, raw envelopes, commands. *Runs*: steps,
+//! run events, what prompts were made from, tool calls and results, the text of posts that are done, and their attempts. A chat with an open run or
+//! post waits: what a retry reads or a post says must not change under it. Summaries stay: they are
+//! what the room remembers of what is gone.
+
+use crate::engine::sql::{Connection, params};
+use vocative_contract::outbound::Part;
+
+use crate::acts::files::forget_files_txn;
+use crate::rows::columns::count_from;
+use crate::rows::search_text::{in_index, unindex_turn_txn};
+use crate::rows::sent_prompts::forget_former_names_txn;
+use crate::rows::summaries::note_expired_in_summaries_txn;
+use crate::{Store, StoreError};
+use vocative_core::ids::AccountId;
+
+/// The most turns, raw events or runs that expire in one transaction.
+const BATCH_MAX: i64 = 100;
+
+/// Up to when an account's data goes, in milliseconds since the Unix epoch; `None` = it stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExpiryBounds {
+    /// Turns sent before.
+    pub text_before_ms: Option<i64>,
+    /// Raw events received before.
+    pub raw_before_ms: Option<i64>,
+    /// Runs finished before.
+    pub runs_before_ms: Option<i64>,
+}
+
+/// How much went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Expired {
+    /// Turns.
+    pub text: u64,
+    /// Raw events and commands.
+    pub raw: u64,
+    /// Runs.
+    pub runs: u64,
+}
+
+impl Expired {
+    /// Whether nothing went.
+    #[must_use]
+    pub fn is_nothing(self) -> bool {
+        self == Self::default()
+    }
+
+    /// Whether of a class as much went as may go at once.
+    #[must_use]
+    pub fn is_whole_share(self, share: u64) -> bool {
+        self.text.max(self.raw).max(self.runs) >= share
+    }
+}
+
+/// The turns there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeptTurns {
+    /// How many there ever were.
+    pub turns: u64,
+    /// The platform's time of the newest, in milliseconds since the Unix epoch.
+    pub newest_ms: Option<i64>,
+}
+
+impl Store {
+    /// Lets go what of an account is older than its bounds, at most `share` rows of each class, in batches
+    /// with live writes between them.
+    ///
+    /// # Errors
+    /// Storage refuses; what went is gone, the rest goes the next time.
+    pub async fn expire(
+        &self,
+        account: AccountId,
+        bounds: ExpiryBounds,
+        share: u64,
+        now_ms: i64,
+    ) -> Result<Expired, StoreError> {
+        let pass = |class, at_most| ExpiryPass {
+            account,
+            class,
+            at_most,
+            now_ms,
+        };
+        let mut expired = Expired::default();
+        if let Some(before_ms) = bounds.text_before_ms {
+            let rooms = self
+                .read(move |connection| rooms_to_expire(connection, account, before_ms))
+                .await?;
+            for room in rooms {
+                let batch =
+                    move |connection: &Connection, max| text_txn(connection, room, before_ms, max);
+                let left = share.saturating_sub(expired.text);
+                expired.text += self.in_batches(pass("text", left), batch).await?;
+            }
+        }
+        if let Some(before_ms) = bounds.raw_before_ms {
+            let batch =
+                move |connection: &Connection, max| raw_txn(connection, account, before_ms, max);
+            expired.raw = self.in_batches(pass("raw", share), batch).await?;
+        }
+        if let Some(before_ms) = bounds.runs_before_ms {
+            let batch =
+                move |connection: &Connection, max| runs_txn(connection, account, before_ms, max);
+            expired.runs = self.in_batches(pass("runs", share), batch).await?;
+        }
+        Ok(expired)
+    }
+
+    /// How many turns there are, and how new the newest is. Two steps in indexes.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn kept_turns(&self) -> Result<KeptTurns, StoreError> {
+        self.read(|connection| {
+            let kept = connection
+                .prepare_cached(
+                    "SELECT (SELECT max(seq) FROM turns),
+                            (SELECT max(last_activity_ms) FROM conversations)",
+                )?
+                .query_row([], |row| {
+                    Ok(KeptTurns {
+                        turns: count_from(row.get::<_, Option<i64>>(0)?.unwrap_or(0)),
+                        newest_ms: row.get(1)?,
+                    })
+                })?;
+            Ok(kept)
+        })
+        .await
+    }
+
+    /// Repeats a batch until one is not full or all went that may; returns how much went.
+    async fn in_batches(
+        &self,
+        pass: ExpiryPass,
+        batch: impl Fn(&Connection, i64) -> Result<i64, StoreError> + Copy + Send + 'static,
+    ) -> Result<u64, StoreError> {
+        let mut total = 0;
+        loop {
+            let max = i64::try_from(pass.at_most - total).unwrap_or(BATCH_MAX);
+            let max = max.min(BATCH_MAX);
+            if max == 0 {
+                return Ok(total);
+            }
+            let count = self
+                .write_and_scrub(move |connection| {
+                    let count = batch(connection, max)?;
+                    note_txn(connection, pass, count)?;
+                    Ok(count)
+                })
+                .await?;
+            total += u64::try_from(count).unwrap_or(0);
+            if count < max {
+                return Ok(total);
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// One class of rows of an account, and how many of them may expire at once.
+#[derive(Clone, Copy)]
+struct ExpiryPass {
+    account: AccountId,
+    class: &'static str,
+    at_most: u64,
+    now_ms: i64,
+}
+
+fn note_txn(connection: &Connection, pass: ExpiryPass, count: i64) -> Result<(), StoreError> {
+    if count == 0 {
+        return Ok(());
+    }
+    connection
+        .prepare_cached(
+            "INSERT INTO retention (account_id, class, expired, last_at_ms) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT DO UPDATE
+             SET expired = expired + excluded.expired, last_at_ms = excluded.last_at_ms",
+        )?
+        .execute(params![pass.account, pass.class, count, pass.now_ms])?;
+    Ok(())
+}
+
+/// Conversations of chats at rest that hold turns to let go.
+fn rooms_to_expire(
+    connection: &Connection,
+    account: AccountId,
+    before_ms: i64,
+) -> Result<Vec<i64>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT c.id FROM chats h JOIN conversations c ON c.chat_id = h.id
+         WHERE h.account_id = ?1
+           AND EXISTS (SELECT 1 FROM turns t
+                       WHERE t.conversation_id = c.id AND t.sent_at_ms >= c.expired_through_ms
+                         AND t.sent_at_ms < ?2)",
+    )?;
+    let rooms = statement.query_map(params![account, before_ms], |row| row.get(0))?;
+    Ok(rooms.collect::<crate::engine::sql::Result<_>>()?)
+}
+
+/// Lets the oldest turns of a conversation go.
+fn text_txn(
+    connection: &Connection,
+    room: i64,
+    before_ms: i64,
+    max: i64,
+) -> Result<i64, StoreError> {
+    let is_at_work: bool = connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM runs r INDEXED BY runs_waiting
+                            WHERE r.state IN ('queued', 'leased', 'waiting')
+                              AND r.chat_id = (SELECT chat_id FROM conversations WHERE id = ?1))
+                 OR EXISTS (SELECT 1 FROM outbox o
+                            WHERE o.state IN ('pending', 'leased', 'unknown')
+                              AND o.chat_id = (SELECT chat_id FROM conversations WHERE id = ?1))",
+        )?
+        .query_row([room], |row| row.get(0))?;
+    if is_at_work {
+        return Ok(0);
+    }
+    let mut statement = connection.prepare_cached(concat!(
+        "SELECT t.seq, t.content, ",
+        in_index!("t"),
+        ", t.sent_at_ms
+         FROM conversations c CROSS JOIN turns t ON t.conversation_id = c.id
+         WHERE c.id = ?1 AND t.sent_at_ms >= c.expired_through_ms AND t.sent_at_ms < ?2
+           AND t.visibility <> 'hidden'
+         ORDER BY t.sent_at_ms, t.ordinal, t.seq LIMIT ?3"
+    ))?;
+    let rows = statement.query_map((room, before_ms, max), |row| {
+        Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+    })?;
+    let turns: Vec<(i64, String, bool, i64)> = rows.collect::<crate::engine::sql::Result<_>>()?;
+    for (seq, content, is_indexed, _) in &turns {
+        if *is_indexed {
+            unindex_turn_txn(connection, *seq, room, content)?;
+        }
+        expire_turn_txn(connection, *seq)?;
+    }
+    let count = i64::try_from(turns.len()).unwrap_or(max);
+    let through_ms = match turns.last() {
+        Some((_, _, _, sent_at_ms)) if count == max => *sent_at_ms,
+        _ => before_ms,
+    };
+    connection
+        .prepare_cached("UPDATE conversations SET expired_through_ms = ?2 WHERE id = ?1")?
+        .execute((room, through_ms))?;
+    Ok(count)
+}
+
+fn expire_turn_txn(connection: &Connection, seq: i64) -> Result<(), StoreError> {
+    note_expired_in_summaries_txn(connection, seq)?;
+    for sql in [
+        "UPDATE messages SET turn_seq = NULL, text = NULL, gone = 'expired' WHERE turn_seq = ?1",
+        "UPDATE turns SET content = '', attachments = NULL, quote = NULL, tokens = NULL,
+                counter = NULL, visibility = 'hidden', revision = revision + 1
+         WHERE seq = ?1",
+        "DELETE FROM revisions WHERE turn_seq = ?1",
+        "DELETE FROM raw_envelopes WHERE turn_seq = ?1",
+        "DELETE FROM involvements WHERE seq = ?1",
+        "DELETE FROM steps WHERE run_id = (SELECT run_id FROM turns WHERE seq = ?1)",
+        "DELETE FROM turn_sources WHERE turn_seq = ?1",
+        // An expired source removes nothing that was made from it, and an expired answer needs no record of its
+        // sources.
+        "DELETE FROM run_sources WHERE source_seq = ?1
+           AND run_id NOT IN (SELECT id FROM runs WHERE runs.id = run_id
+                                AND state IN ('queued', 'leased', 'waiting'))",
+        "DELETE FROM run_sources WHERE run_id IN (
+             SELECT t.run_id FROM turns t WHERE t.seq = ?1 AND t.kind <> 'tool_result'
+                AND t.kind <> 'tool_call')",
+    ] {
+        connection.prepare_cached(sql)?.execute([seq])?;
+    }
+    forget_files_txn(connection, seq, None)?;
+    empty_done_posts_txn(connection, "turn_seq = ?1", seq)
+}
+
+/// Empties the posts that are done; those that wait for a person keep their text.
+fn empty_done_posts_txn(
+    connection: &Connection,
+    which: &'static str,
+    value: i64,
+) -> Result<(), StoreError> {
+    let emptied = serde_json::to_string(&Part::plain(""))?;
+    connection
+        .prepare_cached(&format!(
+            "UPDATE outbox SET payload = ?2, progress = NULL
+             WHERE {which} AND state IN ('sent', 'dead', 'replaced') AND payload <> ?2"
+        ))?
+        .execute(params![value, emptied])?;
+    Ok(())
+}
+
+fn raw_txn(
+    connection: &Connection,
+    account: AccountId,
+    before_ms: i64,
+    max: i64,
+) -> Result<i64, StoreError> {
+    let raw = connection
+        .prepare_cached(
+            "DELETE FROM raw_envelopes WHERE id IN (
+                 SELECT id FROM raw_envelopes
+                 WHERE account_id = ?1 AND received_at_ms < ?2 ORDER BY received_at_ms LIMIT ?3)",
+        )?
+        .execute(params![account, before_ms, max])?;
+    let left = max - i64::try_from(raw).unwrap_or(max);
+    let commands = connection
+        .prepare_cached(
+            "DELETE FROM non_messages WHERE (account_id, kind, platform_id) IN (
+                 SELECT account_id, kind, platform_id FROM non_messages
+                 WHERE account_id = ?1 AND received_at_ms < ?2 LIMIT ?3)",
+        )?
+        .execute(params![account, before_ms, left])?;
+    Ok(i64::try_from(raw + commands).unwrap_or(max))
+}
+
+fn runs_txn(
+    connection: &Connection,
+    account: AccountId,
+    before_ms: i64,
+    max: i64,
+) -> Result<i64, StoreError> {
+    connection
+        .prepare_cached(
+            "INSERT INTO retention (account_id, class) VALUES (?1, 'runs') ON CONFLICT DO NOTHING",
+        )?
+        .execute([account])?;
+    let mut statement = connection.prepare_cached(
+        "SELECT r.id, r.finished_at_ms FROM retention p
+         CROSS JOIN runs r ON (r.finished_at_ms, r.id) > (p.through_ms, p.through_id)
+         CROSS JOIN chats h ON h.id = r.chat_id
+         WHERE p.account_id = ?1 AND p.class = 'runs' AND r.finished_at_ms IS NOT NULL
+           AND r.finished_at_ms < ?2 AND h.account_id = ?1
+         ORDER BY r.finished_at_ms, r.id LIMIT ?3",
+    )?;
+    let rows = statement.query_map(params![account, before_ms, max], |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })?;
+    let runs: Vec<(i64, i64)> = rows.collect::<crate::engine::sql::Result<_>>()?;
+    for (run, _) in &runs {
+        for sql in [
+            "DELETE FROM steps WHERE run_id = ?1",
+            "DELETE FROM run_events WHERE run_id = ?1",
+            "DELETE FROM sent_prompts WHERE run_id = ?1",
+            "DELETE FROM turn_sources WHERE turn_seq IN
+                 (SELECT seq FROM turns WHERE run_id = ?1 AND visibility = 'timeline')",
+            "UPDATE turns SET content = '', tokens = NULL, counter = NULL, visibility = 'hidden',
+                    revision = revision + 1
+             WHERE run_id = ?1 AND visibility = 'timeline'",
+            "DELETE FROM outbox_attempts WHERE outbox_id IN
+                 (SELECT id FROM outbox WHERE state IN ('sent', 'dead', 'replaced')
+                    AND turn_seq IN (SELECT seq FROM turns WHERE run_id = ?1))",
+        ] {
+            connection.prepare_cached(sql)?.execute([run])?;
+        }
+        empty_done_posts_txn(
+            connection,
+            "turn_seq IN (SELECT seq FROM turns WHERE run_id = ?1)",
+            *run,
+        )?;
+    }
+    if !runs.is_empty() {
+        forget_former_names_txn(connection)?;
+    }
+    if let Some((run, finished_at_ms)) = runs.last() {
+        connection
+            .prepare_cached(
+                "UPDATE retention SET through_ms = ?2, through_id = ?3
+                 WHERE account_id = ?1 AND class = 'runs'",
+            )?
+            .execute(params![account, finished_at_ms, run])?;
+    }
+    Ok(i64::try_from(runs.len()).unwrap_or(max))
+}

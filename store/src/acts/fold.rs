@@ -1,0 +1,622 @@
+//! Folding turns into a summary: what can be folded, and storing what came of it.
+//!
+//! Nothing is claimed. A summary is made from a snapshot, and stored only if the turns it was made
+//! from, and the summary before them, are still what they were; so two that make the same one, or a
+//! change meanwhile, cost one call and harm nothing.
+
+use crate::engine::sql::{Connection, OptionalExtension, params};
+use sha2::{Digest as _, Sha256};
+
+use crate::rows::columns::conversation_row_id;
+use crate::rows::columns::limit_of;
+use crate::rows::fresh_starts::floor;
+use crate::rows::summaries::{SummaryBound, current_summary, keep_name, position_at};
+use crate::views::history::{HistoryReading, LAST};
+use crate::{Store, StoreError};
+use vocative_core::history::{History, HistoryQuery, Keep, Role};
+use vocative_core::ids::{AgentName, ConversationId, Seq, SummaryId, TurnId};
+use vocative_core::place::ChatName;
+use vocative_core::summary::{
+    Coverage, FoldBase, FoldOver, FoldQuery, FoldRule, FoldSource, NewSummary, Refold,
+    SummaryOutcome,
+};
+use vocative_core::turn::Position;
+
+/// Kept turns after one position and up to another, by position.
+macro_rules! covered {
+    ($select:literal, $from:literal, $position:literal, $tail:literal) => {
+        concat!(
+            "SELECT ",
+            $select,
+            " FROM ",
+            $from,
+            " AND (",
+            $position,
+            ".sent_at_ms, ",
+            $position,
+            ".ordinal, ",
+            $position,
+            ".seq) > (?3, ?4, ?5) AND (",
+            $position,
+            ".sent_at_ms, ",
+            $position,
+            ".ordinal, ",
+            $position,
+            ".seq) <= (?6, ?7, ?8)
+             AND t.visibility = 'room' AND (?9 IS NULL OR t.scope = ?9) ",
+            $tail
+        )
+    };
+}
+
+const INVOLVED_SQL: &str = covered!(
+    "t.seq, t.uuid, t.revision",
+    "involvements i CROSS JOIN turns t ON t.seq = i.seq WHERE i.conversation_id = ?1 AND i.agent = ?2",
+    "i",
+    "ORDER BY i.sent_at_ms, i.ordinal, i.seq LIMIT ?10"
+);
+const ALL_SQL: &str = covered!(
+    "t.seq, t.uuid, t.revision",
+    "turns t WHERE t.conversation_id = ?1",
+    "t",
+    "ORDER BY t.sent_at_ms, t.ordinal, t.seq LIMIT ?10"
+);
+const INVOLVED_PEOPLE_SQL: &str = covered!(
+    "t.sent_at_ms, t.ordinal, t.seq",
+    "involvements i CROSS JOIN turns t ON t.seq = i.seq CROSS JOIN participants p
+     ON p.id = t.participant_id AND p.kind = 'user' WHERE i.conversation_id = ?1 AND i.agent = ?2",
+    "i",
+    "ORDER BY i.sent_at_ms DESC, i.ordinal DESC, i.seq DESC LIMIT 1 OFFSET ?10"
+);
+const INVOLVED_NEWEST_SQL: &str = covered!(
+    "t.sent_at_ms, t.ordinal, t.seq",
+    "involvements i CROSS JOIN turns t ON t.seq = i.seq WHERE i.conversation_id = ?1 AND i.agent = ?2",
+    "i",
+    "ORDER BY i.sent_at_ms DESC, i.ordinal DESC, i.seq DESC LIMIT 1 OFFSET ?10"
+);
+const ALL_NEWEST_SQL: &str = covered!(
+    "t.sent_at_ms, t.ordinal, t.seq",
+    "turns t WHERE t.conversation_id = ?1",
+    "t",
+    "ORDER BY t.sent_at_ms DESC, t.ordinal DESC, t.seq DESC LIMIT 1 OFFSET ?10"
+);
+const ALL_PEOPLE_SQL: &str = covered!(
+    "t.sent_at_ms, t.ordinal, t.seq",
+    "turns t CROSS JOIN participants p ON p.id = t.participant_id AND p.kind = 'user'
+     WHERE t.conversation_id = ?1",
+    "t",
+    "ORDER BY t.sent_at_ms DESC, t.ordinal DESC, t.seq DESC LIMIT 1 OFFSET ?10"
+);
+/// A handful: one run of a conversation works, few wait.
+const WAITING_SQL: &str = "SELECT t.sent_at_ms, t.ordinal, t.seq FROM runs x INDEXED BY runs_open
+     CROSS JOIN run_triggers g ON g.run_id = x.id CROSS JOIN turns t ON t.seq = g.turn_seq
+     WHERE x.conversation_id = ?1 AND x.state IN ('queued', 'leased', 'waiting')
+     ORDER BY t.sent_at_ms, t.ordinal, t.seq LIMIT 1";
+
+/// Kept turns of an agent in a conversation.
+struct FoldableTurns<'a> {
+    connection: &'a Connection<'a>,
+    conversation_row: i64,
+    agent: &'a AgentName,
+    coverage: &'a Coverage,
+}
+
+/// A kept turn, as far as a summary's sources need it.
+struct KeptTurn {
+    seq: Seq,
+    source: (TurnId, u32),
+}
+
+impl FoldableTurns<'_> {
+    /// The oldest after a position, up to and with another.
+    fn between(
+        &self,
+        after: Position,
+        through: Position,
+        limit: usize,
+    ) -> Result<Vec<KeptTurn>, StoreError> {
+        let sql = match self.coverage.keep {
+            Keep::Involved => INVOLVED_SQL,
+            Keep::All => ALL_SQL,
+        };
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let rows = statement.query_map(
+            params![
+                self.conversation_row,
+                self.agent,
+                after.sent_at_ms,
+                after.ordinal,
+                after.seq,
+                through.sent_at_ms,
+                through.ordinal,
+                through.seq,
+                self.coverage.scope,
+                limit_of(limit)
+            ],
+            |row| {
+                Ok(KeptTurn {
+                    seq: row.get(0)?,
+                    source: (row.get(1)?, row.get(2)?),
+                })
+            },
+        )?;
+        Ok(rows.collect::<crate::engine::sql::Result<_>>()?)
+    }
+
+    /// From where on turns stay as they are; `None` if all of them do.
+    fn preserved_from(
+        &self,
+        after: Position,
+        query: &FoldQuery,
+    ) -> Result<Option<Position>, StoreError> {
+        let (of_people, of_all) = match self.coverage.keep {
+            Keep::Involved => (INVOLVED_PEOPLE_SQL, INVOLVED_NEWEST_SQL),
+            Keep::All => (ALL_PEOPLE_SQL, ALL_NEWEST_SQL),
+        };
+        if query.preserve_recent == 0 {
+            return Ok(Some(LAST));
+        }
+        let people = self.newest(of_people, after, query.preserve_recent)?;
+        let held = self.newest(of_all, after, query.hold_turns)?;
+        match (people, held) {
+            (_, None) => Ok(people),
+            (Some(people), Some(held)) if people >= held => Ok(Some(people)),
+            (_, Some(_)) => self.newest(of_all, after, query.hold_turns.div_ceil(2)),
+        }
+    }
+
+    /// The position at which the newest turns of that number begin; `None` while there are fewer.
+    fn newest(
+        &self,
+        sql: &str,
+        after: Position,
+        count: usize,
+    ) -> Result<Option<Position>, StoreError> {
+        let found = self
+            .connection
+            .prepare_cached(sql)?
+            .query_row(
+                params![
+                    self.conversation_row,
+                    self.agent,
+                    after.sent_at_ms,
+                    after.ordinal,
+                    after.seq,
+                    LAST.sent_at_ms,
+                    LAST.ordinal,
+                    LAST.seq,
+                    self.coverage.scope,
+                    limit_of(count.saturating_sub(1))
+                ],
+                |row| position_at(row, 0),
+            )
+            .optional()?;
+        Ok(found)
+    }
+
+    /// The oldest turn that still waits for its answer.
+    fn oldest_waiting(&self) -> Result<Position, StoreError> {
+        let found = self
+            .connection
+            .prepare_cached(WAITING_SQL)?
+            .query_row([self.conversation_row], |row| position_at(row, 0))
+            .optional()?;
+        Ok(found.unwrap_or(LAST))
+    }
+}
+
+impl Store {
+    /// Reads what can be folded into the next summary; `None` if nothing has to be.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such conversation.
+    pub async fn fold_source(&self, query: FoldQuery) -> Result<Option<FoldSource>, StoreError> {
+        self.read(move |connection| fold_source(connection, &query))
+            .await
+    }
+
+    /// The conversations, of the newest so many by activity, in which an agent has more kept turns
+    /// in no summary than its threshold; with that agent.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn conversations_to_fold(
+        &self,
+        rules: Vec<FoldRule>,
+        newest: usize,
+    ) -> Result<Vec<(ConversationId, AgentName)>, StoreError> {
+        self.read(move |connection| {
+            let mut due = Vec::new();
+            for (row, id, chat) in newest_places(connection, newest)? {
+                for rule in &rules {
+                    let agent = &rule.agent;
+                    if let Some(FoldOver {
+                        coverage,
+                        threshold,
+                    }) = rule.of(&chat)
+                        && is_over(connection, row, agent, coverage, *threshold)?
+                    {
+                        due.push((id, agent.clone()));
+                    }
+                }
+            }
+            Ok(due)
+        })
+        .await
+    }
+
+    /// Whether all that a summary is to be made from is still as it was read. A deleted or edited turn
+    /// must not go to the model that summarises.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such conversation.
+    pub async fn is_fold_base(&self, base: FoldBase) -> Result<bool, StoreError> {
+        self.read(move |connection| {
+            let row = conversation_row_id(connection, base.conversation)?;
+            Ok(unchanged_base(connection, row, &base)?.is_some())
+        })
+        .await
+    }
+
+    /// Notes that summaries of a conversation were found set aside.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such conversation.
+    pub async fn note_refold(
+        &self,
+        conversation: ConversationId,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        self.write(move |connection| {
+            let row = conversation_row_id(connection, conversation)?;
+            connection
+                .prepare_cached(
+                    "UPDATE refolds SET seen_changes = changes, seen_at_ms = ?2,
+                            since_ms = min(coalesce(since_ms, ?2), ?2)
+                     WHERE conversation_id = ?1",
+                )?
+                .execute(params![row, now_ms])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Stores a summary, and removes the unusable ones that it replaces.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such conversation.
+    pub async fn add_summary(&self, summary: NewSummary) -> Result<SummaryOutcome, StoreError> {
+        self.write_and_scrub(move |connection| add_summary_txn(connection, &summary))
+            .await
+    }
+}
+
+/// The newest conversations by activity, with their chats.
+fn newest_places(
+    connection: &Connection,
+    newest: usize,
+) -> Result<Vec<(i64, ConversationId, ChatName)>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT c.id, c.uuid, h.platform_id,
+                coalesce((SELECT n.name FROM channels n WHERE n.account_id = h.account_id
+                          ORDER BY n.bound_at_ms DESC LIMIT 1), '')
+         FROM conversations c JOIN chats h ON h.id = c.chat_id
+         WHERE NOT EXISTS (SELECT 1 FROM conversation_merges m
+                           WHERE c.id IN (m.source_id, m.target_id))
+         ORDER BY c.last_activity_ms DESC LIMIT ?1",
+    )?;
+    let rows = statement.query_map([limit_of(newest)], |row| {
+        let chat = ChatName {
+            chat: row.get(2)?,
+            channel: row.get(3)?,
+        };
+        Ok((row.get(0)?, row.get(1)?, chat))
+    })?;
+    Ok(rows.collect::<crate::engine::sql::Result<_>>()?)
+}
+
+/// Whatever there is by now, behind the newest fresh start.
+fn now_behind(floor: Position) -> SummaryBound {
+    SummaryBound {
+        as_of_seq: LAST.seq,
+        made_by_ms: i64::MAX,
+        floor,
+    }
+}
+
+fn is_over(
+    connection: &Connection,
+    conversation_row: i64,
+    agent: &AgentName,
+    coverage: &Coverage,
+    threshold: usize,
+) -> Result<bool, StoreError> {
+    let kept = FoldableTurns {
+        connection,
+        conversation_row,
+        agent,
+        coverage,
+    };
+    let floor = floor(connection, conversation_row, agent, i64::MAX)?;
+    let bound = now_behind(floor);
+    let summary = current_summary(connection, conversation_row, agent, coverage, bound)?;
+    let after = summary.map_or(floor, |summary| summary.through);
+    let found = kept.between(after, LAST, threshold.saturating_add(1))?;
+    Ok(found.len() > threshold)
+}
+
+fn fold_source(
+    connection: &Connection,
+    query: &FoldQuery,
+) -> Result<Option<FoldSource>, StoreError> {
+    let kept = FoldableTurns {
+        connection,
+        conversation_row: conversation_row_id(connection, query.conversation)?,
+        agent: &query.agent,
+        coverage: &query.coverage,
+    };
+    if !is_over(
+        connection,
+        kept.conversation_row,
+        &query.agent,
+        &query.coverage,
+        query.threshold,
+    )? {
+        return Ok(None);
+    }
+    let reading_query = reading_query(query);
+    let mut reading = HistoryReading::start(connection, &reading_query)?;
+    let after = reading.start_of_kept();
+    let Some(preserved) = kept.preserved_from(after, query)? else {
+        return Ok(None);
+    };
+    let found = kept.between(after, LAST, query.max_turns.saturating_add(1))?;
+    for turn in found.iter().take(query.max_turns) {
+        reading.keep_seq(turn.seq, Role::Kept)?;
+    }
+    let history: History = reading.finish(found.len() > query.max_turns)?;
+    let first = history.turns.first().map(|read| read.turn.position);
+    Ok(Some(FoldSource {
+        fold_before: preserved.min(kept.oldest_waiting()?),
+        refold: refold_of(connection, kept.conversation_row, first)?,
+        history,
+    }))
+}
+
+fn reading_query(query: &FoldQuery) -> HistoryQuery {
+    HistoryQuery {
+        conversation: query.conversation,
+        agent: query.agent.clone(),
+        as_of_seq: None,
+        run: None,
+        triggers: Vec::new(),
+        keep: query.coverage.keep,
+        max_turns: query.max_turns,
+        since_ms: None,
+        scope: query.coverage.scope,
+        parent_turns: 0,
+        ambient_turns: 0,
+        summaries: Some(query.coverage.clone()),
+        thread_answers: false,
+        made_by_ms: None,
+    }
+}
+
+fn add_summary_txn(
+    connection: &Connection,
+    summary: &NewSummary,
+) -> Result<SummaryOutcome, StoreError> {
+    let row = conversation_row_id(connection, summary.base.conversation)?;
+    let Some(base) = unchanged_base(connection, row, &summary.base)? else {
+        return Ok(SummaryOutcome::Outdated);
+    };
+    remove_replaced_txn(connection, row, &summary.base, base.after)?;
+    let id = insert_txn(connection, row, summary, &base.turns)?;
+    note_turns_txn(connection, id, &base.turns)?;
+    count_refold_txn(connection, row, summary, base.after)?;
+    Ok(SummaryOutcome::Written(id))
+}
+
+/// What a summary is made from, as it is stored.
+struct StoredBase {
+    /// The end of the summary before it.
+    after: Position,
+    turns: Vec<KeptTurn>,
+}
+
+/// The stored base of a summary; `None` if it is not what was read.
+fn unchanged_base(
+    connection: &Connection,
+    conversation_row: i64,
+    base: &FoldBase,
+) -> Result<Option<StoredBase>, StoreError> {
+    let floor = floor(connection, conversation_row, &base.agent, i64::MAX)?;
+    let bound = now_behind(floor);
+    let (agent, coverage) = (&base.agent, &base.coverage);
+    let previous = current_summary(connection, conversation_row, agent, coverage, bound)?;
+    if previous.as_ref().map(|found| found.id) != base.previous {
+        return Ok(None);
+    }
+    let after = previous.map_or(floor, |found| found.through);
+    let kept = FoldableTurns {
+        connection,
+        conversation_row,
+        agent,
+        coverage,
+    };
+    let limit = base.sources.len().saturating_add(1);
+    let turns = kept.between(after, base.through, limit)?;
+    let sources = turns.iter().map(|turn| turn.source);
+    let is_unchanged = !turns.is_empty() && sources.eq(base.sources.iter().copied());
+    Ok(is_unchanged.then_some(StoredBase { after, turns }))
+}
+
+/// Summaries that can't be used and end after the last that can were made on top of each other.
+fn remove_replaced_txn(
+    connection: &Connection,
+    conversation_row: i64,
+    base: &FoldBase,
+    after: Position,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "DELETE FROM summaries
+             WHERE conversation_id = ?1 AND agent = ?2 AND fingerprint = ?3
+               AND state <> 'current' AND through_sent_at_ms >= ?4
+               AND (through_sent_at_ms, through_ordinal, through_seq) > (?4, ?5, ?6)",
+        )?
+        .execute(params![
+            conversation_row,
+            base.agent,
+            base.coverage.fingerprint(),
+            after.sent_at_ms,
+            after.ordinal,
+            after.seq
+        ])?;
+    Ok(())
+}
+
+fn insert_txn(
+    connection: &Connection,
+    conversation_row: i64,
+    summary: &NewSummary,
+    sources: &[KeptTurn],
+) -> Result<SummaryId, StoreError> {
+    let base = &summary.base;
+    let newest_seq = sources.iter().map(|turn| turn.seq).max();
+    connection
+        .prepare_cached(
+            "INSERT INTO summaries (conversation_id, agent, fingerprint, covers,
+                    from_sent_at_ms, from_ordinal, from_seq,
+                    through_sent_at_ms, through_ordinal, through_seq,
+                    newest_seq, turn_count, previous_id, source_hash, text, tokens, counter, model,
+                    state, created_at_ms, is_traced)
+             SELECT ?1, ?2, ?3, ?4, t.sent_at_ms, t.ordinal, t.seq, ?5, ?6, ?7,
+                    max(?8, coalesce((SELECT newest_seq FROM summaries WHERE id = ?10), 0)),
+                    ?9, ?10, ?11, ?12, ?13, ?14, ?15, 'current', ?16, 1
+             FROM turns t WHERE t.seq = ?17",
+        )?
+        .execute(params![
+            conversation_row,
+            base.agent,
+            base.coverage.fingerprint(),
+            keep_name(base.coverage.keep),
+            base.through.sent_at_ms,
+            base.through.ordinal,
+            base.through.seq,
+            newest_seq,
+            limit_of(sources.len()),
+            base.previous,
+            source_hash(&base.sources),
+            summary.text,
+            summary.tokens,
+            summary.counter,
+            summary.model,
+            summary.now_ms,
+            sources.first().map(|turn| turn.seq),
+        ])?;
+    Ok(SummaryId(connection.last_insert_rowid()))
+}
+
+/// Notes which turns a summary holds.
+fn note_turns_txn(
+    connection: &Connection,
+    summary: SummaryId,
+    turns: &[KeptTurn],
+) -> Result<(), StoreError> {
+    let mut statement = connection
+        .prepare_cached("INSERT INTO summary_turns (turn_seq, summary_id) VALUES (?1, ?2)")?;
+    for turn in turns {
+        statement.execute(params![turn.seq, summary])?;
+    }
+    Ok(())
+}
+
+/// What is known of summaries that were set aside, if turns from a position on were in one of them.
+fn refold_of(
+    connection: &Connection,
+    conversation_row: i64,
+    first: Option<Position>,
+) -> Result<Option<Refold>, StoreError> {
+    let found = connection
+        .prepare_cached(
+            "SELECT changes > seen_changes, seen_at_ms, since_ms, day_from_ms, requests
+             FROM refolds WHERE conversation_id = ?1 AND until_sent_at_ms >= ?2",
+        )?
+        .query_row(
+            params![conversation_row, first.unwrap_or(LAST).sent_at_ms],
+            |row| {
+                Ok(Refold {
+                    has_unseen: row.get(0)?,
+                    seen_at_ms: row.get(1)?,
+                    since_ms: row.get(2)?,
+                    day_from_ms: row.get(3)?,
+                    requests: row.get(4)?,
+                })
+            },
+        )
+        .optional()?;
+    Ok(found)
+}
+
+/// Counts the requests for a summary of turns that were folded before.
+fn count_refold_txn(
+    connection: &Connection,
+    conversation_row: i64,
+    summary: &NewSummary,
+    after: Position,
+) -> Result<(), StoreError> {
+    let Some(refold) = refold_of(connection, conversation_row, Some(after))? else {
+        return Ok(());
+    };
+    let (day_from_ms, requests) = refold.counted(summary.requests, summary.now_ms);
+    connection
+        .prepare_cached(
+            "UPDATE refolds SET since_ms = NULL, seen_changes = changes, seen_at_ms = 0,
+                    day_from_ms = ?2, requests = ?3
+             WHERE conversation_id = ?1",
+        )?
+        .execute(params![conversation_row, day_from_ms, requests])?;
+    Ok(())
+}
+
+fn source_hash(sources: &[(TurnId, u32)]) -> Vec<u8> {
+    let mut hash = Sha256::new();
+    for (turn, revision) in sources {
+        hash.update(turn.0.as_bytes());
+        hash.update(revision.to_be_bytes());
+    }
+    hash.finalize().to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::summaries::{CURRENT_SQL, FOLDED_SQL};
+    use crate::scene::Scene;
+
+    #[tokio::test]
+    async fn every_read_goes_through_an_index_in_its_order() {
+        let scene = Scene::open().await;
+        let in_order = [
+            (INVOLVED_SQL, "SEARCH i USING PRIMARY KEY"),
+            (ALL_SQL, "turns_by_position"),
+            (INVOLVED_PEOPLE_SQL, "SEARCH i USING PRIMARY KEY"),
+            (ALL_PEOPLE_SQL, "turns_by_position"),
+            (INVOLVED_NEWEST_SQL, "SEARCH i USING PRIMARY KEY"),
+            (ALL_NEWEST_SQL, "turns_by_position"),
+            (CURRENT_SQL, "summaries_current"),
+            (FOLDED_SQL, "summaries_current"),
+        ];
+        for (sql, index) in in_order {
+            let plan = scene.plan(sql).await;
+            assert!(plan.iter().any(|step| step.contains(index)), "{plan:#?}");
+            for step in &plan {
+                assert!(!step.contains("SCAN"), "{plan:#?}");
+                assert!(!step.contains("TEMP B-TREE"), "{plan:#?}");
+            }
+        }
+        let plan = scene.plan(WAITING_SQL).await;
+        assert!(plan[0].contains("runs_open"), "{plan:#?}");
+    }
+}

@@ -1,0 +1,590 @@
+//! Importing: messages of an export become turns as captured ones do, many in one transaction.
+//!
+//! An imported message has the same identity as its live event, so whichever comes first makes the
+//! turn. It never addresses anybody anew and makes no run; it tells nothing about the present (that a
+//! chat can be posted to, what somebody is called) where that is known. Messages that every account
+//! numbers for itself can't be recognised by their id: only what is older than the first live turn of
+//! their chat is taken, and what is there already is found by sender, second and text.
+
+use std::collections::HashMap;
+
+use crate::engine::sql::{Connection, OptionalExtension, params};
+use vocative_contract::envelope::Sender;
+
+use crate::acts::capture::{
+    Arrival, insert_txn, is_from_before_erasure, known_message, sent_at_ms,
+};
+use crate::acts::edits;
+use crate::acts::facts::addressed_agents;
+use crate::acts::learn::settle_kind_txn;
+use crate::acts::reply::platform;
+use crate::contract::{
+    Captured, ImportAccount, ImportBatch, ImportCounts, ImportMessage, ImportProgress, NewMessage,
+};
+use crate::rows::columns::chat_kind_name;
+use crate::rows::messages::{KnownMessage, MessageEntry, add_message_txn};
+use crate::rows::names::identity;
+use crate::rows::places::{
+    ChatRow, ConversationSeat, ensure_chat_txn, find_chat, find_conversation,
+};
+use crate::rows::turns::turn_at;
+use crate::{Store, StoreError};
+use vocative_core::addressing::{MessageFacts, RunVerdict, Verdict};
+use vocative_core::ids::{AccountId, AgentName, ParticipantId};
+use vocative_core::turn::ParticipantKind;
+
+/// Two instants within this time are the same where a platform tells whole seconds only.
+const SECOND_MS: i64 = 1_000;
+
+impl Store {
+    /// The account that a configured channel was last bound to; `None` if it never started.
+    ///
+    /// # Errors
+    /// `Unavailable` if storage refuses.
+    pub async fn import_account(&self, channel: &str) -> Result<Option<ImportAccount>, StoreError> {
+        let channel = channel.to_owned();
+        self.read(move |connection| {
+            let found = connection
+                .prepare_cached(
+                    "SELECT a.id, a.platform, a.platform_id, a.name
+                     FROM channels n JOIN accounts a ON a.id = n.account_id WHERE n.name = ?1",
+                )?
+                .query_row([channel], |row| {
+                    Ok(ImportAccount {
+                        account: row.get(0)?,
+                        platform: platform(row, 1)?,
+                        platform_id: row.get(2)?,
+                        name: row.get(3)?,
+                        own_ids: Vec::new(),
+                    })
+                })
+                .optional()?;
+            let Some(mut found) = found else {
+                return Ok(None);
+            };
+            if let Some(own) = identity(connection, found.account)? {
+                found.own_ids.push(own.user_id);
+                found.own_ids.extend(own.other_ids);
+            }
+            Ok(Some(found))
+        })
+        .await
+    }
+
+    /// How many things of an export an import that was cut off had dealt with; 0 if there was none.
+    ///
+    /// # Errors
+    /// `Unavailable` if storage refuses.
+    pub async fn import_progress(
+        &self,
+        account: AccountId,
+        fingerprint: &str,
+    ) -> Result<u64, StoreError> {
+        let fingerprint = fingerprint.to_owned();
+        self.read(move |connection| {
+            let things: Option<i64> = connection
+                .prepare_cached(
+                    "SELECT things FROM imports
+                     WHERE account_id = ?1 AND fingerprint = ?2 AND finished_at_ms IS NULL",
+                )?
+                .query_row(params![account, fingerprint], |row| row.get(0))
+                .optional()?;
+            Ok(things.map_or(0, crate::rows::columns::count_from))
+        })
+        .await
+    }
+
+    /// Imports a batch, and notes how far the import is, in one transaction.
+    ///
+    /// # Errors
+    /// `Unavailable` if storage refuses, and then nothing of the batch was written; never because of
+    /// what a message says.
+    pub async fn import(&self, batch: ImportBatch) -> Result<ImportCounts, StoreError> {
+        self.write(move |connection| import_txn(connection, batch))
+            .await
+    }
+
+    /// What [`Self::import`] would make of a batch, as far as the store is now. Nothing is written.
+    ///
+    /// # Errors
+    /// `Unavailable` if storage refuses.
+    pub async fn preview_import(&self, batch: ImportBatch) -> Result<ImportCounts, StoreError> {
+        self.read(move |connection| {
+            let mut books = Books::open(connection, batch.account)?;
+            let mut counts = ImportCounts::default();
+            for message in &batch.messages {
+                let found = books.find(connection, message)?;
+                count(&mut counts, &found);
+            }
+            Ok(counts)
+        })
+        .await
+    }
+}
+
+fn import_txn(connection: &Connection, batch: ImportBatch) -> Result<ImportCounts, StoreError> {
+    let mut books = Books::open(connection, batch.account)?;
+    let mut counts = ImportCounts::default();
+    for person in &batch.people {
+        let kind = ParticipantKind::User;
+        ensure_participant_txn(connection, batch.account, kind, person, 0)?;
+    }
+    for mut message in batch.messages {
+        let found = books.find(connection, &message)?;
+        let is_revised = match &found {
+            ExportedMatch::New => {
+                insert_import_txn(connection, &mut message.message)?;
+                false
+            }
+            ExportedMatch::Edited { chat, known, seq } => {
+                edit_import_txn(connection, &message.message, chat, known, *seq)?
+            }
+            ExportedMatch::Twin { chat, seq } => {
+                note_twin_txn(connection, &message.message, chat, *seq)?;
+                false
+            }
+            _ => false,
+        };
+        match found {
+            // An edit that changes no word makes no revision.
+            ExportedMatch::Edited { .. } if !is_revised => counts.known += 1,
+            found => count(&mut counts, &found),
+        }
+    }
+    note_progress_txn(connection, batch.account, &batch.progress, batch.now_ms)?;
+    Ok(counts)
+}
+
+/// What the store knows of an exported message.
+enum ExportedMatch {
+    /// Nothing: it becomes a turn.
+    New,
+    /// A turn of the same message with an older text.
+    Edited {
+        chat: ChatRow,
+        known: KnownMessage,
+        seq: i64,
+    },
+    /// The message.
+    Known,
+    /// A turn of the same message, imported from another account's export.
+    Twin { chat: ChatRow, seq: i64 },
+    /// That it was deleted or erased.
+    Gone,
+    /// That answers of ours stand for it.
+    Own,
+    /// A live turn that looks like it, or that there should be one.
+    Overlap { is_found: bool },
+    /// Another message with its id.
+    Conflict,
+}
+
+fn count(counts: &mut ImportCounts, found: &ExportedMatch) {
+    let field = match found {
+        ExportedMatch::New => &mut counts.imported,
+        ExportedMatch::Edited { .. } => &mut counts.revised,
+        ExportedMatch::Known | ExportedMatch::Twin { .. } => &mut counts.known,
+        ExportedMatch::Gone => &mut counts.gone,
+        ExportedMatch::Own => &mut counts.own,
+        ExportedMatch::Overlap { is_found: true } => &mut counts.overlap_found,
+        ExportedMatch::Overlap { is_found: false } => &mut counts.overlap_missing,
+        ExportedMatch::Conflict => &mut counts.conflicts,
+    };
+    *field += 1;
+}
+
+/// What is asked of the store once for a whole batch: within its transaction it does not change.
+struct Books {
+    has_erased: bool,
+    /// When the first post of ours was made; what this bot posted before, another store knew.
+    first_post_ms: Option<i64>,
+    /// When the first live message of a chat was sent, by platform chat id.
+    live_since_ms: HashMap<String, Option<i64>>,
+}
+
+impl Books {
+    fn open(connection: &Connection, account: AccountId) -> Result<Self, StoreError> {
+        Ok(Self {
+            has_erased: connection
+                .prepare_cached("SELECT EXISTS (SELECT 1 FROM erased_identities)")?
+                .query_row([], |row| row.get(0))?,
+            first_post_ms: connection
+                .prepare_cached(
+                    "SELECT created_at_ms FROM outbox WHERE account_id = ?1 ORDER BY id LIMIT 1",
+                )?
+                .query_row([account], |row| row.get(0))
+                .optional()?,
+            live_since_ms: HashMap::new(),
+        })
+    }
+
+    fn find(
+        &mut self,
+        connection: &Connection,
+        import: &ImportMessage,
+    ) -> Result<ExportedMatch, StoreError> {
+        let message = &import.message;
+        if self.has_erased && is_erased(connection, message)? {
+            return Ok(ExportedMatch::Gone);
+        }
+        let chat = find_chat(connection, message.account, &message.place.chat)?;
+        if let Some(known) = known_message(connection, message, chat.as_ref())? {
+            return found_known(connection, message, chat, known);
+        }
+        let sent_at_ms = sent_at_ms(message);
+        if import.is_own && self.first_post_ms.is_some_and(|first| sent_at_ms >= first) {
+            return Ok(ExportedMatch::Own);
+        }
+        let (Some(occurrence), Some(chat)) = (import.own_box, chat) else {
+            return Ok(ExportedMatch::New);
+        };
+        let twin = nth_twin(connection, message, &chat, TwinRule::After(occurrence))?;
+        if self
+            .live_since(connection, message, &chat)?
+            .is_some_and(|live| sent_at_ms >= live)
+        {
+            let is_found = twin.is_some();
+            return Ok(ExportedMatch::Overlap { is_found });
+        }
+        Ok(twin.map_or(ExportedMatch::New, |seq| ExportedMatch::Twin { chat, seq }))
+    }
+
+    fn live_since(
+        &mut self,
+        connection: &Connection,
+        message: &NewMessage,
+        chat: &ChatRow,
+    ) -> Result<Option<i64>, StoreError> {
+        if let Some(known) = self.live_since_ms.get(&message.place.chat) {
+            return Ok(*known);
+        }
+        // Live ids are numbers, which sort before `import:`.
+        let since = connection
+            .prepare_cached(
+                "SELECT min(m.sent_at_ms) FROM chat_ids i
+                 JOIN messages m ON m.account_id = i.account_id AND m.chat_id = i.identity_id
+                                AND m.platform_id < 'import:'
+                 WHERE i.account_id = ?1 AND i.chat_id = ?2",
+            )?
+            .query_row(params![message.account, chat.id], |row| row.get(0))?;
+        self.live_since_ms.insert(message.place.chat.clone(), since);
+        Ok(since)
+    }
+}
+
+/// Whether a person, conversation or message was erased after it was sent: the one place where the
+/// ledger is asked about what is imported.
+fn is_erased(connection: &Connection, message: &NewMessage) -> Result<bool, StoreError> {
+    if is_from_before_erasure(connection, message)? {
+        return Ok(true);
+    }
+    let found = connection
+        .prepare_cached(
+            "SELECT EXISTS (
+                 SELECT 1 FROM erased_identities
+                 WHERE account_id = ?1 AND erased_at_ms >= ?2
+                   AND kind = 'message' AND platform_id = ?3 AND chat = ?4)",
+        )?
+        .query_row(
+            params![
+                message.account,
+                sent_at_ms(message),
+                message.message_id,
+                message.place.chat
+            ],
+            |row| row.get(0),
+        )?;
+    Ok(found)
+}
+
+fn found_known(
+    connection: &Connection,
+    message: &NewMessage,
+    chat: Option<ChatRow>,
+    known: KnownMessage,
+) -> Result<ExportedMatch, StoreError> {
+    let (Some(seq), Some(chat)) = (known.turn_seq, chat) else {
+        return Ok(ExportedMatch::Gone);
+    };
+    if is_another(connection, message, &known)? {
+        return Ok(ExportedMatch::Conflict);
+    }
+    if message.edit_marker.is_none() || message.edit_marker == known.edit_marker {
+        return Ok(ExportedMatch::Known);
+    }
+    let turn = turn_at(connection, seq)?;
+    // An answer of ours says what was committed.
+    Ok(
+        if turn.is_inbound && edits::is_later(message, &known, &turn) {
+            ExportedMatch::Edited { chat, known, seq }
+        } else {
+            ExportedMatch::Known
+        },
+    )
+}
+
+/// Whether the message that is known under the id was sent by somebody at another time. One that
+/// claims to be of the future was captured with another time than its own.
+fn is_another(
+    connection: &Connection,
+    message: &NewMessage,
+    known: &KnownMessage,
+) -> Result<bool, StoreError> {
+    let (stored_ms, is_inbound): (Option<i64>, bool) = connection
+        .prepare_cached(
+            "SELECT m.sent_at_ms, t.is_inbound FROM messages m JOIN turns t ON t.seq = m.turn_seq
+             WHERE m.account_id = ?1 AND m.chat_id = ?2 AND m.platform_id = ?3",
+        )?
+        .query_row(
+            params![message.account, known.identity, message.message_id],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
+    let is_of_now = message.sent_at_ms >= message.received_at_ms;
+    let second = |at_ms: i64| at_ms.div_euclid(SECOND_MS);
+    Ok(is_inbound
+        && !is_of_now
+        && stored_ms.is_some_and(|stored| second(stored) != second(message.sent_at_ms)))
+}
+
+/// A live message that an import brought before it was heard, where the platform has no shared ids: it
+/// becomes known as the imported turn with the same sender, second and text.
+pub(crate) fn claim_twin_txn(
+    connection: &Connection,
+    message: &NewMessage,
+    chat: Option<&ChatRow>,
+) -> Result<Option<KnownMessage>, StoreError> {
+    let Some(chat) = chat else {
+        return Ok(None);
+    };
+    let has_box: bool = connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM messages WHERE account_id = ?1 AND chat_id = ?2
+                            AND platform_id >= 'import:' AND platform_id < 'import;')",
+        )?
+        .query_row(params![message.account, chat.identity], |row| row.get(0))?;
+    if !has_box {
+        return Ok(None);
+    }
+    match nth_twin(connection, message, chat, TwinRule::Unheard)? {
+        Some(seq) => note_twin_txn(connection, message, chat, seq)?,
+        None => return Ok(None),
+    }
+    known_message(connection, message, Some(chat))
+}
+
+/// Which turns count as twins of a message.
+#[derive(Clone, Copy)]
+enum TwinRule {
+    /// All turns count, and the one after that many is taken.
+    After(u32),
+    /// Those that were imported and not heard live.
+    Unheard,
+}
+
+/// The turn in the chat with the same sender, second and text.
+fn nth_twin(
+    connection: &Connection,
+    message: &NewMessage,
+    chat: &ChatRow,
+    twins: TwinRule,
+) -> Result<Option<i64>, StoreError> {
+    let seat = ConversationSeat::of(&message.place, &message.message_id);
+    let Some(conversation) = find_conversation(connection, chat.id, seat.key())? else {
+        return Ok(None);
+    };
+    let (after, is_unheard) = match twins {
+        TwinRule::After(count) => (count, false),
+        TwinRule::Unheard => (0, true),
+    };
+    let second_ms = sent_at_ms(message)
+        .div_euclid(SECOND_MS)
+        .saturating_mul(SECOND_MS);
+    let found = connection
+        .prepare_cached(
+            "SELECT t.seq FROM turns t JOIN participants p ON p.id = t.participant_id
+             WHERE t.conversation_id = ?1 AND t.sent_at_ms >= ?2 AND t.sent_at_ms < ?2 + 1000
+               AND p.platform_id = ?3 AND t.content = ?4
+               AND NOT (?6 AND EXISTS (SELECT 1 FROM messages m WHERE m.turn_seq = t.seq
+                                       AND m.platform_id < 'import:'))
+             ORDER BY t.sent_at_ms, t.ordinal, t.seq LIMIT 1 OFFSET ?5",
+        )?
+        .query_row(
+            params![
+                conversation.row,
+                second_ms,
+                message.sender.id,
+                message.text,
+                after,
+                is_unheard
+            ],
+            |row| row.get(0),
+        )
+        .optional()?;
+    Ok(found)
+}
+
+fn insert_import_txn(connection: &Connection, message: &mut NewMessage) -> Result<(), StoreError> {
+    let chat = ensure_chat_txn(connection, message.account, &message.place.chat)?;
+    // A topic that is known may have been renamed since.
+    let seat = ConversationSeat::of(&message.place, &message.message_id);
+    if message.place.topic_title.is_some()
+        && find_conversation(connection, chat.id, seat.key())?.is_some()
+    {
+        message.place.topic_title = None;
+    }
+    let verdict = Verdict {
+        is_admitted: true,
+        ..Verdict::default()
+    };
+    let arrival = arrival_txn(connection, message, chat, Vec::new(), verdict)?;
+    insert_txn(connection, &arrival).map(|_| ())
+}
+
+/// Applies an edit that was not heard. The turn goes on to address the same agents.
+fn edit_import_txn(
+    connection: &Connection,
+    message: &NewMessage,
+    chat: &ChatRow,
+    known: &KnownMessage,
+    seq: i64,
+) -> Result<bool, StoreError> {
+    let addressed = addressed_agents(connection, seq)?;
+    let verdict = Verdict {
+        is_admitted: true,
+        addressed_to: addressed.clone(),
+        runs: RunVerdict::TooOld,
+        ..Verdict::default()
+    };
+    let arrival = arrival_txn(connection, message, chat.clone(), addressed, verdict)?;
+    let turn = turn_at(connection, seq)?;
+    let captured = edits::edit_txn(connection, &arrival, turn, known)?;
+    Ok(matches!(captured, Captured::Revised(_)))
+}
+
+fn arrival_txn<'a>(
+    connection: &Connection,
+    message: &'a NewMessage,
+    mut chat: ChatRow,
+    addressed_before: Vec<AgentName>,
+    verdict: Verdict,
+) -> Result<Arrival<'a>, StoreError> {
+    learn_chat_txn(connection, message, &mut chat)?;
+    let facts = MessageFacts {
+        is_known_chat: true,
+        chat_kind: chat.kind,
+        addressed_before,
+        ..MessageFacts::default()
+    };
+    Ok(Arrival {
+        message,
+        person: ensure_participant_txn(
+            connection,
+            message.account,
+            message.sender_kind,
+            &message.sender,
+            sent_at_ms(message),
+        )?,
+        chat,
+        facts,
+        verdict,
+        ledger: None,
+    })
+}
+
+/// Notes kind and title of a chat of which they are not known.
+fn learn_chat_txn(
+    connection: &Connection,
+    message: &NewMessage,
+    chat: &mut ChatRow,
+) -> Result<(), StoreError> {
+    let place = &message.place;
+    connection
+        .prepare_cached(
+            "UPDATE chats SET title = coalesce(title, ?2), kind = coalesce(kind, ?3)
+             WHERE id = ?1 AND (title IS NULL AND ?2 IS NOT NULL OR kind IS NULL AND ?3 IS NOT NULL)",
+        )?
+        .execute(params![chat.id, place.title, place.kind.map(chat_kind_name)])?;
+    if chat.kind.is_none() {
+        settle_kind_txn(connection, chat, place.kind, message.received_at_ms)?;
+        chat.kind = place.kind;
+    }
+    Ok(())
+}
+
+/// Finds or makes a participant; a name is noted where none is known.
+fn ensure_participant_txn(
+    connection: &Connection,
+    account: AccountId,
+    kind: ParticipantKind,
+    sender: &Sender,
+    seen_ms: i64,
+) -> Result<ParticipantId, StoreError> {
+    let id = connection
+        .prepare_cached(
+            "INSERT INTO participants
+                 (account_id, kind, platform_id, display_name, username, last_seen_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT (account_id, kind, platform_id) DO UPDATE
+             SET display_name = coalesce(display_name, excluded.display_name),
+                 username = coalesce(username, excluded.username),
+                 last_seen_ms = max(excluded.last_seen_ms, last_seen_ms)
+             RETURNING id",
+        )?
+        .query_row(
+            params![
+                account,
+                kind,
+                sender.id,
+                sender.display_name,
+                sender.username,
+                seen_ms
+            ],
+            |row| row.get(0),
+        )?;
+    Ok(id)
+}
+
+/// Lets a turn that another account's export brought be known under this one's id, too.
+fn note_twin_txn(
+    connection: &Connection,
+    message: &NewMessage,
+    chat: &ChatRow,
+    seq: i64,
+) -> Result<(), StoreError> {
+    let entry = MessageEntry {
+        account: message.account,
+        identity: chat.identity,
+        message_id: &message.message_id,
+        turn_seq: Some(seq),
+        conversation: None,
+        part: 0,
+        text: None,
+        edit_marker: message.edit_marker.as_deref(),
+        sent_at_ms: Some(sent_at_ms(message)),
+    };
+    add_message_txn(connection, entry).map(|_| ())
+}
+
+fn note_progress_txn(
+    connection: &Connection,
+    account: AccountId,
+    progress: &ImportProgress,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "INSERT INTO imports (account_id, fingerprint, things, updated_at_ms, finished_at_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (account_id, fingerprint) DO UPDATE
+             SET things = excluded.things, updated_at_ms = excluded.updated_at_ms,
+                 finished_at_ms = excluded.finished_at_ms",
+        )?
+        .execute(params![
+            account,
+            progress.fingerprint,
+            i64::try_from(progress.things).unwrap_or(i64::MAX),
+            now_ms,
+            progress.is_finished.then_some(now_ms)
+        ])?;
+    Ok(())
+}

@@ -1,0 +1,211 @@
+//! What was made from a turn, and taking it out of the store: what replies quote of it, our answers that
+//! were certainly made from it, and their posts.
+//!
+//! Deletes, `forget` and erasures all ask here, so that a message is gone to the same extent whoever took
+//! it away, and also when an older copy of the database is brought up to date.
+
+use crate::engine::sql::{Connection, params};
+use vocative_contract::outbound::Part;
+
+use crate::StoreError;
+use crate::acts::outbox::DROPPED;
+use crate::rows::summaries::{SummaryFate, invalidate_summaries_txn};
+use crate::rows::turns::{TurnRow, blank_turn_txn, turn_at};
+
+/// What went with a turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Gone {
+    /// Turns of ours that were blanked.
+    pub(crate) answers: u64,
+    /// Replies that quote it no longer.
+    pub(crate) quotes: u64,
+}
+
+/// How much of what a run reads counts as what its answer was made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Made {
+    /// A message goes: what answered it, and what was made from it for other questions, if that is in the room
+    /// already. An answer to somebody else's question that is still on its way is given: nothing is lost.
+    FromMessage,
+    /// All that somebody said goes: what was answered in threads that they opened, too. A thread whose first
+    /// message alone is deleted keeps its answers to others.
+    FromEverything,
+}
+
+/// Takes out what was made from a turn. Runs that are being worked on and read it are not answered from
+/// what they read: they are tried again.
+pub(crate) fn forget_made_from_txn(
+    connection: &Connection,
+    turn: &TurnRow,
+    made: Made,
+    now_ms: i64,
+) -> Result<Gone, StoreError> {
+    let mut gone = Gone {
+        quotes: unquote_txn(connection, turn.seq)?,
+        ..Gone::default()
+    };
+    connection
+        .prepare_cached(
+            "DELETE FROM steps WHERE run_id IN (SELECT run_id FROM run_sources WHERE source_seq = ?1)",
+        )?
+        .execute([turn.seq])?;
+    for seq in made_from(connection, turn, made)? {
+        gone.answers += u64::from(blank_ours_txn(connection, seq, now_ms)?);
+    }
+    Ok(gone)
+}
+
+/// Our turns of the runs that read a turn for certain: it triggered them, one of their triggers
+/// replies to it, their prompts held its files, their tools found it, or (of everything) it is the root of
+/// the thread they answered in.
+fn made_from(connection: &Connection, turn: &TurnRow, made: Made) -> Result<Vec<i64>, StoreError> {
+    let mut statement = connection.prepare_cached(MADE_FROM_SQL)?;
+    let seqs = statement.query_map(
+        params![
+            turn.seq,
+            turn.conversation.chat,
+            made == Made::FromEverything
+        ],
+        |row| row.get(0),
+    )?;
+    Ok(seqs.collect::<crate::engine::sql::Result<_>>()?)
+}
+
+pub(crate) const MADE_FROM_SQL: &str = "WITH read_by (run_id, is_asked) AS (
+         SELECT run_id, 1 FROM run_triggers WHERE turn_seq = ?1
+         UNION
+         SELECT g.run_id, 0 FROM turns r JOIN run_triggers g ON g.turn_seq = r.seq
+         WHERE r.reply_to_seq = ?1
+         UNION
+         SELECT run_id, 0 FROM run_sources WHERE source_seq = ?1
+         UNION
+         SELECT r.run_id, 0 FROM turn_sources s JOIN turns r ON r.seq = s.turn_seq
+         WHERE s.source_seq = ?1 AND r.run_id IS NOT NULL
+         UNION
+         SELECT n.id, 0 FROM messages m JOIN conversations c ON c.thread = m.platform_id
+         JOIN runs n ON n.conversation_id = c.id
+         WHERE ?3 AND m.turn_seq = ?1 AND c.chat_id = ?2 AND c.root_turn_seq = ?1
+     )
+     SELECT DISTINCT t.seq FROM read_by b CROSS JOIN turns t ON t.run_id = b.run_id
+     WHERE t.visibility <> 'hidden'
+       AND (b.is_asked OR ?3 OR NOT EXISTS (
+                SELECT 1 FROM outbox o
+                WHERE o.turn_seq = t.seq AND o.state IN ('pending', 'leased', 'unknown', 'held')))";
+
+/// Whether something that a run read for certain is gone: its answer would bring it back.
+pub(crate) fn has_lost_source(connection: &Connection, run_row: i64) -> Result<bool, StoreError> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM run_sources s CROSS JOIN turns t ON t.seq = s.source_seq
+                            WHERE s.run_id = ?1 AND t.visibility = 'hidden')",
+        )?
+        .query_row([run_row], |row| row.get(0))?)
+}
+
+/// Forgets what a run did so far: the next attempt reads anew.
+pub(crate) fn begin_again_txn(connection: &Connection, run_row: i64) -> Result<(), StoreError> {
+    for sql in [
+        "DELETE FROM steps WHERE run_id = ?1",
+        "DELETE FROM run_sources WHERE run_id = ?1",
+    ] {
+        connection.prepare_cached(sql)?.execute([run_row])?;
+    }
+    Ok(())
+}
+
+/// Notes what a run reads for certain.
+pub(crate) fn note_run_sources_txn(
+    connection: &Connection,
+    run_row: i64,
+    sources: &[i64],
+) -> Result<(), StoreError> {
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO run_sources (source_seq, run_id) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+    )?;
+    for source in sources {
+        statement.execute((source, run_row))?;
+    }
+    Ok(())
+}
+
+/// Takes what replies quote of a turn out of them.
+fn unquote_txn(connection: &Connection, seq: i64) -> Result<u64, StoreError> {
+    let changed = connection
+        .prepare_cached(
+            "UPDATE turns SET quote = NULL, revision = revision + 1
+             WHERE reply_to_seq = ?1 AND quote IS NOT NULL",
+        )?
+        .execute([seq])?;
+    Ok(changed as u64)
+}
+
+/// Blanks a turn of ours that was made from something that is gone, and the steps of its run. Returns
+/// whether it said anything.
+pub(crate) fn blank_ours_txn(
+    connection: &Connection,
+    seq: i64,
+    now_ms: i64,
+) -> Result<bool, StoreError> {
+    let turn = turn_at(connection, seq)?;
+    unquote_txn(connection, seq)?;
+    connection
+        .prepare_cached(
+            "DELETE FROM steps WHERE run_id = (SELECT run_id FROM turns WHERE seq = ?1)",
+        )?
+        .execute([seq])?;
+    blank_any_txn(connection, &turn, now_ms)
+}
+
+/// Empties a turn whatever it is, with its posts; its messages stay as tombstones. Returns whether
+/// there was anything.
+pub(crate) fn blank_any_txn(
+    connection: &Connection,
+    turn: &TurnRow,
+    now_ms: i64,
+) -> Result<bool, StoreError> {
+    let seq = turn.seq;
+    connection
+        .prepare_cached(
+            "UPDATE messages SET turn_seq = NULL, text = NULL, gone = 'erased' WHERE turn_seq = ?1",
+        )?
+        .execute([seq])?;
+    empty_posts_txn(connection, "turn_seq = ?1", seq, now_ms)?;
+    let is_hidden: bool = connection
+        .prepare_cached("SELECT visibility = 'hidden' FROM turns WHERE seq = ?1")?
+        .query_row([seq], |row| row.get(0))?;
+    if is_hidden {
+        // It went by its age, and summaries may hold it.
+        invalidate_summaries_txn(connection, turn, SummaryFate::Void)?;
+        return Ok(false);
+    }
+    blank_turn_txn(connection, turn)?;
+    Ok(true)
+}
+
+/// Empties posts. What was not sent yet is not sent; what may be out keeps its state, so that it is
+/// known where it went.
+pub(crate) fn empty_posts_txn(
+    connection: &Connection,
+    which: &'static str,
+    value: i64,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let emptied = serde_json::to_string(&Part::plain(""))?;
+    connection
+        .prepare_cached(&format!(
+            "UPDATE outbox SET payload = ?2, progress = NULL,
+                    reason = CASE WHEN state IN ('sent', 'dead', 'replaced')
+                                    OR (state = 'leased' AND send_started = 1)
+                             THEN reason ELSE ?3 END,
+                    finished_at_ms = CASE WHEN state = 'leased' AND send_started = 1 THEN NULL
+                                     ELSE coalesce(finished_at_ms, ?4) END,
+                    token = CASE WHEN state = 'leased' AND send_started = 0 THEN NULL
+                            ELSE token END,
+                    state = CASE WHEN state IN ('sent', 'dead', 'replaced')
+                                   OR (state = 'leased' AND send_started = 1)
+                            THEN state ELSE 'dead' END
+             WHERE {which}"
+        ))?
+        .execute(params![value, emptied, DROPPED, now_ms])?;
+    Ok(())
+}

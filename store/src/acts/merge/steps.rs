@@ -1,0 +1,360 @@
+//! The steps of a merge: each moves a bounded number of rows and leaves a state that every reader may see.
+//!
+//! Turns go newest first, so that the larger conversation grows into its past, as one does whose
+//! history is read back: what a prompt reads is there from the first step on. Within one place of the
+//! room's order (the same time and ordinal) they go in capture order, because their new seqs say
+//! which of them is first. A turn is in one of the two conversations at any time, with all that hangs on it.
+
+use crate::engine::sql::{Connection, OptionalExtension, params};
+
+use super::JOIN_ATTRIBUTES_SQL;
+use crate::StoreError;
+use crate::rows::columns::limit_of;
+use crate::rows::fresh_starts::merge_fresh_starts_txn;
+use crate::rows::search_text::{in_index, index_turn_txn, unindex_turn_txn};
+use vocative_core::ids::ChatId;
+
+/// Turns that move with the first commit: the newest of each conversation, and so many of those that
+/// concern an agent. More than a prompt reads with the default options.
+pub(crate) const FIRST_TURNS: usize = 500;
+
+/// The turns that each later step moves, which takes the writer about ten milliseconds.
+pub(crate) const STEP_TURNS: usize = 250;
+
+/// The rows of any other kind that a step moves.
+const STEP_ROWS: usize = 200;
+
+/// The posts that a step looks at.
+const STEP_POSTS: usize = 2_000;
+
+/// How many of the steps that follow the last turn the first commit makes at once.
+const FIRST_LEAVES: usize = 8;
+
+/// A conversation that is being emptied, and the one that its turns go to.
+#[derive(Clone, Copy)]
+struct Pair {
+    source: i64,
+    target: i64,
+}
+
+/// Moves what prompts read, and all of a chat of the usual size.
+pub(super) fn first_step_txn(
+    connection: &Connection,
+    from: ChatId,
+    target: ChatId,
+) -> Result<(), StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT m.source_id, m.target_id FROM conversation_merges m
+         JOIN conversations c ON c.id = m.target_id WHERE c.chat_id = ?1 ORDER BY m.source_id",
+    )?;
+    let pairs = statement.query_map([target], |row| {
+        Ok(Pair {
+            source: row.get(0)?,
+            target: row.get(1)?,
+        })
+    })?;
+    let pairs: Vec<Pair> = pairs.collect::<crate::engine::sql::Result<_>>()?;
+    for pair in pairs {
+        let newest = move_newest_txn(connection, pair, FIRST_TURNS)?;
+        let newest_seq = newest.max(move_concerning_txn(connection, pair, FIRST_TURNS)?);
+        // Runs at work go on to read these turns, which had a lower seq when the runs were claimed.
+        connection
+            .prepare_cached(
+                "UPDATE runs INDEXED BY runs_waiting SET as_of_seq = max(as_of_seq, ?2)
+                 WHERE state IN ('queued', 'leased', 'waiting') AND chat_id IN (?1, ?3)
+                   AND as_of_seq IS NOT NULL AND ?2 IS NOT NULL",
+            )?
+            .execute(params![target, newest_seq, from])?;
+        for _ in 0..FIRST_LEAVES {
+            if !is_empty(connection, pair.source)? || leave_txn(connection, pair)? {
+                break;
+            }
+        }
+    }
+    move_runs_txn(connection, from, target)?;
+    move_posts_txn(connection, from)?;
+    settle_chat_txn(connection, from)?;
+    Ok(())
+}
+
+/// The next step of whatever is under way; whether there is another.
+pub(super) fn step_txn(connection: &Connection) -> Result<bool, StoreError> {
+    let pair = connection
+        .prepare_cached("SELECT source_id, target_id FROM conversation_merges LIMIT 1")?
+        .query_row([], |row| {
+            Ok(Pair {
+                source: row.get(0)?,
+                target: row.get(1)?,
+            })
+        })
+        .optional()?;
+    if let Some(pair) = pair {
+        if is_empty(connection, pair.source)? {
+            leave_txn(connection, pair)?;
+        } else {
+            move_newest_txn(connection, pair, STEP_TURNS)?;
+        }
+        return Ok(true);
+    }
+    let chats: Option<(ChatId, ChatId)> = connection
+        .prepare_cached("SELECT from_chat_id, chat_id FROM chat_merges LIMIT 1")?
+        .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let Some((from, target)) = chats else {
+        return Ok(false);
+    };
+    if !move_runs_txn(connection, from, target)? {
+        move_posts_txn(connection, from)?;
+    }
+    settle_chat_txn(connection, from)?;
+    Ok(true)
+}
+
+const NEWEST_SQL: &str = "INSERT INTO moved (old)
+     SELECT seq FROM turns WHERE conversation_id = ?1
+     ORDER BY sent_at_ms DESC, ordinal DESC, seq LIMIT ?2";
+
+const AGENTS_SQL: &str = "WITH RECURSIVE agents (name) AS (
+         SELECT min(agent) FROM involvements WHERE conversation_id = ?1
+         UNION ALL
+         SELECT (SELECT min(agent) FROM involvements WHERE conversation_id = ?1 AND agent > name)
+         FROM agents WHERE name IS NOT NULL)
+     SELECT name FROM agents WHERE name IS NOT NULL";
+
+/// Without those that others of the same place go before: they go together, later.
+const CONCERNING_SQL: &str = "INSERT OR IGNORE INTO moved (old)
+     SELECT i.seq FROM (SELECT sent_at_ms, ordinal, seq FROM involvements
+                        WHERE conversation_id = ?1 AND agent = ?3
+                        ORDER BY sent_at_ms DESC, ordinal DESC, seq DESC LIMIT ?2) i
+     WHERE NOT EXISTS (SELECT 1 FROM turns x
+                       WHERE x.conversation_id = ?1 AND x.sent_at_ms = i.sent_at_ms
+                         AND x.ordinal = i.ordinal AND x.seq < i.seq)";
+
+/// Where a turn's seq stands besides the turn itself. Each is found by an index.
+pub(crate) const SEQ_COLUMNS: [(&str, &str); 12] = [
+    ("messages", "turn_seq"),
+    ("revisions", "turn_seq"),
+    ("run_triggers", "turn_seq"),
+    ("outbox", "turn_seq"),
+    ("files", "turn_seq"),
+    ("raw_envelopes", "turn_seq"),
+    ("turn_sources", "turn_seq"),
+    ("turn_sources", "source_seq"),
+    ("summary_turns", "turn_seq"),
+    ("run_sources", "source_seq"),
+    ("turns", "reply_to_seq"),
+    ("conversations", "root_turn_seq"),
+];
+
+/// Moves the newest turns; returns the largest of their new seqs, unless there is none to move.
+fn move_newest_txn(
+    connection: &Connection,
+    pair: Pair,
+    turns_max: usize,
+) -> Result<Option<i64>, StoreError> {
+    move_txn(connection, pair, |connection| {
+        let values = params![pair.source, limit_of(turns_max)];
+        Ok(connection.prepare_cached(NEWEST_SQL)?.execute(values)?)
+    })
+}
+
+/// The same for the newest turns that concern each agent.
+fn move_concerning_txn(
+    connection: &Connection,
+    pair: Pair,
+    turns_max: usize,
+) -> Result<Option<i64>, StoreError> {
+    move_txn(connection, pair, |connection| {
+        let mut statement = connection.prepare_cached(AGENTS_SQL)?;
+        let agents = statement.query_map([pair.source], |row| row.get(0))?;
+        let mut chosen = 0;
+        for agent in agents.collect::<crate::engine::sql::Result<Vec<String>>>()? {
+            let values = params![pair.source, limit_of(turns_max), agent];
+            chosen += connection.prepare_cached(CONCERNING_SQL)?.execute(values)?;
+        }
+        Ok(chosen)
+    })
+}
+
+/// Moves the turns that are put into the table `moved`.
+fn move_txn(
+    connection: &Connection,
+    pair: Pair,
+    choose: impl FnOnce(&Connection) -> Result<usize, StoreError>,
+) -> Result<Option<i64>, StoreError> {
+    connection.execute_batch(
+        "CREATE TEMP TABLE IF NOT EXISTS moved (old INTEGER PRIMARY KEY, new INTEGER);
+         DELETE FROM moved",
+    )?;
+    match choose(connection)? {
+        0 => Ok(None),
+        _ => move_chosen_txn(connection, pair).map(Some),
+    }
+}
+
+fn move_chosen_txn(connection: &Connection, pair: Pair) -> Result<i64, StoreError> {
+    // A turn's seq is a parent key; its children follow one statement later.
+    connection.execute_batch(
+        "PRAGMA defer_foreign_keys = ON;
+         UPDATE moved SET new = n.new FROM (
+             SELECT old, (SELECT s.seq FROM sqlite_sequence s WHERE s.name = 'turns')
+                         + row_number() OVER (ORDER BY old) AS new
+             FROM moved) n
+         WHERE n.old = moved.old;
+         UPDATE sqlite_sequence SET seq = (SELECT max(new) FROM moved) WHERE name = 'turns'",
+    )?;
+    index_anew_txn(connection, pair)?;
+    stale_summaries_txn(connection, pair)?;
+    for sql in [
+        "UPDATE involvements SET seq = (SELECT new FROM moved WHERE old = seq), conversation_id = ?1
+         WHERE seq IN (SELECT old FROM moved)",
+        "UPDATE turns SET seq = (SELECT new FROM moved WHERE old = seq), conversation_id = ?1
+         WHERE seq IN (SELECT old FROM moved)",
+    ] {
+        connection.prepare_cached(sql)?.execute([pair.target])?;
+    }
+    for (table, column) in SEQ_COLUMNS {
+        connection.execute_batch(&format!(
+            "UPDATE {table} SET {column} = (SELECT new FROM moved WHERE old = {column})
+             WHERE {column} IN (SELECT old FROM moved)"
+        ))?;
+    }
+    connection
+        .prepare_cached(
+            "UPDATE conversations
+             SET turn_count = turn_count
+                            + iif(id = ?2, 1, -1) * (SELECT count(*) FROM moved),
+                 last_seq = iif(id = ?2, (SELECT max(new) FROM moved), last_seq),
+                 merged_seq = (SELECT max(new) FROM moved)
+             WHERE id IN (?1, ?2)",
+        )?
+        .execute([pair.source, pair.target])?;
+    let newest_seq = connection.query_row("SELECT max(new) FROM moved", [], |row| row.get(0))?;
+    connection.execute_batch("PRAGMA defer_foreign_keys = OFF")?;
+    Ok(newest_seq)
+}
+
+fn index_anew_txn(connection: &Connection, pair: Pair) -> Result<(), StoreError> {
+    let mut statement = connection.prepare_cached(concat!(
+        "SELECT m.old, m.new, t.content FROM moved m CROSS JOIN turns t ON t.seq = m.old WHERE ",
+        in_index!("t")
+    ))?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let content: String = row.get(2)?;
+        unindex_turn_txn(connection, row.get(0)?, pair.source, &content)?;
+        index_turn_txn(connection, row.get(1)?)?;
+    }
+    Ok(())
+}
+
+/// What ends before the first turn that moves is as true as it was. A summary over turns that went by their
+/// age stands: it can't be made again.
+fn stale_summaries_txn(connection: &Connection, pair: Pair) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "WITH first (sent_at_ms, ordinal) AS (
+                 SELECT t.sent_at_ms, t.ordinal FROM moved m CROSS JOIN turns t ON t.seq = m.old
+                 ORDER BY t.sent_at_ms, t.ordinal LIMIT 1)
+             UPDATE summaries SET state = 'stale'
+             WHERE conversation_id = ?1 AND state = 'current' AND NOT holds_expired
+               AND through_sent_at_ms >= (SELECT sent_at_ms FROM first)
+               AND (through_sent_at_ms, through_ordinal) >= (SELECT sent_at_ms, ordinal FROM first)",
+        )?
+        .execute([pair.target])?;
+    Ok(())
+}
+
+fn is_empty(connection: &Connection, source: i64) -> Result<bool, StoreError> {
+    Ok(connection
+        .prepare_cached("SELECT NOT EXISTS (SELECT 1 FROM turns WHERE conversation_id = ?1)")?
+        .query_row([source], |row| row.get(0))?)
+}
+
+/// Moves what is left beside turns; whether the source is gone.
+fn leave_txn(connection: &Connection, pair: Pair) -> Result<bool, StoreError> {
+    for sql in [
+        "UPDATE runs SET conversation_id = ?2 WHERE id IN (
+             SELECT id FROM runs WHERE conversation_id = ?1 ORDER BY id DESC LIMIT ?3)",
+        "UPDATE run_events SET conversation_id = ?2 WHERE id IN (
+             SELECT id FROM run_events WHERE conversation_id = ?1 ORDER BY id LIMIT ?3)",
+        "UPDATE summaries
+         SET conversation_id = ?2,
+             state = iif(state = 'current' AND NOT holds_expired, 'stale', state)
+         WHERE id IN (SELECT id FROM summaries WHERE conversation_id = ?1 LIMIT ?3)",
+    ] {
+        let moved = connection.prepare_cached(sql)?.execute(params![
+            pair.source,
+            pair.target,
+            limit_of(STEP_ROWS)
+        ])?;
+        if moved > 0 {
+            return Ok(false);
+        }
+    }
+    merge_fresh_starts_txn(connection, pair.source, pair.target)?;
+    connection
+        .prepare_cached(JOIN_ATTRIBUTES_SQL)?
+        .execute([pair.source, pair.target])?;
+    connection
+        .prepare_cached("UPDATE conversations SET parent_id = ?2 WHERE parent_id = ?1")?
+        .execute([pair.source, pair.target])?;
+    for sql in [
+        "DELETE FROM conversation_merges WHERE source_id = ?1",
+        "DELETE FROM conversations WHERE id = ?1",
+    ] {
+        connection.prepare_cached(sql)?.execute([pair.source])?;
+    }
+    Ok(true)
+}
+
+/// Ended runs, the newest first: they count for the chat's limits. Whether there was any.
+fn move_runs_txn(
+    connection: &Connection,
+    from: ChatId,
+    target: ChatId,
+) -> Result<bool, StoreError> {
+    let moved = connection
+        .prepare_cached(
+            "UPDATE runs SET chat_id = ?2 WHERE id IN (
+                 SELECT id FROM runs WHERE chat_id = ?1 ORDER BY created_at_ms DESC LIMIT ?3)",
+        )?
+        .execute(params![from, target, limit_of(STEP_ROWS)])?;
+    Ok(moved > 0)
+}
+
+/// Posts that are through. No index finds them by their chat: the table is passed through once.
+fn move_posts_txn(connection: &Connection, from: ChatId) -> Result<(), StoreError> {
+    for sql in [
+        "UPDATE outbox SET chat_id = m.chat_id FROM chat_merges m
+         WHERE m.from_chat_id = ?1 AND outbox.chat_id = ?1 AND outbox.id IN (
+             SELECT id FROM outbox WHERE id > (SELECT posts_through FROM chat_merges
+                                               WHERE from_chat_id = ?1)
+             ORDER BY id LIMIT ?2)",
+        "UPDATE chat_merges SET posts_through = coalesce(
+             (SELECT max(id) FROM (SELECT id FROM outbox WHERE id > posts_through
+                                   ORDER BY id LIMIT ?2)), posts_through)
+         WHERE from_chat_id = ?1",
+    ] {
+        connection
+            .prepare_cached(sql)?
+            .execute(params![from, limit_of(STEP_POSTS)])?;
+    }
+    Ok(())
+}
+
+/// A merge is through when nothing is known under the old chat but its messages' identity.
+fn settle_chat_txn(connection: &Connection, from: ChatId) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "DELETE FROM chat_merges
+             WHERE from_chat_id = ?1
+               AND NOT EXISTS (SELECT 1 FROM runs WHERE chat_id = ?1)
+               AND NOT EXISTS (SELECT 1 FROM outbox WHERE id > posts_through)
+               AND NOT EXISTS (SELECT 1 FROM conversation_merges p
+                               JOIN conversations c ON c.id = p.target_id
+                               WHERE c.chat_id = chat_merges.chat_id)",
+        )?
+        .execute([from])?;
+    Ok(())
+}

@@ -1,0 +1,31 @@
+//! What becomes true in one transaction, a file per thing.
+
+pub(crate) mod capture;
+pub mod commands;
+pub(crate) mod confirm;
+pub(crate) mod deletes;
+pub(crate) mod derived;
+pub(crate) mod edits;
+pub(crate) mod ending;
+pub mod erasure;
+pub(crate) mod expiry;
+pub(crate) mod facts;
+pub(crate) mod files;
+pub(crate) mod fold;
+pub(crate) mod follow_ups;
+pub(crate) mod import;
+pub(crate) mod learn;
+pub(crate) mod made_from;
+pub(crate) mod merge;
+pub(crate) mod notices;
+pub(crate) mod outbox;
+pub(crate) mod outcome;
+pub(crate) mod overlap;
+pub(crate) mod parking;
+pub(crate) mod placeholder;
+pub(crate) mod probing;
+pub(crate) mod reanswer;
+pub(crate) mod reply;
+pub(crate) mod runs;
+pub(crate) mod standing;
+pub(crate) mod triggers;

@@ -1,0 +1,75 @@
+//! Chats that refuse posts: nothing is sent there until something is heard of them, or a time. What has
+//! waited too long by then is given up, so that a bot that is invited again says nothing stale.
+
+use crate::engine::sql::{Connection, params};
+
+use crate::StoreError;
+use vocative_core::ids::ChatId;
+
+/// How long posts wait for a chat that was parked before schema 13, in milliseconds.
+const KEEP_MS: i64 = 86_400_000;
+
+/// The reason stored with a post that waited too long for its chat.
+const WAITED_OUT: &str = "the chat refused posts for too long";
+
+/// How a chat is parked.
+pub(crate) struct Parking<'a> {
+    /// Tried again at the latest then.
+    pub(crate) until_ms: i64,
+    /// Posts that have waited this long are given up.
+    pub(crate) keep_ms: i64,
+    pub(crate) reason: &'a str,
+}
+
+/// Parks a chat.
+pub(crate) fn park_txn(
+    connection: &Connection,
+    chat: ChatId,
+    parking: &Parking<'_>,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "UPDATE chats SET parked_until_ms = ?2, parked_keep_ms = ?3, parked_reason = ?4
+             WHERE id = ?1",
+        )?
+        .execute(params![
+            chat,
+            parking.until_ms,
+            parking.keep_ms,
+            parking.reason
+        ])?;
+    Ok(())
+}
+
+/// Lets posts go to a chat again, but for those that waited too long.
+pub(crate) fn unpark_txn(
+    connection: &Connection,
+    chat: ChatId,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    give_up_old_txn(connection, chat, now_ms)?;
+    connection
+        .prepare_cached(
+            "UPDATE chats SET parked_until_ms = NULL, parked_keep_ms = NULL, parked_reason = NULL
+             WHERE id = ?1 AND coalesce(parked_until_ms, parked_keep_ms, parked_reason) IS NOT NULL",
+        )?
+        .execute([chat])?;
+    Ok(())
+}
+
+/// Gives up what waited too long for a parked chat. What is in flight is not touched.
+pub(crate) fn give_up_old_txn(
+    connection: &Connection,
+    chat: ChatId,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "UPDATE outbox SET state = 'dead', reason = ?3, finished_at_ms = ?2
+             WHERE chat_id = ?1 AND state IN ('pending', 'leased', 'unknown') AND state <> 'leased'
+               AND created_at_ms <= ?2 - (SELECT coalesce(parked_keep_ms, ?4) FROM chats
+                                          WHERE id = ?1 AND parked_reason IS NOT NULL)",
+        )?
+        .execute(params![chat, now_ms, WAITED_OUT, KEEP_MS])?;
+    Ok(())
+}

@@ -1,0 +1,518 @@
+//! The placeholder of a run: a post that shows the beginning of an answer while it is written.
+//!
+//! It is an entry of the outbox like any other, so it outlives a kill and is looked for when nobody
+//! knows what became of it. It says nothing for good: the commit of the answer makes it the answer's
+//! first post, by another text while it waits, else by an edit that goes behind it in the chat. A run
+//! that ends without a word takes it back. Either way the run lets go of it in the same transaction.
+
+use crate::engine::sql::{Connection, OptionalExtension};
+use vocative_contract::crash::{self, Sabotage};
+use vocative_contract::outbound::{Operation, Part, PartStream, Target};
+
+use crate::acts::outbox::DROPPED;
+use crate::acts::reply::room_of;
+use crate::acts::runs::leased_run;
+use crate::acts::standing::move_edit_on_txn;
+use crate::contract::{NewPlaceholder, Placed, Placeholder};
+use crate::rows::messages::{MessageEntry, add_message_txn};
+use crate::rows::outbox_rows::{NewPosts, append_post_txn, insert_posts_txn, json};
+use crate::rows::places::find_chat;
+use crate::rows::quarantine::{Queue, kept_or_set_aside_txn};
+use crate::{Store, StoreError};
+use vocative_core::ids::{AccountId, ChatId, LeaseToken, OutboxId, RunId};
+
+/// The message of an entry (?1) by its platform id (?2) is gone.
+const MESSAGE_GONE_SQL: &str = "UPDATE messages SET turn_seq = NULL, text = NULL, gone = 'deleted'
+     WHERE account_id = (SELECT account_id FROM outbox WHERE id = ?1)
+       AND chat_id IN (SELECT i.identity_id
+                       FROM outbox o JOIN chat_ids i ON i.chat_id = o.chat_id WHERE o.id = ?1)
+       AND platform_id = ?2
+       AND turn_seq = (SELECT turn_seq FROM outbox WHERE id = ?1)";
+
+/// The text of a placeholder that is deleted as soon as it is posted.
+const NOTHING: &str = "…";
+
+impl Store {
+    /// Commits the placeholder of a run, unless it has one.
+    ///
+    /// # Errors
+    /// Storage refuses; then nothing is written.
+    pub async fn commit_placeholder(
+        &self,
+        placeholder: NewPlaceholder,
+    ) -> Result<Placed, StoreError> {
+        crash::point("placeholder.before-commit");
+        let placed = self
+            .write(move |connection| place_txn(connection, &placeholder))
+            .await?;
+        crash::point("placeholder.after-commit");
+        Ok(placed)
+    }
+
+    /// Where the placeholder of a run stands; `None` once the run is not worked on under that lease, is
+    /// to stop, or has none.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn placeholder(
+        &self,
+        run: RunId,
+        token: LeaseToken,
+    ) -> Result<Option<Placeholder>, StoreError> {
+        self.read(move |connection| placeholder(connection, run, token))
+            .await
+    }
+}
+
+fn place_txn(connection: &Connection, new: &NewPlaceholder) -> Result<Placed, StoreError> {
+    let leased = leased_run(connection, new.run, new.token)?.filter(|run| !run.is_cancelled);
+    let Some(leased) = leased else {
+        return Ok(Placed::Refused);
+    };
+    if find(connection, leased.row, new.now_ms)?.is_some() {
+        return Ok(Placed::Found);
+    }
+    let room = room_of(connection, &leased)?;
+    let posts = NewPosts {
+        account: room.account,
+        chat: room.conversation.chat,
+        turn: None,
+        run_row: Some(leased.row),
+        target: &new.target,
+        operation: &Operation::Post,
+        parts: std::slice::from_ref(&new.part),
+        now_ms: new.now_ms,
+    };
+    let id = append_post_txn(connection, &posts, 0, &new.part)?;
+    connection
+        .prepare_cached("UPDATE outbox SET placeholder_of = ?2 WHERE uuid = ?1")?
+        .execute((id, leased.row))?;
+    Ok(Placed::Committed)
+}
+
+fn placeholder(
+    connection: &Connection,
+    run: RunId,
+    token: LeaseToken,
+) -> Result<Option<Placeholder>, StoreError> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT o.state,
+                    CASE WHEN json_valid(o.target) THEN json_extract(o.target, '$.chat') ELSE '' END,
+                    o.message_id
+             FROM runs r JOIN outbox o ON o.placeholder_of = r.id
+             WHERE r.uuid = ?1 AND r.token = ?2 AND r.state = 'leased'
+               AND r.cancel_requested_by IS NULL",
+        )?
+        .query_row((run, token), |row| {
+            let state: String = row.get(0)?;
+            Ok(match (state.as_str(), row.get(2)?) {
+                ("sent", Some(message_id)) => Placeholder::Shown {
+                    chat: row.get(1)?,
+                    message_id,
+                },
+                ("dead" | "held" | "replaced" | "sent", _) => Placeholder::Over,
+                _ => Placeholder::Waiting,
+            })
+        })
+        .optional()?)
+}
+
+/// The placeholder that a run holds.
+struct HeldPlaceholder {
+    row: i64,
+    id: OutboxId,
+    account: AccountId,
+    chat: ChatId,
+    state: String,
+    attempts: u32,
+    target: Target,
+    message_id: Option<String>,
+    /// Whether it was to take words at its end.
+    is_streamed: bool,
+}
+
+impl HeldPlaceholder {
+    /// Whether no byte of it ever left.
+    fn is_untouched(&self) -> bool {
+        self.state == "pending" && self.attempts == 0
+    }
+
+    /// Whether it is on the platform or may come to be.
+    fn may_be_seen(&self) -> bool {
+        matches!(
+            self.state.as_str(),
+            "pending" | "leased" | "unknown" | "sent"
+        )
+    }
+}
+
+fn find(
+    connection: &Connection,
+    run_row: i64,
+    now_ms: i64,
+) -> Result<Option<HeldPlaceholder>, StoreError> {
+    let found = connection
+        .prepare_cached(
+            "SELECT id, uuid, account_id, chat_id, state, attempts, target, message_id,
+                    CASE WHEN json_valid(payload) THEN json_extract(payload, '$.stream') END IS NOT NULL
+             FROM outbox WHERE placeholder_of = ?1",
+        )?
+        .query_row([run_row], |row| {
+            Ok((
+                HeldPlaceholder {
+                    row: row.get(0)?,
+                    id: row.get(1)?,
+                    account: row.get(2)?,
+                    chat: row.get(3)?,
+                    state: row.get(4)?,
+                    attempts: row.get(5)?,
+                    target: Target {
+                        chat: String::new(),
+                        thread: None,
+                        topic: None,
+                        reply_to: None,
+                    },
+                    message_id: row.get(7)?,
+                    is_streamed: row.get(8)?,
+                },
+                row.get::<_, String>(6)?,
+            ))
+        })
+        .optional()?;
+    let Some((held, target)) = found else {
+        return Ok(None);
+    };
+    let at = (Queue::Posts, held.row);
+    let decoded = serde_json::from_str(&target).map_err(StoreError::from);
+    // The run goes on without it.
+    let target = kept_or_set_aside_txn(connection, at, decoded, now_ms)?;
+    Ok(target.map(|target| HeldPlaceholder { target, ..held }))
+}
+
+/// Commits the posts of a run's answer, the first one in the place of its placeholder if it has one.
+/// An edit of the placeholder may still be on its way for `settle_ms`; the answer comes behind it.
+pub(crate) fn insert_answer_txn(
+    connection: &Connection,
+    posts: &NewPosts<'_>,
+    settle_ms: i64,
+) -> Result<Vec<OutboxId>, StoreError> {
+    let run_row = posts.run_row.unwrap_or_default();
+    let is_left = crash::is_sabotaged(Sabotage::LeavePlaceholder);
+    let Some(held) = find(connection, run_row, posts.now_ms)?.filter(|_| !is_left) else {
+        return insert_posts_txn(connection, posts);
+    };
+    let Some((first, rest)) = posts.parts.split_first() else {
+        retract_txn(connection, run_row, posts.now_ms)?;
+        return Ok(Vec::new());
+    };
+    if !held.may_be_seen() && held.state != "held" {
+        let_go_txn(connection, &held)?;
+        return insert_posts_txn(connection, posts);
+    }
+    connection
+        .prepare_cached(
+            "UPDATE outbox SET turn_seq = ?2, placeholder_of = NULL, payload = coalesce(?3, payload)
+             WHERE id = ?1",
+        )?
+        .execute((
+            held.row,
+            posts.turn,
+            held.is_untouched().then(|| json(first)),
+        ))?;
+    let mut ids = vec![if held.is_untouched() {
+        held.id
+    } else {
+        edit_txn(connection, posts, &held, first, settle_ms)?
+    }];
+    for (number, part) in (1_u32..).zip(rest) {
+        ids.push(append_post_txn(connection, posts, number, part)?);
+    }
+    Ok(ids)
+}
+
+/// Commits the edit that makes a placeholder the answer's first post. Who replies to it replies to
+/// the answer from here on.
+fn edit_txn(
+    connection: &Connection,
+    posts: &NewPosts<'_>,
+    held: &HeldPlaceholder,
+    first: &Part,
+    settle_ms: i64,
+) -> Result<OutboxId, StoreError> {
+    let message_id = held.message_id.clone().unwrap_or_default();
+    let is_shown = held.state == "sent";
+    if is_shown {
+        let identity = match find_chat(connection, held.account, &held.target.chat)? {
+            Some(chat) => chat.identity,
+            None => held.chat,
+        };
+        add_message_txn(
+            connection,
+            MessageEntry {
+                account: held.account,
+                identity,
+                message_id: &message_id,
+                turn_seq: posts.turn.map(|turn| turn.0),
+                conversation: None,
+                part: 0,
+                text: None,
+                edit_marker: None,
+                sent_at_ms: None,
+            },
+        )?;
+    }
+    let edit = NewPosts {
+        target: &held.target,
+        operation: &Operation::Edit { message_id },
+        ..*posts
+    };
+    let id = append_post_txn(connection, &edit, 0, first)?;
+    let may_be_late = is_shown && !crash::is_sabotaged(Sabotage::NoSettling);
+    let settle_ms = if may_be_late { settle_ms } else { 0 };
+    connection
+        .prepare_cached("UPDATE outbox SET edit_of = ?2, not_before_ms = ?3 WHERE uuid = ?1")?
+        .execute((id, held.row, posts.now_ms + settle_ms))?;
+    Ok(id)
+}
+
+/// Takes the placeholder of a run back: it says nothing after all.
+pub(crate) fn retract_txn(
+    connection: &Connection,
+    run_row: i64,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let is_left = crash::is_sabotaged(Sabotage::LeavePlaceholder);
+    let Some(held) = find(connection, run_row, now_ms)?.filter(|_| !is_left) else {
+        return Ok(());
+    };
+    if held.is_untouched() || !held.may_be_seen() {
+        return let_go_txn(connection, &held);
+    }
+    let left = match (held.state.as_str(), held.is_streamed) {
+        ("sent", _) => Part::plain(""),
+        (_, false) => Part::plain(NOTHING),
+        // It still has to be found as what it was started as.
+        (_, true) => Part::plain(NOTHING).streamed(PartStream {
+            text: String::new(),
+            person: None,
+        }),
+    };
+    connection
+        .prepare_cached("UPDATE outbox SET placeholder_of = NULL, payload = ?2 WHERE id = ?1")?
+        .execute((held.row, json(&left)))?;
+    let message_id = held.message_id.clone().unwrap_or_default();
+    let part = Part::plain("");
+    let deletion = NewPosts {
+        account: held.account,
+        chat: held.chat,
+        turn: None,
+        run_row: Some(run_row),
+        target: &held.target,
+        operation: &Operation::Delete { message_id },
+        parts: std::slice::from_ref(&part),
+        now_ms,
+    };
+    let id = append_post_txn(connection, &deletion, 0, &part)?;
+    connection
+        .prepare_cached("UPDATE outbox SET edit_of = ?2 WHERE uuid = ?1")?
+        .execute((id, held.row))?;
+    Ok(())
+}
+
+/// Forgets a placeholder that nobody sees, or of which nobody can say whether somebody does.
+fn let_go_txn(connection: &Connection, held: &HeldPlaceholder) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "UPDATE outbox SET state = 'replaced', placeholder_of = NULL, payload = ?2,
+                    finished_at_ms = coalesce(finished_at_ms, created_at_ms)
+             WHERE id = ?1",
+        )?
+        .execute((held.row, json(&Part::plain(""))))?;
+    Ok(())
+}
+
+/// Drops a post that would be deleted as soon as it was there, unless bytes of it may be out. Returns
+/// whether it is such a one.
+fn drop_unwanted_txn(connection: &Connection, row: i64, now_ms: i64) -> Result<bool, StoreError> {
+    let nothing = json(&Part::plain(""));
+    let dropped = connection
+        .prepare_cached(
+            "UPDATE outbox SET state = 'replaced', payload = ?2, finished_at_ms = ?3,
+                    owner = NULL, token = NULL, lease_until_ms = NULL
+             WHERE id = ?1 AND operation IN ('post', 'upload') AND NOT send_started
+               AND EXISTS (SELECT 1 FROM outbox d
+                           WHERE d.chat_id = outbox.chat_id AND d.edit_of = outbox.id
+                             AND d.state IN ('pending', 'leased', 'unknown')
+                             AND d.operation = 'delete')",
+        )?
+        .execute((row, nothing, now_ms))?;
+    if dropped == 0 {
+        return Ok(false);
+    }
+    connection
+        .prepare_cached(
+            "UPDATE outbox SET state = 'replaced', finished_at_ms = ?2
+             WHERE chat_id = (SELECT chat_id FROM outbox WHERE id = ?1) AND edit_of = ?1
+               AND state IN ('pending', 'leased', 'unknown') AND operation = 'delete'",
+        )?
+        .execute((row, now_ms))?;
+    Ok(true)
+}
+
+/// Finds out to which message an entry is done that waited for another one to be sent. Returns whether
+/// there is still something to do.
+pub(crate) fn resolve_txn(
+    connection: &Connection,
+    row: i64,
+    now_ms: i64,
+) -> Result<bool, StoreError> {
+    if drop_unwanted_txn(connection, row, now_ms)? {
+        return Ok(false);
+    }
+    let waited: Option<(bool, i64, String, Option<String>)> = connection
+        .prepare_cached(
+            "SELECT o.operation = 'delete', p.id, p.state, p.message_id
+             FROM outbox o JOIN outbox p ON p.id = o.edit_of WHERE o.id = ?1",
+        )?
+        .query_row([row], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+        })
+        .optional()?;
+    let Some((is_deletion, before, state, message_id)) = waited else {
+        return Ok(true);
+    };
+    if let ("sent", Some(message_id)) = (state.as_str(), message_id) {
+        replace_said_txn(
+            connection,
+            before,
+            is_deletion.then_some(message_id.as_str()),
+        )?;
+        connection
+            .prepare_cached(
+                "UPDATE outbox SET target = json_set(target, '$.message', ?2) WHERE id = ?1",
+            )?
+            .execute((row, message_id))?;
+        return Ok(true);
+    }
+    if !is_deletion && says_what_was_dropped(connection, row)? {
+        connection
+            .prepare_cached(
+                "UPDATE outbox SET state = 'replaced', finished_at_ms = ?2 WHERE id = ?1",
+            )?
+            .execute((row, now_ms))?;
+        return Ok(false);
+    }
+    connection
+        .prepare_cached(
+            "UPDATE outbox SET state = 'replaced', finished_at_ms = coalesce(finished_at_ms, ?2)
+             WHERE id = ?1",
+        )?
+        .execute((before, now_ms))?;
+    if is_deletion || move_edit_on_txn(connection, row, now_ms)? {
+        connection
+            .prepare_cached(
+                "UPDATE outbox SET state = 'replaced', finished_at_ms = ?2 WHERE id = ?1",
+            )?
+            .execute((row, now_ms))?;
+        return Ok(false);
+    }
+    connection
+        .prepare_cached(
+            "UPDATE outbox SET operation = 'post', edit_of = NULL,
+                    target = json_remove(target, '$.message')
+             WHERE id = ?1",
+        )?
+        .execute([row])?;
+    Ok(true)
+}
+
+/// Whether an edit says what its post said, and a person dropped that post: they found it in its room, or want
+/// it nowhere. Posting the text anew would double it.
+fn says_what_was_dropped(connection: &Connection, edit: i64) -> Result<bool, StoreError> {
+    let is_so = connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM outbox o JOIN outbox p ON p.id = o.edit_of
+                            WHERE o.id = ?1 AND p.state = 'dead' AND p.reason = ?2
+                              AND json_extract(p.payload, '$.text') = json_extract(o.payload, '$.text'))",
+        )?
+        .query_row((edit, DROPPED), |row| row.get(0))?;
+    Ok(is_so)
+}
+
+/// What an entry said is not what its message says from here on. A message that is taken away is no
+/// message of a turn any more: so that the platform's word of it changes nothing.
+fn replace_said_txn(
+    connection: &Connection,
+    before: i64,
+    deleted: Option<&str>,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached("UPDATE outbox SET payload = ?2 WHERE id = ?1")?
+        .execute((before, json(&Part::plain(""))))?;
+    if let Some(message_id) = deleted {
+        connection
+            .prepare_cached(MESSAGE_GONE_SQL)?
+            .execute((before, message_id))?;
+    }
+    Ok(())
+}
+
+/// Whether what an entry says gives place to another text: it is a placeholder, or something waits to be
+/// done to its message.
+pub(crate) fn gives_place(connection: &Connection, row: i64) -> Result<bool, StoreError> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT placeholder_of IS NOT NULL
+                 OR EXISTS (SELECT 1 FROM outbox e
+                            WHERE e.chat_id = o.chat_id AND e.edit_of = o.id
+                              AND e.state IN ('pending', 'leased', 'unknown'))
+             FROM outbox o WHERE o.id = ?1",
+        )?
+        .query_row([row], |row| row.get(0))?)
+}
+
+/// An entry lives on as another one: so do the run that holds it and the edit that waits for it.
+pub(crate) fn move_txn(
+    connection: &Connection,
+    from: i64,
+    chat: ChatId,
+    to: OutboxId,
+) -> Result<(), StoreError> {
+    let run_row: Option<i64> = connection
+        .prepare_cached("SELECT placeholder_of FROM outbox WHERE id = ?1")?
+        .query_row([from], |row| row.get(0))?;
+    if run_row.is_some() {
+        connection
+            .prepare_cached("UPDATE outbox SET placeholder_of = NULL, payload = ?2 WHERE id = ?1")?
+            .execute((from, json(&Part::plain(""))))?;
+        connection
+            .prepare_cached("UPDATE outbox SET placeholder_of = ?2 WHERE uuid = ?1")?
+            .execute((to, run_row))?;
+    }
+    connection
+        .prepare_cached(
+            "UPDATE outbox SET edit_of = (SELECT id FROM outbox WHERE uuid = ?3)
+             WHERE chat_id = ?1 AND state IN ('pending', 'leased', 'unknown') AND edit_of = ?2",
+        )?
+        .execute((chat, from, to))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::Scene;
+
+    #[tokio::test]
+    async fn taking_a_placeholder_back_looks_at_one_message() {
+        let plan = Scene::open().await.plan(MESSAGE_GONE_SQL).await;
+        let mut messages = plan.iter().filter(|step| step.contains(" messages "));
+        let is_by_id = |step: &String| step.starts_with("SEARCH") && step.contains("platform_id=?");
+        assert!(messages.next().is_some_and(is_by_id), "{plan:?}");
+        assert!(
+            plan.iter().all(|step| !step.starts_with("SCAN")),
+            "{plan:?}"
+        );
+    }
+}

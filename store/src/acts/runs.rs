@@ -1,0 +1,541 @@
+//! Runs: who works on what, in which order, under which lease.
+//!
+//! Within a conversation runs go one at a time, oldest first. Among conversations `domain::slots` decides:
+//! fair shares of accounts and people, then the one whose oldest run waits longest, counted from when
+//! nothing else of the conversation stood before it. A write that needs a lease compares the token; a stale
+//! one writes nothing. Answers are committed in `reply`.
+
+use crate::engine::sql::{Connection, OptionalExtension, Row};
+use vocative_contract::crash::{self, Sabotage};
+
+use crate::acts::ending::{EndOfRun, Stop, end_run_txn, stop_run_txn};
+use crate::contract::{ClaimRequest, LeaseOutcome, RunLease};
+use crate::rows::columns::{account_list, missing};
+use crate::rows::quarantine::{Queue, kept_or_set_aside_txn};
+use crate::rows::run_events::tell_claim_txn;
+use crate::rows::run_rows::run_by_row;
+use crate::{Store, StoreError};
+use vocative_core::ids::{LeaseToken, OwnerId, RunId};
+use vocative_core::run::ClaimedRun;
+use vocative_core::slots::{Asker, Slots, Waiting};
+
+/// Each agent's oldest unfinished run of each conversation, as `heads (id)`: one probe of
+/// `runs_open_by_agent` for each, however many runs wait or are finished. The planner would rather
+/// walk what is finished, so the index is named.
+macro_rules! with_heads {
+    ($tail:literal) => {
+        concat!(
+            "WITH RECURSIVE
+             heads (id) AS (
+                 SELECT (SELECT id FROM runs INDEXED BY runs_open_by_agent
+                         WHERE state IN ('queued', 'leased', 'waiting')
+                         ORDER BY conversation_id, agent, id LIMIT 1)
+                 UNION ALL
+                 SELECT coalesce(
+                     (SELECT n.id FROM runs n INDEXED BY runs_open_by_agent
+                      WHERE n.state IN ('queued', 'leased', 'waiting')
+                        AND n.conversation_id = h.conversation_id AND n.agent > h.agent
+                      ORDER BY n.agent, n.id LIMIT 1),
+                     (SELECT n.id FROM runs n INDEXED BY runs_open_by_agent
+                      WHERE n.state IN ('queued', 'leased', 'waiting')
+                        AND n.conversation_id > h.conversation_id
+                      ORDER BY n.conversation_id, n.agent, n.id LIMIT 1))
+                 FROM heads JOIN runs h ON h.id = heads.id
+             ) ",
+            $tail
+        )
+    };
+}
+
+/// The heads of conversations in which nobody works. A wait whose beginning lies ahead, or that lasts
+/// longer than any may, was written under another clock and is over.
+const WAITING_SQL: &str = with_heads!(
+    "SELECT r.id, r.conversation_id, r.agent, h.account_id, r.person_participant_id,
+            max(r.not_before_ms, r.created_at_ms,
+                coalesce((SELECT p.finished_at_ms FROM runs p
+                          WHERE p.conversation_id = r.conversation_id AND p.id < r.id
+                          ORDER BY p.id DESC LIMIT 1), 0)),
+            r.asked_at_run_ms,
+            CASE r.state WHEN 'queued' THEN r.not_before_ms NOT BETWEEN ?1 + 1 AND ?1 + ?4
+                                            OR coalesce(r.put_off_at_ms, r.created_at_ms) > ?1
+                         WHEN 'leased' THEN r.owner IS NOT ?3 AND r.lease_until_ms <= ?1
+                         ELSE 0 END,
+            r.put_off_at_ms IS NOT NULL, r.cancel_requested_by IS NOT NULL
+     FROM heads CROSS JOIN runs r ON r.id = heads.id
+     CROSS JOIN conversations c ON c.id = r.conversation_id
+     CROSS JOIN chats h ON h.id = c.chat_id
+     WHERE h.account_id IN (SELECT value FROM json_each(?2))
+       AND NOT EXISTS (SELECT 1 FROM runs o INDEXED BY runs_waiting
+                       WHERE o.state IN ('queued', 'leased', 'waiting') AND o.state = 'leased'
+                         AND (o.owner IS ?3 OR o.lease_until_ms > ?1)
+                         AND o.conversation_id = r.conversation_id)
+     ORDER BY r.conversation_id, r.id"
+);
+
+/// A head that is blocked by another live lease is due when that ends.
+const NEXT_DUE_SQL: &str = with_heads!(
+    "SELECT min(max(CASE r.state WHEN 'leased' THEN r.lease_until_ms ELSE r.not_before_ms END,
+                    coalesce((SELECT max(o.lease_until_ms) FROM runs o INDEXED BY runs_waiting
+                              WHERE o.state IN ('queued', 'leased', 'waiting')
+                                AND o.state = 'leased'
+                                AND o.conversation_id = r.conversation_id), 0)))
+     FROM heads CROSS JOIN runs r ON r.id = heads.id WHERE r.state IN ('queued', 'leased')"
+);
+
+impl Store {
+    /// Leases the run that comes next by the state of the slots, of a conversation with no leased run.
+    /// Expired leases of others count as queued; what the claimer itself holds it gives back, however
+    /// long that takes.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn claim_run(
+        &self,
+        request: ClaimRequest,
+        slots: Slots,
+    ) -> Result<Option<ClaimedRun>, StoreError> {
+        self.write_riding(move |connection| claim_run_txn(connection, &request, &slots))
+            .await
+    }
+
+    /// When the next unfinished run may start or its lease ends, in milliseconds since the Unix
+    /// epoch; `None` if there is none. May lie in the past.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn next_run_due_ms(&self) -> Result<Option<i64>, StoreError> {
+        self.read(next_run_due_ms).await
+    }
+
+    /// Makes a lease last until then.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn extend_run(
+        &self,
+        run: RunId,
+        token: LeaseToken,
+        until_ms: i64,
+    ) -> Result<RunLease, StoreError> {
+        self.write_riding(move |connection| extend_run_txn(connection, run, token, until_ms))
+            .await
+    }
+
+    /// Gives a run back, to be claimed again not before that time. One that was asked to stop is
+    /// cancelled instead.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn requeue_run(
+        &self,
+        run: RunId,
+        token: LeaseToken,
+        not_before_ms: i64,
+        reason: &str,
+        now_ms: i64,
+    ) -> Result<LeaseOutcome, StoreError> {
+        let requeue = Requeue {
+            run,
+            token,
+            not_before_ms,
+            reason: reason.to_owned(),
+            kind: RequeueKind::Failed,
+            now_ms,
+        };
+        self.write(move |connection| requeue_run_txn(connection, &requeue))
+            .await
+    }
+
+    /// Puts a run off whose model can't answer for now, to be claimed again not before that time. The
+    /// attempt does not count: such a run is given up by its age.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn put_run_off(
+        &self,
+        run: RunId,
+        token: LeaseToken,
+        not_before_ms: i64,
+        reason: &str,
+        now_ms: i64,
+    ) -> Result<LeaseOutcome, StoreError> {
+        let requeue = Requeue {
+            run,
+            token,
+            not_before_ms,
+            reason: reason.to_owned(),
+            kind: RequeueKind::PutOff,
+            now_ms,
+        };
+        self.write(move |connection| requeue_run_txn(connection, &requeue))
+            .await
+    }
+
+    /// Gives a run back that its worker was kept from working on, to be claimed again at once. The
+    /// attempt does not count: however often a daemon is stopped, the run is not given up for it.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn return_run(
+        &self,
+        run: RunId,
+        token: LeaseToken,
+        reason: &str,
+        now_ms: i64,
+    ) -> Result<LeaseOutcome, StoreError> {
+        let requeue = Requeue {
+            run,
+            token,
+            not_before_ms: now_ms,
+            reason: reason.to_owned(),
+            kind: RequeueKind::Returned,
+            now_ms,
+        };
+        self.write(move |connection| requeue_run_txn(connection, &requeue))
+            .await
+    }
+
+    /// Ends a run without a word in the room: a queued one at once, a leased one is asked to stop.
+    /// Returns whether it was unfinished.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such run.
+    pub async fn cancel_run(
+        &self,
+        run: RunId,
+        reason: &str,
+        now_ms: i64,
+    ) -> Result<bool, StoreError> {
+        let reason = reason.to_owned();
+        self.write(move |connection| cancel_run_txn(connection, run, &reason, now_ms))
+            .await
+    }
+
+    /// A person decides that a held run is worked on after all.
+    ///
+    /// # Errors
+    /// `NotFound` if no such run is held.
+    pub async fn release_run(&self, run: RunId, now_ms: i64) -> Result<(), StoreError> {
+        self.write(move |connection| {
+            connection
+                .prepare_cached(
+                    "UPDATE runs SET state = 'queued', reason = NULL, attempt = 0,
+                            not_before_ms = ?2
+                     WHERE uuid = ?1 AND state = 'held' RETURNING id",
+                )?
+                .query_row((run, now_ms), |row| row.get::<_, i64>(0))
+                .map_err(|error| missing(error, || format!("a held run {run}")))?;
+            Ok(())
+        })
+        .await
+    }
+}
+
+/// The longest that a run is put off, in milliseconds. A run that would wait longer was put off under a wrong
+/// clock, and is due.
+pub(crate) const WAIT_MAX_MS: i64 = 86_400_000;
+
+/// Whose leases are not taken over, whatever the clock says of their end.
+pub(crate) fn spared_owner(owner: OwnerId) -> Option<OwnerId> {
+    let takes_over_own =
+        crash::is_sabotaged(Sabotage::ReclaimOwn) || crash::is_sabotaged(Sabotage::NoLeaseToken);
+    (!takes_over_own).then_some(owner)
+}
+
+pub(crate) struct Requeue {
+    pub(crate) run: RunId,
+    pub(crate) token: LeaseToken,
+    pub(crate) not_before_ms: i64,
+    pub(crate) reason: String,
+    pub(crate) kind: RequeueKind,
+    pub(crate) now_ms: i64,
+}
+
+/// Why a run goes back into the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RequeueKind {
+    /// The attempt failed, and counts.
+    Failed,
+    /// Its model can't answer for now.
+    PutOff,
+    /// Its worker was kept from working on it.
+    Returned,
+}
+
+pub(crate) fn claim_run_txn(
+    connection: &Connection,
+    request: &ClaimRequest,
+    slots: &Slots,
+) -> Result<Option<ClaimedRun>, StoreError> {
+    loop {
+        let Some(next) = next_waiting(connection, request, slots)? else {
+            return Ok(None);
+        };
+        if next.is_cancelled {
+            // Its worker died before it could stop.
+            end_or_set_aside_txn(connection, next.row, request.now_ms)?;
+            continue;
+        }
+        let leased = lease_txn(connection, &next, request);
+        let at = (Queue::Questions, next.row);
+        let kept = kept_or_set_aside_txn(connection, at, leased, request.now_ms)?;
+        if kept.is_some() {
+            return Ok(kept);
+        }
+    }
+}
+
+/// Ends a run that was asked to stop; one that can't be decoded stops no other.
+fn end_or_set_aside_txn(connection: &Connection, row: i64, now_ms: i64) -> Result<(), StoreError> {
+    let ended = end_run_txn(connection, row, EndOfRun::Cancelled, now_ms);
+    kept_or_set_aside_txn(connection, (Queue::Questions, row), ended, now_ms).map(drop)
+}
+
+fn next_waiting(
+    connection: &Connection,
+    request: &ClaimRequest,
+    slots: &Slots,
+) -> Result<Option<Waiting>, StoreError> {
+    let accounts = account_list(&request.accounts);
+    loop {
+        let mut statement = connection.prepare_cached(WAITING_SQL)?;
+        let mut rows = statement.query((
+            request.now_ms,
+            &accounts,
+            spared_owner(request.owner),
+            WAIT_MAX_MS,
+        ))?;
+        let mut failed = None;
+        let decoded = std::iter::from_fn(|| match rows.next().transpose()? {
+            Ok(row) => waiting_from_row(&row)
+                .map_err(|error| failed = Some((row.get(0).ok(), error)))
+                .ok(),
+            Err(error) => {
+                failed = Some((None, error));
+                None
+            }
+        });
+        let next = slots.next(decoded);
+        let Some((row, error)) = failed else {
+            return Ok(next);
+        };
+        let Some(row) = row else {
+            return Err(error.into());
+        };
+        let undecoded: Result<(), StoreError> = Err(error.into());
+        let at = (Queue::Questions, row);
+        kept_or_set_aside_txn(connection, at, undecoded, request.now_ms)?;
+    }
+}
+
+fn waiting_from_row(row: &Row<'_>) -> crate::engine::sql::Result<Waiting> {
+    Ok(Waiting {
+        row: row.get(0)?,
+        conversation: row.get(1)?,
+        agent: row.get(2)?,
+        asker: Asker {
+            account: row.get(3)?,
+            person: row.get(4)?,
+        },
+        since_ms: row.get(5)?,
+        asked_at_run_ms: row.get(6)?,
+        is_due: row.get(7)?,
+        is_put_off: row.get(8)?,
+        is_cancelled: row.get(9)?,
+    })
+}
+
+/// Leases a run. The read bound and the run's "now" are written once, so that a retry reads the
+/// same rows.
+fn lease_txn(
+    connection: &Connection,
+    next: &Waiting,
+    request: &ClaimRequest,
+) -> Result<ClaimedRun, StoreError> {
+    let row = next.row;
+    tell_claim_txn(connection, row, request.now_ms)?;
+    let token = LeaseToken::generate();
+    connection
+        .prepare_cached(
+            "UPDATE runs SET state = 'leased', owner = ?2, token = ?3, lease_until_ms = ?4 + ?5,
+                    attempt = attempt + 1, put_off_at_ms = NULL,
+                    as_of_seq = coalesce(as_of_seq, (SELECT max(seq) FROM turns), 0),
+                    afresh_ms = coalesce(afresh_ms, first_claimed_at_ms, max(?4, coalesce(
+                        (SELECT max(f.at_ms) FROM fresh_starts f
+                         WHERE f.agent = runs.agent
+                           AND f.conversation_id IN (
+                               runs.conversation_id,
+                               (SELECT c.parent_id FROM conversations c
+                                WHERE c.id = runs.conversation_id))), ?4))),
+                    first_claimed_at_ms = coalesce(first_claimed_at_ms, ?4)
+             WHERE id = ?1",
+        )?
+        .execute((row, request.owner, token, request.now_ms, request.lease_ms))?;
+    let (as_of_seq, as_of_ms, put_offs) = connection
+        .prepare_cached("SELECT as_of_seq, first_claimed_at_ms, put_offs FROM runs WHERE id = ?1")?
+        .query_row([row], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    Ok(ClaimedRun {
+        run: run_by_row(connection, row)?,
+        token,
+        as_of_seq,
+        as_of_ms,
+        asker: next.asker,
+        asked_at_run_ms: next.asked_at_run_ms,
+        put_offs,
+    })
+}
+
+fn next_run_due_ms(connection: &Connection) -> Result<Option<i64>, StoreError> {
+    Ok(connection
+        .prepare_cached(NEXT_DUE_SQL)?
+        .query_row([], |row| row.get(0))?)
+}
+
+pub(crate) fn extend_run_txn(
+    connection: &Connection,
+    run: RunId,
+    token: LeaseToken,
+    until_ms: i64,
+) -> Result<RunLease, StoreError> {
+    let is_cancelled: Option<bool> = connection
+        .prepare_cached(
+            "UPDATE runs SET lease_until_ms = ?3
+             WHERE uuid = ?1 AND token = ?2 AND state = 'leased'
+             RETURNING cancel_requested_by IS NOT NULL",
+        )?
+        .query_row((run, token, until_ms), |row| row.get(0))
+        .optional()?;
+    Ok(match is_cancelled {
+        None => RunLease::Lost,
+        Some(true) => RunLease::CancelRequested,
+        Some(false) => RunLease::Held,
+    })
+}
+
+/// The row of a leased run, if the token still holds it, and whether it was asked to stop.
+pub(crate) fn leased_run(
+    connection: &Connection,
+    run: RunId,
+    token: LeaseToken,
+) -> Result<Option<LeasedRun>, StoreError> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT id, conversation_id, cancel_requested_by IS NOT NULL FROM runs
+             WHERE uuid = ?1 AND ((token = ?2 AND state = 'leased') OR ?3)",
+        )?
+        .query_row(
+            (run, token, crash::is_sabotaged(Sabotage::NoLeaseToken)),
+            |row| {
+                Ok(LeasedRun {
+                    row: row.get(0)?,
+                    conversation_row: row.get(1)?,
+                    is_cancelled: row.get(2)?,
+                })
+            },
+        )
+        .optional()?)
+}
+
+/// A run whose lease is held.
+pub(crate) struct LeasedRun {
+    pub(crate) row: i64,
+    pub(crate) conversation_row: i64,
+    pub(crate) is_cancelled: bool,
+}
+
+pub(crate) fn requeue_run_txn(
+    connection: &Connection,
+    requeue: &Requeue,
+) -> Result<LeaseOutcome, StoreError> {
+    let Some(leased) = leased_run(connection, requeue.run, requeue.token)? else {
+        return Ok(LeaseOutcome::Stale);
+    };
+    if leased.is_cancelled {
+        end_run_txn(connection, leased.row, EndOfRun::Cancelled, requeue.now_ms)?;
+        return Ok(LeaseOutcome::Written);
+    }
+    connection
+        .prepare_cached(
+            "UPDATE runs SET state = 'queued', not_before_ms = ?2, reason = ?3,
+                    attempt = attempt - ?4, put_offs = put_offs + ?5, put_off_at_ms = ?6,
+                    owner = NULL, token = NULL, lease_until_ms = NULL
+             WHERE id = ?1",
+        )?
+        .execute((
+            leased.row,
+            requeue.not_before_ms,
+            &requeue.reason,
+            requeue.kind == RequeueKind::Returned,
+            requeue.kind == RequeueKind::PutOff,
+            (requeue.kind != RequeueKind::Returned).then_some(requeue.now_ms),
+        ))?;
+    Ok(LeaseOutcome::Written)
+}
+
+pub(crate) fn cancel_run_txn(
+    connection: &Connection,
+    run: RunId,
+    reason: &str,
+    now_ms: i64,
+) -> Result<bool, StoreError> {
+    let row: i64 = connection
+        .prepare_cached("SELECT id FROM runs WHERE uuid = ?1")?
+        .query_row([run], |row| row.get(0))
+        .map_err(|error| missing(error, || format!("run {run}")))?;
+    Ok(stop_run_txn(connection, row, reason, now_ms)? != Stop::Over)
+}
+
+/// Takes back runs that an earlier process leased and no longer works on. Returns how many.
+///
+/// A post whose bytes may have left is of unknown outcome; every other one is pending again.
+pub(crate) fn take_back_leases_txn(
+    connection: &Connection,
+    now_ms: i64,
+) -> Result<u64, StoreError> {
+    let stopped: Vec<i64> = connection
+        .prepare_cached(
+            "SELECT id FROM runs
+             WHERE state IN ('queued', 'leased', 'waiting') AND state = 'leased'
+               AND cancel_requested_by IS NOT NULL ORDER BY id",
+        )?
+        .query_map([], |row| row.get(0))?
+        .collect::<crate::engine::sql::Result<_>>()?;
+    for row in &stopped {
+        end_or_set_aside_txn(connection, *row, now_ms)?;
+    }
+    let cancelled = stopped.len();
+    let runs = connection.execute(
+        "UPDATE runs SET state = 'queued', not_before_ms = min(not_before_ms, ?1),
+                owner = NULL, token = NULL, lease_until_ms = NULL
+         WHERE state IN ('queued', 'leased', 'waiting') AND state = 'leased'",
+        [now_ms],
+    )?;
+    let posts = crate::acts::outbox::take_back_posts_txn(connection, now_ms)?;
+    Ok(u64::try_from(cancelled + runs).unwrap_or(0) + posts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::Scene;
+
+    #[tokio::test]
+    async fn a_claim_reads_unfinished_runs_only() {
+        let scene = Scene::open().await;
+        for sql in [WAITING_SQL, NEXT_DUE_SQL] {
+            let plan = scene.plan(sql).await;
+            let bounded = [
+                "INDEX runs_open_by_agent",
+                "INDEX runs_waiting (state=?)",
+                "INTEGER PRIMARY KEY (rowid=?)",
+                // One step down from a conversation's oldest unfinished run.
+                "p USING INDEX runs_by_conversation (conversation_id=? AND id<?)",
+            ];
+            for step in plan.iter().filter(|step| step.contains(" USING ")) {
+                let is_bounded = bounded.iter().any(|read| step.contains(read));
+                assert!(is_bounded, "{step} in {plan:#?}");
+            }
+            assert!(!plan.contains(&"SCAN r".to_owned()), "{plan:#?}");
+        }
+    }
+}

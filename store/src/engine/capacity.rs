@@ -1,0 +1,164 @@
+//! Measures what uses the space and how fast the disk is. Reads every page of the database, so it is
+//! asked for by a person and never by a timer.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+use std::time::Instant;
+
+use crate::engine::sql::{Connection, OptionalExtension};
+
+use crate::acts::files::count_files;
+use crate::contract::{Capacity, TableSpace};
+use crate::engine::backup::beside;
+use crate::{Store, StoreError};
+
+const WEEK_MS: i64 = 7 * 86_400_000;
+/// The writes with which the disk is measured.
+const SYNCS: usize = 100;
+/// The file that the measurement writes, beside the database.
+const PROBE_NAME: &str = ".vocative-disk-probe";
+const FULL_TEXT: &str = "turn_text";
+
+impl Store {
+    /// Measures what the store takes and what its disk can do. Reads all of the database.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn capacity(&self, now_ms: i64) -> Result<Capacity, StoreError> {
+        let mut capacity = self
+            .read(move |connection| space(connection, now_ms))
+            .await?;
+        let Some(database) = self.database_path().map(Path::to_owned) else {
+            return Ok(capacity);
+        };
+        let measured = tokio::task::spawn_blocking(move || {
+            let folder = database.parent().unwrap_or(Path::new(".")).to_owned();
+            capacity.log_bytes =
+                std::fs::metadata(beside(&database, "-wal")).map_or(0, |log| log.len());
+            capacity.free_bytes = free_bytes(&folder).ok();
+            capacity.sync_us = sync_us(&folder).unwrap_or_default();
+            capacity
+        });
+        measured.await.map_err(|_| StoreError::Closed)
+    }
+}
+
+/// What a disk has left for the user of this process.
+pub(crate) fn free_bytes(folder: &Path) -> std::io::Result<u64> {
+    let room = rustix::fs::statvfs(folder)?;
+    Ok(room.f_bavail.saturating_mul(room.f_frsize))
+}
+
+fn sync_us(folder: &Path) -> std::io::Result<Vec<u64>> {
+    let path = folder.join(PROBE_NAME);
+    let measured = probe(&path);
+    let _ = std::fs::remove_file(&path);
+    measured
+}
+
+fn probe(path: &Path) -> std::io::Result<Vec<u64>> {
+    let mut file = File::create(path)?;
+    let mut took_us = Vec::with_capacity(SYNCS);
+    for _ in 0..SYNCS {
+        let begun = Instant::now();
+        file.write_all(&[0; 4_096])?;
+        file.sync_data()?;
+        took_us.push(u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX));
+    }
+    took_us.sort_unstable();
+    Ok(took_us)
+}
+
+fn space(connection: &Connection, now_ms: i64) -> Result<Capacity, StoreError> {
+    let count = |sql: &str| -> crate::engine::sql::Result<u64> {
+        let value: i64 = connection.query_row(sql, [], |row| row.get(0))?;
+        Ok(u64::try_from(value).unwrap_or(0))
+    };
+    Ok(Capacity {
+        turns: count("SELECT coalesce(sum(turn_count), 0) FROM conversations")?,
+        turns_last_week: turns_since(connection, now_ms - WEEK_MS)?,
+        database_bytes: count(
+            "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+        )?,
+        files_bytes: count_files(connection)?.bytes,
+        tables: tables(connection)?,
+        ..Capacity::default()
+    })
+}
+
+/// Turns captured from a time on. Capture order is the order of time but for steps of the clock, so the
+/// first of them is found by halving, and the rest is counted.
+fn turns_since(connection: &Connection, since_ms: i64) -> Result<u64, StoreError> {
+    let newest: Option<i64> =
+        connection.query_row("SELECT max(seq) FROM turns", [], |row| row.get(0))?;
+    let mut at = connection
+        .prepare_cached("SELECT captured_at_ms FROM turns WHERE seq >= ?1 ORDER BY seq LIMIT 1")?;
+    let (mut low, mut high) = (0, newest.unwrap_or(0) + 1);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let captured: Option<i64> = at.query_row([middle], |row| row.get(0)).optional()?;
+        if captured.is_some_and(|captured_ms| captured_ms < since_ms) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    let count: i64 =
+        connection.query_row("SELECT count(*) FROM turns WHERE seq >= ?1", [low], |row| {
+            row.get(0)
+        })?;
+    Ok(u64::try_from(count).unwrap_or(0))
+}
+
+/// What each table takes with its indexes; the tables behind the full-text index count as one.
+fn tables(connection: &Connection) -> Result<Vec<TableSpace>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT iif(table_name LIKE ?1 || '%', ?1, table_name) AS name, sum(bytes) AS bytes
+         FROM (SELECT coalesce(s.tbl_name, d.name) AS table_name, d.pgsize AS bytes
+               FROM dbstat d LEFT JOIN sqlite_schema s ON s.name = d.name
+               WHERE d.aggregate = 1)
+         GROUP BY 1 ORDER BY 2 DESC, 1",
+    )?;
+    let rows = statement.query_map([FULL_TEXT], |row| {
+        let bytes: i64 = row.get(1)?;
+        Ok(TableSpace {
+            name: row.get(0)?,
+            bytes: u64::try_from(bytes).unwrap_or(0),
+        })
+    })?;
+    Ok(rows.collect::<crate::engine::sql::Result<_>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::Scene;
+
+    #[tokio::test]
+    async fn space_is_told_by_table_and_growth_by_the_last_week() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("vocative.db");
+        let scene = Scene::open_at(Some(path)).await;
+        let room = scene.room("C1").await;
+        for day in 0..10 {
+            scene.say(&room, "words of a day", day * 86_400_000).await;
+        }
+        let capacity = scene.store.capacity(9 * 86_400_000).await.unwrap();
+        assert_eq!((capacity.turns, capacity.turns_last_week), (10, 8));
+        let sum: u64 = capacity.tables.iter().map(|table| table.bytes).sum();
+        assert!(sum > 0 && sum <= capacity.database_bytes, "{capacity:?}");
+        let names: Vec<&str> = capacity.tables.iter().map(|t| t.name.as_str()).collect();
+        assert!(
+            names.contains(&"turns") && names.contains(&FULL_TEXT),
+            "{names:?}"
+        );
+        assert!(
+            !names.iter().any(|name| name.starts_with("turn_text_")),
+            "{names:?}"
+        );
+        assert_eq!(capacity.sync_us.len(), SYNCS);
+        assert!(capacity.free_bytes.is_some_and(|bytes| bytes > 0));
+        assert!(!folder.path().join(PROBE_NAME).exists());
+    }
+}

@@ -1,0 +1,18 @@
+//! The database: writer, readers, opening, migrations, backup, damage.
+
+pub(crate) mod backup;
+pub(crate) mod capacity;
+pub(crate) mod content_copies;
+pub(crate) mod damage;
+pub(crate) mod error;
+pub(crate) mod faults;
+pub(crate) mod lock;
+pub(crate) mod open;
+pub(crate) mod reader;
+pub(crate) mod restore;
+pub(crate) mod restore_traces;
+pub(crate) mod schema;
+pub(crate) mod sql;
+pub(crate) mod upgrade;
+pub(crate) mod watch;
+pub(crate) mod writer;

@@ -1,0 +1,90 @@
+//! The read-only connections. Each read is one deferred transaction, so all its statements see one
+//! snapshot; readers never wait for the writer.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::Connection;
+use tokio::sync::Semaphore;
+
+use crate::StoreError;
+use crate::engine::sql;
+use crate::engine::writer::inline::{Gate, Moment};
+use crate::engine::writer::panicked;
+
+/// A pool of read-only connections. Cloning shares it.
+#[derive(Clone)]
+pub(crate) struct Readers {
+    permits: Arc<Semaphore>,
+    idle: Arc<Mutex<Vec<Connection>>>,
+    /// Reads are made where they are asked for, after passing it.
+    inline: Option<Gate>,
+}
+
+impl Readers {
+    /// `inline`: without other threads, for simulations.
+    pub(crate) fn new(connections: Vec<Connection>, inline: Option<Gate>) -> Self {
+        Self {
+            permits: Arc::new(Semaphore::new(connections.len())),
+            idle: Arc::new(Mutex::new(connections)),
+            inline,
+        }
+    }
+
+    /// Runs a read on a snapshot, off the async threads.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        if let Some(gate) = &self.inline {
+            gate(Moment::Read).await?;
+            return self.read_now(job);
+        }
+        let permit = Arc::clone(&self.permits)
+            .acquire_owned()
+            .await
+            .map_err(|_| StoreError::Closed)?;
+        let readers = self.clone();
+        let reading = tokio::task::spawn_blocking(move || {
+            let result = readers.read_now(job);
+            drop(permit);
+            result
+        });
+        reading.await.map_err(|_| StoreError::Closed)?
+    }
+
+    fn read_now<T>(
+        &self,
+        job: impl FnOnce(&sql::Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let connection = self.take()?;
+        let result = catch_unwind(AssertUnwindSafe(|| snapshot(&connection, job)))
+            .unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
+        self.lock().push(connection);
+        result
+    }
+
+    /// Closes the connections; later reads are refused.
+    pub(crate) fn close(&self) {
+        self.permits.close();
+        self.lock().clear();
+    }
+
+    fn take(&self) -> Result<Connection, StoreError> {
+        self.lock().pop().ok_or(StoreError::Closed)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn snapshot<T>(
+    connection: &Connection,
+    job: impl FnOnce(&sql::Connection) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let transaction = connection.unchecked_transaction()?;
+    let result = job(&sql::Connection::of(&transaction))?;
+    transaction.commit()?;
+    Ok(result)
+}

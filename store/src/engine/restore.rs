@@ -1,0 +1,315 @@
+//! Restoring a backup: the present database is replaced at one instant, and kept under a name.
+//!
+//! The backup is copied beside the database, verified and made ready there; only then it takes the
+//! database's name, by one renaming. Killed before it, the old database is there as it was, and the next
+//! open clears away what was left (`restore_traces`); after it, the new one. What was open in the backup is
+//! held: its posts may have gone out since, and nothing may be said twice. The backup's stored files come
+//! before it, under their hashes; the kept database keeps its own. Other files beside the database (the ledger of what was erased) stay.
+
+use std::fs::File;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::engine::backup::{
+    CopyProgress, beside, cannot, copy_database, count_of, remove_database, time_name, verify,
+};
+use crate::engine::content_copies::{
+    Copied, Source, contents_of, copy_contents, folder_of_copy, link_contents, own_like_parent,
+};
+use crate::engine::damage::refuse_emptied;
+use crate::engine::open::files_beside;
+use crate::engine::restore_traces::{KEPT_ENDING, READY_ENDING, clear_traces};
+use crate::engine::schema::sync_folder;
+use crate::StoreError;
+use crate::engine::lock;
+
+/// The reason stored with runs and posts that were open in a restored backup.
+const HELD: &str = "it was open in the backup that was restored; look whether it is in the chat";
+
+/// What a restore did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RestoreReport {
+    /// Where the database that was there is kept, if there was one.
+    pub kept: Option<PathBuf>,
+    /// Turns restored.
+    pub turns: u64,
+    /// Conversations restored.
+    pub conversations: u64,
+    /// Posts that were open in the backup and now wait for a decision.
+    pub posts_held: u64,
+    /// Runs that were open in the backup and now wait for a decision.
+    pub runs_held: u64,
+    /// Stored files that it refers to and that are there.
+    pub files: u64,
+    /// Stored files that it refers to and that are nowhere to be found: they are fetched again at the next
+    /// start.
+    pub files_missing: u64,
+}
+
+/// Puts a backup in the place of a database that no daemon has open. An older schema is migrated at
+/// the next start.
+///
+/// # Errors
+/// `Locked` while a daemon runs; `Newer` if a newer version made the backup; `BadBackup` if it is not
+/// whole; `Backup` says what else is wrong. Nothing has changed then.
+pub fn restore(
+    backup: &Path,
+    database: &Path,
+    now_ms: i64,
+    tell: &dyn Fn(CopyProgress),
+) -> Result<RestoreReport, StoreError> {
+    if !backup.is_file() {
+        return Err(cannot(format!("there is no file {}", backup.display())));
+    }
+    let same = |path: &Path| path.canonicalize().ok();
+    if database.exists() && same(backup) == same(database) {
+        return Err(cannot(format!(
+            "{} is the database itself; name a backup of it",
+            backup.display()
+        )));
+    }
+    let folder = database.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)
+        .map_err(|error| cannot(format!("{}: {error}", folder.display())))?;
+    let _lock = lock::take(database)?;
+    clear_traces(database)?;
+    let ready = beside(database, READY_ENDING);
+    let made = make_ready(backup, &ready, now_ms, tell);
+    let mut report = match made {
+        Ok(report) => report,
+        Err(error) => {
+            let _ = remove_database(&ready);
+            return Err(error);
+        }
+    };
+    let files = match bring_files(backup, &ready, database, tell) {
+        Ok(files) => files,
+        Err(error) => {
+            let _ = remove_database(&ready);
+            return Err(error);
+        }
+    };
+    report.files = files.files;
+    report.files_missing = files.missing.len() as u64;
+    report.kept = swap(&ready, database, now_ms)?;
+    Ok(report)
+}
+
+/// Brings the stored files of the backup to those of the database. Should it end here, the next start
+/// removes what nobody refers to.
+fn bring_files(
+    backup: &Path,
+    ready: &Path,
+    database: &Path,
+    tell: &dyn Fn(CopyProgress),
+) -> Result<Copied, StoreError> {
+    let wanted = contents_of(ready)?;
+    let source = Source {
+        folder: folder_of_copy(backup),
+        may_link: false,
+    };
+    let of = wanted.iter().map(|it| it.1).sum();
+    let folder = files_beside(database);
+    let copied = copy_contents(&wanted, &[source], &folder, &|bytes| {
+        tell(CopyProgress::Files { bytes, of });
+    })?;
+    own_like_parent(&folder)?;
+    Ok(copied)
+}
+
+/// Copies the backup, verifies the copy, holds what was open, and brings it to disk.
+fn make_ready(
+    backup: &Path,
+    ready: &Path,
+    now_ms: i64,
+    tell: &dyn Fn(CopyProgress),
+) -> Result<RestoreReport, StoreError> {
+    copy_database(backup, ready, None, bad_backup, tell)?;
+    tell(CopyProgress::Verifying);
+    let found = verify(ready, backup, bad_backup)?;
+    let said = |error: rusqlite::Error| cannot(format!("{}: {error}", ready.display()));
+    let mut connection = Connection::open(ready).map_err(said)?;
+    let held = hold_what_is_open(&mut connection, now_ms).map_err(said)?;
+    connection.close().map_err(|(_, error)| said(error))?;
+    File::open(ready)
+        .and_then(|file| file.sync_all())
+        .map_err(|error| cannot(format!("{}: {error}", ready.display())))?;
+    Ok(RestoreReport {
+        kept: None,
+        turns: count_of(&found, "turns"),
+        conversations: count_of(&found, "conversations"),
+        posts_held: held.posts,
+        runs_held: held.runs,
+        files: 0,
+        files_missing: 0,
+    })
+}
+
+fn bad_backup(backup: &Path, what: String) -> StoreError {
+    StoreError::BadBackup {
+        path: backup.to_owned(),
+        what,
+    }
+}
+
+struct HeldCounts {
+    posts: u64,
+    runs: u64,
+}
+
+fn hold_what_is_open(connection: &mut Connection, now_ms: i64) -> rusqlite::Result<HeldCounts> {
+    let transaction = connection.transaction()?;
+    transaction.execute(
+        "UPDATE outbox_attempts SET ended_at_ms = ?1, outcome = 'restored from a backup'
+         WHERE ended_at_ms IS NULL",
+        [now_ms],
+    )?;
+    let posts = transaction.execute(
+        "UPDATE outbox SET state = 'held', reason = ?1,
+                owner = NULL, token = NULL, lease_until_ms = NULL
+         WHERE state IN ('pending', 'leased', 'unknown')",
+        [HELD],
+    )?;
+    let runs = transaction.execute(
+        "UPDATE runs SET state = 'held', reason = ?1,
+                owner = NULL, token = NULL, lease_until_ms = NULL
+         WHERE state IN ('queued', 'leased', 'waiting')",
+        [HELD],
+    )?;
+    // Inquiries of then were answered since, or are of no use any more. Backups of older versions have none.
+    let has_inquiries = transaction.query_row(
+        "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'inquiries')",
+        [],
+        |row| row.get::<_, bool>(0),
+    )?;
+    if has_inquiries {
+        transaction.execute("DELETE FROM inquiries", [])?;
+    }
+    // Messages from before now that are read back may have been answered from the database that is replaced.
+    transaction.execute_batch(
+        "CREATE TABLE IF NOT EXISTS restores (
+    at_ms        INTEGER PRIMARY KEY
+) STRICT;",
+    )?;
+    transaction.execute(
+        "INSERT OR IGNORE INTO restores (at_ms) VALUES (?1)",
+        [now_ms],
+    )?;
+    transaction.commit()?;
+    Ok(HeldCounts {
+        posts: posts as u64,
+        runs: runs as u64,
+    })
+}
+
+/// Puts the new database in the place of the old one, which is kept under another name.
+fn swap(ready: &Path, database: &Path, now_ms: i64) -> Result<Option<PathBuf>, StoreError> {
+    let said = |error: std::io::Error| cannot(format!("{}: {error}", database.display()));
+    own_like(ready, database).map_err(said)?;
+    let kept = if database.exists() {
+        settle_log(database)?;
+        let kept = free_name(database, now_ms);
+        // It keeps its files, too: the new one's first start removes what that one does not refer to.
+        let files = folder_of_copy(&kept);
+        link_contents(database, &files_beside(database), &files)?;
+        own_like_parent(&files)?;
+        keep(database, &kept).map_err(said)?;
+        // A log is told apart by nothing in the database: an old one would be read into the new.
+        for suffix in ["-wal", "-shm", "-journal"] {
+            remove_if_there(&beside(database, suffix)).map_err(said)?;
+        }
+        Some(kept)
+    } else {
+        remove_if_there(&beside(database, "-wal")).map_err(said)?;
+        None
+    };
+    std::fs::rename(ready, database)
+        .and_then(|()| sync_folder(database))
+        .map_err(said)?;
+    Ok(kept)
+}
+
+/// Brings what is committed in the write-ahead log into the database, so that the file alone is
+/// whole. A database that is damaged is kept with its log, as it is.
+fn settle_log(database: &Path) -> Result<(), StoreError> {
+    // SQLite would remove the log of a database that was emptied.
+    if refuse_emptied(database).is_err() {
+        return Ok(());
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let settled = Connection::open_with_flags(database, flags).and_then(|connection| {
+        let is_busy: bool =
+            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+        connection.close().map_err(|(_, error)| error)?;
+        Ok(is_busy)
+    });
+    match settled {
+        Ok(true) => Err(cannot(
+            "another program reads the database; end it and try again",
+        )),
+        Err(error) if is_busy(&error) => Err(cannot(format!(
+            "another program has the database ({error}); end it and try again"
+        ))),
+        Ok(false) | Err(_) => Ok(()),
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked)
+    )
+}
+
+/// A name beside the database that nothing has.
+fn free_name(database: &Path, now_ms: i64) -> PathBuf {
+    let name = beside(database, &format!("{KEPT_ENDING}{}", time_name(now_ms)));
+    let further = (2..).map(|number| beside(&name, &format!("-{number}")));
+    std::iter::once(name.clone())
+        .chain(further)
+        .find(|path| !path.exists() && !folder_of_copy(path).exists())
+        .unwrap_or(name)
+}
+
+/// Gives the old database another name, too; it has both until the new one takes the first. Its log
+/// goes with it where it could not be settled.
+fn keep(database: &Path, kept: &Path) -> std::io::Result<()> {
+    let log = beside(database, "-wal");
+    if std::fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
+        link(&log, &beside(kept, "-wal"))?;
+    }
+    link(database, kept)?;
+    sync_folder(kept)
+}
+
+/// A second name for a file; a copy where the file system knows no second names.
+fn link(file: &Path, name: &Path) -> std::io::Result<()> {
+    if std::fs::hard_link(file, name).is_ok() {
+        return Ok(());
+    }
+    std::fs::copy(file, name)?;
+    File::open(name)?.sync_all()
+}
+
+fn remove_if_there(path: &Path) -> std::io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Restored by root, the database still belongs to whom it belonged, or whom its folder belongs to.
+fn own_like(ready: &Path, database: &Path) -> std::io::Result<()> {
+    let folder = database.parent().unwrap_or(Path::new("."));
+    let model = if database.exists() { database } else { folder };
+    let model = std::fs::metadata(model)?;
+    for file in [ready.to_owned(), lock::lock_path(database)] {
+        let own = std::fs::metadata(&file)?;
+        if (own.uid(), own.gid()) != (model.uid(), model.gid()) {
+            std::os::unix::fs::chown(&file, Some(model.uid()), Some(model.gid()))?;
+        }
+    }
+    Ok(())
+}

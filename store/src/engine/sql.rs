@@ -1,0 +1,314 @@
+//! How the store speaks to its database: connections, statements, rows and the values in their columns.
+//!
+//! Thin: a statement goes to SQLite as it is written. A type of our own is stored in a column by [`ToSql`] and read
+//! back by [`FromSql`]; `rows` has those of the words. Only the files of the engine reach through to the library.
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "parameters are written where a statement is called, as the library takes them"
+)]
+
+pub(crate) use rusqlite::types::{FromSqlError, FromSqlResult, ToSqlOutput, Type, ValueRef};
+pub(crate) use rusqlite::{Error, OptionalExtension, Result, StatementStatus};
+
+/// A value that a statement takes.
+pub(crate) trait ToSql {
+    /// As SQLite takes it.
+    fn to_sql(&self) -> Result<ToSqlOutput<'_>>;
+}
+
+/// A value that a column holds.
+pub(crate) trait FromSql: Sized {
+    /// From what SQLite gives.
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self>;
+}
+
+macro_rules! value_of_the_library {
+    ($($ty:ty),*) => {$(
+        impl ToSql for $ty {
+            fn to_sql(&self) -> Result<ToSqlOutput<'_>> {
+                rusqlite::ToSql::to_sql(self)
+            }
+        }
+        impl FromSql for $ty {
+            fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+                rusqlite::types::FromSql::column_result(value)
+            }
+        }
+    )*};
+}
+
+value_of_the_library!(
+    bool,
+    i16,
+    i32,
+    i64,
+    u8,
+    u16,
+    u32,
+    f64,
+    String,
+    Vec<u8>,
+    [u8; 16],
+    [u8; 32]
+);
+
+impl ToSql for str {
+    fn to_sql(&self) -> Result<ToSqlOutput<'_>> {
+        rusqlite::ToSql::to_sql(self)
+    }
+}
+
+impl ToSql for [u8] {
+    fn to_sql(&self) -> Result<ToSqlOutput<'_>> {
+        rusqlite::ToSql::to_sql(self)
+    }
+}
+
+impl<T: ToSql + ?Sized> ToSql for &T {
+    fn to_sql(&self) -> Result<ToSqlOutput<'_>> {
+        (**self).to_sql()
+    }
+}
+
+impl<T: ToSql> ToSql for Option<T> {
+    fn to_sql(&self) -> Result<ToSqlOutput<'_>> {
+        match self {
+            Some(value) => value.to_sql(),
+            None => Ok(ToSqlOutput::Borrowed(ValueRef::Null)),
+        }
+    }
+}
+
+impl<T: FromSql> FromSql for Option<T> {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        match value {
+            ValueRef::Null => Ok(None),
+            value => T::column_result(value).map(Some),
+        }
+    }
+}
+
+/// The values of a statement's parameters, in order.
+pub(crate) trait Params {
+    /// All of them.
+    fn values(&self) -> Vec<&dyn ToSql>;
+}
+
+// What `[]` is: an array of a type must be named even if it has no element.
+impl Params for [&dyn ToSql; 0] {
+    fn values(&self) -> Vec<&dyn ToSql> {
+        Vec::new()
+    }
+}
+
+impl Params for () {
+    fn values(&self) -> Vec<&dyn ToSql> {
+        Vec::new()
+    }
+}
+
+impl Params for &[&dyn ToSql] {
+    fn values(&self) -> Vec<&dyn ToSql> {
+        self.to_vec()
+    }
+}
+
+macro_rules! params_of_tuple {
+    ($($name:ident $at:tt),*) => {
+        impl<$($name: ToSql),*> Params for ($($name,)*) {
+            fn values(&self) -> Vec<&dyn ToSql> {
+                vec![$(&self.$at),*]
+            }
+        }
+    };
+}
+
+params_of_tuple!(A 0);
+params_of_tuple!(A 0, B 1);
+params_of_tuple!(A 0, B 1, C 2);
+params_of_tuple!(A 0, B 1, C 2, D 3);
+params_of_tuple!(A 0, B 1, C 2, D 3, E 4);
+params_of_tuple!(A 0, B 1, C 2, D 3, E 4, F 5);
+params_of_tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
+params_of_tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
+params_of_tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8);
+params_of_tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9);
+params_of_tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10);
+params_of_tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11);
+params_of_tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11, M 12);
+
+macro_rules! params_of_array {
+    ($($n:literal)*) => {$(
+        impl<T: ToSql> Params for [T; $n] {
+            fn values(&self) -> Vec<&dyn ToSql> {
+                self.iter().map(|value| value as &dyn ToSql).collect()
+            }
+        }
+    )*};
+}
+
+params_of_array!(1 2 3 4 5 6 7 8);
+
+/// The parameters of a statement, of any types: `params![chat, at_ms]`.
+macro_rules! params {
+    ($($value:expr),* $(,)?) => {
+        &[$(&$value as &dyn $crate::engine::sql::ToSql),*] as &[&dyn $crate::engine::sql::ToSql]
+    };
+}
+pub(crate) use params;
+
+/// A connection, inside a transaction that the engine began.
+#[derive(Clone, Copy)]
+pub(crate) struct Connection<'c>(&'c rusqlite::Connection);
+
+impl<'c> Connection<'c> {
+    /// Of the library's.
+    pub(crate) fn of(connection: &'c rusqlite::Connection) -> Self {
+        Self(connection)
+    }
+
+    /// The library's.
+    #[cfg(test)]
+    pub(crate) fn raw(&self) -> &'c rusqlite::Connection {
+        self.0
+    }
+
+    /// The database's file; `None` of one in memory.
+    pub(crate) fn path(&self) -> Option<&'c str> {
+        self.0.path()
+    }
+
+    /// A statement that is kept for the next call with the same text.
+    pub(crate) fn prepare_cached(&self, sql: &str) -> Result<Statement<'c>> {
+        self.0.prepare_cached(sql).map(Statement)
+    }
+
+    /// Executes a statement; how many rows it changed.
+    pub(crate) fn execute(&self, sql: &str, params: impl Params) -> Result<usize> {
+        self.0.execute(sql, bound(&params)?)
+    }
+
+    /// Executes several statements without parameters.
+    pub(crate) fn execute_batch(&self, sql: &str) -> Result<()> {
+        self.0.execute_batch(sql)
+    }
+
+    /// The first row of a query.
+    pub(crate) fn query_row<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> Result<T>,
+    ) -> Result<T> {
+        self.0
+            .query_row(sql, bound(&params)?, |row| read(&Row(row)))
+    }
+
+    /// The row id of the newest insertion.
+    pub(crate) fn last_insert_rowid(&self) -> i64 {
+        self.0.last_insert_rowid()
+    }
+}
+
+fn bound<'p>(params: &'p impl Params) -> Result<rusqlite::ParamsFromIter<Vec<ToSqlOutput<'p>>>> {
+    let values = params.values().into_iter().map(ToSql::to_sql);
+    values
+        .collect::<Result<Vec<_>>>()
+        .map(rusqlite::params_from_iter)
+}
+
+/// A prepared statement.
+pub(crate) struct Statement<'c>(rusqlite::CachedStatement<'c>);
+
+impl Statement<'_> {
+    /// Executes it; how many rows it changed.
+    pub(crate) fn execute(&mut self, params: impl Params) -> Result<usize> {
+        self.0.execute(bound(&params)?)
+    }
+
+    /// Its first row.
+    pub(crate) fn query_row<T>(
+        &mut self,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> Result<T>,
+    ) -> Result<T> {
+        self.0.query_row(bound(&params)?, |row| read(&Row(row)))
+    }
+
+    /// Its rows, one by one.
+    pub(crate) fn query(&mut self, params: impl Params) -> Result<Rows<'_>> {
+        self.0.query(bound(&params)?).map(Rows)
+    }
+
+    /// Its rows, as something reads them.
+    pub(crate) fn query_map<T, F: FnMut(&Row<'_>) -> Result<T>>(
+        &mut self,
+        params: impl Params,
+        read: F,
+    ) -> Result<MappedRows<'_, F>> {
+        let rows = self.query(params)?;
+        Ok(MappedRows { rows, read })
+    }
+
+    /// A counter of SQLite's for it.
+    pub(crate) fn get_status(&self, status: StatementStatus) -> i32 {
+        self.0.get_status(status)
+    }
+
+    /// Begins such a counter anew.
+    pub(crate) fn reset_status(&self, status: StatementStatus) -> i32 {
+        self.0.reset_status(status)
+    }
+}
+
+/// The rows of a query.
+pub(crate) struct Rows<'s>(rusqlite::Rows<'s>);
+
+impl Rows<'_> {
+    /// The next one.
+    pub(crate) fn next(&mut self) -> Result<Option<Row<'_>>> {
+        self.0.next().map(|row| row.map(Row))
+    }
+}
+
+/// The rows of a query as something reads them.
+pub(crate) struct MappedRows<'s, F> {
+    rows: Rows<'s>,
+    read: F,
+}
+
+impl<T, F: FnMut(&Row<'_>) -> Result<T>> Iterator for MappedRows<'_, F> {
+    type Item = Result<T>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.rows.next() {
+            Ok(Some(row)) => Some((self.read)(&row)),
+            Ok(None) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+/// A row of a query.
+pub(crate) struct Row<'r>(&'r rusqlite::Row<'r>);
+
+impl Row<'_> {
+    /// A column, by its name or its place.
+    pub(crate) fn get<I: rusqlite::RowIndex, T: FromSql>(&self, column: I) -> Result<T> {
+        self.0.get::<I, Read<T>>(column).map(|read| read.0)
+    }
+
+    /// A column as SQLite holds it.
+    pub(crate) fn get_ref<I: rusqlite::RowIndex>(&self, column: I) -> Result<ValueRef<'_>> {
+        self.0.get_ref(column)
+    }
+}
+
+/// Has the library name the column of a value that can't be read.
+struct Read<T>(T);
+
+impl<T: FromSql> rusqlite::types::FromSql for Read<T> {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        T::column_result(value).map(Self)
+    }
+}

@@ -1,0 +1,115 @@
+//! A writer without a thread, for simulations: a write is made where it is called, in a transaction of
+//! its own, through the same code as the thread's batches.
+//!
+//! A simulation must be able to be repeated, so nothing may depend on how threads run; and a clock that
+//! moves on when all tasks wait must not take a thread at work for quiet. What a batch of many jobs
+//! does is shown elsewhere.
+
+use std::any::Any;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::future::BoxFuture;
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use super::{BatchFinish, CommitMode, Desk, Gauges, JobBatch, SyncLevel, close, erase, leave};
+use crate::StoreError;
+use crate::engine::damage::DamageSign;
+use crate::engine::sql;
+
+/// When a gate is passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// Before a read.
+    Read,
+    /// Before a write.
+    BeforeWrite,
+    /// After its commit, before its caller hears of it.
+    AfterWrite,
+}
+
+/// Passed at every access. It may take time, never return (the process is dead), or refuse a read or
+/// write, as a disk may.
+pub type Gate = Arc<dyn Fn(Moment) -> BoxFuture<'static, Result<(), StoreError>> + Send + Sync>;
+
+/// The writer.
+pub(super) struct Inline {
+    gate: Gate,
+    finish: BatchFinish,
+    sign: DamageSign,
+    seat: Mutex<Option<InlineState>>,
+}
+
+/// What the thread would own; dropped in this order.
+struct InlineState {
+    connection: Connection,
+    _keep: Box<dyn Any + Send>,
+}
+
+impl Inline {
+    pub(super) fn new(
+        connection: Connection,
+        finish: BatchFinish,
+        sign: DamageSign,
+        keep: impl Any + Send,
+        gate: Gate,
+    ) -> Self {
+        let seat = InlineState {
+            connection,
+            _keep: Box::new(keep),
+        };
+        Self {
+            gate,
+            finish,
+            sign,
+            seat: Mutex::new(Some(seat)),
+        }
+    }
+
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        terms: CommitMode,
+        job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
+        gauges: &Gauges,
+    ) -> Result<T, StoreError> {
+        (self.gate)(Moment::BeforeWrite).await?;
+        let (tx, mut answer) = oneshot::channel();
+        let batch = JobBatch {
+            jobs: vec![(terms, erase(job, tx))],
+            must_sync: false,
+        };
+        self.commit(batch, gauges)?;
+        // A commit that was made stays made, whatever the gate says.
+        let _ = (self.gate)(Moment::AfterWrite).await;
+        answer.try_recv().unwrap_or_else(|_| {
+            Err(StoreError::Unavailable {
+                what: "a job went without an answer".to_owned(),
+            })
+        })
+    }
+
+    fn commit(&self, batch: JobBatch, gauges: &Gauges) -> Result<(), StoreError> {
+        let seat = self.seat();
+        let desk = Desk {
+            connection: &seat.as_ref().ok_or(StoreError::Closed)?.connection,
+            finish: self.finish,
+            sign: &self.sign,
+            gauges,
+        };
+        desk.commit_batch(batch, &mut SyncLevel::new(false));
+        desk.scrub_if_due();
+        Ok(())
+    }
+
+    pub(super) fn close(&self) -> Result<(), StoreError> {
+        let InlineState { connection, _keep } = self.seat().take().ok_or(StoreError::Closed)?;
+        match self.sign.seen() {
+            Some(what) => Err(leave(connection, &what)),
+            None => close(connection),
+        }
+    }
+
+    fn seat(&self) -> MutexGuard<'_, Option<InlineState>> {
+        self.seat.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

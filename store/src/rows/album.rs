@@ -1,0 +1,173 @@
+//! Albums: several platform messages that are one turn.
+
+use crate::engine::sql::{Connection, OptionalExtension, params};
+
+use crate::StoreError;
+use crate::acts::capture::{Arrival, captured, sent_at_ms};
+use crate::acts::files::{queue_files_txn, with_transcripts};
+use crate::acts::triggers::{postpone_runs_txn, refresh_triggers_txn};
+use crate::contract::{Captured, NewMessage};
+use crate::rows::columns::{attachments_from, count_from, stored_attachments};
+use crate::rows::messages::{KnownMessage, MessageEntry, add_message_txn};
+use crate::rows::places::{ChatRow, ConversationSeat, find_conversation};
+use crate::rows::raw::keep_envelope_txn;
+use crate::rows::turns::{Replacement, TurnRow, revise_turn_txn, turn_at};
+use vocative_core::ids::{AccountId, ChatId};
+
+/// The turn of the album that a message is an item of, once another item was captured.
+pub(crate) fn turn_of_album(
+    connection: &Connection,
+    message: &NewMessage,
+    chat: Option<&ChatRow>,
+) -> Result<Option<TurnRow>, StoreError> {
+    let (Some(album), Some(chat)) = (&message.album, chat) else {
+        return Ok(None);
+    };
+    let seat = ConversationSeat::of(&message.place, &message.message_id);
+    let Some(conversation) = find_conversation(connection, chat.id, seat.key())? else {
+        return Ok(None);
+    };
+    let seq = connection
+        .prepare_cached(
+            "SELECT seq FROM turns
+             WHERE conversation_id = ?1 AND album = ?2 AND visibility = 'room'",
+        )?
+        .query_row(params![conversation.row, album], |row| row.get(0))
+        .optional()?;
+    seq.map(|seq| turn_at(connection, seq)).transpose()
+}
+
+/// Adds an item to its album's turn; the album's runs wait for the items to come.
+pub(crate) fn add_item_txn(
+    connection: &Connection,
+    arrival: &Arrival<'_>,
+    mut turn: TurnRow,
+) -> Result<Captured, StoreError> {
+    let message = arrival.message;
+    let part = connection
+        .prepare_cached("SELECT coalesce(max(part), -1) + 1 FROM messages WHERE turn_seq = ?1")?
+        .query_row([turn.seq], |row| row.get(0))?;
+    add_message_txn(
+        connection,
+        MessageEntry {
+            account: message.account,
+            identity: arrival.chat.identity,
+            message_id: &message.message_id,
+            turn_seq: Some(turn.seq),
+            conversation: Some(&turn.conversation),
+            part,
+            text: Some(&message.text),
+            edit_marker: message.edit_marker.as_deref(),
+            sent_at_ms: Some(sent_at_ms(message)),
+        },
+    )?;
+    keep_envelope_txn(connection, message, turn.seq)?;
+    let mut attachments = attachments_from(turn.attachments.as_deref())?;
+    attachments.extend(message.attachments.iter().cloned());
+    let content = joined_text(connection, turn.seq)?;
+    let content = with_transcripts(connection, turn.seq, content)?;
+    let replacement = Replacement {
+        tokens: message.tokens.as_ref().filter(|_| content == message.text),
+        content,
+        attachments: stored_attachments(&attachments),
+        // Nothing is replaced: the album grows.
+        keep_revision: false,
+        now_ms: message.received_at_ms,
+    };
+    revise_turn_txn(connection, &mut turn, replacement)?;
+    let now_ms = message.received_at_ms;
+    queue_files_txn(connection, turn.seq, &message.attachments, now_ms)?;
+    postpone_runs_txn(connection, &turn, arrival.verdict.not_before_ms)?;
+    refresh_triggers_txn(connection, &turn)?;
+    let runs = arrival.address_txn(connection, &turn)?;
+    Ok(Captured::Revised(captured(&turn, runs)))
+}
+
+/// The distinct texts of a turn's items, in the order of their message ids, a line each.
+pub(crate) fn joined_text(connection: &Connection, seq: i64) -> Result<String, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT text FROM messages WHERE turn_seq = ?1 AND text <> ''
+         ORDER BY length(platform_id), platform_id",
+    )?;
+    let rows = statement.query_map([seq], |row| row.get::<_, String>(0))?;
+    let mut texts: Vec<String> = Vec::new();
+    for text in rows {
+        let text = text?;
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    Ok(texts.join("\n"))
+}
+
+/// The attachments of an album of which an item is edited: its picture may be another one. Where it is
+/// not known which attachment is whose, they stay.
+pub(crate) fn with_item_replaced(
+    connection: &Connection,
+    turn: &TurnRow,
+    known: &KnownMessage,
+    message: &NewMessage,
+) -> Result<Option<String>, StoreError> {
+    let mut attachments = attachments_from(turn.attachments.as_deref())?;
+    let item = (message.account, known.identity, message.message_id.as_str());
+    let at = place_of_item(connection, turn.seq, item, attachments.len())?;
+    if let ([new], Some(at)) = (message.attachments.as_slice(), at) {
+        attachments[at].clone_from(new);
+    }
+    Ok(stored_attachments(&attachments))
+}
+
+/// The attachments of an album without those of an item that is about to be deleted. Where it is not known
+/// which attachment is whose, none stays.
+pub(crate) fn without_item(
+    connection: &Connection,
+    turn: &TurnRow,
+    item: (AccountId, ChatId, &str),
+) -> Result<Option<String>, StoreError> {
+    let mut attachments = attachments_from(turn.attachments.as_deref())?;
+    let Some(at) = place_of_item(connection, turn.seq, item, attachments.len())? else {
+        return Ok(None);
+    };
+    attachments.remove(at);
+    Ok(stored_attachments(&attachments))
+}
+
+/// Which of an album's attachments is an item's: each item has one, in the order in which they came.
+/// `None` where that is not so.
+fn place_of_item(
+    connection: &Connection,
+    seq: i64,
+    (account, chat, message_id): (AccountId, ChatId, &str),
+    attachments: usize,
+) -> Result<Option<usize>, StoreError> {
+    let found = connection
+        .prepare_cached(
+            "SELECT (SELECT count(*) FROM messages o WHERE o.turn_seq = m.turn_seq AND o.part < m.part),
+                    (SELECT count(*) FROM messages o WHERE o.turn_seq = m.turn_seq)
+             FROM messages m
+             WHERE m.turn_seq = ?1 AND m.account_id = ?2 AND m.chat_id = ?3 AND m.platform_id = ?4",
+        )?
+        .query_row(params![seq, account, chat, message_id], |row| {
+            Ok((count_from(row.get(0)?), count_from(row.get(1)?)))
+        })
+        .optional()?;
+    let is_one_each = |(_, items): &(u64, u64)| *items == attachments as u64;
+    let place = found.filter(is_one_each).map(|(place, _)| place);
+    Ok(place.and_then(|place| usize::try_from(place).ok()))
+}
+
+/// Whether another item of a turn than this message has text.
+pub(crate) fn others_say_something(
+    connection: &Connection,
+    seq: i64,
+    known: &KnownMessage,
+    message_id: &str,
+) -> Result<bool, StoreError> {
+    let others = connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM messages WHERE turn_seq = ?1 AND text <> ''
+                            AND NOT (chat_id = ?2 AND platform_id = ?3))",
+        )?
+        .query_row(params![seq, known.identity, message_id], |row| row.get(0))?;
+    Ok(others)
+}

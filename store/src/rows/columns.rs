@@ -1,0 +1,344 @@
+//! How domain values are stored in columns, and how a turn is read back.
+
+use crate::engine::sql::{Connection, Row};
+use crate::engine::sql::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+use vocative_contract::envelope::{Attachment, ChatKind};
+
+use crate::StoreError;
+use vocative_core::file::FileState;
+use vocative_core::ids::{
+    AccountId, AgentName, ChatId, ConversationId, ErasureId, EventId, FileId, LeaseToken, OutboxId,
+    OwnerId, ParticipantId, RunId, Seq, SummaryId, TurnId,
+};
+use vocative_core::place::Scope;
+use vocative_core::summary::SummaryState;
+use vocative_core::turn::{
+    Participant, ParticipantKind, Position, TokenCount, Turn, TurnKind, Visibility,
+};
+
+macro_rules! uuid_column {
+    ($($id:ident),*) => {$(
+        impl ToSql for $id {
+            fn to_sql(&self) -> crate::engine::sql::Result<ToSqlOutput<'_>> {
+                Ok(ToSqlOutput::Borrowed(ValueRef::Blob(self.0.as_bytes())))
+            }
+        }
+
+        impl FromSql for $id {
+            fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+                <[u8; 16]>::column_result(value).map(|bytes| Self(Uuid::from_bytes(bytes)))
+            }
+        }
+    )*};
+}
+
+uuid_column!(
+    ConversationId,
+    TurnId,
+    RunId,
+    OutboxId,
+    OwnerId,
+    LeaseToken,
+    ErasureId
+);
+
+macro_rules! row_id_column {
+    ($($id:ident),*) => {$(
+        impl ToSql for $id {
+            fn to_sql(&self) -> crate::engine::sql::Result<ToSqlOutput<'_>> {
+                self.0.to_sql()
+            }
+        }
+
+        impl FromSql for $id {
+            fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+                i64::column_result(value).map(Self)
+            }
+        }
+    )*};
+}
+
+row_id_column!(
+    AccountId,
+    ChatId,
+    EventId,
+    FileId,
+    ParticipantId,
+    Seq,
+    SummaryId
+);
+
+macro_rules! name_column {
+    ($($name:ident),*) => {$(
+        impl ToSql for $name {
+            fn to_sql(&self) -> crate::engine::sql::Result<ToSqlOutput<'_>> {
+                self.name().to_sql()
+            }
+        }
+
+        impl FromSql for $name {
+            fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+                let name = value.as_str()?;
+                Self::from_name(name).ok_or_else(|| unknown_name(stringify!($name), name))
+            }
+        }
+    )*};
+}
+
+name_column!(
+    FileState,
+    Scope,
+    ParticipantKind,
+    TurnKind,
+    Visibility,
+    SummaryState
+);
+
+fn unknown_name(kind: &str, name: &str) -> FromSqlError {
+    FromSqlError::Other(format!("{name:?} is no {kind} that this build knows").into())
+}
+
+impl ToSql for AgentName {
+    fn to_sql(&self) -> crate::engine::sql::Result<ToSqlOutput<'_>> {
+        self.as_str().to_sql()
+    }
+}
+
+impl FromSql for AgentName {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        value.as_str().map(Self::trusted)
+    }
+}
+
+/// The stored name of a kind of chat.
+pub(crate) fn chat_kind_name(kind: ChatKind) -> &'static str {
+    match kind {
+        ChatKind::Direct => "direct",
+        ChatKind::GroupDirect => "group_direct",
+        ChatKind::Private => "private",
+        ChatKind::Public => "public",
+        ChatKind::Broadcast => "broadcast",
+    }
+}
+
+/// The kind of chat of a stored name.
+pub(crate) fn chat_kind_from_name(name: &str) -> Option<ChatKind> {
+    [
+        ChatKind::Direct,
+        ChatKind::GroupDirect,
+        ChatKind::Private,
+        ChatKind::Public,
+        ChatKind::Broadcast,
+    ]
+    .into_iter()
+    .find(|kind| chat_kind_name(*kind) == name)
+}
+
+/// The start of the UTC day of an instant.
+pub(crate) fn day_start_ms(at_ms: i64) -> i64 {
+    const DAY_MS: i64 = 86_400_000;
+    at_ms - at_ms.rem_euclid(DAY_MS)
+}
+
+/// A non-negative count as it is stored; beyond `i64` it stays at the top.
+pub(crate) fn stored_count(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// A stored count.
+pub(crate) fn count_from(stored: i64) -> u64 {
+    u64::try_from(stored).unwrap_or(0)
+}
+
+const ATTACHMENTS_VERSION: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+struct StoredAttachments {
+    version: u32,
+    items: Vec<StoredAttachment>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredAttachment {
+    kind: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    file_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mime_type: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    size_bytes: Option<u64>,
+}
+
+/// Attachments as they are stored; none is `NULL`.
+pub(crate) fn stored_attachments(attachments: &[Attachment]) -> Option<String> {
+    if attachments.is_empty() {
+        return None;
+    }
+    let stored = StoredAttachments {
+        version: ATTACHMENTS_VERSION,
+        items: attachments
+            .iter()
+            .cloned()
+            .map(|attachment| StoredAttachment {
+                kind: attachment.kind,
+                file_id: attachment.file_id,
+                name: attachment.name,
+                mime_type: attachment.mime_type,
+                size_bytes: attachment.size_bytes,
+            })
+            .collect(),
+    };
+    Some(serde_json::to_string(&stored).expect("strings and numbers are always JSON"))
+}
+
+/// Attachments read back.
+pub(crate) fn attachments_from(stored: Option<&str>) -> Result<Vec<Attachment>, serde_json::Error> {
+    let Some(stored) = stored else {
+        return Ok(Vec::new());
+    };
+    let stored: StoredAttachments = serde_json::from_str(stored)?;
+    Ok(stored
+        .items
+        .into_iter()
+        .map(|item| Attachment {
+            kind: item.kind,
+            file_id: item.file_id,
+            name: item.name,
+            mime_type: item.mime_type,
+            size_bytes: item.size_bytes,
+        })
+        .collect())
+}
+
+/// `SELECT` of whole turns for [`turn_from_row`], with a tail (`WHERE`, `ORDER BY`, more `JOIN`s).
+/// Names: `t` the turn, `c` its conversation, `p` its participant.
+///
+/// A turn that was answered was addressed: `answered` replaces `addressed` in `involvements`.
+macro_rules! select_turns {
+    ($tail:literal) => {
+        concat!(
+            "SELECT ",
+            $crate::rows::columns::turn_columns!(),
+            " FROM turns t
+             JOIN conversations c ON c.id = t.conversation_id
+             JOIN participants p ON p.id = t.participant_id ",
+            $tail
+        )
+    };
+}
+pub(crate) use select_turns;
+
+/// The columns of [`turn_from_row`], of the turn `t` with its conversation `c` and participant `p`.
+macro_rules! turn_columns {
+    () => {
+        "t.uuid, c.uuid, t.sent_at_ms, t.ordinal, t.seq, t.scope, t.kind,
+         p.id, p.kind, p.platform_id, p.display_name, p.username,
+         t.content, t.attachments,
+         (SELECT group_concat(i.agent, ' ') FROM involvements i
+          WHERE i.seq = t.seq AND i.how IN ('addressed', 'answered')),
+         (SELECT r.uuid FROM turns r WHERE r.seq = t.reply_to_seq),
+         t.quote, t.call_id, t.visibility,
+         (SELECT n.uuid FROM runs n WHERE n.id = t.run_id),
+         t.revision, t.tokens, t.counter,
+         CASE WHEN t.is_inbound THEN t.sent_at_ms ELSE max(t.sent_at_ms, t.captured_at_ms) END"
+    };
+}
+pub(crate) use turn_columns;
+
+/// The number of columns that [`turn_columns`] names.
+pub(crate) const TURN_COLUMNS: usize = 24;
+
+/// A turn from a row of [`select_turns`].
+pub(crate) fn turn_from_row(row: &Row<'_>) -> crate::engine::sql::Result<Turn> {
+    let json = |index: usize, error: serde_json::Error| {
+        crate::engine::sql::Error::FromSqlConversionFailure(
+            index,
+            crate::engine::sql::Type::Text,
+            Box::new(error),
+        )
+    };
+    let attachments: Option<String> = row.get(13)?;
+    let addressed: Option<String> = row.get(14)?;
+    let tokens: Option<u32> = row.get(21)?;
+    let counter: Option<String> = row.get(22)?;
+    Ok(Turn {
+        id: row.get(0)?,
+        conversation: row.get(1)?,
+        position: Position {
+            sent_at_ms: row.get(2)?,
+            ordinal: row.get(3)?,
+            seq: row.get(4)?,
+        },
+        said_at_ms: row.get(23)?,
+        scope: row.get(5)?,
+        kind: row.get(6)?,
+        participant: Participant {
+            id: row.get(7)?,
+            kind: row.get(8)?,
+            platform_id: row.get(9)?,
+            display_name: row.get(10)?,
+            username: row.get(11)?,
+        },
+        content: row.get(12)?,
+        attachments: attachments_from(attachments.as_deref()).map_err(|e| json(13, e))?,
+        addressed_to: agents_from(addressed.as_deref()),
+        reply_to: row.get(15)?,
+        quote: row.get(16)?,
+        call_id: row.get(17)?,
+        visibility: row.get(18)?,
+        run: row.get(19)?,
+        revision: row.get(20)?,
+        tokens: tokens
+            .zip(counter)
+            .map(|(tokens, counter)| TokenCount { tokens, counter }),
+    })
+}
+
+/// Agents as `group_concat` gives them, by name: a name holds no space.
+fn agents_from(names: Option<&str>) -> Vec<AgentName> {
+    let mut names: Vec<&str> = names.unwrap_or_default().split_terminator(' ').collect();
+    names.sort_unstable();
+    names.into_iter().map(AgentName::trusted).collect()
+}
+
+pub(crate) const CONVERSATION_ROW_SQL: &str = "SELECT id FROM conversations WHERE uuid = ?1";
+
+/// The row id of a conversation.
+///
+/// # Errors
+/// `NotFound` names it.
+pub(crate) fn conversation_row_id(
+    connection: &Connection,
+    id: ConversationId,
+) -> Result<i64, StoreError> {
+    let row = connection
+        .prepare_cached(CONVERSATION_ROW_SQL)?
+        .query_row([id], |row| row.get(0));
+    row.map_err(|error| missing(error, || format!("conversation {id}")))
+}
+
+/// Names what was not found.
+pub(crate) fn missing(
+    error: crate::engine::sql::Error,
+    what: impl FnOnce() -> String,
+) -> StoreError {
+    match error {
+        crate::engine::sql::Error::QueryReturnedNoRows => StoreError::NotFound { what: what() },
+        other => other.into(),
+    }
+}
+
+/// Accounts as a JSON array, for `json_each`.
+pub(crate) fn account_list(accounts: &[AccountId]) -> String {
+    let ids: Vec<i64> = accounts.iter().map(|account| account.0).collect();
+    serde_json::to_string(&ids).expect("numbers are always JSON")
+}
+
+/// A limit for `LIMIT`.
+pub(crate) fn limit_of(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,30 @@
+//! What the tables hold, a file per family: how rows are found, written and read back.
+
+pub(crate) mod accounts;
+pub(crate) mod album;
+pub(crate) mod columns;
+pub(crate) mod contents;
+pub(crate) mod context_limits;
+pub(crate) mod conversations;
+pub(crate) mod fresh_starts;
+pub(crate) mod messages;
+pub(crate) mod model_rests;
+pub(crate) mod names;
+pub mod origins;
+pub(crate) mod outbox_rows;
+pub(crate) mod participants;
+pub(crate) mod places;
+pub mod quarantine;
+pub(crate) mod raw;
+pub(crate) mod reach;
+pub(crate) mod reactions;
+pub(crate) mod run_events;
+pub(crate) mod run_rows;
+pub(crate) mod search_text;
+pub(crate) mod sent_prompts;
+pub mod spending;
+pub(crate) mod steps;
+pub(crate) mod summaries;
+pub(crate) mod token_counts;
+pub(crate) mod token_ratios;
+pub(crate) mod turns;

@@ -1,0 +1,221 @@
+//! Models that are not asked for now, and the clock by which questions that wait for them age.
+
+use crate::engine::sql::{Connection, Row};
+
+use crate::rows::columns::count_from;
+use crate::{Store, StoreError};
+use vocative_core::ids::AgentName;
+use vocative_core::model_rest::ModelRest;
+
+impl Store {
+    /// Models that are not asked for now, by name.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn model_rests(&self) -> Result<Vec<ModelRest>, StoreError> {
+        self.read(model_rests).await
+    }
+
+    /// What is noted of one model that is not asked for now.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn model_rest(&self, model: &str) -> Result<Option<ModelRest>, StoreError> {
+        let model = model.to_owned();
+        let rests = self.read(model_rests).await?;
+        Ok(rests.into_iter().find(|rest| rest.model == model))
+    }
+
+    /// Notes that a model is not asked for now, in place of what was noted of it. A power cut may lose
+    /// it: one request learns it again.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn note_model_rest(&self, rest: ModelRest) -> Result<(), StoreError> {
+        self.write_riding(move |connection| note_txn(connection, &rest))
+            .await
+    }
+
+    /// A model is asked again. Returns whether it was not.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn end_model_rest(&self, model: &str) -> Result<bool, StoreError> {
+        let model = model.to_owned();
+        self.write_riding(move |connection| {
+            let ended = connection
+                .prepare_cached("DELETE FROM model_rests WHERE model = ?1")?
+                .execute([model])?;
+            Ok(ended > 0)
+        })
+        .await
+    }
+
+    /// Has queued runs of these agents that wait for another attempt start from now on: what they waited
+    /// for is there. Returns how many.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn bring_runs_forward(
+        &self,
+        agents: &[AgentName],
+        now_ms: i64,
+    ) -> Result<usize, StoreError> {
+        let agents = serde_json::json!(agents.iter().map(AgentName::as_str).collect::<Vec<_>>());
+        self.write_riding(move |connection| {
+            let brought = connection
+                .prepare_cached(
+                    "UPDATE runs INDEXED BY runs_waiting SET not_before_ms = ?2
+                     WHERE state IN ('queued', 'leased', 'waiting') AND state = 'queued'
+                       AND not_before_ms > ?2 AND put_off_at_ms IS NOT NULL
+                       AND agent IN (SELECT value FROM json_each(?1))",
+                )?
+                .execute((agents.to_string(), now_ms))?;
+            Ok(brought)
+        })
+        .await
+    }
+
+    /// What the run clock shows, in milliseconds.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn run_clock_ms(&self) -> Result<i64, StoreError> {
+        self.read(|connection| {
+            Ok(connection
+                .prepare_cached("SELECT elapsed_ms FROM run_clock")?
+                .query_row([], |row| row.get(0))?)
+        })
+        .await
+    }
+
+    /// Lets the run clock go on. A power cut may lose it: questions are a little younger then.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn advance_run_clock(&self, elapsed_ms: i64) -> Result<(), StoreError> {
+        self.write_riding(move |connection| advance_txn(connection, elapsed_ms))
+            .await
+    }
+}
+
+/// How many runs of each agent are queued.
+pub(crate) fn queued_by_agent(
+    connection: &Connection,
+) -> Result<Vec<(AgentName, u64)>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT agent, count(*) FROM runs INDEXED BY runs_waiting
+         WHERE state IN ('queued', 'leased', 'waiting') AND state = 'queued'
+         GROUP BY agent ORDER BY agent",
+    )?;
+    let counts = statement.query_map([], |row| Ok((row.get(0)?, count_from(row.get(1)?))))?;
+    Ok(counts.collect::<crate::engine::sql::Result<_>>()?)
+}
+
+pub(crate) fn model_rests(connection: &Connection) -> Result<Vec<ModelRest>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT model, is_held, reason, since_ms, noted_at_ms, until_ms FROM model_rests
+         ORDER BY model",
+    )?;
+    let rests = statement.query_map([], |row: &Row<'_>| {
+        Ok(ModelRest {
+            model: row.get(0)?,
+            is_held: row.get(1)?,
+            reason: row.get(2)?,
+            since_ms: row.get(3)?,
+            noted_at_ms: row.get(4)?,
+            until_ms: row.get(5)?,
+        })
+    })?;
+    Ok(rests.collect::<crate::engine::sql::Result<_>>()?)
+}
+
+fn note_txn(connection: &Connection, rest: &ModelRest) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "INSERT INTO model_rests (model, is_held, reason, since_ms, noted_at_ms, until_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT (model) DO UPDATE
+             SET is_held = ?2, reason = ?3, since_ms = ?4, noted_at_ms = ?5, until_ms = ?6",
+        )?
+        .execute((
+            &rest.model,
+            rest.is_held,
+            &rest.reason,
+            rest.since_ms,
+            rest.noted_at_ms,
+            rest.until_ms,
+        ))?;
+    Ok(())
+}
+
+fn advance_txn(connection: &Connection, elapsed_ms: i64) -> Result<(), StoreError> {
+    connection
+        .prepare_cached("UPDATE run_clock SET elapsed_ms = elapsed_ms + max(?1, 0)")?
+        .execute([elapsed_ms])?;
+    Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::scene::Scene;
+
+    async fn asked_at(scene: &Scene) -> i64 {
+        scene.value("SELECT asked_at_run_ms FROM runs").await
+    }
+
+    async fn set_state(scene: &Scene, state: &'static str) {
+        scene
+            .write(move |connection| {
+                connection.execute("UPDATE runs SET state = ?1", [state])?;
+                Ok(())
+            })
+            .await;
+    }
+
+    #[tokio::test]
+    async fn a_question_ages_by_the_run_clock_but_not_while_a_person_is_waited_for() {
+        let scene = Scene::open().await;
+        let room = scene.room("C1").await;
+        scene.store.advance_run_clock(7_000).await.unwrap();
+        scene.ask(&room, "one", 10).await;
+        assert_eq!(asked_at(&scene).await, 7_000);
+        scene.store.advance_run_clock(1_000).await.unwrap();
+        set_state(&scene, "waiting").await;
+        scene.store.advance_run_clock(50_000).await.unwrap();
+        set_state(&scene, "queued").await;
+        let age_ms = scene.store.run_clock_ms().await.unwrap() - asked_at(&scene).await;
+        assert_eq!(age_ms, 1_000);
+        // A run that a person brings back has not waited.
+        set_state(&scene, "dead").await;
+        scene.store.advance_run_clock(9_000).await.unwrap();
+        set_state(&scene, "queued").await;
+        let now_ms = scene.store.run_clock_ms().await.unwrap();
+        assert_eq!(asked_at(&scene).await, now_ms);
+    }
+
+    #[tokio::test]
+    async fn what_is_noted_of_a_model_stands_until_it_ends() {
+        let scene = Scene::open().await;
+        let rest = ModelRest {
+            model: "default".to_owned(),
+            is_held: true,
+            reason: "HTTP 401".to_owned(),
+            since_ms: 1,
+            noted_at_ms: 2,
+            until_ms: 3,
+        };
+        let store = &scene.store;
+        store.note_model_rest(rest.clone()).await.unwrap();
+        let later = ModelRest {
+            until_ms: 9,
+            ..rest
+        };
+        store.note_model_rest(later.clone()).await.unwrap();
+        assert_eq!(store.model_rests().await.unwrap(), [later]);
+        assert!(store.end_model_rest("default").await.unwrap());
+        assert!(!store.end_model_rest("default").await.unwrap());
+    }
+}

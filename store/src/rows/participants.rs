@@ -1,0 +1,85 @@
+//! Participants: one row per account, kind and platform id; names are learnt as they are heard.
+
+use crate::engine::sql::{Connection, OptionalExtension, params};
+
+use crate::StoreError;
+use vocative_core::ids::{AccountId, ParticipantId};
+use vocative_core::turn::ParticipantKind;
+
+/// When somebody was last seen is noted anew after this time, in milliseconds: it orders who is looked
+/// up first, no more.
+const SEEN_EVERY_MS: i64 = 60_000;
+
+/// Somebody as they were heard.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeardSender<'a> {
+    pub(crate) kind: ParticipantKind,
+    pub(crate) platform_id: &'a str,
+    pub(crate) display_name: Option<&'a str>,
+    pub(crate) username: Option<&'a str>,
+}
+
+/// Finds or makes a participant; names that are given replace the stored ones.
+pub(crate) fn upsert_participant_txn(
+    connection: &Connection,
+    account: AccountId,
+    heard: HeardSender<'_>,
+    seen_ms: i64,
+) -> Result<ParticipantId, StoreError> {
+    if let Some(known) = find_unchanged(connection, account, heard, seen_ms)? {
+        return Ok(known);
+    }
+    let id = connection
+        .prepare_cached(
+            "INSERT INTO participants
+                 (account_id, kind, platform_id, display_name, username, last_seen_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT (account_id, kind, platform_id) DO UPDATE
+             SET display_name = coalesce(excluded.display_name, display_name),
+                 username = coalesce(excluded.username, username),
+                 last_seen_ms = max(excluded.last_seen_ms, last_seen_ms)
+             RETURNING id",
+        )?
+        .query_row(
+            params![
+                account,
+                heard.kind,
+                heard.platform_id,
+                heard.display_name,
+                heard.username,
+                seen_ms
+            ],
+            |row| row.get(0),
+        )?;
+    Ok(id)
+}
+
+/// A participant of whom nothing new was heard: most messages, which then write nothing here.
+fn find_unchanged(
+    connection: &Connection,
+    account: AccountId,
+    heard: HeardSender<'_>,
+    seen_ms: i64,
+) -> Result<Option<ParticipantId>, StoreError> {
+    let found = connection
+        .prepare_cached(
+            "SELECT id FROM participants
+             WHERE account_id = ?1 AND kind = ?2 AND platform_id = ?3
+               AND (?4 IS NULL OR display_name IS ?4) AND (?5 IS NULL OR username IS ?5)
+               AND last_seen_ms > ?6 - ?7",
+        )?
+        .query_row(
+            params![
+                account,
+                heard.kind,
+                heard.platform_id,
+                heard.display_name,
+                heard.username,
+                seen_ms,
+                SEEN_EVERY_MS
+            ],
+            |row| row.get(0),
+        )
+        .optional()?;
+    Ok(found)
+}

@@ -1,0 +1,306 @@
+//! Rows of queues that can't be decoded. Such a row is set aside, so that it stops no queue, and an entry
+//! here says which one and why, so that a person hears of it.
+//!
+//! A row that is set aside has the state `quarantined`; the triggers of migration 13 take its entry away
+//! as soon as the row has another state or is gone. It is tried again at the first start of another
+//! version of the program, which may know what this one does not, and when a person says so after mending
+//! it. Entries hold ids and names of columns, nothing of what the row says.
+
+use crate::engine::sql::{Connection, params};
+
+use crate::acts::ending::{EndOfRun, end_run_txn};
+use crate::acts::outbox::DROPPED;
+use crate::{Store, StoreError};
+
+/// A queue whose rows can be set aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queue {
+    /// Runs.
+    Questions,
+    /// The outbox.
+    Posts,
+    /// Files to be fetched.
+    Files,
+    /// Voice notes to be written down.
+    VoiceNotes,
+    /// Questions of people to the daemon itself.
+    Inquiries,
+}
+
+impl Queue {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Questions,
+        Self::Posts,
+        Self::Files,
+        Self::VoiceNotes,
+        Self::Inquiries,
+    ];
+
+    /// Its name, as it is stored and shown.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Questions => "question",
+            Self::Posts => "post",
+            Self::Files => "file",
+            Self::VoiceNotes => "voice-note",
+            Self::Inquiries => "inquiry",
+        }
+    }
+
+    /// The queue of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|queue| queue.name() == name)
+    }
+
+    fn set_aside_sql(self) -> &'static str {
+        match self {
+            Self::Questions => {
+                "UPDATE runs SET state = 'quarantined', owner = NULL, token = NULL,
+                        lease_until_ms = NULL WHERE id = ?1"
+            }
+            Self::Posts => {
+                "UPDATE outbox SET state = 'quarantined', owner = NULL, token = NULL,
+                        lease_until_ms = NULL, placeholder_of = NULL WHERE id = ?1"
+            }
+            Self::Files => "UPDATE files SET state = 'quarantined' WHERE id = ?1",
+            Self::VoiceNotes => "UPDATE files SET speech = 'quarantined' WHERE id = ?1",
+            Self::Inquiries => "UPDATE inquiries SET state = 'quarantined' WHERE id = ?1",
+        }
+    }
+
+    /// Puts a row back to where it waits; what may have been sent is looked for first.
+    fn release_sql(self) -> &'static str {
+        match self {
+            Self::Questions => {
+                "UPDATE runs SET state = 'queued', attempt = 0, not_before_ms = ?2
+                 WHERE id = ?1 AND state = 'quarantined'"
+            }
+            Self::Posts => {
+                "UPDATE outbox SET state = iif(send_started, 'unknown', 'pending'), not_before_ms = ?2
+                 WHERE id = ?1 AND state = 'quarantined'"
+            }
+            Self::Files => {
+                "UPDATE files SET state = 'pending', not_before_ms = ?2
+                 WHERE id = ?1 AND state = 'quarantined'"
+            }
+            Self::VoiceNotes => {
+                "UPDATE files SET speech = 'pending', not_before_ms = ?2
+                 WHERE id = ?1 AND speech = 'quarantined'"
+            }
+            Self::Inquiries => {
+                "UPDATE inquiries SET state = 'open'
+                 WHERE id = ?1 AND state = 'quarantined' AND ?2 IS NOT NULL"
+            }
+        }
+    }
+}
+
+/// A row that is set aside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quarantined {
+    /// Which queue.
+    pub queue: Queue,
+    /// The row.
+    pub row: i64,
+    /// What can't be decoded, without what it says.
+    pub reason: String,
+    /// When, in milliseconds since the Unix epoch.
+    pub at_ms: i64,
+}
+
+impl Store {
+    /// The rows that are set aside, oldest first.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn quarantined(&self) -> Result<Vec<Quarantined>, StoreError> {
+        self.read(entries).await
+    }
+
+    /// A person decides about a row that is set aside: it is tried `again`, or dropped.
+    ///
+    /// # Errors
+    /// `NotFound` if no such row is set aside.
+    pub async fn release_quarantined(
+        &self,
+        queue: Queue,
+        row: i64,
+        again: bool,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        self.write(move |connection| {
+            let found = entries(connection)?;
+            if !found.iter().any(|it| it.queue == queue && it.row == row) {
+                return Err(StoreError::NotFound {
+                    what: format!("a {} {row} that is set aside", queue.name()),
+                });
+            }
+            match again {
+                true => release_txn(connection, queue, row, now_ms),
+                false => drop_txn(connection, queue, row, now_ms),
+            }
+        })
+        .await
+    }
+
+    /// Sets rows aside that a reader could not decode.
+    pub(crate) async fn set_aside(
+        &self,
+        queue: Queue,
+        rows: Vec<(i64, String)>,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        self.write(move |connection| {
+            for (row, what) in &rows {
+                set_aside_txn(connection, queue, *row, what, now_ms)?;
+            }
+            Ok(())
+        })
+        .await
+    }
+}
+
+/// Sets a row aside.
+pub(crate) fn set_aside_txn(
+    connection: &Connection,
+    queue: Queue,
+    row: i64,
+    what: &str,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    tracing::error!(
+        queue = queue.name(),
+        row,
+        what,
+        "a row can't be decoded and is set aside; `vocative quarantine list` shows it"
+    );
+    connection
+        .prepare_cached(queue.set_aside_sql())?
+        .execute([row])?;
+    connection
+        .prepare_cached(
+            "INSERT OR REPLACE INTO quarantine (queue, row_id, reason, version, at_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?
+        .execute(params![
+            queue.name(),
+            row,
+            what,
+            env!("CARGO_PKG_VERSION"),
+            now_ms
+        ])?;
+    Ok(())
+}
+
+/// Keeps what was decoded; a row that could not be is set aside, and `None`.
+pub(crate) fn kept_or_set_aside_txn<T>(
+    connection: &Connection,
+    (queue, row): (Queue, i64),
+    decoded: Result<T, StoreError>,
+    now_ms: i64,
+) -> Result<Option<T>, StoreError> {
+    match decoded {
+        Ok(decoded) => Ok(Some(decoded)),
+        Err(StoreError::Undecodable { what }) => {
+            set_aside_txn(connection, queue, row, &what, now_ms)?;
+            Ok(None)
+        }
+        Err(other) => Err(other),
+    }
+}
+
+/// Tries again what another version of the program could not decode. Returns how many rows.
+pub(crate) fn release_of_other_versions_txn(
+    connection: &Connection,
+    now_ms: i64,
+) -> Result<u64, StoreError> {
+    let rows: Vec<(String, i64)> = connection
+        .prepare_cached("SELECT queue, row_id FROM quarantine WHERE version <> ?1")?
+        .query_map([env!("CARGO_PKG_VERSION")], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?
+        .collect::<crate::engine::sql::Result<_>>()?;
+    let mut released = 0;
+    for (queue, row) in rows {
+        if let Some(queue) = Queue::from_name(&queue) {
+            release_txn(connection, queue, row, now_ms)?;
+            released += 1;
+        }
+    }
+    Ok(released)
+}
+
+fn release_txn(
+    connection: &Connection,
+    queue: Queue,
+    row: i64,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(queue.release_sql())?
+        .execute((row, now_ms))?;
+    Ok(())
+}
+
+fn drop_txn(
+    connection: &Connection,
+    queue: Queue,
+    row: i64,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    match queue {
+        Queue::Questions => {
+            connection.execute(
+                "UPDATE runs SET cancel_requested_by = 'dropped by an operator' WHERE id = ?1",
+                [row],
+            )?;
+            end_run_txn(connection, row, EndOfRun::Cancelled, now_ms)?;
+        }
+        Queue::Posts => {
+            connection.execute(
+                "UPDATE outbox SET state = 'dead', reason = ?2, finished_at_ms = ?3 WHERE id = ?1",
+                params![row, DROPPED, now_ms],
+            )?;
+        }
+        Queue::Files => {
+            connection.execute(
+                "UPDATE files SET state = 'failed', reason = ?2, finished_at_ms = ?3 WHERE id = ?1",
+                params![row, DROPPED, now_ms],
+            )?;
+        }
+        Queue::VoiceNotes => {
+            connection.execute("UPDATE files SET speech = 'failed' WHERE id = ?1", [row])?;
+        }
+        Queue::Inquiries => {
+            connection.execute("DELETE FROM inquiries WHERE id = ?1", [row])?;
+        }
+    }
+    Ok(())
+}
+
+fn entries(connection: &Connection) -> Result<Vec<Quarantined>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT queue, row_id, reason, at_ms FROM quarantine ORDER BY at_ms, row_id",
+    )?;
+    let mut rows = statement.query([])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let queue: String = row.get(0)?;
+        // One of a queue that this build does not know stays for the build that does.
+        if let Some(queue) = Queue::from_name(&queue) {
+            found.push(Quarantined {
+                queue,
+                row: row.get(1)?,
+                reason: row.get(2)?,
+                at_ms: row.get(3)?,
+            });
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,105 @@
+//! What is kept raw: events that did not translate, envelopes for debugging, and what is no message.
+
+use crate::engine::sql::{Connection, params};
+
+use crate::contract::{NewMessage, NonMessage, RawStub};
+use crate::{Store, StoreError};
+
+impl Store {
+    /// Keeps an event that did not translate.
+    ///
+    /// # Errors
+    /// `Unavailable` if storage refuses.
+    pub async fn keep_raw(&self, stub: RawStub) -> Result<(), StoreError> {
+        self.write(move |connection| {
+            connection
+                .prepare_cached(
+                    "INSERT INTO raw_envelopes (account_id, reason, raw, received_at_ms)
+                     VALUES (?1, ?2, ?3, ?4)",
+                )?
+                .execute(params![
+                    stub.account,
+                    stub.reason,
+                    stub.raw,
+                    stub.received_at_ms
+                ])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Keeps a command or interaction, once by (account, kind, id). Returns whether it was new.
+    ///
+    /// # Errors
+    /// `Unavailable` if storage refuses.
+    pub async fn keep_non_message(&self, event: NonMessage) -> Result<bool, StoreError> {
+        self.write(move |connection| keep_non_message_txn(connection, &event))
+            .await
+    }
+
+    /// Expires raw envelopes kept for debugging, at most `share` at once; events that did not translate stay.
+    /// Returns how many went.
+    ///
+    /// # Errors
+    /// `Unavailable` if storage refuses.
+    pub async fn expire_raw(&self, older_than_ms: i64, share: u64) -> Result<u64, StoreError> {
+        let share = i64::try_from(share).unwrap_or(i64::MAX);
+        self.write(move |connection| {
+            let expired = connection
+                .prepare_cached(
+                    "DELETE FROM raw_envelopes WHERE id IN (
+                         SELECT id FROM raw_envelopes
+                         WHERE reason IS NULL AND received_at_ms < ?1
+                         ORDER BY received_at_ms LIMIT ?2)",
+                )?
+                .execute([older_than_ms, share])?;
+            Ok(expired as u64)
+        })
+        .await
+    }
+}
+
+/// Keeps a command or interaction; returns whether it was new.
+pub(crate) fn keep_non_message_txn(
+    connection: &Connection,
+    event: &NonMessage,
+) -> Result<bool, StoreError> {
+    let added = connection
+        .prepare_cached(
+            "INSERT INTO non_messages (account_id, kind, platform_id, sender_id, chat, text,
+                    received_at_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![
+            event.account,
+            event.kind,
+            event.id,
+            event.sender_id,
+            event.chat,
+            event.text,
+            event.received_at_ms
+        ])?;
+    Ok(added > 0)
+}
+
+/// Keeps a captured message's own JSON, where that is asked for.
+pub(crate) fn keep_envelope_txn(
+    connection: &Connection,
+    message: &NewMessage,
+    turn_seq: i64,
+) -> Result<(), StoreError> {
+    if let Some(raw) = &message.raw {
+        connection
+            .prepare_cached(
+                "INSERT INTO raw_envelopes (account_id, raw, turn_seq, received_at_ms)
+                 VALUES (?1, ?2, ?3, ?4)",
+            )?
+            .execute(params![
+                message.account,
+                raw,
+                turn_seq,
+                message.received_at_ms
+            ])?;
+    }
+    Ok(())
+}

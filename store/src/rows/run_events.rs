@@ -1,0 +1,627 @@
+//! Run events: what happens in a run, in order, told while it happens.
+//!
+//! A run's start is written with its claim, its usage with the step, its tools' results as they come (their
+//! text is the turn's as soon as the step has recorded it), its end by the
+//! run's state itself (migration 9): whatever ends a run, and wherever, tells so in the same
+//! transaction, once. What is said meanwhile rides with other commits, at a cost that does not grow
+//! with what was said before; it is gone as soon as the run is let go, because a turn has it then or
+//! it is void. Readers ask for what came after an id.
+
+use crate::engine::sql::{Connection, OptionalExtension, Row, params};
+use tokio::sync::watch;
+
+use crate::acts::derived::visible_sources;
+use crate::acts::runs::leased_run;
+use crate::contract::{EventScope, LeaseOutcome, NewRunEvent};
+use crate::rows::columns::limit_of;
+use crate::rows::columns::{conversation_row_id, count_from, stored_count};
+use crate::rows::run_rows::run_by_id;
+use crate::{Store, StoreError};
+use vocative_core::ids::{ConversationId, EventId, LeaseToken, RunId, TurnId};
+use vocative_core::run::{RunState, Usage};
+use vocative_core::run_event::{Ending, EndingKind, Happening, RunEvent, RunSnapshot};
+
+/// The next id, from the time in milliseconds: at least 1,024 for each, so that it is above all that
+/// were told before, also those that a power cut or an older copy took back. Until the year 2248 they
+/// are numbers that JavaScript can hold.
+macro_rules! next_id {
+    ($now_ms:literal) => {
+        concat!(
+            "max((SELECT seq + 1 FROM sqlite_sequence WHERE name = 'run_events'), ",
+            $now_ms,
+            " * 1024)"
+        )
+    };
+}
+
+/// The kind of a turn that is an answer. A run that did not finish has none: an answer that is its own is
+/// one that it was to replace.
+const MESSAGE: &str = "message";
+
+/// The most open runs of a conversation that a late reader is told of.
+const OPEN_RUNS_MAX: usize = 20;
+
+macro_rules! select_events {
+    ($tail:literal) => {
+        concat!(
+            "SELECT e.id, r.uuid, c.uuid, r.agent, e.kind, e.step, e.text, e.call_id, e.tool, e.turn,
+                    e.prompt_tokens, e.completion_tokens, e.at_ms, t.content, r.reason, t.kind
+             FROM run_events e CROSS JOIN runs r ON r.id = e.run_id
+             CROSS JOIN conversations c ON c.id = e.conversation_id
+             LEFT JOIN turns t ON t.uuid = e.turn ",
+            $tail
+        )
+    };
+}
+
+const ALL_AFTER_SQL: &str = select_events!("WHERE e.id > ?1 ORDER BY e.id LIMIT ?2");
+const OF_RUN_SQL: &str = select_events!(
+    "WHERE e.run_id = (SELECT id FROM runs WHERE uuid = ?3) AND e.id > ?1 ORDER BY e.id LIMIT ?2"
+);
+const OF_CONVERSATION_SQL: &str = select_events!(
+    "WHERE e.conversation_id = (SELECT id FROM conversations WHERE uuid = ?3) AND e.id > ?1
+     ORDER BY e.id LIMIT ?2"
+);
+const INSERT_SQL: &str = concat!(
+    "INSERT INTO run_events
+         (run_id, conversation_id, kind, step, text, call_id, tool, turn, prompt_tokens,
+          completion_tokens, at_ms, id)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ",
+    next_id!("?11"),
+    ")"
+);
+const CLAIM_SQL: &str = concat!(
+    "INSERT INTO run_events (id, run_id, conversation_id, kind, at_ms)
+     SELECT ",
+    next_id!("?2"),
+    ", id, conversation_id, iif(first_claimed_at_ms IS NULL, 'started', 'restarted'), ?2
+     FROM runs WHERE id = ?1"
+);
+
+/// The event that told a call's result, and whether the timeline has it, too. Looked for among the
+/// newest events of the run: a step's calls and results are never further apart.
+const TOLD_RESULT_SQL: &str = "SELECT id, turn IS NOT NULL FROM (
+         SELECT id, kind, step, call_id, turn FROM run_events WHERE run_id = ?1 ORDER BY id DESC LIMIT 64)
+     WHERE kind = 'tool_result' AND step = ?2 AND call_id = ?3 ORDER BY id DESC LIMIT 1";
+
+/// Statements for each event, which read no other one.
+#[cfg(test)]
+pub(crate) const PROBED_SQL: [&str; 2] = [INSERT_SQL, CLAIM_SQL];
+/// Statements of readers.
+#[cfg(test)]
+pub(crate) const PLANNED_SQL: [&str; 3] = [ALL_AFTER_SQL, OF_RUN_SQL, OF_CONVERSATION_SQL];
+
+impl Store {
+    /// Tells what happens in a leased run, in order. Answers once everybody sees it; a power cut may
+    /// undo it.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn record_run_events(
+        &self,
+        run: RunId,
+        token: LeaseToken,
+        events: Vec<NewRunEvent>,
+        now_ms: i64,
+    ) -> Result<LeaseOutcome, StoreError> {
+        self.write_riding(move |connection| record_txn(connection, run, token, &events, now_ms))
+            .await
+    }
+
+    /// Events after an id, oldest first.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn run_events_after(
+        &self,
+        scope: EventScope,
+        after: EventId,
+        limit: usize,
+    ) -> Result<Vec<RunEvent>, StoreError> {
+        self.read(move |connection| events_after(connection, scope, after, limit))
+            .await
+    }
+
+    /// A run as it stands, and the newest id of all events then: what comes after it has not been
+    /// told by this.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such run.
+    pub async fn run_snapshot(&self, run: RunId) -> Result<(RunSnapshot, EventId), StoreError> {
+        self.read(move |connection| Ok((snapshot(connection, run)?, newest(connection)?)))
+            .await
+    }
+
+    /// The open runs of a conversation as they stand, the oldest first, and the newest id of all
+    /// events then.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such conversation.
+    pub async fn conversation_snapshot(
+        &self,
+        conversation: ConversationId,
+    ) -> Result<(Vec<RunSnapshot>, EventId), StoreError> {
+        self.read(move |connection| {
+            let runs = open_runs(connection, conversation)?;
+            let snapshots = runs.into_iter().map(|run| snapshot(connection, run));
+            Ok((snapshots.collect::<Result<_, _>>()?, newest(connection)?))
+        })
+        .await
+    }
+
+    /// The newest id of all events.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn newest_event(&self) -> Result<EventId, StoreError> {
+        self.read(newest).await
+    }
+
+    /// When the newest backup was put back, in milliseconds since the Unix epoch; `None` if none ever was.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn restored_at_ms(&self) -> Result<Option<i64>, StoreError> {
+        self.read(|connection| {
+            let newest =
+                connection.query_row("SELECT max(at_ms) FROM restores", [], |row| row.get(0));
+            Ok(newest?)
+        })
+        .await
+    }
+
+    /// Changes with every commit: a hint that there may be events.
+    #[must_use]
+    pub fn commits_seen(&self) -> Option<watch::Receiver<()>> {
+        self.committed()
+    }
+}
+
+/// An event to be inserted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry<'a> {
+    kind: &'static str,
+    step: Option<u32>,
+    text: Option<&'a str>,
+    call_id: Option<&'a str>,
+    tool: Option<&'a str>,
+    turn: Option<TurnId>,
+    usage: Option<Usage>,
+}
+
+/// Where an event belongs.
+#[derive(Clone, Copy)]
+struct Owner {
+    run_row: i64,
+    conversation_row: i64,
+}
+
+fn record_txn(
+    connection: &Connection,
+    run: RunId,
+    token: LeaseToken,
+    events: &[NewRunEvent],
+    now_ms: i64,
+) -> Result<LeaseOutcome, StoreError> {
+    // A run that was asked to stop has had its text taken away, and tells no more.
+    let leased = leased_run(connection, run, token)?.filter(|leased| !leased.is_cancelled);
+    let Some(leased) = leased else {
+        return Ok(LeaseOutcome::Stale);
+    };
+    let owner = Owner {
+        run_row: leased.row,
+        conversation_row: leased.conversation_row,
+    };
+    for event in events {
+        record_one_txn(connection, owner, event, now_ms)?;
+    }
+    Ok(LeaseOutcome::Written)
+}
+
+fn record_one_txn(
+    connection: &Connection,
+    owner: Owner,
+    event: &NewRunEvent,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let entry = match event {
+        NewRunEvent::Text { step, text } => Entry {
+            kind: "text",
+            step: Some(*step),
+            text: Some(text),
+            ..Entry::default()
+        },
+        NewRunEvent::Restarted => {
+            void_text_txn(connection, owner.run_row)?;
+            Entry {
+                kind: "restarted",
+                ..Entry::default()
+            }
+        }
+        NewRunEvent::ToolCall {
+            step,
+            call_id,
+            tool,
+            arguments,
+        } => Entry {
+            kind: "tool_call",
+            step: Some(*step),
+            text: Some(arguments),
+            call_id: Some(call_id),
+            tool: Some(tool),
+            ..Entry::default()
+        },
+        NewRunEvent::ToolResult {
+            step,
+            call_id,
+            tool,
+            text,
+            sources,
+        } => {
+            if let Some((_, true)) = told_result(connection, owner.run_row, *step, call_id)? {
+                // It was recorded, and told, before this was written.
+                return Ok(());
+            }
+            let is_whole = visible_sources(connection, sources)?.is_some();
+            Entry {
+                kind: "tool_result",
+                step: Some(*step),
+                text: is_whole.then_some(text.as_str()),
+                call_id: Some(call_id),
+                tool: Some(tool),
+                ..Entry::default()
+            }
+        }
+    };
+    insert_txn(connection, owner, entry, now_ms)
+}
+
+fn told_result(
+    connection: &Connection,
+    run_row: i64,
+    step: u32,
+    call_id: &str,
+) -> Result<Option<(EventId, bool)>, StoreError> {
+    Ok(connection
+        .prepare_cached(TOLD_RESULT_SQL)?
+        .query_row(params![run_row, step, call_id], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .optional()?)
+}
+
+fn void_text_txn(connection: &Connection, run_row: i64) -> Result<(), StoreError> {
+    connection
+        .prepare_cached("DELETE FROM run_events WHERE run_id = ?1 AND kind = 'text'")?
+        .execute([run_row])?;
+    Ok(())
+}
+
+fn insert_txn(
+    connection: &Connection,
+    owner: Owner,
+    entry: Entry<'_>,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    connection.prepare_cached(INSERT_SQL)?.execute(params![
+        owner.run_row,
+        owner.conversation_row,
+        entry.kind,
+        entry.step,
+        entry.text,
+        entry.call_id,
+        entry.tool,
+        entry.turn,
+        entry.usage.map(|usage| stored_count(usage.prompt_tokens)),
+        entry
+            .usage
+            .map(|usage| stored_count(usage.completion_tokens)),
+        now_ms,
+    ])?;
+    Ok(())
+}
+
+/// Tells that a run is claimed: for the first time, or again. To be called before the claim is written.
+pub(crate) fn tell_claim_txn(
+    connection: &Connection,
+    run_row: i64,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(CLAIM_SQL)?
+        .execute((run_row, now_ms))?;
+    Ok(())
+}
+
+/// Tells what a step used.
+pub(crate) fn tell_usage_txn(
+    connection: &Connection,
+    (run_row, conversation_row): (i64, i64),
+    step: u32,
+    usage: Usage,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let owner = Owner {
+        run_row,
+        conversation_row,
+    };
+    let entry = Entry {
+        kind: "usage",
+        step: Some(step),
+        usage: Some(usage),
+        ..Entry::default()
+    };
+    insert_txn(connection, owner, entry, now_ms)
+}
+
+/// A tool's result that the timeline has.
+pub(crate) struct ToldResult<'a> {
+    pub(crate) step: u32,
+    pub(crate) call_id: &'a str,
+    pub(crate) tool: &'a str,
+    pub(crate) turn: TurnId,
+}
+
+/// Tells a tool's result that the timeline has: of one that was told when it came, from where its text
+/// is read from here on.
+pub(crate) fn tell_result_txn(
+    connection: &Connection,
+    (run_row, conversation_row): (i64, i64),
+    result: &ToldResult<'_>,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    if let Some((id, false)) = told_result(connection, run_row, result.step, result.call_id)? {
+        connection
+            .prepare_cached("UPDATE run_events SET turn = ?2, text = NULL WHERE id = ?1")?
+            .execute((id, result.turn))?;
+        return Ok(());
+    }
+    let owner = Owner {
+        run_row,
+        conversation_row,
+    };
+    let entry = Entry {
+        kind: "tool_result",
+        step: Some(result.step),
+        call_id: Some(result.call_id),
+        tool: Some(result.tool),
+        turn: Some(result.turn),
+        ..Entry::default()
+    };
+    insert_txn(connection, owner, entry, now_ms)
+}
+
+/// Takes away what tools found in runs of a turn's account that are worked on, as far as no turn has it
+/// yet: it may quote that turn, which has just gone.
+pub(crate) fn forget_results_txn(connection: &Connection, seq: i64) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "UPDATE run_events SET text = NULL WHERE kind = 'tool_result' AND text IS NOT NULL
+               AND run_id IN (SELECT id FROM runs INDEXED BY runs_waiting
+                              WHERE state IN ('queued', 'leased', 'waiting') AND state = 'leased'
+                                AND (SELECT account_id FROM chats WHERE id = runs.chat_id)
+                                  = (SELECT h.account_id FROM turns t
+                                     JOIN conversations c ON c.id = t.conversation_id
+                                     JOIN chats h ON h.id = c.chat_id WHERE t.seq = ?1))",
+        )?
+        .execute([seq])?;
+    Ok(())
+}
+
+/// Takes away what is said in all runs that are worked on: the end of each tells the whole text.
+pub(crate) fn forget_texts_txn(connection: &Connection) -> Result<u64, StoreError> {
+    let mut forgotten = 0;
+    for sql in [
+        "DELETE FROM run_events WHERE kind = 'text'
+           AND run_id IN (SELECT id FROM runs INDEXED BY runs_waiting
+                          WHERE state IN ('queued', 'leased', 'waiting') AND state = 'leased')",
+        "UPDATE run_events SET text = NULL WHERE text IS NOT NULL
+           AND run_id IN (SELECT id FROM runs INDEXED BY runs_waiting
+                          WHERE state IN ('queued', 'leased', 'waiting') AND state = 'leased')",
+    ] {
+        forgotten += connection.prepare_cached(sql)?.execute([])? as u64;
+    }
+    Ok(forgotten)
+}
+
+fn events_after(
+    connection: &Connection,
+    scope: EventScope,
+    after: EventId,
+    limit: usize,
+) -> Result<Vec<RunEvent>, StoreError> {
+    let limit = limit_of(limit);
+    let events = match scope {
+        EventScope::All => connection
+            .prepare_cached(ALL_AFTER_SQL)?
+            .query_map((after, limit), event_from_row)?
+            .collect::<crate::engine::sql::Result<_>>()?,
+        EventScope::Run(run) => connection
+            .prepare_cached(OF_RUN_SQL)?
+            .query_map((after, limit, run), event_from_row)?
+            .collect::<crate::engine::sql::Result<_>>()?,
+        EventScope::Conversation(conversation) => connection
+            .prepare_cached(OF_CONVERSATION_SQL)?
+            .query_map((after, limit, conversation), event_from_row)?
+            .collect::<crate::engine::sql::Result<_>>()?,
+    };
+    Ok(events)
+}
+
+fn newest(connection: &Connection) -> Result<EventId, StoreError> {
+    Ok(connection
+        .prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'run_events'")?
+        .query_row([], |row| row.get(0))?)
+}
+
+fn open_runs(
+    connection: &Connection,
+    conversation: ConversationId,
+) -> Result<Vec<RunId>, StoreError> {
+    let conversation_row = conversation_row_id(connection, conversation)?;
+    let mut statement = connection.prepare_cached(
+        "SELECT uuid FROM runs INDEXED BY runs_open
+         WHERE state IN ('queued', 'leased', 'waiting') AND conversation_id = ?1
+         ORDER BY id LIMIT ?2",
+    )?;
+    let limit = limit_of(OPEN_RUNS_MAX);
+    let runs = statement.query_map((conversation_row, limit), |row| row.get(0))?;
+    Ok(runs.collect::<crate::engine::sql::Result<_>>()?)
+}
+
+fn snapshot(connection: &Connection, id: RunId) -> Result<RunSnapshot, StoreError> {
+    let run = run_by_id(connection, id)?;
+    let end = match ending_kind(&run.state) {
+        Some(kind) => Some(end_of(connection, id, kind)?),
+        None => None,
+    };
+    let (step, text) = match &end {
+        Some(end) => (0, said_at(end)),
+        None => said_so_far(connection, id)?,
+    };
+    Ok(RunSnapshot {
+        run: id,
+        conversation: run.conversation,
+        agent: run.agent,
+        state: run.state.name(),
+        attempt: run.attempt,
+        step,
+        text,
+        end,
+    })
+}
+
+fn said_at(end: &RunEvent) -> String {
+    match &end.what {
+        Happening::Ended(ending) => ending.text.clone(),
+        _ => String::new(),
+    }
+}
+
+/// The way in which a run of this state ended; `None` if it has not.
+fn ending_kind(state: &RunState) -> Option<EndingKind> {
+    match state {
+        RunState::Done => Some(EndingKind::Finished),
+        RunState::Dead { .. } => Some(EndingKind::Failed),
+        RunState::Cancelled => Some(EndingKind::Cancelled),
+        RunState::Queued { .. } | RunState::Leased { .. } | RunState::Held { .. } => None,
+    }
+}
+
+/// The event of a run's end. Of runs from before there were events, and of those whose events were let
+/// go, only the state is left to tell it.
+fn end_of(connection: &Connection, run: RunId, kind: EndingKind) -> Result<RunEvent, StoreError> {
+    let told = connection
+        .prepare_cached(select_events!(
+            "WHERE e.run_id = (SELECT id FROM runs WHERE uuid = ?1)
+               AND e.kind IN ('finished', 'failed', 'cancelled', 'interrupted')"
+        ))?
+        .query_row([run], event_from_row)
+        .optional()?;
+    if let Some(told) = told {
+        return Ok(told);
+    }
+    Ok(connection
+        .prepare_cached(
+            "SELECT c.uuid, r.agent, r.finished_at_ms, r.reason, t.uuid, t.content
+             FROM runs r JOIN conversations c ON c.id = r.conversation_id
+             LEFT JOIN turns t ON t.seq = (SELECT max(seq) FROM turns
+                                           WHERE run_id = r.id
+                                             AND (kind = 'notice' OR (kind = 'message' AND ?2)))
+             WHERE r.uuid = ?1",
+        )?
+        .query_row((run, kind == EndingKind::Finished), |row| {
+            Ok(RunEvent {
+                id: None,
+                run,
+                conversation: row.get(0)?,
+                agent: row.get(1)?,
+                what: Happening::Ended(Ending {
+                    kind,
+                    turn: row.get(4)?,
+                    text: row.get::<_, Option<String>>(5)?.unwrap_or_default(),
+                    reason: row.get(3)?,
+                }),
+                at_ms: row.get::<_, Option<i64>>(2)?.unwrap_or(0),
+            })
+        })?)
+}
+
+/// What was said in the newest step that said something.
+fn said_so_far(connection: &Connection, run: RunId) -> Result<(u32, String), StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT coalesce(e.step, 0), coalesce(e.text, '') FROM run_events e
+         WHERE e.run_id = (SELECT id FROM runs WHERE uuid = ?1) AND e.kind = 'text' ORDER BY e.id",
+    )?;
+    let mut rows = statement.query([run])?;
+    let mut said = (0, String::new());
+    while let Some(row) = rows.next()? {
+        let step: u32 = row.get(0)?;
+        if step != said.0 {
+            said = (step, String::new());
+        }
+        said.1
+            .push_str(row.get_ref(1)?.as_str().unwrap_or_default());
+    }
+    Ok(said)
+}
+
+fn event_from_row(row: &Row<'_>) -> crate::engine::sql::Result<RunEvent> {
+    let kind: String = row.get(4)?;
+    let step = || Ok::<_, crate::engine::sql::Error>(row.get::<_, Option<u32>>(5)?.unwrap_or(0));
+    let word = |n| {
+        Ok::<_, crate::engine::sql::Error>(row.get::<_, Option<String>>(n)?.unwrap_or_default())
+    };
+    let tokens = |n| {
+        Ok::<_, crate::engine::sql::Error>(count_from(row.get::<_, Option<i64>>(n)?.unwrap_or(0)))
+    };
+    let what = match kind.as_str() {
+        "started" => Happening::Started,
+        "restarted" => Happening::Restarted,
+        "text" => Happening::Text {
+            step: step()?,
+            text: word(6)?,
+        },
+        "tool_call" => Happening::ToolCall {
+            step: step()?,
+            call_id: word(7)?,
+            tool: word(8)?,
+            arguments: row.get(6)?,
+        },
+        "tool_result" => Happening::ToolResult {
+            step: step()?,
+            call_id: word(7)?,
+            tool: word(8)?,
+            turn: row.get(9)?,
+            // The turn's, or until there is one, its own.
+            text: match row.get(13)? {
+                Some(text) => text,
+                None => word(6)?,
+            },
+        },
+        "usage" => Happening::Usage {
+            step: step()?,
+            prompt_tokens: tokens(10)?,
+            completion_tokens: tokens(11)?,
+        },
+        other => {
+            let kind = EndingKind::from_name(other).unwrap_or(EndingKind::Failed);
+            let of_turn = row.get::<_, Option<String>>(15)?;
+            let is_its = kind == EndingKind::Finished || of_turn.as_deref() != Some(MESSAGE);
+            Happening::Ended(Ending {
+                kind,
+                turn: if is_its { row.get(9)? } else { None },
+                text: if is_its { word(13)? } else { String::new() },
+                reason: row.get(14)?,
+            })
+        }
+    };
+    Ok(RunEvent {
+        id: Some(row.get(0)?),
+        run: row.get(1)?,
+        conversation: row.get(2)?,
+        agent: row.get(3)?,
+        what,
+        at_ms: row.get(12)?,
+    })
+}

@@ -1,0 +1,208 @@
+//! Runs as rows: how one is read back with its triggers, and lists of them.
+
+use crate::engine::sql::{Connection, Row};
+
+use crate::rows::columns::{conversation_row_id, count_from, limit_of, missing};
+use crate::{Store, StoreError};
+use vocative_core::ids::{ConversationId, OwnerId, RunId, Seq, TurnId};
+use vocative_core::run::{Run, RunState, Usage};
+
+macro_rules! select_runs {
+    ($tail:literal) => {
+        concat!(
+            "SELECT r.id, r.uuid, c.uuid, r.agent, r.state, r.reason, r.not_before_ms, r.owner,
+                    r.lease_until_ms, r.as_of_seq, r.first_claimed_at_ms, r.attempt,
+                    r.created_at_ms, r.prompt_tokens, r.completion_tokens
+             FROM runs r JOIN conversations c ON c.id = r.conversation_id ",
+            $tail
+        )
+    };
+}
+
+impl Store {
+    /// Runs that wait for a person, newest first.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn held_runs(&self, limit: usize) -> Result<Vec<Run>, StoreError> {
+        self.read(move |connection| held_runs(connection, limit))
+            .await
+    }
+
+    /// A run.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such run.
+    pub async fn run(&self, id: RunId) -> Result<Run, StoreError> {
+        self.read(move |connection| run_by_id(connection, id)).await
+    }
+
+    /// Runs of a conversation that are older than one of them, newest first.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such conversation, or no such run.
+    pub async fn runs_before(
+        &self,
+        conversation: ConversationId,
+        before: Option<RunId>,
+        limit: usize,
+    ) -> Result<Vec<Run>, StoreError> {
+        self.read(move |connection| {
+            let conversation_row = conversation_row_id(connection, conversation)?;
+            let before = match before {
+                Some(run) => connection
+                    .prepare_cached("SELECT id FROM runs WHERE uuid = ?1")?
+                    .query_row([run], |row| row.get(0))
+                    .map_err(|error| missing(error, || format!("run {run}")))?,
+                None => i64::MAX,
+            };
+            let mut statement = connection.prepare_cached(select_runs!(
+                "WHERE r.conversation_id = ?1 AND r.id < ?2 ORDER BY r.id DESC LIMIT ?3"
+            ))?;
+            let page = (conversation_row, before, limit_of(limit));
+            let rows = statement.query_map(page, run_from_row)?;
+            with_triggers(connection, rows.collect::<crate::engine::sql::Result<_>>()?)
+        })
+        .await
+    }
+
+    /// Runs of a conversation, newest first.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such conversation.
+    pub async fn runs(
+        &self,
+        conversation: ConversationId,
+        limit: usize,
+    ) -> Result<Vec<Run>, StoreError> {
+        self.read(move |connection| runs(connection, conversation, limit))
+            .await
+    }
+}
+
+/// The run of an id.
+pub(crate) fn run_by_id(connection: &Connection, id: RunId) -> Result<Run, StoreError> {
+    let row = connection
+        .prepare_cached("SELECT id FROM runs WHERE uuid = ?1")?
+        .query_row([id], |row| row.get(0))
+        .map_err(|error| missing(error, || format!("run {id}")))?;
+    run_by_row(connection, row)
+}
+
+/// The run of a row.
+pub(crate) fn run_by_row(connection: &Connection, row: i64) -> Result<Run, StoreError> {
+    let (row, mut run) = connection
+        .prepare_cached(select_runs!("WHERE r.id = ?1"))?
+        .query_row([row], run_from_row)?;
+    run.triggers = triggers(connection, row)?;
+    Ok(run)
+}
+
+pub(crate) fn runs(
+    connection: &Connection,
+    conversation: ConversationId,
+    limit: usize,
+) -> Result<Vec<Run>, StoreError> {
+    let conversation_row = conversation_row_id(connection, conversation)?;
+    let mut statement = connection.prepare_cached(select_runs!(
+        "WHERE r.conversation_id = ?1 ORDER BY r.id DESC LIMIT ?2"
+    ))?;
+    let rows = statement.query_map((conversation_row, limit_of(limit)), run_from_row)?;
+    with_triggers(connection, rows.collect::<crate::engine::sql::Result<_>>()?)
+}
+
+/// Runs of a conversation that came to be at or after the first time and before the second, oldest
+/// first.
+pub(crate) fn runs_created(
+    connection: &Connection,
+    conversation_row: i64,
+    (from_ms, before_ms): (i64, i64),
+) -> Result<Vec<Run>, StoreError> {
+    let mut statement = connection.prepare_cached(select_runs!(
+        "WHERE r.chat_id = (SELECT chat_id FROM conversations WHERE id = ?1)
+           AND r.created_at_ms >= ?2 AND r.created_at_ms < ?3 AND r.conversation_id = ?1
+         ORDER BY r.created_at_ms, r.id"
+    ))?;
+    let rows = statement.query_map((conversation_row, from_ms, before_ms), run_from_row)?;
+    with_triggers(connection, rows.collect::<crate::engine::sql::Result<_>>()?)
+}
+
+fn held_runs(connection: &Connection, limit: usize) -> Result<Vec<Run>, StoreError> {
+    let mut statement = connection.prepare_cached(select_runs!(
+        "WHERE r.state = 'held' ORDER BY r.id DESC LIMIT ?1"
+    ))?;
+    let rows = statement.query_map([limit_of(limit)], run_from_row)?;
+    with_triggers(connection, rows.collect::<crate::engine::sql::Result<_>>()?)
+}
+
+/// Runs that a turn triggered, oldest first.
+pub(crate) fn runs_of_turn(connection: &Connection, seq: Seq) -> Result<Vec<Run>, StoreError> {
+    let mut statement = connection.prepare_cached(select_runs!(
+        "WHERE r.id IN (SELECT run_id FROM run_triggers WHERE turn_seq = ?1) ORDER BY r.id"
+    ))?;
+    let rows = statement.query_map([seq], run_from_row)?;
+    with_triggers(connection, rows.collect::<crate::engine::sql::Result<_>>()?)
+}
+
+fn with_triggers(connection: &Connection, rows: Vec<(i64, Run)>) -> Result<Vec<Run>, StoreError> {
+    rows.into_iter()
+        .map(|(row, mut run)| {
+            run.triggers = triggers(connection, row)?;
+            Ok(run)
+        })
+        .collect()
+}
+
+/// The triggers of a run, oldest first.
+fn triggers(connection: &Connection, row: i64) -> Result<Vec<TurnId>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT t.uuid FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
+         WHERE g.run_id = ?1 ORDER BY t.sent_at_ms, t.ordinal, t.seq",
+    )?;
+    let triggers = statement.query_map([row], |row| row.get(0))?;
+    Ok(triggers.collect::<crate::engine::sql::Result<_>>()?)
+}
+
+fn run_from_row(row: &Row<'_>) -> crate::engine::sql::Result<(i64, Run)> {
+    let run = Run {
+        id: row.get(1)?,
+        conversation: row.get(2)?,
+        agent: row.get(3)?,
+        state: run_state(row)?,
+        as_of_seq: row.get(9)?,
+        first_claimed_at_ms: row.get(10)?,
+        attempt: row.get(11)?,
+        triggers: Vec::new(),
+        created_at_ms: row.get(12)?,
+        usage: Usage {
+            prompt_tokens: count_from(row.get(13)?),
+            completion_tokens: count_from(row.get(14)?),
+        },
+    };
+    Ok((row.get(0)?, run))
+}
+
+fn run_state(row: &Row<'_>) -> crate::engine::sql::Result<RunState> {
+    let state: String = row.get(4)?;
+    let reason: Option<String> = row.get(5)?;
+    Ok(match state.as_str() {
+        "queued" | "waiting" => RunState::Queued {
+            not_before_ms: row.get(6)?,
+        },
+        "leased" => RunState::Leased {
+            owner: row
+                .get::<_, Option<OwnerId>>(7)?
+                .unwrap_or(OwnerId(uuid::Uuid::nil())),
+            until_ms: row.get::<_, Option<i64>>(8)?.unwrap_or(0),
+        },
+        "held" => RunState::Held {
+            reason: reason.unwrap_or_default(),
+        },
+        "done" => RunState::Done,
+        "cancelled" | "superseded" => RunState::Cancelled,
+        // `failed` and `dead` were both given up.
+        _ => RunState::Dead {
+            reason: reason.unwrap_or_default(),
+        },
+    })
+}

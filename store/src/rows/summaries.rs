@@ -1,0 +1,398 @@
+//! Stored summaries: which one may be used, what becomes of them when a turn they stand for
+//! changes, and what people see of them. They are made in `fold`.
+//!
+//! A summary holds the turns that were folded into it and those of the one before it: whatever happens
+//! to one of them touches the first that holds it and all made on top of it. What is left current is the
+//! last checkpoint before the change.
+
+use crate::engine::sql::{Connection, OptionalExtension, Row, params};
+
+use crate::rows::columns::{conversation_row_id, count_from};
+use crate::rows::fresh_starts::floor;
+use crate::rows::turns::TurnRow;
+use crate::{Store, StoreError};
+use vocative_core::history::Keep;
+use vocative_core::ids::{AgentName, ConversationId, Seq, SummaryId};
+use vocative_core::summary::{Coverage, SetAside, Summary, SummaryCounts, SummaryView};
+use vocative_core::turn::Position;
+
+/// What becomes of a summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SummaryFate {
+    /// A turn was edited: it is made again, and not used until then.
+    Stale,
+    /// A turn was deleted: it is never sent again, and its text goes.
+    Void,
+}
+
+/// Up to when a summary must have been made, and of what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SummaryBound {
+    /// It stands for no turn captured after this.
+    pub(crate) as_of_seq: Seq,
+    /// It was made at this time or before, in milliseconds since the Unix epoch.
+    pub(crate) made_by_ms: i64,
+    /// It stands only for turns behind this: the agent began afresh there.
+    pub(crate) floor: Position,
+}
+
+pub(crate) const CURRENT_SQL: &str =
+    "SELECT id, text, through_sent_at_ms, through_ordinal, through_seq FROM summaries
+     WHERE conversation_id = ?1 AND agent = ?2 AND fingerprint = ?3 AND state = 'current'
+       AND newest_seq <= ?4 AND created_at_ms <= ?5
+       AND (from_sent_at_ms, from_ordinal, from_seq) > (?6, ?7, ?8)
+     ORDER BY through_sent_at_ms DESC, through_ordinal DESC, through_seq DESC LIMIT 1";
+
+pub(crate) const FOLDED_SQL: &str =
+    "SELECT coalesce(sum(s.turn_count), 0) FROM summaries x CROSS JOIN summaries s
+     ON s.conversation_id = x.conversation_id AND s.agent = x.agent
+        AND s.fingerprint = x.fingerprint AND s.state = 'current'
+        AND (s.through_sent_at_ms, s.through_ordinal, s.through_seq)
+            <= (x.through_sent_at_ms, x.through_ordinal, x.through_seq)
+     WHERE x.id = ?1";
+
+macro_rules! select_summaries {
+    ($tail:literal) => {
+        concat!(
+            "SELECT id, agent, previous_id, from_sent_at_ms, from_ordinal, from_seq,
+                    through_sent_at_ms, through_ordinal, through_seq, turn_count, text, tokens,
+                    model, state, created_at_ms
+             FROM summaries ",
+            $tail
+        )
+    };
+}
+
+impl Store {
+    /// The newest summary that may be used: never one with a change in what it stands for.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such conversation.
+    pub async fn current_summary(
+        &self,
+        conversation: ConversationId,
+        agent: AgentName,
+        coverage: Coverage,
+    ) -> Result<Option<SummaryView>, StoreError> {
+        self.read(move |connection| {
+            let row = conversation_row_id(connection, conversation)?;
+            let everything = SummaryBound {
+                as_of_seq: Seq(i64::MAX),
+                made_by_ms: i64::MAX,
+                floor: floor(connection, row, &agent, i64::MAX)?,
+            };
+            current_summary(connection, row, &agent, &coverage, everything)
+        })
+        .await
+    }
+
+    /// All summaries of a conversation, by agent and then as the chain grew.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such conversation.
+    pub async fn summaries(
+        &self,
+        conversation: ConversationId,
+        agent: Option<AgentName>,
+    ) -> Result<Vec<Summary>, StoreError> {
+        self.read(move |connection| {
+            let row = conversation_row_id(connection, conversation)?;
+            let mut statement = connection.prepare_cached(select_summaries!(
+                "WHERE conversation_id = ?1 AND (?2 IS NULL OR agent = ?2)
+                     ORDER BY agent, through_sent_at_ms, through_ordinal, through_seq, id"
+            ))?;
+            let rows = statement.query_map(params![row, agent], summary_from_row)?;
+            Ok(rows.collect::<crate::engine::sql::Result<_>>()?)
+        })
+        .await
+    }
+
+    /// Sets the usable summaries of a conversation aside, so that they are made again from its turns at
+    /// once. Those over turns that went by their age can't be made again: they stay unless `forget_expired`.
+    /// Returns how many were set aside and how many stay.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such conversation.
+    pub async fn set_summaries_aside(
+        &self,
+        conversation: ConversationId,
+        agent: Option<AgentName>,
+        forget_expired: bool,
+    ) -> Result<SetAside, StoreError> {
+        self.write(move |connection| {
+            let row = conversation_row_id(connection, conversation)?;
+            let set_aside = connection
+                .prepare_cached(
+                    "UPDATE summaries SET state = 'stale'
+                     WHERE conversation_id = ?1 AND (?2 IS NULL OR agent = ?2)
+                       AND state = 'current' AND (?3 OR NOT holds_expired)",
+                )?
+                .execute(params![row, agent, forget_expired])?;
+            let stay: i64 = connection
+                .prepare_cached(
+                    "SELECT count(*) FROM summaries
+                     WHERE conversation_id = ?1 AND (?2 IS NULL OR agent = ?2) AND state = 'current'",
+                )?
+                .query_row(params![row, agent], |row| row.get(0))?;
+            connection
+                .prepare_cached("DELETE FROM refolds WHERE conversation_id = ?1")?
+                .execute([row])?;
+            Ok(SetAside {
+                set_aside: set_aside as u64,
+                stay: count_from(stay),
+            })
+        })
+        .await
+    }
+}
+
+impl Store {
+    /// How many turns a summary stands for: those folded into it and into the ones before it.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn summarized_turns(&self, summary: SummaryId) -> Result<u64, StoreError> {
+        self.read(move |connection| {
+            let turns = connection
+                .prepare_cached(FOLDED_SQL)?
+                .query_row([summary], |row| row.get(0))?;
+            Ok(count_from(turns))
+        })
+        .await
+    }
+}
+
+/// Summaries of a conversation that were made at or after the first time and before the second,
+/// oldest first.
+pub(crate) fn summaries_created(
+    connection: &Connection,
+    conversation_row: i64,
+    (from_ms, before_ms): (i64, i64),
+) -> Result<Vec<Summary>, StoreError> {
+    let mut statement = connection.prepare_cached(select_summaries!(
+        "WHERE conversation_id = ?1 AND created_at_ms >= ?2 AND created_at_ms < ?3
+         ORDER BY created_at_ms, id"
+    ))?;
+    let rows = statement.query_map(
+        params![conversation_row, from_ms, before_ms],
+        summary_from_row,
+    )?;
+    Ok(rows.collect::<crate::engine::sql::Result<_>>()?)
+}
+
+fn summary_from_row(row: &Row<'_>) -> crate::engine::sql::Result<Summary> {
+    Ok(Summary {
+        id: row.get(0)?,
+        agent: row.get(1)?,
+        previous: row.get(2)?,
+        from: position_at(row, 3)?,
+        through: position_at(row, 6)?,
+        turns: count_from(row.get(9)?),
+        text: row.get(10)?,
+        tokens: count_from(row.get(11)?),
+        model: row.get(12)?,
+        state: row.get(13)?,
+        created_at_ms: row.get(14)?,
+    })
+}
+
+/// The position of three columns in a row.
+pub(crate) fn position_at(row: &Row<'_>, first: usize) -> crate::engine::sql::Result<Position> {
+    Ok(Position {
+        sent_at_ms: row.get(first)?,
+        ordinal: row.get(first + 1)?,
+        seq: row.get(first + 2)?,
+    })
+}
+
+/// The newest summary that may be used within a bound.
+pub(crate) fn current_summary(
+    connection: &Connection,
+    conversation_row: i64,
+    agent: &AgentName,
+    coverage: &Coverage,
+    bound: SummaryBound,
+) -> Result<Option<SummaryView>, StoreError> {
+    let found = connection
+        .prepare_cached(CURRENT_SQL)?
+        .query_row(
+            params![
+                conversation_row,
+                agent,
+                coverage.fingerprint(),
+                bound.as_of_seq,
+                bound.made_by_ms,
+                bound.floor.sent_at_ms,
+                bound.floor.ordinal,
+                bound.floor.seq
+            ],
+            |row| {
+                Ok(SummaryView {
+                    id: row.get(0)?,
+                    text: row.get(1)?,
+                    through: position_at(row, 2)?,
+                })
+            },
+        )
+        .optional()?;
+    Ok(found)
+}
+
+/// Counts summaries by state.
+pub(crate) fn count_summaries(connection: &Connection) -> Result<SummaryCounts, StoreError> {
+    let counts = connection
+        .prepare_cached(
+            "SELECT (SELECT count(*) FROM summaries WHERE state = 'current'),
+                    (SELECT count(*) FROM summaries WHERE state = 'stale'),
+                    (SELECT count(*) FROM summaries WHERE state = 'void')",
+        )?
+        .query_row([], |row| {
+            Ok(SummaryCounts {
+                current: count_from(row.get(0)?),
+                stale: count_from(row.get(1)?),
+                void: count_from(row.get(2)?),
+            })
+        })?;
+    Ok(counts)
+}
+
+/// Summaries that hold a turn: those it was folded into and, of those made before that was noted, the
+/// ones that end there or later.
+macro_rules! holding {
+    ($untraced:literal) => {
+        concat!(
+            "SELECT agent, fingerprint, through_sent_at_ms, through_ordinal, through_seq
+             FROM summaries WHERE id IN (SELECT summary_id FROM summary_turns WHERE turn_seq = ?2)
+             UNION ALL
+             SELECT agent, fingerprint, through_sent_at_ms, through_ordinal, through_seq
+             FROM summaries
+             WHERE NOT is_traced AND conversation_id = ?1 AND through_sent_at_ms >= ?3
+               AND (through_sent_at_ms, through_ordinal) >= (?3, ?4)",
+            $untraced,
+            " ORDER BY 1, 2, 3, 4, 5"
+        )
+    };
+}
+
+const HOLDING_BEFORE_DELETE_SQL: &str = holding!("");
+const HOLDING_BEFORE_EDIT_SQL: &str = holding!(
+    " AND (covers = 'all' OR EXISTS (SELECT 1 FROM involvements i WHERE i.seq = ?2 AND i.agent = summaries.agent))"
+);
+
+/// Marks the summaries that hold a turn that changes: in each chain the first that holds it, and all
+/// that were made on top of it.
+pub(crate) fn invalidate_summaries_txn(
+    connection: &Connection,
+    turn: &TurnRow,
+    fate: SummaryFate,
+) -> Result<(), StoreError> {
+    let (holding, change) = match fate {
+        SummaryFate::Stale => (
+            HOLDING_BEFORE_EDIT_SQL,
+            "UPDATE summaries SET state = 'stale'
+             WHERE conversation_id = ?1 AND agent = ?2 AND fingerprint = ?3
+               AND through_sent_at_ms >= ?4 AND state = 'current'
+               AND (through_sent_at_ms, through_ordinal, through_seq) >= (?4, ?5, ?6)",
+        ),
+        SummaryFate::Void => (
+            HOLDING_BEFORE_DELETE_SQL,
+            "UPDATE summaries SET state = 'void', text = '', tokens = 0
+             WHERE conversation_id = ?1 AND agent = ?2 AND fingerprint = ?3
+               AND through_sent_at_ms >= ?4 AND state <> 'void'
+               AND (through_sent_at_ms, through_ordinal, through_seq) >= (?4, ?5, ?6)",
+        ),
+    };
+    let row = turn.conversation.row;
+    let mut statement = connection.prepare_cached(holding)?;
+    let found = statement.query_map(
+        params![row, turn.seq, turn.sent_at_ms, turn.ordinal],
+        |found| {
+            Ok((
+                found.get::<_, String>(0)?,
+                found.get::<_, String>(1)?,
+                position_at(found, 2)?,
+            ))
+        },
+    )?;
+    let mut firsts: Vec<_> = found.collect::<crate::engine::sql::Result<_>>()?;
+    firsts.dedup_by(|next, first| (&next.0, &next.1) == (&first.0, &first.1));
+    if !firsts.is_empty() {
+        // Also while they are set aside already: the quiet time before they are made again begins anew.
+        connection
+            .prepare_cached("UPDATE refolds SET changes = changes + 1 WHERE conversation_id = ?1")?
+            .execute([row])?;
+    }
+    let mut change = connection.prepare_cached(change)?;
+    for (agent, fingerprint, first) in firsts {
+        change.execute(params![
+            row,
+            agent,
+            fingerprint,
+            first.sent_at_ms,
+            first.ordinal,
+            first.seq
+        ])?;
+    }
+    Ok(())
+}
+
+/// Marks the summaries that end after a turn which came to be kept, as one that arrives late does. What
+/// lies before the end of a summary over turns that went by their age leaves all as they are: it could
+/// not be made again with the late turn in it.
+///
+/// `agent`: the one it concerns; `None` for a turn that is new in the room.
+pub(crate) fn stale_by_late_turn_txn(
+    connection: &Connection,
+    conversation_row: i64,
+    agent: Option<&AgentName>,
+    at: Position,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "UPDATE summaries SET state = 'stale'
+             WHERE conversation_id = ?1 AND through_sent_at_ms >= ?2 AND state = 'current'
+               AND (through_sent_at_ms, through_ordinal, through_seq) >= (?2, ?3, ?4)
+               AND CASE WHEN ?5 IS NULL THEN covers = 'all'
+                        ELSE covers = 'involved' AND agent = ?5 END
+               AND NOT EXISTS (
+                   SELECT 1 FROM summaries b
+                   WHERE b.conversation_id = ?1 AND b.agent = summaries.agent
+                     AND b.fingerprint = summaries.fingerprint AND b.state = 'current'
+                     AND b.holds_expired AND b.through_sent_at_ms >= ?2
+                     AND (b.through_sent_at_ms, b.through_ordinal, b.through_seq) >= (?2, ?3, ?4))",
+        )?
+        .execute(params![
+            conversation_row,
+            at.sent_at_ms,
+            at.ordinal,
+            at.seq,
+            agent
+        ])?;
+    Ok(())
+}
+
+/// Notes of the summaries that hold a turn which goes by its age that they can't be made again.
+pub(crate) fn note_expired_in_summaries_txn(
+    connection: &Connection,
+    seq: i64,
+) -> Result<(), StoreError> {
+    for sql in [
+        "UPDATE summaries SET holds_expired = 1
+         WHERE id IN (SELECT summary_id FROM summary_turns WHERE turn_seq = ?1)",
+        "UPDATE summaries SET holds_expired = 1
+         FROM turns t
+         WHERE t.seq = ?1 AND NOT summaries.is_traced AND summaries.conversation_id = t.conversation_id
+           AND summaries.through_sent_at_ms >= t.sent_at_ms AND summaries.from_sent_at_ms <= t.sent_at_ms",
+    ] {
+        connection.prepare_cached(sql)?.execute([seq])?;
+    }
+    Ok(())
+}
+
+/// The stored name of what counts as kept.
+pub(crate) fn keep_name(keep: Keep) -> &'static str {
+    match keep {
+        Keep::Involved => "involved",
+        Keep::All => "all",
+    }
+}

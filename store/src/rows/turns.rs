@@ -1,0 +1,238 @@
+//! Writing turns: inserting one, replacing or blanking its text, and what must stay true with it
+//! (the index, revisions, summaries).
+
+use crate::engine::sql::{Connection, params};
+
+use crate::StoreError;
+use crate::acts::derived::forget_derived_txn;
+use crate::acts::files::forget_files_txn;
+use crate::rows::places::{ConversationRow, conversation_at, note_turn_txn};
+use crate::rows::search_text::{in_index, index_turn_txn, unindex_turn_txn};
+use crate::rows::summaries::{SummaryFate, invalidate_summaries_txn, stale_by_late_turn_txn};
+use vocative_core::ids::{ParticipantId, Seq, TurnId};
+use vocative_core::place::Scope;
+use vocative_core::turn::{Position, TokenCount, TurnKind};
+
+/// A turn's row as far as capture needs it.
+#[derive(Clone, Debug)]
+pub(crate) struct TurnRow {
+    pub(crate) seq: i64,
+    pub(crate) id: TurnId,
+    pub(crate) conversation: ConversationRow,
+    pub(crate) sent_at_ms: i64,
+    pub(crate) ordinal: i64,
+    pub(crate) content: String,
+    pub(crate) attachments: Option<String>,
+    pub(crate) revision: i64,
+    pub(crate) is_inbound: bool,
+    pub(crate) album: Option<String>,
+}
+
+/// Reads a turn's row.
+pub(crate) fn turn_at(connection: &Connection, seq: i64) -> Result<TurnRow, StoreError> {
+    let conversation = conversation_of_turn(connection, seq)?;
+    let turn = connection
+        .prepare_cached(
+            "SELECT uuid, sent_at_ms, ordinal, content, attachments, revision, is_inbound, album
+             FROM turns WHERE seq = ?1",
+        )?
+        .query_row([seq], |row| {
+            Ok(TurnRow {
+                seq,
+                id: row.get(0)?,
+                conversation,
+                sent_at_ms: row.get(1)?,
+                ordinal: row.get(2)?,
+                content: row.get(3)?,
+                attachments: row.get(4)?,
+                revision: row.get(5)?,
+                is_inbound: row.get(6)?,
+                album: row.get(7)?,
+            })
+        })?;
+    Ok(turn)
+}
+
+/// The conversation a turn is in.
+pub(crate) fn conversation_of_turn(
+    connection: &Connection,
+    seq: i64,
+) -> Result<ConversationRow, StoreError> {
+    let conversation_row = connection
+        .prepare_cached("SELECT conversation_id FROM turns WHERE seq = ?1")?
+        .query_row([seq], |row| row.get(0))?;
+    conversation_at(connection, conversation_row)
+}
+
+/// A turn to insert.
+#[derive(Clone, Debug)]
+pub(crate) struct NewTurn<'a> {
+    pub(crate) conversation: &'a ConversationRow,
+    pub(crate) sent_at_ms: i64,
+    pub(crate) ordinal: i64,
+    pub(crate) kind: TurnKind,
+    pub(crate) scope: Scope,
+    pub(crate) participant: ParticipantId,
+    pub(crate) content: &'a str,
+    pub(crate) attachments: Option<String>,
+    pub(crate) reply_to_seq: Option<i64>,
+    /// What it replies to, while that is not captured.
+    pub(crate) reply_to_message: Option<&'a str>,
+    pub(crate) quote: Option<&'a str>,
+    pub(crate) album: Option<&'a str>,
+    pub(crate) tokens: Option<&'a TokenCount>,
+    pub(crate) is_inbound: bool,
+    pub(crate) captured_at_ms: i64,
+}
+
+/// Inserts a turn that the room sees, and indexes it.
+pub(crate) fn insert_turn_txn(
+    connection: &Connection,
+    turn: &NewTurn<'_>,
+) -> Result<TurnRow, StoreError> {
+    let id = TurnId::generate();
+    connection
+        .prepare_cached(
+            "INSERT INTO turns (uuid, conversation_id, sent_at_ms, ordinal, kind, scope,
+                    participant_id, content, attachments, reply_to_seq, reply_to_message, quote,
+                    album, tokens, counter, captured_at_ms, is_inbound)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+        )?
+        .execute(params![
+            id,
+            turn.conversation.row,
+            turn.sent_at_ms,
+            turn.ordinal,
+            turn.kind,
+            turn.scope,
+            turn.participant,
+            turn.content,
+            turn.attachments,
+            turn.reply_to_seq,
+            turn.reply_to_message,
+            turn.quote,
+            turn.album,
+            turn.tokens.map(|count| count.tokens),
+            turn.tokens.map(|count| count.counter.as_str()),
+            turn.captured_at_ms,
+            turn.is_inbound,
+        ])?;
+    let seq = connection.last_insert_rowid();
+    index_turn_txn(connection, seq)?;
+    note_turn_txn(connection, turn.conversation.row, seq, turn.sent_at_ms)?;
+    let at = Position {
+        sent_at_ms: turn.sent_at_ms,
+        ordinal: turn.ordinal,
+        seq: Seq(seq),
+    };
+    stale_by_late_turn_txn(connection, turn.conversation.row, None, at)?;
+    Ok(TurnRow {
+        seq,
+        id,
+        conversation: turn.conversation.clone(),
+        sent_at_ms: turn.sent_at_ms,
+        ordinal: turn.ordinal,
+        content: turn.content.to_owned(),
+        attachments: turn.attachments.clone(),
+        revision: 1,
+        is_inbound: turn.is_inbound,
+        album: turn.album.map(str::to_owned),
+    })
+}
+
+/// What a turn says from here on.
+#[derive(Clone, Debug)]
+pub(crate) struct Replacement<'a> {
+    pub(crate) content: String,
+    pub(crate) attachments: Option<String>,
+    /// The tokens of the text; `None` if they were not counted.
+    pub(crate) tokens: Option<&'a TokenCount>,
+    /// Whether the text that goes is kept.
+    pub(crate) keep_revision: bool,
+    pub(crate) now_ms: i64,
+}
+
+/// Makes a new revision of a turn if anything changes. Returns whether it did.
+pub(crate) fn revise_turn_txn(
+    connection: &Connection,
+    turn: &mut TurnRow,
+    replacement: Replacement<'_>,
+) -> Result<bool, StoreError> {
+    if turn.content == replacement.content && turn.attachments == replacement.attachments {
+        return Ok(false);
+    }
+    if replacement.keep_revision {
+        connection
+            .prepare_cached(
+                "INSERT INTO revisions (turn_seq, revision, content, replaced_at_ms)
+                 VALUES (?1, ?2, ?3, ?4)",
+            )?
+            .execute(params![
+                turn.seq,
+                turn.revision,
+                turn.content,
+                replacement.now_ms
+            ])?;
+    }
+    let row = turn.conversation.row;
+    if is_in_index(connection, turn.seq)? {
+        unindex_turn_txn(connection, turn.seq, row, &turn.content)?;
+        index_turn_txn(connection, turn.seq)?;
+    }
+    connection
+        .prepare_cached(
+            "UPDATE turns SET content = ?2, attachments = ?3, tokens = ?4, counter = ?5,
+                    revision = revision + 1
+             WHERE seq = ?1",
+        )?
+        .execute(params![
+            turn.seq,
+            replacement.content,
+            replacement.attachments,
+            replacement.tokens.map(|count| count.tokens),
+            replacement.tokens.map(|count| count.counter.as_str()),
+        ])?;
+    forget_files_txn(connection, turn.seq, replacement.attachments.as_deref())?;
+    invalidate_summaries_txn(connection, turn, SummaryFate::Stale)?;
+    turn.content = replacement.content;
+    turn.attachments = replacement.attachments;
+    turn.revision += 1;
+    Ok(true)
+}
+
+/// Takes everything a turn said out of the store; the row stays, hidden.
+pub(crate) fn blank_turn_txn(connection: &Connection, turn: &TurnRow) -> Result<(), StoreError> {
+    if is_in_index(connection, turn.seq)? {
+        let row = turn.conversation.row;
+        unindex_turn_txn(connection, turn.seq, row, &turn.content)?;
+    }
+    connection
+        .prepare_cached(
+            "UPDATE turns SET content = '', attachments = NULL, quote = NULL, tokens = NULL,
+                    counter = NULL, visibility = 'hidden', revision = revision + 1
+             WHERE seq = ?1",
+        )?
+        .execute([turn.seq])?;
+    for sql in [
+        "DELETE FROM revisions WHERE turn_seq = ?1",
+        "DELETE FROM raw_envelopes WHERE turn_seq = ?1",
+        "DELETE FROM involvements WHERE seq = ?1",
+        "DELETE FROM steps WHERE run_id IN (SELECT run_id FROM run_triggers WHERE turn_seq = ?1)",
+    ] {
+        connection.prepare_cached(sql)?.execute([turn.seq])?;
+    }
+    forget_files_txn(connection, turn.seq, None)?;
+    forget_derived_txn(connection, turn.seq)?;
+    invalidate_summaries_txn(connection, turn, SummaryFate::Void)
+}
+
+/// Whether the index has a turn: what the room sees, and commands of people.
+fn is_in_index(connection: &Connection, seq: i64) -> Result<bool, StoreError> {
+    Ok(connection
+        .prepare_cached(concat!(
+            "SELECT ",
+            in_index!("t"),
+            " FROM turns t WHERE t.seq = ?1"
+        ))?
+        .query_row([seq], |row| row.get(0))?)
+}

@@ -1,0 +1,11 @@
+//! What is read: history, search, status, queues, export.
+
+pub(crate) mod export;
+pub(crate) mod history;
+pub(crate) mod mentionable;
+pub(crate) mod overview;
+pub(crate) mod pages;
+pub(crate) mod queue;
+pub(crate) mod search;
+pub(crate) mod search_terms;
+pub(crate) mod status;

@@ -1,0 +1,301 @@
+//! What waits for an answer, and what was given up: for operators.
+
+use crate::engine::sql::{Connection, Row};
+
+use crate::acts::ending::{EndOfRun, end_run_txn};
+use crate::contract::{DeadFilter, QueuedRun, WaitingFor};
+use crate::rows::columns::limit_of;
+use crate::rows::columns::missing;
+use crate::rows::run_rows::run_by_row;
+use crate::{Store, StoreError};
+use vocative_core::ids::RunId;
+use vocative_core::run::Run;
+
+const OPEN_SQL: &str = "
+    SELECT r.id, r.state, r.reason, r.not_before_ms, r.lease_until_ms,
+           r.cancel_requested_by IS NOT NULL, h.account_id, a.held_reason,
+           coalesce(p.display_name, p.username, p.platform_id),
+           EXISTS (SELECT 1 FROM runs o INDEXED BY runs_open
+                   WHERE o.state IN ('queued', 'leased', 'waiting')
+                     AND o.conversation_id = r.conversation_id AND o.id < r.id
+                     AND (o.agent = r.agent OR o.put_off_at_ms IS NULL)),
+           r.put_off_at_ms IS NOT NULL
+    FROM runs r INDEXED BY runs_waiting
+    JOIN conversations c ON c.id = r.conversation_id JOIN chats h ON h.id = c.chat_id
+    JOIN accounts a ON a.id = h.account_id
+    LEFT JOIN participants p ON p.id = r.person_participant_id
+    WHERE r.state IN ('queued', 'leased', 'waiting') ORDER BY r.id LIMIT ?1";
+
+const REVIVE_SQL: &str = "
+    UPDATE runs SET state = 'queued', reason = NULL, attempt = 0, not_before_ms = ?3,
+                    finished_at_ms = NULL, cancel_requested_by = NULL
+    WHERE id IN (SELECT id FROM runs INDEXED BY runs_given_up
+                 WHERE state = 'dead' AND (?1 IS NULL OR agent = ?1)
+                   AND (?2 IS NULL OR finished_at_ms >= ?2)
+                 ORDER BY id LIMIT ?4)";
+
+impl Store {
+    /// Runs that are not at their end, oldest first, and what each waits for.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn queued_runs(
+        &self,
+        limit: usize,
+        now_ms: i64,
+    ) -> Result<Vec<QueuedRun>, StoreError> {
+        self.read(move |connection| queued_runs(connection, limit, now_ms))
+            .await
+    }
+
+    /// Runs that were given up and that no person has dropped, newest first.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn dead_runs(&self, limit: usize) -> Result<Vec<Run>, StoreError> {
+        self.read(move |connection| {
+            let rows: Vec<i64> = connection
+                .prepare_cached(
+                    "SELECT id FROM runs WHERE state = 'dead' ORDER BY id DESC LIMIT ?1",
+                )?
+                .query_map([limit_of(limit)], |row| row.get(0))?
+                .collect::<crate::engine::sql::Result<_>>()?;
+            rows.into_iter()
+                .map(|row| run_by_row(connection, row))
+                .collect()
+        })
+        .await
+    }
+
+    /// Queues runs again that were given up, oldest first, up to a number. Returns how many.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn revive_runs(
+        &self,
+        filter: DeadFilter,
+        limit: usize,
+        now_ms: i64,
+    ) -> Result<usize, StoreError> {
+        self.write(move |connection| {
+            let revived = connection.prepare_cached(REVIVE_SQL)?.execute((
+                filter.agent,
+                filter.since_ms,
+                now_ms,
+                limit_of(limit),
+            ))?;
+            Ok(revived)
+        })
+        .await
+    }
+
+    /// A person decides about a run that was given up: it is attempted anew, from what is recorded
+    /// of it and as of its first claim, or dropped.
+    ///
+    /// # Errors
+    /// `NotFound` if no such run was given up.
+    pub async fn revive_run(&self, run: RunId, retry: bool, now_ms: i64) -> Result<(), StoreError> {
+        self.write(move |connection| revive_txn(connection, run, retry, now_ms))
+            .await
+    }
+}
+
+fn queued_runs(
+    connection: &Connection,
+    limit: usize,
+    now_ms: i64,
+) -> Result<Vec<QueuedRun>, StoreError> {
+    let mut statement = connection.prepare_cached(OPEN_SQL)?;
+    let mut rows = statement.query([limit_of(limit)])?;
+    let mut queued = Vec::new();
+    while let Some(row) = rows.next()? {
+        let run = match run_by_row(connection, row.get(0)?) {
+            // It is set aside when its turn comes, and hides no other.
+            Err(StoreError::Undecodable { .. }) => continue,
+            run => run?,
+        };
+        queued.push(QueuedRun {
+            run,
+            person: row.get(8)?,
+            account: row.get(6)?,
+            waiting_for: waiting_for(&row, now_ms)?,
+        });
+    }
+    Ok(queued)
+}
+
+fn waiting_for(row: &Row<'_>, now_ms: i64) -> crate::engine::sql::Result<WaitingFor> {
+    let state: String = row.get(1)?;
+    let (not_before_ms, is_put_off): (i64, bool) = (row.get(3)?, row.get(10)?);
+    let (is_asked_to_stop, is_behind): (bool, bool) = (row.get(5)?, row.get(9)?);
+    let held: Option<String> = row.get(7)?;
+    Ok(if is_asked_to_stop {
+        WaitingFor::Stop
+    } else if state == "leased" {
+        WaitingFor::Answer {
+            lease_until_ms: row.get::<_, Option<i64>>(4)?.unwrap_or(0),
+        }
+    } else if is_behind {
+        WaitingFor::Earlier
+    } else if not_before_ms > now_ms && is_put_off {
+        WaitingFor::Attempt {
+            at_ms: not_before_ms,
+            reason: row.get::<_, Option<String>>(2)?.unwrap_or_default(),
+        }
+    } else if not_before_ms > now_ms {
+        WaitingFor::Time {
+            at_ms: not_before_ms,
+        }
+    } else if let Some(reason) = held {
+        WaitingFor::Channel { reason }
+    } else {
+        WaitingFor::Worker
+    })
+}
+
+fn revive_txn(
+    connection: &Connection,
+    run: RunId,
+    retry: bool,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let row: i64 = connection
+        .prepare_cached("SELECT id FROM runs WHERE uuid = ?1 AND state = 'dead'")?
+        .query_row([run], |row| row.get(0))
+        .map_err(|error| missing(error, || format!("a run {run} that was given up")))?;
+    if retry {
+        connection
+            .prepare_cached(
+                "UPDATE runs SET state = 'queued', reason = NULL, attempt = 0, not_before_ms = ?2,
+                        finished_at_ms = NULL, cancel_requested_by = NULL
+                 WHERE id = ?1",
+            )?
+            .execute((row, now_ms))?;
+        return Ok(());
+    }
+    connection
+        .prepare_cached(
+            "UPDATE runs SET cancel_requested_by = 'dropped by an operator: ' || coalesce(reason, '')
+             WHERE id = ?1",
+        )?
+        .execute([row])?;
+    end_run_txn(connection, row, EndOfRun::Cancelled, now_ms)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::contract::RunEnding;
+    use crate::scene::Scene;
+    use vocative_core::ids::AgentName;
+    use vocative_core::run::RunState;
+
+    #[tokio::test]
+    async fn each_run_says_what_it_waits_for() {
+        let scene = Scene::open().await;
+        let (busy, quiet, new) = (
+            scene.room("C1").await,
+            scene.room("C2").await,
+            scene.room("C3").await,
+        );
+        scene.ask(&busy, "one", 10).await;
+        scene.ask(&busy, "two", 20).await;
+        scene.ask(&quiet, "three", 30).await;
+        let working = scene.claim(100).await.unwrap();
+        let failed = scene.claim(100).await.unwrap();
+        scene.ask(&new, "four", 40).await;
+        let given_back =
+            scene
+                .store
+                .requeue_run(failed.run.id, failed.token, 5_000, "model is busy", 100);
+        given_back.await.unwrap();
+        let waits = |runs: Vec<QueuedRun>| -> Vec<WaitingFor> {
+            runs.into_iter().map(|run| run.waiting_for).collect()
+        };
+        let queued = scene.store.queued_runs(9, 200).await.unwrap();
+        let expected = [
+            WaitingFor::Answer {
+                lease_until_ms: 1_100,
+            },
+            WaitingFor::Earlier,
+            WaitingFor::Attempt {
+                at_ms: 5_000,
+                reason: "model is busy".to_owned(),
+            },
+            WaitingFor::Worker,
+        ];
+        assert_eq!(waits(queued), expected);
+        let asked = scene.store.cancel_run(working.run.id, "by hand", 201);
+        assert!(asked.await.unwrap());
+        let queued = scene.store.queued_runs(1, 200).await.unwrap();
+        assert_eq!(waits(queued), [WaitingFor::Stop]);
+    }
+
+    #[tokio::test]
+    async fn runs_that_were_given_up_come_back_together_by_agent_and_time() {
+        let scene = Scene::open().await;
+        let mut dead = Vec::new();
+        for (chat, at_ms) in [("C1", 10), ("C2", 20), ("C3", 30)] {
+            let room = scene.room(chat).await;
+            scene.ask(&room, "why", at_ms).await;
+            let claimed = scene.claim(at_ms).await.unwrap();
+            let mut notice = scene.answer(&claimed, &room, "Sorry");
+            let reason = "no credit".to_owned();
+            notice.ending = RunEnding::Dead { reason };
+            scene.store.commit_reply(notice).await.unwrap();
+            dead.push(claimed.run.id);
+        }
+        let revive = async |agent: &str, since_ms, limit| {
+            let filter = DeadFilter {
+                agent: Some(AgentName::trusted(agent)),
+                since_ms,
+            };
+            let revived = scene.store.revive_runs(filter, limit, 300).await;
+            let left = scene.store.dead_runs(9).await.unwrap();
+            let left: Vec<RunId> = left.iter().map(|run| run.id).collect();
+            (revived.unwrap(), left)
+        };
+        let all = vec![dead[2], dead[1], dead[0]];
+        assert_eq!(revive("nobody", None, 9).await, (0, all));
+        assert_eq!(
+            revive("helper", Some(31), 9).await,
+            (1, vec![dead[1], dead[0]])
+        );
+        assert_eq!(revive("helper", None, 1).await, (1, vec![dead[1]]));
+        assert_eq!(revive("helper", None, 9).await, (1, vec![]));
+        let again = scene.claim(300).await.unwrap();
+        assert_eq!(again.attempts_used(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_run_that_was_given_up_is_attempted_anew_or_dropped() {
+        let scene = Scene::open().await;
+        let room = scene.room("C1").await;
+        let mut dead = Vec::new();
+        for at_ms in [10, 20] {
+            scene.ask(&room, "why", at_ms).await;
+            let claimed = scene.claim(100).await.unwrap();
+            let mut notice = scene.answer(&claimed, &room, "Sorry");
+            notice.ending = RunEnding::Dead {
+                reason: "no credit".to_owned(),
+            };
+            scene.store.commit_reply(notice).await.unwrap();
+            dead.push(claimed.run.id);
+        }
+        let listed = scene.store.dead_runs(9).await.unwrap();
+        let ids: Vec<RunId> = listed.iter().map(|run| run.id).collect();
+        assert_eq!(ids, [dead[1], dead[0]]);
+
+        scene.store.revive_run(dead[0], true, 300).await.unwrap();
+        scene.store.revive_run(dead[1], false, 300).await.unwrap();
+        assert_eq!(scene.store.dead_runs(9).await.unwrap(), []);
+        let dropped = scene.store.run(dead[1]).await.unwrap();
+        assert_eq!(dropped.state, RunState::Cancelled);
+        let again = scene.claim(300).await.unwrap();
+        assert_eq!((again.run.id, again.run.attempt), (dead[0], 1));
+        assert_eq!(again.as_of_ms, 100);
+        let not_dead = scene.store.revive_run(dead[0], true, 301).await;
+        assert!(matches!(not_dead, Err(StoreError::NotFound { .. })));
+    }
+}

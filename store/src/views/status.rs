@@ -1,0 +1,316 @@
+//! Numbers for operators.
+//!
+//! Every count reads an index over what is open, stuck or recent; none grows with what is finished,
+//! but for the two that are asked of everything (turns, conversations), which add up counters, and stored
+//! files, which are counted along an index.
+
+use crate::engine::sql::{Connection, Row};
+
+use crate::acts::erasure::copies_from_before;
+use crate::acts::files::count_files;
+use crate::acts::outbox::DROPPED;
+use crate::acts::reply::platform;
+use crate::contract::{AccountStatus, StoreStatus};
+use crate::rows::columns::{count_from, day_start_ms};
+use crate::rows::model_rests::{model_rests, queued_by_agent};
+use crate::rows::reach::read_reach;
+use crate::rows::summaries::count_summaries;
+use crate::rows::token_ratios::token_ratios;
+use crate::{Store, StoreError};
+
+/// How long a run that was given up counts as recent, in milliseconds.
+const DAY_MS: i64 = 86_400_000;
+
+impl Store {
+    /// Numbers for `status` and metrics. Dead posts that a person dropped are not counted.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn status(&self, now_ms: i64) -> Result<StoreStatus, StoreError> {
+        let database = self.database_path().map(std::path::Path::to_owned);
+        self.read(move |connection| {
+            let mut status = status(connection, now_ms)?;
+            if let (Some(at_ms), Some(database)) = (last_asked_ms(connection)?, database) {
+                status.copies_to_remove = copies_from_before(&database, at_ms);
+            }
+            Ok(status)
+        })
+        .await
+    }
+}
+
+fn status(connection: &Connection, now_ms: i64) -> Result<StoreStatus, StoreError> {
+    let mut status = StoreStatus {
+        accounts: accounts(connection, now_ms)?,
+        summaries: count_summaries(connection)?,
+        model_rests: model_rests(connection)?,
+        queued_by_agent: queued_by_agent(connection)?,
+        token_ratios: token_ratios(connection)?,
+        files: count_files(connection)?,
+        ..StoreStatus::default()
+    };
+    read_rooms(connection, &mut status)?;
+    read_runs(connection, &mut status, now_ms)?;
+    read_posts(connection, &mut status, now_ms)?;
+    read_retention(connection, &mut status)?;
+    Ok(status)
+}
+
+/// When somebody last had what they said forgotten.
+fn last_asked_ms(connection: &Connection) -> Result<Option<i64>, StoreError> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT max(erased_at_ms) FROM erasures INDEXED BY erasures_asked
+             WHERE reach = 'own' AND kind <> 'message'",
+        )?
+        .query_row([], |row| row.get(0))?)
+}
+
+fn read_rooms(connection: &Connection, status: &mut StoreStatus) -> Result<(), StoreError> {
+    let counts = connection
+        .prepare_cached(
+            "SELECT (SELECT coalesce(sum(turn_count), 0) FROM conversations),
+                    (SELECT count(*) FROM conversations),
+                    (SELECT count(*) FROM raw_envelopes WHERE reason IS NOT NULL),
+                    (SELECT page_count * page_size FROM pragma_page_count, pragma_page_size)",
+        )?
+        .query_row([], counts::<4>)?;
+    [
+        status.turns,
+        status.conversations,
+        status.raw_stubs,
+        status.database_bytes,
+    ] = counts;
+    Ok(())
+}
+
+fn read_runs(
+    connection: &Connection,
+    status: &mut StoreStatus,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let counts = connection
+        .prepare_cached(
+            "SELECT count(*) FILTER (WHERE state = 'queued'),
+                    count(*) FILTER (WHERE state = 'leased'),
+                    (SELECT count(*) FROM runs WHERE state = 'dead'),
+                    (SELECT count(*) FILTER (WHERE state = 'dead') FROM runs
+                     WHERE finished_at_ms IS NOT NULL AND finished_at_ms > ?1),
+                    (SELECT count(*) FROM runs WHERE state = 'held')
+             FROM runs WHERE state IN ('queued', 'leased', 'waiting')",
+        )?
+        .query_row([now_ms - DAY_MS], counts::<5>)?;
+    [
+        status.runs_queued,
+        status.runs_leased,
+        status.runs_dead,
+        status.runs_dead_last_day,
+        status.runs_held,
+    ] = counts;
+    status.oldest_waiting_run_ms = connection
+        .prepare_cached(
+            "SELECT ?1 - min(max(not_before_ms, created_at_ms)) FROM runs
+             WHERE state IN ('queued', 'leased', 'waiting') AND state = 'queued'
+               AND not_before_ms <= ?1",
+        )?
+        .query_row([now_ms], |row| row.get(0))?;
+    Ok(())
+}
+
+fn read_posts(
+    connection: &Connection,
+    status: &mut StoreStatus,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let open = connection
+        .prepare_cached(
+            "SELECT count(*) FILTER (WHERE state <> 'unknown'),
+                    count(*) FILTER (WHERE state = 'unknown')
+             FROM outbox WHERE state IN ('pending', 'leased', 'unknown')",
+        )?
+        .query_row([], counts::<2>)?;
+    [status.posts_pending, status.posts_unknown] = open;
+    let stuck = connection
+        .prepare_cached(
+            "SELECT count(*) FILTER (WHERE state = 'held'), count(*) FILTER (WHERE state = 'dead'),
+                    count(*) FILTER (WHERE state = 'held' AND is_undecided = 1),
+                    (SELECT coalesce(sum(resent_undecided), 0) FROM accounts)
+             FROM outbox WHERE state IN ('held', 'dead') AND reason IS NOT ?1",
+        )?
+        .query_row([DROPPED], counts::<4>)?;
+    [
+        status.posts_held,
+        status.posts_dead,
+        status.posts_undecided,
+        status.posts_resent_undecided,
+    ] = stuck;
+    let quarantined = connection
+        .prepare_cached("SELECT count(*) FROM quarantine")?
+        .query_row([], counts::<1>)?;
+    [status.quarantined] = quarantined;
+    status.oldest_waiting_post_ms = connection
+        .prepare_cached(
+            "SELECT ?1 - min(max(o.not_before_ms, o.created_at_ms)) FROM outbox o
+             JOIN accounts a ON a.id = o.account_id JOIN chats c ON c.id = o.chat_id
+             WHERE o.state IN ('pending', 'leased', 'unknown') AND o.state = 'pending'
+               AND o.not_before_ms <= ?1 AND a.held_reason IS NULL
+               AND coalesce(c.parked_until_ms, ?1) <= ?1
+               AND coalesce(c.rests_until_ms, ?1) <= ?1",
+        )?
+        .query_row([now_ms], |row| row.get(0))?;
+    Ok(())
+}
+
+fn read_retention(connection: &Connection, status: &mut StoreStatus) -> Result<(), StoreError> {
+    let went = connection
+        .prepare_cached(
+            "SELECT coalesce(sum(expired) FILTER (WHERE class = 'text'), 0),
+                    coalesce(sum(expired) FILTER (WHERE class = 'raw'), 0),
+                    coalesce(sum(expired) FILTER (WHERE class = 'runs'), 0),
+                    (SELECT count(*) FROM erasures WHERE finished_at_ms IS NULL)
+             FROM retention",
+        )?
+        .query_row([], counts::<4>)?;
+    [
+        status.expired.text,
+        status.expired.raw,
+        status.expired.runs,
+        status.erasures_open,
+    ] = went;
+    status.expired_last_ms = connection
+        .prepare_cached("SELECT max(last_at_ms) FROM retention")?
+        .query_row([], |row| row.get(0))?;
+    Ok(())
+}
+
+fn counts<const N: usize>(row: &Row<'_>) -> crate::engine::sql::Result<[u64; N]> {
+    let mut counts = [0; N];
+    for (index, count) in counts.iter_mut().enumerate() {
+        *count = count_from(row.get(index)?);
+    }
+    Ok(counts)
+}
+
+/// One entry per configured channel that was ever bound.
+fn accounts(connection: &Connection, now_ms: i64) -> Result<Vec<AccountStatus>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT a.id, n.name, a.platform, a.name, a.last_captured_ms,
+                coalesce((SELECT u.tokens FROM usage_days u
+                          WHERE u.account_id = a.id AND u.day_start_ms = ?1), 0),
+                a.held_reason,
+                (SELECT count(*) FROM chats h
+                 WHERE h.account_id = a.id AND h.parked_until_ms > ?2)
+         FROM channels n JOIN accounts a ON a.id = n.account_id ORDER BY n.name",
+    )?;
+    let accounts = statement.query_map((day_start_ms(now_ms), now_ms), |row| {
+        Ok(AccountStatus {
+            account: row.get(0)?,
+            channel: row.get(1)?,
+            platform: platform(row, 2)?,
+            name: row.get(3)?,
+            last_captured_ms: row.get(4)?,
+            tokens_today: count_from(row.get(5)?),
+            held: row.get(6)?,
+            parked_chats: count_from(row.get(7)?),
+            unread_from_ms: None,
+            backfills: 0,
+            history_gaps: 0,
+            history_gap: None,
+        })
+    })?;
+    let mut accounts: Vec<AccountStatus> = accounts.collect::<crate::engine::sql::Result<_>>()?;
+    for account in &mut accounts {
+        read_reach(connection, account)?;
+    }
+    Ok(accounts)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use vocative_contract::identity::Platform;
+
+    use super::*;
+    use crate::contract::RunEnding;
+    use crate::rows::spending::{Purpose, Spending};
+    use crate::scene::Scene;
+    use vocative_core::outbox::OutboxUpdate;
+
+    #[tokio::test]
+    async fn status_counts_what_waits_and_what_needs_a_person() {
+        let scene = Scene::open().await;
+        let (one, two) = (scene.room("C1").await, scene.room("C2").await);
+        scene.post(&one, &["a", "b"], DAY_MS + 100).await;
+        scene.ask(&one, "waiting", DAY_MS + 200).await;
+        scene.ask(&two, "leased", DAY_MS + 150).await;
+        scene.claim(DAY_MS + 160).await.unwrap();
+        let request = scene.request(DAY_MS + 300);
+        let claimed = scene.store.claim_posts(request, 9).await.unwrap();
+        let reason = "may be out".to_owned();
+        let (entry, token) = (claimed[0].entry.id, claimed[0].token);
+        let hold = OutboxUpdate::Hold { reason };
+        let held = scene.store.update_post(entry, token, hold, DAY_MS + 301);
+        held.await.unwrap();
+
+        let spending = Spending {
+            account: scene.account,
+            person: None,
+            purpose: Purpose::Answers,
+            tokens: 10,
+            now_ms: DAY_MS + 302,
+        };
+        scene.store.spend(spending).await.unwrap();
+
+        let mut status = scene.store.status(DAY_MS + 1_200).await.unwrap();
+        assert!(status.database_bytes > 0);
+        status.database_bytes = 0;
+        let expected = StoreStatus {
+            turns: 4,
+            conversations: 2,
+            runs_queued: 1,
+            runs_leased: 1,
+            queued_by_agent: vec![(crate::scene::agent(), 1)],
+            oldest_waiting_run_ms: Some(1_000),
+            posts_pending: 1,
+            posts_held: 1,
+            oldest_waiting_post_ms: Some(1_100),
+            accounts: vec![AccountStatus {
+                account: scene.account,
+                channel: "acme".to_owned(),
+                platform: Platform::Slack,
+                name: "Acme".to_owned(),
+                last_captured_ms: None,
+                tokens_today: 10,
+                held: None,
+                parked_chats: 0,
+                unread_from_ms: None,
+                backfills: 0,
+                history_gaps: 0,
+                history_gap: None,
+            }],
+            ..StoreStatus::default()
+        };
+        assert_eq!(status, expected);
+        let tomorrow = scene.store.status(2 * DAY_MS).await.unwrap();
+        assert_eq!(tomorrow.accounts[0].tokens_today, 0);
+    }
+
+    #[tokio::test]
+    async fn a_run_given_up_counts_as_recent_for_a_day() {
+        let scene = Scene::open().await;
+        let room = scene.room("C1").await;
+        scene.ask(&room, "hello?", 100).await;
+        let claimed = scene.claim(150).await.unwrap();
+        let reason = "refused".to_owned();
+        let mut notice = scene.answer(&claimed, &room, "Sorry.");
+        notice.ending = RunEnding::Dead { reason };
+        let now_ms = notice.now_ms;
+        scene.store.commit_reply(notice).await.unwrap();
+        let dead = async |now_ms| {
+            let status = scene.store.status(now_ms).await.unwrap();
+            (status.runs_dead, status.runs_dead_last_day)
+        };
+        assert_eq!(dead(now_ms + DAY_MS - 1).await, (1, 1));
+        assert_eq!(dead(now_ms + DAY_MS).await, (1, 0));
+    }
+}
