@@ -83,13 +83,12 @@ pub struct Verdict {
     pub not_before_ms: i64,
     /// A line to post into the chat (not served here, limit met).
     pub notice: Option<Notice>,
-    /// It addresses nobody, and would go on with its thread, were that an agent's: judged again when
-    /// the thread turns out to be one.
+    /// The message addresses no agent, but would be a follow-up if its thread were an agent's. It is judged
+    /// again when the thread turns out to be one.
     pub would_follow_up: bool,
     /// The reaction that says that it was heard, where it is to be answered.
     pub reaction: Option<AckReaction>,
-    /// It is answered again where it is edited within so long after its answer, in milliseconds; 0 =
-    /// never.
+    /// How long after its answer an edit of the message is answered again, in milliseconds; 0 = never.
     pub edit_answer_within_ms: i64,
     /// It is a command to the daemon: carried out where the message is new.
     pub command: Option<CommandVerdict>,

@@ -173,7 +173,7 @@ pub struct QuietHours {
     pub from_minute: u16,
     /// When it ends, in minutes of the local day; may be on the next.
     pub until_minute: u16,
-    /// Whose day.
+    /// The zone of the wall clock.
     pub zone: Zone,
 }
 

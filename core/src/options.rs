@@ -15,7 +15,8 @@ pub struct AssemblerOptions {
     pub scope: Option<Scope>,
     /// The number of kept turns in no summary at which the older ones are folded into one.
     pub rolling_summary_threshold: usize,
-    /// The newest so many turns of people are not folded, as far as a prompt can hold what stands among them.
+    /// How many of the newest turns of people are not folded, as far as a prompt can hold the turns between
+    /// them.
     pub preserve_recent_turns: usize,
     /// Tokens for summary, history and trigger together.
     pub token_budget: usize,

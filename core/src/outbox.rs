@@ -9,7 +9,7 @@ use crate::ids::{AccountId, ChatId, LeaseToken, OutboxId, TurnId};
 pub enum OutboxState {
     /// To be sent, not before that time (milliseconds since the Unix epoch).
     Pending {
-        /// Not before.
+        /// The earliest time.
         not_before_ms: i64,
     },
     /// Being sent.
@@ -24,7 +24,7 @@ pub enum OutboxState {
     },
     /// May be on the platform; to be looked for, not before that time.
     Unknown {
-        /// Not before.
+        /// The earliest time.
         not_before_ms: i64,
     },
     /// May be on the platform and cannot be looked for; waits for a person.

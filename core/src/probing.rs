@@ -19,8 +19,8 @@ pub struct Probing {
     pub stage: ProbeStage,
     /// The newest number that was known when the pass began.
     pub top: i64,
-    /// The number of a message that was sent so long after the request that the request can't be applied
-    /// any more with a lower one, once such a message was heard.
+    /// The number of a message, once one was heard, that was sent so long after the request that the request
+    /// can't be applied any more: the post, if it arrived, has a lower number.
     pub horizon: Option<i64>,
     /// Numbers of posts of ours that are in no row.
     pub ours: BTreeSet<i64>,

@@ -73,7 +73,7 @@ pub struct Run {
     pub id: RunId,
     /// The conversation it belongs to (the thread's, where the answer opens a thread).
     pub conversation: ConversationId,
-    /// Whose work.
+    /// The agent that works on it.
     pub agent: AgentName,
     /// Where it stands.
     pub state: RunState,

@@ -12,7 +12,7 @@ pub struct RunEvent {
     pub run: RunId,
     /// The run's conversation.
     pub conversation: ConversationId,
-    /// Whose run.
+    /// The agent whose run it is.
     pub agent: AgentName,
     /// What happened.
     pub what: Happening,
@@ -36,7 +36,7 @@ pub enum Happening {
     Restarted,
     /// A tool is called.
     ToolCall {
-        /// In which step.
+        /// The step.
         step: u32,
         /// The call's id.
         call_id: String,
@@ -47,7 +47,7 @@ pub enum Happening {
     },
     /// A tool's result was recorded.
     ToolResult {
-        /// In which step.
+        /// The step.
         step: u32,
         /// The call's id.
         call_id: String,
@@ -74,7 +74,7 @@ pub enum Happening {
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ending {
-    /// In which way.
+    /// The kind of ending.
     pub kind: EndingKind,
     /// The turn that was said, if one was.
     pub turn: Option<TurnId>,
@@ -146,7 +146,7 @@ pub struct RunSnapshot {
     pub run: RunId,
     /// Its conversation.
     pub conversation: ConversationId,
-    /// Whose run.
+    /// The agent whose run it is.
     pub agent: AgentName,
     /// The name of its state.
     pub state: &'static str,

@@ -51,7 +51,7 @@ pub struct RecordedPrompt {
 pub struct SentHistory {
     /// The turns, names as they were then.
     pub history: History,
-    /// What is another now, or gone.
+    /// The parts that have changed since, or are gone.
     pub changes: Vec<SentChange>,
 }
 

@@ -52,7 +52,7 @@ pub struct Waiting {
     pub row: i64,
     /// Its conversation, opaque.
     pub conversation: i64,
-    /// Whose work.
+    /// The agent that works on it.
     pub agent: AgentName,
     /// Who asks.
     pub asker: Asker,

@@ -177,10 +177,10 @@ pub struct FoldQuery {
     pub coverage: Coverage,
     /// The number of kept turns in no summary above which turns are folded.
     pub threshold: usize,
-    /// The newest so many turns of people, and what came after, are not folded.
+    /// How many of the newest turns of people are not folded, nor the turns after them.
     pub preserve_recent: usize,
-    /// Where these begin before the newest so many turns of anybody, or there are fewer of people, the
-    /// newer half of so many turns is what is not folded.
+    /// The bound on `preserve_recent`, in turns of anybody. If the preserved turns would begin before the newest
+    /// turns of this number, or there are fewer turns of people, the newer half of this number is preserved.
     pub hold_turns: usize,
     /// The most turns that are read, oldest first.
     pub max_turns: usize,

@@ -33,7 +33,7 @@ const ABSURD_FACTOR: u64 = 4;
 pub struct TokenRatio(u64);
 
 impl TokenRatio {
-    /// As counted.
+    /// The ratio of one: counts are used as they are.
     pub const ONE: Self = Self(PARTS);
 
     /// The nearest ratio that is allowed.
@@ -48,7 +48,7 @@ impl TokenRatio {
         self.0
     }
 
-    /// As a number.
+    /// The ratio as a number.
     #[must_use]
     pub fn as_number(self) -> f64 {
         as_float(self.0) / as_float(PARTS)
@@ -82,7 +82,7 @@ impl std::fmt::Display for TokenRatio {
     }
 }
 
-/// Whose ratio: a model counts differently from each counter.
+/// What a ratio belongs to: a model and a counter, since each counter differs from a model in its own way.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RatioKey {
     /// The model, under its configured name and the provider's.

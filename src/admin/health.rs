@@ -171,7 +171,7 @@ impl Reporter for ChannelHealth {
     }
 }
 
-/// How a listener is doing. Written by whoever serves it, read by anybody.
+/// How a listener is doing; the listener writes it, status and metrics read it.
 #[derive(Debug, Default)]
 pub struct ListenerHealth {
     address: String,
@@ -191,9 +191,9 @@ pub struct ListenerReading {
     pub address: String,
     /// Connections that are open.
     pub connections: u64,
-    /// At most so many.
+    /// The most connections that may be open.
     pub connections_max: u64,
-    /// Of these, event streams that somebody reads.
+    /// Open connections that read an event stream.
     pub streams: u64,
     /// Requests since the start that were answered with a refusal (4xx).
     pub refused: u64,
@@ -326,7 +326,7 @@ impl Health {
         channels.values().map(|health| health.reading()).collect()
     }
 }
-/// Why the time can't be relied on, if so; shared by whoever finds that out and whoever shows it.
+/// Why the time can't be relied on, if so; housekeeping writes it, status reads it.
 #[derive(Clone, Debug, Default)]
 pub struct TimeDoubt(Arc<Mutex<Option<String>>>);
 

@@ -85,7 +85,7 @@ struct MessageLine {
     topic: Option<String>,
     topic_title: Option<String>,
     id: String,
-    /// Of an id that counts in somebody's own message box: which of its equals it is.
+    /// For an id that counts in one person's own message box: which of the equal messages it is.
     own_box: Option<u32>,
     is_own: bool,
     sender: SenderLine,

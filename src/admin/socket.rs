@@ -53,7 +53,7 @@ pub async fn bind(path: &Path, group: Option<&str>) -> io::Result<UnixListener> 
     Ok(listener)
 }
 
-/// Takes away a socket on which nobody listens, and nothing else.
+/// Removes a socket file without a listener, and nothing else.
 async fn make_way(path: &Path) -> io::Result<()> {
     let there = match std::fs::symlink_metadata(path) {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -65,7 +65,7 @@ async fn make_way(path: &Path) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
     }
     let what = match UnixStream::connect(path).await {
-        // Only this says that nobody listens; whoever is too busy to answer lives.
+        // Only this error means that there is no listener; one that is too busy to answer is alive.
         Err(cause) if cause.kind() == io::ErrorKind::ConnectionRefused => {
             return std::fs::remove_file(path);
         }
@@ -209,7 +209,7 @@ pub async fn ask(path: &Path, operation: &Operation) -> io::Result<Option<serde_
     }
 }
 
-/// Whether an error says that nobody listens.
+/// Whether an error means that there is no listener.
 fn is_absence(error: &io::Error) -> bool {
     matches!(
         error.kind(),

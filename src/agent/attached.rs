@@ -46,7 +46,7 @@ pub(super) struct LoadedFiles {
     /// What goes into it, the most important first: those of the question, then those sent shortly before
     /// it, the newest first.
     pub(super) files: Vec<PromptFile>,
-    /// Whose contents these are.
+    /// The turns whose files were read.
     pub(super) read: Vec<TurnId>,
     /// Turns shortly before the question whose files are still on their way.
     pub(super) awaited: Vec<TurnId>,
@@ -148,7 +148,7 @@ fn earlier_turns(history: &History, recent_max: usize) -> Vec<TurnId> {
         .collect()
 }
 
-/// Whose files belong to the question, in the room's order, each once.
+/// The turns whose files belong to the question, in the room's order, each once.
 fn turns_with_files(history: &History) -> Vec<TurnId> {
     let triggers = history.turns.iter().filter(|it| it.role == Role::Trigger);
     let replied_to: HashSet<TurnId> = triggers.filter_map(|it| it.turn.reply_to).collect();

@@ -17,7 +17,7 @@ const LEFT_OUT: &str = "(left out: the model's context has no room for it)";
 const CUT: &str = " … (cut: the model's context has no room for the rest)";
 
 impl AgentSpec {
-    /// The same within what was learnt of its model's context.
+    /// The same agent, with limits that fit what was learnt of its model's context.
     pub(super) fn fitted(&self) -> Self {
         let Some(learnt) = self.model.context_limit() else {
             return self.clone();

@@ -12,7 +12,7 @@ use vocative_core::tokens::{PromptReport, RatioKey, TokenRatio};
 use vocative_store::{Store, StoreError};
 
 impl AgentSpec {
-    /// Whose reports teach about this agent's prompts.
+    /// The key of the reports that teach about this agent's prompts.
     #[must_use]
     pub fn ratio_key(&self) -> RatioKey {
         RatioKey {
@@ -21,7 +21,7 @@ impl AgentSpec {
         }
     }
 
-    /// Whose ratio this agent's prompts are made with; `None` where counts are taken as they are.
+    /// The key of the ratio that this agent's prompts are made with; `None` if counts are used as they are.
     #[must_use]
     fn applied_ratio_key(&self) -> Option<RatioKey> {
         (!self.counter.is_exact()).then(|| self.ratio_key())

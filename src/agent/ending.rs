@@ -30,7 +30,7 @@ pub(super) const STORAGE_WAIT_MS: i64 = 2_000;
 const GIVE_BACK_AGAIN: Duration = Duration::from_millis(500);
 
 impl Working<'_> {
-    /// Says the model's answer. What was shown of it may be edited for so long, in milliseconds.
+    /// Commits the model's answer. An edit of what was shown of it may be on its way for `live_settle_ms`.
     pub(super) async fn answer(
         &self,
         spec: &AgentSpec,
@@ -271,7 +271,7 @@ pub(super) async fn requeue(
     written.map(drop)
 }
 
-/// Gives a run back as a failed attempt, again and again while storage refuses: nobody else does.
+/// Gives a run back as a failed attempt, and tries again while storage refuses: nothing else gives it back.
 pub(super) async fn give_back(
     worker: &Worker,
     run: RunId,

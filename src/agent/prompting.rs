@@ -80,7 +80,7 @@ pub struct Voice {
     pub view: AgentView,
     /// Its model, under the configured name and the provider's.
     pub model: String,
-    /// What counted, before the ratio.
+    /// The counter, before the ratio.
     pub counter: &'static dyn TokenCounter,
     /// What counted tokens are multiplied with.
     pub ratio: TokenRatio,
@@ -93,7 +93,7 @@ pub struct Voice {
 /// How a prompt shows files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilesShown {
-    /// Not at all: there are none, or the model's context has no room for them.
+    /// No files are shown: there are none, or the model's context has no room for them.
     None,
     /// By name.
     Named,

@@ -47,7 +47,7 @@ const SIGN_AFTER: Duration = Duration::from_secs(1);
 /// A run that was claimed, with its place at its model.
 pub(super) struct Claim {
     pub(super) run: ClaimedRun,
-    /// None where its agent is no longer there.
+    /// `None` if its agent is no longer configured.
     pub(super) place: Option<ModelSlot>,
     pub(super) age: Age,
 }
@@ -213,7 +213,7 @@ async fn attempt(worker: &Worker, claim: &Claim) -> Result<(), StoreError> {
 }
 
 impl Working<'_> {
-    /// Not a word came from the model: it is down rather than slow.
+    /// The model has said nothing until the deadline: it is down rather than slow.
     async fn fell_silent(&self, deadline_ms: u64) -> Work {
         let cause = format!("no word within {deadline_ms} ms");
         let error = ModelError::Unavailable { cause };
@@ -464,7 +464,7 @@ impl Working<'_> {
         let (worker, claimed) = (self.worker, self.claimed);
         let deadline_ms = spec.run_deadline_ms;
         let deadline = tokio::time::sleep_until(begun + Duration::from_millis(deadline_ms));
-        // Not one that beats at once: a timer takes a millisecond even to say that it is due.
+        // The first beat is one interval away: a timer takes a millisecond even to say that it is due.
         let mut heartbeat = tokio::time::interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
         tokio::pin!(deadline, working, signs);
         loop {

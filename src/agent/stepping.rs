@@ -134,7 +134,7 @@ impl Stepping<'_> {
         }
     }
 
-    /// Whose tokens of the day are used up, if anybody's.
+    /// Whether the person's or the channel's tokens of the day are used up.
     async fn spent_up(&self) -> Result<Option<SpentUp>, StoreError> {
         let (asker, now_ms) = (self.claimed.asker, (self.clock)());
         let rooms = self.rooms;

@@ -24,7 +24,7 @@ const READ_BACK_WITHIN: Duration = Duration::from_secs(60);
 pub enum Haste {
     /// It waits.
     Live,
-    /// What was said is read back.
+    /// The message is read back from history.
     ReadBack,
 }
 

@@ -37,7 +37,7 @@ pub struct Batch {
 /// Whether a chat of an export is imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChatAdmission {
-    /// As far as its messages are admitted.
+    /// The chat is read; single messages may still be refused.
     Read,
     /// It is private and the bot is no member: nothing of it belongs into the bot's memory.
     Foreign,

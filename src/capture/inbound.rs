@@ -134,7 +134,7 @@ impl ChannelIntake {
     ) -> Result<(), StoreError> {
         let policy = self.policy();
         let numbered = envelope.numbered.take().filter(|numbered| {
-            // Of a chat that is not served nothing is stored, not even how far it is.
+            // Nothing is stored of a chat that is not served, not even its newest number.
             !numbered.sequence.is_of_one_chat || self.gate.is_open(&numbered.chat, None)
         });
         let Some(numbered) = numbered else {

@@ -12,7 +12,7 @@ use vocative_core::ids::AccountId;
 /// The most names that are remembered as told; at this number all are forgotten, and told again.
 const TOLD_MAX: usize = 10_000;
 
-/// Whose names are wanted. Cloning shares it.
+/// The people and rooms whose names are wanted. Cloning shares it.
 #[derive(Clone, Debug, Default)]
 pub struct NameHints {
     bell: Arc<Notify>,

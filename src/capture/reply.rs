@@ -29,7 +29,7 @@ pub struct Reply {
     pub kind: TurnKind,
     /// How the run ends.
     pub ending: RunEnding,
-    /// What the text costs.
+    /// The tokens of the text.
     pub tokens: Option<TokenCount>,
     /// Tokens used.
     pub usage: Usage,

@@ -12,7 +12,7 @@ pub struct Bounds {
     pub backfill_days: u32,
     /// Messages that are read of it, the newest first; 0 = none.
     pub backfill_messages_max: usize,
-    /// A connection that tells of nothing for so long is doubted, in milliseconds; 0 = never.
+    /// The silence after which a connection is doubted, in milliseconds; 0 = never.
     pub deaf_after_ms: i64,
 }
 

@@ -64,7 +64,7 @@ pub struct Keeper {
     told_at_ms: AtomicI64,
     /// The horizon: the platform's time of the newest message it told of, or up to which all was read back.
     heard_ms: AtomicI64,
-    /// The same, as it is written down.
+    /// The same time, as far as it is stored.
     noted_ms: AtomicI64,
     /// When the connection was last doubted and nothing was found.
     doubted_at_ms: AtomicI64,

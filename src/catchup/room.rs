@@ -63,7 +63,7 @@ pub(super) struct ReadSpan {
     pub(super) edited_from_ms: i64,
     /// Further threads that may have been written in.
     pub(super) threads: Vec<String>,
-    /// At most so many messages, the newest.
+    /// The most messages that are read, the newest.
     pub(super) messages_max: usize,
     pub(super) origin: CaptureOrigin,
 }

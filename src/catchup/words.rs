@@ -31,7 +31,7 @@ pub(super) fn too_old(from_ms: i64, until_ms: i64, bounds: &Bounds) -> String {
     )
 }
 
-/// More was missed than is read.
+/// The words for a gap because more was missed than is read.
 pub(super) fn too_many(from_ms: i64, until_ms: i64, bounds: &Bounds) -> String {
     format!(
         "Messages from {} to {} are missing here: of what was missed, the newest {} are read back \
@@ -50,7 +50,7 @@ pub(super) fn before_unread(joined_ms: i64, reason: &str) -> String {
     )
 }
 
-/// More was said before the bot joined than is read.
+/// The words for a gap because more was said before the bot joined than is read.
 pub(super) fn before_cut(at_ms: i64, bounds: &Bounds) -> String {
     format!(
         "What was said before {} is missing here: of the time before the bot joined, at most {} \

@@ -149,7 +149,7 @@ impl Bar {
     fn write(text: &str) {
         let mut stderr = std::io::stderr().lock();
         if stderr.is_terminal() {
-            // If stderr is closed there is nobody to show it to.
+            // If stderr is closed, there is no one to show it to.
             let _ = write!(stderr, "\r\x1b[2K{text}").and_then(|()| stderr.flush());
         }
     }

@@ -97,7 +97,7 @@ impl Context {
     }
 }
 
-/// Waits until nobody reads stdout any more; forever where it is no pipe.
+/// Waits until the reader of stdout has gone; forever if stdout is no pipe.
 pub(super) async fn reader_gone() {
     let gone = match stdout_pipe() {
         Some(pipe) => pipe.ready(Interest::ERROR).await.is_ok(),

@@ -7,7 +7,7 @@ use crate::config::{Channel, Config, PlatformSettings, Provider};
 enum Spend {
     Nothing,
     UpTo(u64),
-    /// No cap on tokens; by the runs that are allowed, so many.
+    /// Tokens have no cap; the allowed runs bound them to this number.
     ByRuns(u64),
     Unbounded,
 }
@@ -103,7 +103,7 @@ fn people(channel: &Channel, person: Spend) -> (&'static str, Option<Spend>) {
     }
 }
 
-/// Whether a channel serves whoever finds it.
+/// Whether a channel serves anybody who finds it.
 fn is_anybody(channel: &Channel) -> bool {
     let is_telegram = matches!(channel.platform, PlatformSettings::Telegram(_));
     let access = &channel.access;

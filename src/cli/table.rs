@@ -58,7 +58,7 @@ pub fn span(span_ms: i64) -> String {
     }
 }
 
-/// One line of text within so many characters.
+/// One line of text, cut to a number of characters.
 pub fn one_line(text: &str, max_chars: usize) -> String {
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if flat.chars().count() <= max_chars {

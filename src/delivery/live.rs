@@ -81,8 +81,8 @@ pub struct LivePlace {
     pub is_thread: bool,
 }
 
-/// How an answer shows in that place; `None` = it does not. A chat of unknown kind is none with
-/// one person. Where posts of unknown outcome are held and can't be looked for, none is made that would
+/// How an answer shows in that place; `None` = it does not. A chat of unknown kind does not count as direct.
+/// Where posts of unknown outcome are held and can't be looked for, no placeholder is posted, since it might
 /// have to be taken back.
 #[must_use]
 pub fn plan(

@@ -77,8 +77,8 @@ impl Rooms {
         Some(gates.get(&account)?.policy().limits)
     }
 
-    /// Whether a place, and whoever asked or said something there, is served still: the lists may be others
-    /// than when it was stored.
+    /// Whether a place, and the person who said something there, are still served: the lists may have changed
+    /// since it was stored.
     #[must_use]
     pub fn still_admits(&self, account: AccountId, place: &Place, person: Option<&str>) -> bool {
         let gates = self.gates.read().expect("no holder of this lock panics");
@@ -86,8 +86,8 @@ impl Rooms {
         gate.is_none_or(|gate| gate.still_admits(place, person))
     }
 
-    /// Whose tokens of the day are used up, for something that a person of an account asks for; nobody's where
-    /// there is no limit.
+    /// Which tokens of the day are used up for a question of that person and account; `None` if there is no
+    /// limit, or it is not met.
     ///
     /// # Errors
     /// Storage refuses.

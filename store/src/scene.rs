@@ -7,12 +7,12 @@ use vocative_contract::identity::Platform;
 use vocative_contract::outbound::{Part, Target};
 
 use super::contract::{AccountBinding, ClaimRequest, CommittedReply, ReplyCommit, RunEnding};
+use super::{Store, StoreError, StoreOptions};
 use crate::rows::participants::{HeardSender, upsert_participant_txn};
 use crate::rows::places::{
     ConversationSeat, ensure_chat_txn, ensure_conversation_txn, note_turn_txn, set_root_txn,
 };
 use crate::rows::search_text::index_turn_txn;
-use super::{Store, StoreError, StoreOptions};
 use vocative_core::ids::{
     AccountId, AgentName, ChatId, ConversationId, OwnerId, RunId, Seq, TurnId,
 };

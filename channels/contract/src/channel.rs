@@ -248,7 +248,7 @@ pub trait Inbound: Send {
 /// The outbound half: renders and sends. It never decides what to say and never retries.
 pub trait Outbound: Send + Sync + 'static {
     /// Renders a text (CommonMark) into parts within the platform's limits. `@Name` of one of `people`
-    /// mentions them for real; every other mention is text that tells nobody. Pure; never fails; never
+    /// mentions them for real; every other mention is plain text and notifies no one. Pure; never fails; never
     /// empty for a text that is not blank.
     fn render(&self, text: &str, people: &People) -> Vec<Part>;
 
@@ -328,8 +328,8 @@ pub trait Outbound: Send + Sync + 'static {
     /// have to wait, this one does.
     ///
     /// # Errors
-    /// A [`ChannelError`]; nobody tries the same again. After [`ChannelError::RetryAfter`] a later state
-    /// may be shown then; after any other error but an unknown outcome none.
+    /// A [`ChannelError`]; the same state is not tried again. After [`ChannelError::RetryAfter`] and after an
+    /// unknown outcome a later state may be shown; after any other error none is.
     fn show_live<'a>(&'a self, live: &'a LivePost) -> BoxFuture<'a, Result<(), ChannelError>> {
         let _ = live;
         Box::pin(async {

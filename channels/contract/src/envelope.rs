@@ -282,7 +282,7 @@ pub enum Belonging {
     Member,
     /// A member who sees only some of its chats (Slack: restricted and ultra-restricted accounts).
     Guest,
-    /// Of another organisation.
+    /// Somebody of another organisation.
     Stranger,
 }
 

@@ -31,7 +31,7 @@ pub struct People {
 struct Letter {
     /// Where each next character leads.
     next: BTreeMap<char, usize>,
-    /// Whose name ends here.
+    /// The person whose name ends here.
     person: Option<Person>,
 }
 

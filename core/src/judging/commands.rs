@@ -21,7 +21,7 @@ use crate::manners::CommandName;
 /// A command as it was said.
 struct GivenCommand<'a> {
     name: CommandName,
-    /// What stands behind it.
+    /// The text behind the command.
     rest: &'a str,
     sender: &'a Sender,
     kind: Option<ChatKind>,
@@ -48,8 +48,8 @@ enum CommandForm {
 /// own may have that name.
 const START: &str = "start";
 
-/// Decides about a message that may be a command of ours; `None` if it is none, or one for somebody
-/// else, or one that is answered by being addressed (a `stop`).
+/// Decides about a message that may be a command of ours. `None` if it is no command, is for another bot, or
+/// is answered by being addressed (a `stop`).
 #[must_use]
 pub fn read_message(
     message: &InboundMessage,
@@ -413,7 +413,7 @@ fn forget(
     }
 }
 
-/// What stands behind `forget`.
+/// The words behind `forget`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ForgottenWords {
     Nothing,

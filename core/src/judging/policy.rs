@@ -36,7 +36,7 @@ pub struct ChannelPolicy {
     pub default_agent: AgentName,
     /// Chats that are served, by platform id.
     pub allow_chats: AllowList,
-    /// People who are served, by platform id. Empty: everybody in an allowed group, nobody in
+    /// People who are served, by platform id. If empty, everybody in an allowed group is served, and no one in
     /// private.
     pub allow_people: AllowList,
     /// People who are always served, by platform id.
@@ -140,7 +140,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Whose tokens of the day are used up, of so many that the person and the whole channel have spent.
+    /// Which tokens of the day are used up, given what the person and the whole channel have spent.
     #[must_use]
     pub fn spent(&self, by_person: u64, by_channel: u64) -> Option<SpentUp> {
         let is_over = |count: u64, max: u64| max > 0 && count >= max;
@@ -151,7 +151,7 @@ impl Limits {
     }
 }
 
-/// Whose tokens of the day are used up.
+/// Which tokens of the day are used up: the person's or the channel's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpentUp {
     /// One person's.
@@ -161,7 +161,7 @@ pub enum SpentUp {
 }
 
 impl SpentUp {
-    /// What is said of it.
+    /// The words with which people are told.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {

@@ -79,7 +79,7 @@ impl Scaled {
         Self { base, ratio, name }
     }
 
-    /// What it multiplies with.
+    /// The ratio that counts are multiplied with.
     #[must_use]
     pub fn ratio(&self) -> TokenRatio {
         self.ratio

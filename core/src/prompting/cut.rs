@@ -11,7 +11,7 @@ const CHARS_TRIED_FIRST: usize = 128;
 /// A message that was cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cut {
-    /// What stays, with the marker.
+    /// The text that stays, with the marker.
     pub(super) text: String,
     /// What it costs, overhead included.
     pub(super) tokens: usize,

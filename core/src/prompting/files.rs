@@ -109,7 +109,7 @@ pub fn limits_within(
         };
         let mut over = cost(limits).saturating_sub(max_tokens);
         while over > 0 && limits.text_max_tokens > TEXT_MIN_TOKENS {
-            // Of a limit far above what there is, halves are taken until it holds.
+            // A limit far above the texts' length is halved until it takes effect.
             limits.text_max_tokens = (limits.text_max_tokens / 2).max(TEXT_MIN_TOKENS);
             over = cost(limits).saturating_sub(max_tokens);
         }
@@ -126,7 +126,7 @@ pub struct FittedFiles {
     /// What is put behind the trigger.
     text: String,
     images: Vec<PromptImage>,
-    /// What both cost.
+    /// The tokens of both.
     pub tokens: usize,
 }
 

@@ -158,8 +158,8 @@ pub fn after_send(
     }
 }
 
-/// Whether an operation is something aside: a reaction, or a word to one person. Nobody is to be called
-/// for one that is refused, and no chat waits for it.
+/// Whether an operation is something aside: a reaction, or a word to one person. If it is refused, no person
+/// has to decide about it; and no chat waits for it.
 #[must_use]
 pub fn is_aside(operation: &Operation) -> bool {
     operation.is_reaction() || matches!(operation, Operation::Ephemeral { .. })

@@ -137,15 +137,13 @@ fn respond(
     if asked.is_empty() {
         complain(world, "the model was asked nothing".to_owned());
     }
-    let answers: String = asked
-        .iter()
-        .map(|word| answer_to(world, request, *word))
-        .collect();
     let found: Vec<Word> = found_in(request).collect();
+    let mut answers = String::new();
     for word in &asked {
-        world
-            .found
-            .extend(found.iter().map(|found| (*word, *found)));
+        let edits = edits_in(request, *word);
+        answers.push_str(&answer_to(world, *word, edits));
+        let found = found.iter().map(|found| (*word, edits, *found));
+        world.found.extend(found);
     }
     let names: Vec<String> = asked.iter().map(ToString::to_string).collect();
     world.note(format_args!("the model answers {}", names.join(" ")));
@@ -181,12 +179,16 @@ fn said(text: String, tool_calls: Vec<ToolCall>) -> Answer {
     }
 }
 
-/// The answer to a question as its prompt has it, which may not be what it says by now.
-fn answer_to(world: &World, request: &Request<'_>, word: Word) -> String {
+/// How often a question was edited by the time of its prompt.
+fn edits_in(request: &Request<'_>, word: Word) -> usize {
     let texts = request.messages.iter().map(|message| &message.content);
     let asked = texts.flat_map(|text| said_in(text));
     let asked = asked.filter(|said| said.word == word && said.line.is_none());
-    let edits = asked.last().map_or(0, |said| said.edits);
+    asked.last().map_or(0, |said| said.edits)
+}
+
+/// The answer to a question as its prompt has it, which may not be what it says by now.
+fn answer_to(world: &World, word: Word, edits: usize) -> String {
     let question = world.questions.iter().find(|asked| asked.word == word);
     let lines = question.map_or(1, |question| question.lines_after(edits));
     answer(word, edits, lines)

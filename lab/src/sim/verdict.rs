@@ -107,6 +107,9 @@ fn judge_answer(world: &World, question: &Question, tally: &mut Tally) {
         let is_counted = |message: &&Message| !stays_unknown(world, message);
         let counted: Vec<&Message> = posts.iter().copied().filter(is_counted).collect();
         if counted.is_empty() {
+            if went_before_an_edit(world, question) {
+                return;
+            }
             tally.lost += 1;
             tally.wrong.push(format!("{word}.{line} is not answered"));
             return;
@@ -215,7 +218,9 @@ fn leftover(world: &World, post: &Message) -> Option<&'static str> {
     if is_unfinished(&post.text) || post.is_streamed {
         return Some("the beginning of an answer");
     }
-    let is_old = said(&post.text).any(|it| it.line.is_some() && !is_newest(it.word, it.edits));
+    let is_left =
+        |word: Word, edits: usize| !is_newest(word, edits) && !is_gone(world, word, edits);
+    let is_old = said(&post.text).any(|it| it.line.is_some() && is_left(it.word, it.edits));
     is_old.then_some("an answer to an earlier text of its question")
 }
 
@@ -333,13 +338,19 @@ fn is_said(turn: &Turn) -> bool {
         && turn.visibility == Visibility::Room
 }
 
-/// Whether a search for the answer found a message that was deleted.
-fn has_lost_what_it_found(world: &World, question: Word) -> bool {
+/// Whether the answer to a question that was edited so often was made from a message that was deleted: it went
+/// with that, and what its posts say is not known any more.
+fn is_gone(world: &World, question: Word, edits: usize) -> bool {
     let mut gone = world.rooms.iter().flatten().filter(|it| it.is_deleted);
     gone.any(|it| {
         it.word
-            .is_some_and(|word| world.found.contains(&(question, word)))
+            .is_some_and(|word| world.found.contains(&(question, edits, word)))
     })
+}
+
+/// Whether an answer to an earlier text of a question is gone: there is none to give another one in the place of.
+fn went_before_an_edit(world: &World, question: &Question) -> bool {
+    (0..question.edits).any(|edits| is_gone(world, question.word, edits))
 }
 
 /// Each question is in one reply.
@@ -357,7 +368,8 @@ fn judge_replies(world: &World, stored: &Stored, tally: &mut Tally) {
         let counts = (0..=question.edits).map(|edits| replies.get(&(word, edits)).copied());
         let counts: Vec<usize> = counts.map(Option::unwrap_or_default).collect();
         // What was made from a message goes with it.
-        if counts.iter().sum::<usize>() == 0 && has_lost_what_it_found(world, word) {
+        let is_any_gone = (0..=question.edits).any(|edits| is_gone(world, word, edits));
+        if counts.iter().sum::<usize>() == 0 && is_any_gone {
             continue;
         }
         // Its newest text has one, the earlier ones have none.

@@ -162,8 +162,9 @@ pub(super) struct World {
     /// When a step last stalled.
     pub(super) stalled_at_ms: i64,
     pub(super) sabotage: Option<Sabotage>,
-    /// What a search found before a question was answered: the question, and what was found.
-    pub(super) found: BTreeSet<(Word, Word)>,
+    /// What a search found before a question was answered: the question, how often it was edited by then,
+    /// and what was found.
+    pub(super) found: BTreeSet<(Word, usize, Word)>,
     /// What is wrong, in words.
     pub(super) wrong: Vec<String>,
     trace: Option<String>,

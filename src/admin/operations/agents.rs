@@ -63,7 +63,7 @@ impl Operations {
         Ok(json(&ReleasedModelView { model, was_resting }))
     }
 
-    /// The same without a daemon: the next start asks at once.
+    /// Releases a model without a daemon: the next start asks it at once.
     async fn release_stored(&self, model: &str) -> Result<bool, StoreError> {
         let agents = self.registry.of_model(model);
         let was_resting = self.store.end_model_rest(model).await?;

@@ -54,7 +54,7 @@ impl Operations {
             });
         };
         let mut view = self.page(EventScope::Run(run), after).await?;
-        // Of a run whose events were let go only its end is left to tell.
+        // If a run's events have expired, only its end can be told.
         if let Some(end) = snapshot.end.filter(|_| view.is_newest) {
             view.is_over = true;
             if end.id.is_none() {

@@ -46,9 +46,9 @@ pub enum Operation {
     Conversations {
         /// Only of this channel.
         channel: Option<String>,
-        /// At most so many.
+        /// The most that are listed.
         limit: usize,
-        /// Also those that were archived.
+        /// Whether archived ones are listed, too.
         #[serde(default)]
         all: bool,
         /// Only those after this place in the list; what the page before said comes next.
@@ -81,7 +81,7 @@ pub enum Operation {
     Conversation {
         /// Its id prefix or name.
         name: String,
-        /// At most so many turns.
+        /// The most turns that are read.
         limit: usize,
         /// Whether to show also what is not in the room (tool calls, deleted turns), and runs, posts
         /// and summaries in their places.
@@ -111,7 +111,7 @@ pub enum Operation {
         name: String,
         /// What to look for.
         query: String,
-        /// At most so many hits.
+        /// The most hits.
         limit: usize,
         /// Whether a thread's room and a room's threads are searched, too.
         #[serde(default)]
@@ -144,7 +144,7 @@ pub enum Operation {
         name: String,
         /// Only of this agent.
         agent: Option<String>,
-        /// Also those over turns that went by their age, which can't be made again.
+        /// Whether summaries of expired turns are removed, too, which can't be made again.
         #[serde(default)]
         forget_expired: bool,
     },

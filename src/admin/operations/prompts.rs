@@ -196,7 +196,7 @@ impl Operations {
 
     pub(super) async fn summaries(&self, name: &str, agent: Option<String>) -> Answer {
         let conversation = self.store.find_conversation(name).await?;
-        // Also of an agent that is no longer configured.
+        // The agent may no longer be configured.
         let agent = agent.map(AgentName::trusted);
         let found = self.store.summaries(conversation.id, agent).await?;
         let view = SummariesView {

@@ -39,7 +39,7 @@ pub struct CapacityView {
     /// How long the disk takes to make 4 KiB durable: the median, in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync_median_us: Option<u64>,
-    /// The same: the longest of the measured writes.
+    /// The longest of the measured writes, in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync_max_us: Option<u64>,
     /// Messages a second if each waits for the disk alone.

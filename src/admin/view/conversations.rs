@@ -151,7 +151,7 @@ pub struct ConversationDetailView {
     /// Who takes part.
     #[serde(default)]
     pub participants: ParticipantsView,
-    /// Of a thread: the message it hangs on, which is a turn of another conversation.
+    /// For a thread: its root message, which is a turn of another conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<TurnView>,
     /// Its turns, in the room's order.

@@ -75,7 +75,7 @@ pub struct PromptView {
     /// The run that the agent answered last with, where its prompt can be shown as it was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_run: Option<String>,
-    /// Of a run's prompt: whether it is what was sent.
+    /// For a run's prompt: whether it is what was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub as_sent: Option<AsSentView>,
 }

@@ -55,9 +55,9 @@ pub struct ListenerView {
     pub address: String,
     /// Connections that are open.
     pub connections: u64,
-    /// At most so many.
+    /// The most connections that may be open.
     pub connections_max: u64,
-    /// Of these, event streams that somebody reads.
+    /// Open connections that read an event stream.
     pub streams: u64,
     /// Requests since the start that were answered with a refusal (4xx).
     pub refused: u64,
@@ -185,14 +185,14 @@ pub struct RunCounts {
 pub struct PostCounts {
     /// To be sent or being sent.
     pub pending: u64,
-    /// Of unknown outcome, being looked for.
+    /// Posts of unknown outcome that are being looked for.
     pub unknown: u64,
     /// Waiting for a person.
     pub held: u64,
     /// Held posts of which it stays unknown whether they arrived, though the platform was asked.
     #[serde(default)]
     pub undecided: u64,
-    /// Sent again, so far, although nobody could say whether they had arrived.
+    /// Posts that were sent again so far although it was unknown whether they had arrived.
     #[serde(default)]
     pub resent_undecided: u64,
     /// Never to be sent.

@@ -319,7 +319,8 @@ pub(crate) fn said_to(person: Option<String>) -> Operation {
     person.map_or(Operation::Post, |person| Operation::Ephemeral { person })
 }
 
-/// Notes an inquiry, once while it waits: what somebody repeats is answered by the same, and holds up nobody else.
+/// Stores an inquiry unless the same one is waiting: an inquiry that a person repeats is answered once, and
+/// delays no other.
 fn ask_txn(
     connection: &Connection,
     asker: &CommandGiver<'_>,

@@ -106,7 +106,7 @@ fn follow_up_txn(connection: &Connection, seen: &OwnPost) -> Result<Addressed, S
     judge_follow_ups_txn(connection, &rooted)
 }
 
-/// The entry of a marker, if its outcome is open: it may be on the platform and nobody knows. One
+/// The entry of a marker, if its outcome is open: it is unknown whether it is on the platform. One
 /// that is pending was tried before, and is there after all: it need not be sent again.
 fn open_entry(
     connection: &Connection,

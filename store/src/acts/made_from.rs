@@ -57,7 +57,8 @@ pub(crate) fn forget_made_from_txn(
 
 /// Our turns of the runs that read a turn for certain: it triggered them, one of their triggers
 /// replies to it, their prompts held its files, their tools found it, or (of everything) it is the root of
-/// the thread they answered in.
+/// the thread they answered in. The answer that a run at work is to replace was made by an earlier run, from
+/// what was read before it.
 fn made_from(connection: &Connection, turn: &TurnRow, made: Made) -> Result<Vec<i64>, StoreError> {
     let mut statement = connection.prepare_cached(MADE_FROM_SQL)?;
     let seqs = statement.query_map(
@@ -71,23 +72,26 @@ fn made_from(connection: &Connection, turn: &TurnRow, made: Made) -> Result<Vec<
     Ok(seqs.collect::<crate::engine::sql::Result<_>>()?)
 }
 
-pub(crate) const MADE_FROM_SQL: &str = "WITH read_by (run_id, is_asked) AS (
-         SELECT run_id, 1 FROM run_triggers WHERE turn_seq = ?1
+pub(crate) const MADE_FROM_SQL: &str = "WITH read_by (run_id, is_asked, read_at_seq) AS (
+         SELECT run_id, 1, 0 FROM run_triggers WHERE turn_seq = ?1
          UNION
-         SELECT g.run_id, 0 FROM turns r JOIN run_triggers g ON g.turn_seq = r.seq
+         SELECT g.run_id, 0, 0 FROM turns r JOIN run_triggers g ON g.turn_seq = r.seq
          WHERE r.reply_to_seq = ?1
          UNION
-         SELECT run_id, 0 FROM run_sources WHERE source_seq = ?1
+         SELECT run_id, 0, NULL FROM run_sources WHERE source_seq = ?1
          UNION
-         SELECT r.run_id, 0 FROM turn_sources s JOIN turns r ON r.seq = s.turn_seq
+         SELECT r.run_id, 0, s.turn_seq FROM turn_sources s JOIN turns r ON r.seq = s.turn_seq
          WHERE s.source_seq = ?1 AND r.run_id IS NOT NULL
          UNION
-         SELECT n.id, 0 FROM messages m JOIN conversations c ON c.thread = m.platform_id
+         SELECT n.id, 0, 0 FROM messages m JOIN conversations c ON c.thread = m.platform_id
          JOIN runs n ON n.conversation_id = c.id
          WHERE ?3 AND m.turn_seq = ?1 AND c.chat_id = ?2 AND c.root_turn_seq = ?1
      )
      SELECT DISTINCT t.seq FROM read_by b CROSS JOIN turns t ON t.run_id = b.run_id
      WHERE t.visibility <> 'hidden'
+       AND (t.kind <> 'message' OR b.read_at_seq < t.seq
+            OR (SELECT state NOT IN ('queued', 'leased', 'waiting', 'held', 'quarantined')
+                FROM runs WHERE id = b.run_id))
        AND (b.is_asked OR ?3 OR NOT EXISTS (
                 SELECT 1 FROM outbox o
                 WHERE o.turn_seq = t.seq AND o.state IN ('pending', 'leased', 'unknown', 'held')))";

@@ -320,7 +320,7 @@ pub(crate) fn retract_txn(
     Ok(())
 }
 
-/// Forgets a placeholder that nobody sees, or of which nobody can say whether somebody does.
+/// Forgets a placeholder that is not visible, or of which it stays unknown whether it is.
 fn let_go_txn(connection: &Connection, held: &HeldPlaceholder) -> Result<(), StoreError> {
     connection
         .prepare_cached(

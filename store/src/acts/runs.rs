@@ -47,8 +47,8 @@ macro_rules! with_heads {
     };
 }
 
-/// The heads of conversations in which nobody works. A wait whose beginning lies ahead, or that lasts
-/// longer than any may, was written under another clock and is over.
+/// The oldest runs of conversations without a run at work. A wait that begins in the future, or lasts longer
+/// than any may, was written under another clock and counts as over.
 const WAITING_SQL: &str = with_heads!(
     "SELECT r.id, r.conversation_id, r.agent, h.account_id, r.person_participant_id,
             max(r.not_before_ms, r.created_at_ms,

@@ -52,9 +52,8 @@ pub struct NewMessage {
     pub ordinal: i64,
     /// Whether it is an edit.
     pub is_edit: bool,
-    /// Of an edit: the platform's marker of it, where it has one. An edit not newer than the stored
-    /// one is a duplicate. One without a marker is of a message that nobody had marked as edited:
-    /// it is one where its text differs.
+    /// For an edit: the platform's marker of it, where it has one. An edit that is not newer than the stored
+    /// one is a duplicate. An edit without a marker counts as one if its text differs.
     pub edit_marker: Option<String>,
     /// When this process received it.
     pub received_at_ms: i64,

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 
+use crate::StoreError;
 use crate::engine::backup::{
     CopyProgress, beside, cannot, copy_database, count_of, remove_database, time_name, verify,
 };
@@ -19,11 +20,10 @@ use crate::engine::content_copies::{
     Copied, Source, contents_of, copy_contents, folder_of_copy, link_contents, own_like_parent,
 };
 use crate::engine::damage::refuse_emptied;
+use crate::engine::lock;
 use crate::engine::open::files_beside;
 use crate::engine::restore_traces::{KEPT_ENDING, READY_ENDING, clear_traces};
 use crate::engine::schema::sync_folder;
-use crate::StoreError;
-use crate::engine::lock;
 
 /// The reason stored with runs and posts that were open in a restored backup.
 const HELD: &str = "it was open in the backup that was restored; look whether it is in the chat";

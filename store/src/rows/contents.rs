@@ -1,9 +1,9 @@
 //! The bytes of files, beside the database: `files/ab/cdef…` by SHA-256, so that no name of a platform
 //! ever is a path, and the same bytes are stored once.
 //!
-//! Written under a name of its own, synced, and renamed in the transaction that refers to it, on the
-//! writer's thread: whatever the same thread removes, nobody has come to refer to meanwhile. A kill in
-//! between leaves bytes that nobody refers to; the next open removes them.
+//! A file is written under a name of its own, synced, and renamed in the transaction that refers to it. Renaming
+//! and removing both happen on the writer's thread, so that no row can come to refer to bytes that are being
+//! removed. A kill in between leaves bytes without a row; the next open removes them.
 
 use std::collections::HashMap;
 use std::fs::{DirBuilder, File};

@@ -49,9 +49,9 @@ use crate::engine::sql::FromSql;
 use vocative_contract::envelope::{Attachment, ChatKind, Place, Sender, SenderKind};
 use vocative_contract::identity::Platform;
 
-use crate::rows::columns::{select_turns, turn_from_row};
 use super::contract::{AccountBinding, Captured, CapturedTurn, NewMessage};
 use super::{Store, StoreError, StoreOptions};
+use crate::rows::columns::{select_turns, turn_from_row};
 use vocative_core::addressing::{MessageFacts, Verdict};
 use vocative_core::ids::{AccountId, AgentName};
 use vocative_core::turn::{ParticipantKind, Turn};

@@ -1,10 +1,10 @@
 use std::path::{Path, PathBuf};
 
+use super::*;
+use crate::OpenReport;
 use crate::engine::schema::{MIGRATIONS, Migration};
 use crate::engine::upgrade::upgrade;
 use crate::engine::watch::{OpenPhase, OpenWatch};
-use super::*;
-use crate::OpenReport;
 
 fn options(path: &Path) -> StoreOptions {
     StoreOptions {

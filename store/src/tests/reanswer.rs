@@ -6,10 +6,12 @@ use std::collections::BTreeMap;
 use vocative_contract::outbound::{Delivered, Operation, Part};
 
 use super::*;
-use crate::contract::{ClaimRequest, CommittedReply, ReplyCommit, RunEnding, TurnFilter};
+use crate::contract::{
+    ClaimRequest, CommittedReply, ReplyCommit, RunEnding, StepTools, ToolTurn, TurnFilter,
+};
 use vocative_core::addressing::{Overlap, RunVerdict};
 use vocative_core::history::{HistoryQuery, Keep, Role};
-use vocative_core::ids::{OutboxId, OwnerId, RunId};
+use vocative_core::ids::{OutboxId, OwnerId, RunId, TurnId};
 use vocative_core::outbox::ClaimedEntry;
 use vocative_core::outbox::OutboxUpdate;
 use vocative_core::run::{ClaimedRun, RunState, Usage};
@@ -640,6 +642,77 @@ async fn a_deleted_question_is_not_answered_again_and_a_notice_leaves_the_answer
         .map(|turn| turn.content)
         .collect();
     assert_eq!(texts, ["where?", "a", "Sorry."]);
+}
+
+/// A search by a run finds a message.
+async fn find(world: &World, run: &ClaimedRun, found: TurnId) {
+    let (id, store) = (run.run.id, &world.fixture.store);
+    let usage = Usage::default();
+    let step = store.record_step(id, run.token, 1, "asked".to_owned(), usage, world.now_ms);
+    step.await.unwrap();
+    let call = ToolTurn {
+        call_id: "call_1".to_owned(),
+        tool: "conversation_search".to_owned(),
+        is_known: true,
+        call: "conversation_search {}".to_owned(),
+        call_tokens: None,
+        result: "zebra was found".to_owned(),
+        result_tokens: None,
+        sources: vec![found],
+    };
+    let tools = StepTools {
+        run: id,
+        token: run.token,
+        number: 1,
+        message: "complete".to_owned(),
+        agent_display_name: "Helper".to_owned(),
+        calls: vec![call],
+        now_ms: world.now_ms,
+    };
+    store.record_step_tools(tools).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_answer_stays_known_when_only_the_run_that_is_to_replace_it_read_what_is_deleted() {
+    for is_earlier in [false, true] {
+        let mut world = World::answered(&[]).await;
+        let heard = world.edit_by(said("2", "zebra"), admitted(&[])).await;
+        world
+            .edit_by(said("3", "and when?"), verdict(WITHIN_MS))
+            .await;
+        let earlier = world.claim().await;
+        if is_earlier {
+            find(&world, &earlier, heard.turn).await;
+        }
+        world.commit(&earlier, &["a"], TurnKind::Message).await;
+        world.drain().await;
+        let edited = Said {
+            edit_marker: Some(SOON),
+            ..said("3", "and where?")
+        };
+        let again = world.edit_by(edited, verdict(WITHIN_MS)).await;
+        assert_eq!(again.new_runs.len(), 1);
+        let run = world.claim().await;
+        if !is_earlier {
+            find(&world, &run, heard.turn).await;
+        }
+        let account = world.fixture.account;
+        let deleted = world
+            .fixture
+            .store
+            .capture_delete(account, "C1", "2", world.now_ms);
+        deleted.await.unwrap();
+        let known = "SELECT count(*) FROM turns WHERE content = 'a' AND visibility = 'room'";
+        let is_known = world.fixture.value::<i64>(known).await == 1;
+        assert_eq!(is_known, !is_earlier);
+        if is_known {
+            let read = world.commit(&run, &["zebra"], TurnKind::Message).await;
+            assert_eq!(read, CommittedReply::SourceGone);
+            world.commit(&run, &["x"], TurnKind::Message).await;
+            world.drain().await;
+            assert_eq!(world.texts(), ["x"]);
+        }
+    }
 }
 
 #[tokio::test]

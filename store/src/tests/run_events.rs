@@ -1,7 +1,7 @@
-use crate::rows::run_events::{PLANNED_SQL, PROBED_SQL};
 use super::super::scene::{LEASE_MS, Room, Scene};
 use crate::acts::erasure::ErasureTarget;
 use crate::contract::{CommittedReply, Deleted, EventScope, LeaseOutcome, NewRunEvent, RunEnding};
+use crate::rows::run_events::{PLANNED_SQL, PROBED_SQL};
 use crate::{ExpiryBounds, Store};
 use vocative_core::ids::{EventId, RunId};
 use vocative_core::run::{ClaimedRun, Usage};
@@ -488,9 +488,7 @@ async fn an_erasure_takes_away_what_is_being_said() {
 async fn a_sweep_meets_texts_of_runs_that_nobody_stopped() {
     let scene = Scene::open().await;
     let (_, run) = speaking(&scene).await;
-    let forgotten = scene
-        .write(crate::rows::run_events::forget_texts_txn)
-        .await;
+    let forgotten = scene.write(crate::rows::run_events::forget_texts_txn).await;
     assert_eq!((forgotten, texts_left(&scene).await), (3, 0));
     assert_eq!(
         names(&scene.store, run.run.id).await,

@@ -36,7 +36,7 @@ const SCRUB_LOOK: Duration = Duration::from_millis(100);
 /// What a batch left to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
-    /// More batches.
+    /// Further batches.
     More,
     /// Runs that began before are still at work.
     Runs,

@@ -16,8 +16,8 @@ pub(crate) mod steps;
 use crate::engine::sql::{Connection, params};
 
 use self::steps::{first_step_txn, step_txn};
-use crate::rows::fresh_starts::merge_fresh_starts_txn;
 use crate::acts::notices::withdraw_introduction_txn;
+use crate::rows::fresh_starts::merge_fresh_starts_txn;
 use crate::rows::places::{ChatRow, ConversationRow, ensure_chat_txn, find_conversation};
 use crate::{Store, StoreError};
 use vocative_core::ids::{AccountId, ChatId};
@@ -87,7 +87,7 @@ fn begin_txn(
         "UPDATE chat_ids SET chat_id = ?2 WHERE chat_id = ?1",
         "UPDATE runs INDEXED BY runs_waiting SET chat_id = ?2
          WHERE state IN ('queued', 'leased', 'waiting') AND chat_id = ?1",
-        // Of a chat that became this one earlier, and is not through yet.
+        // Unfinished merges into the chat that goes end in the other one.
         "UPDATE chat_merges SET chat_id = ?2 WHERE chat_id = ?1",
         "INSERT INTO chat_merges (from_chat_id, chat_id) VALUES (?1, ?2)",
     ] {

@@ -158,7 +158,7 @@ fn move_newest_txn(
     })
 }
 
-/// The same for the newest turns that concern each agent.
+/// Moves the newest turns that concern each agent; returns the largest of their new seqs.
 fn move_concerning_txn(
     connection: &Connection,
     pair: Pair,
