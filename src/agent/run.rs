@@ -292,15 +292,10 @@ impl Working<'_> {
             .and_events(Arc::clone(&events)),
         };
         let signs = self.show_working(live.as_ref());
-        let holding = self.hold(
-            spec,
-            begun,
-            signs,
-            Box::pin(self.step(spec, stepping, recorded)),
-        );
-        let held = events
-            .during(holding, &worker.store, claimed, &worker.clock)
-            .await;
+        let working = Box::pin(self.step(spec, stepping, recorded));
+        let holding = self.hold(spec, begun, signs, working);
+        let telling = events.during(holding, &worker.store, claimed, &worker.clock);
+        let held = telling.await;
         let live_settle_ms = match live {
             Some(live) => live.end().await,
             None => SETTLE_MS,

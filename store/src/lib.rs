@@ -1,8 +1,11 @@
 //! The durable store. Owns SQL, rows and transactions; nothing outside sees them.
 //!
 //! One writer thread commits many pending writes together; a pool of read-only connections serves
-//! snapshots. Time comes in as an argument. Reading order: `contract`, `error`, then `open` (the
-//! handle), `writer`, `reader`, `schema`, `upgrade`, then one file per noun.
+//! snapshots. Time comes in as an argument.
+//!
+//! Reading order: `contract` (what is asked and answered), `engine` (the database; `sql` is how the rest speaks to
+//! it), `rows` (what the tables hold, a file per family), `acts` (what becomes true in one transaction, a
+//! file per thing), `views` (what is read).
 
 mod acts;
 pub mod contract;
