@@ -14,7 +14,7 @@ use vocative_contract::work::looked_at;
 use super::args::GlobalArgs;
 use super::error::CliError;
 use super::logging;
-use crate::config::{Config, Environment, LogFormat, Secrets, Warning};
+use crate::config::{Config, Environment, Secrets, Warning};
 
 /// What every command has at hand.
 #[derive(Debug)]
@@ -66,8 +66,14 @@ impl Context {
     ///
     /// # Errors
     /// If it was started already.
+    #[cfg(feature = "demo")]
     pub(super) fn start_log_at(&self, level: &str) -> Result<(), CliError> {
-        logging::start(LogFormat::Auto, level, &self.global, &self.environment)
+        logging::start(
+            crate::config::LogFormat::Auto,
+            level,
+            &self.global,
+            &self.environment,
+        )
     }
 
     /// Writes a result to stdout, without what could steer a terminal. A reader that has closed it has
