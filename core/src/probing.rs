@@ -1,5 +1,5 @@
 //! How far the question is whether a post of unknown outcome arrived, where a platform can only be asked
-//! about single numbers. What follows from it is decided in `delivery::probe`.
+//! about single numbers. What follows from it is decided in `sending::probe`.
 
 use std::collections::BTreeSet;
 

@@ -4,8 +4,8 @@
 //! function of facts read in the same transaction. Reply: an answer becomes one store write. Import:
 //! messages of an export become turns that address nobody. Knows nothing of models, prompts or sending.
 //!
-//! Reading order: `policy`, `speech`, `addressing`, `stop`, `access`, `gate`, `commands`, `judge`, `origin`,
-//! `cancels`, `errands`, `name_hints`, `wake`, `counters`, `inbound`, `noting`, `reply`, `import`.
+//! The decision itself is `vocative_core::judging`. Reading order: `gate`, `cancels`, `errands`, `name_hints`, `wake`,
+//! `counters`, `inbound`, `noting`, `reply`, `import`.
 
 pub mod cancels;
 pub mod counters;

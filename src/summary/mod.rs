@@ -2,9 +2,8 @@
 //! reply path.
 //!
 //! Knows no platform, and no run waits for it. Nothing here is truth: a summary that is late, refused
-//! or lost costs tokens or context, never a turn. Reading order: `plan` (what is folded, pure),
-//! `request` (what a model is asked, pure), `accept` (which answers count, pure), `offline` (a
-//! summariser without a model, pure), `worker`.
+//! or lost costs tokens or context, never a turn. What is folded, asked and accepted is decided in
+//! `vocative_core::folding`; `worker` has it done.
 
 #[cfg(test)]
 mod tests;
