@@ -76,6 +76,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "sound",
         sql: include_str!("../migrations/0013_sound.sql"),
     },
+    Migration {
+        name: "house",
+        sql: include_str!("../migrations/0014_house.sql"),
+    },
 ];
 
 /// Compares what was applied with what this build knows; the number of applied migrations.

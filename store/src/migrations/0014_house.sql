@@ -1,0 +1,1 @@
+-- One queue for durable work, causes as words of a closed list, and no triggers: what follows a change is said in code.
