@@ -121,6 +121,7 @@ fn verified(out: &mut String, found: &VerificationView) {
         files,
         bytes,
         hits,
+        columns,
     } = found;
     let _ = writeln!(
         out,
@@ -135,6 +136,13 @@ fn verified(out: &mut String, found: &VerificationView) {
     );
     for (path, count) in hits {
         let _ = writeln!(out, "  {path}: {count}");
+    }
+    for (column, rows) in columns {
+        let _ = writeln!(
+            out,
+            "  the column {column} of the database: {}",
+            counted(*rows, "row", "rows")
+        );
     }
     if !hits.is_empty() {
         out.push_str("Remove copies and backups made before; anything else is a bug to report.\n");
@@ -157,6 +165,10 @@ mod tests {
                 texts: 9,
                 files: 4,
                 bytes: 4_096,
+                columns: hits
+                    .iter()
+                    .map(|_| ("steps.message".to_owned(), 2))
+                    .collect(),
                 hits,
             }),
         }
@@ -170,6 +182,7 @@ mod tests {
         Removed /data/vocative.db.before-0002: it was made before.
         Searched 4 files (4096 bytes) for 9 erased texts: some are still there.
           /data/old.db: 2
+          the column steps.message of the database: 2 rows
         Remove copies and backups made before; anything else is a bug to report.
         ");
         assert!(report(&view(Vec::new())).ends_with("none is there.\n"));

@@ -4,14 +4,15 @@
 //! snapshots. Time comes in as an argument.
 //!
 //! Reading order: `contract` (what is asked and answered), `engine` (the database; `sql` is how the rest speaks to
-//! it), `rows` (what the tables hold, a file per family), `acts` (what becomes true in one transaction, a
-//! file per thing), `views` (what is read).
+//! it), `registry` (what becomes of each table's rows), `rows` (what the tables hold, a file per family), `acts`
+//! (what becomes true in one transaction, a file per thing), `views` (what is read).
 
 mod acts;
 pub mod contract;
 mod engine;
 #[doc(hidden)]
 pub mod fuzzing;
+mod registry;
 mod rows;
 #[cfg(test)]
 mod scene;

@@ -60,6 +60,9 @@ pub struct VerificationView {
     pub bytes: u64,
     /// Files that hold one, and how many.
     pub hits: Vec<(String, u64)>,
+    /// Columns of the database that hold one, and in how many rows.
+    #[serde(default)]
+    pub columns: Vec<(String, u64)>,
 }
 
 impl EraseView {
@@ -75,6 +78,11 @@ impl EraseView {
                 .hits
                 .iter()
                 .map(|hit| (shown(&hit.path), hit.count))
+                .collect(),
+            columns: found
+                .columns
+                .iter()
+                .map(|hit| (format!("{}.{}", hit.table, hit.column), hit.rows))
                 .collect(),
         });
         Self {

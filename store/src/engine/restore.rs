@@ -166,6 +166,7 @@ fn hold_what_is_open(connection: &mut Connection, now_ms: i64) -> rusqlite::Resu
          WHERE ended_at_ms IS NULL",
         [now_ms],
     )?;
+    forget_live_texts(&transaction)?;
     let posts = transaction.execute(
         "UPDATE outbox SET state = 'held', reason = ?1,
                 owner = NULL, token = NULL, lease_until_ms = NULL
@@ -202,6 +203,24 @@ fn hold_what_is_open(connection: &mut Connection, now_ms: i64) -> rusqlite::Resu
         posts: posts as u64,
         runs: runs as u64,
     })
+}
+
+/// What runs at work had said so far is told at their end only. Backups of older versions have no such rows.
+fn forget_live_texts(connection: &Connection) -> rusqlite::Result<()> {
+    let has_events = connection.query_row(
+        "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'run_events')",
+        [],
+        |row| row.get::<_, bool>(0),
+    )?;
+    if has_events {
+        connection.execute_batch(
+            "DELETE FROM run_events WHERE kind = 'text'
+               AND run_id IN (SELECT id FROM runs WHERE state = 'leased');
+             UPDATE run_events SET text = NULL WHERE text IS NOT NULL
+               AND run_id IN (SELECT id FROM runs WHERE state = 'leased');",
+        )?;
+    }
+    Ok(())
 }
 
 /// Puts the new database in the place of the old one, which is kept under another name.

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use super::*;
 use crate::OpenReport;
-use crate::acts::erasure::{ErasureCounts, ErasureId, ErasureTarget, Verification};
+use crate::acts::erasure::{ColumnHit, ErasureCounts, ErasureId, ErasureTarget, Verification};
 
 const MARKER: &str = "zebra-7f3a9c";
 
@@ -235,4 +235,22 @@ async fn check(fixture: &Fixture) {
         .await;
     let broken: Vec<String> = fixture.column("PRAGMA foreign_key_check").await;
     assert_eq!(broken, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_verification_names_the_column_that_still_holds_something() {
+    let folder = tempfile::tempdir().unwrap();
+    let (fixture, _) = open(&folder.path().join("vocative.db")).await;
+    spread(&fixture).await;
+    // A room's title is not what anybody said, and stays.
+    fixture
+        .execute("UPDATE chats SET title = 'zebra-7f3a9c'")
+        .await;
+    let (_, found) = erase(&fixture, person("acme/U1")).await;
+    let title = ColumnHit {
+        table: "chats",
+        column: "title",
+        rows: 1,
+    };
+    assert_eq!(found.columns, [title]);
 }

@@ -39,6 +39,7 @@ mod probing;
 mod quarantine;
 mod reach;
 mod reanswer;
+mod registry;
 mod run_events;
 mod runs;
 mod summaries;
@@ -46,6 +47,7 @@ mod writing;
 
 use crate::engine::sql::Connection;
 use crate::engine::sql::FromSql;
+use crate::registry::TABLES;
 use vocative_contract::envelope::{Attachment, ChatKind, Place, Sender, SenderKind};
 use vocative_contract::identity::Platform;
 
@@ -168,20 +170,22 @@ impl Fixture {
     pub(super) async fn is_nowhere(&self, word: &'static str) -> bool {
         let places: i64 = self
             .read(move |connection| {
-                let sql = "SELECT (SELECT count(*) FROM turns WHERE instr(content, ?1)
-                                      OR instr(coalesce(quote, ''), ?1)
-                                      OR instr(coalesce(attachments, ''), ?1))
-                     + (SELECT count(*) FROM revisions WHERE instr(content, ?1))
-                     + (SELECT count(*) FROM raw_envelopes WHERE instr(raw, ?1))
-                     + (SELECT count(*) FROM messages WHERE instr(coalesce(text, ''), ?1))
-                     + (SELECT count(*) FROM outbox WHERE instr(payload, ?1))
-                     + (SELECT count(*) FROM summaries WHERE instr(text, ?1))
-                     + (SELECT count(*) FROM inquiries WHERE instr(target, ?1))
-                     + (SELECT count(*) FROM steps WHERE instr(message, ?1))
-                     + (SELECT count(*) FROM files WHERE instr(coalesce(transcript, ''), ?1))
-                     + (SELECT count(*) FROM turn_text_data
-                        WHERE instr(block, CAST(?1 AS BLOB)))";
-                Ok(connection.query_row(sql, [word], |row| row.get(0))?)
+                let texts = TABLES
+                    .iter()
+                    .filter(|it| it.name != "turn_text")
+                    .flat_map(|table| {
+                        table
+                            .spoken()
+                            .map(|column| (table.name, format!("coalesce({column}, '')")))
+                    });
+                let index = ("turn_text_data", "CAST(block AS TEXT)".to_owned());
+                let target = ("inquiries", "target".to_owned());
+                let mut places = 0;
+                for (table, text) in texts.chain([index, target]) {
+                    let sql = format!("SELECT count(*) FROM {table} WHERE instr({text}, ?1)");
+                    places += connection.query_row(&sql, [word], |row| row.get::<_, i64>(0))?;
+                }
+                Ok(places)
             })
             .await;
         places == 0

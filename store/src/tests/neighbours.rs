@@ -8,6 +8,7 @@ use super::*;
 use crate::acts::commands::NewCommand;
 use crate::acts::erasure::has_forgotten_lately;
 use crate::contract::NonMessage;
+use crate::registry::{Owner, TABLES};
 use crate::scene::{Room, Scene};
 use vocative_core::command::{CommandVerdict, Effect, Inquiry};
 use vocative_core::history::Role;
@@ -16,20 +17,6 @@ use vocative_core::sent::{SentPrompt, SentTurn};
 
 /// What Ann of the first account was the first to say, and everybody repeats.
 const PHRASE: &str = "the code is zebra-7f3a9c, sesame";
-
-/// Tables that belong to no account, or to nobody's words: everything else has an owner.
-const OF_NO_ACCOUNT: [&str; 10] = [
-    "context_limits",
-    "dropped_contents",
-    "migrations",
-    "model_rests",
-    "persons",
-    "prompt_texts",
-    "quarantine",
-    "restores",
-    "run_clock",
-    "token_ratios",
-];
 
 /// Every row of an account by table, each column as SQL writes it.
 async fn rows_of(store: &Store, account: AccountId) -> BTreeMap<String, Vec<String>> {
@@ -49,7 +36,9 @@ async fn rows_of(store: &Store, account: AccountId) -> BTreeMap<String, Vec<Stri
                 let found = statement.query_map([account], |row| row.get(0))?;
                 rows.insert(table, found.collect::<crate::engine::sql::Result<_>>()?);
             } else {
-                assert!(OF_NO_ACCOUNT.contains(&table.as_str()), "whose is {table}?");
+                let entry = TABLES.iter().find(|it| it.name == table);
+                let whose = entry.map(|it| it.owner);
+                assert!(matches!(whose, Some(Owner::Nobody(_))), "whose is {table}?");
             }
         }
         Ok(rows)

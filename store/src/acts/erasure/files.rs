@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 
+use super::columns::ColumnHit;
 use super::needles::Needles;
 use crate::StoreError;
 use crate::engine::content_copies::{ENDING, remove_folder};
@@ -27,6 +28,8 @@ pub struct Verification {
     pub bytes: u64,
     /// Files that hold one.
     pub hits: Vec<FileHit>,
+    /// Columns of the database that hold one.
+    pub columns: Vec<ColumnHit>,
 }
 
 /// A file that holds something erased.
@@ -236,6 +239,7 @@ mod tests {
             files: 1,
             bytes: bytes.len() as u64,
             hits: vec![FileHit { path, count: 1 }],
+            columns: Vec::new(),
         };
         assert_eq!(found, expected);
     }

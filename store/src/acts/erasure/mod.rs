@@ -16,6 +16,7 @@
 
 mod asked;
 mod blank;
+mod columns;
 mod files;
 mod ledger;
 mod needles;
@@ -26,6 +27,7 @@ mod target;
 mod traces;
 mod work;
 
+pub use columns::ColumnHit;
 pub use files::{FileHit, Verification};
 pub use ledger::{LedgerEntry, LedgerKind, Reach};
 pub use orders::{Erasure, ErasureCounts, ErasureId};

@@ -8,6 +8,7 @@ use crate::engine::sql::{Connection, params};
 use vocative_contract::crash;
 
 use super::blank::{blank_batch_txn, is_blank, unname_txn};
+use super::columns::search_columns;
 use super::files::{Verification, old_copies, remove_old_copies, search_files};
 use super::ledger::{LedgerKind, Reach, path_beside, reconcile_txn};
 use super::needles::Needles;
@@ -216,11 +217,14 @@ impl Store {
         };
         let folder = folder.to_owned();
         let count = texts.len() as u64;
-        let searched = tokio::task::spawn_blocking(move || {
-            let needles = Needles::new(texts.into_iter().map(|text| (text, None)));
-            search_files(&folder, &needles, count)
-        });
-        searched.await.map_err(|_| StoreError::Closed)?.map(Some)
+        let needles = Arc::new(Needles::new(texts.into_iter().map(|text| (text, None))));
+        let wanted = Arc::clone(&needles);
+        let columns = self
+            .read(move |connection| search_columns(connection, &wanted))
+            .await?;
+        let searched = tokio::task::spawn_blocking(move || search_files(&folder, &needles, count));
+        let found = searched.await.map_err(|_| StoreError::Closed)??;
+        Ok(Some(Verification { columns, ..found }))
     }
 }
 

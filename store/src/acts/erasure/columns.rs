@@ -1,0 +1,50 @@
+//! Searching the database's own rows for what was erased: every column that the registry says people's words or
+//! names may be in.
+
+use super::needles::Needles;
+use crate::StoreError;
+use crate::engine::sql::Connection;
+use crate::registry::TABLES;
+
+/// A column that holds something erased.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnHit {
+    /// The table.
+    pub table: &'static str,
+    /// The column.
+    pub column: &'static str,
+    /// In how many rows.
+    pub rows: u64,
+}
+
+/// The full text index holds no texts: its bytes are searched with the file's.
+const INDEX: &str = "turn_text";
+
+/// Searches every column of words or names.
+pub(super) fn search_columns(
+    connection: &Connection,
+    needles: &Needles,
+) -> Result<Vec<ColumnHit>, StoreError> {
+    let mut hits = Vec::new();
+    for table in TABLES.iter().filter(|table| table.name != INDEX) {
+        for column in table.spoken() {
+            let name = table.name;
+            let sql = format!("SELECT {column} FROM {name} WHERE {column} IS NOT NULL");
+            let mut statement = connection.prepare_cached(&sql)?;
+            let mut found = statement.query([])?;
+            let mut rows = 0;
+            while let Some(row) = found.next()? {
+                let text: String = row.get(column)?;
+                rows += u64::from(needles.is_in(&text, |_| true));
+            }
+            if rows > 0 {
+                hits.push(ColumnHit {
+                    table: name,
+                    column,
+                    rows,
+                });
+            }
+        }
+    }
+    Ok(hits)
+}

@@ -1,0 +1,155 @@
+//! The registry of tables: what becomes of each table's rows, and which of its columns hold what people said.
+//!
+//! It is data, and the tests of the store hold the database to it: a table or a text column of the schema that
+//! has no answer fails them, and so does an answer that isn't what an erasure, a merge, expiry or a restore does.
+//! `erase --verify` reads it to know where words may be. A new table is entered in `tables`.
+
+#![cfg_attr(
+    not(test),
+    allow(
+        dead_code,
+        reason = "the tests hold the schema and the acts to the answers"
+    )
+)]
+
+mod tables;
+
+pub(crate) use tables::TABLES;
+
+/// A table and its answers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Table {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// Whose its rows are.
+    pub(crate) owner: Owner,
+    /// What its text columns hold.
+    pub(crate) text: Text,
+    /// What becomes of its rows.
+    pub(crate) fate: Fate,
+}
+
+/// Whose rows are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// An account's: a column or a foreign key leads to it.
+    Account,
+    /// No account's, and why.
+    Nobody(&'static str),
+}
+
+/// The text columns of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Text {
+    /// What people said, or what repeats it.
+    pub(crate) words: &'static [&'static str],
+    /// How people and rooms are called.
+    pub(crate) names: &'static [&'static str],
+    /// Neither: ids, words of closed lists, figures, and what this program or a platform says itself.
+    pub(crate) plain: &'static [&'static str],
+}
+
+/// What becomes of the rows of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fate {
+    /// When a person is erased by an operator.
+    pub(crate) person: Erasure,
+    /// When a chat is.
+    pub(crate) chat: Erasure,
+    /// When a message is deleted.
+    pub(crate) message: Erasure,
+    /// When two chats become one.
+    pub(crate) merge: Merge,
+    /// When they are older than their channel keeps.
+    pub(crate) expiry: Expiry,
+    /// Whether an export of a conversation holds them.
+    pub(crate) export: Export,
+    /// In a backup.
+    pub(crate) backup: Backup,
+    /// When a backup takes the database's place.
+    pub(crate) restore: Restore,
+}
+
+/// What an erasure does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Erasure {
+    /// The row goes.
+    Deleted,
+    /// What was said or named in it goes: as a column, or the row where it is no more than that.
+    Emptied,
+    /// The row stays as it is, and why.
+    Nothing(&'static str),
+}
+
+/// What a merge of two chats does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Merge {
+    /// The row goes to the chat or conversation that stays.
+    Moves,
+    /// The row names a turn, and its new seq with it.
+    FollowsTurn,
+    /// Two rows become one that holds what both knew.
+    Joined,
+    /// The row stays as it is, and why.
+    Nothing(&'static str),
+}
+
+/// What age does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expiry {
+    /// The row goes, with a class of `retention_days`.
+    Deleted(Class),
+    /// The row stays, without words.
+    Emptied(Class),
+    /// The row stays as it is, and why.
+    Nothing(&'static str),
+}
+
+/// A class of what `retention_days` lets go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// Turns and the copies of them.
+    Text,
+    /// What did not become a turn.
+    Raw,
+    /// How answers were made.
+    Runs,
+}
+
+/// Whether a conversation's export holds a table's rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Export {
+    /// It does.
+    Exported,
+    /// It does not, and why.
+    Nothing(&'static str),
+}
+
+/// What a backup does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Backup {
+    /// The rows are copied.
+    Copied,
+    /// The rows are copied, and the files that they name.
+    WithFiles,
+}
+
+/// What a restore does, before erasures are carried out again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Restore {
+    /// The rows are those of the backup.
+    AsItWas,
+    /// What was open waits for a person.
+    Held,
+    /// What it held of work under way goes.
+    Emptied,
+    /// A row says that there was one.
+    Noted,
+}
+
+impl Table {
+    /// The columns that may hold what somebody said or is called.
+    pub(crate) fn spoken(&self) -> impl Iterator<Item = &'static str> {
+        self.text.words.iter().chain(self.text.names).copied()
+    }
+}

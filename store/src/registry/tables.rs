@@ -1,0 +1,524 @@
+//! The list: every table of the schema, by name.
+
+use super::{Backup, Class, Erasure, Expiry, Export, Fate, Merge, Owner, Restore, Table, Text};
+
+/// Why an erasure leaves a row as it is.
+const SAYS_NOTHING: &str = "it holds ids, times and counts, and nothing that was said";
+/// Why a delete of a message leaves a row as it is.
+const OTHER_SOURCE: &str = "it was not made from the message";
+/// Why a merge leaves a row as it is.
+const NO_CHAT: &str = "it names no chat, conversation or turn";
+/// Why a merge leaves a row as it is whose parent moves.
+const BY_PARENT: &str = "it belongs to a row that moves";
+/// Why age leaves a row as it is.
+const IS_SMALL: &str = "it is no copy of what was said, and small";
+/// Why an export leaves a row out.
+const HOW_MADE: &str = "an export says what was said, and not how it came about";
+/// Why an export leaves a row out.
+const OWN_STATE: &str = "it is the daemon's own state";
+
+/// A table that says nothing about people: only a restore, a merge or age may have to do with it.
+const STATE: Fate = Fate {
+    person: Erasure::Nothing(SAYS_NOTHING),
+    chat: Erasure::Nothing(SAYS_NOTHING),
+    message: Erasure::Nothing(SAYS_NOTHING),
+    merge: Merge::Nothing(NO_CHAT),
+    expiry: Expiry::Nothing(IS_SMALL),
+    export: Export::Nothing(OWN_STATE),
+    backup: Backup::Copied,
+    restore: Restore::AsItWas,
+};
+
+/// What hangs on a turn and goes with it.
+const OF_TURN: Fate = Fate {
+    person: Erasure::Deleted,
+    chat: Erasure::Deleted,
+    message: Erasure::Deleted,
+    merge: Merge::FollowsTurn,
+    expiry: Expiry::Deleted(Class::Text),
+    export: Export::Nothing(HOW_MADE),
+    ..STATE
+};
+
+/// How an answer was made.
+const OF_RUN: Fate = Fate {
+    person: Erasure::Deleted,
+    chat: Erasure::Deleted,
+    message: Erasure::Deleted,
+    merge: Merge::Nothing(BY_PARENT),
+    expiry: Expiry::Deleted(Class::Runs),
+    export: Export::Nothing(HOW_MADE),
+    ..STATE
+};
+
+/// Every table, by name.
+pub(crate) const TABLES: &[Table] = &[
+    account("account_reach", text(&[], &[], &[]), STATE),
+    account(
+        "accounts",
+        text(
+            &[],
+            &[],
+            &["platform", "platform_id", "name", "held_reason", "bot"],
+        ),
+        STATE,
+    ),
+    account("channels", text(&[], &[], &["name"]), STATE),
+    account(
+        "chat_ids",
+        text(&[], &[], &["platform_id"]),
+        Fate {
+            merge: Merge::Moves,
+            ..STATE
+        },
+    ),
+    account(
+        "chat_merges",
+        text(&[], &[], &[]),
+        Fate {
+            merge: Merge::Joined,
+            ..STATE
+        },
+    ),
+    account(
+        "chat_reach",
+        text(&[], &[], &["chat", "gap_reason"]),
+        Fate {
+            merge: Merge::Nothing("it is kept by the platform's id of the chat"),
+            ..STATE
+        },
+    ),
+    account(
+        "chats",
+        text(&[], &["title"], &["platform_id", "kind", "parked_reason"]),
+        Fate {
+            person: Erasure::Nothing("a room's title is not theirs; that of a direct chat goes"),
+            chat: Erasure::Nothing(
+                "a room's title is not what was said in it; that of a direct chat goes",
+            ),
+            message: Erasure::Nothing(OTHER_SOURCE),
+            merge: Merge::Joined,
+            export: Export::Exported,
+            ..STATE
+        },
+    ),
+    nobody(
+        "context_limits",
+        "what the contexts of models hold",
+        text(&[], &[], &["model"]),
+        STATE,
+    ),
+    account(
+        "conversation_merges",
+        text(&[], &[], &[]),
+        Fate {
+            merge: Merge::Joined,
+            ..STATE
+        },
+    ),
+    account(
+        "conversations",
+        text(&[], &["title", "own_title"], &["thread"]),
+        Fate {
+            person: Erasure::Emptied,
+            chat: Erasure::Emptied,
+            message: Erasure::Nothing(OTHER_SOURCE),
+            merge: Merge::Joined,
+            expiry: Expiry::Nothing("a title is the room's name, and no copy of what was said"),
+            export: Export::Exported,
+            ..STATE
+        },
+    ),
+    nobody(
+        "dropped_contents",
+        "hashes of files that are about to be removed",
+        text(&[], &[], &[]),
+        STATE,
+    ),
+    account(
+        "erased_identities",
+        text(&[], &[], &["kind", "platform_id", "chat"]),
+        Fate {
+            restore: Restore::AsItWas,
+            ..STATE
+        },
+    ),
+    account(
+        "erasure_traces",
+        text(&["text"], &[], &[]),
+        Fate {
+            person: Erasure::Deleted,
+            chat: Erasure::Deleted,
+            message: Erasure::Nothing(OTHER_SOURCE),
+            expiry: Expiry::Nothing("it goes when its erasure is done"),
+            ..STATE
+        },
+    ),
+    account(
+        "erasures",
+        text(
+            &[],
+            &[],
+            &["kind", "platform_id", "chat", "phase", "reach", "reached"],
+        ),
+        STATE,
+    ),
+    account(
+        "files",
+        text(
+            &["transcript"],
+            &[],
+            &["platform_id", "state", "reason", "speech"],
+        ),
+        Fate {
+            export: Export::Exported,
+            backup: Backup::WithFiles,
+            ..OF_TURN
+        },
+    ),
+    account(
+        "former_names",
+        text(&[], &["display_name", "username"], &[]),
+        Fate {
+            chat: Erasure::Nothing("it names people, who may be elsewhere, too"),
+            message: Erasure::Nothing(OTHER_SOURCE),
+            merge: Merge::Nothing(NO_CHAT),
+            ..OF_RUN
+        },
+    ),
+    account(
+        "fresh_starts",
+        text(&[], &[], &["agent"]),
+        Fate {
+            merge: Merge::Joined,
+            ..STATE
+        },
+    ),
+    account("imports", text(&[], &[], &["fingerprint"]), STATE),
+    account(
+        "inquiries",
+        text(&[], &[], &["kind", "agent", "target", "person", "state"]),
+        Fate {
+            merge: Merge::Moves,
+            restore: Restore::Emptied,
+            ..STATE
+        },
+    ),
+    account("involvements", text(&[], &[], &["agent", "how"]), OF_TURN),
+    account(
+        "messages",
+        text(&["text"], &[], &["platform_id", "edit_marker", "gone"]),
+        Fate {
+            person: Erasure::Emptied,
+            chat: Erasure::Emptied,
+            message: Erasure::Emptied,
+            expiry: Expiry::Emptied(Class::Text),
+            export: Export::Nothing("its text is part of its turn's"),
+            ..OF_TURN
+        },
+    ),
+    nobody(
+        "migrations",
+        "the schema's own",
+        text(&[], &[], &["name"]),
+        STATE,
+    ),
+    nobody(
+        "model_rests",
+        "models are the operator's",
+        text(&[], &[], &["model", "reason"]),
+        STATE,
+    ),
+    account(
+        "non_messages",
+        text(
+            &["text"],
+            &[],
+            &["kind", "platform_id", "sender_id", "chat"],
+        ),
+        Fate {
+            person: Erasure::Deleted,
+            chat: Erasure::Deleted,
+            message: Erasure::Nothing(OTHER_SOURCE),
+            expiry: Expiry::Deleted(Class::Raw),
+            export: Export::Nothing("commands are no messages of the room"),
+            ..STATE
+        },
+    ),
+    account("numbers", text(&[], &[], &["sequence"]), STATE),
+    account(
+        "outbox",
+        text(
+            &["payload", "progress"],
+            &[],
+            &[
+                "operation",
+                "target",
+                "state",
+                "reason",
+                "message_id",
+                "line",
+                "sequence",
+                "probing",
+            ],
+        ),
+        Fate {
+            person: Erasure::Emptied,
+            chat: Erasure::Emptied,
+            message: Erasure::Emptied,
+            merge: Merge::Moves,
+            expiry: Expiry::Emptied(Class::Text),
+            export: Export::Nothing("its text is the turn's"),
+            restore: Restore::Held,
+            ..STATE
+        },
+    ),
+    account(
+        "outbox_attempts",
+        text(&[], &[], &["outcome"]),
+        Fate {
+            merge: Merge::Nothing(BY_PARENT),
+            expiry: Expiry::Deleted(Class::Runs),
+            restore: Restore::Held,
+            ..STATE
+        },
+    ),
+    account(
+        "participants",
+        text(&[], &["display_name", "username"], &["kind", "platform_id"]),
+        Fate {
+            person: Erasure::Emptied,
+            chat: Erasure::Nothing("people may be elsewhere, too"),
+            message: Erasure::Nothing(OTHER_SOURCE),
+            expiry: Expiry::Nothing("turns that stay bear their names"),
+            export: Export::Exported,
+            ..STATE
+        },
+    ),
+    nobody(
+        "persons",
+        "it joins people of several accounts",
+        text(&[], &["name"], &[]),
+        Fate {
+            person: Erasure::Deleted,
+            chat: Erasure::Nothing("people may be elsewhere, too"),
+            message: Erasure::Nothing(OTHER_SOURCE),
+            ..STATE
+        },
+    ),
+    nobody(
+        "prompt_texts",
+        "instructions and tools are the operator's",
+        text(&[], &[], &["text"]),
+        STATE,
+    ),
+    nobody(
+        "quarantine",
+        "ids of rows of other tables",
+        text(&[], &[], &["queue", "reason", "version"]),
+        Fate {
+            restore: Restore::AsItWas,
+            ..STATE
+        },
+    ),
+    account(
+        "raw_envelopes",
+        text(&["raw"], &[], &["reason"]),
+        Fate {
+            expiry: Expiry::Deleted(Class::Raw),
+            ..OF_TURN
+        },
+    ),
+    account(
+        "refolds",
+        text(&[], &[], &[]),
+        Fate {
+            merge: Merge::Moves,
+            ..STATE
+        },
+    ),
+    nobody(
+        "restores",
+        "restores are the whole store's",
+        text(&[], &[], &[]),
+        Fate {
+            restore: Restore::Noted,
+            ..STATE
+        },
+    ),
+    account("retention", text(&[], &[], &["class"]), STATE),
+    account("revisions", text(&["content"], &[], &[]), OF_TURN),
+    nobody(
+        "run_clock",
+        "one clock for all runs",
+        text(&[], &[], &[]),
+        STATE,
+    ),
+    account(
+        "run_events",
+        text(&["text"], &[], &["kind", "call_id", "tool"]),
+        Fate {
+            person: Erasure::Emptied,
+            chat: Erasure::Emptied,
+            message: Erasure::Emptied,
+            merge: Merge::Moves,
+            restore: Restore::Emptied,
+            ..OF_RUN
+        },
+    ),
+    account(
+        "run_sources",
+        text(&[], &[], &[]),
+        Fate {
+            person: Erasure::Nothing(SAYS_NOTHING),
+            chat: Erasure::Nothing(SAYS_NOTHING),
+            message: Erasure::Nothing(SAYS_NOTHING),
+            ..OF_TURN
+        },
+    ),
+    account(
+        "run_triggers",
+        text(&[], &[], &["agent"]),
+        Fate {
+            merge: Merge::FollowsTurn,
+            ..STATE
+        },
+    ),
+    account(
+        "runs",
+        text(
+            &[],
+            &[],
+            &[
+                "agent",
+                "state",
+                "reason",
+                "waiting_for",
+                "cancel_requested_by",
+            ],
+        ),
+        Fate {
+            merge: Merge::Moves,
+            restore: Restore::Held,
+            ..STATE
+        },
+    ),
+    account(
+        "sent_prompts",
+        text(&[], &["recipe"], &[]),
+        Fate {
+            person: Erasure::Nothing("it holds ids of turns and hashes of texts"),
+            message: Erasure::Nothing("it holds ids of turns and hashes of texts"),
+            ..OF_RUN
+        },
+    ),
+    account("sequences", text(&[], &[], &["name"]), STATE),
+    account("steps", text(&["message"], &[], &[]), OF_RUN),
+    account(
+        "summaries",
+        text(
+            &["text"],
+            &[],
+            &[
+                "agent",
+                "fingerprint",
+                "covers",
+                "counter",
+                "model",
+                "state",
+            ],
+        ),
+        Fate {
+            person: Erasure::Emptied,
+            chat: Erasure::Emptied,
+            message: Erasure::Emptied,
+            merge: Merge::Moves,
+            expiry: Expiry::Nothing("a summary is the room's memory of what went by its age"),
+            export: Export::Nothing("what it stands for is exported"),
+            ..STATE
+        },
+    ),
+    account(
+        "summary_turns",
+        text(&[], &[], &[]),
+        Fate {
+            merge: Merge::FollowsTurn,
+            ..STATE
+        },
+    ),
+    nobody(
+        "token_ratios",
+        "how models count",
+        text(&[], &[], &["model", "counter"]),
+        STATE,
+    ),
+    account("turn_sources", text(&[], &[], &[]), OF_TURN),
+    nobody(
+        "turn_text",
+        "an index over turns, which are an account's",
+        text(&["content"], &[], &["conversation"]),
+        Fate {
+            export: Export::Nothing("it is an index"),
+            ..OF_TURN
+        },
+    ),
+    account(
+        "turns",
+        text(
+            &["content", "attachments", "quote"],
+            &[],
+            &[
+                "kind",
+                "scope",
+                "visibility",
+                "reply_to_message",
+                "call_id",
+                "parent_call_id",
+                "root_call_id",
+                "counter",
+                "album",
+            ],
+        ),
+        Fate {
+            person: Erasure::Emptied,
+            chat: Erasure::Emptied,
+            message: Erasure::Emptied,
+            merge: Merge::FollowsTurn,
+            expiry: Expiry::Emptied(Class::Text),
+            export: Export::Exported,
+            ..STATE
+        },
+    ),
+    account("usage_days", text(&[], &[], &[]), STATE),
+    account("usage_people", text(&[], &[], &[]), STATE),
+];
+
+const fn account(name: &'static str, text: Text, fate: Fate) -> Table {
+    Table {
+        name,
+        owner: Owner::Account,
+        text,
+        fate,
+    }
+}
+
+const fn nobody(name: &'static str, why: &'static str, text: Text, fate: Fate) -> Table {
+    Table {
+        name,
+        owner: Owner::Nobody(why),
+        text,
+        fate,
+    }
+}
+
+const fn text(
+    words: &'static [&'static str],
+    names: &'static [&'static str],
+    plain: &'static [&'static str],
+) -> Text {
+    Text {
+        words,
+        names,
+        plain,
+    }
+}
