@@ -30,6 +30,8 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(300);
 /// refusal says nothing about the pace here. Else a busy hour's refusals for other reasons would add up
 /// until a chat waits longer than people ask.
 const LEISURELY: u32 = 2;
+/// Calls that waited for each other, after which a quickening pace is quicker.
+const QUICKER_AFTER: u32 = 3;
 /// Calls never go further apart than this, in milliseconds, unless they did from the start.
 const EVERY_MAX_MS: u64 = 120_000;
 
@@ -40,6 +42,8 @@ const EVERY_MAX_MS: u64 = 120_000;
 pub struct Pace {
     burst: u32,
     every: Duration,
+    /// The least time between two calls that is tried while none is refused; `every` if none is.
+    at_least: Duration,
     bucket: Mutex<Bucket>,
 }
 
@@ -59,6 +63,10 @@ struct Bucket {
     failed_probes: u32,
     /// The last call, and the one before it.
     calls: [Option<Instant>; 2],
+    /// Calls that waited for another since `every` last became shorter.
+    waited: u32,
+    /// Whether a call was refused that came sooner than the first pace allows.
+    is_limit_met: bool,
 }
 
 impl Pace {
@@ -69,8 +77,11 @@ impl Pace {
         Self {
             burst: burst.max(1),
             every,
+            at_least: every,
             bucket: Mutex::new(Bucket {
                 every,
+                waited: 0,
+                is_limit_met: false,
                 full_at: None,
                 rests_until: None,
                 learnt_at: None,
@@ -79,6 +90,14 @@ impl Pace {
                 calls: [None; 2],
             }),
         }
+    }
+
+    /// Calls that wait for each other come closer while none is refused, down to one every `at_least_ms`. A
+    /// refusal brings the first pace back until the pace has rested.
+    #[must_use]
+    pub fn quickening(mut self, at_least_ms: u64) -> Self {
+        self.at_least = Duration::from_millis(at_least_ms).min(self.every);
+        self
     }
 
     /// Waits until the next call may go. Calls go in the order in which they asked.
@@ -113,6 +132,15 @@ impl Pace {
     /// further apart than before, unless the call had come at leisure.
     pub fn refuse(&self, now: Instant, wait: Duration) {
         let mut bucket = self.bucket(now);
+        // Several calls were on their way: they are refused together.
+        let is_refused_with_others = bucket.is_limit_met && bucket.rests_until > Some(now);
+        if bucket.every < self.every || is_refused_with_others {
+            bucket.forget(self.every);
+            bucket.is_limit_met = true;
+            // What went sooner than it should have counts: nothing goes at once after the rest.
+            bucket.full_at = Some(now + wait + self.every * self.burst);
+            return bucket.rest(now, wait);
+        }
         if bucket.is_leisurely() {
             return bucket.rest(now, wait);
         }
@@ -148,6 +176,9 @@ impl Pace {
         let mut bucket = self.bucket(now);
         let (wait, full) = self.next(&bucket, now);
         bucket.note_call(now + wait, full);
+        if !wait.is_zero() && !bucket.is_limit_met && bucket.every <= self.every {
+            bucket.quicken(self.at_least);
+        }
         wait
     }
 
@@ -172,6 +203,7 @@ impl Pace {
         let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
         if bucket.is_forgotten(now) {
             bucket.forget(self.every);
+            bucket.is_limit_met = false;
         }
         while let Some(learnt_at) = bucket.learnt_at
             && now.saturating_duration_since(learnt_at) >= bucket.next_step_after(self.every)
@@ -218,8 +250,18 @@ impl Bucket {
         (self.learnt_at, self.is_probing) = (Some(at), true);
     }
 
+    /// A call that waits for others shows that there are many.
+    fn quicken(&mut self, at_least: Duration) {
+        self.waited += 1;
+        if self.waited >= QUICKER_AFTER {
+            self.waited = 0;
+            self.every = (self.every * FASTER.0 / FASTER.1).max(at_least);
+        }
+    }
+
     fn forget(&mut self, at_first: Duration) {
         self.every = at_first;
+        self.waited = 0;
         (self.learnt_at, self.is_probing, self.failed_probes) = (None, false, 0);
     }
 
@@ -424,28 +466,59 @@ mod tests {
     /// How many calls a limit of so many a minute refuses in each ten minutes, with calls that always
     /// want to go.
     fn refusals(pace: &Pace, per_minute_max: usize, ten_minutes: usize) -> Vec<usize> {
+        refusals_of(pace, per_minute_max, ten_minutes, |pace, now| {
+            let mut waited = Duration::ZERO;
+            while let Err(wait) = pace.try_turn(now + waited) {
+                waited += wait;
+            }
+            waited
+        })
+    }
+
+    /// The same, of calls that go after the wait that `turn` says.
+    fn refusals_of(
+        pace: &Pace,
+        per_minute_max: usize,
+        ten_minutes: usize,
+        turn: impl Fn(&Pace, Instant) -> Duration,
+    ) -> Vec<usize> {
         const MINUTE: Duration = Duration::from_secs(60);
         let start = Instant::now();
         let (mut now, mut went) = (start, VecDeque::new());
         let mut refused = vec![0; ten_minutes];
-        while let Some(count) = refused.get_mut((now - start).as_secs() as usize / 600) {
-            match pace.try_turn(now) {
-                Err(wait) => now += wait,
-                Ok(()) => {
-                    while went.front().is_some_and(|at| now - *at >= MINUTE) {
-                        went.pop_front();
-                    }
-                    if went.len() < per_minute_max {
-                        went.push_back(now);
-                    } else {
-                        *count += 1;
-                        let oldest: Instant = went[0];
-                        pace.refuse(now, oldest + MINUTE - now);
-                    }
-                }
+        loop {
+            now += turn(pace, now);
+            let Some(count) = refused.get_mut((now - start).as_secs() as usize / 600) else {
+                return refused;
+            };
+            while went.front().is_some_and(|at| now - *at >= MINUTE) {
+                went.pop_front();
+            }
+            if went.len() < per_minute_max {
+                went.push_back(now);
+            } else {
+                *count += 1;
+                let oldest: Instant = went[0];
+                pace.refuse(now, oldest + MINUTE - now);
             }
         }
-        refused
+    }
+
+    #[test]
+    fn a_quickening_pace_lets_thousands_of_calls_go_in_minutes_and_meets_a_limit_once() {
+        let (start, mut now) = (Instant::now(), Instant::now());
+        let pace = Pace::new(10, 1_500).quickening(20);
+        for _ in 0..5_000 {
+            now += pace.take(now);
+        }
+        let seconds = (now - start).as_secs();
+        assert!((100..180).contains(&seconds), "{seconds} s");
+
+        // Fifty a minute are granted; a call in ten minutes is refused, if any.
+        let pace = Pace::new(10, 1_500).quickening(20);
+        let refused = refusals_of(&pace, 50, 6, |pace, now| pace.take(now));
+        assert_eq!(refused[0], 1, "{refused:?}");
+        assert!(refused[1..].iter().all(|count| *count == 0), "{refused:?}");
     }
 
     #[test]

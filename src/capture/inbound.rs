@@ -352,7 +352,7 @@ impl ChannelIntake {
         let judge_follow_up = late.judge(policy, arrived.origin, arrived.now_ms);
         let haste = match arrived.origin {
             CaptureOrigin::Live => Haste::Live,
-            CaptureOrigin::CatchUp | CaptureOrigin::Backfill => Haste::ReadBack,
+            CaptureOrigin::CatchUp { .. } | CaptureOrigin::Backfill => Haste::ReadBack,
         };
         let known = self.gate.belonging(&message.place, &message.sender, haste);
         let known = known.await;
@@ -426,7 +426,8 @@ impl ChannelIntake {
                     belonging,
                     ..facts.clone()
                 };
-                let verdict = judge(&judged, facts, &judging, said_at_ms, now_ms);
+                let counted_ms = origin.counted_from_ms(said_at_ms, now_ms);
+                let verdict = judge(&judged, facts, &judging, counted_ms, now_ms);
                 let mut verdict = origin.bounded(verdict, facts, &judged);
                 if is_edit {
                     // Its person did not type it as one.

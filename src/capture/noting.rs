@@ -282,7 +282,8 @@ impl Late {
                 belonging: Some(Belonging::Member),
                 ..facts.clone()
             };
-            let verdict = judge(message, facts, &policy, said_at_ms, now_ms);
+            let counted_ms = origin.counted_from_ms(said_at_ms, now_ms);
+            let verdict = judge(message, facts, &policy, counted_ms, now_ms);
             let verdict = origin.bounded(verdict, facts, message);
             if !verdict.addressed_to.is_empty() {
                 let mut late = late.lock().expect("no holder of this lock panics");

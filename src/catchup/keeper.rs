@@ -201,13 +201,14 @@ impl Keeper {
         if !self.is_behind.swap(false, Ordering::SeqCst) {
             return self.keep_listening(reader).await;
         }
+        let began_ms = (self.clock)();
         let pass = Pass {
             reader,
+            began_ms,
             bounds: &self.bounds,
             is_lost: &|| self.is_lost(),
         };
         let Some(reach) = reach else { return Ok(()) };
-        let began_ms = (self.clock)();
         pass.run(reach).await?;
         self.told_at_ms.store(began_ms, Ordering::SeqCst);
         self.heard_ms.fetch_max(began_ms, Ordering::SeqCst);

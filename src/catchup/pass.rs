@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use futures_util::stream::{StreamExt, TryStreamExt};
 use tracing::{debug, info, warn};
+use vocative_contract::channel::BoxFuture;
 use vocative_contract::crash;
 use vocative_contract::envelope::Place;
 
 use super::asking::{Unread, ask, pause};
 use super::bounds::Bounds;
-use super::room::{ChatRead, ChatReader, ReadSpan};
+use super::room::{ChatRead, ChatReader, ReadSpan, ThreadToRead};
 use super::words;
 use vocative_core::judging::origin::CaptureOrigin;
 use vocative_store::StoreError;
@@ -18,6 +20,15 @@ use vocative_store::contract::{AccountReach, ChatReach, HistoryGap};
 const CLOCK_SKEW_MS: i64 = 60_000;
 /// Threads that the store knows and a look through the chat may not find: their roots are older.
 const OLD_THREADS_MAX: usize = 200;
+/// The chats that are read at the same time.
+const CHATS_AT_ONCE: usize = 4;
+/// What was missed for no longer than this, in milliseconds, the platform mostly tells again by itself (Slack for
+/// some minutes): then roots of threads are not searched for on pages of their own.
+const SHORT_GAP_MS: i64 = 1_800_000;
+/// How long a thread counts as active after its last reply, in milliseconds, when a short gap is read.
+const ACTIVE_MS: i64 = 86_400_000;
+/// The most pages behind the missed messages that are searched for roots of threads.
+const ROOT_PAGES_MAX: usize = 100;
 /// How long before a loss a reply in a thread was written that is read again because it may have been
 /// edited meanwhile. History can only be asked for messages by when they were written.
 const EDITED_MS: i64 = 900_000;
@@ -34,6 +45,8 @@ enum ChatOutcome {
 /// One pass.
 pub(super) struct Pass<'a> {
     pub(super) reader: &'a ChatReader,
+    /// When it began, in milliseconds since the Unix epoch.
+    pub(super) began_ms: i64,
     pub(super) bounds: &'a Bounds,
     /// Whether there was a loss since that is not written down.
     pub(super) is_lost: &'a (dyn Fn() -> bool + Send + Sync),
@@ -59,11 +72,15 @@ impl Pass<'_> {
             .collect();
         let mut refused = HashSet::new();
         if self.bounds.catches_up() {
+            let mut reading: Vec<BoxFuture<'_, Result<ChatOutcome, Unread>>> = Vec::new();
             for (chat, place) in &chats {
-                if self.catch_up(reach, chat, place).await? == ChatOutcome::Refused {
-                    refused.insert(chat.chat.as_str());
-                }
+                reading.push(Box::pin(self.catch_up(reach, chat, place)));
             }
+            let reading = futures_util::stream::iter(reading).buffered(CHATS_AT_ONCE);
+            let outcomes: Vec<ChatOutcome> = reading.try_collect().await?;
+            let refusing = chats.iter().zip(outcomes);
+            let refusing = refusing.filter(|(_, outcome)| *outcome == ChatOutcome::Refused);
+            refused.extend(refusing.map(|((chat, _), _)| chat.chat.as_str()));
         }
         // A loss in the middle concerns chats that were read before it: the hole stays for another pass.
         if !(self.is_lost)() {
@@ -161,22 +178,18 @@ impl Pass<'_> {
         let reader = self.reader;
         let is_older = missed_from_ms < floor_ms
             && reader.is_anything(place, missed_from_ms, floor_ms).await?;
-        let threads = self
+        let from_ms = missed_from_ms.max(floor_ms);
+        let is_short = now_ms.saturating_sub(from_ms) <= SHORT_GAP_MS;
+        let active_from_ms = match is_short {
+            true => floor_ms.max(from_ms.saturating_sub(ACTIVE_MS)),
+            false => floor_ms,
+        };
+        let active = self
             .kept(|| {
-                let chat = place.chat.clone();
-                let store = &reader.store;
-                store.active_threads(reader.account, chat, floor_ms, OLD_THREADS_MAX)
+                let (store, chat) = (&reader.store, place.chat.clone());
+                store.active_threads(reader.account, chat, active_from_ms, OLD_THREADS_MAX)
             })
             .await?;
-        // A root that the walk comes by says itself whether its thread was written in.
-        let is_older_root = |thread: &String| {
-            let seconds = thread
-                .split('.')
-                .next()
-                .and_then(|it| it.parse::<i64>().ok());
-            seconds.is_none_or(|seconds| seconds.saturating_mul(1_000) < floor_ms)
-        };
-        let from_ms = missed_from_ms.max(floor_ms);
         let edited_from_ms = floor_ms.max(from_ms.saturating_sub(EDITED_MS));
         // An edit does not make a thread active: a question that was asked in one lately may have been edited.
         let asked = self
@@ -185,17 +198,26 @@ impl Pass<'_> {
                 store.asked_threads(reader.account, chat, edited_from_ms, OLD_THREADS_MAX)
             })
             .await?;
-        let threads = threads.into_iter().filter(is_older_root).chain(asked);
+        let thread = |root: String, is_asked_in| ThreadToRead {
+            root_sent_at_ms: sent_at_ms_of(&root),
+            root,
+            is_asked_in,
+        };
+        let asked = asked.into_iter().map(|root| thread(root, true));
+        let active = active.into_iter().map(|root| thread(root, false));
         let read = reader
             .read(&ReadSpan {
                 place: place.clone(),
                 from_ms,
                 until_ms: now_ms + CLOCK_SKEW_MS,
                 roots_from_ms: floor_ms,
+                root_pages_max: if is_short { 0 } else { ROOT_PAGES_MAX },
                 edited_from_ms,
-                threads: threads.collect(),
+                threads: active.chain(asked).collect(),
                 messages_max: self.bounds.catch_up_messages_max,
-                origin: CaptureOrigin::CatchUp,
+                origin: CaptureOrigin::CatchUp {
+                    began_ms: self.began_ms,
+                },
             })
             .await?;
         let what = "a chat was caught up on";
@@ -268,6 +290,7 @@ impl Pass<'_> {
                 from_ms,
                 until_ms: joined_ms,
                 roots_from_ms: from_ms,
+                root_pages_max: 0,
                 edited_from_ms: from_ms,
                 threads: Vec::new(),
                 messages_max: self.bounds.backfill_messages_max,
@@ -337,6 +360,12 @@ fn missed_from_ms(reach: AccountReach, chat: &ChatReach, now_ms: i64) -> Option<
             .unread_from_ms
             .map(|hole_ms| read_ms.map_or(hole_ms, |read_ms| hole_ms.max(read_ms)))
     })
+}
+
+/// When a thread's root was posted, by its id: seconds since the Unix epoch before a point.
+fn sent_at_ms_of(root: &str) -> Option<i64> {
+    let seconds = root.split('.').next()?.parse::<i64>().ok()?;
+    seconds.checked_mul(1_000)
 }
 
 /// Chats in which nothing was missed are many, and no news.

@@ -22,12 +22,10 @@ use vocative_core::ids::AccountId;
 use vocative_core::judging::origin::CaptureOrigin;
 use vocative_store::Store;
 
-/// The messages that one page asks for.
-const PAGE: usize = 200;
+/// The messages that one page asks for: as many as a platform gives. Source: Slack's limit.
+const PAGE: usize = 999;
 /// The most messages of a chat that are in memory at a time; the rest is read in another walk.
 const KEPT_MAX: usize = 2_000;
-/// The most pages behind the missed messages that are searched for roots of threads.
-const ROOT_PAGES_MAX: usize = 100;
 /// The most threads of a chat that are read.
 const THREADS_MAX: usize = 1_000;
 /// The most messages that are being stored at the same time.
@@ -59,13 +57,26 @@ pub(super) struct ReadSpan {
     pub(super) until_ms: i64,
     /// Threads with roots from here on; not after `from_ms`.
     pub(super) roots_from_ms: i64,
+    /// Pages of older messages that are searched for roots, beside what comes with the missed ones.
+    pub(super) root_pages_max: usize,
     /// Of the threads that are read, replies from here on that were edited since `from_ms`; not after it.
     pub(super) edited_from_ms: i64,
-    /// Further threads that may have been written in.
-    pub(super) threads: Vec<String>,
+    /// Threads that may have been written in; those whose root the search came by are read only if it says so.
+    pub(super) threads: Vec<ThreadToRead>,
     /// The most messages that are read, the newest.
     pub(super) messages_max: usize,
     pub(super) origin: CaptureOrigin,
+}
+
+/// A thread that is known to the store.
+#[derive(Clone, Debug)]
+pub(super) struct ThreadToRead {
+    /// Its root's message id.
+    pub(super) root: String,
+    /// When its root was posted, in milliseconds since the Unix epoch; `None` where the id does not say.
+    pub(super) root_sent_at_ms: Option<i64>,
+    /// It is read also where its root says nothing new: a reply in it may have been edited.
+    pub(super) is_asked_in: bool,
 }
 
 /// What was read of a chat.
@@ -89,12 +100,15 @@ struct HistoryWalk {
     cut_at_ms: Option<i64>,
     /// Newer ones did not fit.
     is_more: bool,
+    /// From here on every message was seen.
+    seen_from_ms: i64,
 }
 
 impl ChatReader {
     /// Reads a span of a chat. Read again, it changes nothing.
     pub(super) async fn read(&self, span: &ReadSpan) -> Result<ChatRead, Unread> {
         let mut walk = self.walk(span, span.from_ms, span.roots_from_ms).await?;
+        let seen_from_ms = walk.seen_from_ms;
         let mut read = ChatRead {
             messages: 0,
             cut_at_ms: walk.cut_at_ms,
@@ -113,8 +127,11 @@ impl ChatReader {
             }
         }
         for thread in &span.threads {
-            if !threads.contains(thread) {
-                threads.push(thread.clone());
+            let is_seen = thread
+                .root_sent_at_ms
+                .is_some_and(|at_ms| at_ms >= seen_from_ms);
+            if (thread.is_asked_in || !is_seen) && !threads.contains(&thread.root) {
+                threads.push(thread.root.clone());
             }
         }
         if threads.len() > THREADS_MAX {
@@ -164,7 +181,10 @@ impl ChatReader {
         from_ms: i64,
         roots_from_ms: i64,
     ) -> Result<HistoryWalk, Unread> {
-        let mut walk = HistoryWalk::default();
+        let mut walk = HistoryWalk {
+            seen_from_ms: span.until_ms,
+            ..HistoryWalk::default()
+        };
         let mut request = request(&span.place, roots_from_ms.min(from_ms), span.until_ms);
         let mut root_pages = 0;
         loop {
@@ -176,11 +196,17 @@ impl ChatReader {
             if walk.cut_at_ms.is_some() {
                 return Ok(walk);
             }
-            root_pages += usize::from(oldest_ms.is_some_and(|oldest_ms| oldest_ms < from_ms));
+            walk.seen_from_ms = oldest_ms.unwrap_or(walk.seen_from_ms);
+            let is_past_the_missed = oldest_ms.is_some_and(|oldest_ms| oldest_ms < from_ms);
             request.cursor = page.next_cursor;
-            if request.cursor.is_none() || root_pages > ROOT_PAGES_MAX {
+            if request.cursor.is_none() {
+                walk.seen_from_ms = request.from_ms;
                 return Ok(walk);
             }
+            if is_past_the_missed && root_pages == span.root_pages_max {
+                return Ok(walk);
+            }
+            root_pages += usize::from(is_past_the_missed);
         }
     }
 

@@ -1,11 +1,11 @@
 //! What was said while nobody listened: read back, captured once, and answered while it is young.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::Connection;
 use serde_json::Value;
 use vocative_sandbox::model::ModelReply;
-use vocative_sandbox::slack::{EventFault, Fault};
+use vocative_sandbox::slack::{ChannelKind, EventFault, Fault, SlackChannel};
 use vocative_sandbox::wire::WireKind;
 
 use crate::harness::{Flow, FlowBuilder};
@@ -129,7 +129,7 @@ async fn after_half_an_hour_down_fifty_messages_are_captured_and_three_mentions_
     let said = thirty_minutes(&flow, &root);
     flow.slack
         .faults()
-        .next("conversations.list", Fault::Status(500));
+        .next("users.conversations", Fault::Status(500));
     for method in ["conversations.history", "conversations.replies"] {
         flow.slack.faults().next(method, Fault::RateLimited(1));
         flow.slack.faults().next(method, Fault::Status(500));
@@ -494,4 +494,105 @@ async fn a_connection_that_is_there_and_hears_nothing_is_made_anew_and_what_was_
     flow.settle().await;
     assert_eq!(answers(&flow), 1);
     assert_eq!(said_in(&flow, "C0OPS").await.len(), said + 1);
+}
+
+/// A channel of many.
+fn busy_room(n: usize) -> String {
+    format!("C0BUSY{n:02}")
+}
+
+/// What was said in it long ago: 1,100 messages in the first one, some in the others.
+fn said_long_ago(flow: &Flow, rooms: usize) -> (String, String) {
+    flow.slack.set_clock_offset_ms(-2 * DAY_MS);
+    let behind_a_page = flow.slack.post("#busy0", "ann", "an old matter");
+    let on_the_page = flow.slack.post("#busy1", "ann", "another old matter");
+    for n in 0..rooms {
+        let messages = if n == 0 { 1_100 } else { 3 };
+        for said in 0..messages {
+            flow.slack
+                .post(&format!("#busy{n}"), "bob", &format!("remark {said}"));
+        }
+    }
+    flow.slack.set_clock_offset_ms(0);
+    (behind_a_page, on_the_page)
+}
+
+/// `VOCATIVE_ROOMS=50 cargo test --test flow a_moment -- --nocapture` prints what fifty channels cost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_moment_that_was_missed_costs_a_page_of_each_channel_and_the_threads_that_are_alive() {
+    let rooms = std::env::var("VOCATIVE_ROOMS").map_or(20, |rooms| rooms.parse().unwrap());
+    let builder = FlowBuilder::default().config("[capture]\nbackfill_days = 0");
+    let mut flow = builder.prepare().await;
+    flow.slack.change_world(|world| {
+        for n in 0..rooms {
+            let (id, name) = (busy_room(n), format!("busy{n}"));
+            let room = SlackChannel::new(&id, &name, ChannelKind::Public, &["U0ANN", "U0BOB"]);
+            world.channels.push(room);
+        }
+    });
+    let (behind_a_page, on_the_page) = said_long_ago(&flow, rooms);
+    flow.start().await;
+    wait_until_read(&flow).await;
+    // The store knows one of the two threads.
+    flow.slack
+        .reply("#busy0", "ann", &behind_a_page, "is it settled?");
+    flow.settle().await;
+    assert_eq!(flow.stop().await, Some(0));
+
+    drop_events(&flow, rooms + 2);
+    flow.slack.reply("#busy0", "bob", &behind_a_page, "not yet");
+    flow.slack.reply("#busy1", "bob", &on_the_page, "and this?");
+    for n in 0..rooms {
+        flow.slack
+            .post(&format!("#busy{n}"), "bob", "while it was away");
+    }
+    let (before, began) = (calls(&flow), std::time::Instant::now());
+    flow.start().await;
+    wait_until_read(&flow).await;
+    let took = began.elapsed();
+    flow.settle().await;
+    let after = calls(&flow);
+    let made = |method: &str| after.get(method).unwrap_or(&0) - before.get(method).unwrap_or(&0);
+    // Beside the busy ones there are the channels of every test.
+    let listed = flow
+        .slack
+        .world()
+        .channels
+        .iter()
+        .filter(|it| it.bot_is_member)
+        .count();
+    let (pages, threads) = (made("conversations.history"), made("conversations.replies"));
+    println!(
+        "{listed} channels: {pages} pages and {threads} threads read in {took:.1?}, the start counted"
+    );
+    assert!(pages <= listed, "{after:?}");
+    assert_eq!(threads, 2, "{after:?}");
+    for n in 0..rooms {
+        let said = said_in(&flow, &busy_room(n)).await;
+        assert!(
+            said.contains(&"while it was away".to_owned()),
+            "{n}: {said:?}"
+        );
+    }
+    assert!(
+        said_in(&flow, &busy_room(0))
+            .await
+            .contains(&"not yet".to_owned())
+    );
+    assert!(
+        said_in(&flow, &busy_room(1))
+            .await
+            .contains(&"and this?".to_owned())
+    );
+}
+
+/// Calls that were answered, by method.
+fn calls(flow: &Flow) -> BTreeMap<String, usize> {
+    let mut calls = BTreeMap::new();
+    for record in flow.wire.records() {
+        if record.kind == WireKind::Response {
+            *calls.entry(record.name).or_default() += 1;
+        }
+    }
+    calls
 }

@@ -6,7 +6,7 @@ use vocative_sandbox::wire::WireKind;
 use crate::catchup::{acme, started, wait_until_read};
 use crate::harness::{Flow, FlowBuilder};
 
-const LIST: &str = "conversations.list";
+const LIST: &str = "users.conversations";
 
 /// When calls of a method came, in milliseconds since the Unix epoch.
 fn calls_ms(flow: &Flow, method: &str) -> Vec<i64> {

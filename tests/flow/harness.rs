@@ -533,7 +533,9 @@ impl Flow {
 
     /// `vocative conversations list`.
     pub(crate) async fn conversations(&self) -> Vec<Value> {
-        let listed = self.cli_json(&["conversations", "list"]).await;
+        let listed = self
+            .cli_json(&["conversations", "list", "--limit", "1000"])
+            .await;
         listed.as_array().unwrap().clone()
     }
 

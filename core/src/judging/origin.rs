@@ -13,7 +13,11 @@ pub enum CaptureOrigin {
     /// It was missed and read back: it addresses as if it had been heard, while it is young enough.
     /// What was captured before is not judged again, and what was said before a backup was restored
     /// may have been answered since it was made: it is not answered again.
-    CatchUp,
+    CatchUp {
+        /// When reading back began, in milliseconds since the Unix epoch: a question does not become too old
+        /// while other chats are read.
+        began_ms: i64,
+    },
     /// It was said before anybody here was to listen: kept, and never answered.
     Backfill,
 }
@@ -24,8 +28,18 @@ impl CaptureOrigin {
     pub fn name(self) -> &'static str {
         match self {
             Self::Live => "live",
-            Self::CatchUp => "catch-up",
+            Self::CatchUp { .. } => "catch-up",
             Self::Backfill => "before the bot came",
+        }
+    }
+
+    /// When a message counts as said that is captured at `now_ms`: the time for which it waited to be read makes
+    /// it no older. In milliseconds since the Unix epoch.
+    #[must_use]
+    pub fn counted_from_ms(self, said_at_ms: i64, now_ms: i64) -> i64 {
+        match self {
+            Self::CatchUp { began_ms } => said_at_ms.saturating_add((now_ms - began_ms).max(0)),
+            Self::Live | Self::Backfill => said_at_ms,
         }
     }
 
@@ -39,7 +53,7 @@ impl CaptureOrigin {
     ) -> Verdict {
         let asks = match self {
             Self::Live => true,
-            Self::CatchUp => {
+            Self::CatchUp { .. } => {
                 let may_have_been_answered = facts
                     .restored_at_ms
                     .is_some_and(|restored_at_ms| message.sent_at_ms <= restored_at_ms);
@@ -92,8 +106,8 @@ mod tests {
         let table = [
             (CaptureOrigin::Live, &new, true),
             (CaptureOrigin::Live, &known, true),
-            (CaptureOrigin::CatchUp, &new, true),
-            (CaptureOrigin::CatchUp, &known, false),
+            (CaptureOrigin::CatchUp { began_ms: 0 }, &new, true),
+            (CaptureOrigin::CatchUp { began_ms: 0 }, &known, false),
             (CaptureOrigin::Backfill, &new, false),
             (CaptureOrigin::Backfill, &known, false),
         ];
@@ -108,6 +122,14 @@ mod tests {
     }
 
     #[test]
+    fn waiting_to_be_read_makes_no_question_older() {
+        let read = CaptureOrigin::CatchUp { began_ms: 1_000 };
+        assert_eq!(read.counted_from_ms(700, 9_000), 8_700);
+        assert_eq!(read.counted_from_ms(700, 900), 700);
+        assert_eq!(CaptureOrigin::Live.counted_from_ms(700, 9_000), 700);
+    }
+
+    #[test]
     fn what_was_said_before_a_restore_may_have_been_answered() {
         let message = message("kael, hi");
         let asks = |restored_at_ms| {
@@ -115,7 +137,8 @@ mod tests {
                 restored_at_ms: Some(restored_at_ms),
                 ..MessageFacts::default()
             };
-            let bounded = CaptureOrigin::CatchUp.bounded(verdict(), &facts, &message);
+            let bounded =
+                CaptureOrigin::CatchUp { began_ms: 0 }.bounded(verdict(), &facts, &message);
             bounded.runs == RunVerdict::Run
         };
         assert!(!asks(message.sent_at_ms));
@@ -133,7 +156,10 @@ mod tests {
         edited.edit_marker = Some("2.0".into());
         let bounded =
             |origin: CaptureOrigin| origin.bounded(verdict(), &facts, &edited).addressed_to;
-        assert_eq!(bounded(CaptureOrigin::CatchUp), [agent("kael")]);
+        assert_eq!(
+            bounded(CaptureOrigin::CatchUp { began_ms: 0 }),
+            [agent("kael")]
+        );
         assert_eq!(bounded(CaptureOrigin::Backfill), [agent("ops")]);
     }
 }
