@@ -32,10 +32,15 @@ const ENGINE: [&str; 4] = [
     "store/src/acts/erasure/work.rs",
 ];
 
+/// What holds or opens the handle that posts.
+const POSTERS: [&str; 4] = ["channels", "src/delivery", "src/daemon", "src/cli/live"];
+
 /// A word, and the only places where it may stand.
-const FENCES: [(&str, &[&str]); 2] = [
+const FENCES: [(&str, &[&str]); 4] = [
     ("rusqlite", &ENGINE),
     ("tokio_tungstenite", &["channels/src/slack"]),
+    ("Poster", &POSTERS),
+    (".poster", &POSTERS),
 ];
 
 /// Rooms that may name a platform.

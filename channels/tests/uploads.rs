@@ -4,12 +4,12 @@
 #![allow(clippy::unwrap_used)]
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use vocative_channels::slack::{SlackChannel, SlackSettings};
 use vocative_channels::telegram::{TelegramChannel, TelegramSettings};
-use vocative_contract::channel::{Channel, Outbound};
+use vocative_contract::channel::Channel;
 use vocative_contract::error::{ChannelError, Fallback};
+use vocative_contract::handles::Outbound;
 use vocative_contract::outbound::{Delivered, Operation, Part, PartFile, Post, ReadBack, Target};
 use vocative_sandbox::slack::{Fault, SlackServer, SlackWorld};
 use vocative_sandbox::telegram::{TelegramFault, TelegramServer, TelegramWorld};
@@ -22,7 +22,7 @@ fn anywhere() -> SocketAddr {
     ([127, 0, 0, 1], 0).into()
 }
 
-async fn slack() -> (SlackServer, Arc<dyn Outbound>) {
+async fn slack() -> (SlackServer, Outbound) {
     let server = SlackServer::start(SlackWorld::acme(), anywhere(), WireLog::new());
     let server = server.await.unwrap();
     let world = server.world();
@@ -64,9 +64,9 @@ fn note(post: &mut Post, progress: String) {
 }
 
 /// Makes every call before the share; how many there were.
-async fn prepare(outbound: &dyn Outbound, post: &mut Post) -> usize {
+async fn prepare(outbound: &Outbound, post: &mut Post) -> usize {
     for calls in 0..9 {
-        match outbound.prepare(post).await.unwrap() {
+        match outbound.poster.prepare(post).await.unwrap() {
             None => return calls,
             Some(progress) => note(post, progress),
         }
@@ -94,15 +94,15 @@ async fn a_file_is_shared_once_in_its_thread_and_its_message_is_known() {
     let (server, outbound) = slack().await;
     let root = server.say("#general", "ann", "hello");
     let mut post = upload("C0GENERAL", Some(root.clone()));
-    assert_eq!(prepare(&*outbound, &mut post).await, 2);
-    let look = outbound.read_back(&post, 0).await.unwrap();
+    assert_eq!(prepare(&outbound, &mut post).await, 2);
+    let look = outbound.look_ups.read_back(&post, 0).await.unwrap();
     assert_eq!(look, ReadBack::NotFound);
-    let delivered = outbound.deliver(&post).await.unwrap();
+    let delivered = outbound.poster.deliver(&post).await.unwrap();
     let expected = (Some(root), "here it is".to_owned(), CONTENT.to_owned());
     assert_eq!(shared(&server), [expected]);
     let ts = server.posts("C0GENERAL").last().unwrap().ts.clone();
     assert_eq!(delivered.message_id, ts);
-    let look = outbound.read_back(&post, 0).await.unwrap();
+    let look = outbound.look_ups.read_back(&post, 0).await.unwrap();
     assert_eq!(look, ReadBack::Found(delivered));
 }
 
@@ -111,38 +111,38 @@ async fn an_address_that_is_not_taken_any_more_is_asked_for_again() {
     let (server, outbound) = slack().await;
     let mut post = upload("C0GENERAL", None);
     server.faults().next("upload", Fault::Status(400));
-    assert_eq!(prepare(&*outbound, &mut post).await, 4);
-    outbound.deliver(&post).await.unwrap();
+    assert_eq!(prepare(&outbound, &mut post).await, 4);
+    outbound.poster.deliver(&post).await.unwrap();
     assert_eq!(shared(&server).len(), 1);
     // Steps that fail otherwise are to be made again.
     let mut post = upload("C0GENERAL", None);
     server
         .faults()
         .next("files.getUploadURLExternal", Fault::ResetBefore);
-    assert!(outbound.prepare(&post).await.is_err());
-    let progress = outbound.prepare(&post).await.unwrap().unwrap();
+    assert!(outbound.poster.prepare(&post).await.is_err());
+    let progress = outbound.poster.prepare(&post).await.unwrap().unwrap();
     note(&mut post, progress);
     for fault in [Fault::Status(503), Fault::ResetAfter, Fault::RateLimited(3)] {
         server.faults().next("upload", fault);
-        assert!(outbound.prepare(&post).await.is_err());
+        assert!(outbound.poster.prepare(&post).await.is_err());
     }
-    assert_eq!(prepare(&*outbound, &mut post).await, 1);
+    assert_eq!(prepare(&outbound, &mut post).await, 1);
 }
 
 #[tokio::test]
 async fn a_share_of_unknown_outcome_is_found_by_its_file() {
     let (server, outbound) = slack().await;
     let mut post = upload("C0GENERAL", None);
-    prepare(&*outbound, &mut post).await;
+    prepare(&outbound, &mut post).await;
     server
         .faults()
         .next("files.completeUploadExternal", Fault::ResetAfter);
-    let error = outbound.deliver(&post).await.unwrap_err();
+    let error = outbound.poster.deliver(&post).await.unwrap_err();
     assert!(
         matches!(error, ChannelError::OutcomeUnknown { .. }),
         "{error:?}"
     );
-    let look = outbound.read_back(&post, 0).await.unwrap();
+    let look = outbound.look_ups.read_back(&post, 0).await.unwrap();
     assert!(
         matches!(look, ReadBack::Found(Delivered { .. })),
         "{look:?}"
@@ -151,17 +151,17 @@ async fn a_share_of_unknown_outcome_is_found_by_its_file() {
         .faults()
         .next("files.completeUploadExternal", Fault::ResetBefore);
     let mut post = upload("C0GENERAL", None);
-    prepare(&*outbound, &mut post).await;
-    outbound.deliver(&post).await.unwrap_err();
+    prepare(&outbound, &mut post).await;
+    outbound.poster.deliver(&post).await.unwrap_err();
     assert_eq!(
-        outbound.read_back(&post, 0).await.unwrap(),
+        outbound.look_ups.read_back(&post, 0).await.unwrap(),
         ReadBack::NotFound
     );
     // Slack tells a share late: it is there for certain, under its file's id.
     server
         .faults()
         .set_knobs(|knobs| knobs.shares_delay_ms = 60_000);
-    let delivered = outbound.deliver(&post).await.unwrap();
+    let delivered = outbound.poster.deliver(&post).await.unwrap();
     assert!(delivered.message_id.starts_with("F0FILE"), "{delivered:?}");
     assert_eq!(shared(&server).len(), 2);
 }
@@ -171,18 +171,20 @@ async fn who_may_not_upload_posts_instead_and_holds_nothing_up() {
     let (server, outbound) = slack().await;
     server.change_world(|world| world.scopes.retain(|scope| scope != "files:write"));
     let post = upload("C0GENERAL", None);
-    let error = outbound.prepare(&post).await.unwrap_err();
+    let error = outbound.poster.prepare(&post).await.unwrap_err();
     let is_refused = matches!(
         &error,
         ChannelError::Rejected { fallback: Fallback::Plain, reason, .. } if reason.contains("files:write")
     );
     assert!(is_refused, "{error:?}");
-    let parts = outbound.render_fallback(&post.part, Fallback::Plain);
+    let parts = outbound
+        .renderer
+        .render_fallback(&post.part, Fallback::Plain);
     assert!(parts.len() == 1 && parts[0].file.is_none(), "{parts:?}");
     assert!(parts[0].text.contains("zebra"), "{parts:?}");
     // A token that was taken back is another matter.
     server.faults().set_account_error(Some("token_revoked"));
-    let error = outbound.prepare(&post).await.unwrap_err();
+    let error = outbound.poster.prepare(&post).await.unwrap_err();
     assert!(
         matches!(error, ChannelError::Unauthorized { .. }),
         "{error:?}"
@@ -206,8 +208,8 @@ async fn telegram_takes_a_file_in_one_call() {
     let asked = server.say(chat, TelegramWorld::ANN, "hello");
     let mut post = upload(&chat.to_string(), None);
     post.target.reply_to = Some(asked.to_string());
-    assert_eq!(prepare(&*outbound, &mut post).await, 0);
-    let delivered = outbound.deliver(&post).await.unwrap();
+    assert_eq!(prepare(&outbound, &mut post).await, 0);
+    let delivered = outbound.poster.deliver(&post).await.unwrap();
     let posts = server.bot_posts(chat);
     assert_eq!(posts.len(), 1);
     assert_eq!(delivered.message_id, posts[0].message_id.to_string());
@@ -235,7 +237,7 @@ async fn telegram_takes_a_file_in_one_call() {
     ];
     for (description, expected) in table {
         server.faults().next("sendDocument", refused(description));
-        let meaning = match outbound.deliver(&post).await.unwrap_err() {
+        let meaning = match outbound.poster.deliver(&post).await.unwrap_err() {
             ChannelError::Rejected {
                 fallback: Fallback::Plain,
                 ..
@@ -248,11 +250,11 @@ async fn telegram_takes_a_file_in_one_call() {
     server
         .faults()
         .next("sendDocument", TelegramFault::ResetAfter);
-    let error = outbound.deliver(&post).await.unwrap_err();
+    let error = outbound.poster.deliver(&post).await.unwrap_err();
     assert!(
         matches!(error, ChannelError::OutcomeUnknown { .. }),
         "{error:?}"
     );
-    let look = outbound.read_back(&post, 0).await.unwrap();
+    let look = outbound.look_ups.read_back(&post, 0).await.unwrap();
     assert_eq!(look, ReadBack::Unsupported);
 }

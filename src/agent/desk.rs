@@ -114,7 +114,7 @@ impl Desk {
         let parts = match self.rooms.still_admits(inquiry.account, &place, person) {
             true => {
                 let text = self.text(&inquiry, &room).await?;
-                room.outbound.render(&text, &People::nobody())
+                room.renderer.render(&text, &People::nobody())
             }
             // The lists are others than when it was asked.
             false => Vec::new(),

@@ -104,7 +104,7 @@ impl Working<'_> {
             usage: self.recorded_usage().await?,
             ..notice(String::new(), RunEnding::Done)
         };
-        self.room.outbound.show_idle(&self.route.target).await;
+        self.room.signs.show_idle(&self.route.target).await;
         self.end(&spec.display_name, silent).await
     }
 
@@ -193,7 +193,7 @@ async fn commit(
     reply: Reply,
     people: &People,
 ) -> Result<(), StoreError> {
-    let parts = render_reply(&*room.outbound, &reply, people, room.delivery.max_parts);
+    let parts = render_reply(room.form(), &reply, people);
     let now_ms = (worker.clock)();
     let committed = commit_reply(&worker.store, answering, reply, parts, now_ms).await?;
     if committed == CommittedReply::SourceGone {

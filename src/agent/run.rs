@@ -434,7 +434,8 @@ impl Working<'_> {
         )?;
         let desk = LiveDesk {
             store: worker.store.clone(),
-            outbound: Arc::clone(&room.outbound),
+            renderer: Arc::clone(&room.renderer),
+            signs: Arc::clone(&room.signs),
             run: claimed.run.id,
             token: claimed.token,
             target: route.target.clone(),
@@ -500,7 +501,7 @@ impl Working<'_> {
         let again = Duration::from_millis(lasts_ms.saturating_sub(1_000).max(1_000));
         loop {
             if !live.is_some_and(LiveReply::is_visible) {
-                self.room.outbound.show_working(&self.route.target).await;
+                self.room.signs.show_working(&self.route.target).await;
             }
             tokio::time::sleep(again).await;
         }

@@ -16,13 +16,14 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use vocative_contract::capability::{Capabilities, LengthUnit};
-use vocative_contract::channel::{BoxFuture, Intake as _, Outbound};
+use vocative_contract::channel::{BoxFuture, Intake as _};
 use vocative_contract::envelope::{
     ChatKind, Envelope, Event, InboundMessage, Place, Sender, SenderKind,
 };
 use vocative_contract::error::{ChannelError, Fallback};
+use vocative_contract::handles::{LookUps, Outbound, Poster, Renderer, Signs};
 use vocative_contract::identity::{Identity, Platform};
-use vocative_contract::outbound::{Delivered, Part, Post, ReadBack, Target};
+use vocative_contract::outbound::{Delivered, Part, Post, Target};
 use vocative_contract::people::People;
 
 use super::models::Models;
@@ -32,7 +33,7 @@ use super::worker::Worker;
 use crate::capture::inbound::{ChannelIntake, Keeping};
 use crate::capture::wake::Wake;
 use crate::config::{Template, ToolName};
-use crate::delivery::rooms::{Room, Rooms};
+use crate::delivery::rooms::{Posters, Room, Rooms};
 use crate::delivery::worker::{Clock, Worker as DeliveryWorker};
 use crate::llm::{Answer, Model, ModelError, Offline, Request};
 use vocative_core::addressing::Overlap;
@@ -73,7 +74,7 @@ struct FakePlatform {
     asked_in_vain: AtomicUsize,
 }
 
-impl Outbound for FakePlatform {
+impl Renderer for FakePlatform {
     fn render(&self, text: &str, _people: &People) -> Vec<Part> {
         text.lines().map(Part::plain).collect()
     }
@@ -81,7 +82,28 @@ impl Outbound for FakePlatform {
     fn render_fallback(&self, part: &Part, _fallback: Fallback) -> Vec<Part> {
         vec![part.clone()]
     }
+}
 
+impl Signs for FakePlatform {
+    fn show_working<'a>(&'a self, _target: &'a Target) -> BoxFuture<'a, ()> {
+        Box::pin(async { self.signs.send_modify(|signs| *signs += 1) })
+    }
+}
+
+impl LookUps for FakePlatform {
+    fn person_name<'a>(
+        &'a self,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<Option<String>, ChannelError>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn chat_facts<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Place, ChannelError>> {
+        Box::pin(async { Ok(Place::default()) })
+    }
+}
+
+impl Poster for FakePlatform {
     fn wait_before(&self, target: &Target) -> Duration {
         let waits = self.waits.lock().unwrap();
         let wait = waits.get(&target.chat).copied();
@@ -104,29 +126,6 @@ impl Outbound for FakePlatform {
                 shown: None,
             })
         })
-    }
-
-    fn read_back<'a>(
-        &'a self,
-        _post: &'a Post,
-        _since_ms: i64,
-    ) -> BoxFuture<'a, Result<ReadBack, ChannelError>> {
-        Box::pin(async { Ok(ReadBack::Unsupported) })
-    }
-
-    fn show_working<'a>(&'a self, _target: &'a Target) -> BoxFuture<'a, ()> {
-        Box::pin(async { self.signs.send_modify(|signs| *signs += 1) })
-    }
-
-    fn person_name<'a>(
-        &'a self,
-        _: &'a str,
-    ) -> BoxFuture<'a, Result<Option<String>, ChannelError>> {
-        Box::pin(async { Ok(None) })
-    }
-
-    fn chat_facts<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Place, ChannelError>> {
-        Box::pin(async { Ok(Place::default()) })
     }
 }
 
@@ -162,6 +161,7 @@ struct Stage {
     account: AccountId,
     platform: Arc<FakePlatform>,
     rooms: Rooms,
+    posters: Posters,
     wake: Wake,
     clock: Clock,
     now_ms: Arc<AtomicI64>,
@@ -192,11 +192,16 @@ impl Stage {
             waits: Mutex::default(),
             asked_in_vain: AtomicUsize::new(0),
         });
-        let rooms = Rooms::default();
+        let outbound = Outbound::of(&platform);
+        let (rooms, posters) = (Rooms::default(), Posters::default());
+        posters.set(account, outbound.poster);
         let room = Room {
             files: None,
             channel: "acme".to_owned(),
-            outbound: Arc::clone(&platform) as _,
+            renderer: outbound.renderer,
+            signs: outbound.signs,
+            look_ups: outbound.look_ups,
+            prober: None,
             identity: identity(),
             capabilities: Capabilities {
                 text_max: 4_000,
@@ -205,6 +210,7 @@ impl Stage {
                 has_replies: true,
                 can_read_back: false,
                 can_read_history: false,
+                uploads_files: false,
                 echoes_posts: false,
                 working_sign_ms: 2_000,
                 chat_interval_ms: 0,
@@ -222,6 +228,7 @@ impl Stage {
             account,
             platform,
             rooms,
+            posters,
             wake: Wake::default(),
             clock: Arc::new(move || at.load(Ordering::Relaxed)),
             now_ms,
@@ -310,6 +317,7 @@ impl Stage {
         DeliveryWorker {
             store: self.store.clone(),
             rooms: self.rooms.clone(),
+            posters: self.posters.clone(),
             owner: self.owner,
             wake: self.wake.clone(),
             clock: Arc::clone(clock),

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 use tracing::{debug, warn};
-use vocative_contract::channel::Outbound;
 use vocative_contract::envelope::{Belonging, ChatKind, Place, Sender, SenderKind};
+use vocative_contract::handles::LookUps;
 
 use vocative_core::judging::access::{Access, PlaceAccess, access, place_access};
 use vocative_core::judging::policy::ChannelPolicy;
@@ -31,7 +31,7 @@ pub enum Haste {
 /// Lets people in.
 pub struct Gate {
     policy: RwLock<Arc<ChannelPolicy>>,
-    directory: Option<Arc<dyn Outbound>>,
+    directory: Option<Arc<dyn LookUps>>,
     /// A failing directory is warned of once.
     is_failing: AtomicBool,
 }
@@ -49,7 +49,7 @@ impl Gate {
 
     /// The same gate with the platform's directory.
     #[must_use]
-    pub fn with_directory(self, directory: Arc<dyn Outbound>) -> Self {
+    pub fn with_directory(self, directory: Arc<dyn LookUps>) -> Self {
         Self {
             directory: Some(directory),
             ..self

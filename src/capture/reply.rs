@@ -3,8 +3,8 @@
 //! Nothing is posted before this is committed.
 
 use vocative_channels::render::{continued, noted, prefixed};
-use vocative_contract::channel::Outbound;
 use vocative_contract::crash;
+use vocative_contract::handles::Renderer;
 use vocative_contract::outbound::{FileRest, Part, PartFile};
 use vocative_contract::people::People;
 
@@ -37,23 +37,29 @@ pub struct Reply {
     pub live_settle_ms: i64,
 }
 
-/// A reply as the room sees it: at most `max_parts` posts, in which `@Name` mentions one of `people`.
+/// In what form a room takes replies.
+#[derive(Clone, Copy)]
+pub struct ReplyForm<'a> {
+    /// Makes posts of texts.
+    pub renderer: &'a dyn Renderer,
+    /// Whether a longer answer may come as a file.
+    pub uploads_files: bool,
+    /// The most posts of one answer.
+    pub max_parts: usize,
+}
+
+/// A reply as the room sees it, in which `@Name` mentions one of `people`.
 #[must_use]
-pub fn render_reply(
-    outbound: &dyn Outbound,
-    reply: &Reply,
-    people: &People,
-    max_parts: usize,
-) -> Vec<Part> {
+pub fn render_reply(form: ReplyForm<'_>, reply: &Reply, people: &People) -> Vec<Part> {
     let mut text = prefixed(&reply.prefix, &reply.text);
     if let Some(note) = reply.note {
         text = noted(&text, note);
     }
-    let mut parts = outbound.render(&text, people);
-    if parts.len() > max_parts && outbound.uploads() && text.len() <= FILE_BYTES_MAX {
-        return as_file(outbound, text, people, max_parts);
+    let mut parts = form.renderer.render(&text, people);
+    if parts.len() > form.max_parts && form.uploads_files && text.len() <= FILE_BYTES_MAX {
+        return as_file(form, text, people);
     }
-    limit_parts(&mut parts, max_parts);
+    limit_parts(&mut parts, form.max_parts);
     parts
 }
 
@@ -67,12 +73,12 @@ const FILE_BYTES_MAX: usize = 1 << 20;
 const WITH_FILE: &str = "That was the beginning; here is the whole answer.";
 
 /// The opening of an answer, and all of it as a file.
-fn as_file(outbound: &dyn Outbound, text: String, people: &People, max_parts: usize) -> Vec<Part> {
-    let room = max_parts.saturating_sub(1).max(1);
+fn as_file(form: ReplyForm<'_>, text: String, people: &People) -> Vec<Part> {
+    let room = form.max_parts.saturating_sub(1).max(1);
     let mut chars = OPENING_MAX_CHARS;
     let (shown, mut parts) = loop {
         let opening = opening(&text, chars);
-        let parts = outbound.render(&format!("{opening} …"), people);
+        let parts = form.renderer.render(&format!("{opening} …"), people);
         if parts.len() <= room || chars <= OPENING_MIN_CHARS {
             break (opening.len(), parts);
         }
@@ -88,7 +94,7 @@ fn as_file(outbound: &dyn Outbound, text: String, people: &People, max_parts: us
             progress: None,
             rest: Some(FileRest {
                 people: people.named_in(&rest),
-                parts_max: max_parts.saturating_sub(parts.len()).max(1),
+                parts_max: form.max_parts.saturating_sub(parts.len()).max(1),
                 text: rest,
             }),
             content: text,

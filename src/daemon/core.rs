@@ -234,6 +234,7 @@ fn delivery_worker(shared: &Arc<Shared>, owner: OwnerId) -> DeliveryWorker {
     DeliveryWorker {
         store: shared.store.clone(),
         rooms: shared.rooms.clone(),
+        posters: shared.posters.clone(),
         owner,
         wake: shared.wake.clone(),
         clock: Arc::clone(&shared.clock),

@@ -153,7 +153,7 @@ impl Names {
         id: &str,
     ) -> Result<LookedUp, StoreError> {
         let is_named = match kind {
-            NamedKind::Person => match room.outbound.person_name(id).await {
+            NamedKind::Person => match room.look_ups.person_name(id).await {
                 Ok(Some(name)) => {
                     let named = person(id.to_owned(), name);
                     self.store.learn_person(account, named).await?;
@@ -162,7 +162,7 @@ impl Names {
                 Ok(None) => false,
                 Err(cause) => return Ok(LookedUp::Failed(cause)),
             },
-            NamedKind::Chat => match room.outbound.chat_facts(id).await {
+            NamedKind::Chat => match room.look_ups.chat_facts(id).await {
                 Ok(place) => {
                     let is_named = place.title.is_some();
                     self.store.learn_place(account, place, 0).await?;

@@ -21,7 +21,7 @@ use crate::daemon::supervise::BindError;
 use crate::daemon::surface::Surface;
 use crate::daemon::time::Timekeeper;
 use crate::daemon::wiring::{self, WiringError};
-use crate::delivery::rooms::{Room, Rooms};
+use crate::delivery::rooms::{Posters, Room, Rooms};
 use crate::delivery::worker::Clock;
 use vocative_core::counted::counted;
 use vocative_core::ids::AccountId;
@@ -32,6 +32,7 @@ use vocative_store::Store;
 pub(super) struct Shared {
     pub(super) store: Store,
     pub(super) rooms: Rooms,
+    pub(super) posters: Posters,
     pub(super) names: Names,
     pub(super) registry: Registry,
     pub(super) models: Models,
@@ -67,6 +68,7 @@ impl Shared {
             store: store.clone(),
             names: Names::new(store.clone(), rooms.clone()),
             rooms,
+            posters: Posters::default(),
             models: Models::new(store, registry.clone(), wake.clone(), time.clock()),
             registry,
             wake,
@@ -162,11 +164,14 @@ impl Shared {
             what: format!("channel {name} is no longer in the configuration"),
         })?;
         let policy = wiring::policy(&config, settings, account, identity.clone());
-        let gate = Gate::new(policy).with_directory(Arc::clone(&outbound));
+        let gate = Gate::new(policy).with_directory(Arc::clone(&outbound.look_ups));
         let gate = Arc::new(gate);
         let room = Room {
             channel: name.to_owned(),
-            outbound,
+            renderer: outbound.renderer,
+            signs: outbound.signs,
+            look_ups: outbound.look_ups,
+            prober: outbound.prober,
             files,
             identity: identity.clone(),
             capabilities,
@@ -187,6 +192,7 @@ impl Shared {
         ));
         intakes.insert(name.to_owned(), (Arc::clone(&intake), identity));
         self.rooms.set_gate(account, gate);
+        self.posters.set(account, outbound.poster);
         self.rooms.set(account, room);
         self.wake.runs.notify_one();
         self.wake.posts.notify_one();
@@ -206,7 +212,7 @@ impl Shared {
         let settings = config.channels.get(channel);
         let view = settings.and_then(|settings| settings.agent_view.as_ref());
         match (view, self.rooms.get(account)) {
-            (Some(view), Some(room)) => Arc::new(Surface::new(view, room.outbound, gate, intake)),
+            (Some(view), Some(room)) => Arc::new(Surface::new(view, room.signs, gate, intake)),
             _ => intake,
         }
     }

@@ -5,8 +5,9 @@
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
-use vocative_contract::channel::{BoxFuture, Intake, IntakeError, Outbound};
+use vocative_contract::channel::{BoxFuture, Intake, IntakeError};
 use vocative_contract::envelope::{ChatKind, Envelope, Event, Place, Sender, SenderKind};
+use vocative_contract::handles::Signs;
 use vocative_contract::markup::{one_line, replace_mentions};
 use vocative_contract::outbound::{Dressing, SuggestedPrompt, Target};
 
@@ -21,7 +22,7 @@ const TITLE_MAX_CHARS: usize = 60;
 /// An intake that dresses the surface behind another one.
 pub(super) struct Surface {
     prompts: Vec<SuggestedPrompt>,
-    outbound: Arc<dyn Outbound>,
+    signs: Arc<dyn Signs>,
     gate: Arc<Gate>,
     intake: Arc<dyn Intake>,
     seats: Arc<Semaphore>,
@@ -30,7 +31,7 @@ pub(super) struct Surface {
 impl Surface {
     pub(super) fn new(
         view: &AgentView,
-        outbound: Arc<dyn Outbound>,
+        signs: Arc<dyn Signs>,
         gate: Arc<Gate>,
         intake: Arc<dyn Intake>,
     ) -> Self {
@@ -39,7 +40,7 @@ impl Surface {
             prompts: prompts
                 .map(|(title, message)| SuggestedPrompt { title, message })
                 .collect(),
-            outbound,
+            signs,
             gate,
             intake,
             seats: Arc::new(Semaphore::new(AT_ONCE_MAX)),
@@ -79,10 +80,10 @@ impl Intake for Surface {
             self.intake.accept(envelope).await?;
             let seat = Arc::clone(&self.seats).try_acquire_owned();
             if let (Some(dressed), Ok(seat)) = (dressing, seat) {
-                let (outbound, gate) = (Arc::clone(&self.outbound), Arc::clone(&self.gate));
+                let (signs, gate) = (Arc::clone(&self.signs), Arc::clone(&self.gate));
                 tokio::spawn(async move {
                     if gate.admits(&dressed.place, &dressed.sender).await {
-                        outbound.dress(&dressed.target, &dressed.dressing).await;
+                        signs.dress(&dressed.target, &dressed.dressing).await;
                     }
                     drop(seat);
                 });

@@ -20,10 +20,10 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 use vocative_channels::render::prefixed;
 use vocative_contract::capability::Capabilities;
-use vocative_contract::channel::Outbound;
 use vocative_contract::crash::{self, Sabotage};
 use vocative_contract::envelope::ChatKind;
 use vocative_contract::error::ChannelError;
+use vocative_contract::handles::{Renderer, Signs};
 use vocative_contract::live::{LIVE_MAX_CHARS, LiveForm, LivePost, whole_words};
 use vocative_contract::outbound::{Part, PartStream, Target};
 use vocative_core::sending::policy::LivePolicy;
@@ -231,8 +231,10 @@ impl Listener for Ear {
 pub struct LiveDesk {
     /// Where the placeholder is committed.
     pub store: Store,
-    /// Renders and shows.
-    pub outbound: Arc<dyn Outbound>,
+    /// Renders.
+    pub renderer: Arc<dyn Renderer>,
+    /// Shows.
+    pub signs: Arc<dyn Signs>,
     /// The run.
     pub run: RunId,
     /// Its lease: without it nothing is shown.
@@ -288,7 +290,7 @@ impl From<StoreError> for Shown {
 
 impl LiveDesk {
     fn render(&self, text: &str) -> Option<Part> {
-        self.outbound.render_live(&prefixed(&self.prefix, text))
+        self.renderer.render_live(&prefixed(&self.prefix, text))
     }
 
     /// What is added to a post that takes words at its end is a part of this.
@@ -303,7 +305,7 @@ impl LiveDesk {
             part,
         };
         crash::point("live.before");
-        let shown = self.outbound.show_live(&live).await;
+        let shown = self.signs.show_live(&live).await;
         crash::point("live.after");
         shown.into()
     }

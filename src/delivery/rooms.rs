@@ -1,28 +1,36 @@
-//! Who can send where: the outbound halves of the channels that are identified, by account.
+//! The channels that are identified, by account: what anybody may ask and show there, and, apart from that, who posts.
 
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
 
 use tokio::sync::Notify;
 use vocative_contract::capability::Capabilities;
-use vocative_contract::channel::Outbound;
 use vocative_contract::envelope::Place;
 use vocative_contract::file::FileSource;
+use vocative_contract::handles::{LookUps, Poster, Renderer, Signs};
 use vocative_contract::identity::Identity;
+use vocative_contract::probe::Prober;
 
 use crate::capture::gate::Gate;
+use crate::capture::reply::ReplyForm;
 use vocative_core::ids::{AccountId, ParticipantId};
 use vocative_core::judging::policy::{Limits, SpentUp};
 use vocative_core::sending::after::DeliveryPolicy;
 use vocative_store::{Store, StoreError};
 
-/// The outbound half of one account.
+/// One account, without what posts: who holds a room can't send into it.
 #[derive(Clone)]
 pub struct Room {
     /// The configured channel's name.
     pub channel: String,
-    /// Renders and sends.
-    pub outbound: Arc<dyn Outbound>,
+    /// Makes posts of texts.
+    pub renderer: Arc<dyn Renderer>,
+    /// Shows that a run is working.
+    pub signs: Arc<dyn Signs>,
+    /// Asks the platform.
+    pub look_ups: Arc<dyn LookUps>,
+    /// Asks about single messages, where the platform shows bots no history.
+    pub prober: Option<Arc<dyn Prober>>,
     /// Fetches what was attached there; `None` = attachments are only named.
     pub files: Option<Arc<dyn FileSource>>,
     /// Who we are there.
@@ -35,7 +43,44 @@ pub struct Room {
     pub refused: Arc<Notify>,
 }
 
-/// The outbound halves of all identified channels. Cloning shares it.
+impl Room {
+    /// In what form it takes replies.
+    #[must_use]
+    pub fn form(&self) -> ReplyForm<'_> {
+        ReplyForm {
+            renderer: &*self.renderer,
+            uploads_files: self.capabilities.uploads_files,
+            max_parts: self.delivery.max_parts,
+        }
+    }
+}
+
+/// What posts through each account; only delivery holds it. Cloning shares it.
+#[derive(Clone, Default)]
+pub struct Posters {
+    by_account: Arc<RwLock<HashMap<AccountId, Arc<dyn Poster>>>>,
+}
+
+impl Posters {
+    /// Adds or replaces what posts through an account.
+    pub fn set(&self, account: AccountId, poster: Arc<dyn Poster>) {
+        self.by_account
+            .write()
+            .expect("no holder of this lock panics")
+            .insert(account, poster);
+    }
+
+    /// What posts through an account, once its channel is identified.
+    pub(super) fn get(&self, account: AccountId) -> Option<Arc<dyn Poster>> {
+        self.by_account
+            .read()
+            .expect("no holder of this lock panics")
+            .get(&account)
+            .cloned()
+    }
+}
+
+/// The rooms of all identified channels. Cloning shares it.
 #[derive(Clone, Default)]
 pub struct Rooms {
     by_account: Arc<RwLock<HashMap<AccountId, Room>>>,

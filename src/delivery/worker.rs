@@ -10,11 +10,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 use vocative_contract::crash::{self, Sabotage};
 use vocative_contract::error::ChannelError;
+use vocative_contract::handles::Poster;
 use vocative_contract::outbound::{Delivered, Operation, Post, ReadBack};
 use vocative_contract::probe::Prober;
 
 use crate::capture::wake::Wake;
-use crate::delivery::rooms::{Room, Rooms};
+use crate::delivery::rooms::{Posters, Room, Rooms};
 use vocative_core::ids::{AccountId, ChatId, LeaseToken, OutboxId, OwnerId};
 use vocative_core::outbox::OutboxUpdate;
 use vocative_core::outbox::{ClaimedEntry, OutboxEntry};
@@ -58,8 +59,10 @@ pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
 pub struct Worker {
     /// Where posts are committed.
     pub store: Store,
-    /// Who can send where.
+    /// The accounts.
     pub rooms: Rooms,
+    /// What posts through them.
+    pub posters: Posters,
     /// This process.
     pub owner: OwnerId,
     /// Wake hints.
@@ -160,7 +163,9 @@ impl Worker {
 
     async fn handle(&self, claimed: ClaimedEntry, memory: &Memory) {
         let id = claimed.entry.id;
-        let Some(room) = self.rooms.get(claimed.entry.account) else {
+        let account = claimed.entry.account;
+        let (Some(room), Some(poster)) = (self.rooms.get(account), self.posters.get(account))
+        else {
             self.abandon(id, claimed.token, memory).await;
             return;
         };
@@ -183,11 +188,11 @@ impl Worker {
                     .wait(claimed.entry.chat, room.capabilities.chat_interval_ms)
                     .await;
             }
-            if is_paced && let Some(until_ms) = self.wait_before(&claimed, &room).await {
+            if is_paced && let Some(until_ms) = self.wait_before(&claimed, &*poster).await {
                 self.put_off(&claimed, until_ms).await;
                 return;
             }
-            match self.send(&claimed, &room).await {
+            match self.send(&claimed, &room, &*poster).await {
                 Some(update) => update,
                 None => return,
             }
@@ -202,9 +207,9 @@ impl Worker {
 
     /// Waits until the platform takes another post there. A time it is to wait for that is longer than
     /// a moment: then it is put off, on disk, and holds up no place in flight and no stop.
-    async fn wait_before(&self, claimed: &ClaimedEntry, room: &Room) -> Option<i64> {
+    async fn wait_before(&self, claimed: &ClaimedEntry, poster: &dyn Poster) -> Option<i64> {
         loop {
-            let wait = room.outbound.wait_before(&claimed.entry.target);
+            let wait = poster.wait_before(&claimed.entry.target);
             if wait.is_zero() {
                 return None;
             }
@@ -232,15 +237,20 @@ impl Worker {
     }
 
     /// Sends once. `None` if the lease was lost meanwhile.
-    async fn send(&self, claimed: &ClaimedEntry, room: &Room) -> Option<OutboxUpdate> {
+    async fn send(
+        &self,
+        claimed: &ClaimedEntry,
+        room: &Room,
+        poster: &dyn Poster,
+    ) -> Option<OutboxUpdate> {
         let entry = &claimed.entry;
         let mut post = post_of(claimed);
         if entry.operation == Operation::Upload
-            && let Err(update) = self.prepare(claimed, room, &mut post).await?
+            && let Err(update) = self.prepare(claimed, room, poster, &mut post).await?
         {
             return Some(update);
         }
-        let prober = room.outbound.prober();
+        let prober = room.prober.as_deref();
         let sequence = prober.and_then(|prober| prober.sequence(&entry.target.chat));
         let start = || {
             let (sequence, now_ms) = (sequence.clone(), (self.clock)());
@@ -262,7 +272,7 @@ impl Worker {
             channel.id = %room.channel, post.id = %entry.id, operation = entry.operation.name(),
             part = entry.part_number, attempt = attempted.attempts, "a post is sent"
         );
-        let outcome = room.outbound.deliver(&post).await;
+        let outcome = poster.deliver(&post).await;
         if is_final {
             crash::point("final.after");
         }
@@ -275,10 +285,11 @@ impl Worker {
         &self,
         claimed: &ClaimedEntry,
         room: &Room,
+        poster: &dyn Poster,
         post: &mut Post,
     ) -> Option<Result<(), OutboxUpdate>> {
         for _ in 0..PREPARING_CALLS_MAX {
-            let progress = match room.outbound.prepare(post).await {
+            let progress = match poster.prepare(post).await {
                 Ok(None) => return Some(Ok(())),
                 Ok(Some(progress)) => progress,
                 Err(error) => return Some(Err(self.unprepared(claimed, room, error))),
@@ -322,7 +333,7 @@ impl Worker {
         outcome: Result<Delivered, ChannelError>,
         room: &Room,
     ) -> OutboxUpdate {
-        let fallback = |part: &_, fallback| room.outbound.render_fallback(part, fallback);
+        let fallback = |part: &_, fallback| room.renderer.render_fallback(part, fallback);
         let can_look = room.capabilities.can_read_back || prober_of(room).is_some();
         let now_ms = (self.clock)();
         after_send(
@@ -356,7 +367,7 @@ impl Worker {
         crash::point("look.before");
         let found = match crash::is_sabotaged(Sabotage::NoReadback) {
             true => Ok(ReadBack::NotFound),
-            false => room.outbound.read_back(&post_of(claimed), since_ms).await,
+            false => room.look_ups.read_back(&post_of(claimed), since_ms).await,
         };
         crash::point("look.after");
         let since_end_ms = i64::try_from(since_end.as_millis()).unwrap_or(i64::MAX);
@@ -411,7 +422,7 @@ pub fn pause_until(due_ms: Option<i64>, now_ms: i64, poll: Duration) -> Duration
 
 /// What asks about single messages, where posts of unknown outcome are looked for like that.
 fn prober_of(room: &Room) -> Option<&dyn Prober> {
-    let prober = room.outbound.prober();
+    let prober = room.prober.as_deref();
     prober.filter(|_| room.delivery.on_unknown == OnUnknown::Look)
 }
 

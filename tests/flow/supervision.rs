@@ -17,19 +17,20 @@ use vocative::capture::wake::Wake;
 use vocative::config::Template;
 use vocative::daemon::start::wall_clock;
 use vocative::daemon::supervise::{Bind, Bound, supervise};
-use vocative::delivery::rooms::{Room, Rooms};
+use vocative::delivery::rooms::{Posters, Room, Rooms};
 use vocative::delivery::worker::{POSTS_IN_FLIGHT_MAX, Worker as DeliveryWorker};
 use vocative::llm::Offline;
 use vocative_contract::capability::{Capabilities, LengthUnit};
 use vocative_contract::channel::{
-    BoxFuture, Channel, CheckReach, ConnectionState, Finding, Inbound, Intake, Outbound, Reporter,
+    BoxFuture, Channel, CheckReach, ConnectionState, Finding, Inbound, Intake, Reporter,
 };
 use vocative_contract::envelope::{
     ChatKind, Envelope, Event, InboundMessage, Place, Sender, SenderKind,
 };
 use vocative_contract::error::{ChannelError, Fallback};
+use vocative_contract::handles::{LookUps, Outbound, Poster, Renderer, Signs};
 use vocative_contract::identity::{Identity, Platform};
-use vocative_contract::outbound::{Delivered, Part, Post, ReadBack, Target};
+use vocative_contract::outbound::{Delivered, Part, Post, Target};
 use vocative_contract::people::People;
 use vocative_core::addressing::Overlap;
 use vocative_core::ids::{AccountId, AgentName, OwnerId};
@@ -177,8 +178,8 @@ impl Channel for Adapter {
         Box::new(Adapter(Arc::clone(&self.0)))
     }
 
-    fn outbound(&self, _identity: &Identity) -> Arc<dyn Outbound> {
-        Arc::new(Adapter(Arc::clone(&self.0)))
+    fn outbound(&self, _identity: &Identity) -> Outbound {
+        Outbound::of(&Arc::new(Adapter(Arc::clone(&self.0))))
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -189,6 +190,7 @@ impl Channel for Adapter {
             has_replies: true,
             can_read_back: false,
             can_read_history: false,
+            uploads_files: false,
             echoes_posts: false,
             working_sign_ms: 0,
             chat_interval_ms: 0,
@@ -237,7 +239,7 @@ impl Inbound for Adapter {
     }
 }
 
-impl Outbound for Adapter {
+impl Renderer for Adapter {
     fn render(&self, text: &str, _people: &People) -> Vec<Part> {
         vec![Part::plain(text)]
     }
@@ -245,7 +247,34 @@ impl Outbound for Adapter {
     fn render_fallback(&self, _part: &Part, _fallback: Fallback) -> Vec<Part> {
         vec![]
     }
+}
 
+impl Signs for Adapter {
+    fn show_working<'a>(&'a self, _target: &'a Target) -> BoxFuture<'a, ()> {
+        Box::pin(async {})
+    }
+}
+
+impl LookUps for Adapter {
+    fn person_name<'a>(
+        &'a self,
+        _id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<String>, ChannelError>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn chat_facts<'a>(&'a self, chat: &'a str) -> BoxFuture<'a, Result<Place, ChannelError>> {
+        let chat = chat.to_owned();
+        Box::pin(async {
+            Ok(Place {
+                chat,
+                ..Place::default()
+            })
+        })
+    }
+}
+
+impl Poster for Adapter {
     fn deliver<'a>(&'a self, post: &'a Post) -> BoxFuture<'a, Result<Delivered, ChannelError>> {
         Box::pin(async move {
             // Refused until somebody asks again who we are.
@@ -272,35 +301,6 @@ impl Outbound for Adapter {
             })
         })
     }
-
-    fn read_back<'a>(
-        &'a self,
-        _post: &'a Post,
-        _since_ms: i64,
-    ) -> BoxFuture<'a, Result<ReadBack, ChannelError>> {
-        Box::pin(async { Ok(ReadBack::Unsupported) })
-    }
-
-    fn show_working<'a>(&'a self, _target: &'a Target) -> BoxFuture<'a, ()> {
-        Box::pin(async {})
-    }
-
-    fn person_name<'a>(
-        &'a self,
-        _id: &'a str,
-    ) -> BoxFuture<'a, Result<Option<String>, ChannelError>> {
-        Box::pin(async { Ok(None) })
-    }
-
-    fn chat_facts<'a>(&'a self, chat: &'a str) -> BoxFuture<'a, Result<Place, ChannelError>> {
-        let chat = chat.to_owned();
-        Box::pin(async {
-            Ok(Place {
-                chat,
-                ..Place::default()
-            })
-        })
-    }
 }
 
 /// What all channels of a test share.
@@ -308,6 +308,7 @@ impl Outbound for Adapter {
 struct Daemon {
     store: Store,
     rooms: Rooms,
+    posters: Posters,
     wake: Wake,
     health: Health,
     stop: CancellationToken,
@@ -328,6 +329,7 @@ impl Daemon {
         let daemon = Self {
             store,
             rooms: Rooms::default(),
+            posters: Posters::default(),
             wake: Wake::default(),
             health: Health::new(wall_clock()),
             stop: CancellationToken::new(),
@@ -338,6 +340,7 @@ impl Daemon {
         let delivery = DeliveryWorker {
             store: daemon.store.clone(),
             rooms: daemon.rooms.clone(),
+            posters: daemon.posters.clone(),
             owner,
             wake: daemon.wake.clone(),
             clock: wall_clock(),
@@ -414,12 +417,17 @@ impl Daemon {
                 let bound = daemon.store.bind_account(binding.clone(), 1).await;
                 let account = bound?;
                 let refused = Arc::new(Notify::new());
+                let outbound = channel.outbound(&identity);
+                daemon.posters.set(account, outbound.poster);
                 daemon.rooms.set(
                     account,
                     Room {
                         files: None,
                         channel: name.to_owned(),
-                        outbound: channel.outbound(&identity),
+                        renderer: outbound.renderer,
+                        signs: outbound.signs,
+                        look_ups: outbound.look_ups,
+                        prober: outbound.prober,
                         identity: identity.clone(),
                         capabilities: channel.capabilities(),
                         delivery: DeliveryPolicy::default(),

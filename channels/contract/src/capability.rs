@@ -36,6 +36,8 @@ pub struct Capabilities {
     /// Whether messages that were sent while the bot was not connected can be read
     /// ([`crate::channel::Channel::history`]).
     pub can_read_history: bool,
+    /// Whether a post can be a file.
+    pub uploads_files: bool,
     /// Whether the bot's own posts come back as events.
     pub echoes_posts: bool,
     /// How long a "working" sign lasts before it must be sent again, in milliseconds; 0 = there is

@@ -1,5 +1,5 @@
-//! The channel contract: an inbound half, an outbound half, and the intake between adapter and
-//! daemon.
+//! The channel contract: a channel with its inbound half, and the intake between adapter and daemon. The
+//! outbound half is in `handles`.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,15 +9,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::capability::Capabilities;
 use crate::clock::PlatformClock;
-use crate::envelope::{Belonging, Envelope};
+use crate::envelope::Envelope;
 use crate::error::ChannelError;
 use crate::file::FileSource;
+use crate::handles::Outbound;
 use crate::history::History;
 use crate::identity::Identity;
-use crate::live::LivePost;
-use crate::outbound::{Delivered, Dressing, Part, Post, ReadBack, Target};
-use crate::people::People;
-use crate::probe::Prober;
 use crate::webhook::Receiver;
 
 /// A boxed future, so that the traits stay object-safe.
@@ -101,8 +98,8 @@ pub trait Channel: Send + Sync + 'static {
     /// The inbound half for that identity.
     fn inbound(&self, identity: &Identity) -> Box<dyn Inbound>;
 
-    /// The outbound half for that identity.
-    fn outbound(&self, identity: &Identity) -> Arc<dyn Outbound>;
+    /// The outbound half for that identity, as the four things that can be done with it.
+    fn outbound(&self, identity: &Identity) -> Outbound;
 
     /// The history half for that identity; `None` on a platform that lets no bot read a room.
     fn history(&self, identity: &Identity) -> Option<Arc<dyn History>> {
@@ -243,138 +240,4 @@ pub trait Inbound: Send {
         reporter: Arc<dyn Reporter>,
         cancel: CancellationToken,
     ) -> BoxFuture<'a, Result<(), ChannelError>>;
-}
-
-/// The outbound half: renders and sends. It never decides what to say and never retries.
-pub trait Outbound: Send + Sync + 'static {
-    /// Renders a text (CommonMark) into parts within the platform's limits. `@Name` of one of `people`
-    /// mentions them for real; every other mention is plain text and notifies no one. Pure; never fails; never
-    /// empty for a text that is not blank.
-    fn render(&self, text: &str, people: &People) -> Vec<Part>;
-
-    /// Replaces a refused part by smaller or plainer ones. Pure.
-    fn render_fallback(&self, part: &Part, fallback: crate::error::Fallback) -> Vec<Part>;
-
-    /// How long to wait before a post may go to that place, within what the platform takes there and
-    /// altogether. Zero takes the place: the post is to be made now. Anything else takes none, and
-    /// the caller asks again then. Posts of one chat are also [`Capabilities::chat_interval_ms`]
-    /// apart; that is the caller's to keep.
-    ///
-    /// [`Capabilities::chat_interval_ms`]: crate::capability::Capabilities::chat_interval_ms
-    fn wait_before(&self, target: &Target) -> std::time::Duration {
-        let _ = target;
-        std::time::Duration::ZERO
-    }
-
-    /// Makes one post with one request.
-    ///
-    /// # Errors
-    /// A [`ChannelError`] by what the caller should do next.
-    fn deliver<'a>(&'a self, post: &'a Post) -> BoxFuture<'a, Result<Delivered, ChannelError>>;
-
-    /// Whether files can be uploaded.
-    fn uploads(&self) -> bool {
-        false
-    }
-
-    /// Makes the next call that must go before an upload shows in the room. What it gives is kept and
-    /// comes back in the part's file; `None` = nothing is left to be prepared, it may be delivered. Made
-    /// again, such a call does no harm.
-    ///
-    /// # Errors
-    /// A [`ChannelError`]; an unknown outcome is simply tried again.
-    fn prepare<'a>(
-        &'a self,
-        post: &'a Post,
-    ) -> BoxFuture<'a, Result<Option<String>, ChannelError>> {
-        let _ = post;
-        Box::pin(async { Ok(None) })
-    }
-
-    /// Looks for a post of unknown outcome, which can't be older than `since_ms`: the platform's time, in
-    /// milliseconds since the Unix epoch.
-    ///
-    /// # Errors
-    /// A [`ChannelError`]; the caller looks again later.
-    fn read_back<'a>(
-        &'a self,
-        post: &'a Post,
-        since_ms: i64,
-    ) -> BoxFuture<'a, Result<ReadBack, ChannelError>>;
-
-    /// Asks about single messages, where a post of unknown outcome can be looked for in no other way.
-    fn prober(&self) -> Option<&dyn Prober> {
-        None
-    }
-
-    /// Shows people that a run is working (typing). Failures don't matter and are not told.
-    fn show_working<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, ()>;
-
-    /// Takes back what [`Self::show_working`] showed, where nothing will be posted that does. Failures
-    /// don't matter and are not told.
-    fn show_idle<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, ()> {
-        let _ = target;
-        Box::pin(std::future::ready(()))
-    }
-
-    /// Renders the beginning of a text that goes on, cut to what every form of showing it takes. Pure;
-    /// `None` while there is nothing to see.
-    fn render_live(&self, text: &str) -> Option<Part> {
-        let parts = self.render(&crate::live::so_far(text)?, &People::nobody());
-        parts.into_iter().next()
-    }
-
-    /// Shows a text that is being written as it is now. Posts and final edits go before: where one would
-    /// have to wait, this one does.
-    ///
-    /// # Errors
-    /// A [`ChannelError`]; the same state is not tried again. After [`ChannelError::RetryAfter`] and after an
-    /// unknown outcome a later state may be shown; after any other error none is.
-    fn show_live<'a>(&'a self, live: &'a LivePost) -> BoxFuture<'a, Result<(), ChannelError>> {
-        let _ = live;
-        Box::pin(async {
-            Err(ChannelError::Rejected {
-                operation: "show live",
-                reason: "not possible on this platform".to_owned(),
-                fallback: crate::error::Fallback::None,
-            })
-        })
-    }
-
-    /// Puts something up on the bot's own surface. Failures don't matter and are not told.
-    fn dress<'a>(&'a self, target: &'a Target, dressing: &'a Dressing) -> BoxFuture<'a, ()> {
-        let _ = (target, dressing);
-        Box::pin(std::future::ready(()))
-    }
-
-    /// Looks up a person's display name.
-    ///
-    /// # Errors
-    /// A [`ChannelError`]; the caller keeps the id as name.
-    fn person_name<'a>(
-        &'a self,
-        id: &'a str,
-    ) -> BoxFuture<'a, Result<Option<String>, ChannelError>>;
-
-    /// Looks up how a person belongs to our organisation; `None` where the platform has no organisations or
-    /// does not know the person.
-    ///
-    /// # Errors
-    /// A [`ChannelError`]; the caller takes the person for what is let in least.
-    fn belonging<'a>(
-        &'a self,
-        id: &'a str,
-    ) -> BoxFuture<'a, Result<Option<Belonging>, ChannelError>> {
-        let _ = id;
-        Box::pin(std::future::ready(Ok(None)))
-    }
-
-    /// Looks up a chat's title and kind.
-    ///
-    /// # Errors
-    /// A [`ChannelError`]; the caller keeps what it knows.
-    fn chat_facts<'a>(
-        &'a self,
-        chat: &'a str,
-    ) -> BoxFuture<'a, Result<crate::envelope::Place, ChannelError>>;
 }

@@ -271,7 +271,7 @@ pub struct Sender {
     /// What they are.
     pub kind: SenderKind,
     /// Whether the event leaves open that they belong to another organisation: it names another one, or names
-    /// none in a shared chat. [`Outbound::belonging`](crate::channel::Outbound::belonging) says more.
+    /// none in a shared chat. [`LookUps::belonging`](crate::handles::LookUps::belonging) says more.
     pub is_stranger: bool,
 }
 

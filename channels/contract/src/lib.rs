@@ -1,10 +1,10 @@
 //! What the daemon and the adapter of a platform say to each other.
 //!
 //! A channel is a configured connection to a platform. Its adapter hands [`envelope::Envelope`]s to an
-//! [`channel::Intake`] and sends what it is given through an [`channel::Outbound`]. This crate names no platform's
+//! [`channel::Intake`] and lets the daemon render, show, ask and post through [`handles::Outbound`]. This crate names no platform's
 //! protocol and does no I/O.
 //!
-//! Reading order: `channel`, `envelope`, `outbound`, `people`, `history`, `file`, `probe`, `webhook`, `capability`,
+//! Reading order: `channel`, `envelope`, `outbound`, `handles`, `people`, `history`, `file`, `probe`, `webhook`, `capability`,
 //! `error`, `clock` (the platform's time); `crash` and `work` are instruments of the tests.
 
 pub mod capability;
@@ -14,6 +14,7 @@ pub mod crash;
 pub mod envelope;
 pub mod error;
 pub mod file;
+pub mod handles;
 pub mod history;
 pub mod identity;
 pub mod live;

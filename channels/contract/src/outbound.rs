@@ -141,7 +141,7 @@ pub struct PartFile {
     pub mime_type: String,
     /// What is in it.
     pub content: String,
-    /// How far the upload is, as [`crate::channel::Outbound::prepare`] says; the outbox keeps it apart.
+    /// How far the upload is, as [`crate::handles::Poster::prepare`] says; the outbox keeps it apart.
     #[serde(skip)]
     pub progress: Option<String>,
     /// What comes in its place where the platform refuses it; all of it as posts if nothing is said.

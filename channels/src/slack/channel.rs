@@ -6,10 +6,11 @@ use secrecy::SecretString;
 
 use crate::http::HttpTimeouts;
 use vocative_contract::capability::{Capabilities, LengthUnit};
-use vocative_contract::channel::{BoxFuture, Channel, CheckReach, Finding, Inbound, Outbound};
+use vocative_contract::channel::{BoxFuture, Channel, CheckReach, Finding, Inbound};
 use vocative_contract::clock::PlatformClock;
 use vocative_contract::error::{ChannelError, Fallback};
 use vocative_contract::file::FileSource;
+use vocative_contract::handles::Outbound;
 use vocative_contract::history::History;
 use vocative_contract::identity::{Identity, Platform};
 use vocative_contract::webhook::Receiver;
@@ -19,7 +20,7 @@ use super::events_api::{EventsApi, HttpInbound};
 use super::file::SlackFiles;
 use super::history::SlackHistory;
 use super::names::NameMemory;
-use super::outbound::SlackOutbound;
+use super::outbound::outbound;
 use super::socket::SocketTimings;
 use super::socket_pool::SlackInbound;
 use super::wire::IdOr;
@@ -158,9 +159,9 @@ impl Channel for SlackChannel {
         })
     }
 
-    fn outbound(&self, identity: &Identity) -> Arc<dyn Outbound> {
+    fn outbound(&self, identity: &Identity) -> Outbound {
         let (api, names) = (Arc::clone(&self.api), Arc::clone(&self.names));
-        Arc::new(SlackOutbound::new(api, names, identity.clone()))
+        outbound(api, names, identity.clone())
     }
 
     fn history(&self, identity: &Identity) -> Option<Arc<dyn History>> {
@@ -190,6 +191,7 @@ impl Channel for SlackChannel {
             has_replies: false,
             can_read_back: true,
             can_read_history: true,
+            uploads_files: true,
             echoes_posts: true,
             // A status line goes after two minutes; told again before that.
             working_sign_ms: 110_000,

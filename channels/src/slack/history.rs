@@ -18,7 +18,8 @@ use vocative_contract::history::{History, HistoryPage, HistoryRequest, PastMessa
 use vocative_contract::identity::Identity;
 
 use super::api::{Api, Token};
-use super::outbound::{place_of, ts_of};
+use super::look_ups::place_of;
+use super::outbound::ts_of;
 use super::translate::{Delivery, time_of, translate};
 use super::wire::{HistoryAnswer, ResponseMetadata};
 

@@ -4,7 +4,7 @@
 //! connection) -> `reopening` (when the next one is opened) -> `socket_pool` (several, replaced without a
 //! gap), or `signature` and `events_api`
 //! (HTTP) -> `api` -> `markdown`, `table`
-//! and `render` (pure) -> `outbound`, `upload`, `names`, `history`, `file`; `check` looks at a configuration live; `export_files` and `export`
+//! and `render` (pure) -> `outbound` with `posting`, `signs` and `look_ups`, `upload`, `names`, `history`, `file`; `check` looks at a configuration live; `export_files` and `export`
 //! read an export. It knows no store, no model and no
 //! agent.
 
@@ -21,13 +21,16 @@ mod file;
 #[doc(hidden)]
 pub mod fuzzing;
 mod history;
+mod look_ups;
 mod markdown;
 mod mrkdwn;
 mod names;
 mod outbound;
+mod posting;
 mod render;
 mod reopening;
 mod signature;
+mod signs;
 mod socket;
 mod socket_pool;
 mod stream;

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::render::{Block, parsed, parts_of, plain_text, readable_text, reread};
 use vocative_contract::capability::LengthUnit;
 use vocative_contract::error::Fallback;
+use vocative_contract::handles::Renderer;
 use vocative_contract::markup::neutral_text;
 use vocative_contract::outbound::Part;
 use vocative_contract::people::People;
@@ -31,6 +32,27 @@ pub const TEXT_MAX_CHARS: usize = 4_000;
 const NOTHING_TO_SHOW: &str = "(nothing to show)";
 /// What may begin a mark in Slack's text.
 const MARKS: [char; 4] = ['*', '_', '~', '`'];
+
+/// Makes posts for Slack.
+#[derive(Debug)]
+pub(super) struct SlackRenderer;
+
+impl Renderer for SlackRenderer {
+    fn render(&self, text: &str, people: &People) -> Vec<Part> {
+        render(text, people)
+    }
+
+    fn render_fallback(&self, part: &Part, fallback: Fallback) -> Vec<Part> {
+        match (&part.file, fallback) {
+            // What can't be a file is posts.
+            (Some(file), Fallback::Plain | Fallback::Resplit) => {
+                let (text, people) = file.instead();
+                render(text, &people)
+            }
+            _ => render_fallback(part, fallback),
+        }
+    }
+}
 
 /// Renders a text into posts within the limits.
 #[must_use]

@@ -8,11 +8,12 @@ use secrecy::SecretString;
 use crate::http::HttpTimeouts;
 use vocative_contract::capability::{Capabilities, LengthUnit};
 use vocative_contract::channel::{
-    Announcement, BoxFuture, Channel, CheckReach, Finding, FindingLevel, Inbound, Outbound,
+    Announcement, BoxFuture, Channel, CheckReach, Finding, FindingLevel, Inbound,
 };
 use vocative_contract::clock::PlatformClock;
 use vocative_contract::error::ChannelError;
 use vocative_contract::file::FileSource;
+use vocative_contract::handles::Outbound;
 use vocative_contract::identity::{Identity, Platform};
 use vocative_contract::markup::one_line as label;
 use vocative_contract::webhook::Receiver;
@@ -20,7 +21,7 @@ use vocative_contract::webhook::Receiver;
 use super::api::{Api, Parameters};
 use super::commands;
 use super::file::TelegramFiles;
-use super::outbound::TelegramOutbound;
+use super::outbound::outbound;
 use super::poll::{PollTimings, Poller};
 use super::registration::{Registration, Wanted, WebhookTimings, told};
 use super::render::TEXT_MAX_UTF16;
@@ -218,12 +219,9 @@ impl Channel for TelegramChannel {
         ))
     }
 
-    fn outbound(&self, _identity: &Identity) -> Arc<dyn Outbound> {
+    fn outbound(&self, _identity: &Identity) -> Outbound {
         let has_inline_mode = Arc::clone(&self.has_inline_mode);
-        Arc::new(TelegramOutbound::new(
-            Arc::clone(&self.api),
-            has_inline_mode,
-        ))
+        outbound(Arc::clone(&self.api), has_inline_mode)
     }
 
     fn receiver(&self) -> Option<Arc<dyn Receiver>> {
@@ -254,6 +252,7 @@ impl Channel for TelegramChannel {
             has_replies: true,
             can_read_back: false,
             can_read_history: false,
+            uploads_files: true,
             echoes_posts: false,
             // Shown for up to 5 seconds.
             working_sign_ms: 4_000,

@@ -3,7 +3,7 @@
 //! Reading order: `wire` (what Telegram sends), `entities`, `text`, `content`, `rich`, `sender`, `numbers`,
 //! `translate` (an update becomes an envelope), `poll` (the inbound half), `webhook` and `registration` (the
 //! other one), `api`, `layout`,
-//! `render`, `outbound`, `channel` (who we are, live check). `export_wire` and `export` read what Telegram
+//! `render`, `outbound` with `posting`, `signs`, `look_ups` and `probing`, `channel` (who we are, live check). `export_wire` and `export` read what Telegram
 //! Desktop exports.
 //!
 //! Bots are not told of deletes, can't read history and don't hear their own posts, so nothing here
@@ -21,13 +21,17 @@ mod file;
 #[doc(hidden)]
 pub mod fuzzing;
 mod layout;
+mod look_ups;
 mod numbers;
 mod outbound;
 mod poll;
+mod posting;
+mod probing;
 mod registration;
 mod render;
 mod rich;
 mod sender;
+mod signs;
 #[cfg(test)]
 mod test_support;
 mod text;

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::render::{Block, StyledRun, parsed, parts_of, readable_text};
 use vocative_contract::capability::LengthUnit;
 use vocative_contract::error::Fallback;
+use vocative_contract::handles::Renderer;
 use vocative_contract::outbound::Part;
 use vocative_contract::people::People;
 use vocative_contract::split::split_text;
@@ -21,6 +22,27 @@ pub const TEXT_MAX_UTF16: usize = 4_000;
 
 /// What stands for a text of which the server would leave nothing.
 const NOTHING_VISIBLE: &str = "…";
+
+/// Makes posts for Telegram.
+#[derive(Debug)]
+pub(super) struct TelegramRenderer;
+
+impl Renderer for TelegramRenderer {
+    fn render(&self, text: &str, people: &People) -> Vec<Part> {
+        render(text, people)
+    }
+
+    fn render_fallback(&self, part: &Part, fallback: Fallback) -> Vec<Part> {
+        match (&part.file, fallback) {
+            // What can't be a file is posts.
+            (Some(file), Fallback::Plain | Fallback::Resplit) => {
+                let (text, people) = file.instead();
+                render(text, &people)
+            }
+            _ => render_fallback(part, fallback),
+        }
+    }
+}
 
 /// Renders a text into parts.
 #[must_use]

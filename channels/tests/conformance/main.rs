@@ -18,10 +18,11 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use vocative_contract::channel::{
-    BoxFuture, Channel, ConnectionState, Intake, IntakeError, Outbound, Reporter,
+    BoxFuture, Channel, ConnectionState, Intake, IntakeError, Reporter,
 };
 use vocative_contract::envelope::{Envelope, Event};
 use vocative_contract::error::ChannelError;
+use vocative_contract::handles::Outbound;
 use vocative_contract::outbound::{Operation, Post, Target};
 use vocative_contract::people::People;
 
@@ -105,7 +106,7 @@ impl Reporter for Recorder {
 /// An adapter at work on its platform.
 struct Stage<D> {
     platform: D,
-    outbound: Arc<dyn Outbound>,
+    outbound: Outbound,
     recorder: Arc<Recorder>,
     cancel: CancellationToken,
     running: JoinHandle<Result<(), ChannelError>>,
@@ -146,6 +147,7 @@ impl<D: Driver> Stage<D> {
         };
         let parts = self
             .outbound
+            .renderer
             .render(text, &People::nobody())
             .into_iter()
             .enumerate();
@@ -242,7 +244,7 @@ async fn an_edit_names_the_message_it_changes<D: Driver>() {
 async fn own_posts_are_delivered_and_never_heard_as_messages<D: Driver>() {
     let stage = Stage::<D>::new().await;
     let posts = stage.post("o", "here I am");
-    let delivered = stage.outbound.deliver(&posts[0]).await.unwrap();
+    let delivered = stage.outbound.poster.deliver(&posts[0]).await.unwrap();
     assert_eq!(delivered.chat, stage.platform.chat());
     assert_eq!(stage.platform.posts(), ["here I am"]);
     stage.platform.say("after it");
@@ -257,11 +259,14 @@ async fn a_long_text_goes_out_whole_in_parts<D: Driver>() {
     let posts = stage.post("o", &text);
     assert!(posts.len() > 1);
     for post in &posts {
-        stage.outbound.deliver(post).await.unwrap();
+        stage.outbound.poster.deliver(post).await.unwrap();
     }
     let squeezed = |text: &str| text.split_whitespace().collect::<String>();
     assert_eq!(squeezed(&stage.platform.posts().concat()), squeezed(&text));
-    assert_eq!(stage.outbound.render(" \n ", &People::nobody()), []);
+    assert_eq!(
+        stage.outbound.renderer.render(" \n ", &People::nobody()),
+        []
+    );
     stage.end().await;
 }
 
@@ -278,7 +283,7 @@ async fn a_failed_post_says_what_is_known<D: Driver>() {
         let stage = Stage::<D>::new().await;
         stage.platform.trouble(trouble);
         let posts = stage.post("o", "is it there?");
-        let error = stage.outbound.deliver(&posts[0]).await.unwrap_err();
+        let error = stage.outbound.poster.deliver(&posts[0]).await.unwrap_err();
         let shown = match &error {
             ChannelError::NotSent { .. } => "not sent".to_owned(),
             ChannelError::RetryAfter { wait_ms, .. } => format!("wait {wait_ms}"),

@@ -25,12 +25,18 @@ async fn a_reaction_is_put_and_taken_away_however_often() {
     };
     let signs = || stage.slack.posts("#general")[0].reactions.clone();
     for _ in 0..2 {
-        let done = outbound.deliver(&aside(react.clone(), ":eyes:")).await;
+        let done = outbound
+            .poster
+            .deliver(&aside(react.clone(), ":eyes:"))
+            .await;
         assert_eq!(done.unwrap().message_id, ts);
     }
     assert_eq!(signs().keys().collect::<Vec<_>>(), ["eyes"]);
     for _ in 0..2 {
-        let done = outbound.deliver(&aside(unreact.clone(), "eyes")).await;
+        let done = outbound
+            .poster
+            .deliver(&aside(unreact.clone(), "eyes"))
+            .await;
         assert_eq!(done.unwrap().message_id, ts);
     }
     assert!(signs().values().all(Vec::is_empty));
@@ -38,7 +44,11 @@ async fn a_reaction_is_put_and_taken_away_however_often() {
     stage.slack.change_world(|world| {
         world.scopes.retain(|scope| scope != "reactions:write");
     });
-    let refused = outbound.deliver(&aside(react, "eyes")).await.unwrap_err();
+    let refused = outbound
+        .poster
+        .deliver(&aside(react, "eyes"))
+        .await
+        .unwrap_err();
     assert!(
         matches!(refused, ChannelError::Rejected { .. }),
         "{refused:?}"
@@ -53,11 +63,11 @@ async fn one_person_is_told_where_they_are_or_else_directly() {
         person: "U0ANN".to_owned(),
     };
     let mut post = aside(tell, "only you");
-    outbound.deliver(&post).await.unwrap();
+    outbound.poster.deliver(&post).await.unwrap();
     let told = stage.slack.ephemerals();
     assert_eq!((told.len(), told[0].user.as_str()), (1, "U0ANN"));
     post.target.chat = "C0ELSEWHERE".to_owned();
-    outbound.deliver(&post).await.unwrap();
+    outbound.poster.deliver(&post).await.unwrap();
     assert_eq!(stage.slack.ephemerals().len(), 1);
     let direct = stage.slack.posts("D0ANN");
     assert_eq!(direct[0].text, "only you");

@@ -17,7 +17,7 @@ async fn a_message_is_edited_and_deleted_and_keeps_its_marker() {
     let slack = slack_server().await;
     let outbound = outbound_of(&slack).await;
     let first = post("o-1", "D0ANN", None, "first");
-    let message_id = outbound.deliver(&first).await.unwrap().message_id;
+    let message_id = outbound.poster.deliver(&first).await.unwrap().message_id;
     let done = |operation: Operation, part: Part| Post {
         operation,
         part,
@@ -26,12 +26,20 @@ async fn a_message_is_edited_and_deleted_and_keeps_its_marker() {
     let edit = Operation::Edit {
         message_id: message_id.clone(),
     };
-    let marked = outbound.render("**second**", &People::nobody()).remove(0);
-    let edited = outbound.deliver(&done(edit.clone(), marked)).await.unwrap();
+    let marked = outbound
+        .renderer
+        .render("**second**", &People::nobody())
+        .remove(0);
+    let edited = outbound
+        .poster
+        .deliver(&done(edit.clone(), marked))
+        .await
+        .unwrap();
     assert_eq!(edited.message_id, message_id);
     assert_eq!(slack.posts("D0ANN")[0].shown(), "**second**");
     // The blocks go with the text that they stood for.
     outbound
+        .poster
         .deliver(&done(edit.clone(), Part::plain("third &lt;!here&gt;")))
         .await
         .unwrap();
@@ -46,10 +54,17 @@ async fn a_message_is_edited_and_deleted_and_keeps_its_marker() {
     let delete = Operation::Delete { message_id };
     for _ in 0..2 {
         let part = Part::plain("");
-        outbound.deliver(&done(delete.clone(), part)).await.unwrap();
+        outbound
+            .poster
+            .deliver(&done(delete.clone(), part))
+            .await
+            .unwrap();
     }
     assert!(slack.posts("D0ANN")[0].deleted);
-    let late = outbound.deliver(&done(edit, Part::plain("fourth"))).await;
+    let late = outbound
+        .poster
+        .deliver(&done(edit, Part::plain("fourth")))
+        .await;
     assert!(
         matches!(
             late,
@@ -79,7 +94,7 @@ async fn a_stream_takes_words_and_is_stopped_before_it_is_edited_or_deleted() {
     let outbound = outbound_of(&slack).await;
     let root = slack.say("#general", "ann", "when?");
     let first = begun("o-1", &root, "Tomorrow <!here>");
-    let delivered = outbound.deliver(&first).await.unwrap();
+    let delivered = outbound.poster.deliver(&first).await.unwrap();
     let live = |added: &str| LivePost {
         target: first.target.clone(),
         form: LiveForm::Stream {
@@ -88,7 +103,7 @@ async fn a_stream_takes_words_and_is_stopped_before_it_is_edited_or_deleted() {
         },
         part: Part::plain(""),
     };
-    outbound.show_live(&live(" at")).await.unwrap();
+    outbound.signs.show_live(&live(" at")).await.unwrap();
     let seen = slack.posts("#general").pop().unwrap();
     assert_eq!(
         seen.text.replace('\u{2060}', ""),
@@ -110,17 +125,17 @@ async fn a_stream_takes_words_and_is_stopped_before_it_is_edited_or_deleted() {
     let edit = done(Operation::Edit { message_id }, "Tomorrow at nine.");
     // Nobody knows whether it was stopped: the edit is made again.
     slack.faults().next("chat.stopStream", Fault::ResetAfter);
-    let lost = other.deliver(&edit).await;
+    let lost = other.poster.deliver(&edit).await;
     assert!(
         matches!(lost, Err(ChannelError::OutcomeUnknown { .. })),
         "{lost:?}"
     );
-    other.deliver(&edit).await.unwrap();
+    other.poster.deliver(&edit).await.unwrap();
     assert_eq!(
         slack.posts("#general").pop().unwrap().text,
         "Tomorrow at nine."
     );
-    let late = outbound.show_live(&live(" and late")).await;
+    let late = outbound.signs.show_live(&live(" and late")).await;
     assert!(
         matches!(late, Err(ChannelError::Rejected { .. })),
         "{late:?}"
@@ -130,9 +145,14 @@ async fn a_stream_takes_words_and_is_stopped_before_it_is_edited_or_deleted() {
         "Tomorrow at nine."
     );
 
-    let again = outbound.deliver(&begun("o-3", &root, "And")).await.unwrap();
+    let again = outbound
+        .poster
+        .deliver(&begun("o-3", &root, "And"))
+        .await
+        .unwrap();
     let message_id = again.message_id;
     other
+        .poster
         .deliver(&done(Operation::Delete { message_id }, ""))
         .await
         .unwrap();
@@ -147,20 +167,28 @@ async fn a_start_of_unknown_outcome_is_found_and_no_other_message_is_taken_for_i
     let outbound = outbound_of(&slack).await;
     let root = slack.say("#general", "ann", "when?");
     let plain = post("o-0", "C0GENERAL", Some(&root), "Tomorrow at …");
-    outbound.deliver(&plain).await.unwrap();
+    outbound.poster.deliver(&plain).await.unwrap();
     let first = begun("o-1", &root, "**Tomorrow** at");
     assert_eq!(
-        outbound.read_back(&first, ms(&root)).await.unwrap(),
+        outbound
+            .look_ups
+            .read_back(&first, ms(&root))
+            .await
+            .unwrap(),
         ReadBack::NotFound
     );
     slack.faults().next("chat.startStream", Fault::ResetAfter);
-    let lost = outbound.deliver(&first).await;
+    let lost = outbound.poster.deliver(&first).await;
     assert!(
         matches!(lost, Err(ChannelError::OutcomeUnknown { .. })),
         "{lost:?}"
     );
     let started = slack.posts("#general").pop().unwrap();
-    let found = outbound.read_back(&first, ms(&root)).await.unwrap();
+    let found = outbound
+        .look_ups
+        .read_back(&first, ms(&root))
+        .await
+        .unwrap();
     let ReadBack::Found(delivered) = found else {
         panic!("{found:?}");
     };
@@ -172,10 +200,10 @@ async fn a_start_of_unknown_outcome_is_found_and_no_other_message_is_taken_for_i
         },
         ..post("o-2", "C0GENERAL", Some(&root), "Tomorrow at nine.")
     };
-    outbound.deliver(&edit).await.unwrap();
+    outbound.poster.deliver(&edit).await.unwrap();
     let next = begun("o-3", &root, "And");
     assert_eq!(
-        outbound.read_back(&next, ms(&root)).await.unwrap(),
+        outbound.look_ups.read_back(&next, ms(&root)).await.unwrap(),
         ReadBack::NotFound
     );
 }
@@ -198,6 +226,7 @@ async fn where_no_stream_starts_an_ordinary_post_is_made() {
     for (n, fault) in refusals.into_iter().enumerate() {
         slack.faults().next("chat.startStream", fault);
         outbound
+            .poster
             .deliver(&begun("o-1", &root, "Tomorrow"))
             .await
             .unwrap();
@@ -208,25 +237,27 @@ async fn where_no_stream_starts_an_ordinary_post_is_made() {
     }
     // An app that has none is not asked again; nobody to stream to, and no thread, neither.
     outbound
+        .poster
         .deliver(&begun("o-2", &root, "Tomorrow"))
         .await
         .unwrap();
     let other = outbound_of(&slack).await;
     let mut at_top = begun("o-3", &root, "Tomorrow");
     at_top.target.thread = None;
-    other.deliver(&at_top).await.unwrap();
+    other.poster.deliver(&at_top).await.unwrap();
     assert_eq!(starts(), 2);
     // In a direct chat nobody is named.
     let asked = slack.say("D0ANN", "ann", "when?");
     let mut direct = begun("o-4", &asked, "Tomorrow");
     direct.target.chat = "D0ANN".to_owned();
-    other.deliver(&direct).await.unwrap();
+    other.poster.deliver(&direct).await.unwrap();
     assert!(slack.posts("D0ANN").pop().unwrap().stream.is_some());
     // A rate limit costs the stream, not the post.
     slack
         .faults()
         .next("chat.startStream", Fault::RateLimited(30));
     other
+        .poster
         .deliver(&begun("o-5", &root, "Tomorrow"))
         .await
         .unwrap();
@@ -238,19 +269,23 @@ async fn edits_of_what_is_being_written_give_way_to_final_ones() {
     let slack = slack_server().await;
     let outbound = outbound_of(&slack).await;
     let first = post("o-1", "D0ANN", None, "first");
-    let message_id = outbound.deliver(&first).await.unwrap().message_id;
+    let message_id = outbound.poster.deliver(&first).await.unwrap().message_id;
     let live = |text: &str| LivePost {
         target: first.target.clone(),
         form: LiveForm::Post {
             message_id: message_id.clone(),
         },
-        part: outbound.render_live(text).unwrap(),
+        part: outbound.renderer.render_live(text).unwrap(),
     };
-    outbound.show_live(&live("Tomorrow at ni")).await.unwrap();
+    outbound
+        .signs
+        .show_live(&live("Tomorrow at ni"))
+        .await
+        .unwrap();
     assert_eq!(slack.posts("D0ANN")[0].text, "Tomorrow at …");
     slack.faults().next("chat.update", Fault::RateLimited(2));
     for _ in 0..2 {
-        let refused = outbound.show_live(&live("Tomorrow at nine")).await;
+        let refused = outbound.signs.show_live(&live("Tomorrow at nine")).await;
         assert!(
             matches!(refused, Err(ChannelError::RetryAfter { wait_ms, .. }) if wait_ms >= 1_000),
             "{refused:?}"
@@ -263,14 +298,14 @@ async fn edits_of_what_is_being_written_give_way_to_final_ones() {
         ..post("o-2", "D0ANN", None, "Tomorrow at nine.")
     };
     // The final one goes as soon as Slack takes edits again; posts need not wait at all.
-    assert_eq!(outbound.wait_before(&edit.target), Duration::ZERO);
-    while let Err(error) = outbound.deliver(&edit).await {
+    assert_eq!(outbound.poster.wait_before(&edit.target), Duration::ZERO);
+    while let Err(error) = outbound.poster.deliver(&edit).await {
         let ChannelError::RetryAfter { wait_ms, .. } = error else {
             panic!("{error:?}");
         };
         tokio::time::sleep(Duration::from_millis(wait_ms)).await;
     }
-    let late = outbound.show_live(&live("Tomorrow at nine")).await;
+    let late = outbound.signs.show_live(&live("Tomorrow at nine")).await;
     assert!(
         matches!(late, Err(ChannelError::RetryAfter { .. })),
         "{late:?}"
@@ -286,16 +321,16 @@ async fn a_status_shows_in_threads_and_an_app_without_one_is_not_asked_again() {
     let root = slack.say("#general", "ann", "when?");
     let in_thread = post("o-1", "C0GENERAL", Some(&root), "").target;
     let at_top = post("o-1", "C0GENERAL", None, "").target;
-    outbound.show_working(&at_top).await;
-    outbound.show_working(&in_thread).await;
-    outbound.show_idle(&in_thread).await;
+    outbound.signs.show_working(&at_top).await;
+    outbound.signs.show_working(&in_thread).await;
+    outbound.signs.show_idle(&in_thread).await;
     let statuses: Vec<String> = slack.statuses().into_iter().map(|it| it.status).collect();
     assert_eq!(statuses, ["is thinking…", ""]);
 
     let refusal = Fault::Error("missing_scope".to_owned());
     slack.faults().next("assistant.threads.setStatus", refusal);
-    outbound.show_working(&in_thread).await;
-    outbound.show_working(&in_thread).await;
+    outbound.signs.show_working(&in_thread).await;
+    outbound.signs.show_working(&in_thread).await;
     let is_call = |record: &WireRecord| {
         record.kind == WireKind::Request && record.name == "assistant.threads.setStatus"
     };

@@ -21,13 +21,14 @@ async fn a_post_arrives_as_literal_text_and_comes_back_as_our_own() {
     let root = stage.slack.say("#general", "ann", "root");
     let outbound = stage.outbound();
     let part = outbound
+        .renderer
         .render("<!channel> <@U0BOB> & done", &People::nobody())
         .remove(0);
     let post = Post {
         part,
         ..post("o-1", "C0GENERAL", Some(&root), "")
     };
-    let delivered = outbound.deliver(&post).await.unwrap();
+    let delivered = outbound.poster.deliver(&post).await.unwrap();
     assert_eq!(delivered.chat, "C0GENERAL");
     assert_eq!(delivered.sent_at_ms, ms(&delivered.message_id));
     let posted = stage.slack.posts("#general").pop().unwrap();
@@ -58,12 +59,12 @@ async fn a_post_of_unknown_outcome_is_found_or_not() {
         for (place, thread) in [("thread", Some(root.as_str())), ("channel", None)] {
             let post = post(&format!("o-{place}-{n}"), "C0GENERAL", thread, "answer");
             stage.slack.faults().next("chat.postMessage", fault.clone());
-            let error = outbound.deliver(&post).await.unwrap_err();
+            let error = outbound.poster.deliver(&post).await.unwrap_err();
             assert!(
                 matches!(error, ChannelError::OutcomeUnknown { .. }),
                 "{error:?}"
             );
-            let found = outbound.read_back(&post, ms(&root)).await.unwrap();
+            let found = outbound.look_ups.read_back(&post, ms(&root)).await.unwrap();
             let ReadBack::Found(delivered) = found else {
                 panic!("{place} {n}: {found:?}");
             };
@@ -76,9 +77,13 @@ async fn a_post_of_unknown_outcome_is_found_or_not() {
         .faults()
         .next("chat.postMessage", Fault::Status(503));
     let never = post("o-never", "C0GENERAL", None, "answer");
-    outbound.deliver(&never).await.unwrap_err();
+    outbound.poster.deliver(&never).await.unwrap_err();
     assert_eq!(
-        outbound.read_back(&never, ms(&root)).await.unwrap(),
+        outbound
+            .look_ups
+            .read_back(&never, ms(&root))
+            .await
+            .unwrap(),
         ReadBack::NotFound
     );
     stage.end().await;
@@ -98,6 +103,7 @@ async fn a_copied_marker_is_not_our_post() {
     });
     let found = stage
         .outbound()
+        .look_ups
         .read_back(&post("o-1", "C0GENERAL", None, "x"), ms(&ts))
         .await;
     assert_eq!(found.unwrap(), ReadBack::NotFound);
@@ -110,12 +116,13 @@ async fn many_pages_are_read_back() {
     let patient = |settings: &mut SlackSettings| settings.http.read_ms = 20_000;
     let stage = Stage::with(patient, Semaphore::MAX_PERMITS / 2).await;
     let first = post("o-first", "C0GENERAL", None, "answer");
-    let delivered = stage.outbound().deliver(&first).await.unwrap();
+    let delivered = stage.outbound().poster.deliver(&first).await.unwrap();
     for n in 0..450 {
         stage.slack.say("#general", "ann", &format!("line {n}"));
     }
     let found = stage
         .outbound()
+        .look_ups
         .read_back(&first, delivered.sent_at_ms)
         .await
         .unwrap();
@@ -129,7 +136,7 @@ async fn a_delivery_that_fails_is_one_request() {
     let outbound = stage.outbound();
     let hello = post("o-1", "C0GENERAL", None, "hello");
     // A connection that is kept for what follows.
-    outbound.deliver(&hello).await.unwrap();
+    outbound.poster.deliver(&hello).await.unwrap();
     // The fault, and whether the post is there all the same. Only one request meets it: a second one,
     // made underneath, would be answered and be there, too.
     for (fault, posts) in [
@@ -143,7 +150,7 @@ async fn a_delivery_that_fails_is_one_request() {
     ] {
         let before = stage.slack.posts("#general").len();
         stage.slack.faults().next("chat.postMessage", fault.clone());
-        outbound.deliver(&hello).await.unwrap_err();
+        outbound.poster.deliver(&hello).await.unwrap_err();
         let after = stage.slack.posts("#general").len();
         assert_eq!(after - before, posts, "{fault:?}");
     }
@@ -159,7 +166,7 @@ async fn refusals_say_what_to_do_next() {
         .slack
         .faults()
         .next("chat.postMessage", Fault::RateLimited(7));
-    let error = outbound.deliver(&hello).await.unwrap_err();
+    let error = outbound.poster.deliver(&hello).await.unwrap_err();
     assert!(
         matches!(error, ChannelError::RetryAfter { wait_ms: 7_000, .. }),
         "{error:?}"
@@ -168,13 +175,14 @@ async fn refusals_say_what_to_do_next() {
         .slack
         .faults()
         .next("chat.postMessage", Fault::ResetBefore);
-    let error = outbound.deliver(&hello).await.unwrap_err();
+    let error = outbound.poster.deliver(&hello).await.unwrap_err();
     assert!(
         matches!(error, ChannelError::OutcomeUnknown { .. }),
         "{error:?}"
     );
     for chat in ["C0ELSEWHERE", "C0ATTIC", "C0NOWHERE"] {
         let error = outbound
+            .poster
             .deliver(&post("o-2", chat, None, "hello"))
             .await
             .unwrap_err();
@@ -187,7 +195,7 @@ async fn refusals_say_what_to_do_next() {
         .slack
         .faults()
         .set_account_error(Some("token_revoked"));
-    let error = outbound.deliver(&hello).await.unwrap_err();
+    let error = outbound.poster.deliver(&hello).await.unwrap_err();
     assert!(
         matches!(error, ChannelError::Unauthorized { .. }),
         "{error:?}"
@@ -206,7 +214,10 @@ async fn a_room_that_was_refused_rests_alone_and_several_are_the_workspace() {
         slack
             .faults()
             .next("chat.postMessage", Fault::RateLimited(600));
-        let refused = outbound.deliver(&post("o-1", chat, None, "hello")).await;
+        let refused = outbound
+            .poster
+            .deliver(&post("o-1", chat, None, "hello"))
+            .await;
         let wait_ms = match refused {
             Err(ChannelError::RetryAfter { wait_ms, .. }) => wait_ms,
             other => panic!("{other:?}"),
@@ -214,13 +225,19 @@ async fn a_room_that_was_refused_rests_alone_and_several_are_the_workspace() {
         assert_eq!(wait_ms, 600_000);
     };
     refuse("C0GENERAL").await;
-    let wait = outbound.wait_before(&target("C0GENERAL"));
+    let wait = outbound.poster.wait_before(&target("C0GENERAL"));
     assert!(wait > Duration::from_secs(590), "{wait:?}");
-    assert_eq!(outbound.wait_before(&target("C0OPS")), Duration::ZERO);
+    assert_eq!(
+        outbound.poster.wait_before(&target("C0OPS")),
+        Duration::ZERO
+    );
     refuse("C0OPS").await;
-    assert_eq!(outbound.wait_before(&target("D0ANN")), Duration::ZERO);
+    assert_eq!(
+        outbound.poster.wait_before(&target("D0ANN")),
+        Duration::ZERO
+    );
     refuse("D0ANN").await;
-    let wait = outbound.wait_before(&target("C0SECRET"));
+    let wait = outbound.poster.wait_before(&target("C0SECRET"));
     assert!((20..=30).contains(&wait.as_secs()), "{wait:?}");
 }
 
@@ -241,8 +258,9 @@ async fn a_method_that_was_refused_is_not_called_before_its_time() {
     }
     for _ in 0..20 {
         let refused = [
-            outbound.person_name("U0ANN").await.map(|_| ()),
+            outbound.look_ups.person_name("U0ANN").await.map(|_| ()),
             outbound
+                .look_ups
                 .read_back(&post("o-1", "C0GENERAL", None, "hello"), 0)
                 .await
                 .map(|_| ()),
@@ -259,8 +277,9 @@ async fn a_method_that_was_refused_is_not_called_before_its_time() {
         [1, 1]
     );
     // Other methods go on.
-    outbound.chat_facts("C0GENERAL").await.unwrap();
+    outbound.look_ups.chat_facts("C0GENERAL").await.unwrap();
     outbound
+        .poster
         .deliver(&post("o-2", "C0GENERAL", None, "hello"))
         .await
         .unwrap();
@@ -271,36 +290,59 @@ async fn names_are_looked_up_once() {
     let stage = Stage::new().await;
     let outbound = stage.outbound();
     assert_eq!(
-        outbound.person_name("U0ANN").await.unwrap().as_deref(),
+        outbound
+            .look_ups
+            .person_name("U0ANN")
+            .await
+            .unwrap()
+            .as_deref(),
         Some("Ann")
     );
-    assert_eq!(outbound.person_name("U0NOBODY").await.unwrap(), None);
-    let place = outbound.chat_facts("C0SECRET").await.unwrap();
+    assert_eq!(
+        outbound.look_ups.person_name("U0NOBODY").await.unwrap(),
+        None
+    );
+    let place = outbound.look_ups.chat_facts("C0SECRET").await.unwrap();
     assert_eq!(
         (place.kind, place.title.as_deref()),
         (Some(ChatKind::Private), Some("#secret"))
     );
     assert_eq!(
-        outbound.chat_facts("D0ANN").await.unwrap().kind,
+        outbound.look_ups.chat_facts("D0ANN").await.unwrap().kind,
         Some(ChatKind::Direct)
     );
     assert_eq!(
-        outbound.chat_facts("G0GROUP").await.unwrap().kind,
+        outbound.look_ups.chat_facts("G0GROUP").await.unwrap().kind,
         Some(ChatKind::GroupDirect)
     );
-    assert!(outbound.chat_facts("C0PARTNERS").await.unwrap().is_shared);
+    assert!(
+        outbound
+            .look_ups
+            .chat_facts("C0PARTNERS")
+            .await
+            .unwrap()
+            .is_shared
+    );
     stage.slack.faults().next("*", Fault::Status(500));
     assert_eq!(
-        outbound.person_name("U0ANN").await.unwrap().as_deref(),
+        outbound
+            .look_ups
+            .person_name("U0ANN")
+            .await
+            .unwrap()
+            .as_deref(),
         Some("Ann")
     );
-    assert_eq!(outbound.person_name("U0NOBODY").await.unwrap(), None);
-    outbound.chat_facts("C0SECRET").await.unwrap();
+    assert_eq!(
+        outbound.look_ups.person_name("U0NOBODY").await.unwrap(),
+        None
+    );
+    outbound.look_ups.chat_facts("C0SECRET").await.unwrap();
     // The queued failure is still there: nothing was asked again.
-    outbound.chat_facts("C0OPS").await.unwrap_err();
+    outbound.look_ups.chat_facts("C0OPS").await.unwrap_err();
     stage.slack.rename_channel("#secret", "open-secret");
     stage.seen.until_heard(1).await;
-    let place = outbound.chat_facts("C0SECRET").await.unwrap();
+    let place = outbound.look_ups.chat_facts("C0SECRET").await.unwrap();
     assert_eq!(place.title.as_deref(), Some("#open-secret"));
     stage.end().await;
 }

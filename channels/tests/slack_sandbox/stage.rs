@@ -10,10 +10,11 @@ use tokio_util::sync::CancellationToken;
 use vocative_channels::http::HttpTimeouts;
 use vocative_channels::slack::{SlackChannel, SlackSettings, SocketTimings};
 use vocative_contract::channel::{
-    BoxFuture, Channel as _, ConnectionState, Intake, IntakeError, Outbound, Reporter,
+    BoxFuture, Channel as _, ConnectionState, Intake, IntakeError, Reporter,
 };
 use vocative_contract::envelope::{Envelope, Event, InboundMessage};
 use vocative_contract::error::ChannelError;
+use vocative_contract::handles::Outbound;
 use vocative_contract::identity::Identity;
 use vocative_contract::outbound::{Operation, Part, Post, Target};
 use vocative_sandbox::slack::{SlackServer, SlackWorld};
@@ -250,7 +251,7 @@ impl Stage {
         );
     }
 
-    pub(super) fn outbound(&self) -> Arc<dyn Outbound> {
+    pub(super) fn outbound(&self) -> Outbound {
         self.channel.outbound(&self.identity)
     }
 
@@ -285,7 +286,7 @@ pub(super) fn ms(ts: &str) -> i64 {
 }
 
 /// An outbound half without a socket.
-pub(super) async fn outbound_of(slack: &SlackServer) -> Arc<dyn Outbound> {
+pub(super) async fn outbound_of(slack: &SlackServer) -> Outbound {
     let channel = SlackChannel::new(settings(slack)).unwrap();
     let identity = channel.identify().await.unwrap();
     channel.outbound(&identity)

@@ -1,10 +1,9 @@
 //! Asking about single messages.
 
-use std::sync::Arc;
-
 use serde_json::json;
-use vocative_contract::channel::{Channel as _, Outbound};
+use vocative_contract::channel::Channel as _;
 use vocative_contract::error::ChannelError;
+use vocative_contract::handles::Outbound;
 use vocative_contract::probe::ProbeAnswer::{self, NotOurs, NotThere, Ours, Unclear};
 use vocative_sandbox::telegram::{
     TelegramFault, TelegramForward, TelegramMedia, TelegramServer, TelegramWorld, UserMessage,
@@ -16,14 +15,14 @@ use crate::recorder::{channel, telegram};
 const ANN: i64 = TelegramWorld::ANN;
 const SUPERGROUP: i64 = TelegramWorld::SUPERGROUP;
 
-async fn outbound(server: &TelegramServer) -> Arc<dyn Outbound> {
+async fn outbound(server: &TelegramServer) -> Outbound {
     let channel = channel(server);
     let identity = channel.identify().await.unwrap();
     channel.outbound(&identity)
 }
 
-async fn ask(outbound: &dyn Outbound, chat: i64, id: i64) -> ProbeAnswer {
-    let prober = outbound.prober().unwrap();
+async fn ask(outbound: &Outbound, chat: i64, id: i64) -> ProbeAnswer {
+    let prober = outbound.prober.as_deref().unwrap();
     let probed = prober.probe(&chat.to_string(), id).await.unwrap();
     probed.answer
 }
@@ -43,7 +42,7 @@ async fn a_message_is_ours_somebody_elses_or_not_there() {
             (gone, NotThere),
             (gone + 1, NotThere),
         ] {
-            assert_eq!(ask(&*outbound, chat, id).await, expected, "{id} in {chat}");
+            assert_eq!(ask(&outbound, chat, id).await, expected, "{id} in {chat}");
         }
         let posts = server.bot_posts(chat);
         assert!(posts.iter().all(|post| !post.edited && !post.deleted));
@@ -74,11 +73,11 @@ async fn what_cannot_be_edited_is_not_ours_and_a_live_location_says_nothing() {
         ..UserMessage::default()
     });
     for id in [pinned, forwarded, theirs] {
-        assert_eq!(ask(&*outbound, SUPERGROUP, id).await, NotOurs, "{id}");
+        assert_eq!(ask(&outbound, SUPERGROUP, id).await, NotOurs, "{id}");
     }
     // In a channel the posts of others look ours.
     let posted = server.channel_post(TelegramWorld::CHANNEL, "news");
-    assert_eq!(ask(&*outbound, TelegramWorld::CHANNEL, posted).await, Ours);
+    assert_eq!(ask(&outbound, TelegramWorld::CHANNEL, posted).await, Ours);
     let location = server.send_with(UserMessage {
         chat: SUPERGROUP,
         user: ANN,
@@ -89,7 +88,7 @@ async fn what_cannot_be_edited_is_not_ours_and_a_live_location_says_nothing() {
         via_bot: Some(TelegramWorld::team().bot.id),
         ..UserMessage::default()
     });
-    assert_eq!(ask(&*outbound, SUPERGROUP, location).await, Unclear);
+    assert_eq!(ask(&outbound, SUPERGROUP, location).await, Unclear);
 }
 
 #[tokio::test]
@@ -99,20 +98,20 @@ async fn a_server_that_lags_behind_finds_nothing_until_something_newer_comes() {
     server.lag_behind(true);
     let ours = server.post_by_another_program(SUPERGROUP, "hi");
     let private = server.post_by_another_program(ANN, "hi");
-    assert_eq!(ask(&*outbound, SUPERGROUP, ours).await, NotThere);
+    assert_eq!(ask(&outbound, SUPERGROUP, ours).await, NotThere);
     // Another sequence says nothing about this one.
     server.say(TelegramWorld::GROUP, ANN, "lunch?");
-    assert_eq!(ask(&*outbound, SUPERGROUP, ours).await, NotThere);
-    assert_eq!(ask(&*outbound, ANN, private).await, Ours);
+    assert_eq!(ask(&outbound, SUPERGROUP, ours).await, NotThere);
+    assert_eq!(ask(&outbound, ANN, private).await, Ours);
     server.say(SUPERGROUP, ANN, "anybody?");
-    assert_eq!(ask(&*outbound, SUPERGROUP, ours).await, Ours);
+    assert_eq!(ask(&outbound, SUPERGROUP, ours).await, Ours);
 }
 
 #[tokio::test]
 async fn an_answer_tells_the_platforms_time_and_a_refusal_nothing() {
     let server = telegram().await;
     let outbound = outbound(&server).await;
-    let prober = outbound.prober().unwrap();
+    let prober = outbound.prober.as_deref().unwrap();
     let chat = SUPERGROUP.to_string();
     server.advance_clock(86_400);
     let said = server.say(SUPERGROUP, ANN, "hello");
@@ -168,7 +167,7 @@ async fn bots_with_inline_mode_are_not_asked() {
         .unwrap();
     for (server, is_asked) in [(inline, false), (telegram().await, true)] {
         let outbound = outbound(&server).await;
-        let sequence = outbound.prober().unwrap().sequence("5001");
+        let sequence = outbound.prober.as_deref().unwrap().sequence("5001");
         assert_eq!(sequence.is_some(), is_asked);
     }
 }

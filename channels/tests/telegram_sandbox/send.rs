@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use serde_json::json;
 use vocative_channels::telegram::TelegramChannel;
-use vocative_contract::channel::{Channel as _, CheckReach, Outbound};
+use vocative_contract::channel::{Channel as _, CheckReach};
 use vocative_contract::envelope::{ChatKind, Place};
 use vocative_contract::error::{ChannelError, Fallback};
+use vocative_contract::handles::Outbound;
 use vocative_contract::live::{LiveForm, LivePost};
 use vocative_contract::outbound::{Delivered, Operation, Part, Post, ReadBack, Target};
 use vocative_contract::people::People;
@@ -36,7 +37,7 @@ fn post(target: Target, text: &str) -> Post {
     }
 }
 
-async fn outbound(server: &TelegramServer) -> std::sync::Arc<dyn Outbound> {
+async fn outbound(server: &TelegramServer) -> Outbound {
     let channel = channel(server);
     let identity = channel.identify().await.unwrap();
     channel.outbound(&identity)
@@ -55,7 +56,7 @@ async fn a_post_is_delivered_as_a_reply_with_its_entities() {
         "Build 42 failed, see main.rs",
     );
     answer.part.entities = Some(json!([{"type": "bold", "offset": 0, "length": 8}]));
-    let delivered = outbound.deliver(&answer).await.unwrap();
+    let delivered = outbound.poster.deliver(&answer).await.unwrap();
     let seen = server.bot_posts(SUPERGROUP).pop().unwrap();
     assert_eq!(seen.text, "Build 42 failed, see main.rs");
     assert_eq!(seen.reply_to, Some(asked));
@@ -77,12 +78,12 @@ async fn what_the_platform_makes_of_a_text_is_told() {
     let server = telegram().await;
     let outbound = outbound(&server).await;
     let padded = post(target(SUPERGROUP), "  two words \n");
-    let delivered = outbound.deliver(&padded).await.unwrap();
+    let delivered = outbound.poster.deliver(&padded).await.unwrap();
     let seen = server.bot_posts(SUPERGROUP).pop().unwrap();
     assert_eq!(seen.text, "two words");
     assert_eq!(delivered.shown.unwrap().text, seen.text);
     let link = post(target(SUPERGROUP), "see https://example.org");
-    assert_eq!(outbound.deliver(&link).await.unwrap().shown, None);
+    assert_eq!(outbound.poster.deliver(&link).await.unwrap().shown, None);
 }
 
 #[tokio::test]
@@ -95,7 +96,11 @@ async fn an_answer_to_a_deleted_message_is_still_sent() {
         reply_to: Some(asked.to_string()),
         ..target(SUPERGROUP)
     };
-    outbound.deliver(&post(to, "here it is")).await.unwrap();
+    outbound
+        .poster
+        .deliver(&post(to, "here it is"))
+        .await
+        .unwrap();
     let seen = server.bot_posts(SUPERGROUP).pop().unwrap();
     assert_eq!((seen.text.as_str(), seen.reply_to), ("here it is", None));
 }
@@ -109,10 +114,17 @@ async fn a_topic_is_named_only_when_it_is_one() {
         ..target(FORUM)
     };
     for (topic, thread) in [(Some("163"), Some(163)), (None, None), (Some("1"), None)] {
-        outbound.deliver(&post(to(topic), "news")).await.unwrap();
+        outbound
+            .poster
+            .deliver(&post(to(topic), "news"))
+            .await
+            .unwrap();
         assert_eq!(server.bot_posts(FORUM).pop().unwrap().thread, thread);
     }
-    let error = outbound.deliver(&post(to(Some("999")), "news")).await;
+    let error = outbound
+        .poster
+        .deliver(&post(to(Some("999")), "news"))
+        .await;
     assert!(matches!(
         error,
         Err(ChannelError::Rejected {
@@ -122,7 +134,10 @@ async fn a_topic_is_named_only_when_it_is_one() {
     ));
     server.close_topic(FORUM, ANN, TelegramWorld::TOPIC_DEPLOYS);
     // Of one topic, not of its chat: the others' posts go on.
-    let error = outbound.deliver(&post(to(Some("170")), "news")).await;
+    let error = outbound
+        .poster
+        .deliver(&post(to(Some("170")), "news"))
+        .await;
     assert!(
         matches!(
             error,
@@ -176,7 +191,10 @@ async fn a_failed_delivery_says_what_is_known() {
         let server = telegram().await;
         let outbound = outbound(&server).await;
         server.faults().next("sendMessage", fault.clone());
-        let result = outbound.deliver(&post(target(SUPERGROUP), "hello")).await;
+        let result = outbound
+            .poster
+            .deliver(&post(target(SUPERGROUP), "hello"))
+            .await;
         assert_eq!(class(result), expected, "{fault:?}");
         assert_eq!(
             server.bot_posts(SUPERGROUP).len(),
@@ -193,7 +211,10 @@ async fn a_refused_connection_is_not_sent() {
     let server = telegram().await;
     let outbound = outbound(&server).await;
     server.stop().await;
-    let result = outbound.deliver(&post(target(SUPERGROUP), "hello")).await;
+    let result = outbound
+        .poster
+        .deliver(&post(target(SUPERGROUP), "hello"))
+        .await;
     assert_eq!(class(result), "not sent");
 }
 
@@ -208,7 +229,7 @@ async fn refusals_name_who_refuses() {
                 part,
                 ..post(target(chat), "")
             };
-            class(outbound.deliver(&post).await)
+            class(outbound.poster.deliver(&post).await)
         }
     };
     let bad = Part {
@@ -240,14 +261,16 @@ async fn what_render_makes_is_taken_and_kept_unchanged() {
     let server = telegram().await;
     let outbound = outbound(&server).await;
     let line = "👍 *not bold*, <b>no tag</b> & a\ttab, see main.rs\r\n";
-    let parts = outbound.render(&line.repeat(120), &People::nobody());
+    let parts = outbound
+        .renderer
+        .render(&line.repeat(120), &People::nobody());
     assert!(parts.len() > 1);
     for part in parts {
         let post = Post {
             part: part.clone(),
             ..post(target(SUPERGROUP), "")
         };
-        outbound.deliver(&post).await.unwrap();
+        outbound.poster.deliver(&post).await.unwrap();
         assert_eq!(server.bot_posts(SUPERGROUP).pop().unwrap().text, part.text);
     }
 }
@@ -258,21 +281,21 @@ async fn typing_is_shown_and_its_failure_does_not_matter() {
     let outbound = outbound(&server).await;
     let failed = TelegramFault::Gateway { code: 502 };
     server.faults().next("sendChatAction", failed);
-    outbound.show_working(&target(SUPERGROUP)).await;
-    outbound.show_working(&target(SUPERGROUP)).await;
+    outbound.signs.show_working(&target(SUPERGROUP)).await;
+    outbound.signs.show_working(&target(SUPERGROUP)).await;
     assert!(server.wait_for_action(SUPERGROUP, "typing", BOUND).await);
     // Once it is too much for the platform it is not asked again, in that chat.
     let refused = TelegramFault::RateLimited { retry_after_s: 30 };
     server.faults().next("sendChatAction", refused);
     for _ in 0..3 {
-        outbound.show_working(&target(SUPERGROUP)).await;
+        outbound.signs.show_working(&target(SUPERGROUP)).await;
     }
     assert_eq!(server.faults().applied(), 2);
     let bad = TelegramFault::Gateway { code: 502 };
     server.faults().next("sendChatAction", bad);
-    outbound.show_working(&target(SUPERGROUP)).await;
+    outbound.signs.show_working(&target(SUPERGROUP)).await;
     assert_eq!(server.faults().applied(), 2, "it was asked again");
-    outbound.show_working(&target(FORUM)).await;
+    outbound.signs.show_working(&target(FORUM)).await;
     assert_eq!(server.faults().applied(), 3);
 }
 
@@ -280,14 +303,22 @@ async fn typing_is_shown_and_its_failure_does_not_matter() {
 async fn names_and_chats_are_looked_up() {
     let server = telegram().await;
     let outbound = outbound(&server).await;
-    let name = outbound.person_name(&ANN.to_string()).await.unwrap();
+    let name = outbound
+        .look_ups
+        .person_name(&ANN.to_string())
+        .await
+        .unwrap();
     assert_eq!(name.as_deref(), Some("Ann"));
-    assert_eq!(outbound.person_name("77").await.unwrap(), None);
+    assert_eq!(outbound.look_ups.person_name("77").await.unwrap(), None);
     let chat = format!("chat:{}", TelegramWorld::CHANNEL);
-    let name = outbound.person_name(&chat).await.unwrap();
+    let name = outbound.look_ups.person_name(&chat).await.unwrap();
     assert_eq!(name.as_deref(), Some("Announcements"));
     assert_eq!(
-        outbound.chat_facts(&SUPERGROUP.to_string()).await.unwrap(),
+        outbound
+            .look_ups
+            .chat_facts(&SUPERGROUP.to_string())
+            .await
+            .unwrap(),
         Place {
             chat: SUPERGROUP.to_string(),
             kind: Some(ChatKind::Private),
@@ -295,7 +326,10 @@ async fn names_and_chats_are_looked_up() {
             ..Place::default()
         }
     );
-    let nothing = outbound.read_back(&post(target(SUPERGROUP), "x"), 0).await;
+    let nothing = outbound
+        .look_ups
+        .read_back(&post(target(SUPERGROUP), "x"), 0)
+        .await;
     assert_eq!(nothing.unwrap(), ReadBack::Unsupported);
 }
 
@@ -309,7 +343,10 @@ async fn an_answer_that_never_comes_leaves_the_outcome_unknown() {
     let outbound = channel.outbound(&identity);
     let late = TelegramFault::StallAfter;
     server.faults().next("sendMessage", late);
-    let result = outbound.deliver(&post(target(SUPERGROUP), "hello")).await;
+    let result = outbound
+        .poster
+        .deliver(&post(target(SUPERGROUP), "hello"))
+        .await;
     assert_eq!(class(result), "unknown");
     assert_eq!(server.bot_posts(SUPERGROUP).len(), 1);
 }
@@ -331,11 +368,11 @@ async fn a_group_gets_posts_no_faster_than_the_platform_takes_and_a_429_is_kept_
     let server = telegram().await;
     server.faults().limit_sends_per_minute(Some(20));
     let outbound = outbound(&server).await;
-    let wait = |chat: i64| outbound.wait_before(&target(chat));
+    let wait = |chat: i64| outbound.poster.wait_before(&target(chat));
     for _ in 0..5 {
         assert_eq!(wait(SUPERGROUP), Duration::ZERO);
         let text = post(target(SUPERGROUP), "again");
-        outbound.deliver(&text).await.unwrap();
+        outbound.poster.deliver(&text).await.unwrap();
     }
     let next = wait(SUPERGROUP);
     assert!(next > Duration::from_secs(2), "{next:?}");
@@ -344,7 +381,10 @@ async fn a_group_gets_posts_no_faster_than_the_platform_takes_and_a_429_is_kept_
 
     let flood = TelegramFault::RateLimited { retry_after_s: 30 };
     server.faults().next("sendMessage", flood);
-    let refused = outbound.deliver(&post(target(FORUM), "too much")).await;
+    let refused = outbound
+        .poster
+        .deliver(&post(target(FORUM), "too much"))
+        .await;
     assert!(matches!(refused, Err(ChannelError::RetryAfter { .. })));
     let next = wait(FORUM);
     assert!(next > Duration::from_secs(28), "{next:?}");
@@ -362,14 +402,21 @@ fn done(chat: i64, operation: Operation, text: &str) -> Post {
 async fn a_message_is_edited_and_deleted_also_when_that_was_done_before() {
     let server = telegram().await;
     let outbound = outbound(&server).await;
-    let sent = outbound.deliver(&post(target(ANN), "first")).await.unwrap();
+    let sent = outbound
+        .poster
+        .deliver(&post(target(ANN), "first"))
+        .await
+        .unwrap();
     let message_id = sent.message_id.clone();
     let edit = Operation::Edit {
         message_id: message_id.clone(),
     };
     for _ in 0..2 {
         // The second time it is not modified, which is what was wanted.
-        let edited = outbound.deliver(&done(ANN, edit.clone(), "second")).await;
+        let edited = outbound
+            .poster
+            .deliver(&done(ANN, edit.clone(), "second"))
+            .await;
         assert_eq!(edited.unwrap().message_id, message_id);
     }
     let seen = server.bot_posts(ANN).pop().unwrap();
@@ -378,12 +425,13 @@ async fn a_message_is_edited_and_deleted_also_when_that_was_done_before() {
     let delete = Operation::Delete { message_id };
     for _ in 0..2 {
         outbound
+            .poster
             .deliver(&done(ANN, delete.clone(), ""))
             .await
             .unwrap();
     }
     assert!(server.bot_posts(ANN).pop().unwrap().deleted);
-    let late = outbound.deliver(&done(ANN, edit, "third")).await;
+    let late = outbound.poster.deliver(&done(ANN, edit, "third")).await;
     assert!(
         matches!(
             late,
@@ -403,27 +451,29 @@ async fn a_text_that_is_written_shows_as_a_draft_until_it_is_sent() {
     let live = |chat: i64, text: &str| LivePost {
         target: target(chat),
         form: LiveForm::Preview { id: 7 },
-        part: outbound.render_live(text).unwrap(),
+        part: outbound.renderer.render_live(text).unwrap(),
     };
     outbound
+        .signs
         .show_live(&live(ANN, "**Tomorrow** at ni"))
         .await
         .unwrap();
     let draft = server.shown_draft(ANN).unwrap();
     assert_eq!((draft.id, draft.text.as_str()), (7, "Tomorrow at …"));
     outbound
+        .poster
         .deliver(&post(target(ANN), "Tomorrow at nine."))
         .await
         .unwrap();
     assert_eq!(server.shown_draft(ANN), None);
 
     // Groups have none; a refusal for the rate keeps the next ones from being asked.
-    let in_group = outbound.show_live(&live(SUPERGROUP, "x y")).await;
+    let in_group = outbound.signs.show_live(&live(SUPERGROUP, "x y")).await;
     assert!(matches!(in_group, Err(ChannelError::Rejected { .. })));
     let flood = TelegramFault::RateLimited { retry_after_s: 9 };
     server.faults().next("sendMessageDraft", flood);
     for _ in 0..2 {
-        let refused = outbound.show_live(&live(ANN, "again and")).await;
+        let refused = outbound.signs.show_live(&live(ANN, "again and")).await;
         assert!(
             matches!(refused, Err(ChannelError::RetryAfter { wait_ms, .. }) if wait_ms > 8_000),
             "{refused:?}"
@@ -445,18 +495,26 @@ async fn a_reaction_is_put_and_taken_away_and_a_word_to_one_person_is_a_reply() 
     let react = Operation::React {
         message_id: message_id.clone(),
     };
-    outbound.deliver(&of(react.clone(), "👀")).await.unwrap();
+    outbound
+        .poster
+        .deliver(&of(react.clone(), "👀"))
+        .await
+        .unwrap();
     let sign = server.bot_reaction(SUPERGROUP, asked).unwrap();
     assert_eq!(sign[0]["emoji"], "👀");
     let unreact = Operation::Unreact { message_id };
-    outbound.deliver(&of(unreact, "👀")).await.unwrap();
+    outbound.poster.deliver(&of(unreact, "👀")).await.unwrap();
     let sign = server.bot_reaction(SUPERGROUP, asked).unwrap();
     assert_eq!(sign, serde_json::json!([]));
-    let refused = outbound.deliver(&of(react, "no emoji")).await;
+    let refused = outbound.poster.deliver(&of(react, "no emoji")).await;
     assert!(refused.is_err());
     let tell = Operation::Ephemeral {
         person: ANN.to_string(),
     };
-    outbound.deliver(&of(tell, "only you")).await.unwrap();
+    outbound
+        .poster
+        .deliver(&of(tell, "only you"))
+        .await
+        .unwrap();
     assert_eq!(server.bot_posts(SUPERGROUP)[0].text, "only you");
 }

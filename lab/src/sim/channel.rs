@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use vocative_contract::capability::{Capabilities, LengthUnit};
-use vocative_contract::channel::{BoxFuture, Channel, CheckReach, Finding, Inbound, Outbound};
+use vocative_contract::channel::{BoxFuture, Channel, CheckReach, Finding, Inbound};
 use vocative_contract::clock::PlatformClock;
 use vocative_contract::envelope::{ChatKind, Place};
 use vocative_contract::error::{ChannelError, Fallback};
+use vocative_contract::handles::{LookUps, Outbound, Poster, Renderer, Signs};
 use vocative_contract::history::History;
 use vocative_contract::identity::{Identity, Platform};
 use vocative_contract::live::{LiveForm, LivePost};
@@ -139,8 +140,13 @@ impl Channel for SimChannel {
         Box::new(Hearing::new(Arc::clone(&self.0), identity.clone()))
     }
 
-    fn outbound(&self, _identity: &Identity) -> Arc<dyn Outbound> {
-        Arc::new(Posting(Arc::clone(&self.0)))
+    fn outbound(&self, _identity: &Identity) -> Outbound {
+        let posting = Arc::new(Posting(Arc::clone(&self.0)));
+        let prober = Arc::clone(&posting);
+        Outbound {
+            prober: Some(prober),
+            ..Outbound::of(&posting)
+        }
     }
 
     fn history(&self, identity: &Identity) -> Option<Arc<dyn History>> {
@@ -161,6 +167,7 @@ impl Channel for SimChannel {
             has_replies: !is_slack,
             can_read_back: is_slack,
             can_read_history: is_slack,
+            uploads_files: false,
             echoes_posts: is_slack,
             working_sign_ms: 0,
             chat_interval_ms: 1_000,
@@ -389,7 +396,7 @@ fn render(text: &str, max_chars: usize) -> Vec<Part> {
     pieces.into_iter().map(Part::plain).collect()
 }
 
-impl Outbound for Posting {
+impl Renderer for Posting {
     fn render(&self, text: &str, _people: &People) -> Vec<Part> {
         render(text, TEXT_MAX_CHARS)
     }
@@ -400,11 +407,19 @@ impl Outbound for Posting {
             _ => vec![part.clone()],
         }
     }
+}
 
-    fn deliver<'a>(&'a self, post: &'a Post) -> BoxFuture<'a, Result<Delivered, ChannelError>> {
-        Box::pin(self.deliver_any(post))
+impl Signs for Posting {
+    fn show_live<'a>(&'a self, live: &'a LivePost) -> BoxFuture<'a, Result<(), ChannelError>> {
+        Box::pin(self.show(live))
     }
 
+    fn show_working<'a>(&'a self, _target: &'a Target) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+impl LookUps for Posting {
     fn read_back<'a>(
         &'a self,
         post: &'a Post,
@@ -425,18 +440,6 @@ impl Outbound for Posting {
             life.hear_date();
             Ok(life.world(|world| look(world, post, since_ms)))
         })
-    }
-
-    fn prober(&self) -> Option<&dyn Prober> {
-        Some(self)
-    }
-
-    fn show_live<'a>(&'a self, live: &'a LivePost) -> BoxFuture<'a, Result<(), ChannelError>> {
-        Box::pin(self.show(live))
-    }
-
-    fn show_working<'a>(&'a self, _target: &'a Target) -> BoxFuture<'a, ()> {
-        Box::pin(std::future::ready(()))
     }
 
     fn person_name<'a>(
@@ -463,6 +466,12 @@ impl Outbound for Posting {
             let room = chat.trim_start_matches('C').parse().unwrap_or(0);
             Ok(place_of(room))
         })
+    }
+}
+
+impl Poster for Posting {
+    fn deliver<'a>(&'a self, post: &'a Post) -> BoxFuture<'a, Result<Delivered, ChannelError>> {
+        Box::pin(self.deliver_any(post))
     }
 }
 

@@ -80,7 +80,7 @@ fn refused(reason: &str, fallback: Fallback) -> ChannelError {
     }
 }
 
-impl Outbound for Board {
+impl Renderer for Board {
     fn render(&self, text: &str, _people: &People) -> Vec<Part> {
         text.lines().map(Part::plain).collect()
     }
@@ -88,28 +88,9 @@ impl Outbound for Board {
     fn render_fallback(&self, part: &Part, _fallback: Fallback) -> Vec<Part> {
         vec![part.clone()]
     }
+}
 
-    fn deliver<'a>(&'a self, post: &'a Post) -> BoxFuture<'a, Result<Delivered, ChannelError>> {
-        Box::pin(async move {
-            let done = self.apply(&post.operation, &post.marker, &post.part.text);
-            let message_id = done.map_err(|()| refused("gone", Fallback::NewPost))?;
-            Ok(Delivered {
-                chat: post.target.chat.clone(),
-                message_id,
-                sent_at_ms: 0,
-                shown: None,
-            })
-        })
-    }
-
-    fn read_back<'a>(
-        &'a self,
-        _post: &'a Post,
-        _since_ms: i64,
-    ) -> BoxFuture<'a, Result<ReadBack, ChannelError>> {
-        Box::pin(async { Ok(ReadBack::Unsupported) })
-    }
-
+impl Signs for Board {
     fn show_working<'a>(&'a self, _target: &'a Target) -> BoxFuture<'a, ()> {
         Box::pin(async { self.view.send_modify(|view| view.signs += 1) })
     }
@@ -140,7 +121,9 @@ impl Outbound for Board {
             Ok(())
         })
     }
+}
 
+impl LookUps for Board {
     fn person_name<'a>(
         &'a self,
         _: &'a str,
@@ -150,6 +133,21 @@ impl Outbound for Board {
 
     fn chat_facts<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Place, ChannelError>> {
         Box::pin(async { Ok(Place::default()) })
+    }
+}
+
+impl Poster for Board {
+    fn deliver<'a>(&'a self, post: &'a Post) -> BoxFuture<'a, Result<Delivered, ChannelError>> {
+        Box::pin(async move {
+            let done = self.apply(&post.operation, &post.marker, &post.part.text);
+            let message_id = done.map_err(|()| refused("gone", Fallback::NewPost))?;
+            Ok(Delivered {
+                chat: post.target.chat.clone(),
+                message_id,
+                sent_at_ms: 0,
+                shown: None,
+            })
+        })
     }
 }
 
@@ -211,7 +209,10 @@ impl Play {
         let stage = Stage::new().await;
         let board = Arc::new(Board::default());
         let mut room = stage.rooms.get(stage.account).unwrap();
-        room.outbound = Arc::clone(&board) as _;
+        let outbound = Outbound::of(&board);
+        (room.renderer, room.signs) = (outbound.renderer, outbound.signs);
+        room.look_ups = outbound.look_ups;
+        stage.posters.set(stage.account, outbound.poster);
         room.capabilities.live_edit_ms = 1;
         room.capabilities.live_preview_ms = if live == Live::Auto { 1 } else { 0 };
         room.capabilities.can_read_back = live != Live::Auto;

@@ -147,7 +147,10 @@ impl Probe {
         marker: &str,
     ) -> Result<Delivered, ChannelError> {
         let outbound = channel.outbound(identity);
-        let part = outbound.render(LINE, &People::nobody()).swap_remove(0);
+        let part = outbound
+            .renderer
+            .render(LINE, &People::nobody())
+            .swap_remove(0);
         let post = Post {
             marker: marker.to_owned(),
             target: Target {
@@ -159,7 +162,7 @@ impl Probe {
             operation: Operation::Post,
             part,
         };
-        outbound.deliver(&post).await
+        outbound.poster.deliver(&post).await
     }
 }
 

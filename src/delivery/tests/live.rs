@@ -13,6 +13,7 @@ fn capabilities(live_edit_ms: u64, live_preview_ms: u64) -> Capabilities {
         has_replies: false,
         can_read_back: live_preview_ms == 0,
         can_read_history: false,
+        uploads_files: false,
         echoes_posts: false,
         working_sign_ms: 0,
         chat_interval_ms: 0,

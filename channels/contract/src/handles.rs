@@ -1,0 +1,175 @@
+//! The outbound half of a channel, as four handles. A handle lets its holder do one kind of thing, so that what
+//! a part of the daemon holds says what it can do: only delivery holds a [`Poster`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::channel::BoxFuture;
+use crate::envelope::{Belonging, Place};
+use crate::error::{ChannelError, Fallback};
+use crate::live::LivePost;
+use crate::outbound::{Delivered, Dressing, Part, Post, ReadBack, Target};
+use crate::people::People;
+use crate::probe::Prober;
+
+/// All handles of one identity; what opens the channel gives each to the part of the daemon that needs it.
+#[derive(Clone)]
+pub struct Outbound {
+    /// Makes posts of texts.
+    pub renderer: Arc<dyn Renderer>,
+    /// Shows that a run is working.
+    pub signs: Arc<dyn Signs>,
+    /// Asks the platform.
+    pub look_ups: Arc<dyn LookUps>,
+    /// Asks about single messages; there where a post of unknown outcome can be looked for in no other way.
+    pub prober: Option<Arc<dyn Prober>>,
+    /// Posts.
+    pub poster: Arc<dyn Poster>,
+}
+
+impl Outbound {
+    /// The handles of an adapter that is one value; without a prober.
+    pub fn of<T: Renderer + Signs + LookUps + Poster>(adapter: &Arc<T>) -> Self {
+        Self {
+            renderer: Arc::clone(adapter) as _,
+            signs: Arc::clone(adapter) as _,
+            look_ups: Arc::clone(adapter) as _,
+            prober: None,
+            poster: Arc::clone(adapter) as _,
+        }
+    }
+}
+
+/// Makes posts of texts. Pure: no network, no clock.
+pub trait Renderer: Send + Sync + 'static {
+    /// Renders a text (CommonMark) into parts within the platform's limits. `@Name` of one of `people`
+    /// mentions them for real; every other mention is plain text and notifies no one. Never fails; never
+    /// empty for a text that is not blank.
+    fn render(&self, text: &str, people: &People) -> Vec<Part>;
+
+    /// Replaces a refused part by smaller or plainer ones.
+    fn render_fallback(&self, part: &Part, fallback: Fallback) -> Vec<Part>;
+
+    /// Renders the beginning of a text that goes on, cut to what every form of showing it takes; `None`
+    /// while there is nothing to see.
+    fn render_live(&self, text: &str) -> Option<Part> {
+        let parts = self.render(&crate::live::so_far(text)?, &People::nobody());
+        parts.into_iter().next()
+    }
+}
+
+/// Shows people what is going on. Nothing of it is stored, and nothing is tried again.
+pub trait Signs: Send + Sync + 'static {
+    /// Shows that a run is working (typing). A failure is not reported.
+    fn show_working<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, ()>;
+
+    /// Takes back what [`Self::show_working`] showed, where no post will do that. A failure is not reported.
+    fn show_idle<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, ()> {
+        let _ = target;
+        Box::pin(std::future::ready(()))
+    }
+
+    /// Shows a text that is being written as it is now. Posts and final edits go before: where one would
+    /// have to wait, this one does.
+    ///
+    /// # Errors
+    /// A [`ChannelError`]; the same state is not tried again. After [`ChannelError::RetryAfter`] and after an
+    /// unknown outcome a later state may be shown; after any other error none is.
+    fn show_live<'a>(&'a self, live: &'a LivePost) -> BoxFuture<'a, Result<(), ChannelError>> {
+        let _ = live;
+        Box::pin(async {
+            Err(ChannelError::Rejected {
+                operation: "show live",
+                reason: "not possible on this platform".to_owned(),
+                fallback: Fallback::None,
+            })
+        })
+    }
+
+    /// Puts something up on the bot's own surface. A failure is not reported.
+    fn dress<'a>(&'a self, target: &'a Target, dressing: &'a Dressing) -> BoxFuture<'a, ()> {
+        let _ = (target, dressing);
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// Asks the platform, and changes nothing there.
+pub trait LookUps: Send + Sync + 'static {
+    /// Looks up a person's display name.
+    ///
+    /// # Errors
+    /// A [`ChannelError`]; the caller keeps the id as name.
+    fn person_name<'a>(
+        &'a self,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<String>, ChannelError>>;
+
+    /// Looks up how a person belongs to our organisation; `None` where the platform has no organisations or
+    /// does not know the person.
+    ///
+    /// # Errors
+    /// A [`ChannelError`]; the caller takes the person for what is let in least.
+    fn belonging<'a>(
+        &'a self,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Belonging>, ChannelError>> {
+        let _ = id;
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// Looks up a chat's title and kind.
+    ///
+    /// # Errors
+    /// A [`ChannelError`]; the caller keeps what it knows.
+    fn chat_facts<'a>(&'a self, chat: &'a str) -> BoxFuture<'a, Result<Place, ChannelError>>;
+
+    /// Looks for a post of unknown outcome, which can't be older than `since_ms`: the platform's time, in
+    /// milliseconds since the Unix epoch. [`Capabilities::can_read_back`] says whether it can find one.
+    ///
+    /// [`Capabilities::can_read_back`]: crate::capability::Capabilities::can_read_back
+    ///
+    /// # Errors
+    /// A [`ChannelError`]; the caller looks again later.
+    fn read_back<'a>(
+        &'a self,
+        post: &'a Post,
+        since_ms: i64,
+    ) -> BoxFuture<'a, Result<ReadBack, ChannelError>> {
+        let _ = (post, since_ms);
+        Box::pin(std::future::ready(Ok(ReadBack::Unsupported)))
+    }
+}
+
+/// Posts. Never decides what to say and never retries.
+pub trait Poster: Send + Sync + 'static {
+    /// How long to wait before a post may go to that place, within what the platform takes there and
+    /// altogether. Zero takes the place: the post is to be made now. Anything else takes none, and
+    /// the caller asks again then. Posts of one chat are also [`Capabilities::chat_interval_ms`]
+    /// apart; that is the caller's to keep.
+    ///
+    /// [`Capabilities::chat_interval_ms`]: crate::capability::Capabilities::chat_interval_ms
+    fn wait_before(&self, target: &Target) -> Duration {
+        let _ = target;
+        Duration::ZERO
+    }
+
+    /// Makes the next call that must go before an upload shows in the room. What it gives is kept and
+    /// comes back in the part's file; `None` = nothing is left to be prepared, it may be delivered. Made
+    /// again, such a call does no harm.
+    ///
+    /// # Errors
+    /// A [`ChannelError`]; an unknown outcome is simply tried again.
+    fn prepare<'a>(
+        &'a self,
+        post: &'a Post,
+    ) -> BoxFuture<'a, Result<Option<String>, ChannelError>> {
+        let _ = post;
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// Makes one post with one request.
+    ///
+    /// # Errors
+    /// A [`ChannelError`] by what the caller should do next.
+    fn deliver<'a>(&'a self, post: &'a Post) -> BoxFuture<'a, Result<Delivered, ChannelError>>;
+}

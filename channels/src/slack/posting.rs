@@ -1,0 +1,192 @@
+//! Posts to Slack.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use vocative_contract::channel::BoxFuture;
+use vocative_contract::crash;
+use vocative_contract::error::ChannelError;
+use vocative_contract::handles::Poster;
+use vocative_contract::identity::Identity;
+use vocative_contract::outbound::{Delivered, Operation, Post, Target};
+
+use super::api::{Api, Granted, POST_MESSAGE, Token};
+use super::aside::{self, Reacting};
+use super::outbound::{Rates, delete, delivered, update};
+use super::wire::IdOr;
+use super::{METADATA_EVENT_TYPE, stream, upload};
+
+/// Posts in one workspace.
+#[derive(Debug)]
+pub(super) struct SlackPoster {
+    api: Arc<Api>,
+    rates: Arc<Rates>,
+    identity: Identity,
+    /// Whether the app was refused a message that takes words at its end: then it asks for no other one.
+    lacks_streams: AtomicBool,
+}
+
+impl Poster for SlackPoster {
+    fn wait_before(&self, target: &Target) -> Duration {
+        let channel = self.rates.channels.of(&target.chat);
+        self.rates.everywhere.take_or_wait(&channel, Instant::now())
+    }
+
+    fn deliver<'a>(&'a self, post: &'a Post) -> BoxFuture<'a, Result<Delivered, ChannelError>> {
+        Box::pin(async move {
+            let done = match &post.operation {
+                Operation::Post => self.post_message(post).await,
+                Operation::Edit { message_id } => {
+                    let edited = update(&self.api, &post.target.chat, message_id, &post.part).await;
+                    edited.inspect_err(|error| self.rates.learn_live(error))
+                }
+                Operation::Delete { message_id } => {
+                    delete(&self.api, &post.target.chat, message_id).await
+                }
+                Operation::Ephemeral { person } => aside::tell(&self.api, post, person).await,
+                Operation::React { message_id } => {
+                    aside::react(&self.api, post, message_id, Reacting::Adds).await
+                }
+                Operation::Unreact { message_id } => {
+                    aside::react(&self.api, post, message_id, Reacting::Removes).await
+                }
+                Operation::Upload => match post.part.file.as_deref() {
+                    Some(file) => upload::share(&self.api, post, file).await,
+                    None => Err(ChannelError::unsupported(&post.operation)),
+                },
+            };
+            done.inspect_err(|error| self.rates.learn(&post.target.chat, error))
+        })
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        post: &'a Post,
+    ) -> BoxFuture<'a, Result<Option<String>, ChannelError>> {
+        Box::pin(async move {
+            match post.part.file.as_deref() {
+                Some(file) => upload::prepare(&self.api, file).await,
+                None => Ok(None),
+            }
+        })
+    }
+}
+
+impl SlackPoster {
+    pub(super) fn new(api: Arc<Api>, rates: Arc<Rates>, identity: Identity) -> Self {
+        Self {
+            api,
+            rates,
+            identity,
+            lacks_streams: AtomicBool::new(false),
+        }
+    }
+
+    /// Posts a message, as one that takes words at its end where it is to be one and Slack lets it.
+    async fn post_message(&self, post: &Post) -> Result<Delivered, ChannelError> {
+        let method = POST_MESSAGE;
+        let granted = match self.start_stream(post).await? {
+            Some(granted) => granted,
+            None => self.api.call(method, Token::Bot, &arguments(post)).await?,
+        };
+        crash::point("send.response-read");
+        let unknown = |cause: &'static str| ChannelError::OutcomeUnknown {
+            operation: method,
+            cause: cause.into(),
+        };
+        let ts = granted.answer.ts.clone();
+        let message_id = ts.ok_or_else(|| unknown("the answer names no ts"))?;
+        let chat = match granted.answer.channel.0 {
+            Some(IdOr::Id(chat)) => chat,
+            _ => post.target.chat.clone(),
+        };
+        delivered(chat, message_id).ok_or_else(|| unknown("the answer's ts cannot be read"))
+    }
+
+    /// `None` where nothing was started: the post is an ordinary one.
+    async fn start_stream(&self, post: &Post) -> Result<Option<Granted>, ChannelError> {
+        if self.lacks_streams.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        match stream::start(&self.api, &self.identity, post).await {
+            None => Ok(None),
+            Some(Ok(granted)) => Ok(Some(granted)),
+            Some(Err(error)) if stream::ends_attempt(&error) => Err(error),
+            Some(Err(error)) => {
+                let reason = error.reason();
+                tracing::debug!(
+                    reason,
+                    "Slack starts no stream here; an ordinary post is made"
+                );
+                if stream::is_for_others(&error) {
+                    self.lacks_streams.store(true, Ordering::Relaxed);
+                }
+                Ok(None)
+            }
+        }
+    }
+}
+
+fn arguments(post: &Post) -> Vec<(&'static str, String)> {
+    let metadata = serde_json::json!({
+        "event_type": METADATA_EVENT_TYPE,
+        "event_payload": { "outbox_id": post.marker },
+    });
+    let mut arguments = vec![
+        ("channel", post.target.chat.clone()),
+        ("text", post.part.text.clone()),
+        ("metadata", metadata.to_string()),
+        ("unfurl_links", "false".to_owned()),
+        ("unfurl_media", "false".to_owned()),
+    ];
+    let blocks = post.part.blocks.as_ref();
+    arguments.extend(blocks.map(|blocks| ("blocks", blocks.to_string())));
+    arguments.extend(
+        post.target
+            .thread
+            .clone()
+            .map(|thread| ("thread_ts", thread)),
+    );
+    arguments
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use vocative_contract::outbound::Part;
+
+    use super::*;
+
+    #[test]
+    fn a_post_carries_its_thread_and_its_marker_and_previews_nothing() {
+        let post = Post {
+            marker: "o1".to_owned(),
+            target: Target {
+                chat: "C1".to_owned(),
+                thread: Some("1.000100".to_owned()),
+                topic: None,
+                reply_to: None,
+            },
+            operation: Operation::Post,
+            part: Part::plain("hi"),
+        };
+        let mut arguments = arguments(&post);
+        let metadata: serde_json::Value = serde_json::from_str(&arguments.remove(2).1).unwrap();
+        let expected = serde_json::json!({"event_type": "vocative_reply", "event_payload": {"outbox_id": "o1"}});
+        assert_eq!(metadata, expected);
+        let expected = [
+            ("channel", "C1"),
+            ("text", "hi"),
+            ("unfurl_links", "false"),
+            ("unfurl_media", "false"),
+            ("thread_ts", "1.000100"),
+        ];
+        assert_eq!(
+            arguments,
+            expected.map(|(name, value)| (name, value.to_owned()))
+        );
+    }
+}
