@@ -24,6 +24,7 @@ use vocative_core::addressing::Verdict;
 use vocative_core::ids::{AccountId, AgentName, ConversationId, OwnerId, RunId};
 use vocative_core::run::{ClaimedRun, Usage};
 use vocative_core::turn::{ParticipantKind, TurnKind};
+use vocative_store::NewId as _;
 use vocative_store::contract::{
     AccountBinding, Captured, ClaimRequest, LeaseOutcome, NewMessage, NewRunEvent, ReplyCommit,
     RunEnding,

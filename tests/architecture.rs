@@ -193,6 +193,22 @@ fn one_module_ends_runs() {
     );
 }
 
+/// Time is an argument of every decision, so that a table can test it and a simulation replay it.
+#[test]
+fn core_knows_no_clock() {
+    for (file, code) in sources("core/src") {
+        for word in [
+            "now_v7",
+            "SystemTime",
+            "Instant::now",
+            "Utc::now",
+            "Local::now",
+        ] {
+            assert!(!code.contains(word), "{file} reads a clock: {word}");
+        }
+    }
+}
+
 #[test]
 fn nothing_outside_channels_decides_by_platform() {
     let mut wrong = Vec::new();

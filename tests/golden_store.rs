@@ -210,7 +210,8 @@ impl Adapter {
     async fn apply(&mut self, operation: &Value) -> Value {
         let chat = string(&operation["conversationId"]);
         let known = self.conversations.get(&chat).copied();
-        let conversation = known.unwrap_or_else(ConversationId::generate);
+        let conversation =
+            known.unwrap_or_else(<ConversationId as vocative_store::NewId>::generate);
         let options = &operation["opts"];
         let number = |key: &str| options[key].as_u64().map(|n| n as usize);
         let found = match operation["op"].as_str().unwrap() {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, params};
 use vocative_core::ids::{AccountId, ConversationId, TurnId};
+use vocative_store::NewId as _;
 
 use vocative_core::prompting::{ClassEstimate, content_count};
 

@@ -11,11 +11,9 @@ macro_rules! uuid_id {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct $name(pub Uuid);
 
-        impl $name {
-            /// A new id, ordered by time of creation (UUID version 7).
-            #[must_use]
-            pub fn generate() -> Self {
-                Self(Uuid::now_v7())
+        impl From<Uuid> for $name {
+            fn from(uuid: Uuid) -> Self {
+                Self(uuid)
             }
         }
 

@@ -311,6 +311,7 @@ fn doubled(first_ms: i64, times: u32) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vocative_store::NewId as _;
 
     fn at(steady_ms: i64) -> Now {
         Now {

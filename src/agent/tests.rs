@@ -49,6 +49,7 @@ use vocative_core::search::SearchReach;
 use vocative_core::sending::after::DeliveryPolicy;
 use vocative_core::tokens::PromptReport;
 use vocative_core::turn::TokenCount;
+use vocative_store::NewId as _;
 use vocative_store::contract::{AccountBinding, ClaimRequest, ConversationFilter, TurnFilter};
 use vocative_store::{Store, StoreOptions};
 

@@ -28,6 +28,7 @@ use crate::files::speech::Transcriber;
 use crate::files::worker::Worker as FilesWorker;
 use crate::summary::worker::{SummaryCounters, Worker as SummaryWorker};
 use vocative_core::ids::OwnerId;
+use vocative_store::NewId as _;
 use vocative_store::Store;
 
 /// A channel's adapter under its configured name.

@@ -546,6 +546,7 @@ impl Worker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vocative_store::NewId as _;
 
     #[test]
     fn a_dead_model_is_asked_less_and_less_often() {

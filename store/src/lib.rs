@@ -12,6 +12,7 @@ pub mod contract;
 mod engine;
 #[doc(hidden)]
 pub mod fuzzing;
+mod new_id;
 mod registry;
 mod rows;
 #[cfg(test)]
@@ -35,6 +36,7 @@ pub use engine::open::{OpenReport, StoreOptions};
 pub use engine::restore::{RestoreReport, restore};
 pub use engine::watch::{OpenPhase, OpenWatch};
 pub use engine::writer::inline::{Gate, Moment};
+pub use new_id::NewId;
 pub use rows::accounts::ChannelBinding;
 pub use rows::contents::ContentWriter;
 pub use rows::origins;

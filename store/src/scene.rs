@@ -8,6 +8,7 @@ use vocative_contract::outbound::{Part, Target};
 
 use super::contract::{AccountBinding, ClaimRequest, CommittedReply, ReplyCommit, RunEnding};
 use super::{Store, StoreError, StoreOptions};
+use crate::new_id::NewId as _;
 use crate::rows::participants::{HeardSender, upsert_participant_txn};
 use crate::rows::places::{
     ConversationSeat, ensure_chat_txn, ensure_conversation_txn, note_turn_txn, set_root_txn,

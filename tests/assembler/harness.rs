@@ -38,6 +38,7 @@ use vocative_core::run::{ClaimedRun, Usage};
 use vocative_core::search::SearchReach;
 use vocative_core::tokens::TokenRatio;
 use vocative_core::turn::{TokenCount, Turn, TurnKind};
+use vocative_store::NewId as _;
 use vocative_store::contract::{
     AccountBinding, ClaimRequest, CommittedReply, ReplyCommit, RunEnding, TurnFilter,
 };

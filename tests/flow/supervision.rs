@@ -42,6 +42,7 @@ use vocative_core::prompting::ClassEstimate;
 use vocative_core::search::SearchReach;
 use vocative_core::sending::after::DeliveryPolicy;
 use vocative_core::turn::TokenCount;
+use vocative_store::NewId as _;
 use vocative_store::contract::AccountBinding;
 use vocative_store::{Store, StoreOptions};
 

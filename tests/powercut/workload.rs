@@ -14,6 +14,7 @@ use vocative_core::ids::{AccountId, AgentName, OwnerId};
 use vocative_core::outbox::OutboxUpdate;
 use vocative_core::run::Usage;
 use vocative_core::turn::{ParticipantKind, TurnKind};
+use vocative_store::NewId as _;
 use vocative_store::contract::{
     AccountBinding, Captured, ClaimRequest, NewMessage, ReplyCommit, RunEnding,
 };

@@ -114,12 +114,12 @@ mod tests {
 
     #[test]
     fn the_query_follows_profile_and_window() {
-        let conversation = ConversationId::generate();
+        let conversation = ConversationId(uuid::Uuid::nil());
         let agent = AgentName::trusted("kael");
         let run = RunView {
             run: None,
             as_of_seq: Some(Seq(7)),
-            triggers: vec![TurnId::generate()],
+            triggers: vec![TurnId(uuid::Uuid::nil())],
             made_by_ms: None,
         };
         let options = AssemblerOptions {

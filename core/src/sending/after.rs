@@ -409,8 +409,8 @@ mod tests {
 
     fn entry() -> OutboxEntry {
         OutboxEntry {
-            id: OutboxId::generate(),
-            turn: Some(TurnId::generate()),
+            id: OutboxId(uuid::Uuid::nil()),
+            turn: Some(TurnId(uuid::Uuid::nil())),
             account: AccountId(1),
             chat: ChatId(1),
             part_number: 0,

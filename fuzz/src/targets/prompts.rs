@@ -11,6 +11,7 @@ use vocative_core::options::{AssemblerOptions, Profile};
 use vocative_core::place::{Conversation, ConversationKey, Scope};
 use vocative_core::prompting::{ClassEstimate, Prompt, assemble_with_summary};
 use vocative_core::turn::{Participant, Position, Turn, TurnKind, Visibility};
+use vocative_store::NewId as _;
 
 pub(super) fn assembled(input: &[u8]) {
     let text = String::from_utf8_lossy(input);

@@ -25,6 +25,7 @@ use vocative_core::run::Finish;
 use vocative_core::search::SearchReach;
 use vocative_core::tokens::TokenRatio;
 use vocative_core::turn::{ParticipantKind, Turn, TurnKind, Visibility};
+use vocative_store::NewId as _;
 use vocative_store::StoreOptions;
 use vocative_store::contract::{
     AccountBinding, Captured, CapturedTurn, ClaimRequest, NewMessage, TurnFilter,

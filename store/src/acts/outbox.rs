@@ -21,6 +21,7 @@ use crate::acts::placeholder::resolve_txn;
 use crate::acts::probing::{begin_probing_txn, give_up_probing_txn};
 use crate::acts::runs::{WAIT_MAX_MS, spared_owner};
 use crate::contract::{ClaimRequest, LeaseOutcome};
+use crate::new_id::NewId as _;
 use crate::rows::columns::{account_list, limit_of, missing};
 use crate::rows::outbox_rows::entry_by_row;
 use crate::rows::quarantine::{Queue, kept_or_set_aside_txn};

@@ -10,6 +10,7 @@ use crate::engine::sql::{Connection, OptionalExtension, params};
 
 use crate::StoreError;
 use crate::acts::ending::{stop_run_txn, stop_runs_txn};
+use crate::new_id::NewId as _;
 use crate::rows::fresh_starts::floor;
 use crate::rows::places::ConversationRow;
 use crate::rows::turns::TurnRow;

@@ -17,6 +17,7 @@ use crate::acts::overlap::end_outdated_txn;
 use crate::acts::standing::edit_posts_txn;
 use crate::acts::triggers::Addressed;
 use crate::contract::ReplyCommit;
+use crate::new_id::NewId as _;
 use crate::rows::outbox_rows::{NewPosts, insert_posts_txn};
 use crate::rows::turns::{Replacement, TurnRow, revise_turn_txn, turn_at};
 use vocative_core::addressing::{RunVerdict, edited_at_ms};

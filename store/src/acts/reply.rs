@@ -389,6 +389,7 @@ mod tests {
 
     use super::*;
     use crate::contract::TurnFilter;
+    use crate::new_id::NewId as _;
     use crate::scene::{Scene, agent};
     use vocative_core::ids::LeaseToken;
     use vocative_core::run::{RunState, Usage};

@@ -10,6 +10,7 @@ use vocative_contract::crash::{self, Sabotage};
 
 use crate::acts::ending::{EndOfRun, Stop, end_run_txn, stop_run_txn};
 use crate::contract::{ClaimRequest, LeaseOutcome, RunLease};
+use crate::new_id::NewId as _;
 use crate::rows::columns::{account_list, missing};
 use crate::rows::quarantine::{Queue, kept_or_set_aside_txn};
 use crate::rows::run_events::tell_claim_txn;

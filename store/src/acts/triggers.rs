@@ -8,6 +8,7 @@ use crate::acts::overlap::{
     DELETED, OpenRuns, add_trigger_txn, interrupt_txn, join_txn, joinable_run, leave_runs_txn,
     leave_txn,
 };
+use crate::new_id::NewId as _;
 use crate::rows::places::{
     ConversationRow, ConversationSeat, ensure_conversation_txn, set_root_txn,
 };
@@ -29,6 +30,8 @@ pub(crate) struct Addressed {
     pub(crate) cancelled_runs: Vec<RunId>,
     /// Orders to erase that a command gave.
     pub(crate) erasures: Vec<ErasureId>,
+    /// What was decided about follow-ups that were judged again.
+    pub(crate) follow_ups: Vec<RunVerdict>,
 }
 
 impl Addressed {
@@ -36,6 +39,7 @@ impl Addressed {
         self.new_runs.extend(other.new_runs);
         self.cancelled_runs.extend(other.cancelled_runs);
         self.erasures.extend(other.erasures);
+        self.follow_ups.extend(other.follow_ups);
     }
 }
 

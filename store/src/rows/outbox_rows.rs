@@ -7,6 +7,7 @@ use vocative_contract::outbound::{Operation, Part, Target};
 
 use crate::acts::outbox::DROPPED;
 use crate::engine::error::undecodable;
+use crate::new_id::NewId as _;
 use crate::rows::columns::limit_of;
 use crate::{Store, StoreError};
 use vocative_core::ids::{AccountId, ChatId, OutboxId, Seq};

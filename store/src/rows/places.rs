@@ -5,6 +5,7 @@ use vocative_contract::envelope::{ChatKind, Place};
 
 use crate::StoreError;
 use crate::acts::parking::unpark_txn;
+use crate::new_id::NewId as _;
 use crate::rows::columns::{chat_kind_from_name, chat_kind_name};
 use vocative_core::ids::{AccountId, ChatId, ConversationId};
 use vocative_core::place::Scope;

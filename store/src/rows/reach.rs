@@ -8,6 +8,7 @@
 use crate::engine::sql::{Connection, OptionalExtension, params};
 
 use crate::contract::{AccountReach, AccountStatus, ChatReach, HistoryGap};
+use crate::new_id::NewId as _;
 use crate::rows::columns::{chat_kind_from_name, chat_kind_name, count_from};
 use crate::rows::participants::{HeardSender, upsert_participant_txn};
 use crate::rows::places::{

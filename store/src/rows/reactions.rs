@@ -6,6 +6,7 @@ use vocative_contract::outbound::{Operation, Part, Target};
 
 use crate::StoreError;
 use crate::acts::outbox::DROPPED;
+use crate::new_id::NewId as _;
 use crate::rows::outbox_rows::{NewPosts, insert_posts_txn};
 use vocative_core::ids::{AccountId, ChatId, Seq};
 

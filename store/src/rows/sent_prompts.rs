@@ -365,6 +365,7 @@ pub(crate) fn forget_former_names_txn(connection: &Connection) -> Result<(), Sto
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::new_id::NewId as _;
     use crate::scene::{self, Room, Scene};
     use vocative_core::history::{HistoryQuery, Keep};
     use vocative_core::run::ClaimedRun;

@@ -12,6 +12,7 @@ use crate::acts::notices::DAEMON;
 use crate::acts::reply::{ReplyRoom, room_of, triggers};
 use crate::acts::runs::leased_run;
 use crate::contract::{LeaseOutcome, StepOutcome, StepTools, ToolTurn};
+use crate::new_id::NewId as _;
 use crate::rows::columns::stored_count;
 use crate::rows::participants::{HeardSender, upsert_participant_txn};
 use crate::rows::run_events::{ToldResult, tell_result_txn, tell_usage_txn};

@@ -38,6 +38,7 @@ fn record_counts_txn(connection: &Connection, counts: &[Recount]) -> Result<(), 
 mod tests {
     use super::*;
     use crate::contract::TurnFilter;
+    use crate::new_id::NewId as _;
     use crate::scene::Scene;
     use vocative_core::ids::TurnId;
     use vocative_core::turn::TokenCount;

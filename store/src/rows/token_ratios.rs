@@ -138,6 +138,7 @@ pub(crate) fn token_ratios(connection: &Connection) -> Result<Vec<RatioStatus>, 
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::new_id::NewId as _;
     use crate::scene::Scene;
 
     fn key() -> RatioKey {

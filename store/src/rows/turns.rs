@@ -6,6 +6,7 @@ use crate::engine::sql::{Connection, params};
 use crate::StoreError;
 use crate::acts::derived::forget_derived_txn;
 use crate::acts::files::forget_files_txn;
+use crate::new_id::NewId as _;
 use crate::rows::places::{ConversationRow, conversation_at, note_turn_txn};
 use crate::rows::search_text::{in_index, index_turn_txn, unindex_turn_txn};
 use crate::rows::summaries::{SummaryFate, invalidate_summaries_txn, stale_by_late_turn_txn};

@@ -6,6 +6,7 @@ use super::*;
 use crate::contract::{
     ClaimRequest, CommittedReply, LeaseOutcome, ReplyCommit, RunEnding, RunLease,
 };
+use crate::new_id::NewId as _;
 use vocative_core::history::{History, HistoryQuery, Keep, Role};
 use vocative_core::ids::{AccountId, OwnerId};
 use vocative_core::outbox::OutboxUpdate;

@@ -1,6 +1,7 @@
 use super::*;
 use crate::acts::commands::{CommandOutcome, NewCommand};
 use crate::contract::{CommittedReply, LeaseOutcome, NonMessage};
+use crate::new_id::NewId as _;
 use crate::scene::{self, LEASE_MS, Room, Scene};
 use vocative_core::command::{CommandVerdict, Effect, Inquiry, OpenInquiry};
 use vocative_core::history::{HistoryQuery, Keep};

@@ -6,6 +6,7 @@ use vocative_contract::outbound::{Delivered, Operation, Part, Target};
 
 use super::*;
 use crate::contract::{ClaimRequest, NewPlaceholder, Placed, ReplyCommit, RunEnding};
+use crate::new_id::NewId as _;
 use vocative_core::addressing::{Overlap, RunVerdict};
 use vocative_core::ids::{OwnerId, RunId};
 use vocative_core::outbox::ClaimedEntry;

@@ -4,6 +4,7 @@ use vocative_contract::outbound::{Delivered, Operation, Part};
 
 use crate::StoreError;
 use crate::contract::{ClaimRequest, CommittedReply, LeaseOutcome};
+use crate::new_id::NewId as _;
 use crate::scene::{LEASE_MS, Room, Scene, target};
 use vocative_core::ids::OwnerId;
 use vocative_core::outbox::OutboxUpdate;

@@ -1,6 +1,7 @@
 use super::*;
 use crate::acts::overlap::TRIGGERS_MAX;
 use crate::contract::{ClaimRequest, RunLease};
+use crate::new_id::NewId as _;
 use vocative_core::addressing::{Overlap, RunVerdict};
 use vocative_core::ids::OwnerId;
 use vocative_core::run::{ClaimedRun, RunState};

@@ -1,5 +1,6 @@
 use super::*;
 use crate::contract::OwnPost;
+use crate::new_id::NewId as _;
 use vocative_core::ids::OutboxId;
 
 /// A post of turn 1 in a state.

@@ -9,6 +9,7 @@ use super::*;
 use crate::contract::{
     ClaimRequest, CommittedReply, ReplyCommit, RunEnding, StepTools, ToolTurn, TurnFilter,
 };
+use crate::new_id::NewId as _;
 use vocative_core::addressing::{Overlap, RunVerdict};
 use vocative_core::history::{HistoryQuery, Keep, Role};
 use vocative_core::ids::{OutboxId, OwnerId, RunId, TurnId};

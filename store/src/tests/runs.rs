@@ -1,6 +1,7 @@
 //! Which run is claimed, in which order, and what a lease is worth.
 
 use crate::contract::{ClaimRequest, LeaseOutcome, RunLease};
+use crate::new_id::NewId as _;
 use crate::scene::{LEASE_MS, Scene};
 use vocative_core::ids::OwnerId;
 use vocative_core::run::{RunState, Usage};

@@ -250,6 +250,7 @@ mod tests {
     use vocative_contract::markup::mention_token;
 
     use super::*;
+    use crate::new_id::NewId as _;
     use crate::scene::{Room, Scene};
     use vocative_core::ids::ConversationId;
 

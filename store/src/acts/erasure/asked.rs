@@ -7,6 +7,7 @@ use crate::engine::sql::{Connection, params};
 use super::ledger::{LedgerEntry, LedgerKind, Reach, append};
 use super::orders::add_order_txn;
 use crate::StoreError;
+use crate::new_id::NewId as _;
 use vocative_core::ids::{AccountId, ChatId, ErasureId};
 
 /// A person may have all that they said forgotten once within this time, in milliseconds.

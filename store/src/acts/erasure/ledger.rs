@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::orders::add_order_txn;
 use crate::engine::open::make_private;
+use crate::new_id::NewId as _;
 use crate::{Store, StoreError};
 use vocative_core::counted::counted;
 use vocative_core::ids::{AccountId, ErasureId};

@@ -4,6 +4,7 @@ use crate::engine::sql::{Connection, params};
 
 use super::ledger::{LedgerEntry, LedgerKind, Reach};
 use super::orders::targets;
+use crate::new_id::NewId as _;
 use crate::rows::columns::count_from;
 use crate::{Store, StoreError};
 use vocative_core::ids::ErasureId;

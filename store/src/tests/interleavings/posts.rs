@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::engine::sql::{Connection, OptionalExtension as _};
+use crate::new_id::NewId as _;
 use vocative_contract::envelope::Place;
 use vocative_contract::error::{ChannelError, Fallback};
 use vocative_contract::outbound::{Delivered, Part, ReadBack};
