@@ -10,6 +10,8 @@ use vocative_contract::envelope::{Belonging, ChatKind, InboundMessage};
 
 use crate::command::CommandVerdict;
 use crate::ids::AgentName;
+use crate::judging::access::Access;
+use crate::judging::addressing::Rule;
 
 /// What the store knows about a message at its commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,8 +71,12 @@ pub struct ThreadFacts {
 pub struct Verdict {
     /// Whether it is stored at all; `false` outside access.
     pub is_admitted: bool,
+    /// Who is refused, where it is not stored.
+    pub access: Access,
     /// The agents it addresses.
     pub addressed_to: Vec<AgentName>,
+    /// The rule that says so.
+    pub rule: Rule,
     /// Whether addressed agents run; `false` where the trigger is too old or a limit is met.
     pub runs: RunVerdict,
     /// What becomes of it where an earlier message to the agent still waits for its answer; an agent

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-use tracing::{Level, enabled, error, info, trace, warn};
+use tracing::{error, info, trace, warn};
 use vocative_contract::channel::{BoxFuture, Intake, IntakeError};
 use vocative_contract::crash;
 use vocative_contract::envelope::{
@@ -15,12 +15,11 @@ use vocative_contract::markup::neutral_text;
 use crate::capture::counters::CaptureCounters;
 use crate::capture::gate::{Gate, Haste};
 use crate::capture::name_hints::unnamed;
-use crate::capture::noting::{Late, Noted, Seen, kind_of};
+use crate::capture::noting::{Noted, Seen, judge_again, kind_of};
 use crate::capture::wake::Wake;
 use vocative_core::addressing::{MessageFacts, edited_at_ms};
 use vocative_core::command::CommandFacts;
 use vocative_core::judging::access::{Access, PlaceAccess, access, person_access};
-use vocative_core::judging::addressing::addressing;
 use vocative_core::judging::commands::read_command;
 use vocative_core::judging::judge::judge;
 use vocative_core::judging::origin::CaptureOrigin;
@@ -176,16 +175,15 @@ impl ChannelIntake {
                 message_id,
                 marker,
             } => {
-                let late = Late::default();
                 let post = OwnPost {
                     account,
-                    judge_follow_up: Some(late.judge(policy, origin, now_ms)),
+                    judge_follow_up: Some(judge_again(policy, origin, now_ms)),
                     place,
                     message_id,
                     marker,
                     now_ms,
                 };
-                self.take_own_post(post, &late).await
+                self.take_own_post(post).await
             }
             Event::ChatMoved { .. } | Event::ChatChanged { .. } | Event::Membership { .. } => {
                 self.take_room_change(envelope.event, now_ms, policy).await
@@ -247,12 +245,12 @@ impl ChannelIntake {
         self.store.keep_raw(stub).await
     }
 
-    async fn take_own_post(&self, post: OwnPost, late: &Late) -> Result<(), StoreError> {
+    async fn take_own_post(&self, post: OwnPost) -> Result<(), StoreError> {
         let chat = post.place.chat.clone();
         crash::point("echo.before-commit");
         let changes = self.store.confirm_own_post(post).await?;
         crash::point("echo.after-commit");
-        self.note_late(&chat, late);
+        self.note_follow_ups(&chat, &changes.follow_ups);
         self.note_runs(&changes.new_runs, &changes.cancelled_runs);
         // The next part of the same chat may go now.
         self.wake.posts.notify_one();
@@ -346,17 +344,15 @@ impl ChannelIntake {
     ) -> Result<(), StoreError> {
         let chat = message.place.chat.clone();
         let unnamed = unnamed(&message);
-        let noted = Arc::new(Mutex::new(None));
-        let late = Late::default();
-        let is_edit = arrived.is_edit;
-        let judge_follow_up = late.judge(policy, arrived.origin, arrived.now_ms);
-        let haste = match arrived.origin {
+        let (is_edit, origin) = (arrived.is_edit, arrived.origin);
+        let judge_follow_up = judge_again(policy, origin, arrived.now_ms);
+        let haste = match origin {
             CaptureOrigin::Live => Haste::Live,
             CaptureOrigin::CatchUp { .. } | CaptureOrigin::Backfill => Haste::ReadBack,
         };
         let known = self.gate.belonging(&message.place, &message.sender, haste);
         let known = known.await;
-        let mut new = self.new_message(message, arrived, known, policy, Arc::clone(&noted));
+        let mut new = self.new_message(message, arrived, known, policy);
         new.judge_follow_up = Some(judge_follow_up);
         crash::point(if is_edit {
             "edit.before-commit"
@@ -364,7 +360,7 @@ impl ChannelIntake {
             "capture.before-commit"
         });
         let has_files = !new.attachments.is_empty();
-        let captured = self.store.capture_message(new).await?;
+        let judged = self.store.capture_judged(new).await?;
         if has_files {
             self.wake.files.notify_one();
         }
@@ -374,9 +370,9 @@ impl ChannelIntake {
             "capture.after-commit"
         });
         self.wake.names.note(policy.account, unnamed);
-        let noted = noted.lock().expect("no holder of this lock panics").take();
-        self.note_late(&chat, &late);
-        self.note(&chat, &captured, noted, policy);
+        let verdict = judged.verdict.as_ref();
+        let noted = verdict.map(|verdict| Noted::of(verdict, origin));
+        self.note(&chat, &judged.captured, noted, policy);
         Ok(())
     }
 
@@ -386,7 +382,6 @@ impl ChannelIntake {
         arrived: Arrived,
         belonging: Option<Belonging>,
         policy: &Arc<ChannelPolicy>,
-        noted: Arc<Mutex<Option<Noted>>>,
     ) -> NewMessage {
         let Arrived {
             is_edit,
@@ -433,18 +428,6 @@ impl ChannelIntake {
                     // Its person did not type it as one.
                     verdict.command = None;
                 }
-                let kind = judged.place.kind.or(facts.chat_kind);
-                let access = access(&judged.place, kind, &judged.sender, belonging, &judging);
-                let rule =
-                    enabled!(Level::DEBUG).then(|| addressing(&judged, facts, &judging).0.name());
-                *noted.lock().expect("no holder of this lock panics") = Some(Noted {
-                    access,
-                    rule: rule.unwrap_or_default(),
-                    origin,
-                    runs: verdict.runs,
-                    is_addressed: !verdict.addressed_to.is_empty(),
-                    is_command: verdict.command.is_some(),
-                });
                 verdict
             }),
             judge_follow_up: None,

@@ -1,14 +1,14 @@
 //! What the intake counts and logs of what came in, and whom it wakes.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 
 use tracing::{debug, info, warn};
 use vocative_contract::envelope::{Belonging, Event, Place, Standing};
 
 use crate::capture::inbound::{ChannelIntake, said_at_ms};
-use vocative_core::addressing::{FollowUpJudge, MessageFacts, RunVerdict};
+use vocative_core::addressing::{FollowUpJudge, MessageFacts, RunVerdict, Verdict};
 use vocative_core::ids::RunId;
 use vocative_core::judging::access::Access;
 use vocative_core::judging::judge::judge;
@@ -44,9 +44,9 @@ impl ChannelIntake {
         }
     }
 
-    /// Counts and logs what was said of follow-ups that were judged again.
-    pub(super) fn note_late(&self, chat: &str, late: &Late) {
-        for runs in late.taken() {
+    /// Counts and logs what was decided about follow-ups that were judged again.
+    pub(super) fn note_follow_ups(&self, chat: &str, follow_ups: &[RunVerdict]) {
+        for runs in follow_ups {
             match runs {
                 RunVerdict::Run => {}
                 RunVerdict::TooOld => self.note_too_old(chat),
@@ -95,6 +95,7 @@ impl ChannelIntake {
                 counters
                     .duplicates
                     .fetch_add(u64::from(is_duplicate), Ordering::Relaxed);
+                self.note_follow_ups(chat, &turn.follow_ups);
                 self.note_runs(&turn.new_runs, &turn.cancelled_runs);
                 let Some(noted) = noted else { return };
                 if noted.is_command {
@@ -251,10 +252,10 @@ pub(super) fn kind_of(event: &Event) -> &'static str {
     }
 }
 
-/// What the judge said, for counters and log lines.
+/// What was decided about a message, for counters and log lines.
 pub(super) struct Noted {
     pub(super) access: Access,
-    /// The rule by which the message addresses an agent or none; empty if that is not logged.
+    /// The rule by which the message addresses an agent or none.
     pub(super) rule: &'static str,
     pub(super) origin: CaptureOrigin,
     pub(super) runs: RunVerdict,
@@ -262,38 +263,35 @@ pub(super) struct Noted {
     pub(super) is_command: bool,
 }
 
-/// What was said of follow-ups that were judged again, for counters and log lines.
-#[derive(Clone, Default)]
-pub(super) struct Late(Arc<Mutex<Vec<RunVerdict>>>);
-
-impl Late {
-    /// Judges follow-ups again, for an event of that origin.
-    pub(super) fn judge(
-        &self,
-        policy: &Arc<ChannelPolicy>,
-        origin: CaptureOrigin,
-        now_ms: i64,
-    ) -> FollowUpJudge {
-        let (policy, late) = (Arc::clone(policy), Arc::clone(&self.0));
-        Arc::new(move |message, facts| {
-            let said_at_ms = said_at_ms(message, message.edit_marker.is_some());
-            // Only what somebody said who was served is judged again.
-            let facts = &MessageFacts {
-                belonging: Some(Belonging::Member),
-                ..facts.clone()
-            };
-            let counted_ms = origin.counted_from_ms(said_at_ms, now_ms);
-            let verdict = judge(message, facts, &policy, counted_ms, now_ms);
-            let verdict = origin.bounded(verdict, facts, message);
-            if !verdict.addressed_to.is_empty() {
-                let mut late = late.lock().expect("no holder of this lock panics");
-                late.push(verdict.runs);
-            }
-            verdict
-        })
+impl Noted {
+    pub(super) fn of(verdict: &Verdict, origin: CaptureOrigin) -> Self {
+        Self {
+            access: verdict.access,
+            rule: verdict.rule.name(),
+            origin,
+            runs: verdict.runs,
+            is_addressed: !verdict.addressed_to.is_empty(),
+            is_command: verdict.command.is_some(),
+        }
     }
+}
 
-    pub(super) fn taken(&self) -> Vec<RunVerdict> {
-        std::mem::take(&mut *self.0.lock().expect("no holder of this lock panics"))
-    }
+/// Judges follow-ups again, for an event of that origin.
+pub(super) fn judge_again(
+    policy: &Arc<ChannelPolicy>,
+    origin: CaptureOrigin,
+    now_ms: i64,
+) -> FollowUpJudge {
+    let policy = Arc::clone(policy);
+    Arc::new(move |message, facts| {
+        let said_at_ms = said_at_ms(message, message.edit_marker.is_some());
+        // Only what somebody said who was served is judged again.
+        let facts = &MessageFacts {
+            belonging: Some(Belonging::Member),
+            ..facts.clone()
+        };
+        let counted_ms = origin.counted_from_ms(said_at_ms, now_ms);
+        let verdict = judge(message, facts, &policy, counted_ms, now_ms);
+        origin.bounded(verdict, facts, message)
+    })
 }

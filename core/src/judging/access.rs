@@ -9,9 +9,10 @@ use vocative_contract::envelope::{Belonging, ChatKind, Place, Sender, SenderKind
 use crate::judging::policy::ChannelPolicy;
 
 /// Whether a message is served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Access {
     /// It is stored and may be answered.
+    #[default]
     Served,
     /// The chat is not on `allow_chats`.
     ChatNotAllowed,

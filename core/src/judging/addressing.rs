@@ -17,7 +17,7 @@ use crate::judging::policy::{AgentPolicy, ChannelPolicy};
 use crate::judging::speech::{calls_name, opens_with_name, spoken_text, without_leading_mentions};
 
 /// Why a message addresses an agent, or none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rule {
     /// Its sender can't address anybody: ourselves, a bot that is not in `allow_bots`, the platform.
     Sender,
@@ -38,6 +38,7 @@ pub enum Rule {
     /// It goes on with a thread that is an agent's.
     FollowUp,
     /// It was said into the room.
+    #[default]
     Chatter,
 }
 

@@ -9,7 +9,7 @@ use crate::addressing::{
 };
 use crate::ids::AgentName;
 use crate::judging::access::{Access, access};
-use crate::judging::addressing::{addressed_agents, may_follow_up};
+use crate::judging::addressing::{addressing, may_follow_up};
 use crate::judging::commands::{self, is_private, read_message, stopped};
 use crate::judging::policy::{ChannelPolicy, SpentUp};
 use crate::judging::stop::says_stop;
@@ -38,7 +38,7 @@ pub fn judge(
     now_ms: i64,
 ) -> Verdict {
     let kind = message.place.kind.or(facts.chat_kind);
-    let addressed_to = addressed_agents(message, facts, policy);
+    let (rule, addressed_to) = addressing(message, facts, policy);
     let access = access(
         &message.place,
         kind,
@@ -107,7 +107,9 @@ pub fn judge(
         command: None,
         overlaps: overlaps(&addressed_to, message, policy),
         would_follow_up: addressed_to.is_empty() && may_follow_up(message, facts, policy),
+        access,
         addressed_to,
+        rule,
         runs,
     }
 }
@@ -191,6 +193,7 @@ fn refusal(
     });
     Verdict {
         is_admitted: false,
+        access: refused.access,
         notice,
         ..Verdict::default()
     }
@@ -308,6 +311,7 @@ mod tests {
     use vocative_contract::markup::mention_token;
 
     use super::*;
+    use crate::judging::addressing::Rule;
     use crate::judging::policy::AllowList;
     use crate::judging::testing::{agent, message, policy};
     use crate::manners::{CommandName, QuietHours};
@@ -364,7 +368,9 @@ mod tests {
         let verdict = decide(&mention(), &MessageFacts::default(), &policy());
         let expected = Verdict {
             is_admitted: true,
+            access: Access::Served,
             addressed_to: vec![agent("kael")],
+            rule: Rule::Mention,
             runs: RunVerdict::Run,
             opens_thread: true,
             not_before_ms: 0,

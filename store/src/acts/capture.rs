@@ -21,7 +21,7 @@ use crate::acts::learn::settle_kind_txn;
 use crate::acts::notices::{post_notice_turn_txn, refuse_txn};
 use crate::acts::overlap::stop_txn;
 use crate::acts::triggers::{Addressed, address_txn};
-use crate::contract::{Captured, CapturedTurn, NewMessage};
+use crate::contract::{Captured, CapturedTurn, JudgedMessage, NewMessage};
 use crate::rows::album;
 use crate::rows::columns::stored_attachments;
 use crate::rows::messages::{
@@ -49,6 +49,14 @@ impl Store {
     /// `Unavailable` if storage refuses, and then nothing was written; never because of what the
     /// message says.
     pub async fn capture_message(&self, message: NewMessage) -> Result<Captured, StoreError> {
+        Ok(self.capture_judged(message).await?.captured)
+    }
+
+    /// Captures a message like [`Self::capture_message`], and says what was decided about it.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn capture_judged(&self, message: NewMessage) -> Result<JudgedMessage, StoreError> {
         let ledger = self.ledger_path();
         // The text that an edit replaces is to be nowhere, the write-ahead log included.
         if message.is_edit && !message.keep_revisions {
@@ -199,6 +207,7 @@ pub(crate) fn captured(turn: &TurnRow, addressed: Addressed) -> CapturedTurn {
         new_runs: addressed.new_runs,
         cancelled_runs: addressed.cancelled_runs,
         erasures: addressed.erasures,
+        follow_ups: addressed.follow_ups,
     }
 }
 
@@ -206,7 +215,11 @@ fn capture_txn(
     connection: &Connection,
     mut message: NewMessage,
     ledger: Option<PathBuf>,
-) -> Result<Captured, StoreError> {
+) -> Result<JudgedMessage, StoreError> {
+    let unjudged = |captured| JudgedMessage {
+        captured,
+        verdict: None,
+    };
     let judge = std::mem::replace(&mut message.judge, Box::new(|_| Verdict::default()));
     let chat = find_chat(connection, message.account, &message.place.chat)?;
     if let Some(chat) = chat
@@ -221,40 +234,51 @@ fn capture_txn(
     };
     let turn = match &known {
         Some(known) => match known.turn_seq {
-            None => return Ok(Captured::Tombstone),
+            None => return Ok(unjudged(Captured::Tombstone)),
             Some(seq) => Some(turn_at(connection, seq)?),
         },
-        None if is_from_before_erasure(connection, &message)? => return Ok(Captured::Tombstone),
+        None if is_from_before_erasure(connection, &message)? => {
+            return Ok(unjudged(Captured::Tombstone));
+        }
         None => album::turn_of_album(connection, &message, chat.as_ref())?,
     };
     if let (Some(known), Some(turn)) = (&known, &turn)
         && edits::is_outdated(&message, known)
     {
-        return Ok(Captured::Duplicate(captured(turn, Addressed::default())));
+        let duplicate = Captured::Duplicate(captured(turn, Addressed::default()));
+        return Ok(unjudged(duplicate));
     }
     let seq = turn.as_ref().map(|turn| turn.seq);
     let mut facts = read_facts(connection, &message, chat.as_ref(), seq)?;
     facts.is_known = known.is_some();
     let verdict = judge(&facts);
     if !verdict.is_admitted {
-        return refuse_txn(connection, &message, verdict.notice.as_ref());
+        let captured = refuse_txn(connection, &message, verdict.notice.as_ref())?;
+        return Ok(JudgedMessage {
+            captured,
+            verdict: Some(verdict),
+        });
     }
     let mut arrival = admit_txn(connection, &message, chat, facts, verdict)?;
     arrival.ledger = ledger;
-    match (known, turn) {
+    let captured = match (known, turn) {
         (Some(known), Some(turn)) if edits::is_newer(&message, &known, &turn) => {
-            edits::edit_txn(connection, &arrival, turn, &known)
+            edits::edit_txn(connection, &arrival, turn, &known)?
         }
         (Some(_), Some(turn)) => {
             let runs = arrival.address_txn(connection, &turn)?;
-            Ok(Captured::Duplicate(captured(&turn, runs)))
+            Captured::Duplicate(captured(&turn, runs))
         }
-        (None, Some(turn)) => album::add_item_txn(connection, &arrival, turn),
+        (None, Some(turn)) => album::add_item_txn(connection, &arrival, turn)?,
         (_, None) => {
             note_captured_txn(connection, arrival.message)?;
-            insert_txn(connection, &arrival)
+            insert_txn(connection, &arrival)?
         }
-    }
+    };
+    Ok(JudgedMessage {
+        captured,
+        verdict: Some(arrival.verdict),
+    })
 }
 
 /// Whether its sender or its place was erased after it was sent: history does not bring it back.

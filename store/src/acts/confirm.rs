@@ -27,6 +27,7 @@ impl Store {
             Ok(RunChanges {
                 new_runs: addressed.new_runs,
                 cancelled_runs: addressed.cancelled_runs,
+                follow_ups: addressed.follow_ups,
             })
         })
         .await

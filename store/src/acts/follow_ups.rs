@@ -149,7 +149,9 @@ fn judge_again_txn(
         verdict,
         ledger: None,
     };
-    arrival.address_txn(connection, &turn)
+    let mut addressed = arrival.address_txn(connection, &turn)?;
+    addressed.follow_ups.push(arrival.verdict.runs);
+    Ok(addressed)
 }
 
 /// A stored turn as the message that it was captured from.

@@ -3,7 +3,7 @@
 use vocative_contract::envelope::{Attachment, Place, Sender};
 use vocative_contract::identity::Platform;
 
-use vocative_core::addressing::{FollowUpJudge, Judge};
+use vocative_core::addressing::{FollowUpJudge, Judge, RunVerdict, Verdict};
 use vocative_core::ids::{AccountId, ConversationId, ErasureId, RunId, Seq, TurnId};
 use vocative_core::place::Scope;
 use vocative_core::turn::{ParticipantKind, TokenCount};
@@ -94,6 +94,17 @@ pub struct RunChanges {
     pub new_runs: Vec<RunId>,
     /// Runs ended, or asked to end.
     pub cancelled_runs: Vec<RunId>,
+    /// What was decided about follow-ups that were judged again.
+    pub follow_ups: Vec<RunVerdict>,
+}
+
+/// What became of a message, and what was decided about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JudgedMessage {
+    /// What became of it.
+    pub captured: Captured,
+    /// What was decided; `None` of a known duplicate that can't change anything.
+    pub verdict: Option<Verdict>,
 }
 
 /// What became of a message.
@@ -130,6 +141,8 @@ pub struct CapturedTurn {
     pub cancelled_runs: Vec<RunId>,
     /// Orders to erase that it gave, to be carried out.
     pub erasures: Vec<ErasureId>,
+    /// What was decided about follow-ups that were judged again.
+    pub follow_ups: Vec<RunVerdict>,
 }
 
 /// What became of a delete.

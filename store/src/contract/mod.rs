@@ -12,8 +12,8 @@ mod status;
 
 pub use capacity::{Capacity, TableSpace};
 pub use capture::{
-    AccountBinding, Captured, CapturedTurn, Deleted, NewMessage, NonMessage, OwnPost, RawStub,
-    RunChanges,
+    AccountBinding, Captured, CapturedTurn, Deleted, JudgedMessage, NewMessage, NonMessage,
+    OwnPost, RawStub, RunChanges,
 };
 pub use exports::{ExportPage, ExportQuery, ExportTurn};
 pub use imports::{ImportAccount, ImportBatch, ImportCounts, ImportMessage, ImportProgress};

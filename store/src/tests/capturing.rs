@@ -1,4 +1,5 @@
 use super::*;
+use vocative_core::judging::access::Access;
 use vocative_core::place::Scope;
 
 #[tokio::test]
@@ -36,6 +37,21 @@ async fn a_message_becomes_a_turn_with_all_it_said() {
         fixture.found("conversation:c1 AND content:(look)").await,
         [turn.seq().0]
     );
+}
+
+#[tokio::test]
+async fn what_was_decided_comes_back_with_what_became_of_it() {
+    let fixture = Fixture::new().await;
+    let refused = Verdict {
+        access: Access::Guest,
+        ..Verdict::default()
+    };
+    for verdict in [admitted(&["helper"]), refused] {
+        let decided = verdict.clone();
+        let message = said("1", "hello").message(fixture.account, Box::new(move |_| decided));
+        let judged = fixture.store.capture_judged(message).await.unwrap();
+        assert_eq!(judged.verdict, Some(verdict));
+    }
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use super::posts::own_post;
 use super::*;
+use crate::new_id::NewId as _;
 use vocative_core::addressing::{FollowUpJudge, Overlap, RunVerdict};
 use vocative_core::ids::OutboxId;
 
@@ -92,6 +93,7 @@ async fn what_was_said_in_a_thread_before_its_root_came_is_judged_again_once() {
     assert_eq!(fixture.waiting().await, 3);
     let root = fixture.ask_root(Overlap::Auto).await;
     assert_eq!(root.new_runs.len(), 2);
+    assert_eq!(root.follow_ups, [RunVerdict::Run; 3]);
     // In the room's order: what one person asked is answered together, another's apart.
     let expected = ["queued 1+2+4", "queued 3"];
     assert_eq!(fixture.column::<String>(RUNS).await, expected);

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use super::*;
 use crate::acts::erasure::{LedgerEntry, LedgerKind, Reach};
 use crate::contract::ExportQuery;
+use crate::new_id::NewId as _;
 use crate::registry::{Backup, Class, Erasure, Expiry, Export, Merge, Restore, TABLES, Table};
 use crate::{ExpiryBounds, restore};
 use vocative_core::ids::ErasureId;
