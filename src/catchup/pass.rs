@@ -16,7 +16,7 @@ use vocative_core::judging::origin::CaptureOrigin;
 use vocative_store::StoreError;
 use vocative_store::contract::{AccountReach, ChatReach, HistoryGap};
 
-/// How far our clock may be behind the platform's, in milliseconds.
+/// How far our clock may be behind the platform's, or ahead of it, in milliseconds.
 const CLOCK_SKEW_MS: i64 = 60_000;
 /// Threads that the store knows and a look through the chat may not find: their roots are older.
 const OLD_THREADS_MAX: usize = 200;
@@ -144,9 +144,12 @@ impl Pass<'_> {
             Ok(read) => {
                 let reader = self.reader;
                 crash::point("catch-up.before-commit");
+                // Our idea of the platform's time may be ahead of it: what was said since the page was made would
+                // count as read.
+                let through_ms = now_ms - CLOCK_SKEW_MS;
                 self.kept(|| {
                     let chat = place.chat.clone();
-                    reader.store.note_read(reader.account, chat, now_ms)
+                    reader.store.note_read(reader.account, chat, through_ms)
                 })
                 .await?;
                 crash::point("catch-up.after-commit");
