@@ -118,6 +118,10 @@ fn respond(
     let may_call = request.tool_choice == ToolChoice::Auto && !request.tools.is_empty();
     if may_call && request.exchanges.is_empty() && world.dice.hits(150) {
         world.note(format_args!("the model wants to search"));
+        for word in own.unwrap_or_else(|| last_questions(request)) {
+            let edits = edits_in(request, word);
+            world.searched.insert((word, edits));
+        }
         let call = ToolCall {
             id: "call_1".to_owned(),
             name: "conversation_search".to_owned(),

@@ -339,12 +339,14 @@ fn is_said(turn: &Turn) -> bool {
 }
 
 /// Whether the answer to a question that was edited so often was made from a message that was deleted: it went
-/// with that, and what its posts say is not known any more.
+/// with that, and what its posts say is not known any more. What a search found and the model was not shown,
+/// because it was deleted in between, counts as well.
 fn is_gone(world: &World, question: Word, edits: usize) -> bool {
-    let mut gone = world.rooms.iter().flatten().filter(|it| it.is_deleted);
-    gone.any(|it| {
-        it.word
-            .is_some_and(|word| world.found.contains(&(question, edits, word)))
+    let gone = world.rooms.iter().flatten().filter(|it| it.is_deleted);
+    gone.filter_map(|it| it.word).any(|word| {
+        let may_be_found =
+            word.room == question.room && world.searched.contains(&(question, edits));
+        may_be_found || world.found.contains(&(question, edits, word))
     })
 }
 

@@ -165,6 +165,8 @@ pub(super) struct World {
     /// What a search found before a question was answered: the question, how often it was edited by then,
     /// and what was found.
     pub(super) found: BTreeSet<(Word, usize, Word)>,
+    /// Questions for which a search was made, and how often they were edited by then.
+    pub(super) searched: BTreeSet<(Word, usize)>,
     /// What is wrong, in words.
     pub(super) wrong: Vec<String>,
     trace: Option<String>,
@@ -208,6 +210,7 @@ impl World {
             stalled_at_ms: 0,
             sabotage,
             found: BTreeSet::new(),
+            searched: BTreeSet::new(),
             wrong: Vec::new(),
             trace: is_traced.then(String::new),
         }
