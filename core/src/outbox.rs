@@ -79,8 +79,8 @@ pub struct OutboxEntry {
     pub attempts: u32,
     /// When the first attempt began, in milliseconds since the Unix epoch.
     pub first_attempt_ms: Option<i64>,
-    /// The platform's time of what it answers: it can't stand in the room before that. In milliseconds
-    /// since the Unix epoch.
+    /// The platform's time of the first message that it answers: it can't stand in the room before that. What the
+    /// run was asked later may be newer than a post of it. In milliseconds since the Unix epoch.
     pub later_than_ms: Option<i64>,
     /// When the last attempt ended, or began if it has not, in milliseconds since the Unix epoch.
     pub last_attempt_ms: Option<i64>,

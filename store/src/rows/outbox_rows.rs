@@ -22,9 +22,10 @@ macro_rules! select_posts {
                     (SELECT max(coalesce(a.ended_at_ms, a.started_at_ms))
                      FROM outbox_attempts a WHERE a.outbox_id = o.id),
                     o.operation, o.progress, o.is_undecided,
-                    coalesce((SELECT max(q.sent_at_ms) FROM run_triggers g
+                    coalesce((SELECT min(q.sent_at_ms) FROM run_triggers g
                               JOIN turns q ON q.seq = g.turn_seq
-                              WHERE g.run_id = coalesce(o.run_id, t.run_id)), t.sent_at_ms)
+                              WHERE g.run_id IN (o.run_id, t.run_id)),
+                             min(t.sent_at_ms, o.created_at_ms))
              FROM outbox o LEFT JOIN turns t ON t.seq = o.turn_seq ",
             $tail
         )

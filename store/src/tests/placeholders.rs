@@ -526,3 +526,16 @@ async fn the_echo_of_a_placeholder_confirms_it_before_and_after_the_answer() {
         assert_eq!(world.scene.value::<i64>(known).await, 1, "{is_late}");
     }
 }
+
+#[tokio::test]
+async fn a_post_is_looked_for_from_the_first_question_on_whatever_its_run_was_asked_later() {
+    let mut world = World::new().await;
+    let later = world.scene.say(&world.room, "and where?", 5_000).await;
+    let joins = world.scene.write(move |connection| {
+        let sql = "INSERT INTO run_triggers (run_id, turn_seq, agent, revision)
+                   SELECT id, ?1, agent, 1 FROM runs";
+        Ok(connection.execute(sql, [later.seq])?)
+    });
+    assert_eq!(joins.await, 1);
+    assert_eq!(world.claim_one().await.entry.later_than_ms, Some(10));
+}
