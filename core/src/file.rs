@@ -51,17 +51,20 @@ pub enum FileState {
     Gone,
     /// It could not be fetched, again and again.
     Failed,
+    /// Its bytes were here and made room for newer ones.
+    Evicted,
 }
 
 impl FileState {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Pending,
         Self::Fetched,
         Self::Refused,
         Self::TooLarge,
         Self::Gone,
         Self::Failed,
+        Self::Evicted,
     ];
 
     /// The stored and shown name.
@@ -74,6 +77,7 @@ impl FileState {
             Self::TooLarge => "too_large",
             Self::Gone => "gone",
             Self::Failed => "failed",
+            Self::Evicted => "evicted",
         }
     }
 

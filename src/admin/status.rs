@@ -226,6 +226,7 @@ fn file_counts(stored: FileCounts, since_start: Option<&FileCounters>) -> FileCo
         fetched: read(|it| &it.fetched),
         refused: read(|it| &it.refused),
         failed: read(|it| &it.failed),
+        evicted_bytes: read(|it| &it.evicted_bytes),
         heard: read(|it| &it.heard),
         unheard: read(|it| &it.unheard),
         last_reason: since_start.and_then(FileCounters::last_reason),

@@ -256,6 +256,7 @@ fn why_not(state: FileState) -> &'static str {
         FileState::Refused => "it is not fetched here",
         FileState::TooLarge => "it is too large",
         FileState::Gone => "it was deleted",
+        FileState::Evicted => "it is old, and made room for newer files",
     }
 }
 

@@ -196,7 +196,7 @@ pub struct Files {
     /// A larger file is not fetched, in bytes. Telegram gives bots at most 20 MiB.
     #[schemars(range(min = 1, max = 1_073_741_824))]
     pub max_bytes: u64,
-    /// While all stored files together have so much, no further one is fetched, in MiB.
+    /// The size of all stored files together at which the oldest make room for newer ones, in MiB.
     #[schemars(range(min = 1, max = 16_777_216))]
     pub max_total_mib: u64,
     /// How long an answer waits for the files of its question, in seconds; 0 = not at all.

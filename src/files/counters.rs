@@ -14,6 +14,8 @@ pub struct FileCounters {
     pub refused: AtomicU64,
     /// Files given up after many attempts.
     pub failed: AtomicU64,
+    /// Bytes of files that made room for newer ones.
+    pub evicted_bytes: AtomicU64,
     /// Voice notes written down.
     pub heard: AtomicU64,
     /// Voice notes that never will be.

@@ -36,6 +36,11 @@ const FETCH_MAX: Duration = Duration::from_secs(300);
 /// How long nothing is written after the disk refused a write.
 const DISK_WAIT: Duration = Duration::from_secs(30);
 
+/// Where there is no room, a twentieth of all of it is made at once: finding out what was read when costs more than
+/// one file is worth.
+const EVICTED_SHARE: u64 = 20;
+/// Files that were fetched or read within this time make no room, in milliseconds.
+const KEPT_FOR_MS: i64 = 3_600_000;
 /// At a start, files that were given up within this time are tried once more, so many of them.
 const AGAIN_MS: i64 = 7 * 24 * 3_600_000;
 const AGAIN_MAX: usize = 500;
@@ -267,11 +272,32 @@ impl Worker {
         Ok(())
     }
 
+    /// Room for a file; where there is none, contents that were read long ago make it.
     async fn room_for(&self, bytes: u64) -> Result<Option<Promise<'_>>, StoreError> {
+        let bytes_max = self.policy.total_bytes_max;
         let stored = || self.store.content_bytes();
-        self.space
-            .promise(bytes, self.policy.total_bytes_max, stored)
-            .await
+        let promise = self.space.promise(bytes, bytes_max, stored).await?;
+        if promise.is_some() || bytes > bytes_max {
+            return Ok(promise);
+        }
+        let wanted = bytes.max(bytes_max / EVICTED_SHARE);
+        let now_ms = (self.clock)();
+        let evicted = self
+            .store
+            .evict_contents(wanted, now_ms - KEPT_FOR_MS, now_ms);
+        let freed = evicted.await?;
+        if freed == 0 {
+            return Ok(None);
+        }
+        self.counters
+            .evicted_bytes
+            .fetch_add(freed, Ordering::Relaxed);
+        info!(
+            freed_bytes = freed,
+            "files that were read long ago made room for newer ones"
+        );
+        self.store.remove_dropped().await?;
+        self.space.promise(bytes, bytes_max, stored).await
     }
 
     /// Notes what the platform says of a file that its message said nothing of.

@@ -334,6 +334,11 @@ fn add_files(registry: &mut Registry, view: &StatusView) {
             "Attached files given up after many attempts",
             files.failed,
         ),
+        (
+            "files_evicted_bytes",
+            "Bytes of attached files that made room for newer ones",
+            files.evicted_bytes,
+        ),
         ("voice_notes_heard", "Voice notes written down", files.heard),
         (
             "voice_notes_unheard",

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use rusqlite::Connection;
 use serde_json::Value;
 use vocative_sandbox::slack::Fault;
 
@@ -156,7 +157,7 @@ async fn status_counts_files_and_says_why_one_is_only_named() {
     show_on_slack(&flow, slack_file("b.md", "text/markdown", b"b"), "b?");
     let status = flow
         .wait_for_status("both files are settled", |status| {
-            status["files"]["refused"] == 1
+            status["files"]["refused"] == 1 && status["files"]["waiting"] == 0
         })
         .await;
     let files = &status["files"];
@@ -191,4 +192,32 @@ async fn files_that_are_on_their_way_together_never_pass_the_limit_of_all() {
     assert_eq!(files["fetched"], 2, "{files}");
     assert_eq!(files["stored"], 2, "{files}");
     assert_eq!(files["last_reason"], "files.max_total_mib is reached");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn at_the_limit_the_oldest_files_make_room_so_that_reading_files_never_ends() {
+    let settings = "[files]\nmax_total_mib = 1\nwait_s = 0\n";
+    let mut flow = FlowBuilder::default().config(settings).start().await;
+    let show = |flow: &Flow, letter: u8| {
+        let bytes = vec![letter; 400 << 10];
+        show_on_slack(flow, slack_file("x.txt", "text/plain", &bytes), "x");
+    };
+    let fetched = |count: u64| move |status: &Value| status["files"]["fetched"] == count;
+    show(&flow, b'a');
+    show(&flow, b'b');
+    flow.wait_for_status("both are fetched", fetched(2)).await;
+    assert_eq!(flow.stop().await, Some(0));
+    let path = flow.directory().join("data").join("vocative.db");
+    let earlier = "UPDATE files SET finished_at_ms = finished_at_ms - 7200000 + 1000 * id";
+    let changed = Connection::open(path)
+        .unwrap()
+        .execute(earlier, [])
+        .unwrap();
+    assert_eq!(changed, 2);
+
+    flow.start().await;
+    show(&flow, b'c');
+    let status = flow.wait_for_status("it is fetched", fetched(1)).await;
+    assert_eq!(status["files"]["evicted_bytes"], 400 << 10, "{status}");
+    assert_eq!(status["files"]["stored"], 2, "{status}");
 }

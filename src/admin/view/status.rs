@@ -249,6 +249,9 @@ pub struct FileCountsView {
     pub refused: u64,
     /// Given up after many attempts, since the start.
     pub failed: u64,
+    /// Bytes of files that made room for newer ones, since the start.
+    #[serde(default)]
+    pub evicted_bytes: u64,
     /// Voice notes written down since the start.
     pub heard: u64,
     /// Voice notes that never will be, since the start.

@@ -8,6 +8,7 @@ pub(crate) mod derived;
 pub(crate) mod edits;
 pub(crate) mod ending;
 pub mod erasure;
+pub(crate) mod eviction;
 pub(crate) mod expiry;
 pub(crate) mod facts;
 pub(crate) mod files;

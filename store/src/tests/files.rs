@@ -546,3 +546,44 @@ async fn a_voice_note_that_nobody_was_there_to_hear_is_queued_later_and_once() {
     let names: Vec<&str> = to_hear.iter().map(|it| it.platform_id.as_str()).collect();
     assert_eq!(names, ["file-new.oga"]);
 }
+
+/// Fetches a file of its own bytes at a time.
+async fn fetch_at(fixture: &Fixture, id: &'static str, file: &'static str, now_ms: i64) -> TurnId {
+    let turn = turn_of(fixture.hear(attached(id, file)).await).turn;
+    let due = due(fixture).await.pop().unwrap();
+    let mut content = fixture.store.new_content().unwrap();
+    content.take(file.repeat(100).as_bytes()).unwrap();
+    let kept = fixture.store.keep_content(due.id, content, false, now_ms);
+    assert!(kept.await.unwrap());
+    turn
+}
+
+#[tokio::test]
+async fn contents_that_were_read_longest_ago_make_room_and_recent_ones_do_not() {
+    let fixture = Fixture::new().await;
+    let first = fetch_at(&fixture, "1", "a.md", NOW_MS).await;
+    let second = fetch_at(&fixture, "2", "b.md", NOW_MS + 1_000).await;
+    let third = fetch_at(&fixture, "3", "c.md", NOW_MS + 5_000).await;
+    // A clock that was ahead wrote this one.
+    let fourth = fetch_at(&fixture, "4", "d.md", NOW_MS + 900_000_000).await;
+    let evict = |bytes| {
+        let (kept_since_ms, now_ms) = (NOW_MS + 2_000, NOW_MS + 10_000);
+        fixture.store.evict_contents(bytes, kept_since_ms, now_ms)
+    };
+    let is_evicted = async |turn| {
+        let file = fixture.store.files_of(vec![turn]).await.unwrap().remove(0);
+        (file.state == FileState::Evicted, file.content.is_none())
+    };
+    assert_eq!(evict(1).await.unwrap(), 400);
+    assert_eq!(is_evicted(fourth).await, (true, true));
+    assert_eq!(is_evicted(first).await, (false, false));
+    assert_eq!(evict(401).await.unwrap(), 800);
+    for turn in [first, second] {
+        assert_eq!(is_evicted(turn).await, (true, true));
+    }
+    // What is left was fetched lately.
+    assert_eq!(evict(1).await.unwrap(), 0);
+    assert_eq!(is_evicted(third).await, (false, false));
+    assert_eq!(fixture.store.remove_dropped().await.unwrap(), 3);
+    assert_eq!(stored(&fixture).len(), 1);
+}
