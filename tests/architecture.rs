@@ -228,6 +228,22 @@ fn nothing_outside_channels_decides_by_platform() {
     assert!(wrong.is_empty(), "platforms are named in {wrong:?}");
 }
 
+/// What the configuration knows of a platform is in the platform's file.
+#[test]
+fn settings_of_a_platform_are_in_its_file() {
+    let mut wrong = Vec::new();
+    for (file, code) in sources("src/config") {
+        let code = code.to_lowercase();
+        let names = ["slack", "telegram"].iter().any(|name| code.contains(name));
+        if names && !file.starts_with("src/config/platforms/") {
+            wrong.push(file);
+        }
+    }
+    // What a caller reads of them.
+    wrong.retain(|file| file != "src/config/mod.rs");
+    assert!(wrong.is_empty(), "platforms are named in {wrong:?}");
+}
+
 #[test]
 fn channels_know_no_store_no_model_and_no_agent() {
     for (file, code) in sources("channels/src") {

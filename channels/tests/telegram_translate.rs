@@ -243,6 +243,7 @@ fn commands_albums_and_replies_are_told() {
             command: Some(CommandWord {
                 name: "ask".to_owned(),
                 target: CommandTarget::AnotherBot,
+                opens_chat: false,
             }),
             ..message(&format!("/ask@other_bot now {}", mention_token("777")))
         },
@@ -617,6 +618,7 @@ fn recorded_addressing_is_read() {
         command: Some(CommandWord {
             name: "help".to_owned(),
             target: CommandTarget::ThisBot,
+            opens_chat: false,
         }),
         ..text("/help@kael_bot")
     };

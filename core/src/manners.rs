@@ -5,13 +5,16 @@ use std::fmt;
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, TimeDelta, TimeZone as _};
 use chrono_tz::Tz;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 /// A command of people to the daemon.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum CommandName {
     /// What there is.
     Help,
-    /// Prompts read nothing that was said before.
+    /// A fresh start: prompts read nothing that was said before.
     New,
     /// What waits for an answer ends.
     Stop,

@@ -9,7 +9,7 @@ use super::backup::lost;
 use super::context::Context;
 use super::error::{CliError, Exit};
 use super::{folders, live, spending};
-use crate::config::{Agent, Channel, Config, PlatformSettings, Warning};
+use crate::config::{Agent, Channel, Config, Warning};
 use crate::daemon::confinement::{self, Confinement};
 use crate::daemon::start::DATABASE_NAME;
 use vocative_core::counted::counted;
@@ -126,10 +126,7 @@ fn report(config: &Config, landlock: &Confinement, warnings: &[String]) -> Strin
 }
 
 fn channel_line(config: &Config, channel: &Channel) -> String {
-    let platform = match channel.platform {
-        PlatformSettings::Slack(_) => "Slack",
-        PlatformSettings::Telegram(_) => "Telegram",
-    };
+    let platform = channel.platform.title();
     let agents: Vec<&str> = config
         .agents_for_channel(channel)
         .iter()

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::platforms::PLATFORMS;
 use super::resolve::Review;
 use super::settings::{Agent, ChannelChoice, Model, OFFLINE_SUMMARIES, ToolName};
 use super::shape::{AgentShape, ProfileShape, PromptShape, ReachShape};
@@ -194,11 +195,8 @@ fn check_channels(agent: &Agent, channels: &[&str], review: &mut Review<'_>) {
         .iter()
         .filter(|name| !channels.contains(&name.as_str()))
     {
-        let is_faulty = ["slack", "telegram"].iter().any(|platform| {
-            review
-                .faulty
-                .contains(&format!("channels.{platform}.{name}"))
-        });
+        let mut tables = PLATFORMS.iter().map(|platform| platform.table(name));
+        let is_faulty = tables.any(|table| review.faulty.contains(&table));
         if !is_faulty {
             review.dangling(&key, "channels", name, channels);
         }

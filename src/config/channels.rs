@@ -3,14 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::manners::MannersShape;
+use super::platforms::{ChannelsShape, PLATFORMS, PlatformDraft, with_streams};
 use super::resolve::{Inherited, Review};
 use super::secret::SecretRef;
-use super::settings::{
-    Access, Agent, AgentView, Channel, Limits, PlatformId, PlatformSettings, RetentionDays,
-    SlackSettings, TelegramSettings,
-};
-use super::shape::{ChannelsShape, ChatPromptShape, ChatShape, SlackShape, TelegramShape};
-use super::transport::{SlackDraft, TELEGRAM_HOST, TelegramDraft};
+use super::settings::{Access, Agent, AgentView, Channel, Limits, PlatformId, RetentionDays};
+use super::shape::{ChatPromptShape, ChatShape};
 use vocative_core::ids::AgentName;
 use vocative_core::options::{OptionOverrides, Profile};
 use vocative_core::place::Scope;
@@ -23,42 +20,8 @@ pub(super) fn resolve_channels(
     inherited: Inherited,
     review: &mut Review<'_>,
 ) -> BTreeMap<String, Channel> {
-    for name in shape
-        .slack
-        .keys()
-        .filter(|name| shape.telegram.contains_key(*name))
-    {
-        review.problem(
-            &format!("channels.telegram.{name}"),
-            format!(
-                "a Slack channel is called {name}, too; channel names are unique over all platforms"
-            ),
-        );
-    }
-    for (platform, is_built, is_empty) in [
-        ("slack", cfg!(feature = "slack"), shape.slack.is_empty()),
-        (
-            "telegram",
-            cfg!(feature = "telegram"),
-            shape.telegram.is_empty(),
-        ),
-    ] {
-        if !is_built && !is_empty {
-            review.problem(
-                &format!("channels.{platform}"),
-                format!("this program was built without the feature {platform}"),
-            );
-        }
-    }
-    let slack = shape.slack.into_iter().map(|(name, shape)| {
-        let table = format!("channels.slack.{name}");
-        (table, ChannelDraft::of_slack(name, shape))
-    });
-    let telegram = shape.telegram.into_iter().map(|(name, shape)| {
-        let table = format!("channels.telegram.{name}");
-        (table, ChannelDraft::of_telegram(name, shape))
-    });
-    let drafts: Vec<(String, ChannelDraft)> = slack.chain(telegram).collect();
+    check_names(&shape, review);
+    let drafts = shape.drafts();
     check_shared_tokens(&drafts, review);
     for (table, draft) in &drafts {
         if draft.serves_nobody() {
@@ -77,46 +40,63 @@ pub(super) fn resolve_channels(
         .collect()
 }
 
-/// What all platforms' channels have in common, as written.
-struct ChannelDraft {
-    name: String,
-    default_agent: Option<String>,
-    lists: [(&'static str, Vec<PlatformId>); 4],
-    serves_strangers: bool,
-    serves_guests: bool,
-    thread_policy: vocative_core::judging::policy::ThreadPolicy,
-    reply_prefix: super::settings::ReplyPrefix,
-    mention_people: bool,
-    answers_in_threads: bool,
-    commands: Vec<String>,
-    max_trigger_age_minutes: Option<u64>,
-    on_unknown: Option<OnUnknown>,
-    on_undecided: Option<OnUndecided>,
-    live: Option<Live>,
-    max_runs_per_hour_person: Option<u32>,
-    max_runs_per_hour_chat: Option<u32>,
-    tokens_per_day: Option<u64>,
-    tokens_per_day_person: Option<u64>,
-    chats: BTreeMap<String, ChatShape>,
-    retention_days: RetentionDays,
-    manners: MannersShape,
-    agent_view: Option<AgentView>,
-    platform: PlatformDraft,
+/// Whether channels are called alike, and whether this program has their adapters.
+fn check_names(shape: &ChannelsShape, review: &mut Review<'_>) {
+    let names = shape.names();
+    for (index, platform) in PLATFORMS.into_iter().enumerate() {
+        for (earlier, other) in PLATFORMS.into_iter().enumerate().take(index) {
+            for name in names[earlier]
+                .iter()
+                .filter(|name| names[index].contains(name))
+            {
+                review.problem(
+                    &platform.table(name),
+                    format!(
+                        "a {} channel is called {name}, too; channel names are unique over all platforms",
+                        other.title
+                    ),
+                );
+            }
+        }
+    }
+    for (platform, names) in PLATFORMS.into_iter().zip(&names) {
+        if !platform.is_built && !names.is_empty() {
+            review.problem(
+                &format!("channels.{}", platform.name),
+                format!(
+                    "this program was built without the feature {}",
+                    platform.name
+                ),
+            );
+        }
+    }
 }
 
-/// What only one platform's channels have, as written.
-enum PlatformDraft {
-    Slack {
-        transport: SlackDraft,
-        bot_token: Option<SecretRef>,
-        api_url: String,
-        sockets: usize,
-    },
-    Telegram {
-        token: Option<SecretRef>,
-        api_url: String,
-        transport: TelegramDraft,
-    },
+/// What all platforms' channels have in common, as written.
+pub(super) struct ChannelDraft {
+    pub name: String,
+    pub default_agent: Option<String>,
+    pub lists: [(&'static str, Vec<PlatformId>); 4],
+    pub serves_strangers: bool,
+    pub serves_guests: bool,
+    pub thread_policy: vocative_core::judging::policy::ThreadPolicy,
+    pub reply_prefix: super::settings::ReplyPrefix,
+    pub mention_people: bool,
+    pub answers_in_threads: bool,
+    pub commands: Vec<String>,
+    pub max_trigger_age_minutes: Option<u64>,
+    pub on_unknown: Option<OnUnknown>,
+    pub on_undecided: Option<OnUndecided>,
+    pub live: Option<Live>,
+    pub max_runs_per_hour_person: Option<u32>,
+    pub max_runs_per_hour_chat: Option<u32>,
+    pub tokens_per_day: Option<u64>,
+    pub tokens_per_day_person: Option<u64>,
+    pub chats: BTreeMap<String, ChatShape>,
+    pub retention_days: RetentionDays,
+    pub manners: MannersShape,
+    pub agent_view: Option<AgentView>,
+    pub platform: Box<dyn PlatformDraft>,
 }
 
 impl ChannelDraft {
@@ -129,108 +109,15 @@ impl ChannelDraft {
             .any(|(name, ids)| lists_who(name) && !ids.is_empty())
     }
 
-    fn of_slack(name: String, shape: SlackShape) -> Self {
-        Self {
-            name,
-            default_agent: shape.default_agent,
-            lists: [
-                ("allow_chats", shape.allow_chats),
-                ("allow_people", shape.allow_people),
-                ("admins", shape.admins),
-                ("allow_bots", shape.allow_bots),
-            ],
-            serves_strangers: shape.answer_strangers,
-            serves_guests: shape.answer_guests,
-            thread_policy: shape.thread_policy,
-            reply_prefix: shape.reply_prefix,
-            mention_people: shape.mention_people,
-            answers_in_threads: shape.thread_replies,
-            commands: Vec::new(),
-            max_trigger_age_minutes: shape.max_trigger_age_minutes,
-            on_unknown: shape.on_unknown,
-            // Slack is never asked about single messages.
-            on_undecided: None,
-            live: shape.live,
-            max_runs_per_hour_person: shape.max_runs_per_hour_person,
-            max_runs_per_hour_chat: shape.max_runs_per_hour_chat,
-            tokens_per_day: shape.tokens_per_day,
-            tokens_per_day_person: shape.tokens_per_day_person,
-            chats: shape.chats,
-            retention_days: shape.retention_days,
-            manners: shape.manners,
-            agent_view: shape.agent_view.then(|| AgentView {
-                prompts: shape
-                    .suggested_prompts
-                    .into_iter()
-                    .map(|prompt| (prompt.title, prompt.message))
-                    .collect(),
-            }),
-            platform: PlatformDraft::Slack {
-                transport: SlackDraft {
-                    transport: shape.transport,
-                    app_token: shape.app_token,
-                    signing_secret: shape.signing_secret,
-                },
-                bot_token: shape.bot_token,
-                api_url: shape.api_url,
-                sockets: shape.sockets,
-            },
-        }
-    }
-
-    fn of_telegram(name: String, shape: TelegramShape) -> Self {
-        Self {
-            name,
-            default_agent: shape.default_agent,
-            lists: [
-                ("allow_chats", shape.allow_chats),
-                ("allow_people", shape.allow_people),
-                ("admins", shape.admins),
-                ("allow_bots", shape.allow_bots),
-            ],
-            // Telegram has no organisations; whoever is listed is no stranger.
-            serves_strangers: true,
-            serves_guests: true,
-            thread_policy: shape.thread_policy,
-            reply_prefix: shape.reply_prefix,
-            mention_people: shape.mention_people,
-            answers_in_threads: false,
-            commands: shape.commands,
-            max_trigger_age_minutes: shape.max_trigger_age_minutes,
-            on_unknown: shape.on_unknown,
-            on_undecided: shape.on_undecided,
-            live: shape.live,
-            max_runs_per_hour_person: shape.max_runs_per_hour_person,
-            max_runs_per_hour_chat: shape.max_runs_per_hour_chat,
-            tokens_per_day: shape.tokens_per_day,
-            tokens_per_day_person: shape.tokens_per_day_person,
-            chats: shape.chats,
-            retention_days: shape.retention_days,
-            manners: shape.manners,
-            agent_view: None,
-            platform: PlatformDraft::Telegram {
-                token: shape.token,
-                api_url: shape.api_url,
-                transport: TelegramDraft {
-                    transport: shape.transport,
-                    public_url: shape.public_url,
-                    webhook_secret: shape.webhook_secret,
-                    max_connections: shape.max_connections,
-                },
-            },
-        }
-    }
-
-    /// Only Slack has messages that take words at their end. What is faster than a platform's pace is
-    /// its own business where the platform is another one (a sandbox).
     fn check_live(&self, table: &str, inherited: Inherited, review: &mut Review<'_>) {
-        let is_slack = matches!(self.platform, PlatformDraft::Slack { .. });
-        if self.live == Some(Live::Stream) && !is_slack {
+        if self.live == Some(Live::Stream) && !self.platform.facts().has_streams {
             review.problem(
                 &format!("{table}.live"),
-                "\"stream\" is Slack's alone; \"edit\" edits a post, \"auto\" and \"on\" show drafts \
-                 in private chats"
-                    .to_owned(),
+                format!(
+                    "\"stream\" is {}'s alone; \"edit\" edits a post, \"auto\" and \"on\" show drafts in \
+                     private chats",
+                    with_streams().title
+                ),
             );
         }
         let live = self.live.unwrap_or(inherited.live);
@@ -412,7 +299,9 @@ impl ChannelDraft {
             self.lists.each_ref().map(|(setting, ids)| {
                 let key = format!("{table}.{setting}");
                 for (n, PlatformId(id)) in ids.iter().enumerate() {
-                    if let Some(hint) = self.platform.refuses_id(id) {
+                    if id != "*"
+                        && let Some(hint) = self.platform.refuses_id(id)
+                    {
                         review.advise(
                             &format!("{key}[{n}]"),
                             format!("\"{id}\" is no id"),
@@ -456,122 +345,6 @@ fn overrides(shape: &ChatPromptShape) -> OptionOverrides {
     }
 }
 
-impl PlatformDraft {
-    /// What the platform takes of an answer that is shown while it is written, and how often. Sources:
-    /// Slack's guide for apps that stream; Telegram's limit of 20 messages a minute in a group, of which
-    /// edits may take half.
-    fn live_pace(&self, live: Live) -> Option<(&'static str, u64)> {
-        match (self, live) {
-            (_, Live::Off) => None,
-            (Self::Slack { api_url, .. }, _) => {
-                let is_real = api_url.contains("//slack.com/");
-                is_real.then_some(("Slack wants a message edited", 3_000))
-            }
-            (Self::Telegram { api_url, .. }, _) if !api_url.contains(TELEGRAM_HOST) => None,
-            (Self::Telegram { .. }, Live::Auto) => Some(("Telegram takes drafts", 1_000)),
-            (Self::Telegram { .. }, _) => Some(("Telegram lets a message be edited", 6_000)),
-        }
-    }
-
-    fn resolve(self, table: &str, review: &mut Review<'_>) -> Option<PlatformSettings> {
-        match self {
-            Self::Slack {
-                transport,
-                bot_token,
-                api_url,
-                sockets,
-            } => {
-                let api_url = review.url(&format!("{table}.api_url"), &api_url);
-                let transport = transport.resolve(table, review);
-                let bot_token = token(
-                    table,
-                    "bot_token",
-                    "the bot token (xoxb-...)",
-                    bot_token,
-                    review,
-                );
-                Some(PlatformSettings::Slack(SlackSettings {
-                    transport: transport?,
-                    bot_token: bot_token?,
-                    api_url,
-                    sockets,
-                }))
-            }
-            Self::Telegram {
-                token: own,
-                api_url,
-                transport,
-            } => {
-                let api_url = review.url(&format!("{table}.api_url"), &api_url);
-                let own = token(table, "token", "the token from BotFather", own, review);
-                let transport = transport.resolve(table, &api_url, review);
-                Some(PlatformSettings::Telegram(TelegramSettings {
-                    token: own?,
-                    api_url,
-                    transport: transport?,
-                }))
-            }
-        }
-    }
-
-    fn tokens(&self) -> Vec<(&'static str, &SecretRef)> {
-        let written = match self {
-            Self::Slack {
-                transport,
-                bot_token,
-                ..
-            } => vec![
-                ("app_token", &transport.app_token),
-                ("bot_token", bot_token),
-            ],
-            Self::Telegram { token, .. } => vec![("token", token)],
-        };
-        written
-            .into_iter()
-            .filter_map(|(setting, token)| Some((setting, token.as_ref()?)))
-            .collect()
-    }
-
-    /// Why a text is no id on this platform; none if it is one.
-    fn refuses_id(&self, id: &str) -> Option<&'static str> {
-        if id == "*" {
-            return None;
-        }
-        match self {
-            Self::Slack { .. } => {
-                let is_id = id.len() > 1
-                    && id.starts_with(|c: char| c.is_ascii_uppercase())
-                    && id.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
-                (!is_id).then_some(
-                    "Slack ids look like C0123ABCD: names change, ids don't; it is at the bottom of \
-                     the channel's or person's details",
-                )
-            }
-            Self::Telegram { .. } => id.parse::<i64>().is_err().then_some(
-                "Telegram ids are numbers: `vocative check` and the log name those of chats that are \
-                 not served yet",
-            ),
-        }
-    }
-}
-
-pub(super) fn token(
-    table: &str,
-    setting: &str,
-    what: &str,
-    reference: Option<SecretRef>,
-    review: &mut Review<'_>,
-) -> Option<SecretRef> {
-    if reference.is_none() {
-        review.advise(
-            &format!("{table}.{setting}"),
-            format!("is missing: say where {what} is"),
-            Some(format!("{setting} = \"env:{}\"", setting.to_uppercase())),
-        );
-    }
-    reference
-}
-
 fn check_commands(table: &str, commands: &[String], review: &mut Review<'_>) {
     for command in commands {
         let is_command = (1..=32).contains(&command.len())
@@ -594,6 +367,7 @@ fn check_shared_tokens(drafts: &[(String, ChannelDraft)], review: &mut Review<'_
     let mut seen: BTreeMap<&SecretRef, String> = BTreeMap::new();
     for (table, draft) in drafts {
         for (setting, token) in draft.platform.tokens() {
+            let Some(token) = token else { continue };
             let key = format!("{table}.{setting}");
             if let Some(first) = seen.get(token) {
                 review.problem(

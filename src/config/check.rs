@@ -301,12 +301,11 @@ fn named_table(table: &str) -> String {
                 .split_once('.')
                 .map_or((rest, ""), |(kind, inner)| (kind, inner));
             let named = match kind {
-                "model" => "models.NAME",
-                "agent" => "agents.NAME",
-                "slack" => "channels.slack.NAME",
-                _ => "channels.telegram.NAME",
+                "model" => "models.NAME".to_owned(),
+                "agent" => "agents.NAME".to_owned(),
+                platform => format!("channels.{platform}.NAME"),
             };
-            join(named, inner)
+            join(&named, inner)
         }
     }
 }

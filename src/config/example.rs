@@ -1,5 +1,7 @@
 //! The example file: a start that works, then every setting with its default.
 
+use super::platforms::PLATFORMS;
+
 /// A start for a new file, with everything commented out.
 const START: &str = r##"# Vocative: example configuration.
 # Made from config/default.toml by `vocative config example`; don't edit it in the project.
@@ -12,23 +14,15 @@ const START: &str = r##"# Vocative: example configuration.
 # ---- a start ----------------------------------------------------------------------------------
 # One channel is enough. Secrets are never written here, only where they are:
 # "env:NAME" (variable), "file:PATH", or "credential:NAME" (systemd LoadCredential=NAME:FILE).
-# The tables below take every setting of [defaults.slack], [defaults.telegram], [defaults.model] and
+# The tables below take every setting of {DEFAULTS}, [defaults.model] and
 # [defaults.agent] further down. Names like "acme" are yours to choose: a-z, 0-9 and _.
 
-#[channels.slack.acme]
-#app_token = "env:SLACK_APP_TOKEN"
-#bot_token = "env:SLACK_BOT_TOKEN"
-
-#[channels.telegram.home]
-#token = "env:TELEGRAM_TOKEN"
-#allow_chats = [-1001234567890]
-#allow_people = [1234567]
-
+{SAMPLES}
 # A single chat may differ: overlap, and any setting of [agents.NAME.prompt] but profile, for every
 # agent there.
-#[channels.slack.acme.chats.C0123ABCD]
+#[channels.{CHAT}]
 #overlap = "collect"
-#[channels.slack.acme.chats.C0123ABCD.prompt]
+#[channels.{CHAT}.prompt]
 #ambient_turns = 20
 
 #[models.default]
@@ -54,7 +48,12 @@ pub fn example() -> String {
             Some(_) => format!("#{line}\n"),
         })
         .collect();
-    format!("{START}{settings}")
+    let defaults = PLATFORMS.map(|it| format!("[defaults.{}]", it.name));
+    let start = START
+        .replace("{SAMPLES}", &PLATFORMS.map(|it| it.sample).join("\n"))
+        .replace("{CHAT}", PLATFORMS[0].sample_chat)
+        .replace("{DEFAULTS}", &defaults.join(", "));
+    format!("{start}{settings}")
 }
 
 /// The text with every commented-out setting and table made active; explanations stay.

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::platforms::PLATFORMS;
 use super::resolve::Review;
 use vocative_core::manners::{CommandName, Manners, QuietHours, Zone};
 
@@ -10,40 +11,6 @@ use vocative_core::manners::{CommandName, Manners, QuietHours, Zone};
 const INTRODUCTION_MAX_CHARS: usize = 2_000;
 /// The longest name of a reaction, in characters.
 const REACTION_MAX_CHARS: usize = 100;
-
-/// A command's word, as written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum CommandWord {
-    /// What there is.
-    Help,
-    /// A fresh start.
-    New,
-    /// What waits for an answer ends.
-    Stop,
-    /// How things stand.
-    Status,
-    /// What an agent would be sent.
-    Context,
-    /// What an agent keeps of older turns.
-    Summary,
-    /// Something goes for good.
-    Forget,
-}
-
-impl From<CommandWord> for CommandName {
-    fn from(word: CommandWord) -> Self {
-        match word {
-            CommandWord::Help => Self::Help,
-            CommandWord::New => Self::New,
-            CommandWord::Stop => Self::Stop,
-            CommandWord::Status => Self::Status,
-            CommandWord::Context => Self::Context,
-            CommandWord::Summary => Self::Summary,
-            CommandWord::Forget => Self::Forget,
-        }
-    }
-}
 
 /// What becomes of the reaction once the message is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -72,7 +39,7 @@ pub(super) struct MannersShape {
     /// Whether commands (`/vocative` on Slack, `/help` and the like on Telegram) are carried out.
     pub commands: bool,
     /// Commands that only `admins` may use.
-    pub admin_commands: Vec<CommandWord>,
+    pub admin_commands: Vec<CommandName>,
     /// The reaction to a message that will be answered; empty = none.
     pub ack_reaction: String,
     /// What becomes of it once the message is answered.
@@ -119,7 +86,10 @@ impl MannersShape {
             review.advise(
                 &format!("{table}.ack_reaction"),
                 "is no single emoji",
-                Some("write its name on Slack (\"eyes\"), the emoji itself on Telegram".to_owned()),
+                Some(format!(
+                    "write {}",
+                    PLATFORMS.map(|it| it.reaction).join(", ")
+                )),
             );
         }
         if self.introduction.chars().count() > INTRODUCTION_MAX_CHARS {
@@ -130,11 +100,7 @@ impl MannersShape {
         }
         Manners {
             commands: self.commands,
-            admins_only: self
-                .admin_commands
-                .iter()
-                .map(|word| (*word).into())
-                .collect(),
+            admins_only: self.admin_commands.clone(),
             ack_reaction: reaction.to_owned(),
             keeps_ack_reaction: self.ack_reaction_after == AfterAnswer::Keep,
             bot_exchanges_max: self.bot_exchanges_max,

@@ -3,7 +3,7 @@
 //! Knows no store, no channel at work and no model; reads files only here and in `secret`, and the
 //! environment only as an argument. Reading order: `settings` (what the daemon reads), `shape` (what
 //! people write), then the way from one to the other: `locate`, `layer`, `check` against `schema`,
-//! the merge below, `resolve` with `agents` and `channels`.
+//! the merge below, `resolve` with `agents`, `channels` and `platforms` (a file for each).
 
 mod agents;
 mod channels;
@@ -15,6 +15,7 @@ mod layer;
 mod locate;
 mod manners;
 mod origin;
+mod platforms;
 mod problem;
 mod reload;
 mod resolve;
@@ -24,9 +25,7 @@ mod settings;
 mod shape;
 mod show;
 mod suggest;
-mod swapped_tokens;
 mod template;
-mod transport;
 
 #[cfg(test)]
 mod tests;
@@ -40,12 +39,16 @@ use self::check::Findings;
 use self::layer::Layer;
 use self::locate::Located;
 use self::origin::{Origins, WrittenAt};
+use self::platforms::{PLATFORMS, PlatformFacts};
 use self::resolve::{Review, resolve};
 use self::shape::Shape;
 
 pub use self::control_socket::control_socket_despite_mistakes;
 pub use self::environment::Environment;
 pub use self::example::example;
+pub use self::platforms::{
+    PlatformSettings, SlackSettings, SlackTransport, TelegramSettings, TelegramTransport,
+};
 pub use self::problem::{ConfigError, Problem, Warning};
 pub use self::resolve::CONTROL_SOCKET_NAME;
 pub use self::schema::schema;
@@ -53,9 +56,8 @@ pub use self::secret::{SecretRef, Secrets};
 pub use self::settings::{
     Access, Agent, AgentView, Api, ApiAddress, Capture, Channel, ChannelChoice, Config,
     CounterName, Daemon, Delivery, FileKindName, Files, Http, Landlock, Limits, Live, LogFormat,
-    Model, ModelApi, OnUndecided, OnUnknown, PlatformSettings, Provider, ReasoningEffort,
-    ReplyPrefix, RetentionDays, SlackSettings, SlackTransport, Store, TelegramSettings,
-    TelegramTransport, ThreadPolicy, ToolName, Transcription, Webhooks,
+    Model, ModelApi, OnUndecided, OnUnknown, Provider, ReasoningEffort, ReplyPrefix, RetentionDays,
+    Store, ThreadPolicy, ToolName, Transcription, Webhooks,
 };
 pub use self::template::{Template, TemplateValue};
 
@@ -204,13 +206,17 @@ impl Config {
         for (key, reference) in self.secret_references() {
             match reference.read(environment, &self.base_dir) {
                 Ok(found) => {
-                    if key.ends_with(".webhook_secret")
-                        && let Some(what) = transport::refused_secret(found.secret.expose_secret())
+                    let secret = found.secret.expose_secret();
+                    let of_platform = PlatformFacts::of_key(&key);
+                    if let Some((platform, setting)) = of_platform
+                        && let Some(what) = (platform.refused_secret)(setting, secret)
                     {
                         problems.push(Problem::new(&key, what).at(self.origins.nearest(&key)));
                         continue;
                     }
-                    let strange = swapped_tokens::strange(&key, found.secret.expose_secret());
+                    let strange = of_platform.and_then(|(platform, setting)| {
+                        (platform.strange_secret)(setting, secret.trim())
+                    });
                     let whats = found.warning.into_iter().chain(strange);
                     warnings.extend(whats.map(|what| Warning::new(&key, what)));
                     secrets.0.insert(reference.clone(), found.secret);
@@ -245,19 +251,10 @@ impl Config {
                 model.api_key.as_ref()?,
             ))
         });
-        let channels = self.channels.values().flat_map(|channel| {
-            let name = &channel.name;
-            match &channel.platform {
-                PlatformSettings::Slack(slack) => {
-                    let table = format!("channels.slack.{name}");
-                    under(&table, slack.secrets())
-                }
-                PlatformSettings::Telegram(telegram) => {
-                    let table = format!("channels.telegram.{name}");
-                    under(&table, telegram.secrets())
-                }
-            }
-        });
+        let channels = self
+            .channels
+            .values()
+            .flat_map(|channel| channel.platform.secrets(&channel.name));
         let transcription = self.transcription.as_ref();
         let hearing = transcription
             .and_then(|it| Some(("transcription.api_key".to_owned(), it.api_key.as_ref()?)));
@@ -399,13 +396,11 @@ fn add_built_in(tree: &mut Value, review: &mut Review<'_>) {
 /// Gives every model, agent and channel the defaults of its kind for what it does not set.
 fn expand_defaults(tree: &mut Value) {
     let defaults = tree["defaults"].clone();
-    for (kind, pointer) in [
-        ("model", "/models"),
-        ("agent", "/agents"),
-        ("slack", "/channels/slack"),
-        ("telegram", "/channels/telegram"),
-    ] {
-        if let Some(Value::Object(tables)) = tree.pointer_mut(pointer) {
+    let kinds = [("model", "/models"), ("agent", "/agents")];
+    let kinds = kinds.map(|(kind, pointer)| (kind, pointer.to_owned()));
+    let platforms = PLATFORMS.map(|it| (it.name, format!("/channels/{}", it.name)));
+    for (kind, pointer) in kinds.into_iter().chain(platforms) {
+        if let Some(Value::Object(tables)) = tree.pointer_mut(&pointer) {
             for table in tables.values_mut() {
                 fill(table, &defaults[kind]);
             }

@@ -1,5 +1,6 @@
 //! Where a value came from: a line of the file, an environment variable, or neither.
 
+use super::platforms::PLATFORMS;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -64,14 +65,13 @@ impl Origins {
 
 /// The key among the defaults that a setting of a named table falls back to.
 fn default_key(key: &str) -> Option<String> {
-    let (kind, rest) = [
-        ("model", "models."),
-        ("agent", "agents."),
-        ("slack", "channels.slack."),
-        ("telegram", "channels.telegram."),
-    ]
-    .into_iter()
-    .find_map(|(kind, prefix)| Some((kind, key.strip_prefix(prefix)?)))?;
+    let platforms = PLATFORMS.map(|it| (it.name, format!("channels.{}.", it.name)));
+    let kinds = [("model", "models."), ("agent", "agents.")];
+    let kinds = kinds.map(|(kind, prefix)| (kind, prefix.to_owned()));
+    let (kind, rest) = kinds
+        .iter()
+        .chain(&platforms)
+        .find_map(|(kind, prefix)| Some((*kind, key.strip_prefix(prefix.as_str())?)))?;
     let (_, setting) = rest.split_once('.')?;
     Some(format!("defaults.{kind}.{setting}"))
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::join;
+use super::platforms::{PLATFORMS, PlatformFacts};
 use super::settings::Config;
 
 /// Settings that a reload takes; `*` stands for a name.
@@ -40,41 +41,6 @@ const TAKEN: &[&str] = &[
     "capture.album_wait_ms",
     "capture.inbound_text_max_bytes",
     "capture.max_trigger_age_minutes",
-    "channels.slack.*.admins",
-    "channels.slack.*.allow_bots",
-    "channels.slack.*.allow_chats",
-    "channels.slack.*.allow_people",
-    "channels.slack.*.answer_guests",
-    "channels.slack.*.answer_strangers",
-    "channels.slack.*.default_agent",
-    "channels.slack.*.live",
-    "channels.slack.*.max_runs_per_hour_chat",
-    "channels.slack.*.max_runs_per_hour_person",
-    "channels.slack.*.max_trigger_age_minutes",
-    "channels.slack.*.mention_people",
-    "channels.slack.*.on_unknown",
-    "channels.slack.*.reply_prefix",
-    "channels.slack.*.thread_policy",
-    "channels.slack.*.thread_replies",
-    "channels.slack.*.tokens_per_day",
-    "channels.slack.*.tokens_per_day_person",
-    "channels.telegram.*.admins",
-    "channels.telegram.*.allow_bots",
-    "channels.telegram.*.allow_chats",
-    "channels.telegram.*.allow_people",
-    "channels.telegram.*.commands",
-    "channels.telegram.*.default_agent",
-    "channels.telegram.*.live",
-    "channels.telegram.*.max_runs_per_hour_chat",
-    "channels.telegram.*.max_runs_per_hour_person",
-    "channels.telegram.*.max_trigger_age_minutes",
-    "channels.telegram.*.mention_people",
-    "channels.telegram.*.on_undecided",
-    "channels.telegram.*.on_unknown",
-    "channels.telegram.*.reply_prefix",
-    "channels.telegram.*.thread_policy",
-    "channels.telegram.*.tokens_per_day",
-    "channels.telegram.*.tokens_per_day_person",
     "delivery.first_look_s",
     "delivery.live",
     "delivery.live_delay_ms",
@@ -111,16 +77,29 @@ const TAKEN: &[&str] = &[
     "models.*.timeout_s",
 ];
 
+/// Settings of every platform's channels that a reload takes.
+#[cfg(test)]
+const TAKEN_OF_CHANNELS: &[&str] = &[
+    "admins",
+    "allow_bots",
+    "allow_chats",
+    "allow_people",
+    "default_agent",
+    "live",
+    "max_runs_per_hour_chat",
+    "max_runs_per_hour_person",
+    "max_trigger_age_minutes",
+    "mention_people",
+    "on_unknown",
+    "reply_prefix",
+    "thread_policy",
+    "tokens_per_day",
+    "tokens_per_day_person",
+];
+
 /// Tables of a channel that a reload takes whole.
 #[cfg(test)]
-const TAKEN_TABLES: &[&str] = &[
-    "channels.slack.*.chats",
-    "channels.slack.*.manners",
-    "channels.slack.*.retention_days",
-    "channels.telegram.*.chats",
-    "channels.telegram.*.manners",
-    "channels.telegram.*.retention_days",
-];
+const TAKEN_TABLES: &[&str] = &["chats", "manners", "retention_days"];
 
 /// Settings that count from a start on.
 const FROM_START: &[&str] = &[
@@ -133,20 +112,6 @@ const FROM_START: &[&str] = &[
     "capture.catch_up_days",
     "capture.catch_up_messages_max",
     "capture.deaf_after_s",
-    "channels.slack.*.agent_view",
-    "channels.slack.*.api_url",
-    "channels.slack.*.app_token",
-    "channels.slack.*.bot_token",
-    "channels.slack.*.signing_secret",
-    "channels.slack.*.sockets",
-    "channels.slack.*.suggested_prompts",
-    "channels.slack.*.transport",
-    "channels.telegram.*.api_url",
-    "channels.telegram.*.max_connections",
-    "channels.telegram.*.public_url",
-    "channels.telegram.*.token",
-    "channels.telegram.*.transport",
-    "channels.telegram.*.webhook_secret",
     "daemon.data_dir",
     "daemon.drain_deadline_s",
     "daemon.landlock",
@@ -209,7 +174,17 @@ fn differences(before: &Value, after: &Value, path: &str, changed: &mut BTreeSet
 
 fn needs_restart(path: &str) -> bool {
     let is_channel = path.starts_with("channels.") && path.split('.').count() == 3;
-    is_channel || FROM_START.iter().any(|pattern| fits(pattern, path))
+    is_channel
+        || FROM_START.iter().any(|pattern| fits(pattern, path))
+        || PLATFORMS.iter().any(|platform| {
+            let mut settings = platform.from_start.iter();
+            settings.any(|setting| fits(&pattern_of(platform, setting), path))
+        })
+}
+
+/// A setting of all channels of a platform.
+fn pattern_of(platform: &PlatformFacts, setting: &str) -> String {
+    format!("channels.{}.*.{setting}", platform.name)
 }
 
 fn fits(pattern: &str, path: &str) -> bool {
@@ -237,21 +212,42 @@ mod tests {
             // Values for the tables of their kind, whose settings are listed.
             .filter(|path| !path.starts_with("defaults."))
             .collect();
+        let of_platforms = |settings: &dyn Fn(&PlatformFacts) -> Vec<&'static str>| -> Vec<String> {
+            let each = PLATFORMS.into_iter().map(|platform| {
+                let settings = settings(platform).into_iter();
+                settings
+                    .map(|setting| pattern_of(platform, setting))
+                    .collect::<Vec<_>>()
+            });
+            each.flatten().collect()
+        };
+        let owned = |list: &[&str]| list.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        let taken = [
+            owned(TAKEN),
+            of_platforms(&|platform| [TAKEN_OF_CHANNELS, platform.taken].concat()),
+        ]
+        .concat();
+        let from_start = [
+            owned(FROM_START),
+            of_platforms(&|platform| platform.from_start.to_vec()),
+        ]
+        .concat();
+        let tables = of_platforms(&|_| TAKEN_TABLES.to_vec());
         for path in &settings {
-            let of_table = |table: &&&str| {
-                let rest = path.strip_prefix(**table);
+            let of_table = |table: &&String| {
+                let rest = path.strip_prefix(table.as_str());
                 rest.is_some_and(|rest| rest.starts_with('.'))
             };
-            let places = TAKEN.iter().filter(|it| *it == path).count()
-                + TAKEN_TABLES.iter().filter(of_table).count()
-                + FROM_START.iter().filter(|it| *it == path).count();
+            let places = taken.iter().filter(|it| *it == path).count()
+                + tables.iter().filter(of_table).count()
+                + from_start.iter().filter(|it| *it == path).count();
             assert_eq!(
                 places, 1,
                 "{path}: a setting is in one list of config/reload.rs; what a reload is to take, daemon/shared.rs \
                  puts in force"
             );
         }
-        for listed in TAKEN.iter().chain(FROM_START) {
+        for listed in taken.iter().chain(&from_start) {
             assert!(settings.iter().any(|path| path == listed), "{listed}");
         }
     }

@@ -9,6 +9,7 @@ use super::agents::resolve_agents;
 use super::channels::resolve_channels;
 use super::environment::Environment;
 use super::origin::Origins;
+use super::platforms::with_streams;
 use super::problem::{Problem, Warning};
 use super::settings::{
     Agent, Api, ApiAddress, Capture, Channel, CounterName, Daemon, Delivery, Files, Http, Limits,
@@ -149,13 +150,7 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
         max_trigger_age_minutes: shape.capture.max_trigger_age_minutes,
     };
     let models = resolve_models(shape.models, review);
-    let channel_names: Vec<&str> = shape
-        .channels
-        .slack
-        .keys()
-        .chain(shape.channels.telegram.keys())
-        .map(String::as_str)
-        .collect();
+    let channel_names = shape.channels.names().concat();
     let agents = resolve_agents(shape.agents, &models, &channel_names, review);
     let channels = resolve_channels(shape.channels, &agents, inherited, review);
     if channels.is_empty() && review.problems.is_empty() && review.faulty.is_empty() {
@@ -193,8 +188,11 @@ fn resolve_delivery(shape: &DeliveryShape, review: &mut Review<'_>) -> Delivery 
     if shape.live == Live::Stream {
         review.problem(
             "delivery.live",
-            "\"stream\" is Slack's alone: set it in a channel's table, [channels.slack.NAME]"
-                .to_owned(),
+            format!(
+                "\"stream\" is {}'s alone: set it in a channel's table, [channels.{}.NAME]",
+                with_streams().title,
+                with_streams().name
+            ),
         );
     }
     Delivery {

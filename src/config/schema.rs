@@ -5,10 +5,11 @@ use std::sync::LazyLock;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
+use super::platforms::PLATFORMS;
 use super::shape::{CHAT_PATTERN, Shape};
 
 /// Which part of `config/default.toml` holds the defaults of which definition of the schema.
-const DEFAULTS: [(&str, &str); 16] = [
+const DEFAULTS: [(&str, &str); 12] = [
     ("DaemonShape", "/daemon"),
     ("Store", "/store"),
     ("Capture", "/capture"),
@@ -21,10 +22,6 @@ const DEFAULTS: [(&str, &str); 16] = [
     ("ModelShape", "/defaults/model"),
     ("AgentShape", "/defaults/agent"),
     ("PromptShape", "/defaults/agent/prompt"),
-    ("SlackShape", "/defaults/slack"),
-    ("TelegramShape", "/defaults/telegram"),
-    ("RetentionDays", "/defaults/slack/retention_days"),
-    ("MannersShape", "/defaults/slack/manners"),
 ];
 
 /// What the name of a model, agent or channel is made of. Capitals and dashes can't be written in
@@ -49,9 +46,16 @@ fn build() -> Value {
     finish(&mut root);
     let defaults: Value =
         toml::from_str(super::DEFAULT_TOML).expect("the built-in defaults are valid TOML");
-    for (definition, pointer) in DEFAULTS {
+    let common = format!("/defaults/{}", PLATFORMS[0].name);
+    let kinds = DEFAULTS.map(|(definition, pointer)| (definition, pointer.to_owned()));
+    let platforms = PLATFORMS.map(|it| (it.shape, format!("/defaults/{}", it.name)));
+    let of_all = [
+        ("RetentionDays", format!("{common}/retention_days")),
+        ("MannersShape", format!("{common}/manners")),
+    ];
+    for (definition, pointer) in kinds.into_iter().chain(platforms).chain(of_all) {
         if let (Some(values), Some(properties)) = (
-            defaults.pointer(pointer).and_then(Value::as_object),
+            defaults.pointer(&pointer).and_then(Value::as_object),
             root.pointer_mut(&format!("/$defs/{definition}/properties"))
                 .and_then(Value::as_object_mut),
         ) {

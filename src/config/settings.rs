@@ -19,10 +19,7 @@ use super::secret::SecretRef;
 use vocative_core::ids::AgentName;
 
 pub use self::agents::{Agent, ChannelChoice, ToolName};
-pub use self::channels::{
-    Access, AgentView, Channel, Limits, PlatformSettings, ReplyPrefix, RetentionDays,
-    SlackSettings, SlackTransport, TelegramSettings, TelegramTransport,
-};
+pub use self::channels::{Access, AgentView, Channel, Limits, ReplyPrefix, RetentionDays};
 pub use self::models::{CounterName, Model, ModelApi, Provider, ReasoningEffort};
 pub use vocative_core::judging::policy::ThreadPolicy;
 pub use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};

@@ -10,14 +10,13 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::manners::{MannersShape, SuggestedPromptShape};
+use super::platforms::{ChannelsShape, DefaultsShape};
 use super::secret::SecretRef;
 use super::settings::{
-    Capture, CounterName, Files, Landlock, LogFormat, ModelApi, PlatformId, Provider,
-    ReasoningEffort, ReplyPrefix, RetentionDays, Store, ToolName,
+    Capture, CounterName, Files, Landlock, LogFormat, ModelApi, Provider, ReasoningEffort, Store,
+    ToolName,
 };
 use vocative_core::addressing::Overlap;
-use vocative_core::judging::policy::ThreadPolicy;
 use vocative_core::place::Scope;
 use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};
 
@@ -180,45 +179,6 @@ pub(super) struct ApiShape {
 pub(super) struct WebhooksShape {
     /// Address and port.
     pub listen: String,
-}
-
-/// How a Slack workspace's events come in.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum SlackTransportShape {
-    /// Over sockets that the daemon opens (Socket Mode).
-    Socket,
-    /// Over requests that Slack makes (Events API).
-    Http,
-}
-
-/// How a Telegram bot's updates come in.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum TelegramTransportShape {
-    /// The daemon asks for them (long polling).
-    Poll,
-    /// Telegram posts them.
-    Webhook,
-}
-
-/// Values for all models, agents and channels that don't set their own.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[allow(dead_code, reason = "merged into each table before this is read")]
-pub(super) struct DefaultsShape {
-    /// For every `[models.NAME]`.
-    #[schemars(with = "ModelShape")]
-    pub model: serde_json::Map<String, serde_json::Value>,
-    /// For every `[agents.NAME]`.
-    #[schemars(with = "AgentShape")]
-    pub agent: serde_json::Map<String, serde_json::Value>,
-    /// For every `[channels.slack.NAME]`.
-    #[schemars(with = "SlackShape")]
-    pub slack: serde_json::Map<String, serde_json::Value>,
-    /// For every `[channels.telegram.NAME]`.
-    #[schemars(with = "TelegramShape")]
-    pub telegram: serde_json::Map<String, serde_json::Value>,
 }
 
 /// A language model.
@@ -408,18 +368,6 @@ pub(super) enum ProfileShape {
     Toolpack,
 }
 
-/// Connections to platforms.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ChannelsShape {
-    /// Slack workspaces by name.
-    #[serde(default)]
-    pub slack: BTreeMap<String, SlackShape>,
-    /// Telegram bots by name.
-    #[serde(default)]
-    pub telegram: BTreeMap<String, TelegramShape>,
-}
-
 /// One chat of a channel.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -462,135 +410,4 @@ pub(super) struct ChatPromptShape {
     pub parent_turns: Option<usize>,
     /// Turns before the trigger that don't concern the agent and that no summary reaches.
     pub ambient_turns: Option<usize>,
-}
-
-/// A Slack workspace.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct SlackShape {
-    /// How events come in.
-    pub transport: SlackTransportShape,
-    /// Where the app-level token (`xapp-`) is. Required with `transport = "socket"`.
-    pub app_token: Option<SecretRef>,
-    /// Where the app's signing secret is. Required with `transport = "http"`.
-    pub signing_secret: Option<SecretRef>,
-    /// Where the bot token (`xoxb-`) is. Required.
-    pub bot_token: Option<SecretRef>,
-    /// Address of the Web API.
-    pub api_url: String,
-    /// Sockets held open at the same time.
-    #[schemars(range(min = 1, max = 10))]
-    pub sockets: usize,
-    /// Answer in a thread in channels.
-    pub thread_replies: bool,
-    /// Whether the app declares Slack's agent view.
-    pub agent_view: bool,
-    /// What people are suggested to ask there.
-    #[schemars(length(max = 4))]
-    pub suggested_prompts: Vec<SuggestedPromptShape>,
-    /// Serve people of other organisations in shared channels.
-    pub answer_strangers: bool,
-    /// Serve guests of the workspace.
-    pub answer_guests: bool,
-    /// The agent that answers when no alias picks one.
-    pub default_agent: Option<String>,
-    /// Chats that are served, by id, or `*`.
-    pub allow_chats: Vec<PlatformId>,
-    /// People who are served, by id, or `*`.
-    pub allow_people: Vec<PlatformId>,
-    /// People who may use admin commands, by id.
-    pub admins: Vec<PlatformId>,
-    /// Other bots that may address an agent, by id, or `*`.
-    pub allow_bots: Vec<PlatformId>,
-    /// What counts as a follow-up in a thread.
-    pub thread_policy: ThreadPolicy,
-    /// Whether an answer starts with its agent's name.
-    pub reply_prefix: ReplyPrefix,
-    /// Whether `@Name` in an answer tells somebody who spoke in the conversation.
-    pub mention_people: bool,
-    /// As in `[capture]`, for this channel.
-    #[schemars(range(min = 1, max = 5_256_000))]
-    pub max_trigger_age_minutes: Option<u64>,
-    /// As in `[delivery]`, for this channel.
-    pub on_unknown: Option<OnUnknown>,
-    /// As in `[delivery]`, for this channel.
-    pub live: Option<Live>,
-    /// As in `[limits]`, for this channel.
-    pub max_runs_per_hour_person: Option<u32>,
-    /// As in `[limits]`, for this channel.
-    pub max_runs_per_hour_chat: Option<u32>,
-    /// As in `[limits]`, for this channel.
-    pub tokens_per_day: Option<u64>,
-    /// As in `[limits]`, for this channel.
-    pub tokens_per_day_person: Option<u64>,
-    /// Settings of single chats, by the platform's id of the chat.
-    #[serde(default)]
-    #[schemars(extend("propertyNames" = { "pattern": CHAT_PATTERN }))]
-    pub chats: BTreeMap<String, ChatShape>,
-    /// Days for which its data is kept.
-    pub retention_days: RetentionDays,
-    /// How the bot behaves there.
-    pub manners: MannersShape,
-}
-
-/// A Telegram bot.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct TelegramShape {
-    /// Where the bot's token is. Required.
-    pub token: Option<SecretRef>,
-    /// Address of the Bot API.
-    pub api_url: String,
-    /// How updates come in.
-    pub transport: TelegramTransportShape,
-    /// The address under which Telegram reaches `[webhooks]`. Required with `transport = "webhook"`.
-    pub public_url: Option<String>,
-    /// Where the secret is that Telegram sends with every update.
-    pub webhook_secret: Option<SecretRef>,
-    /// Chats that Telegram delivers at the same time.
-    #[schemars(range(min = 1, max = 100))]
-    pub max_connections: u32,
-    /// Commands that address the default agent, without the slash.
-    pub commands: Vec<String>,
-    /// The agent that answers when no alias picks one.
-    pub default_agent: Option<String>,
-    /// Chats that are served, by id, or `*`.
-    pub allow_chats: Vec<PlatformId>,
-    /// People who are served in private chats and groups, by id, or `*`.
-    pub allow_people: Vec<PlatformId>,
-    /// People who may use admin commands, by id.
-    pub admins: Vec<PlatformId>,
-    /// Other bots that may address an agent, by id, or `*`.
-    pub allow_bots: Vec<PlatformId>,
-    /// What counts as a follow-up in a thread.
-    pub thread_policy: ThreadPolicy,
-    /// Whether an answer starts with its agent's name.
-    pub reply_prefix: ReplyPrefix,
-    /// Whether `@Name` in an answer tells somebody who spoke in the conversation.
-    pub mention_people: bool,
-    /// As in `[capture]`, for this channel.
-    #[schemars(range(min = 1, max = 5_256_000))]
-    pub max_trigger_age_minutes: Option<u64>,
-    /// As in `[delivery]`, for this channel.
-    pub on_unknown: Option<OnUnknown>,
-    /// As in `[delivery]`, for this channel.
-    pub on_undecided: Option<OnUndecided>,
-    /// As in `[delivery]`, for this channel.
-    pub live: Option<Live>,
-    /// As in `[limits]`, for this channel.
-    pub max_runs_per_hour_person: Option<u32>,
-    /// As in `[limits]`, for this channel.
-    pub max_runs_per_hour_chat: Option<u32>,
-    /// As in `[limits]`, for this channel.
-    pub tokens_per_day: Option<u64>,
-    /// As in `[limits]`, for this channel.
-    pub tokens_per_day_person: Option<u64>,
-    /// Settings of single chats, by the platform's id of the chat.
-    #[serde(default)]
-    #[schemars(extend("propertyNames" = { "pattern": CHAT_PATTERN }))]
-    pub chats: BTreeMap<String, ChatShape>,
-    /// Days for which its data is kept.
-    pub retention_days: RetentionDays,
-    /// How the bot behaves there.
-    pub manners: MannersShape,
 }

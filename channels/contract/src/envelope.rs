@@ -235,6 +235,8 @@ pub struct CommandWord {
     pub name: String,
     /// Whether it names this bot (`/cmd@this_bot`) or no bot at all.
     pub target: CommandTarget,
+    /// Whether the platform sends it by itself when a person opens a direct chat with the bot.
+    pub opens_chat: bool,
 }
 
 /// For whom a command is.

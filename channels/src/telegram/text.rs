@@ -88,6 +88,9 @@ pub(super) fn is_username(text: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
+/// The command that Telegram sends when a person opens a private chat with the bot.
+const START: &str = "start";
+
 /// The command a text opens with. Only an entity at offset 0 makes one.
 pub(super) fn command_word(
     text: &str,
@@ -115,8 +118,10 @@ pub(super) fn command_word(
         Some((name, to)) if username_id(to, bot) == bot.user_id => (name, CommandTarget::ThisBot),
         Some((name, _)) => (name, CommandTarget::AnotherBot),
     };
+    let name = name.to_ascii_lowercase();
     (!name.is_empty()).then(|| CommandWord {
-        name: name.to_ascii_lowercase(),
+        opens_chat: name == START,
+        name,
         target,
     })
 }

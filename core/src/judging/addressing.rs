@@ -169,6 +169,7 @@ fn is_own_command(message: &InboundMessage, policy: &ChannelPolicy) -> bool {
         Some(CommandWord {
             target: CommandTarget::Anyone,
             name,
+            ..
         }) => policy.commands.contains(name) || (policy.manners.commands && name == "stop"),
         _ => false,
     }
@@ -413,6 +414,7 @@ mod tests {
             message.command = Some(CommandWord {
                 name: name.into(),
                 target,
+                opens_chat: false,
             });
             addressed(&message, &MessageFacts::default())
         };

@@ -44,10 +44,6 @@ enum CommandForm {
     Mention,
 }
 
-/// The command that Telegram sends when somebody opens a private chat with the bot; a command of the channel's
-/// own may have that name.
-const START: &str = "start";
-
 /// Decides about a message that may be a command of ours. `None` if it is no command, is for another bot, or
 /// is answered by being addressed (a `stop`).
 #[must_use]
@@ -64,7 +60,8 @@ pub fn read_message(
         Some(word) if word.target == CommandTarget::AnotherBot => return None,
         Some(word) => {
             let kind = message.place.kind.or(facts.chat_kind);
-            let is_opening = word.name == START
+            // A command of the channel's own may have the same name.
+            let is_opening = word.opens_chat
                 && kind == Some(ChatKind::Direct)
                 && !policy.commands.contains(&word.name);
             let opening = is_opening.then_some(CommandName::Help);
@@ -560,6 +557,7 @@ mod tests {
         message.command = Some(CommandWord {
             name: name.to_owned(),
             target,
+            opens_chat: name == "start",
         });
         message
     }

@@ -572,6 +572,7 @@ mod tests {
         asked.command = Some(CommandWord {
             name: "help".into(),
             target: CommandTarget::Anyone,
+            opens_chat: false,
         });
         let verdict = decide(&asked, &MessageFacts::default(), &policy());
         assert!(verdict.command.is_some() && verdict.addressed_to.is_empty());

@@ -116,6 +116,7 @@ mod tests {
         typed.command = Some(CommandWord {
             name: "stop".to_owned(),
             target: CommandTarget::Anyone,
+            opens_chat: false,
         });
         assert!(says_stop(&typed, &policy()));
         let mut bots = message("stop");

@@ -699,6 +699,7 @@ pub(super) fn command_of(text: &str) -> Option<CommandWord> {
     Some(CommandWord {
         name: text.strip_prefix('/')?.to_owned(),
         target: CommandTarget::Anyone,
+        opens_chat: false,
     })
 }
 

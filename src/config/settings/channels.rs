@@ -1,11 +1,11 @@
-//! Connections to platforms, and what only one platform knows.
+//! Connections to platforms.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::config::secret::SecretRef;
+use crate::config::platforms::PlatformSettings;
 use vocative_core::addressing::Overlap;
 use vocative_core::ids::AgentName;
 use vocative_core::judging::policy::ThreadPolicy;
@@ -119,103 +119,4 @@ pub enum ReplyPrefix {
     Always,
     /// In no case.
     Never,
-}
-
-/// What only one platform knows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PlatformSettings {
-    /// A Slack workspace.
-    Slack(SlackSettings),
-    /// A Telegram bot.
-    Telegram(TelegramSettings),
-}
-
-/// A Slack workspace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SlackSettings {
-    /// How events come in.
-    pub transport: SlackTransport,
-    /// Where the bot token is.
-    pub bot_token: SecretRef,
-    /// Address of the Web API, without a slash at its end.
-    pub api_url: String,
-    /// Sockets held open at the same time.
-    pub sockets: usize,
-}
-
-/// How a Slack workspace's events come in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SlackTransport {
-    /// Over sockets that the daemon opens.
-    Socket {
-        /// Where the app-level token is.
-        app_token: SecretRef,
-    },
-    /// Over requests that Slack makes.
-    Http {
-        /// Where the secret is with which Slack signs them.
-        signing_secret: SecretRef,
-        /// Where the app-level token is; only a live check has a use for it.
-        app_token: Option<SecretRef>,
-    },
-}
-
-impl SlackSettings {
-    /// The references to secrets, by their settings.
-    pub(in crate::config) fn secrets(&self) -> Vec<(&'static str, &SecretRef)> {
-        let mut secrets = vec![("bot_token", &self.bot_token)];
-        match &self.transport {
-            SlackTransport::Socket { app_token } => secrets.insert(0, ("app_token", app_token)),
-            SlackTransport::Http {
-                signing_secret,
-                app_token,
-            } => {
-                secrets.push(("signing_secret", signing_secret));
-                secrets.extend(app_token.as_ref().map(|token| ("app_token", token)));
-            }
-        }
-        secrets
-    }
-}
-
-/// A Telegram bot.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TelegramSettings {
-    /// Where the token is.
-    pub token: SecretRef,
-    /// Address of the Bot API, without a slash at its end.
-    pub api_url: String,
-    /// How updates come in.
-    pub transport: TelegramTransport,
-}
-
-/// How a Telegram bot's updates come in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TelegramTransport {
-    /// The daemon asks for them.
-    Poll,
-    /// Telegram posts them.
-    Webhook {
-        /// What is in front of `/telegram/NAME`, without a slash at its end.
-        public_url: String,
-        /// Where the secret is that Telegram sends; none = one that follows from the token.
-        secret: Option<SecretRef>,
-        /// Chats that are delivered at the same time.
-        max_connections: u32,
-    },
-}
-
-impl TelegramSettings {
-    /// The references to secrets, by their settings.
-    pub(in crate::config) fn secrets(&self) -> Vec<(&'static str, &SecretRef)> {
-        let mut secrets = vec![("token", &self.token)];
-        if let TelegramTransport::Webhook {
-            secret: Some(secret),
-            ..
-        } = &self.transport
-        {
-            secrets.push(("webhook_secret", secret));
-        }
-        secrets
-    }
 }

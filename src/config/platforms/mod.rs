@@ -1,0 +1,232 @@
+//! What the configuration knows of each platform, a file each: the shape of its settings, their checks, its
+//! secrets and samples. Nothing else in the configuration names a platform.
+
+mod slack;
+mod telegram;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use self::slack::{SLACK, SlackShape};
+use self::telegram::{TELEGRAM, TelegramShape};
+use super::channels::ChannelDraft;
+use super::resolve::Review;
+use super::secret::SecretRef;
+use super::shape::{AgentShape, ModelShape};
+use vocative_core::sending::policy::Live;
+
+pub use self::slack::{SlackSettings, SlackTransport};
+pub use self::telegram::{TelegramSettings, TelegramTransport};
+
+/// All platforms, in the order in which people read of them.
+pub(super) const PLATFORMS: [&PlatformFacts; 2] = [&SLACK, &TELEGRAM];
+
+/// The platform that has messages that take words at their end.
+pub(super) fn with_streams() -> &'static PlatformFacts {
+    let mut platforms = PLATFORMS.into_iter();
+    platforms
+        .find(|it| it.has_streams)
+        .expect("one platform has them")
+}
+
+/// What the configuration needs to know of a platform before it reads any of its settings.
+pub(super) struct PlatformFacts {
+    /// Its name in tables: `[channels.NAME.acme]`, `[defaults.NAME]`.
+    pub name: &'static str,
+    /// Its name as people write it.
+    pub title: &'static str,
+    /// Whether this program has its adapter.
+    pub is_built: bool,
+    /// The name of its shape in the schema.
+    pub shape: &'static str,
+    /// A channel for the example file, commented out.
+    pub sample: &'static str,
+    /// The table of one chat of that channel.
+    pub sample_chat: &'static str,
+    /// Whether it has messages that take words at their end.
+    pub has_streams: bool,
+    /// How a reaction is written.
+    pub reaction: &'static str,
+    /// What is strange about the secret of a setting; `None` where nothing is, or nothing is known of it.
+    /// Never says more of a secret than what all of its kind begin with.
+    pub strange_secret: fn(setting: &str, secret: &str) -> Option<String>,
+    /// Why the platform does not take the secret of a setting.
+    pub refused_secret: fn(setting: &str, secret: &str) -> Option<&'static str>,
+    /// Settings that only its channels have and that a reload takes.
+    #[cfg(test)]
+    pub taken: &'static [&'static str],
+    /// Settings of its channels that count from a start on.
+    pub from_start: &'static [&'static str],
+}
+
+impl PlatformFacts {
+    /// The table of a channel.
+    pub(super) fn table(&self, channel: &str) -> String {
+        format!("channels.{}.{channel}", self.name)
+    }
+
+    /// The platform and the setting of a path like `channels.PLATFORM.CHANNEL.SETTING`.
+    pub(super) fn of_key(key: &str) -> Option<(&'static Self, &str)> {
+        let (platform, rest) = key.strip_prefix("channels.")?.split_once('.')?;
+        let (_, setting) = rest.rsplit_once('.')?;
+        let facts = PLATFORMS.into_iter().find(|it| it.name == platform)?;
+        Some((facts, setting))
+    }
+}
+
+/// What only the channels of one platform have, as written.
+pub(super) trait PlatformDraft {
+    /// Which platform it is.
+    fn facts(&self) -> &'static PlatformFacts;
+
+    /// What the platform takes of an answer that is shown while it is written, and how often, in
+    /// milliseconds. `None` where nothing is known of it, as of a sandbox.
+    fn live_pace(&self, live: Live) -> Option<(&'static str, u64)>;
+
+    /// The settings that sign in, and where their secrets are.
+    fn tokens(&self) -> Vec<(&'static str, Option<&SecretRef>)>;
+
+    /// Why a text is no id on this platform; `None` if it is one.
+    fn refuses_id(&self, id: &str) -> Option<&'static str>;
+
+    /// The checked settings; `None` if something is missing.
+    fn resolve(&self, table: &str, review: &mut Review<'_>) -> Option<PlatformSettings>;
+}
+
+/// Connections to platforms.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::config) struct ChannelsShape {
+    /// Slack workspaces by name.
+    #[serde(default)]
+    pub slack: BTreeMap<String, SlackShape>,
+    /// Telegram bots by name.
+    #[serde(default)]
+    pub telegram: BTreeMap<String, TelegramShape>,
+}
+
+impl ChannelsShape {
+    /// The channels of each platform, as the platforms are listed.
+    pub(super) fn names(&self) -> [Vec<&str>; PLATFORMS.len()] {
+        [
+            self.slack.keys().map(String::as_str).collect(),
+            self.telegram.keys().map(String::as_str).collect(),
+        ]
+    }
+
+    /// All channels with their tables.
+    pub(super) fn drafts(self) -> Vec<(String, ChannelDraft)> {
+        let slack = self.slack.into_iter();
+        let slack = slack.map(|(name, shape)| (SLACK.table(&name), shape.draft(name)));
+        let telegram = self.telegram.into_iter();
+        let telegram = telegram.map(|(name, shape)| (TELEGRAM.table(&name), shape.draft(name)));
+        slack.chain(telegram).collect()
+    }
+}
+
+/// Values for all models, agents and channels that don't set their own.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code, reason = "merged into each table before this is read")]
+pub(in crate::config) struct DefaultsShape {
+    /// For every `[models.NAME]`.
+    #[schemars(with = "ModelShape")]
+    pub model: serde_json::Map<String, serde_json::Value>,
+    /// For every `[agents.NAME]`.
+    #[schemars(with = "AgentShape")]
+    pub agent: serde_json::Map<String, serde_json::Value>,
+    /// For every `[channels.slack.NAME]`.
+    #[schemars(with = "SlackShape")]
+    pub slack: serde_json::Map<String, serde_json::Value>,
+    /// For every `[channels.telegram.NAME]`.
+    #[schemars(with = "TelegramShape")]
+    pub telegram: serde_json::Map<String, serde_json::Value>,
+}
+
+/// What only one platform knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlatformSettings {
+    /// A Slack workspace.
+    Slack(SlackSettings),
+    /// A Telegram bot.
+    Telegram(TelegramSettings),
+}
+
+impl PlatformSettings {
+    fn facts(&self) -> &'static PlatformFacts {
+        match self {
+            Self::Slack(_) => &SLACK,
+            Self::Telegram(_) => &TELEGRAM,
+        }
+    }
+
+    /// The platform's name as people write it.
+    #[must_use]
+    pub fn title(&self) -> &'static str {
+        self.facts().title
+    }
+
+    /// The references to secrets, by their settings' paths.
+    pub(super) fn secrets(&self, channel: &str) -> Vec<(String, &SecretRef)> {
+        let secrets = match self {
+            Self::Slack(slack) => slack.secrets(),
+            Self::Telegram(telegram) => telegram.secrets(),
+        };
+        super::under(&self.facts().table(channel), secrets)
+    }
+}
+
+/// A secret that must be said where it is.
+fn token(
+    table: &str,
+    setting: &str,
+    what: &str,
+    reference: Option<SecretRef>,
+    review: &mut Review<'_>,
+) -> Option<SecretRef> {
+    if reference.is_none() {
+        review.advise(
+            &format!("{table}.{setting}"),
+            format!("is missing: say where {what} is"),
+            Some(format!("{setting} = \"env:{}\"", setting.to_uppercase())),
+        );
+    }
+    reference
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PlatformFacts;
+
+    #[test]
+    fn tokens_in_each_others_place_are_seen_and_not_shown() {
+        let table = [
+            ("channels.slack.acme.app_token", "xapp-1-A", false),
+            ("channels.slack.acme.app_token", "xoxb-1-B", true),
+            ("channels.slack.acme.bot_token", "xapp-1-A", true),
+            ("channels.slack.acme.bot_token", "xoxp-1-C", true),
+            ("channels.slack.acme.bot_token", "xoxb-1-B", false),
+            // What is not known is not judged.
+            ("channels.slack.acme.bot_token", "loopback", false),
+            ("channels.slack.acme.signing_secret", "xoxb-1-B", true),
+            (
+                "channels.slack.acme.signing_secret",
+                "8f742231b10e8888",
+                false,
+            ),
+            ("channels.telegram.home.token", "12:value", false),
+            ("channels.telegram.home.token", "xoxb-1-B", true),
+            ("channels.telegram.home.token", "@my_bot", true),
+            ("api.token", "anything", false),
+        ];
+        for (key, secret, is_strange) in table {
+            let found = PlatformFacts::of_key(key)
+                .and_then(|(platform, setting)| (platform.strange_secret)(setting, secret));
+            assert_eq!(found.is_some(), is_strange, "{key}: {found:?}");
+            let shown = found.unwrap_or_default();
+            assert!(!shown.contains("1-A") && !shown.contains("1-B") && !shown.contains("my_bot"));
+        }
+    }
+}
