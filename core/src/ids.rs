@@ -112,6 +112,14 @@ opaque_id!(
     FileId
 );
 opaque_id!(
+    /// A job of the queue; also the order in which jobs of one time are done.
+    JobId
+);
+opaque_id!(
+    /// A question of a person to the daemon itself, opaque outside the store.
+    InquiryId
+);
+opaque_id!(
     /// Capture order of a turn: strictly increasing over the whole store, never reused, gaps
     /// allowed. For cursors, snapshots and feeds; people and models read by position.
     Seq

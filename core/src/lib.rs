@@ -1,9 +1,9 @@
 //! The words of the project, and every decision as a pure function. No I/O, no clock, no SQL, nothing that waits.
 //!
 //! Words first: `ids`, `place`, `turn`, `file`, `run`, `run_event`, `outbox`, `probing`, `addressing`, `manners`,
-//! `command`, `counted`, `history`, `model_rest`, `options`, `search`, `sent`, `slots`, `summary`, `title`, `tokens`.
+//! `command`, `counted`, `history`, `job`, `model_rest`, `options`, `search`, `sent`, `slots`, `summary`, `title`, `tokens`.
 //! Then the decisions: [`judging`] (whom a message addresses), [`prompting`] (what a model is sent), [`sending`]
-//! (what becomes of a post), [`folding`] (what a summary stands for).
+//! (what becomes of a post), [`folding`] (what a summary stands for), [`queueing`] (which job is next, and what follows an attempt).
 
 pub mod addressing;
 pub mod command;
@@ -13,6 +13,7 @@ pub mod file;
 pub mod folding;
 pub mod history;
 pub mod ids;
+pub mod job;
 pub mod judging;
 pub mod manners;
 pub mod model_rest;
@@ -21,6 +22,7 @@ pub mod outbox;
 pub mod place;
 pub mod probing;
 pub mod prompting;
+pub mod queueing;
 pub mod run;
 pub mod run_event;
 pub mod search;

@@ -1,0 +1,397 @@
+//! Durable background work: what there is to do, and the limits of each kind.
+//!
+//! A new kind is a variant of [`JobKind`] and of [`Job`], a row of [`JobKind::limits`], and a handler in the
+//! daemon's `jobs/handlers.rs`. Which job is next and what follows an attempt: `queueing`.
+
+use serde_json::{Value, json};
+
+use crate::ids::{AccountId, ErasureId, FileId, InquiryId, JobId, LeaseToken};
+
+const SECOND_MS: i64 = 1_000;
+const MINUTE_MS: i64 = 60 * SECOND_MS;
+const HOUR_MS: i64 = 60 * MINUTE_MS;
+const DAY_MS: i64 = 24 * HOUR_MS;
+
+/// A piece of durable work. It names what it is about by ids, never by what anybody said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Job {
+    /// A person's question to the daemon itself is answered.
+    AnswerInquiry {
+        /// Which.
+        inquiry: InquiryId,
+    },
+    /// An attached file is fetched.
+    FetchFile {
+        /// Which.
+        file: FileId,
+    },
+    /// A voice note is written down.
+    TranscribeFile {
+        /// The note.
+        file: FileId,
+    },
+    /// An order to erase is carried out.
+    Erase {
+        /// The order.
+        order: ErasureId,
+    },
+    /// Chats that are becoming one are merged, a bounded step at a time.
+    MergeChats,
+    /// Stored files that no message refers to any more are removed from the disk.
+    RemoveContents,
+}
+
+/// A kind of job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum JobKind {
+    /// See [`Job::AnswerInquiry`].
+    AnswerInquiry,
+    /// See [`Job::FetchFile`].
+    FetchFile,
+    /// See [`Job::TranscribeFile`].
+    TranscribeFile,
+    /// See [`Job::Erase`].
+    Erase,
+    /// See [`Job::MergeChats`].
+    MergeChats,
+    /// See [`Job::RemoveContents`].
+    RemoveContents,
+}
+
+/// What jobs of a kind may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobLimits {
+    /// The version in which its payload is written; later ones can't be decoded.
+    pub version: u32,
+    /// Jobs at work at once.
+    pub slots: usize,
+    /// Of these, for one account.
+    pub slots_of_account: usize,
+    /// Failed attempts after which a job is dead; `None` = it has to be done.
+    pub attempts_max: Option<u32>,
+    /// The wait after the first failed attempt, in milliseconds; it doubles from there.
+    pub wait_first_ms: i64,
+    /// The longest such wait, in milliseconds.
+    pub wait_max_ms: i64,
+    /// The longest wait that is believed, in milliseconds: one beyond it was written under a wrong clock.
+    pub later_max_ms: i64,
+    /// How long one attempt may take, in milliseconds; then it has failed.
+    pub work_max_ms: u64,
+    /// A job that was asked for longer ago than this, in milliseconds, is of no use any more and goes.
+    pub age_max_ms: Option<i64>,
+    /// Whether it waits until the channel of its account is connected.
+    pub needs_channel: bool,
+    /// Whether an operator may cancel it.
+    pub is_cancellable: bool,
+}
+
+impl JobLimits {
+    /// Work inside the daemon that has to be done, however often it fails, one job at a time.
+    const HOUSEKEEPING: Self = Self {
+        version: 1,
+        slots: 1,
+        slots_of_account: 1,
+        attempts_max: None,
+        wait_first_ms: SECOND_MS,
+        wait_max_ms: 5 * MINUTE_MS,
+        later_max_ms: HOUR_MS,
+        work_max_ms: 24 * 3_600_000,
+        age_max_ms: None,
+        needs_channel: false,
+        is_cancellable: false,
+    };
+}
+
+impl JobKind {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::AnswerInquiry,
+        Self::FetchFile,
+        Self::TranscribeFile,
+        Self::Erase,
+        Self::MergeChats,
+        Self::RemoveContents,
+    ];
+
+    /// Its name, as it is stored and shown.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AnswerInquiry => "answer-inquiry",
+            Self::FetchFile => "fetch-file",
+            Self::TranscribeFile => "transcribe-file",
+            Self::Erase => "erase",
+            Self::MergeChats => "merge-chats",
+            Self::RemoveContents => "remove-contents",
+        }
+    }
+
+    /// The kind of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// What its jobs may take.
+    #[must_use]
+    pub fn limits(self) -> JobLimits {
+        let housekeeping = JobLimits::HOUSEKEEPING;
+        match self {
+            Self::AnswerInquiry => JobLimits {
+                slots: 4,
+                slots_of_account: 2,
+                attempts_max: Some(5),
+                wait_max_ms: MINUTE_MS,
+                work_max_ms: 60_000,
+                // It tells how things are now.
+                age_max_ms: Some(15 * MINUTE_MS),
+                needs_channel: true,
+                is_cancellable: true,
+                ..housekeeping
+            },
+            // Over the growing waits about an hour and a half.
+            Self::FetchFile => JobLimits {
+                slots: 64,
+                slots_of_account: 4,
+                attempts_max: Some(10),
+                wait_first_ms: 2 * SECOND_MS,
+                wait_max_ms: 30 * MINUTE_MS,
+                later_max_ms: 6 * HOUR_MS,
+                work_max_ms: 300_000,
+                needs_channel: true,
+                is_cancellable: true,
+                ..housekeeping
+            },
+            Self::TranscribeFile => JobLimits {
+                slots: 2,
+                slots_of_account: 2,
+                attempts_max: Some(6),
+                wait_first_ms: 2 * SECOND_MS,
+                wait_max_ms: 30 * MINUTE_MS,
+                // At the most until the next UTC day, when there are tokens again.
+                later_max_ms: DAY_MS,
+                work_max_ms: 600_000,
+                needs_channel: true,
+                is_cancellable: true,
+                ..housekeeping
+            },
+            // A long erasure holds up none of another account.
+            Self::Erase => JobLimits {
+                slots: 4,
+                ..housekeeping
+            },
+            Self::MergeChats | Self::RemoveContents => housekeeping,
+        }
+    }
+}
+
+/// Why a stored job can't be decoded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownJob {
+    /// Another build knows its kind.
+    #[error("{0:?} is no kind of job that this build knows")]
+    Kind(String),
+    /// Another build wrote its payload.
+    #[error("a payload of version {0} is newer than this build")]
+    Version(u32),
+    /// Its payload is none.
+    #[error("the payload of a job is damaged")]
+    Payload,
+}
+
+impl Job {
+    /// Its kind.
+    #[must_use]
+    pub fn kind(&self) -> JobKind {
+        match self {
+            Self::AnswerInquiry { .. } => JobKind::AnswerInquiry,
+            Self::FetchFile { .. } => JobKind::FetchFile,
+            Self::TranscribeFile { .. } => JobKind::TranscribeFile,
+            Self::Erase { .. } => JobKind::Erase,
+            Self::MergeChats => JobKind::MergeChats,
+            Self::RemoveContents => JobKind::RemoveContents,
+        }
+    }
+
+    /// What it is about. Of a kind and a key there is one job at the most.
+    #[must_use]
+    pub fn key(&self) -> String {
+        match self {
+            Self::AnswerInquiry { inquiry } => inquiry.to_string(),
+            Self::FetchFile { file } | Self::TranscribeFile { file } => file.to_string(),
+            Self::Erase { order } => order.to_string(),
+            Self::MergeChats | Self::RemoveContents => String::new(),
+        }
+    }
+
+    /// It as JSON, in its kind's present version.
+    #[must_use]
+    pub fn payload(&self) -> String {
+        let value = match self {
+            Self::AnswerInquiry { inquiry } => json!({ "inquiry": inquiry.0 }),
+            Self::FetchFile { file } | Self::TranscribeFile { file } => json!({ "file": file.0 }),
+            Self::Erase { order } => json!({ "order": order.to_string() }),
+            Self::MergeChats | Self::RemoveContents => json!({}),
+        };
+        value.to_string()
+    }
+
+    /// The job that is stored like this.
+    ///
+    /// # Errors
+    /// [`UnknownJob`]: another build wrote it, or it is damaged.
+    pub fn decode(kind: &str, version: u32, payload: &str) -> Result<Self, UnknownJob> {
+        let kind = JobKind::from_name(kind).ok_or_else(|| UnknownJob::Kind(kind.to_owned()))?;
+        if version > kind.limits().version {
+            return Err(UnknownJob::Version(version));
+        }
+        let value: Value = serde_json::from_str(payload).map_err(|_| UnknownJob::Payload)?;
+        let number = |name: &str| value[name].as_i64().ok_or(UnknownJob::Payload);
+        let uuid = |name: &str| {
+            let text = value[name].as_str().ok_or(UnknownJob::Payload)?;
+            text.parse().map_err(|_| UnknownJob::Payload)
+        };
+        let file = || number("file").map(FileId);
+        Ok(match kind {
+            JobKind::AnswerInquiry => Self::AnswerInquiry {
+                inquiry: number("inquiry").map(InquiryId)?,
+            },
+            JobKind::FetchFile => Self::FetchFile { file: file()? },
+            JobKind::TranscribeFile => Self::TranscribeFile { file: file()? },
+            JobKind::Erase => Self::Erase {
+                order: uuid("order").map(ErasureId)?,
+            },
+            JobKind::MergeChats => Self::MergeChats,
+            JobKind::RemoveContents => Self::RemoveContents,
+        })
+    }
+}
+
+/// How a job stands. A job that is done has no row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum JobState {
+    /// To be done, not before its time.
+    Pending,
+    /// At work under a lease.
+    Leased,
+    /// It waits for something that happens, and holds no lease, no slot and no time.
+    Waiting,
+    /// Given up for good, with a cause.
+    Dead,
+    /// It can't be decoded.
+    Quarantined,
+}
+
+impl JobState {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Pending,
+        Self::Leased,
+        Self::Waiting,
+        Self::Dead,
+        Self::Quarantined,
+    ];
+
+    /// Its name, as it is stored and shown.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Leased => "leased",
+            Self::Waiting => "waiting",
+            Self::Dead => "dead",
+            Self::Quarantined => "quarantined",
+        }
+    }
+
+    /// The state of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+}
+
+/// What a job waits for that no clock tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WaitsFor {
+    /// A transcription server is configured.
+    Transcription,
+}
+
+impl WaitsFor {
+    /// Its name, as it is stored and shown.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Transcription => "transcription",
+        }
+    }
+}
+
+/// A job under a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClaimedJob {
+    /// Its id.
+    pub id: JobId,
+    /// What there is to do.
+    pub job: Job,
+    /// For which account; `None` = for the daemon itself.
+    pub account: Option<AccountId>,
+    /// Attempts, with this one.
+    pub attempts: u32,
+    /// Its lease: what is written with another token changes nothing.
+    pub token: LeaseToken,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples() -> [Job; 6] {
+        let file = FileId(7);
+        [
+            Job::AnswerInquiry {
+                inquiry: InquiryId(3),
+            },
+            Job::FetchFile { file },
+            Job::TranscribeFile { file },
+            Job::Erase {
+                order: "01890000-0000-7000-8000-000000000001"
+                    .parse()
+                    .expect("an id"),
+            },
+            Job::MergeChats,
+            Job::RemoveContents,
+        ]
+    }
+
+    #[test]
+    fn every_kind_is_read_back_from_what_is_stored_of_it() {
+        let kinds: Vec<_> = samples().iter().map(Job::kind).collect();
+        assert_eq!(kinds, JobKind::ALL);
+        for job in samples() {
+            let limits = job.kind().limits();
+            let decoded = Job::decode(job.kind().name(), limits.version, &job.payload());
+            assert_eq!(decoded, Ok(job));
+            assert!(limits.slots_of_account <= limits.slots, "{job:?}");
+            assert!(limits.wait_max_ms <= limits.later_max_ms, "{job:?}");
+        }
+        for state in JobState::ALL {
+            assert_eq!(JobState::from_name(state.name()), Some(state));
+        }
+    }
+
+    #[test]
+    fn what_another_build_wrote_is_told_apart_from_what_is_damaged() {
+        let table = [
+            ("paint", 1, "{}", UnknownJob::Kind("paint".to_owned())),
+            ("erase", 2, "{}", UnknownJob::Version(2)),
+            ("erase", 1, r#"{"order":"x"}"#, UnknownJob::Payload),
+            ("fetch-file", 1, r#"{"file":"x"}"#, UnknownJob::Payload),
+            ("fetch-file", 1, "x", UnknownJob::Payload),
+        ];
+        for (kind, version, payload, expected) in table {
+            assert_eq!(Job::decode(kind, version, payload), Err(expected));
+        }
+    }
+}
