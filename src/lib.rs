@@ -4,7 +4,7 @@
 //! the platforms in `vocative-channels`.
 //!
 //! The rooms, in layer order (a module uses only those before it): `config`, `capture`, `catchup`,
-//! `transcript`, `llm`, `tools`, `delivery`, `files`, `agent`, `summary`, `admin`, `http`, `daemon`, `cli`.
+//! `transcript`, `llm`, `tools`, `delivery`, `files`, `agent`, `summary`, `jobs`, `admin`, `http`, `daemon`, `cli`.
 //! `tests/architecture.rs` holds that order; `docs/ARCHITECTURE.md` walks one message through the rooms.
 
 pub mod admin;
@@ -17,6 +17,7 @@ pub mod daemon;
 pub mod delivery;
 pub mod files;
 pub mod http;
+pub mod jobs;
 pub mod llm;
 pub mod summary;
 pub mod tools;

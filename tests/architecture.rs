@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// A module of the daemon uses only those before it. Source: DESIGN §3; `delivery` stands before `agent` because
 /// an agent asks delivery's table of rooms who can be answered.
-const LAYERS: [&str; 14] = [
+const LAYERS: [&str; 15] = [
     "config",
     "capture",
     "catchup",
@@ -18,6 +18,7 @@ const LAYERS: [&str; 14] = [
     "files",
     "agent",
     "summary",
+    "jobs",
     "admin",
     "http",
     "daemon",

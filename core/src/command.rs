@@ -3,7 +3,7 @@
 use vocative_contract::envelope::{Belonging, ChatKind};
 use vocative_contract::outbound::Target;
 
-use crate::ids::{AccountId, AgentName, ChatId, ConversationId};
+use crate::ids::{AccountId, AgentName, ChatId, ConversationId, InquiryId};
 
 /// What is known where a command is given that is no message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -124,7 +124,7 @@ impl Inquiry {
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenInquiry {
     /// Which: its answer ends it.
-    pub id: i64,
+    pub id: InquiryId,
     /// What is asked.
     pub inquiry: Inquiry,
     /// About which agent.

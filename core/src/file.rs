@@ -264,9 +264,9 @@ impl FileFacts {
     }
 }
 
-/// A file that is due to be fetched, or to be written down.
+/// A file that is to be fetched, or to be written down.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DueFile {
+pub struct WantedFile {
     /// The file.
     pub id: FileId,
     /// The account it came through.
@@ -275,9 +275,7 @@ pub struct DueFile {
     pub platform_id: String,
     /// What its message says of it.
     pub facts: FileFacts,
-    /// Attempts so far.
-    pub attempts: u32,
-    /// When its message was sent and captured, in milliseconds since the Unix epoch.
+    /// When its message was sent, in milliseconds since the Unix epoch.
     pub sent_at_ms: i64,
     /// When its message was captured.
     pub captured_at_ms: i64,
@@ -304,27 +302,6 @@ pub struct TurnFile {
     pub content: Option<(ContentId, u64)>,
     /// Whether its speech is still to be written down.
     pub is_to_be_heard: bool,
-}
-
-/// What became of an attempt to fetch a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FileOutcome {
-    /// It is tried again, not before that time.
-    Again {
-        /// Not before, in milliseconds since the Unix epoch.
-        not_before_ms: i64,
-        /// Whether it counts as an attempt; a request of the platform to wait does not.
-        counts: bool,
-        /// Why.
-        reason: String,
-    },
-    /// It is given up.
-    GivenUp {
-        /// How it stands.
-        state: FileState,
-        /// Why.
-        reason: String,
-    },
 }
 
 #[cfg(test)]

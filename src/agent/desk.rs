@@ -1,37 +1,30 @@
-//! Does what people asked the daemon itself for and takes longer than a transaction: answers inquiries,
-//! carries out orders to erase.
+//! Answers what people ask the daemon itself and takes longer than a transaction: inquiries.
 //!
-//! An inquiry is a row until its answer is committed, in the transaction that removes it; so a kill at
-//! any instant neither loses nor doubles an answer. No model is asked.
-
-use std::time::Duration;
+//! An inquiry and its job are rows until its answer is committed, in the transaction that removes them; so a
+//! kill at any instant neither loses nor doubles an answer. No model is asked.
 
 use chrono::DateTime;
-use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
 use vocative_contract::markup::{neutral_text, one_line};
 use vocative_contract::people::People;
 
 use crate::agent::prompting::{BuiltPrompt, PromptError, PromptRequest, build_prompt};
 use crate::agent::registry::{AgentSpec, Registry};
-use crate::capture::errands::Errands;
 use crate::delivery::rooms::{Room, Rooms};
 use crate::delivery::worker::Clock;
 use vocative_core::command::{ChatStanding, Inquiry, OpenInquiry};
 use vocative_core::counted::counted;
+use vocative_core::ids::InquiryId;
+use vocative_core::job::ClaimedJob;
 use vocative_core::prompting::{PromptPart, RunView};
+use vocative_core::queueing::Outcome;
 use vocative_store::{Store, StoreError};
 
-/// How often open inquiries are looked for without a wake hint.
-const POLL: Duration = Duration::from_secs(5);
-/// The wait after the store failed.
-const AGAIN: Duration = Duration::from_secs(1);
 /// The most lines of a prompt that are shown, the newest.
 const LINES_MAX: usize = 20;
 /// The length to which each line is cut, in characters.
 const LINE_MAX_CHARS: usize = 100;
 
-/// The worker.
+/// Answers inquiries.
 pub struct Desk {
     /// Where inquiries are.
     pub store: Store,
@@ -39,8 +32,6 @@ pub struct Desk {
     pub rooms: Rooms,
     /// The agents.
     pub registry: Registry,
-    /// What is to be done.
-    pub errands: Errands,
     /// Wakes the delivery worker.
     pub posts: std::sync::Arc<tokio::sync::Notify>,
     /// The time.
@@ -48,66 +39,20 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// Works until it is to stop. What is open then is done after the next start.
-    pub async fn run(self, stop: CancellationToken) {
-        while !stop.is_cancelled() {
-            let worked = tokio::select! {
-                // Interrupted work is still a row or in the ledger.
-                () = stop.cancelled() => return,
-                worked = self.work() => worked,
-            };
-            let pause = match worked {
-                Ok(()) => POLL,
-                Err(cause) => {
-                    warn!(error = %cause, "what people asked the daemon for waits; trying again");
-                    AGAIN
-                }
-            };
-            tokio::select! {
-                () = self.errands.rung() => {}
-                () = tokio::time::sleep(pause) => {}
-                () = stop.cancelled() => {}
-            }
-        }
-    }
-
-    async fn work(&self) -> Result<(), StoreError> {
-        while let Some(inquiry) = self.next_inquiry().await? {
-            self.answer(inquiry).await?;
-        }
-        let erasures = self.errands.take_erasures();
-        if erasures.is_empty() {
-            return Ok(());
-        }
-        let count = erasures.len();
-        let clock = std::sync::Arc::clone(&self.clock);
-        let done = self
-            .store
-            .carry_out_all(&erasures, false, || (clock)())
-            .await;
-        match done {
-            Ok(done) => {
-                info!(count, "what people wanted forgotten is gone");
-                for copy in done.kept_copies {
-                    warn!(path = %copy.display(), "an old copy of the database still holds what people wanted forgotten; remove it once it is not needed");
-                }
-            }
-            // They are in the ledger.
-            Err(cause) => {
-                warn!(error = %cause, count, "an erasure broke off; the next start finishes it");
-            }
-        }
-        Ok(())
-    }
-
-    async fn next_inquiry(&self) -> Result<Option<OpenInquiry>, StoreError> {
-        let now_ms = (self.clock)();
-        self.store.next_inquiry(self.rooms.accounts(), now_ms).await
-    }
-
-    async fn answer(&self, inquiry: OpenInquiry) -> Result<(), StoreError> {
+    /// Answers an inquiry; its job ends in the commit that answers it.
+    ///
+    /// # Errors
+    /// Storage refuses, or its row can't be decoded.
+    pub async fn answer(
+        &self,
+        claimed: &ClaimedJob,
+        inquiry: InquiryId,
+    ) -> Result<Outcome, StoreError> {
+        let Some(inquiry) = self.store.inquiry(inquiry).await? else {
+            return Ok(Outcome::Done);
+        };
         let Some(room) = self.rooms.get(inquiry.account) else {
-            return Ok(());
+            return Ok(Outcome::failed("its channel is gone"));
         };
         let place = self.store.place_of(inquiry.chat).await?;
         let person = inquiry.person.as_deref();
@@ -119,10 +64,13 @@ impl Desk {
             // The lists are others than when it was asked.
             false => Vec::new(),
         };
-        let answered = self.store.answer_inquiry(inquiry, parts, (self.clock)());
-        answered.await?;
+        let lease = (claimed.id, claimed.token);
+        let now_ms = (self.clock)();
+        self.store
+            .answer_inquiry(lease, inquiry, parts, now_ms)
+            .await?;
         self.posts.notify_one();
-        Ok(())
+        Ok(Outcome::Done)
     }
 
     async fn text(&self, inquiry: &OpenInquiry, room: &Room) -> Result<String, StoreError> {

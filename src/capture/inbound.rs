@@ -362,7 +362,7 @@ impl ChannelIntake {
         let has_files = !new.attachments.is_empty();
         let judged = self.store.capture_judged(new).await?;
         if has_files {
-            self.wake.files.notify_one();
+            self.wake.jobs.notify_one();
         }
         crash::point(if is_edit {
             "edit.after-commit"
@@ -474,7 +474,7 @@ impl ChannelIntake {
         if !outcome.cancelled_runs.is_empty() {
             self.wake.runs.notify_one();
         }
-        self.wake.errands.ring(&outcome.erasures);
+        self.wake.jobs.notify_one();
         self.wake.posts.notify_one();
         Ok(())
     }

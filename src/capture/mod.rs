@@ -4,12 +4,11 @@
 //! function of facts read in the same transaction. Reply: an answer becomes one store write. Import:
 //! messages of an export become turns that address nobody. Knows nothing of models, prompts or sending.
 //!
-//! The decision itself is `vocative_core::judging`. Reading order: `gate`, `cancels`, `errands`, `name_hints`, `wake`,
+//! The decision itself is `vocative_core::judging`. Reading order: `gate`, `cancels`, `name_hints`, `wake`,
 //! `counters`, `inbound`, `noting`, `reply`, `import`.
 
 pub mod cancels;
 pub mod counters;
-pub mod errands;
 pub mod gate;
 pub mod import;
 pub mod inbound;

@@ -99,7 +99,7 @@ impl ChannelIntake {
                 self.note_runs(&turn.new_runs, &turn.cancelled_runs);
                 let Some(noted) = noted else { return };
                 if noted.is_command {
-                    self.wake.errands.ring(&turn.erasures);
+                    self.wake.jobs.notify_one();
                     self.wake.posts.notify_one();
                 }
                 // A duplicate may end what a run waited for: the kind of its chat.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use crate::capture::cancels::Cancels;
-use crate::capture::errands::Errands;
 use crate::capture::name_hints::NameHints;
 
 /// Wake hints: hints only, the committed rows are the truth and a slow poll backs them up.
@@ -20,12 +19,10 @@ pub struct Wake {
     pub posted: Arc<Notify>,
     /// There may be turns to fold into a summary.
     pub summaries: Arc<Notify>,
-    /// A file may have been attached or come due.
-    pub files: Arc<Notify>,
+    /// A job may have been queued or come free.
+    pub jobs: Arc<Notify>,
     /// Who and which rooms were heard without a name.
     pub names: NameHints,
     /// Runs that were asked to stop.
     pub cancels: Cancels,
-    /// What people asked the daemon itself for.
-    pub errands: Errands,
 }

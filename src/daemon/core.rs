@@ -23,9 +23,11 @@ use crate::daemon::time::Timekeeper;
 use crate::daemon::wiring;
 use crate::delivery::worker::Worker as DeliveryWorker;
 use crate::files::counters::FileCounters;
+use crate::files::fetching::Fetcher;
 use crate::files::space::Space;
 use crate::files::speech::Transcriber;
-use crate::files::worker::Worker as FilesWorker;
+use crate::jobs::handlers::Handlers;
+use crate::jobs::worker::Worker as JobWorker;
 use crate::summary::worker::{SummaryCounters, Worker as SummaryWorker};
 use vocative_core::ids::OwnerId;
 use vocative_store::NewId as _;
@@ -62,8 +64,7 @@ pub struct Core {
     agents: JoinHandle<()>,
     delivery: JoinHandle<()>,
     summaries: JoinHandle<()>,
-    desk: JoinHandle<()>,
-    files: JoinHandle<()>,
+    jobs: JoinHandle<()>,
     drain_deadline: Duration,
 }
 
@@ -93,12 +94,10 @@ impl Core {
             stop.clone(),
             summary_worker(&shared, Arc::clone(&summary_counters)).run(stop.clone()),
         ));
-        let desk = desk(&shared).run(stop.clone());
-        let desk = tokio::spawn(loops.clone().keep("commands", stop.clone(), desk));
-        let files = files_worker(&shared, config, ground.transcriber);
-        let file_counters = Arc::clone(&files.counters);
-        let files = files.run(stop.clone());
-        let files = tokio::spawn(loops.clone().keep("files", stop.clone(), files));
+        let jobs = job_worker(&shared, config, ground.transcriber, owner);
+        let file_counters = Arc::clone(&jobs.handlers.files.counters);
+        let jobs = jobs.run(stop.clone());
+        let jobs = tokio::spawn(loops.clone().keep("jobs", stop.clone(), jobs));
         Self {
             shared,
             summary_counters,
@@ -111,8 +110,7 @@ impl Core {
             agents,
             delivery,
             summaries,
-            desk,
-            files,
+            jobs,
             drain_deadline: Duration::from_millis(config.daemon.drain_deadline_ms),
         }
     }
@@ -159,14 +157,11 @@ impl Core {
         if let Err(cause) = self.delivery.await {
             error!(error = %cause, "the delivery worker ended badly");
         }
-        if let Err(cause) = self.desk.await {
-            error!(error = %cause, "the desk ended badly");
-        }
         if let Err(cause) = self.summaries.await {
             error!(error = %cause, "the summary worker ended badly");
         }
-        if let Err(cause) = self.files.await {
-            error!(error = %cause, "the files worker ended badly");
+        if let Err(cause) = self.jobs.await {
+            error!(error = %cause, "the job worker ended badly");
         }
         crash::point("shutdown.posts-drained");
         timer.abort();
@@ -203,23 +198,40 @@ fn summary_worker(shared: &Arc<Shared>, counters: Arc<SummaryCounters>) -> Summa
     }
 }
 
+fn job_worker(
+    shared: &Arc<Shared>,
+    config: &Config,
+    transcriber: Option<Transcriber>,
+    owner: OwnerId,
+) -> JobWorker<Handlers> {
+    let rooms = shared.rooms.clone();
+    JobWorker {
+        store: shared.store.clone(),
+        connected: Arc::new(move || rooms.accounts()),
+        handlers: Handlers {
+            store: shared.store.clone(),
+            desk: desk(shared),
+            files: fetcher(shared, config, transcriber),
+            clock: Arc::clone(&shared.clock),
+        },
+        owner,
+        wake: Arc::clone(&shared.wake.jobs),
+        clock: Arc::clone(&shared.clock),
+    }
+}
+
 fn desk(shared: &Arc<Shared>) -> Desk {
     Desk {
         store: shared.store.clone(),
         rooms: shared.rooms.clone(),
         registry: shared.registry.clone(),
-        errands: shared.wake.errands.clone(),
         posts: Arc::clone(&shared.wake.posts),
         clock: Arc::clone(&shared.clock),
     }
 }
 
-fn files_worker(
-    shared: &Arc<Shared>,
-    config: &Config,
-    transcriber: Option<Transcriber>,
-) -> FilesWorker {
-    FilesWorker {
+fn fetcher(shared: &Arc<Shared>, config: &Config, transcriber: Option<Transcriber>) -> Fetcher {
+    Fetcher {
         store: shared.store.clone(),
         rooms: shared.rooms.clone(),
         policy: wiring::files_policy(config),

@@ -63,40 +63,6 @@ pub(super) async fn keep_house(shared: Arc<Shared>, raw_kept_ms: i64, cancel: Ca
     }
 }
 
-/// How often merges of chats are looked for.
-const MERGES_LOOKED_FOR: Duration = Duration::from_secs(2);
-
-/// The pause between two steps of a merge, in which the writer serves others.
-const BETWEEN_STEPS: Duration = Duration::from_millis(20);
-
-/// Goes on with chats that are becoming one, step by step, also with those that a stop interrupted.
-pub(super) async fn keep_merging(shared: Arc<Shared>, cancel: CancellationToken) {
-    let mut is_under_way = false;
-    loop {
-        let wait = match is_under_way {
-            true => BETWEEN_STEPS,
-            false => MERGES_LOOKED_FOR,
-        };
-        tokio::select! {
-            () = tokio::time::sleep(wait) => {}
-            () = cancel.cancelled() => return,
-        }
-        let was_under_way = is_under_way;
-        is_under_way = match shared.store.continue_merges().await {
-            Ok(is_under_way) => is_under_way,
-            Err(cause) => {
-                warn!(error = %cause, "chats could not become one yet; trying again");
-                false
-            }
-        };
-        match (was_under_way, is_under_way) {
-            (false, true) => info!("two chats are becoming one, in steps"),
-            (true, false) => info!("no chats are becoming one any more"),
-            _ => {}
-        }
-    }
-}
-
 impl Shared {
     /// Whether anything goes for its age, as configured.
     fn lets_go(&self) -> bool {

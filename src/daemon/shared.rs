@@ -196,7 +196,7 @@ impl Shared {
         self.rooms.set(account, room);
         self.wake.runs.notify_one();
         self.wake.posts.notify_one();
-        self.wake.files.notify_one();
+        self.wake.jobs.notify_one();
         Ok(intake)
     }
 

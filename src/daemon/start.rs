@@ -15,7 +15,7 @@ use crate::agent::limits::recall_context_limits;
 use crate::config::{self, ApiAddress, Config, Secrets};
 use crate::daemon::confinement::Confinement;
 use crate::daemon::core::{Core, Ground, NamedChannel};
-use crate::daemon::housekeeping::{self, beat, keep_house};
+use crate::daemon::housekeeping::{beat, keep_house};
 use crate::daemon::listeners::{
     HeldSockets, make_directory, open_api, open_listener, open_socket, open_webhooks,
 };
@@ -306,8 +306,6 @@ fn start_rest(core: &Core, config: &Config, pulse: Pulse, rest: &CancellationTok
     tokio::spawn(loops.clone().keep("names", rest.clone(), names));
     tokio::spawn(beat(pulse.clone(), rest.clone()));
     tokio::spawn(system::keep_watchdog(store, pulse, rest.clone()));
-    let merges = housekeeping::keep_merging(Arc::clone(shared), rest.clone());
-    tokio::spawn(loops.clone().keep("merges", rest.clone(), merges));
     let raw_kept_ms = i64::from(config.store.debug_raw_hours) * 3_600_000;
     let house = keep_house(Arc::clone(shared), raw_kept_ms, rest.clone());
     tokio::spawn(loops.clone().keep("housekeeping", rest.clone(), house));

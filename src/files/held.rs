@@ -5,7 +5,8 @@
 
 use tracing::{error, info, warn};
 
-use crate::files::worker::{SPEECH_IN_FLIGHT_MAX, Worker};
+use crate::files::fetching::Fetcher;
+use vocative_core::job::JobKind;
 use vocative_core::model_rest::ModelRest;
 use vocative_store::StoreError;
 
@@ -20,9 +21,9 @@ const TRY_MAX_MS: i64 = 300_000;
 
 /// How many notes may be at the server: one while its account is refused, and that only now and then. A
 /// time before the row was noted is a clock that was set back: it tries at once.
-fn hands(rest: Option<&ModelRest>, now_ms: i64) -> usize {
+fn slots(rest: Option<&ModelRest>, now_ms: i64) -> usize {
     match rest {
-        None => SPEECH_IN_FLIGHT_MAX,
+        None => JobKind::TranscribeFile.limits().slots,
         Some(rest) if (rest.noted_at_ms..rest.until_ms).contains(&now_ms) => 0,
         Some(_) => 1,
     }
@@ -44,11 +45,11 @@ fn refused_again(before: Option<ModelRest>, reason: String, now_ms: i64) -> Mode
     }
 }
 
-impl Worker {
+impl Fetcher {
     /// How many notes may be at the server now.
-    pub(super) async fn hearing_hands(&self, now_ms: i64) -> usize {
+    pub async fn speech_slots(&self, now_ms: i64) -> usize {
         match self.store.model_rest(VOICE_NOTES).await {
-            Ok(rest) => hands(rest.as_ref(), now_ms),
+            Ok(rest) => slots(rest.as_ref(), now_ms),
             Err(cause) => {
                 warn!(error = %cause, "whether voice notes are held could not be read");
                 0
@@ -90,7 +91,7 @@ impl Worker {
         if self.store.model_rest(VOICE_NOTES).await?.is_some() {
             self.store.end_model_rest(VOICE_NOTES).await?;
             info!("the transcription server takes the account again");
-            self.wake.files.notify_one();
+            self.wake.jobs.notify_one();
         }
         Ok(())
     }
@@ -119,8 +120,8 @@ mod tests {
             (i64::MIN, 1),
         ];
         for (now_ms, expected) in table {
-            assert_eq!(hands(Some(&first), now_ms), expected, "{now_ms}");
+            assert_eq!(slots(Some(&first), now_ms), expected, "{now_ms}");
         }
-        assert_eq!(hands(None, 5), SPEECH_IN_FLIGHT_MAX);
+        assert_eq!(slots(None, 5), 2);
     }
 }

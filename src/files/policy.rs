@@ -2,18 +2,14 @@
 
 use vocative_contract::file::FileError;
 
-use vocative_core::file::{DueFile, FileKind, FileOutcome, FileState};
+use vocative_core::file::{FileKind, FileState, WantedFile};
+use vocative_core::queueing::Outcome;
 
-/// Attempts before a file is given up: over the growing waits about an hour and a half.
-pub const ATTEMPTS_MAX: u32 = 10;
-/// The waits between attempts.
-const RETRY_FIRST_MS: i64 = 2_000;
-const RETRY_MAX_MS: i64 = 1_800_000;
-/// The longest wait that is believed of a platform or a transcription server, in milliseconds.
-const ASKED_WAIT_MAX_MS: i64 = 6 * 3_600_000;
 /// Files of a message that was read later than this after it was sent, in milliseconds, are only named: whole
 /// histories are read back when the bot joins a room.
 const LATE_MS: i64 = 24 * 3_600_000;
+/// How long a file waits that the disk refused, in milliseconds.
+const DISK_WAIT_MS: i64 = 30_000;
 
 /// What is fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +27,7 @@ pub struct FilesPolicy {
 impl FilesPolicy {
     /// Why a file is not even asked for; `None` = it is, if there is room for it.
     #[must_use]
-    pub fn refusal(&self, file: &DueFile) -> Option<FileOutcome> {
+    pub fn refusal(&self, file: &WantedFile) -> Option<GivenUp> {
         let refused = |reason: String| Some(refused(reason));
         let kind = file.facts.content_kind();
         if !self.is_on {
@@ -52,69 +48,82 @@ impl FilesPolicy {
 
     /// For how many bytes a file needs room.
     #[must_use]
-    pub fn bytes_of(&self, file: &DueFile) -> u64 {
+    pub fn bytes_of(&self, file: &WantedFile) -> u64 {
         file.facts.size_bytes.unwrap_or(self.bytes_max)
     }
 
     /// What becomes of a file that there is no room for.
     #[must_use]
-    pub fn no_room() -> FileOutcome {
+    pub fn no_room() -> GivenUp {
         refused("files.max_total_mib is reached".to_owned())
     }
 
-    /// What becomes of a file that was not fetched; `attempts` were made before this one.
+    /// What becomes of a file that was not fetched.
     #[must_use]
-    pub fn after(&self, error: &FileError, attempts: u32, now_ms: i64) -> FileOutcome {
-        let given_up = |state, reason: &str| FileOutcome::GivenUp {
-            state,
-            reason: reason.to_owned(),
+    pub fn after(&self, error: &FileError, now_ms: i64) -> AfterFetch {
+        let given_up = |state, reason: &str| {
+            AfterFetch::GivenUp(GivenUp {
+                state,
+                reason: reason.to_owned(),
+            })
+        };
+        let later = |wait_ms: i64, why: String| {
+            AfterFetch::Again(Outcome::Later {
+                not_before_ms: now_ms.saturating_add(wait_ms),
+                why,
+            })
         };
         match error {
-            FileError::TooLarge { size_bytes } => too_large(*size_bytes, self.bytes_max),
+            FileError::TooLarge { size_bytes } => {
+                AfterFetch::GivenUp(too_large(*size_bytes, self.bytes_max))
+            }
             FileError::Gone { reason } => given_up(FileState::Gone, reason),
             FileError::Refused { reason } => given_up(FileState::Refused, reason),
-            FileError::RetryAfter { wait_ms } => FileOutcome::Again {
-                not_before_ms: now_ms.saturating_add(asked_wait_ms(*wait_ms)),
-                counts: false,
-                reason: "the platform asks to wait".to_owned(),
-            },
-            error if attempts + 1 >= ATTEMPTS_MAX => {
-                given_up(FileState::Failed, &error.to_string())
-            }
-            error => FileOutcome::Again {
-                not_before_ms: now_ms.saturating_add(retry_wait_ms(attempts)),
-                counts: true,
-                reason: error.to_string(),
-            },
+            FileError::RetryAfter { wait_ms } => later(
+                i64::try_from(*wait_ms).unwrap_or(i64::MAX),
+                "the platform asks to wait".to_owned(),
+            ),
+            // It is the disk, and not the file: it stays wanted.
+            FileError::Sink(error) => later(
+                DISK_WAIT_MS,
+                format!("it can't be written to the disk: {error}"),
+            ),
+            error => AfterFetch::Again(Outcome::failed(error.to_string())),
         }
     }
 }
 
-fn refused(reason: String) -> FileOutcome {
-    FileOutcome::GivenUp {
+/// A file that is not fetched, now or ever; it is only named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GivenUp {
+    /// How it stands.
+    pub state: FileState,
+    /// Why.
+    pub reason: String,
+}
+
+/// What becomes of a file that was not fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AfterFetch {
+    /// It is given up.
+    GivenUp(GivenUp),
+    /// Its job goes on.
+    Again(Outcome),
+}
+
+fn refused(reason: String) -> GivenUp {
+    GivenUp {
         state: FileState::Refused,
         reason,
     }
 }
 
-/// How long a file waits that somebody asks to wait for: a wait of years is a mistake.
-#[must_use]
-pub fn asked_wait_ms(wait_ms: u64) -> i64 {
-    i64::try_from(wait_ms).map_or(ASKED_WAIT_MAX_MS, |wait_ms| wait_ms.min(ASKED_WAIT_MAX_MS))
-}
-
-fn too_large(size_bytes: Option<u64>, bytes_max: u64) -> FileOutcome {
+fn too_large(size_bytes: Option<u64>, bytes_max: u64) -> GivenUp {
     let size = size_bytes.map_or_else(String::new, |size| format!("{size} bytes, "));
-    FileOutcome::GivenUp {
+    GivenUp {
         state: FileState::TooLarge,
         reason: format!("{size}files.max_bytes is {bytes_max}"),
     }
-}
-
-/// How long a file that was not fetched so many times waits.
-#[must_use]
-pub fn retry_wait_ms(attempts: u32) -> i64 {
-    (RETRY_FIRST_MS << attempts.min(20)).min(RETRY_MAX_MS)
 }
 
 #[cfg(test)]
@@ -132,8 +141,8 @@ mod tests {
         }
     }
 
-    fn due(name: &str, size_bytes: Option<u64>) -> DueFile {
-        DueFile {
+    fn due(name: &str, size_bytes: Option<u64>) -> WantedFile {
+        WantedFile {
             id: FileId(1),
             account: AccountId(1),
             platform_id: "F1".to_owned(),
@@ -143,22 +152,16 @@ mod tests {
                 mime_type: None,
                 size_bytes,
             },
-            attempts: 0,
             sent_at_ms: 0,
             captured_at_ms: 5,
             content: None,
         }
     }
 
-    fn said(outcome: Option<FileOutcome>) -> String {
-        match outcome {
+    fn said(given_up: Option<GivenUp>) -> String {
+        match given_up {
             None => "fetched".to_owned(),
-            Some(FileOutcome::GivenUp { state, reason }) => format!("{}: {reason}", state.name()),
-            Some(FileOutcome::Again {
-                not_before_ms,
-                reason,
-                ..
-            }) => format!("{not_before_ms}: {reason}"),
+            Some(GivenUp { state, reason }) => format!("{}: {reason}", state.name()),
         }
     }
 
@@ -189,7 +192,7 @@ mod tests {
         }
         assert_eq!(policy().bytes_of(&due("a.md", Some(7))), 7);
         assert_eq!(policy().bytes_of(&due("a.md", None)), 100);
-        let late = DueFile {
+        let late = WantedFile {
             captured_at_ms: LATE_MS + 1,
             ..due("a.md", None)
         };
@@ -198,34 +201,34 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_tried_again_and_given_up_in_the_end() {
-        let failed = || FileError::Failed {
-            reason: "HTTP 503".to_owned(),
+    fn failures_are_tried_again_and_what_is_gone_is_given_up() {
+        let after = |error| match policy().after(&error, 1_000) {
+            AfterFetch::GivenUp(given_up) => said(Some(given_up)),
+            AfterFetch::Again(outcome) => format!("{outcome:?}"),
         };
-        let after = |error, attempts| said(Some(policy().after(&error, attempts, 1_000)));
-        assert_eq!(
-            after(failed(), 0),
-            "3000: the file could not be fetched: HTTP 503"
-        );
-        assert_eq!(
-            after(failed(), 3),
-            "17000: the file could not be fetched: HTTP 503"
-        );
-        assert_eq!(
-            after(failed(), 9),
-            "failed: the file could not be fetched: HTTP 503"
-        );
-        let wait = || FileError::RetryAfter { wait_ms: 9_000 };
-        assert_eq!(after(wait(), 50), "10000: the platform asks to wait");
-        let for_ever = FileError::RetryAfter { wait_ms: u64::MAX };
-        assert_eq!(after(for_ever, 0), "21601000: the platform asks to wait");
-        let gone = FileError::Gone {
-            reason: "file_deleted".to_owned(),
-        };
-        assert_eq!(after(gone, 0), "gone: file_deleted");
-        let large = FileError::TooLarge { size_bytes: None };
-        assert_eq!(after(large, 0), "too_large: files.max_bytes is 100");
-        let total: i64 = (0..ATTEMPTS_MAX - 1).map(retry_wait_ms).sum();
-        assert!((900_000..10_000_000).contains(&total), "{total}");
+        let reason = || "HTTP 503".to_owned();
+        let table = [
+            (
+                FileError::Failed { reason: reason() },
+                "Failed { why: \"the file could not be fetched: HTTP 503\", asked_wait_ms: None }",
+            ),
+            (
+                FileError::RetryAfter { wait_ms: 9_000 },
+                "Later { not_before_ms: 10000, why: \"the platform asks to wait\" }",
+            ),
+            (
+                FileError::Sink(std::io::Error::other("full")),
+                "Later { not_before_ms: 31000, why: \"it can't be written to the disk: full\" }",
+            ),
+            (FileError::Gone { reason: reason() }, "gone: HTTP 503"),
+            (FileError::Refused { reason: reason() }, "refused: HTTP 503"),
+            (
+                FileError::TooLarge { size_bytes: None },
+                "too_large: files.max_bytes is 100",
+            ),
+        ];
+        for (error, expected) in table {
+            assert_eq!(after(error), expected);
+        }
     }
 }

@@ -8,12 +8,10 @@ use serde_json::Value;
 use vocative_channels::http::{body_within, retry_after_ms};
 use vocative_channels::multipart::Multipart;
 
-use crate::files::policy::{asked_wait_ms, retry_wait_ms};
 use crate::llm::account_refusal;
-use vocative_core::file::{FileFacts, FileOutcome, FileState};
+use vocative_core::file::FileFacts;
+use vocative_core::queueing::Outcome;
 
-/// A voice note stays without a transcript after this many attempts.
-const ATTEMPTS_MAX: u32 = 6;
 /// The length to which transcripts are cut, in characters: some hours of speech.
 const TRANSCRIPT_MAX_CHARS: usize = 32_000;
 /// The longest answer that is read as a transcript, in bytes.
@@ -211,29 +209,21 @@ fn ending_of(mime_type: &str) -> &'static str {
     found.map_or("ogg", |(_, ending)| ending)
 }
 
-/// What becomes of a note that was not written down. Pure.
+/// What becomes of the job of a note that was not written down; `None` = the note never will be. Pure.
 #[must_use]
-pub fn after_speech(error: &SpeechError, attempts: u32, now_ms: i64) -> FileOutcome {
-    let reason = error.to_string();
+pub fn after_speech(error: &SpeechError, now_ms: i64) -> Option<Outcome> {
+    let why = error.to_string();
     match error {
         // Whether the server is asked at all is decided elsewhere (`held`).
-        SpeechError::AccountRefused { .. } => FileOutcome::Again {
+        SpeechError::AccountRefused { .. } => Some(Outcome::Later {
             not_before_ms: now_ms,
-            counts: false,
-            reason,
-        },
-        SpeechError::Unavailable { wait_ms, .. } if attempts + 1 < ATTEMPTS_MAX => {
-            let wait_ms = wait_ms.map_or_else(|| retry_wait_ms(attempts), asked_wait_ms);
-            FileOutcome::Again {
-                not_before_ms: now_ms.saturating_add(wait_ms),
-                counts: true,
-                reason,
-            }
-        }
-        _ => FileOutcome::GivenUp {
-            state: FileState::Failed,
-            reason,
-        },
+            why,
+        }),
+        SpeechError::Unavailable { wait_ms, .. } => Some(Outcome::Failed {
+            why,
+            asked_wait_ms: *wait_ms,
+        }),
+        SpeechError::Refused { .. } => None,
     }
 }
 
@@ -317,14 +307,14 @@ mod tests {
 
     #[test]
     fn a_server_that_is_away_is_asked_again_and_one_that_refuses_is_not() {
-        let again = |error: &SpeechError, attempts| match after_speech(error, attempts, 1_000) {
-            FileOutcome::Again { not_before_ms, .. } => Some(not_before_ms),
-            FileOutcome::GivenUp { .. } => None,
-        };
-        assert_eq!(again(&refused_status(503, 9, ""), 0), Some(3_000));
-        assert_eq!(again(&refused_status(429, 9_000, ""), 0), Some(10_000));
-        assert_eq!(again(&refused_status(503, 9, ""), 5), None);
-        assert_eq!(again(&refused_status(400, 9, ""), 0), None);
+        let asked_wait_ms =
+            |status, wait_ms| match after_speech(&refused_status(status, wait_ms, ""), 7) {
+                Some(Outcome::Failed { asked_wait_ms, .. }) => Some(asked_wait_ms),
+                _ => None,
+            };
+        assert_eq!(asked_wait_ms(503, 9), Some(None));
+        assert_eq!(asked_wait_ms(429, 9_000), Some(Some(9_000)));
+        assert_eq!(asked_wait_ms(400, 9), None);
     }
 
     #[test]
@@ -343,16 +333,17 @@ mod tests {
                 matches!(refused, SpeechError::AccountRefused { .. }),
                 "{status} {body}: {refused:?}"
             );
-            let outcome = after_speech(&refused, 1_000, 7);
-            let FileOutcome::Again {
-                not_before_ms,
-                counts,
-                ..
-            } = outcome
-            else {
-                panic!("{outcome:?}");
-            };
-            assert_eq!((not_before_ms, counts), (7, false));
+            let later = after_speech(&refused, 7);
+            assert!(
+                matches!(
+                    later,
+                    Some(Outcome::Later {
+                        not_before_ms: 7,
+                        ..
+                    })
+                ),
+                "{later:?}"
+            );
         }
     }
 }

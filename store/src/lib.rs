@@ -24,7 +24,6 @@ mod views;
 use std::sync::Arc;
 
 pub use acts::commands;
-pub use acts::commands::INQUIRY_AGE_MS_MAX;
 pub use acts::erasure;
 pub use acts::expiry::{Expired, ExpiryBounds, KeptTurns};
 pub use engine::backup::{BackupOptions, BackupReport, CopiedFiles, CopyProgress, backup};

@@ -6,7 +6,7 @@
 //! `vocative-lab crash` notices. Never in a build that serves people.
 
 /// Every point, in the order in which a message passes them; then what operators do.
-pub const POINTS: [&str; 61] = [
+pub const POINTS: [&str; 66] = [
     "received",
     "capture.before-commit",
     "capture.after-commit",
@@ -21,6 +21,11 @@ pub const POINTS: [&str; 61] = [
     "catch-up.page-read",
     "catch-up.before-commit",
     "catch-up.after-commit",
+    "job.claimed",
+    "job.before-finish",
+    "job.after-finish",
+    "inquiry.before-commit",
+    "inquiry.after-commit",
     "file.fetched",
     "file.before-commit",
     "file.after-commit",

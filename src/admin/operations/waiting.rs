@@ -264,7 +264,7 @@ impl Operations {
         if let Some(running) = &self.running {
             running.wake.runs.notify_one();
             running.wake.posts.notify_one();
-            running.wake.files.notify_one();
+            running.wake.jobs.notify_one();
         }
         Ok(serde_json::Value::Bool(true))
     }

@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use vocative_contract::crash;
 use vocative_contract::envelope::{Place, Sender};
 use vocative_contract::outbound::{Operation, Part, Target};
 
@@ -15,24 +16,25 @@ use crate::acts::learn::settle_kind_txn;
 use crate::acts::overlap::{Stopped, stop_chat_txn};
 use crate::acts::triggers::Addressed;
 use crate::contract::NonMessage;
-use crate::rows::columns::account_list;
 use crate::rows::columns::{conversation_row_id, count_from};
 use crate::rows::fresh_starts::{begin_afresh_txn, behind_everything};
+use crate::rows::jobs::{enqueue_txn, leased_job, remove_txn};
 use crate::rows::outbox_rows::{NewPosts, insert_posts_txn};
 use crate::rows::participants::{HeardSender, upsert_participant_txn};
 use crate::rows::places::{
     ConversationRow, ConversationSeat, ensure_chat_txn, ensure_conversation_txn, find_chat,
     hear_chat_txn,
 };
-use crate::rows::quarantine::Queue;
 use crate::rows::raw::keep_non_message_txn;
 use crate::{Store, StoreError};
 use vocative_core::command::{
     ChatStanding, CommandFacts, CommandVerdict, Effect, Inquiry, OpenInquiry,
 };
 use vocative_core::ids::{
-    AccountId, AgentName, ChatId, ConversationId, ErasureId, ParticipantId, RunId,
+    AccountId, AgentName, ChatId, ConversationId, ErasureId, InquiryId, JobId, LeaseToken,
+    ParticipantId, RunId,
 };
+use vocative_core::job::Job;
 use vocative_core::turn::{ParticipantKind, Position};
 
 const HOUR_MS: i64 = 3_600_000;
@@ -59,7 +61,7 @@ pub struct CommandOutcome {
     pub is_new: bool,
     /// Runs ended, or asked to end.
     pub cancelled_runs: Vec<RunId>,
-    /// Orders to erase, to be carried out.
+    /// Orders to erase that were written into the ledger.
     pub erasures: Vec<ErasureId>,
 }
 
@@ -93,47 +95,35 @@ impl Store {
             .await
     }
 
-    /// The oldest inquiry of these accounts that is not answered. One that is older than
-    /// [`INQUIRY_AGE_MS_MAX`] is not answered any more: it goes.
+    /// An inquiry; `None` = it was answered.
     ///
     /// # Errors
-    /// Storage refuses.
-    pub async fn next_inquiry(
-        &self,
-        accounts: Vec<AccountId>,
-        now_ms: i64,
-    ) -> Result<Option<OpenInquiry>, StoreError> {
-        let asked_after_ms = now_ms.saturating_sub(INQUIRY_AGE_MS_MAX);
-        loop {
-            let accounts = accounts.clone();
-            let next = self.read(move |connection| next_inquiry(connection, &accounts));
-            match next.await? {
-                NextInquiry::Nothing => return Ok(None),
-                NextInquiry::Inquiry(_, at_ms) if at_ms < asked_after_ms => {
-                    self.write(move |connection| forget_old_txn(connection, asked_after_ms))
-                        .await?;
-                }
-                NextInquiry::Inquiry(inquiry, _) => return Ok(Some(inquiry)),
-                NextInquiry::Undecodable { row, what, at_ms } => {
-                    let rows = vec![(row, what)];
-                    self.set_aside(Queue::Inquiries, rows, at_ms).await?;
-                }
-            }
-        }
+    /// `Undecodable` if this build can't read it.
+    pub async fn inquiry(&self, id: InquiryId) -> Result<Option<OpenInquiry>, StoreError> {
+        self.read(move |connection| inquiry_at(connection, id))
+            .await
     }
 
-    /// Answers an inquiry and ends it, in one transaction. Returns whether it was open.
+    /// Answers an inquiry and ends its job, in one transaction. Returns whether the lease still held; if not,
+    /// nothing was written.
     ///
     /// # Errors
     /// Storage refuses; it is still open then.
     pub async fn answer_inquiry(
         &self,
+        lease: (JobId, LeaseToken),
         inquiry: OpenInquiry,
         parts: Vec<Part>,
         now_ms: i64,
     ) -> Result<bool, StoreError> {
-        self.write(move |connection| answer_inquiry_txn(connection, &inquiry, &parts, now_ms))
-            .await
+        crash::point("inquiry.before-commit");
+        let answered = self
+            .write(move |connection| {
+                answer_inquiry_txn(connection, lease, &inquiry, &parts, now_ms)
+            })
+            .await;
+        crash::point("inquiry.after-commit");
+        answered
     }
 
     /// How things stand in the chat of a conversation, for an agent.
@@ -328,121 +318,91 @@ fn ask_txn(
     agent: &AgentName,
     is_private: bool,
 ) -> Result<(), StoreError> {
-    let (conversation, at_ms) = (asker.conversation.row, asker.now_ms);
+    let conversation = asker.conversation.row;
     let person = is_private.then_some(asker.sender);
     let repeated = connection
         .prepare_cached(
-            "UPDATE inquiries SET asked_at_ms = ?5
-             WHERE state = 'open' AND kind = ?1 AND agent = ?2 AND conversation_id = ?3 AND person IS ?4",
+            "SELECT id FROM inquiries
+             WHERE kind = ?1 AND agent = ?2 AND conversation_id = ?3 AND person IS ?4",
         )?
-        .execute(params![inquiry.name(), agent, conversation, person, at_ms])?;
-    if repeated > 0 {
-        return Ok(());
-    }
-    let target = serde_json::to_string(&asker.target)?;
-    connection
-        .prepare_cached(
-            "INSERT INTO inquiries (kind, agent, conversation_id, target, person, asked_at_ms)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        )?
-        .execute(params![
-            inquiry.name(),
-            agent,
-            conversation,
-            target,
-            person,
-            at_ms
-        ])?;
-    Ok(())
-}
-
-/// An inquiry is answered within this time or not at all: "status" and "context" tell how things are now.
-pub const INQUIRY_AGE_MS_MAX: i64 = 15 * 60_000;
-
-/// What stands first among inquiries.
-enum NextInquiry {
-    Nothing,
-    Inquiry(OpenInquiry, i64),
-    Undecodable { row: i64, what: String, at_ms: i64 },
-}
-
-fn forget_old_txn(connection: &Connection, asked_after_ms: i64) -> Result<(), StoreError> {
-    connection
-        .prepare_cached("DELETE FROM inquiries WHERE state = 'open' AND asked_at_ms < ?1")?
-        .execute([asked_after_ms])?;
-    Ok(())
-}
-
-fn next_inquiry(
-    connection: &Connection,
-    accounts: &[AccountId],
-) -> Result<NextInquiry, StoreError> {
-    let first: Option<(i64, i64)> = connection
-        .prepare_cached(
-            "SELECT q.id, q.asked_at_ms
-             FROM inquiries q JOIN conversations c ON c.id = q.conversation_id
-             JOIN chats h ON h.id = c.chat_id
-             WHERE q.state = 'open' AND h.account_id IN (SELECT value FROM json_each(?1))
-             ORDER BY q.id LIMIT 1",
-        )?
-        .query_row([account_list(accounts)], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
+        .query_row(
+            params![inquiry.name(), agent, conversation, person],
+            |row| row.get("id"),
+        )
         .optional()?;
-    let Some((row, at_ms)) = first else {
-        return Ok(NextInquiry::Nothing);
+    let inquiry = match repeated {
+        Some(inquiry) => inquiry,
+        None => connection
+            .prepare_cached(
+                "INSERT INTO inquiries (kind, agent, conversation_id, target, person)
+                 VALUES (?1, ?2, ?3, ?4, ?5) RETURNING id",
+            )?
+            .query_row(
+                params![
+                    inquiry.name(),
+                    agent,
+                    conversation,
+                    serde_json::to_string(&asker.target)?,
+                    person
+                ],
+                |row| row.get("id"),
+            )?,
     };
-    match inquiry_at(connection, row) {
-        Ok(inquiry) => Ok(NextInquiry::Inquiry(inquiry, at_ms)),
-        Err(StoreError::Undecodable { what }) => Ok(NextInquiry::Undecodable { row, what, at_ms }),
-        Err(other) => Err(other),
-    }
+    let job = Job::AnswerInquiry { inquiry };
+    enqueue_txn(connection, &job, Some(asker.account), asker.now_ms)
 }
 
-fn inquiry_at(connection: &Connection, row: i64) -> Result<OpenInquiry, StoreError> {
-    let (inquiry, target) = connection
+fn inquiry_at(connection: &Connection, id: InquiryId) -> Result<Option<OpenInquiry>, StoreError> {
+    let found = connection
         .prepare_cached(
-            "SELECT q.id, q.kind, q.agent, h.account_id, h.id, c.uuid, q.target, q.person
+            "SELECT q.kind, q.agent, h.account_id, h.id AS chat_id, c.uuid, q.target, q.person
              FROM inquiries q JOIN conversations c ON c.id = q.conversation_id
              JOIN chats h ON h.id = c.chat_id WHERE q.id = ?1",
         )?
-        .query_row([row], |row| {
-            let (kind, target): (String, String) = (row.get(1)?, row.get(6)?);
-            let inquiry = OpenInquiry {
-                id: row.get(0)?,
-                // An inquiry of a later build may be unknown to this one; it is answered as far as this build
-                // can.
-                inquiry: Inquiry::from_name(&kind).unwrap_or(Inquiry::Status),
-                agent: row.get(2)?,
-                account: row.get(3)?,
-                chat: row.get(4)?,
-                conversation: row.get(5)?,
-                target: Target {
-                    chat: String::new(),
-                    thread: None,
-                    topic: None,
-                    reply_to: None,
-                },
-                person: row.get(7)?,
-            };
-            Ok((inquiry, target))
-        })?;
-    let target = serde_json::from_str(&target)?;
-    Ok(OpenInquiry { target, ..inquiry })
+        .query_row([id], |row| {
+            let (kind, target): (String, String) = (row.get("kind")?, row.get("target")?);
+            Ok((
+                kind,
+                target,
+                row.get("agent")?,
+                row.get("account_id")?,
+                row.get("chat_id")?,
+                row.get("uuid")?,
+                row.get("person")?,
+            ))
+        })
+        .optional()?;
+    let Some((kind, target, agent, account, chat, conversation, person)) = found else {
+        return Ok(None);
+    };
+    Ok(Some(OpenInquiry {
+        id,
+        // An inquiry of a later build may be unknown to this one; it is answered as far as this build can.
+        inquiry: Inquiry::from_name(&kind).unwrap_or(Inquiry::Status),
+        agent,
+        account,
+        chat,
+        conversation,
+        target: serde_json::from_str(&target)?,
+        person,
+    }))
 }
 
 fn answer_inquiry_txn(
     connection: &Connection,
+    (job, token): (JobId, LeaseToken),
     inquiry: &OpenInquiry,
     parts: &[Part],
     now_ms: i64,
 ) -> Result<bool, StoreError> {
-    let ended = connection
-        .prepare_cached("DELETE FROM inquiries WHERE id = ?1")?
-        .execute([inquiry.id])?;
-    if ended == 0 {
+    if leased_job(connection, job, token)?.is_none() {
         return Ok(false);
     }
+    // Asked again while it was looked up, it is answered by this.
+    remove_txn(connection, job)?;
+    connection
+        .prepare_cached("DELETE FROM inquiries WHERE id = ?1")?
+        .execute([inquiry.id])?;
     let posts = NewPosts {
         account: inquiry.account,
         chat: inquiry.chat,

@@ -1,5 +1,6 @@
 //! Making room for files: of the account that holds the most, the contents that were read longest ago go.
 
+use crate::acts::files::drop_content_txn;
 use crate::engine::sql::{Connection, params};
 use crate::rows::columns::count_from;
 use crate::{Store, StoreError};
@@ -72,11 +73,7 @@ fn evict_txn(
         if freed >= bytes {
             break;
         }
-        connection
-            .prepare_cached(
-                "INSERT INTO dropped_contents (sha256) VALUES (?1) ON CONFLICT DO NOTHING",
-            )?
-            .execute([content])?;
+        drop_content_txn(connection, content)?;
         connection
             .prepare_cached(
                 "UPDATE files SET state = ?2, reason = ?3, sha256 = NULL WHERE sha256 = ?1",

@@ -1,24 +1,22 @@
 //! Files of turns: which are to be fetched, what became of each, and what a prompt may use of them.
 //!
-//! A row comes with the turn that carries the file, in the same transaction, and goes with it. What the
-//! file is called stands in the turn's attachments. The bytes are `contents`' business.
+//! A row comes with the turn that carries the file, in the same transaction, and goes with it; so does the job
+//! that fetches it. What the file is called stands in the turn's attachments. The bytes are `contents`' business.
 
 use crate::engine::sql::{Connection, OptionalExtension, Row, params};
 use vocative_contract::crash;
 use vocative_contract::envelope::Attachment;
 
-use crate::acts::runs::WAIT_MAX_MS;
 use crate::acts::triggers::refresh_triggers_txn;
 use crate::contract::FileCounts;
 use crate::rows::columns::{attachments_from, count_from, stored_attachments, stored_count};
 use crate::rows::contents::{ContentWriter, place_txn};
-use crate::rows::quarantine::Queue;
+use crate::rows::jobs::{enqueue_txn, forget_job_txn};
 use crate::rows::turns::{Replacement, revise_turn_txn, turn_at};
 use crate::{Store, StoreError};
-use vocative_core::file::{
-    ContentId, DueFile, FileFacts, FileKind, FileOutcome, FileState, TurnFile,
-};
-use vocative_core::ids::{AccountId, FileId, TurnId};
+use vocative_core::file::{ContentId, FileFacts, FileKind, FileState, TurnFile, WantedFile};
+use vocative_core::ids::{FileId, TurnId};
+use vocative_core::job::{Job, JobKind};
 
 /// The most files of one turn that are stored; platforms allow ten.
 const FILES_OF_TURN_MAX: usize = 32;
@@ -32,14 +30,35 @@ pub(crate) fn queue_files_txn(
 ) -> Result<(), StoreError> {
     let ids = attachments.iter().filter_map(|it| it.file_id.as_deref());
     for id in ids.take(FILES_OF_TURN_MAX) {
-        connection
+        let queued = connection
             .prepare_cached(
-                "INSERT INTO files (turn_seq, platform_id, state, not_before_ms)
-                 VALUES (?1, ?2, 'pending', ?3) ON CONFLICT DO NOTHING",
+                "INSERT INTO files (turn_seq, platform_id, state)
+                 VALUES (?1, ?2, 'pending') ON CONFLICT DO NOTHING RETURNING id",
             )?
-            .execute(params![turn_seq, id, now_ms])?;
+            .query_row(params![turn_seq, id], |row| row.get("id"))
+            .optional()?;
+        if let Some(file) = queued {
+            enqueue_for_file_txn(connection, Job::FetchFile { file }, file, now_ms)?;
+        }
     }
     Ok(())
+}
+
+/// Queues a job about a file, for the account that the file came through.
+fn enqueue_for_file_txn(
+    connection: &Connection,
+    job: Job,
+    file: FileId,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let account = connection
+        .prepare_cached(
+            "SELECT h.account_id FROM files f CROSS JOIN turns t ON t.seq = f.turn_seq
+             CROSS JOIN conversations c ON c.id = t.conversation_id
+             CROSS JOIN chats h ON h.id = c.chat_id WHERE f.id = ?1",
+        )?
+        .query_row([file], |row| row.get("account_id"))?;
+    enqueue_txn(connection, &job, Some(account), now_ms)
 }
 
 /// Forgets the files of a turn but for those that it still names.
@@ -51,42 +70,59 @@ pub(crate) fn forget_files_txn(
     let left = attachments_from(left)?;
     let left: Vec<&str> = left.iter().filter_map(|it| it.file_id.as_deref()).collect();
     let left = serde_json::to_string(&left)?;
-    for sql in [
-        "INSERT INTO dropped_contents (sha256)
-         SELECT sha256 FROM files
-         WHERE turn_seq = ?1 AND sha256 IS NOT NULL
-           AND platform_id NOT IN (SELECT value FROM json_each(?2)) ON CONFLICT DO NOTHING",
-        "DELETE FROM files
+    let mut statement = connection.prepare_cached(
+        "SELECT id, sha256 FROM files
          WHERE turn_seq = ?1 AND platform_id NOT IN (SELECT value FROM json_each(?2))",
-    ] {
+    )?;
+    let gone: Vec<(FileId, Option<ContentId>)> = statement
+        .query_map(params![turn_seq, left], |row| {
+            Ok((row.get("id")?, row.get("sha256")?))
+        })?
+        .collect::<crate::engine::sql::Result<_>>()?;
+    for (file, content) in gone {
+        for kind in [JobKind::FetchFile, JobKind::TranscribeFile] {
+            forget_job_txn(connection, kind, &file.to_string())?;
+        }
         connection
-            .prepare_cached(sql)?
-            .execute(params![turn_seq, left])?;
+            .prepare_cached("DELETE FROM files WHERE id = ?1")?
+            .execute([file])?;
+        if let Some(content) = content {
+            drop_content_txn(connection, content)?;
+        }
     }
     Ok(())
 }
 
-/// The columns of [`due_from_row`].
-macro_rules! due_files {
-    ($tail:literal) => {
+/// Queues a content to be removed from the disk unless a file still refers to it.
+pub(crate) fn drop_content_txn(
+    connection: &Connection,
+    content: ContentId,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached("INSERT INTO dropped_contents (sha256) VALUES (?1) ON CONFLICT DO NOTHING")?
+        .execute([content])?;
+    // Due at once, whatever the time is.
+    enqueue_txn(connection, &Job::RemoveContents, None, 0)
+}
+
+/// A file that is still wanted: to be fetched, or to be written down.
+macro_rules! wanted_file {
+    ($wanted:literal) => {
         concat!(
-            "SELECT f.id, h.account_id, f.platform_id, f.attempts, t.sent_at_ms, t.captured_at_ms,
-                    f.sha256, t.attachments
+            "SELECT f.id, h.account_id, f.platform_id, t.sent_at_ms, t.captured_at_ms, f.sha256,
+                    t.attachments
              FROM files f CROSS JOIN turns t ON t.seq = f.turn_seq
              CROSS JOIN conversations c ON c.id = t.conversation_id
              CROSS JOIN chats h ON h.id = c.chat_id
-             WHERE ",
-            $tail,
-            " AND f.not_before_ms NOT BETWEEN ?1 + 1 AND ?1 + ?4
-               AND h.account_id IN (SELECT value FROM json_each(?2))
-             ORDER BY f.not_before_ms, f.id LIMIT ?3"
+             WHERE f.id = ?1 AND ",
+            $wanted
         )
     };
 }
 
 /// The same columns of files that may be voice notes and were never asked to be written down.
 const UNHEARD_SQL: &str =
-    "SELECT f.id, h.account_id, f.platform_id, f.attempts, t.sent_at_ms, t.captured_at_ms,
+    "SELECT f.id, h.account_id, f.platform_id, t.sent_at_ms, t.captured_at_ms,
             f.sha256, t.attachments
      FROM files f CROSS JOIN turns t ON t.seq = f.turn_seq
      CROSS JOIN conversations c ON c.id = t.conversation_id
@@ -97,7 +133,7 @@ const UNHEARD_SQL: &str =
 
 /// The same columns of files that were given up.
 const GIVEN_UP_SQL: &str =
-    "SELECT f.id, h.account_id, f.platform_id, f.attempts, t.sent_at_ms, t.captured_at_ms,
+    "SELECT f.id, h.account_id, f.platform_id, t.sent_at_ms, t.captured_at_ms,
             f.sha256, t.attachments
      FROM files f CROSS JOIN turns t ON t.seq = f.turn_seq
      CROSS JOIN conversations c ON c.id = t.conversation_id
@@ -106,78 +142,30 @@ const GIVEN_UP_SQL: &str =
      ORDER BY f.id DESC LIMIT ?2";
 
 impl Store {
-    /// The files that are due to be fetched through these accounts, oldest first.
+    /// A file that is to be fetched; `None` = it was, or nobody wants it any more.
     ///
     /// # Errors
-    /// Storage refuses.
-    pub async fn due_files(
-        &self,
-        accounts: &[AccountId],
-        now_ms: i64,
-        limit: usize,
-    ) -> Result<Vec<DueFile>, StoreError> {
-        let sql = due_files!("f.state = 'pending'");
-        self.due(Queue::Files, sql, accounts, now_ms, limit).await
+    /// `Undecodable` if its turn can't be decoded.
+    pub async fn file_to_fetch(&self, id: FileId) -> Result<Option<WantedFile>, StoreError> {
+        self.wanted(id, wanted_file!("f.state = 'pending'")).await
     }
 
-    /// The voice notes that are due to be written down, oldest first.
+    /// A voice note that is to be written down; `None` = it was, or nobody wants it any more.
     ///
     /// # Errors
-    /// Storage refuses.
-    pub async fn due_speech(
-        &self,
-        accounts: &[AccountId],
-        now_ms: i64,
-        limit: usize,
-    ) -> Result<Vec<DueFile>, StoreError> {
-        let sql = due_files!("f.speech = 'pending'");
-        self.due(Queue::VoiceNotes, sql, accounts, now_ms, limit)
-            .await
+    /// `Undecodable` if its turn can't be decoded.
+    pub async fn note_to_transcribe(&self, id: FileId) -> Result<Option<WantedFile>, StoreError> {
+        self.wanted(id, wanted_file!("f.speech = 'pending'")).await
     }
 
-    async fn due(
+    async fn wanted(
         &self,
-        queue: Queue,
+        id: FileId,
         sql: &'static str,
-        accounts: &[AccountId],
-        now_ms: i64,
-        limit: usize,
-    ) -> Result<Vec<DueFile>, StoreError> {
-        let accounts: Vec<i64> = accounts.iter().map(|account| account.0).collect();
-        let accounts = serde_json::to_string(&accounts)?;
-        let read = self.read(move |connection| {
+    ) -> Result<Option<WantedFile>, StoreError> {
+        self.read(move |connection| {
             let mut statement = connection.prepare_cached(sql)?;
-            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-            let mut rows = statement.query(params![now_ms, accounts, limit, WAIT_MAX_MS])?;
-            let (mut due, mut set_aside) = (Vec::new(), Vec::new());
-            while let Some(row) = rows.next()? {
-                match due_from_row(&row).map_err(StoreError::from) {
-                    Ok(file) => due.push(file),
-                    Err(StoreError::Undecodable { what }) => set_aside.push((row.get(0)?, what)),
-                    Err(other) => return Err(other),
-                }
-            }
-            Ok((due, set_aside))
-        });
-        let (due, set_aside) = read.await?;
-        self.set_aside(queue, set_aside, now_ms).await?;
-        Ok(due)
-    }
-
-    /// When the next file comes due to be fetched or written down.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn next_file_due_ms(&self) -> Result<Option<i64>, StoreError> {
-        self.read(|connection| {
-            Ok(connection
-                .prepare_cached(
-                    "SELECT min(due) FROM (
-                         SELECT min(not_before_ms) AS due FROM files WHERE state = 'pending'
-                         UNION ALL
-                         SELECT min(not_before_ms) FROM files WHERE speech = 'pending')",
-                )?
-                .query_row([], |row| row.get(0))?)
+            Ok(statement.query_row([id], wanted_from_row).optional()?)
         })
         .await
     }
@@ -197,17 +185,18 @@ impl Store {
             .await
     }
 
-    /// Notes what became of an attempt to fetch a file.
+    /// Notes that a file is not fetched and why; it is only named.
     ///
     /// # Errors
     /// Storage refuses.
-    pub async fn note_file(
+    pub async fn give_file_up(
         &self,
         id: FileId,
-        outcome: FileOutcome,
+        state: FileState,
+        reason: String,
         now_ms: i64,
     ) -> Result<(), StoreError> {
-        self.write(move |connection| note_txn(connection, id, &outcome, now_ms))
+        self.write(move |connection| give_file_up_txn(connection, id, state, &reason, now_ms))
             .await
     }
 
@@ -233,9 +222,8 @@ impl Store {
                 let speech = is_to_be_heard.then_some("pending");
                 let changed = connection
                     .prepare_cached(
-                        "UPDATE files SET state = 'fetched', reason = NULL, sha256 = ?2,
-                                size_bytes = ?3, speech = coalesce(speech, ?4), attempts = 0, not_before_ms = ?5,
-                                finished_at_ms = ?5
+                        "UPDATE files SET state = 'fetched', reason = NULL, sha256 = ?2, size_bytes = ?3,
+                                speech = coalesce(speech, ?4), finished_at_ms = ?5
                          WHERE id = ?1 AND state = 'pending'",
                     )?
                     .execute(params![
@@ -245,11 +233,14 @@ impl Store {
                         speech,
                         now_ms
                     ])?;
-                match changed {
-                    0 => Ok(false),
-                    // If the commit fails, the next start removes the bytes, which no row refers to.
-                    _ => place_txn(&folder, content).map(|()| true),
+                if changed == 0 {
+                    return Ok(false);
                 }
+                if is_to_be_heard {
+                    queue_speech_txn(connection, id, now_ms)?;
+                }
+                // If the commit fails, the next start removes the bytes, which no row refers to.
+                place_txn(&folder, content).map(|()| true)
             })
             .await?;
         crash::point("file.after-commit");
@@ -270,30 +261,13 @@ impl Store {
             .await
     }
 
-    /// Notes that a voice note was not written down this time, or never will be.
+    /// Notes that a voice note never will be written down.
     ///
     /// # Errors
     /// Storage refuses.
-    pub async fn note_speech(&self, id: FileId, outcome: FileOutcome) -> Result<(), StoreError> {
-        self.write(move |connection| {
-            let (speech, not_before_ms, counts, reason) = match &outcome {
-                FileOutcome::Again {
-                    not_before_ms,
-                    counts,
-                    reason,
-                } => ("pending", Some(*not_before_ms), *counts, reason),
-                FileOutcome::GivenUp { reason, .. } => ("failed", None, true, reason),
-            };
-            connection
-                .prepare_cached(
-                    "UPDATE files SET speech = ?2, not_before_ms = coalesce(?3, not_before_ms),
-                            reason = ?4, attempts = attempts + ?5
-                     WHERE id = ?1 AND speech = 'pending'",
-                )?
-                .execute(params![id, speech, not_before_ms, reason, counts])?;
-            Ok(())
-        })
-        .await
+    pub async fn give_speech_up(&self, id: FileId, reason: String) -> Result<(), StoreError> {
+        self.write(move |connection| give_speech_up_txn(connection, id, &reason))
+            .await
     }
 
     /// Files that were given up since a time, and could not be had or were not wanted then; the newest.
@@ -304,11 +278,11 @@ impl Store {
         &self,
         since_ms: i64,
         limit: usize,
-    ) -> Result<Vec<DueFile>, StoreError> {
+    ) -> Result<Vec<WantedFile>, StoreError> {
         self.read(move |connection| {
             let mut statement = connection.prepare_cached(GIVEN_UP_SQL)?;
             let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-            let rows = statement.query_map(params![since_ms, limit], due_from_row)?;
+            let rows = statement.query_map(params![since_ms, limit], wanted_from_row)?;
             Ok(rows.collect::<crate::engine::sql::Result<_>>()?)
         })
         .await
@@ -326,8 +300,8 @@ impl Store {
         self.read(move |connection| {
             let mut statement = connection.prepare_cached(UNHEARD_SQL)?;
             let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-            let rows = statement.query_map(params![since_ms, limit], due_from_row)?;
-            let rows: Vec<DueFile> = rows.collect::<crate::engine::sql::Result<_>>()?;
+            let rows = statement.query_map(params![since_ms, limit], wanted_from_row)?;
+            let rows: Vec<WantedFile> = rows.collect::<crate::engine::sql::Result<_>>()?;
             let notes = rows.into_iter();
             let notes = notes.filter(|file| file.facts.content_kind() == FileKind::Voice);
             Ok(notes.map(|file| file.id).collect())
@@ -342,14 +316,17 @@ impl Store {
     pub async fn queue_speech(&self, notes: Vec<FileId>, now_ms: i64) -> Result<u64, StoreError> {
         self.write(move |connection| {
             let mut queue = connection.prepare_cached(
-                "UPDATE files SET speech = 'pending', attempts = 0, not_before_ms = ?2
+                "UPDATE files SET speech = 'pending'
                  WHERE id = ?1 AND state = 'fetched' AND speech IS NULL",
             )?;
             let mut count = 0;
-            for note in &notes {
-                count += queue.execute(params![note, now_ms])?;
+            for note in notes {
+                if queue.execute([note])? > 0 {
+                    queue_speech_txn(connection, note, now_ms)?;
+                    count += 1;
+                }
             }
-            Ok(count as u64)
+            Ok(count)
         })
         .await
     }
@@ -367,23 +344,31 @@ impl Store {
     ) -> Result<u64, StoreError> {
         self.write(move |connection| {
             let mut fetch = connection.prepare_cached(
-                "UPDATE files SET state = 'pending', attempts = 0, not_before_ms = ?2,
-                        finished_at_ms = NULL
+                "UPDATE files SET state = 'pending', finished_at_ms = NULL
                  WHERE id = ?1 AND state IN ('refused', 'too_large', 'failed')",
             )?;
             let mut count = 0;
-            for file in &files {
-                count += fetch.execute(params![file, now_ms])?;
+            for file in files {
+                if fetch.execute([file])? > 0 {
+                    enqueue_for_file_txn(connection, Job::FetchFile { file }, file, now_ms)?;
+                    count += 1;
+                }
             }
-            if let Some(since_ms) = hears_since_ms {
-                count += connection
-                    .prepare_cached(
-                        "UPDATE files SET speech = 'pending', attempts = 0, not_before_ms = ?2
-                         WHERE state = 'fetched' AND speech = 'failed' AND finished_at_ms >= ?1",
-                    )?
-                    .execute(params![since_ms, now_ms])?;
+            let mut unheard = connection.prepare_cached(
+                "UPDATE files SET speech = 'pending'
+                 WHERE state = 'fetched' AND speech = 'failed' AND finished_at_ms >= ?1 RETURNING id",
+            )?;
+            let unheard: Vec<FileId> = match hears_since_ms {
+                Some(since_ms) => unheard
+                    .query_map([since_ms], |row| row.get("id"))?
+                    .collect::<crate::engine::sql::Result<_>>()?,
+                None => Vec::new(),
+            };
+            for note in unheard {
+                queue_speech_txn(connection, note, now_ms)?;
+                count += 1;
             }
-            Ok(count as u64)
+            Ok(count)
         })
         .await
     }
@@ -439,8 +424,9 @@ pub(crate) fn count_files(connection: &Connection) -> Result<FileCounts, StoreEr
     Ok(connection
         .prepare_cached(
             "SELECT count(*), coalesce(sum(size_bytes), 0),
-                    (SELECT count(*) FROM files WHERE state = 'pending'),
-                    (SELECT count(*) FROM files WHERE speech = 'pending')
+                    (SELECT count(*) FROM jobs WHERE kind = 'fetch-file' AND state IN ('pending', 'leased', 'waiting')),
+                    (SELECT count(*) FROM jobs
+                     WHERE kind = 'transcribe-file' AND state IN ('pending', 'leased', 'waiting'))
              FROM (SELECT DISTINCT sha256, size_bytes FROM files WHERE sha256 IS NOT NULL)",
         )?
         .query_row([], |row| {
@@ -459,14 +445,66 @@ pub(crate) fn lose_content_txn(
     content: ContentId,
     now_ms: i64,
 ) -> Result<(), StoreError> {
+    let mut statement = connection.prepare_cached(
+        "UPDATE files SET state = 'pending', sha256 = NULL, size_bytes = NULL,
+                reason = 'its content was lost', finished_at_ms = NULL,
+                speech = CASE WHEN transcript IS NULL THEN NULL ELSE speech END
+         WHERE sha256 = ?1 RETURNING id",
+    )?;
+    let lost: Vec<FileId> = statement
+        .query_map([content], |row| row.get("id"))?
+        .collect::<crate::engine::sql::Result<_>>()?;
+    for file in lost {
+        forget_job_txn(connection, JobKind::TranscribeFile, &file.to_string())?;
+        enqueue_for_file_txn(connection, Job::FetchFile { file }, file, now_ms)?;
+    }
+    Ok(())
+}
+
+fn queue_speech_txn(connection: &Connection, file: FileId, now_ms: i64) -> Result<(), StoreError> {
+    enqueue_for_file_txn(connection, Job::TranscribeFile { file }, file, now_ms)
+}
+
+/// A file is not fetched.
+pub(crate) fn give_file_up_txn(
+    connection: &Connection,
+    id: FileId,
+    state: FileState,
+    reason: &str,
+    now_ms: i64,
+) -> Result<(), StoreError> {
     connection
         .prepare_cached(
-            "UPDATE files SET state = 'pending', sha256 = NULL, size_bytes = NULL, attempts = 0,
-                    not_before_ms = ?2, reason = 'its content was lost', finished_at_ms = NULL,
-                    speech = CASE WHEN transcript IS NULL THEN NULL ELSE speech END
-             WHERE sha256 = ?1",
+            "UPDATE files SET state = ?2, reason = ?3, finished_at_ms = ?4
+             WHERE id = ?1 AND state = 'pending'",
         )?
-        .execute(params![content, now_ms])?;
+        .execute(params![id, state, reason, now_ms])?;
+    Ok(())
+}
+
+/// A voice note is not written down.
+pub(crate) fn give_speech_up_txn(
+    connection: &Connection,
+    id: FileId,
+    reason: &str,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "UPDATE files SET speech = 'failed', reason = ?2 WHERE id = ?1 AND speech = 'pending'",
+        )?
+        .execute(params![id, reason])?;
+    Ok(())
+}
+
+/// A file that was given up is wanted after all.
+pub(crate) fn want_again_txn(connection: &Connection, id: FileId) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "UPDATE files SET state = iif(state = 'failed', 'pending', state),
+                    speech = iif(speech = 'failed', 'pending', speech)
+             WHERE id = ?1",
+        )?
+        .execute([id])?;
     Ok(())
 }
 
@@ -593,38 +631,6 @@ fn with_words(text: &str, words: &str) -> String {
     format!("{text}{between}{words}")
 }
 
-fn note_txn(
-    connection: &Connection,
-    id: FileId,
-    outcome: &FileOutcome,
-    now_ms: i64,
-) -> Result<(), StoreError> {
-    let (state, reason, not_before_ms, counts) = match outcome {
-        FileOutcome::Again {
-            not_before_ms,
-            counts,
-            reason,
-        } => (FileState::Pending, reason, *not_before_ms, *counts),
-        FileOutcome::GivenUp { state, reason } => (*state, reason, now_ms, true),
-    };
-    let finished_at_ms = (state != FileState::Pending).then_some(now_ms);
-    connection
-        .prepare_cached(
-            "UPDATE files SET state = ?2, reason = ?3, not_before_ms = ?4,
-                    attempts = attempts + ?6, finished_at_ms = ?5
-             WHERE id = ?1 AND state = 'pending'",
-        )?
-        .execute(params![
-            id,
-            state,
-            reason,
-            not_before_ms,
-            finished_at_ms,
-            counts
-        ])?;
-    Ok(())
-}
-
 /// What the attachments of a turn say of one file.
 fn facts_of(attachments: Option<&str>, platform_id: &str) -> crate::engine::sql::Result<FileFacts> {
     let attachments = attachments_from(attachments).map_err(|error| {
@@ -649,18 +655,17 @@ fn facts_of(attachments: Option<&str>, platform_id: &str) -> crate::engine::sql:
     ))
 }
 
-fn due_from_row(row: &Row<'_>) -> crate::engine::sql::Result<DueFile> {
-    let platform_id: String = row.get(2)?;
-    let attachments: Option<String> = row.get(7)?;
-    Ok(DueFile {
-        id: row.get(0)?,
-        account: row.get(1)?,
+fn wanted_from_row(row: &Row<'_>) -> crate::engine::sql::Result<WantedFile> {
+    let platform_id: String = row.get("platform_id")?;
+    let attachments: Option<String> = row.get("attachments")?;
+    Ok(WantedFile {
+        id: row.get("id")?,
+        account: row.get("account_id")?,
         facts: facts_of(attachments.as_deref(), &platform_id)?,
         platform_id,
-        attempts: row.get(3)?,
-        sent_at_ms: row.get(4)?,
-        captured_at_ms: row.get(5)?,
-        content: row.get(6)?,
+        sent_at_ms: row.get("sent_at_ms")?,
+        captured_at_ms: row.get("captured_at_ms")?,
+        content: row.get("sha256")?,
     })
 }
 

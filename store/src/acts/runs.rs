@@ -12,6 +12,7 @@ use crate::acts::ending::{EndOfRun, Stop, end_run_txn, stop_run_txn};
 use crate::contract::{ClaimRequest, LeaseOutcome, RunLease};
 use crate::new_id::NewId as _;
 use crate::rows::columns::{account_list, missing};
+use crate::rows::jobs::settle_at_open_txn;
 use crate::rows::quarantine::{Queue, kept_or_set_aside_txn};
 use crate::rows::run_events::tell_claim_txn;
 use crate::rows::run_rows::run_by_row;
@@ -512,7 +513,8 @@ pub(crate) fn take_back_leases_txn(
         [now_ms],
     )?;
     let posts = crate::acts::outbox::take_back_posts_txn(connection, now_ms)?;
-    Ok(u64::try_from(cancelled + runs).unwrap_or(0) + posts)
+    let jobs = settle_at_open_txn(connection, now_ms)?;
+    Ok(u64::try_from(cancelled + runs).unwrap_or(0) + posts + jobs)
 }
 
 #[cfg(test)]

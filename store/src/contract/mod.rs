@@ -4,6 +4,7 @@ mod capacity;
 mod capture;
 mod exports;
 mod imports;
+mod jobs;
 mod reach;
 mod reading;
 mod replies;
@@ -17,6 +18,7 @@ pub use capture::{
 };
 pub use exports::{ExportPage, ExportQuery, ExportTurn};
 pub use imports::{ImportAccount, ImportBatch, ImportCounts, ImportMessage, ImportProgress};
+pub use jobs::{JobClaim, JobCount, JobRow, JobsDue};
 pub use reach::{AccountReach, ChatReach, HistoryGap};
 pub use reading::{
     ConversationFilter, ConversationOverview, Page, PageQuery, RepliedTo, SearchHit, SearchHits,

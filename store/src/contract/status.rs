@@ -1,5 +1,6 @@
 //! The store at a glance.
 
+use crate::contract::JobCount;
 use vocative_contract::identity::Platform;
 
 use crate::acts::expiry::Expired;
@@ -11,6 +12,8 @@ use vocative_core::tokens::RatioStatus;
 /// Numbers for `status` and metrics.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StoreStatus {
+    /// Jobs of each kind, by how they stand.
+    pub jobs: Vec<JobCount>,
     /// Turns.
     pub turns: u64,
     /// Conversations.

@@ -180,13 +180,18 @@ fn hold_what_is_open(connection: &mut Connection, now_ms: i64) -> rusqlite::Resu
         [HELD],
     )?;
     // Inquiries of then were answered since, or are of no use any more. Backups of older versions have none.
-    let has_inquiries = transaction.query_row(
-        "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'inquiries')",
-        [],
-        |row| row.get::<_, bool>(0),
-    )?;
-    if has_inquiries {
-        transaction.execute("DELETE FROM inquiries", [])?;
+    for (table, sql) in [
+        ("inquiries", "DELETE FROM inquiries"),
+        ("jobs", "DELETE FROM jobs WHERE kind = 'answer-inquiry'"),
+    ] {
+        let has_table = transaction.query_row(
+            "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1)",
+            [table],
+            |row| row.get::<_, bool>(0),
+        )?;
+        if has_table {
+            transaction.execute(sql, [])?;
+        }
     }
     // Messages from before now that are read back may have been answered from the database that is replaced.
     transaction.execute_batch(

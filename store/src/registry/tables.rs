@@ -197,7 +197,7 @@ pub(crate) const TABLES: &[Table] = &[
     account("imports", text(&[], &[], &["fingerprint"]), STATE),
     account(
         "inquiries",
-        text(&[], &[], &["kind", "agent", "target", "person", "state"]),
+        text(&[], &[], &["kind", "agent", "target", "person"]),
         Fate {
             merge: Merge::Moves,
             restore: Restore::Emptied,
@@ -205,6 +205,22 @@ pub(crate) const TABLES: &[Table] = &[
         },
     ),
     account("involvements", text(&[], &[], &["agent", "how"]), OF_TURN),
+    account(
+        "jobs",
+        text(
+            &[],
+            &[],
+            &["kind", "key", "payload", "state", "waits_for", "cause"],
+        ),
+        Fate {
+            // What is to be done with a file goes with its turn.
+            merge: Merge::Nothing(NO_CHAT),
+            // Inquiries are not answered again.
+            restore: Restore::Emptied,
+            export: Export::Nothing(OWN_STATE),
+            ..OF_TURN
+        },
+    ),
     account(
         "messages",
         text(&["text"], &[], &["platform_id", "edit_marker", "gone"]),

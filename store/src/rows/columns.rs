@@ -9,9 +9,10 @@ use vocative_contract::envelope::{Attachment, ChatKind};
 use crate::StoreError;
 use vocative_core::file::FileState;
 use vocative_core::ids::{
-    AccountId, AgentName, ChatId, ConversationId, ErasureId, EventId, FileId, LeaseToken, OutboxId,
-    OwnerId, ParticipantId, RunId, Seq, SummaryId, TurnId,
+    AccountId, AgentName, ChatId, ConversationId, ErasureId, EventId, FileId, InquiryId, JobId,
+    LeaseToken, OutboxId, OwnerId, ParticipantId, RunId, Seq, SummaryId, TurnId,
 };
+use vocative_core::job::JobState;
 use vocative_core::place::Scope;
 use vocative_core::summary::SummaryState;
 use vocative_core::turn::{
@@ -65,6 +66,8 @@ row_id_column!(
     ChatId,
     EventId,
     FileId,
+    InquiryId,
+    JobId,
     ParticipantId,
     Seq,
     SummaryId
@@ -89,6 +92,7 @@ macro_rules! name_column {
 
 name_column!(
     FileState,
+    JobState,
     Scope,
     ParticipantKind,
     TurnKind,

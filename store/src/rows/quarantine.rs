@@ -9,8 +9,11 @@
 use crate::engine::sql::{Connection, params};
 
 use crate::acts::ending::{EndOfRun, end_run_txn};
+use crate::acts::jobs::cancel_txn;
 use crate::acts::outbox::DROPPED;
+use crate::rows::jobs::leave_quarantine_txn;
 use crate::{Store, StoreError};
+use vocative_core::ids::JobId;
 
 /// A queue whose rows can be set aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,23 +22,13 @@ pub enum Queue {
     Questions,
     /// The outbox.
     Posts,
-    /// Files to be fetched.
-    Files,
-    /// Voice notes to be written down.
-    VoiceNotes,
-    /// Questions of people to the daemon itself.
-    Inquiries,
+    /// Background work.
+    Jobs,
 }
 
 impl Queue {
     /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::Questions,
-        Self::Posts,
-        Self::Files,
-        Self::VoiceNotes,
-        Self::Inquiries,
-    ];
+    pub const ALL: [Self; 3] = [Self::Questions, Self::Posts, Self::Jobs];
 
     /// Its name, as it is stored and shown.
     #[must_use]
@@ -43,9 +36,7 @@ impl Queue {
         match self {
             Self::Questions => "question",
             Self::Posts => "post",
-            Self::Files => "file",
-            Self::VoiceNotes => "voice-note",
-            Self::Inquiries => "inquiry",
+            Self::Jobs => "job",
         }
     }
 
@@ -65,9 +56,10 @@ impl Queue {
                 "UPDATE outbox SET state = 'quarantined', owner = NULL, token = NULL,
                         lease_until_ms = NULL, placeholder_of = NULL WHERE id = ?1"
             }
-            Self::Files => "UPDATE files SET state = 'quarantined' WHERE id = ?1",
-            Self::VoiceNotes => "UPDATE files SET speech = 'quarantined' WHERE id = ?1",
-            Self::Inquiries => "UPDATE inquiries SET state = 'quarantined' WHERE id = ?1",
+            Self::Jobs => {
+                "UPDATE jobs SET state = 'quarantined', owner = NULL, token = NULL,
+                        lease_until_ms = NULL WHERE id = ?1"
+            }
         }
     }
 
@@ -82,17 +74,9 @@ impl Queue {
                 "UPDATE outbox SET state = iif(send_started, 'unknown', 'pending'), not_before_ms = ?2
                  WHERE id = ?1 AND state = 'quarantined'"
             }
-            Self::Files => {
-                "UPDATE files SET state = 'pending', not_before_ms = ?2
+            Self::Jobs => {
+                "UPDATE jobs SET state = 'pending', not_before_ms = ?2, attempts = 0
                  WHERE id = ?1 AND state = 'quarantined'"
-            }
-            Self::VoiceNotes => {
-                "UPDATE files SET speech = 'pending', not_before_ms = ?2
-                 WHERE id = ?1 AND speech = 'quarantined'"
-            }
-            Self::Inquiries => {
-                "UPDATE inquiries SET state = 'open'
-                 WHERE id = ?1 AND state = 'quarantined' AND ?2 IS NOT NULL"
             }
         }
     }
@@ -142,25 +126,6 @@ impl Store {
                 true => release_txn(connection, queue, row, now_ms),
                 false => drop_txn(connection, queue, row, now_ms),
             }
-        })
-        .await
-    }
-
-    /// Sets rows aside that a reader could not decode.
-    pub(crate) async fn set_aside(
-        &self,
-        queue: Queue,
-        rows: Vec<(i64, String)>,
-        now_ms: i64,
-    ) -> Result<(), StoreError> {
-        if rows.is_empty() {
-            return Ok(());
-        }
-        self.write(move |connection| {
-            for (row, what) in &rows {
-                set_aside_txn(connection, queue, *row, what, now_ms)?;
-            }
-            Ok(())
         })
         .await
     }
@@ -245,7 +210,10 @@ fn release_txn(
     connection
         .prepare_cached(queue.release_sql())?
         .execute((row, now_ms))?;
-    Ok(())
+    match queue {
+        Queue::Jobs => leave_quarantine_txn(connection, row),
+        Queue::Questions | Queue::Posts => Ok(()),
+    }
 }
 
 fn drop_txn(
@@ -268,18 +236,7 @@ fn drop_txn(
                 params![row, DROPPED, now_ms],
             )?;
         }
-        Queue::Files => {
-            connection.execute(
-                "UPDATE files SET state = 'failed', reason = ?2, finished_at_ms = ?3 WHERE id = ?1",
-                params![row, DROPPED, now_ms],
-            )?;
-        }
-        Queue::VoiceNotes => {
-            connection.execute("UPDATE files SET speech = 'failed' WHERE id = ?1", [row])?;
-        }
-        Queue::Inquiries => {
-            connection.execute("DELETE FROM inquiries WHERE id = ?1", [row])?;
-        }
+        Queue::Jobs => cancel_txn(connection, JobId(row), now_ms)?,
     }
     Ok(())
 }

@@ -3,9 +3,11 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use super::jobs::only_claimed;
 use super::*;
 use crate::scene::Scene;
 use crate::{BackupOptions, BackupReport, CopyProgress, RestoreReport, backup, restore};
+use vocative_core::job::Job;
 use vocative_core::run::RunState;
 
 const OPTIONS: BackupOptions = BackupOptions {
@@ -197,11 +199,19 @@ async fn what_was_open_in_a_backup_is_held_and_goes_on_when_a_person_says_so() {
         .mark_send_started(claimed.entry.id, claimed.token, 301);
     started.await.unwrap();
     // Somebody asks "context", and it is answered after the backup.
-    let inquire = "INSERT INTO inquiries (kind, agent, conversation_id, target, asked_at_ms)
-                   SELECT 'context', 'kael', min(id), '{}', 250 FROM conversations";
+    let inquire = "INSERT INTO inquiries (kind, agent, conversation_id, target)
+                   SELECT 'context', 'kael', min(id), '{}' FROM conversations";
     scene
         .write(move |connection| Ok(connection.execute(inquire, []).map(|_| ())?))
         .await;
+    let (account, now_ms) = (Some(scene.account), 250);
+    let inquiry = vocative_core::ids::InquiryId(1);
+    let fetch = Job::FetchFile {
+        file: vocative_core::ids::FileId(1),
+    };
+    for job in [Job::AnswerInquiry { inquiry }, fetch] {
+        scene.store.enqueue_job(job, account, now_ms).await.unwrap();
+    }
     let file = place.file("copy.db");
     place.back_up(&file).unwrap();
     close(scene).await;
@@ -211,6 +221,8 @@ async fn what_was_open_in_a_backup_is_held_and_goes_on_when_a_person_says_so() {
     let scene = place.scene().await;
     let inquiries: i64 = scene.value("SELECT count(*) FROM inquiries").await;
     assert_eq!(inquiries, 0, "they were answered since");
+    let claimed = only_claimed(&scene.store, &[scene.account], 9_000).await;
+    assert_eq!(claimed.job, fetch);
     let restored: i64 = scene.value("SELECT max(at_ms) FROM restores").await;
     assert_eq!(restored, NOW_MS);
     assert_eq!(scene.claim(9_000).await, None);

@@ -1,3 +1,4 @@
+use super::jobs::claim;
 use super::*;
 use crate::acts::commands::{CommandOutcome, NewCommand};
 use crate::contract::{CommittedReply, LeaseOutcome, NonMessage};
@@ -6,6 +7,7 @@ use crate::scene::{self, LEASE_MS, Room, Scene};
 use vocative_core::command::{CommandVerdict, Effect, Inquiry, OpenInquiry};
 use vocative_core::history::{HistoryQuery, Keep};
 use vocative_core::ids::OutboxId;
+use vocative_core::job::{ClaimedJob, Job};
 use vocative_core::outbox::OutboxUpdate;
 use vocative_core::run::ClaimedRun;
 
@@ -201,6 +203,17 @@ async fn fresh_starts_and_claims_are_ordered_by_their_commits_whatever_the_clock
     assert_eq!(read(&scene, &room, None).await, [""; 0]);
 }
 
+/// Claims the inquiry that is due, if there is one.
+async fn claim_inquiry(scene: &Scene, now_ms: i64) -> Option<(ClaimedJob, OpenInquiry)> {
+    let claimed = claim(&scene.store, &[scene.account], now_ms).await;
+    let claimed = *claimed.first()?;
+    let Job::AnswerInquiry { inquiry } = claimed.job else {
+        panic!("{claimed:?}");
+    };
+    let inquiry = scene.store.inquiry(inquiry).await.unwrap();
+    Some((claimed, inquiry.unwrap()))
+}
+
 #[tokio::test]
 async fn an_inquiry_is_answered_once() {
     let scene = Scene::open().await;
@@ -210,17 +223,21 @@ async fn an_inquiry_is_answered_once() {
         agent: scene::agent(),
     };
     give(&scene, "t1", 100, effect).await;
-    let open = || scene.store.next_inquiry(vec![scene.account], 0);
-    let inquiry: OpenInquiry = open().await.unwrap().unwrap();
+    let (claimed, inquiry) = claim_inquiry(&scene, 100).await.unwrap();
     assert_eq!(inquiry.conversation, room.id);
     assert_eq!(inquiry.person.as_deref(), Some("U1"));
-    let nobody = scene.store.next_inquiry(Vec::new(), 0).await.unwrap();
-    assert_eq!(nobody, None);
     let parts = || vec![vocative_contract::outbound::Part::plain("zebra")];
-    let answer = |inquiry: OpenInquiry| scene.store.answer_inquiry(inquiry, parts(), 200);
-    assert!(answer(inquiry.clone()).await.unwrap());
-    assert!(!answer(inquiry).await.unwrap());
-    assert_eq!(open().await.unwrap(), None);
+    let answer = |token| {
+        let inquiry = inquiry.clone();
+        scene
+            .store
+            .answer_inquiry((claimed.id, token), inquiry, parts(), 200)
+    };
+    let stale = vocative_core::ids::LeaseToken::generate();
+    assert!(!answer(stale).await.unwrap());
+    assert!(answer(claimed.token).await.unwrap());
+    assert!(!answer(claimed.token).await.unwrap());
+    assert!(claim_inquiry(&scene, 300).await.is_none());
     let posts: i64 = scene
         .value("SELECT count(*) FROM outbox WHERE instr(payload, 'zebra')")
         .await;
@@ -230,21 +247,18 @@ async fn an_inquiry_is_answered_once() {
 #[tokio::test]
 async fn an_inquiry_that_is_too_old_is_not_answered() {
     let scene = Scene::open().await;
-    let room = scene.room("C1").await;
+    scene.room("C1").await;
     let inquire = || Effect::Inquire {
         inquiry: Inquiry::Status,
         agent: scene::agent(),
     };
     give(&scene, "t1", 100, inquire()).await;
-    let at_ms = 100 + crate::INQUIRY_AGE_MS_MAX;
-    let next = |now_ms| scene.store.next_inquiry(vec![scene.account], now_ms);
-    assert!(next(at_ms).await.unwrap().is_some());
+    // Asked again, it is as young as that.
     give(&scene, "t2", 200, inquire()).await;
-    let left = next(at_ms + 1).await.unwrap().unwrap();
-    assert_eq!(left.conversation, room.id);
-    let open: i64 = scene.value("SELECT count(*) FROM inquiries").await;
-    assert_eq!(open, 1);
-    assert_eq!(next(at_ms + 101).await.unwrap(), None);
+    let open = async || scene.value::<i64>("SELECT count(*) FROM inquiries").await;
+    assert_eq!(open().await, 1);
+    assert!(claim_inquiry(&scene, 900_201).await.is_none());
+    assert_eq!(open().await, 0);
 }
 
 #[tokio::test]
@@ -564,10 +578,11 @@ async fn an_inquiry_that_is_repeated_while_it_waits_is_one() {
     give(&scene, "other", 200, inquire(Inquiry::Status)).await;
     let open = async || scene.value::<i64>("SELECT count(*) FROM inquiries").await;
     assert_eq!(open().await, 2);
-    let first = scene.store.next_inquiry(vec![scene.account], 300).await;
+    let (claimed, first) = claim_inquiry(&scene, 300).await.unwrap();
     let parts = vec![vocative_contract::outbound::Part::plain("zebra")];
-    let first = first.unwrap().unwrap();
-    assert!(scene.store.answer_inquiry(first, parts, 300).await.unwrap());
+    let lease = (claimed.id, claimed.token);
+    let answered = scene.store.answer_inquiry(lease, first, parts, 300);
+    assert!(answered.await.unwrap());
     give(&scene, "again", 400, inquire(Inquiry::Context)).await;
     assert_eq!(open().await, 2);
 }

@@ -2,11 +2,14 @@ use std::path::{Path, PathBuf};
 
 use vocative_contract::file::FileSink as _;
 
+use super::jobs::only_claimed;
 use super::*;
 use crate::acts::erasure::ErasureTarget;
 use crate::{ExpiryBounds, OpenReport, check_database};
-use vocative_core::file::{DueFile, FileFacts, FileOutcome, FileState};
-use vocative_core::ids::TurnId;
+use vocative_core::file::{FileFacts, FileState, WantedFile};
+use vocative_core::ids::{FileId, TurnId};
+use vocative_core::job::JobState;
+use vocative_core::queueing::JobChange;
 
 pub(super) fn attached(id: &'static str, file: &'static str) -> Said {
     Said {
@@ -15,13 +18,20 @@ pub(super) fn attached(id: &'static str, file: &'static str) -> Said {
     }
 }
 
-pub(super) async fn due(fixture: &Fixture) -> Vec<DueFile> {
-    let now_ms = NOW_MS + 900_000;
-    fixture
-        .store
-        .due_files(&[fixture.account], now_ms, 10)
-        .await
-        .unwrap()
+/// The files that jobs of a kind are about, in the order in which they come due.
+async fn queued(fixture: &Fixture, kind: &str) -> Vec<FileId> {
+    let jobs = fixture.store.jobs(100).await.unwrap().into_iter();
+    let jobs = jobs.filter(|job| job.kind == kind && job.state == JobState::Pending);
+    jobs.map(|job| FileId(job.key.parse().unwrap())).collect()
+}
+
+/// The files that are still to be fetched.
+pub(super) async fn due(fixture: &Fixture) -> Vec<WantedFile> {
+    let mut due = Vec::new();
+    for file in queued(fixture, "fetch-file").await {
+        due.extend(fixture.store.file_to_fetch(file).await.unwrap());
+    }
+    due
 }
 
 /// Fetches everything that is due; each file has these bytes.
@@ -265,55 +275,31 @@ async fn a_file_that_nobody_wants_any_more_is_not_kept() {
 }
 
 #[tokio::test]
-async fn a_failed_file_waits_on_disk_and_is_given_up_visibly() {
+async fn a_file_that_was_given_up_says_why_and_a_retry_wants_it_again() {
     let fixture = Fixture::new().await;
     let turn = turn_of(fixture.hear(attached("1", "a.md")).await).turn;
-    let file = due(&fixture).await.remove(0);
-    let again = FileOutcome::Again {
-        not_before_ms: NOW_MS + 950_000,
-        counts: true,
-        reason: "HTTP 503".to_owned(),
+    let now_ms = NOW_MS + 900_000;
+    let claimed = only_claimed(&fixture.store, &[fixture.account], now_ms).await;
+    let dead = JobChange::Dead {
+        cause: "HTTP 503".to_owned(),
     };
-    fixture
+    let finished = fixture
         .store
-        .note_file(file.id, again, NOW_MS + 900_000)
-        .await
-        .unwrap();
+        .finish_job(claimed.id, claimed.token, dead, now_ms);
+    assert!(finished.await.unwrap());
+    let told = || async {
+        let files = fixture.store.files_of(vec![turn]).await.unwrap();
+        (files[0].state, files[0].reason.clone())
+    };
+    let reason = Some("HTTP 503".to_owned());
+    assert_eq!(told().await, (FileState::Failed, reason.clone()));
+    fixture.store.retry_job(claimed.id, now_ms).await.unwrap();
+    assert_eq!(told().await, (FileState::Pending, reason));
+    assert_eq!(due(&fixture).await.len(), 1);
+    fixture.store.cancel_job(claimed.id, now_ms).await.unwrap();
+    let cancelled = Some("an operator cancelled it".to_owned());
+    assert_eq!(told().await, (FileState::Refused, cancelled));
     assert!(due(&fixture).await.is_empty());
-    let next = fixture.store.next_file_due_ms().await.unwrap();
-    assert_eq!(next, Some(NOW_MS + 950_000));
-    let given_up = FileOutcome::GivenUp {
-        state: FileState::Gone,
-        reason: "file_deleted".to_owned(),
-    };
-    fixture
-        .store
-        .note_file(file.id, given_up, NOW_MS + 950_000)
-        .await
-        .unwrap();
-    let files = fixture.store.files_of(vec![turn]).await.unwrap();
-    assert_eq!(
-        (files[0].state, files[0].reason.as_deref()),
-        (FileState::Gone, Some("file_deleted"))
-    );
-    assert_eq!(fixture.store.next_file_due_ms().await.unwrap(), None);
-}
-
-#[tokio::test]
-async fn a_file_that_a_wrong_clock_put_off_for_a_year_is_due() {
-    let fixture = Fixture::new().await;
-    fixture.hear(attached("1", "a.md")).await;
-    let file = due(&fixture).await.remove(0);
-    for (wait_ms, is_due) in [(3_600_000, false), (400 * 86_400_000, true)] {
-        let again = FileOutcome::Again {
-            not_before_ms: NOW_MS + 900_000 + wait_ms,
-            counts: true,
-            reason: "HTTP 503".to_owned(),
-        };
-        let noted = fixture.store.note_file(file.id, again, NOW_MS + 900_000);
-        noted.await.unwrap();
-        assert_eq!(!due(&fixture).await.is_empty(), is_due, "{wait_ms}");
-    }
 }
 
 #[tokio::test]
@@ -368,30 +354,9 @@ async fn what_is_said_in_a_voice_note_joins_its_turn_and_stays_through_an_edit()
             .unwrap()
     );
     assert!(fixture.store.files_of(vec![turn]).await.unwrap()[0].is_to_be_heard);
-    let accounts = [fixture.account];
-    let to_hear = fixture
-        .store
-        .due_speech(&accounts, now_ms, 9)
-        .await
-        .unwrap();
-    assert_eq!(
-        to_hear.iter().map(|file| file.id).collect::<Vec<_>>(),
-        [file.id]
-    );
-    let again = FileOutcome::Again {
-        not_before_ms: now_ms + 5_000,
-        counts: true,
-        reason: "HTTP 503".to_owned(),
-    };
-    fixture.store.note_speech(file.id, again).await.unwrap();
-    assert_eq!(
-        fixture
-            .store
-            .due_speech(&accounts, now_ms, 9)
-            .await
-            .unwrap(),
-        []
-    );
+    assert_eq!(queued(&fixture, "transcribe-file").await, [file.id]);
+    let to_hear = fixture.store.note_to_transcribe(file.id).await.unwrap();
+    assert_eq!(to_hear.map(|it| it.id), Some(file.id));
     let said = "where is the zebra".to_owned();
     fixture
         .store
@@ -473,11 +438,10 @@ async fn what_was_given_up_lately_is_tried_once_more_the_newest_first() {
     for (id, name, state, at_ms) in given_up {
         fixture.hear(attached(id, name)).await;
         let file = due(&fixture).await.remove(0);
-        let outcome = FileOutcome::GivenUp {
-            state,
-            reason: "as it was".to_owned(),
-        };
-        let noted = fixture.store.note_file(file.id, outcome, NOW_MS + at_ms);
+        let reason = "as it was".to_owned();
+        let noted = fixture
+            .store
+            .give_file_up(file.id, state, reason, NOW_MS + at_ms);
         noted.await.unwrap();
     }
     let files = fixture.store.given_up_files(NOW_MS + 15, 2).await.unwrap();
@@ -491,26 +455,6 @@ async fn what_was_given_up_lately_is_tried_once_more_the_newest_first() {
     let waiting = due(&fixture).await.into_iter();
     let waiting: Vec<String> = waiting.map(|file| file.platform_id).collect();
     assert_eq!(waiting, ["file-d.md", "file-e.md"]);
-}
-
-#[tokio::test]
-async fn being_asked_to_wait_is_no_attempt() {
-    let fixture = Fixture::new().await;
-    fixture.hear(attached("1", "a.md")).await;
-    for (counts, attempts) in [(false, 0), (true, 1), (false, 1)] {
-        let file = due(&fixture).await.remove(0);
-        let again = FileOutcome::Again {
-            not_before_ms: NOW_MS + 900_000,
-            counts,
-            reason: "wait".to_owned(),
-        };
-        fixture
-            .store
-            .note_file(file.id, again, NOW_MS + 900_000)
-            .await
-            .unwrap();
-        assert_eq!(due(&fixture).await.remove(0).attempts, attempts);
-    }
 }
 
 #[tokio::test]
@@ -538,13 +482,11 @@ async fn a_voice_note_that_nobody_was_there_to_hear_is_queued_later_and_once() {
     );
     assert_eq!(fixture.store.queue_speech(notes, NOW_MS).await.unwrap(), 1);
     assert_eq!(unheard().await, []);
-    let to_hear = fixture
-        .store
-        .due_speech(&[fixture.account], NOW_MS, 9)
-        .await
-        .unwrap();
-    let names: Vec<&str> = to_hear.iter().map(|it| it.platform_id.as_str()).collect();
-    assert_eq!(names, ["file-new.oga"]);
+    let [note] = queued(&fixture, "transcribe-file").await[..] else {
+        panic!("one note is queued");
+    };
+    let note = fixture.store.note_to_transcribe(note).await.unwrap();
+    assert_eq!(note.unwrap().platform_id, "file-new.oga");
 }
 
 /// Fetches a file of its own bytes at a time.

@@ -22,6 +22,7 @@ mod follow_ups;
 mod forgetting;
 mod imports;
 mod interleavings;
+mod jobs;
 mod learning;
 mod lines;
 mod merging;

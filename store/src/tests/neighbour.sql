@@ -52,10 +52,13 @@ INSERT INTO usage_days (account_id, day_start_ms, tokens) VALUES (2, 0, 7);
 INSERT INTO usage_people VALUES (900, 0, 7);
 INSERT INTO imports VALUES (2, 'f', 1, 0, 0);
 INSERT INTO fresh_starts VALUES (900, 'helper', 0, 0, 0, 0);
-INSERT INTO inquiries (kind, agent, conversation_id, target, person, asked_at_ms)
-VALUES ('status', 'helper', 900, '{}', 'U1', 0);
-INSERT INTO files (turn_seq, platform_id, state, not_before_ms, speech, transcript)
-VALUES (900, 'f1', 'fetched', 0, 'done', 'zebra-7f3a9c');
+INSERT INTO inquiries (kind, agent, conversation_id, target, person)
+VALUES ('status', 'helper', 900, '{}', 'U1');
+INSERT INTO files (id, turn_seq, platform_id, state, speech, transcript)
+VALUES (900, 900, 'f1', 'fetched', 'done', 'zebra-7f3a9c');
+INSERT INTO jobs (kind, key, account_id, payload, version, not_before_ms, asked_at_ms, updated_at_ms)
+VALUES ('answer-inquiry', '900', 2, '{"inquiry":900}', 1, 0, 0, 0),
+       ('fetch-file', '900', 2, '{"file":900}', 1, 0, 0, 0);
 INSERT INTO prompt_texts VALUES (x'00', 'Be kind.');
 INSERT INTO sent_prompts (run_id, recipe, instructions, tools, turns, thread_answers)
 SELECT 901, '{}', x'00', x'00', CAST(uuid || x'0000000001' AS BLOB), x'' FROM turns WHERE seq = 900;

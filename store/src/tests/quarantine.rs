@@ -1,9 +1,11 @@
 //! A row that can't be decoded stops no queue, is shown, and comes back once it was mended.
 
+use super::jobs::only_claimed;
 use super::*;
 use crate::rows::quarantine::{Quarantined, Queue};
 use crate::scene::Scene;
-use vocative_core::command::Inquiry;
+use vocative_core::ids::FileId;
+use vocative_core::job::Job;
 
 const NOW: i64 = 1_000;
 
@@ -150,67 +152,47 @@ async fn a_run_ends_also_where_its_placeholder_cannot_be_decoded() {
 }
 
 #[tokio::test]
-async fn a_file_and_a_voice_note_that_cannot_be_decoded_stop_no_other() {
-    for (queue, pend) in [
-        (Queue::Files, "UPDATE files SET state = 'pending'"),
-        (
-            Queue::VoiceNotes,
-            "UPDATE files SET state = 'fetched', speech = 'pending'",
-        ),
-    ] {
-        let fixture = Fixture::new().await;
-        for id in ["1", "2"] {
-            let note = Said {
-                file: Some("note.oga"),
-                ..said(id, "listen")
-            };
-            fixture.hear(note).await;
-        }
-        fixture.execute(pend).await;
-        fixture
-            .execute("UPDATE turns SET attachments = '{secret' WHERE seq = 1")
-            .await;
-        let (accounts, now_ms) = ([fixture.account], NOW_MS + 900_000);
-        let store = &fixture.store;
-        for _ in 0..2 {
-            let due = match queue {
-                Queue::Files => store.due_files(&accounts, now_ms, 10).await,
-                _ => store.due_speech(&accounts, now_ms, 10).await,
-            };
-            assert_eq!(due.unwrap().len(), 1, "{queue:?}");
-        }
-        let listed = store.quarantined().await.unwrap();
-        assert_eq!(listed.len(), 1, "{listed:?}");
-        assert_eq!((listed[0].queue, listed[0].row), (queue, 1));
-        let dropped = store.release_quarantined(queue, 1, false, now_ms).await;
-        dropped.unwrap();
-        assert_eq!(store.quarantined().await.unwrap(), []);
+async fn a_job_that_cannot_be_decoded_stops_no_other_and_is_tried_again_or_dropped() {
+    let fixture = Fixture::new().await;
+    for id in ["1", "2"] {
+        let note = Said {
+            file: Some("note.oga"),
+            ..said(id, "listen")
+        };
+        fixture.hear(note).await;
     }
-}
-
-#[tokio::test]
-async fn an_inquiry_that_cannot_be_decoded_stops_no_other() {
-    let scene = Scene::open().await;
-    let room = scene.room("C1").await;
-    let row = room.row;
-    scene
-        .write(move |connection| {
-            for target in ["{secret", "{\"chat\":\"C1\"}"] {
-                connection.execute(
-                    "INSERT INTO inquiries (kind, agent, conversation_id, target, person, asked_at_ms)
-                     VALUES ('context', 'helper', ?1, ?2, 'U1', 5)",
-                    (row, target),
-                )?;
-            }
-            Ok(())
-        })
+    let (store, accounts, now_ms) = (&fixture.store, [fixture.account], NOW_MS + 900_000);
+    fixture
+        .execute("UPDATE jobs SET payload = '{secret' WHERE id = 1")
         .await;
-    let next = scene.store.next_inquiry(vec![scene.account], 0).await;
-    assert_eq!(next.unwrap().unwrap().inquiry, Inquiry::Context);
-    let row = only(&scene, Queue::Inquiries, "an inquiry").await;
-    assert_eq!(row.at_ms, 5);
-    execute(&scene, "DELETE FROM inquiries").await;
-    assert_eq!(set_aside(&scene).await, []);
+    let claimed = only_claimed(store, &accounts, now_ms).await;
+    assert_eq!(claimed.job, Job::FetchFile { file: FileId(2) });
+    let listed = store.quarantined().await.unwrap();
+    let [aside] = &listed[..] else {
+        panic!("{listed:?}");
+    };
+    assert_eq!((aside.queue, aside.row), (Queue::Jobs, 1));
+    assert!(!aside.reason.contains("secret"), "{}", aside.reason);
+    // Its noun's row may be what can't be decoded.
+    fixture
+        .execute("UPDATE turns SET attachments = '{secret' WHERE seq = 2")
+        .await;
+    let undecodable = store.file_to_fetch(FileId(2)).await.unwrap_err();
+    let what = undecodable.to_string();
+    let aside = store.set_job_aside(claimed.id, claimed.token, what, now_ms);
+    aside.await.unwrap();
+    assert_eq!(store.quarantined().await.unwrap().len(), 2);
+    // Mended, it is done; the other is dropped.
+    fixture
+        .execute("UPDATE jobs SET payload = '{\"file\":1}' WHERE id = 1")
+        .await;
+    let release = |row, again| store.release_quarantined(Queue::Jobs, row, again, now_ms);
+    release(1, true).await.unwrap();
+    release(2, false).await.unwrap();
+    assert_eq!(store.quarantined().await.unwrap(), []);
+    let claimed = only_claimed(store, &accounts, now_ms).await;
+    assert_eq!(claimed.job, Job::FetchFile { file: FileId(1) });
+    assert_eq!(fixture.value::<i64>("SELECT count(*) FROM jobs").await, 1);
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ use crate::acts::outbox::DROPPED;
 use crate::acts::reply::platform;
 use crate::contract::{AccountStatus, StoreStatus};
 use crate::rows::columns::{count_from, day_start_ms};
+use crate::rows::jobs::count_jobs;
 use crate::rows::model_rests::{model_rests, queued_by_agent};
 use crate::rows::reach::read_reach;
 use crate::rows::summaries::count_summaries;
@@ -47,6 +48,7 @@ fn status(connection: &Connection, now_ms: i64) -> Result<StoreStatus, StoreErro
         queued_by_agent: queued_by_agent(connection)?,
         token_ratios: token_ratios(connection)?,
         files: count_files(connection)?,
+        jobs: count_jobs(connection)?,
         ..StoreStatus::default()
     };
     read_rooms(connection, &mut status)?;

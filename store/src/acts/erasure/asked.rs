@@ -8,7 +8,9 @@ use super::ledger::{LedgerEntry, LedgerKind, Reach, append};
 use super::orders::add_order_txn;
 use crate::StoreError;
 use crate::new_id::NewId as _;
+use crate::rows::jobs::enqueue_txn;
 use vocative_core::ids::{AccountId, ChatId, ErasureId};
+use vocative_core::job::Job;
 
 /// A person may have all that they said forgotten once within this time, in milliseconds.
 const PERSON_EVERY_MS: i64 = 86_400_000;
@@ -35,7 +37,8 @@ pub(crate) enum Forgotten<'a> {
     },
 }
 
-/// Writes orders into the ledger: from here on they are carried out, whatever happens. Returns them.
+/// Writes orders into the ledger and queues them: from here on they are carried out, whatever happens. Returns
+/// them.
 pub(crate) fn order_txn(
     connection: &Connection,
     file: Option<&Path>,
@@ -69,6 +72,12 @@ pub(crate) fn order_txn(
     append(file, &entries, true)?;
     for entry in &entries {
         add_order_txn(connection, entry)?;
+        enqueue_txn(
+            connection,
+            &Job::Erase { order: entry.id },
+            Some(account),
+            now_ms,
+        )?;
     }
     Ok(entries.iter().map(|entry| entry.id).collect())
 }

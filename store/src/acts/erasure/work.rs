@@ -17,9 +17,11 @@ use super::readers::stop_readers_txn;
 use super::sweep::{SweepStage, Sweeper, place_behind, sweep_batch_txn};
 use crate::acts::deletes::delete_txn;
 use crate::rows::columns::stored_count;
+use crate::rows::jobs::forget_job_txn;
 use crate::rows::search_text::index_waiting_txn;
 use crate::{Store, StoreError};
 use vocative_core::ids::ErasureId;
+use vocative_core::job::JobKind;
 
 /// The phases before and after the places that are swept.
 pub(super) const FIRST_PHASE: &str = "blank";
@@ -431,6 +433,7 @@ pub(crate) fn settle_at_open(
                 removed.extend(remove_old_copies(database, &[order.entry.id])?);
             }
             finish_txn(&inside, order.entry.id, now_ms)?;
+            forget_job_txn(&inside, JobKind::Erase, &order.entry.id.to_string())?;
             finished += 1;
         }
         // The writer does this at the end of its own transactions, too.

@@ -18,9 +18,11 @@ use crate::engine::sql::{Connection, params};
 use self::steps::{first_step_txn, step_txn};
 use crate::acts::notices::withdraw_introduction_txn;
 use crate::rows::fresh_starts::merge_fresh_starts_txn;
+use crate::rows::jobs::enqueue_txn;
 use crate::rows::places::{ChatRow, ConversationRow, ensure_chat_txn, find_conversation};
 use crate::{Store, StoreError};
 use vocative_core::ids::{AccountId, ChatId};
+use vocative_core::job::Job;
 
 impl Store {
     /// Makes two chat ids one chat, whichever of them was heard first. Doing it again does nothing. Long
@@ -52,16 +54,17 @@ impl Store {
     /// # Errors
     /// `Unavailable` if storage refuses.
     pub async fn continue_merges(&self) -> Result<bool, StoreError> {
-        let is_under_way = self.read(|connection| {
-            Ok(connection
-                .prepare_cached("SELECT EXISTS (SELECT 1 FROM chat_merges)")?
-                .query_row([], |row| row.get(0))?)
-        });
-        match is_under_way.await? {
+        match self.read(is_under_way).await? {
             true => self.write(step_txn).await,
             false => Ok(false),
         }
     }
+}
+
+fn is_under_way(connection: &Connection) -> Result<bool, StoreError> {
+    Ok(connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM chat_merges)")?
+        .query_row([], |row| row.get(0))?)
 }
 
 /// Everything that is captured, asked or sent from this commit on finds one chat.
@@ -96,7 +99,12 @@ fn begin_txn(
             .execute(params![from.id, target.id])?;
     }
     redirect_posts_txn(connection, from.id, target.id, to_platform_id)?;
-    first_step_txn(connection, from.id, target.id)
+    first_step_txn(connection, from.id, target.id)?;
+    // Due at once, whatever the time is.
+    match is_under_way(connection)? {
+        true => enqueue_txn(connection, &Job::MergeChats, None, 0),
+        false => Ok(()),
+    }
 }
 
 /// What is still to be sent goes to the new id; the message it answers has another id there.

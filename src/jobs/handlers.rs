@@ -1,0 +1,101 @@
+//! What each kind of job does.
+
+use std::time::Duration;
+
+use tracing::{info, warn};
+
+use crate::agent::desk::Desk;
+use crate::delivery::worker::Clock;
+use crate::files::fetching::Fetcher;
+use crate::jobs::worker::Work;
+use vocative_core::file::FileState;
+use vocative_core::ids::ErasureId;
+use vocative_core::job::{ClaimedJob, Job, JobKind};
+use vocative_core::queueing::Outcome;
+use vocative_store::{Store, StoreError};
+
+/// The pause between two steps of a merge, in which the writer serves others.
+const BETWEEN_STEPS: Duration = Duration::from_millis(20);
+
+/// Those who do the work.
+pub struct Handlers {
+    /// Where everything is.
+    pub store: Store,
+    /// Answers inquiries.
+    pub desk: Desk,
+    /// Fetches files and writes voice notes down.
+    pub files: Fetcher,
+    /// The time.
+    pub clock: Clock,
+}
+
+impl Work for Handlers {
+    async fn prepare(&self) {
+        self.files.prepare().await;
+    }
+
+    async fn slots(&self, kind: JobKind, now_ms: i64) -> usize {
+        match kind {
+            JobKind::TranscribeFile if self.files.transcriber.is_some() => {
+                self.files.speech_slots(now_ms).await
+            }
+            _ => kind.limits().slots,
+        }
+    }
+
+    async fn work(&self, claimed: &ClaimedJob) -> Result<Outcome, StoreError> {
+        match claimed.job {
+            Job::AnswerInquiry { inquiry } => self.desk.answer(claimed, inquiry).await,
+            Job::FetchFile { file } => self.files.fetch(file).await,
+            Job::TranscribeFile { file } => self.files.transcribe(file).await,
+            Job::Erase { order } => self.erase(order).await,
+            Job::MergeChats => self.merge_chats().await,
+            Job::RemoveContents => self.remove_contents().await,
+        }
+    }
+
+    fn note_dead(&self, job: &Job, cause: &str) {
+        match job {
+            Job::FetchFile { .. } => self.files.counters.note(FileState::Failed, cause),
+            Job::TranscribeFile { .. } => self.files.counters.note_unheard(cause),
+            Job::AnswerInquiry { .. }
+            | Job::Erase { .. }
+            | Job::MergeChats
+            | Job::RemoveContents => {}
+        }
+    }
+}
+
+impl Handlers {
+    async fn erase(&self, order: ErasureId) -> Result<Outcome, StoreError> {
+        let carried_out = self
+            .store
+            .carry_out_all(&[order], false, || (self.clock)())
+            .await?;
+        info!("what somebody wanted forgotten is gone");
+        for copy in carried_out.kept_copies {
+            warn!(path = %copy.display(), "an old copy of the database still holds what people wanted forgotten; remove it once it is not needed");
+        }
+        Ok(Outcome::Done)
+    }
+
+    async fn merge_chats(&self) -> Result<Outcome, StoreError> {
+        info!("two chats are becoming one, in steps");
+        while self.store.continue_merges().await? {
+            tokio::time::sleep(BETWEEN_STEPS).await;
+        }
+        info!("no chats are becoming one any more");
+        Ok(Outcome::Done)
+    }
+
+    async fn remove_contents(&self) -> Result<Outcome, StoreError> {
+        let count = self.store.remove_dropped().await?;
+        if count > 0 {
+            info!(
+                count,
+                "stored files were removed: nothing refers to them any more"
+            );
+        }
+        Ok(Outcome::Done)
+    }
+}

@@ -1,0 +1,414 @@
+//! The queue of jobs: claimed, finished, and what operators decide. What a job's end says of its noun stands
+//! here, for every kind.
+//!
+//! A lease has an owner, a token and an end. Its end is for a stranger's only: what this process works on it
+//! gives back itself, whatever the clock says, and an open takes back what a predecessor held.
+
+use vocative_contract::crash;
+
+use crate::acts::files::{give_file_up_txn, give_speech_up_txn, want_again_txn};
+use crate::acts::runs::spared_owner;
+use crate::contract::{JobClaim, JobRow, JobsDue};
+use crate::engine::sql::{Connection, params};
+use crate::rows::jobs::{
+    JobStanding, StoredJob, TAKE_OVER_SQL, accounts, enqueue_txn, head_of, heads, job_at, jobs_of,
+    lease_txn, leased_job, next_due_ms, remove_txn, settle_txn,
+};
+use crate::rows::quarantine::{Queue, kept_or_set_aside_txn, set_aside_txn};
+use crate::{Store, StoreError};
+use vocative_core::file::FileState;
+use vocative_core::ids::{AccountId, JobId, LeaseToken};
+use vocative_core::job::{ClaimedJob, Job, JobKind, JobState, WaitsFor};
+use vocative_core::queueing::{Head, JobChange, has_lapsed};
+
+/// The most jobs that one claim passes over because they are of no use any more.
+const LAPSED_MAX: usize = 100;
+
+/// What an operator's word leaves in the noun of a job.
+const CANCELLED: &str = "an operator cancelled it";
+
+impl Store {
+    /// Puts a job into the queue.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn enqueue_job(
+        &self,
+        job: Job,
+        account: Option<AccountId>,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        self.write(move |connection| enqueue_txn(connection, &job, account, now_ms))
+            .await
+    }
+
+    /// Whether a claim would find a job, without a write.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn jobs_due(&self, claim: JobClaim) -> Result<JobsDue, StoreError> {
+        self.read(move |connection| jobs_due(connection, &claim))
+            .await
+    }
+
+    /// Leases jobs that are due, as far as slots are free. Expired leases of others count as pending.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn claim_jobs(&self, claim: JobClaim) -> Result<Vec<ClaimedJob>, StoreError> {
+        self.write_riding(move |connection| claim_txn(connection, &claim))
+            .await
+    }
+
+    /// Makes leases last until then. Returns the jobs whose leases still hold: the others were cancelled.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn extend_jobs(
+        &self,
+        leases: Vec<(JobId, LeaseToken)>,
+        until_ms: i64,
+    ) -> Result<Vec<JobId>, StoreError> {
+        self.write_riding(move |connection| {
+            let mut extend = connection.prepare_cached(
+                "UPDATE jobs SET lease_until_ms = ?3
+                 WHERE id = ?1 AND token = ?2 AND state = 'leased'",
+            )?;
+            let mut held = Vec::new();
+            for (id, token) in leases {
+                if extend.execute(params![id, token, until_ms])? > 0 {
+                    held.push(id);
+                }
+            }
+            Ok(held)
+        })
+        .await
+    }
+
+    /// Ends a lease with what became of its job. Returns whether the lease still held; if not, nothing changed.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn finish_job(
+        &self,
+        id: JobId,
+        token: LeaseToken,
+        change: JobChange,
+        now_ms: i64,
+    ) -> Result<bool, StoreError> {
+        crash::point("job.before-finish");
+        // A finish that a power failure takes back is made good by doing the job again.
+        let finished =
+            self.write_riding(move |connection| finish_txn(connection, id, token, &change, now_ms));
+        let finished = finished.await?;
+        crash::point("job.after-finish");
+        Ok(finished)
+    }
+
+    /// Sets a leased job aside whose noun can't be decoded.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn set_job_aside(
+        &self,
+        id: JobId,
+        token: LeaseToken,
+        what: String,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        self.write(move |connection| match leased_job(connection, id, token)? {
+            Some(_) => set_aside_txn(connection, Queue::Jobs, id.0, &what, now_ms),
+            None => Ok(()),
+        })
+        .await
+    }
+
+    /// Wakes the jobs that wait for something that has happened. Returns how many.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn wake_jobs(&self, waits_for: WaitsFor, now_ms: i64) -> Result<u64, StoreError> {
+        self.write(move |connection| {
+            let woken = connection
+                .prepare_cached(
+                    "UPDATE jobs INDEXED BY jobs_by_state
+                     SET state = 'pending', waits_for = NULL, not_before_ms = ?2, updated_at_ms = ?2
+                     WHERE state = 'waiting' AND waits_for = ?1",
+                )?
+                .execute(params![waits_for.name(), now_ms])?;
+            Ok(woken as u64)
+        })
+        .await
+    }
+
+    /// The jobs that are not done: first those that need a person, of each state at most so many.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn jobs(&self, limit: usize) -> Result<Vec<JobRow>, StoreError> {
+        self.read(move |connection| {
+            let mut rows = Vec::new();
+            for state in [
+                JobState::Dead,
+                JobState::Quarantined,
+                JobState::Waiting,
+                JobState::Leased,
+                JobState::Pending,
+            ] {
+                rows.extend(jobs_of(connection, state, limit)?);
+            }
+            Ok(rows)
+        })
+        .await
+    }
+
+    /// A person has a job done now: one that is dead, or waits for its time or for something.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such job, or it is at work or can't be decoded.
+    pub async fn retry_job(&self, id: JobId, now_ms: i64) -> Result<(), StoreError> {
+        self.write(move |connection| retry_txn(connection, id, now_ms))
+            .await
+    }
+
+    /// A person takes a job away, also one at work.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such job, or one of its kind can't be cancelled.
+    pub async fn cancel_job(&self, id: JobId, now_ms: i64) -> Result<(), StoreError> {
+        self.write(move |connection| cancel_txn(connection, id, now_ms))
+            .await
+    }
+}
+
+fn jobs_due(connection: &Connection, claim: &JobClaim) -> Result<JobsDue, StoreError> {
+    let mut next: Option<i64> = None;
+    for (kind, slots) in &claim.slots {
+        if claim.shares.free(*kind, *slots) == 0 {
+            continue;
+        }
+        let found = heads(connection, *kind, &claim.accounts, claim.now_ms)?;
+        if claim.shares.next(*kind, &found).is_some() {
+            return Ok(JobsDue::Now);
+        }
+        for account in accounts(connection, *kind, &claim.accounts)? {
+            let due_ms = next_due_ms(connection, *kind, account, claim.now_ms)?;
+            next = [next, due_ms].into_iter().flatten().min();
+        }
+    }
+    Ok(next.map_or(JobsDue::None, JobsDue::At))
+}
+
+pub(crate) fn claim_txn(
+    connection: &Connection,
+    claim: &JobClaim,
+) -> Result<Vec<ClaimedJob>, StoreError> {
+    let now_ms = claim.now_ms;
+    connection
+        .prepare_cached(TAKE_OVER_SQL)?
+        .execute(params![spared_owner(claim.owner), now_ms])?;
+    let (mut shares, mut claimed, mut lapsed) = (claim.shares.clone(), Vec::new(), 0);
+    for (kind, slots) in &claim.slots {
+        let mut heads = match shares.free(*kind, *slots) {
+            0 => continue,
+            _ => heads(connection, *kind, &claim.accounts, now_ms)?,
+        };
+        while shares.free(*kind, *slots) > 0 && lapsed < LAPSED_MAX {
+            let Some(head) = shares.next(*kind, &heads) else {
+                break;
+            };
+            match claim_head_txn(connection, *kind, &head, claim)? {
+                Some(job) => {
+                    shares.begin(*kind, job.account);
+                    claimed.push(job);
+                }
+                None => lapsed += 1,
+            }
+            heads.retain(|it| it.account != head.account);
+            heads.extend(head_of(connection, *kind, head.account, now_ms)?);
+        }
+    }
+    Ok(claimed)
+}
+
+/// Leases one job. `None` = it can't be decoded and is set aside, is of no use any more and gone, or killed the
+/// process again and again and is dead.
+fn claim_head_txn(
+    connection: &Connection,
+    kind: JobKind,
+    head: &Head,
+    claim: &JobClaim,
+) -> Result<Option<ClaimedJob>, StoreError> {
+    let now_ms = claim.now_ms;
+    let Some(stored) = job_at(connection, head.id)? else {
+        return Ok(None);
+    };
+    let at = (Queue::Jobs, head.id.0);
+    let Some(job) = kept_or_set_aside_txn(connection, at, stored.job(), now_ms)? else {
+        return Ok(None);
+    };
+    if has_lapsed(kind, stored.asked_at_ms, now_ms) {
+        take_away_txn(connection, &job, now_ms)?;
+        remove_txn(connection, head.id)?;
+        return Ok(None);
+    }
+    let attempts_max = kind.limits().attempts_max;
+    if attempts_max.is_some_and(|max| stored.attempts >= max) {
+        let cause = "the process ended during each of its attempts";
+        kill_txn(connection, &stored, cause, now_ms)?;
+        return Ok(None);
+    }
+    let until_ms = now_ms.saturating_add(claim.lease_ms);
+    let token = lease_txn(connection, head.id, claim.owner, until_ms, now_ms)?;
+    Ok(Some(ClaimedJob {
+        id: head.id,
+        job,
+        account: stored.account,
+        attempts: stored.attempts + 1,
+        token,
+    }))
+}
+
+pub(crate) fn finish_txn(
+    connection: &Connection,
+    id: JobId,
+    token: LeaseToken,
+    change: &JobChange,
+    now_ms: i64,
+) -> Result<bool, StoreError> {
+    let Some(stored) = leased_job(connection, id, token)? else {
+        return Ok(false);
+    };
+    let standing = |state, not_before_ms, attempts| JobStanding {
+        state,
+        waits_for: None,
+        not_before_ms,
+        attempts,
+        cause: None,
+        now_ms,
+    };
+    let is_at_its_end = matches!(change, JobChange::Gone | JobChange::Dead { .. });
+    if is_at_its_end && stored.is_asked_again {
+        settle_txn(connection, id, &standing(JobState::Pending, now_ms, 0))?;
+        return Ok(true);
+    }
+    match change {
+        JobChange::Gone => remove_txn(connection, id)?,
+        JobChange::Pending {
+            not_before_ms,
+            attempts,
+            cause,
+        } => {
+            let pending = JobStanding {
+                cause: Some(cause),
+                ..standing(JobState::Pending, *not_before_ms, *attempts)
+            };
+            settle_txn(connection, id, &pending)?;
+        }
+        JobChange::Waiting {
+            waits_for,
+            attempts,
+        } => {
+            let waiting = JobStanding {
+                waits_for: Some(*waits_for),
+                ..standing(JobState::Waiting, now_ms, *attempts)
+            };
+            settle_txn(connection, id, &waiting)?;
+        }
+        JobChange::Dead { cause } => kill_txn(connection, &stored, cause, now_ms)?,
+    }
+    Ok(true)
+}
+
+/// A job is dead; its noun says so.
+fn kill_txn(
+    connection: &Connection,
+    stored: &StoredJob,
+    cause: &str,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let dead = JobStanding {
+        state: JobState::Dead,
+        waits_for: None,
+        not_before_ms: now_ms,
+        attempts: stored.attempts,
+        cause: Some(cause),
+        now_ms,
+    };
+    settle_txn(connection, stored.id, &dead)?;
+    match stored.job()? {
+        Job::FetchFile { file } => {
+            give_file_up_txn(connection, file, FileState::Failed, cause, now_ms)
+        }
+        Job::TranscribeFile { file } => give_speech_up_txn(connection, file, cause),
+        Job::AnswerInquiry { .. } | Job::Erase { .. } | Job::MergeChats | Job::RemoveContents => {
+            Ok(())
+        }
+    }
+}
+
+/// A job is taken away undone; its noun says so, or goes with it.
+pub(crate) fn take_away_txn(
+    connection: &Connection,
+    job: &Job,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    match job {
+        Job::AnswerInquiry { inquiry } => {
+            connection
+                .prepare_cached("DELETE FROM inquiries WHERE id = ?1")?
+                .execute([inquiry])?;
+            Ok(())
+        }
+        Job::FetchFile { file } => {
+            give_file_up_txn(connection, *file, FileState::Refused, CANCELLED, now_ms)
+        }
+        Job::TranscribeFile { file } => give_speech_up_txn(connection, *file, CANCELLED),
+        Job::Erase { .. } | Job::MergeChats | Job::RemoveContents => Ok(()),
+    }
+}
+
+fn retry_txn(connection: &Connection, id: JobId, now_ms: i64) -> Result<(), StoreError> {
+    let found = job_at(connection, id)?.filter(|it| {
+        matches!(
+            it.state,
+            JobState::Dead | JobState::Pending | JobState::Waiting
+        )
+    });
+    let stored = found.ok_or_else(|| StoreError::NotFound {
+        what: format!("a job {id} that can be done now"),
+    })?;
+    if let Job::FetchFile { file } | Job::TranscribeFile { file } = stored.job()? {
+        want_again_txn(connection, file)?;
+    }
+    connection
+        .prepare_cached("UPDATE jobs SET asked_at_ms = ?2 WHERE id = ?1")?
+        .execute((id, now_ms))?;
+    let pending = JobStanding {
+        state: JobState::Pending,
+        waits_for: None,
+        not_before_ms: now_ms,
+        attempts: 0,
+        cause: None,
+        now_ms,
+    };
+    settle_txn(connection, id, &pending)
+}
+
+pub(crate) fn cancel_txn(
+    connection: &Connection,
+    id: JobId,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let missing = || StoreError::NotFound {
+        what: format!("a job {id} that can be cancelled"),
+    };
+    let stored = job_at(connection, id)?.ok_or_else(missing)?;
+    match stored.job() {
+        Ok(job) if !job.kind().limits().is_cancellable => return Err(missing()),
+        Ok(job) => take_away_txn(connection, &job, now_ms)?,
+        // Nothing is known of its noun.
+        Err(_) => {}
+    }
+    remove_txn(connection, id)
+}
