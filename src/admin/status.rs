@@ -60,6 +60,7 @@ pub fn status_view(
             expired_last_ms: store.expired_last_ms,
             erasures_open: store.erasures_open,
         },
+        jobs: store.jobs.iter().map(Into::into).collect(),
         files: file_counts(store.files, counters.map(|(_, _, files)| files)),
         summaries: SummaryCountsView {
             current: store.summaries.current,

@@ -27,8 +27,8 @@ pub use self::conversations::{
 pub use self::keeping::{BackupArgs, EraseArgs, ImportArgs, RestoreArgs};
 pub use self::trying::{DemoArgs, Fault, SandboxArgs};
 pub use self::waiting::{
-    AgentsArgs, AgentsCommand, DeadCommand, HeldCommand, HeldListArgs, QuarantineCommand,
-    QueueArgs, QueueCommand, RetryArgs,
+    AgentsArgs, AgentsCommand, DeadCommand, HeldCommand, HeldListArgs, JobsArgs, JobsCommand,
+    QuarantineCommand, QueueArgs, QueueCommand, RetryArgs,
 };
 
 /// A daemon that joins Slack workspaces and Telegram chats as a bot, remembers the room, and answers
@@ -123,6 +123,11 @@ pub enum Command {
     /// List questions and posts that were given up; show one, retry it or drop it
     #[command(subcommand)]
     Dead(DeadCommand),
+    /// List background work and what was given up of it; have a job done now or cancel it
+    ///
+    /// Files to be fetched, voice notes to be written down, questions to the daemon itself, erasures, merges
+    /// of chats: each waits, is at work, or was given up for a reason.
+    Jobs(JobsArgs),
     /// List stored rows that can't be decoded; try one again or drop it
     ///
     /// Such a row stops no queue: it is set aside and shown here. Another version of the program, which

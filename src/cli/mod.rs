@@ -24,6 +24,7 @@ mod folders;
 pub mod fuzzing;
 mod held;
 mod import;
+mod jobs;
 mod live;
 mod logging;
 mod manifest;
@@ -169,6 +170,7 @@ async fn dispatch(
         Command::Queue(args) => queue::queue(args, context).await,
         Command::Events(args) => events::run(args, context).await,
         Command::Dead(command) => queue::dead(command, context).await,
+        Command::Jobs(args) => jobs::run(args, context).await,
         Command::Quarantine(command) => quarantine::run(command, context).await,
         Command::Held(command) => held::run(command, context).await,
         Command::Import(args) => import::run(args, context).await,

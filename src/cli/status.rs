@@ -10,8 +10,8 @@ use super::error::{CliError, Exit};
 use super::table::{ago, instant, span, table};
 use crate::admin::operations::Operation;
 use crate::admin::view::{
-    CapacityView, ChannelView, FileCountsView, ListenerView, ModelRestView, PostCounts, StatusView,
-    TokenRatioView,
+    CapacityView, ChannelView, FileCountsView, JobCountView, ListenerView, ModelRestView,
+    PostCounts, StatusView, TokenRatioView,
 };
 use crate::daemon::start::wall_clock;
 use vocative_core::counted::counted;
@@ -76,6 +76,21 @@ fn posts_report(posts: &PostCounts) -> String {
     out
 }
 
+/// Background work, all kinds together: what was given up needs a look, which `vocative jobs` has.
+fn about_jobs(jobs: &[JobCountView]) -> String {
+    let count = |state: &str| {
+        let its = jobs.iter().filter(|job| job.state == state);
+        its.map(|job| job.count).sum::<u64>()
+    };
+    format!(
+        "jobs      {} pending, {} at work, {} waiting, {} given up\n",
+        count("pending"),
+        count("leased"),
+        count("waiting"),
+        count("dead")
+    )
+}
+
 fn report(view: &StatusView, now_ms: i64) -> String {
     let mut out = String::new();
     let daemon = match view.started_at_ms {
@@ -114,6 +129,7 @@ fn report(view: &StatusView, now_ms: i64) -> String {
         store.bytes / 1_024,
         counted(store.raw_stubs, "unreadable event", "unreadable events")
     );
+    out.push_str(&about_jobs(&view.jobs));
     out.push_str(&about_files(&view.files));
     let summaries = &view.summaries;
     let _ = writeln!(

@@ -41,6 +41,12 @@ struct ByListener {
     listener: String,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByKindAndState {
+    kind: String,
+    state: String,
+}
+
 type ChannelGauge = Family<ByChannel, Gauge>;
 
 /// Encodes a status. Ages that do not apply are left out.
@@ -51,6 +57,7 @@ pub(super) fn encode(view: &StatusView) -> Result<String, std::fmt::Error> {
     add_listeners(&mut registry, view);
     add_work(&mut registry, view);
     add_models(&mut registry, view);
+    add_jobs(&mut registry, view);
     add_files(&mut registry, view);
     add_summaries(&mut registry, view);
     add_token_ratios(&mut registry, view);
@@ -295,6 +302,18 @@ fn add_work(registry: &mut Registry, view: &StatusView) {
         "Findings that need a person",
         i64::try_from(view.needs_person.len()).ok(),
     );
+}
+
+fn add_jobs(registry: &mut Registry, view: &StatusView) {
+    let jobs: Family<ByKindAndState, Gauge> = Family::default();
+    registry.register("jobs", "Background work that is not done", jobs.clone());
+    for count in &view.jobs {
+        let label = ByKindAndState {
+            kind: count.kind.clone(),
+            state: count.state.clone(),
+        };
+        jobs.get_or_create(&label).set(signed(count.count));
+    }
 }
 
 fn add_files(registry: &mut Registry, view: &StatusView) {

@@ -587,3 +587,42 @@ async fn a_platform_whose_files_stand_still_keeps_no_other_one_waiting() {
     // The fifth and the sixth were not asked for: nothing would have held them up.
     assert_eq!(stored(&flow).len(), 1);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_show_what_is_being_fetched_and_a_cancelled_file_is_only_named() {
+    let flow = FlowBuilder::default()
+        .config("[files]\nwait_s = 40\n")
+        .start()
+        .await;
+    assert_eq!(flow.cli_json(&["jobs"]).await, Value::Array(vec![]));
+    flow.slack
+        .faults()
+        .next("files-pri", Fault::Latency(120_000));
+    show_on_slack(
+        &flow,
+        slack_file("s.txt", "text/plain", b"slow zebra"),
+        "what is it?",
+    );
+    flow.wait_for_status("it is being fetched", |status| {
+        let jobs = status["jobs"].as_array().unwrap().iter();
+        jobs.filter(|job| job["kind"] == "fetch-file" && job["state"] == "leased")
+            .count()
+            == 1
+    })
+    .await;
+    let jobs = flow.cli_json(&["jobs", "list"]).await;
+    assert_eq!(jobs[0]["kind"], "fetch-file");
+    assert_eq!(jobs[0]["channel"], "acme");
+    let id = jobs[0]["id"].to_string();
+    let refused = flow.cli(&["jobs", "retry", &id]).await;
+    assert_eq!(refused.status, Some(1), "{refused:?}");
+    let told = flow.cli(&["jobs", "cancel", &id]).await;
+    assert_eq!(told.status, Some(0), "{told:?}");
+    flow.wait_for_model(1).await;
+    assert!(
+        last_text(&flow, 0).contains("[file s.txt: not loaded"),
+        "{}",
+        last_text(&flow, 0)
+    );
+    assert_eq!(flow.cli_json(&["jobs"]).await, Value::Array(vec![]));
+}

@@ -5,6 +5,7 @@ mod conversations;
 mod erasure;
 mod events;
 mod imports;
+mod jobs;
 mod prompts;
 mod waiting;
 
@@ -175,6 +176,15 @@ pub enum Operation {
         /// Whether it is tried again; else it is dropped.
         retry: bool,
     },
+    /// Background work.
+    Jobs,
+    /// A decision about a job.
+    DecideJob {
+        /// Its id.
+        id: String,
+        /// Whether it is done now; else it is taken away.
+        retry: bool,
+    },
     /// Rows of queues that can't be decoded.
     Quarantine,
     /// A decision about such a row.
@@ -244,6 +254,7 @@ impl Operation {
                 | Self::CancelRun { .. }
                 | Self::DecideDead { .. }
                 | Self::DecideQuarantined { .. }
+                | Self::DecideJob { .. }
                 | Self::RetryDead { .. }
                 | Self::ReleaseAgent { .. }
                 | Self::Reload
@@ -399,6 +410,8 @@ impl Operations {
             Operation::Queue => self.queue().await,
             Operation::Dead { id } => self.dead(id).await,
             Operation::DecideDead { id, retry } => self.decide_dead(&id, retry).await,
+            Operation::Jobs => self.jobs().await,
+            Operation::DecideJob { id, retry } => self.decide_job(&id, retry).await,
             Operation::Quarantine => self.quarantine().await,
             Operation::DecideQuarantined { id, again } => self.decide_quarantined(&id, again).await,
             Operation::RetryDead { agent, since_ms } => self.retry_dead(agent, since_ms).await,

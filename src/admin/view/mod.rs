@@ -5,6 +5,7 @@ mod capacity;
 mod conversations;
 mod erasure;
 mod exports;
+mod jobs;
 mod prompt;
 mod runs;
 mod search;
@@ -19,6 +20,7 @@ pub use conversations::{
 };
 pub use erasure::{ErasePlanView, EraseView, VerificationView};
 pub use exports::{ExportMessageView, ExportPageView, ReplyView};
+pub use jobs::{JobCountView, JobView};
 pub use prompt::{AsSentView, MessageCostView, OmittedView, PromptMessageView, PromptView};
 pub use runs::{
     DeadView, HeldRunView, PostView, QuarantinedView, QueuedRunView, ReleasedView, RunView,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::agents::ModelRestView;
+use super::jobs::JobCountView;
 use crate::admin::health::ListenerReading;
 use vocative_core::tokens::RatioStatus;
 
@@ -28,6 +29,9 @@ pub struct StatusView {
     pub posts: PostCounts,
     /// The store.
     pub store: StoreView,
+    /// Background work of each kind, by how it stands.
+    #[serde(default)]
+    pub jobs: Vec<JobCountView>,
     /// Attached files.
     #[serde(default)]
     pub files: FileCountsView,

@@ -91,6 +91,35 @@ pub enum QuarantineCommand {
     },
 }
 
+/// `vocative jobs`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct JobsArgs {
+    /// What to do; not given: list them.
+    #[command(subcommand)]
+    pub command: Option<JobsCommand>,
+    /// How the list looks.
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: TableFormat,
+}
+
+/// What to do about background work.
+#[derive(Debug, Subcommand)]
+pub enum JobsCommand {
+    /// List it, which `vocative jobs` alone does, too: what was given up first.
+    List(HeldListArgs),
+    /// Have one done now: one that was given up, or waits.
+    Retry {
+        /// Its id, from the list.
+        id: String,
+    },
+    /// Take one away undone: a file is only named then, a note is not written down.
+    Cancel {
+        /// Its id, from the list.
+        id: String,
+    },
+}
+
 /// `vocative dead retry`.
 #[derive(Debug, Args)]
 pub struct RetryArgs {
