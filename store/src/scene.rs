@@ -13,6 +13,7 @@ use crate::rows::participants::{HeardSender, upsert_participant_txn};
 use crate::rows::places::{
     ConversationSeat, ensure_chat_txn, ensure_conversation_txn, note_turn_txn, set_root_txn,
 };
+use crate::rows::run_rows::{NewRun, queue_run_txn};
 use crate::rows::search_text::index_turn_txn;
 use vocative_core::ids::{
     AccountId, AgentName, ChatId, ConversationId, OwnerId, RunId, Seq, TurnId,
@@ -149,17 +150,19 @@ impl Scene {
     pub(super) async fn queue(&self, answer_in: &Room, trigger: Said, at_ms: i64) -> RunId {
         let room = answer_in.clone();
         self.write(move |connection| {
-            let id = RunId::generate();
-            connection.execute(
-                "INSERT INTO runs (uuid, conversation_id, chat_id, agent, state, not_before_ms,
-                                   created_at_ms)
-                 VALUES (?1, ?2, ?3, ?4, 'queued', ?5, ?5)",
-                (id, room.row, room.chat, agent(), at_ms),
-            )?;
+            let new = NewRun {
+                conversation: room.row,
+                chat: room.chat,
+                agent: &agent(),
+                not_before_ms: at_ms,
+                person: None,
+                now_ms: at_ms,
+            };
+            let (row, id) = queue_run_txn(connection, &new)?;
             connection.execute(
                 "INSERT INTO run_triggers (run_id, turn_seq, agent, revision)
                  VALUES (?1, ?2, ?3, 1)",
-                (connection.last_insert_rowid(), trigger.seq, agent()),
+                (row, trigger.seq, agent()),
             )?;
             Ok(id)
         })

@@ -2,6 +2,7 @@
 //! those is deleted.
 
 use crate::engine::sql::{Connection, OptionalExtension};
+use crate::rows::steps::delete_steps_txn;
 
 use crate::rows::run_events::forget_results_txn;
 use crate::{Store, StoreError};
@@ -53,10 +54,10 @@ pub(crate) fn note_sources_txn(
 /// Takes out of the store what was made from a turn: the text of turns that quote it, and the
 /// recorded steps of their runs.
 pub(crate) fn forget_derived_txn(connection: &Connection, source: i64) -> Result<(), StoreError> {
+    let quoting = "IN (SELECT t.run_id FROM turn_sources s JOIN turns t ON t.seq = s.turn_seq
+                       WHERE s.source_seq = ?1)";
+    delete_steps_txn(connection, quoting, source)?;
     for sql in [
-        "DELETE FROM steps WHERE run_id IN (
-             SELECT t.run_id FROM turn_sources s JOIN turns t ON t.seq = s.turn_seq
-             WHERE s.source_seq = ?1)",
         "UPDATE turns SET content = '', tokens = NULL, counter = NULL, revision = revision + 1
          WHERE seq IN (SELECT turn_seq FROM turn_sources WHERE source_seq = ?1)",
         "DELETE FROM turn_sources WHERE source_seq = ?1",

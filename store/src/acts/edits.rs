@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::engine::sql::{Connection, params};
+use crate::rows::summaries::void_summaries_of_quote_txn;
 
 use crate::StoreError;
 use crate::acts::capture::{Arrival, captured};
@@ -97,6 +98,9 @@ pub(crate) fn edit_txn(
     };
     let content = with_transcripts(connection, turn.seq, content)?;
     let says_otherwise = content != turn.content;
+    let is_quoting: bool = connection
+        .prepare_cached("SELECT quote IS NOT NULL FROM turns WHERE seq = ?1")?
+        .query_row([turn.seq], |row| row.get(0))?;
     let replacement = Replacement {
         tokens: message.tokens.as_ref().filter(|_| content == message.text),
         attachments: if is_album {
@@ -117,6 +121,9 @@ pub(crate) fn edit_txn(
     connection
         .prepare_cached("UPDATE turns SET quote = ?2 WHERE seq = ?1")?
         .execute(params![turn.seq, message.quote])?;
+    if message.quote.is_none() && is_quoting {
+        void_summaries_of_quote_txn(connection, turn.seq)?;
+    }
     note_follow_up_txn(connection, turn.seq, arrival.verdict.would_follow_up)?;
     let cancelled_runs = settle_addressing_txn(connection, arrival, &turn, known)?;
     let mut report = captured(&turn, arrival.address_txn(connection, &turn)?);

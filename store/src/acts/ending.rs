@@ -1,4 +1,5 @@
-//! The end of a run: the only place that ends one, whatever state it is in and whoever ends it.
+//! The end of a run: the only place that ends one, whatever state it is in and whoever ends it, and the only
+//! one that brings one back.
 //!
 //! Its placeholder is taken back and its signs are taken away in the transaction that ends it, so no
 //! ending leaves the beginning of an answer in a room. An answer that is committed with the end has
@@ -9,8 +10,13 @@ use crate::engine::sql::{Connection, params};
 
 use crate::StoreError;
 use crate::acts::placeholder::retract_txn;
+use crate::rows::quarantine::leave_quarantine_txn;
 use crate::rows::reactions::take_reactions_back_txn;
+use crate::rows::run_events::{
+    forget_live_text_txn, move_events_txn, tell_end_txn, untell_end_txn,
+};
 use vocative_core::ids::RunId;
+use vocative_core::run_event::EndingKind;
 
 /// How a run ends.
 #[derive(Clone, Copy, Debug)]
@@ -41,11 +47,13 @@ pub(crate) fn end_run_txn(
     ending: EndOfRun<'_>,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    let (state, reason) = match ending {
-        EndOfRun::Done => ("done", None),
-        EndOfRun::Dead { reason } => ("dead", Some(reason)),
-        EndOfRun::Cancelled => ("cancelled", None),
+    let (state, reason, kind) = match ending {
+        EndOfRun::Done => ("done", None, EndingKind::Finished),
+        EndOfRun::Dead { reason } => ("dead", Some(reason), EndingKind::Failed),
+        EndOfRun::Cancelled => ("cancelled", None, EndingKind::Cancelled),
     };
+    tell_end_txn(connection, row, kind, now_ms)?;
+    forget_live_text_txn(connection, row)?;
     connection
         .prepare_cached(
             "UPDATE runs SET state = ?2, reason = coalesce(?3, cancel_requested_by),
@@ -77,10 +85,39 @@ pub(crate) fn stop_run_txn(
             "UPDATE runs SET cancel_requested_by = coalesce(cancel_requested_by, ?2) WHERE id = ?1",
         )?
         .execute((row, reason))?;
-    if stop == Stop::Ended {
-        end_run_txn(connection, row, EndOfRun::Cancelled, now_ms)?;
+    match stop {
+        Stop::Ended => {
+            end_run_txn(connection, row, EndOfRun::Cancelled, now_ms)?;
+            leave_quarantine_txn(connection)?;
+        }
+        Stop::Asked | Stop::Over => forget_live_text_txn(connection, row)?,
     }
     Ok(stop)
+}
+
+/// Queues a run again that is at its end, held or set aside: it has not waited yet, and begins again unless it
+/// was stopped before it began. It is due at once, or at `not_before_ms`.
+pub(crate) fn bring_back_txn(
+    connection: &Connection,
+    row: i64,
+    not_before_ms: Option<i64>,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "UPDATE runs
+             SET state = 'queued', reason = NULL, finished_at_ms = NULL,
+                 not_before_ms = coalesce(?2, not_before_ms),
+                 cancel_requested_by = iif(state IN ('held', 'quarantined'), cancel_requested_by, NULL),
+                 attempt = iif(state = 'cancelled', attempt, 0),
+                 put_offs = iif(state = 'cancelled', min(put_offs, attempt), 0), put_off_at_ms = NULL,
+                 asked_at_run_ms = (SELECT elapsed_ms FROM run_clock),
+                 conversation_id = coalesce((SELECT target_id FROM conversation_merges
+                                             WHERE source_id = runs.conversation_id), conversation_id)
+             WHERE id = ?1",
+        )?
+        .execute((row, not_before_ms))?;
+    untell_end_txn(connection, row)?;
+    move_events_txn(connection, row)
 }
 
 /// Stops each of these runs; returns those that were not at their end.

@@ -7,6 +7,7 @@
 //! what the room remembers of what is gone.
 
 use crate::engine::sql::{Connection, params};
+use crate::rows::steps::delete_steps_txn;
 use vocative_contract::outbound::Part;
 
 use crate::acts::files::forget_files_txn;
@@ -260,7 +261,6 @@ fn expire_turn_txn(connection: &Connection, seq: i64) -> Result<(), StoreError> 
         "DELETE FROM revisions WHERE turn_seq = ?1",
         "DELETE FROM raw_envelopes WHERE turn_seq = ?1",
         "DELETE FROM involvements WHERE seq = ?1",
-        "DELETE FROM steps WHERE run_id = (SELECT run_id FROM turns WHERE seq = ?1)",
         "DELETE FROM turn_sources WHERE turn_seq = ?1",
         // An expired source removes nothing that was made from it, and an expired answer needs no record of its
         // sources.
@@ -273,6 +273,8 @@ fn expire_turn_txn(connection: &Connection, seq: i64) -> Result<(), StoreError> 
     ] {
         connection.prepare_cached(sql)?.execute([seq])?;
     }
+    let own = "= (SELECT run_id FROM turns WHERE seq = ?1)";
+    delete_steps_txn(connection, own, seq)?;
     forget_files_txn(connection, seq, None)?;
     empty_done_posts_txn(connection, "turn_seq = ?1", seq)
 }
@@ -342,7 +344,6 @@ fn runs_txn(
     let runs: Vec<(i64, i64)> = rows.collect::<crate::engine::sql::Result<_>>()?;
     for (run, _) in &runs {
         for sql in [
-            "DELETE FROM steps WHERE run_id = ?1",
             "DELETE FROM run_events WHERE run_id = ?1",
             "DELETE FROM sent_prompts WHERE run_id = ?1",
             "DELETE FROM turn_sources WHERE turn_seq IN
@@ -356,6 +357,7 @@ fn runs_txn(
         ] {
             connection.prepare_cached(sql)?.execute([run])?;
         }
+        delete_steps_txn(connection, "= ?1", *run)?;
         empty_done_posts_txn(
             connection,
             "turn_seq IN (SELECT seq FROM turns WHERE run_id = ?1)",

@@ -9,6 +9,7 @@
 use std::collections::HashMap;
 
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::rows::participants::{keep_former_names_txn, names_of};
 use vocative_contract::envelope::Sender;
 
 use crate::acts::capture::{
@@ -519,6 +520,7 @@ fn ensure_participant_txn(
     sender: &Sender,
     seen_ms: i64,
 ) -> Result<ParticipantId, StoreError> {
+    let before = names_of(connection, account, &sender.id)?;
     let id = connection
         .prepare_cached(
             "INSERT INTO participants
@@ -541,6 +543,7 @@ fn ensure_participant_txn(
             ],
             |row| row.get(0),
         )?;
+    keep_former_names_txn(connection, &before)?;
     Ok(id)
 }
 

@@ -2,6 +2,8 @@
 //! place or person of which nothing was captured.
 
 use crate::engine::sql::{Connection, params};
+use crate::rows::participants::{keep_former_names_txn, names_of};
+use crate::rows::run_events::move_events_txn;
 use vocative_contract::envelope::{ChatKind, Place, Sender};
 
 use crate::acts::notices::introduce_txn;
@@ -77,6 +79,7 @@ impl Store {
     /// `Unavailable` if storage refuses.
     pub async fn learn_person(&self, account: AccountId, sender: Sender) -> Result<(), StoreError> {
         self.write(move |connection| {
+            let before = names_of(connection, account, &sender.id)?;
             connection
                 .prepare_cached(
                     "UPDATE participants SET display_name = coalesce(?3, display_name),
@@ -93,7 +96,7 @@ impl Store {
                     sender.display_name,
                     sender.username
                 ])?;
-            Ok(())
+            keep_former_names_txn(connection, &before)
         })
         .await
     }
@@ -209,22 +212,35 @@ pub(crate) fn settle_kind_txn(
 /// Direct chats are scope `dm` all through, and their answers open no threads: a run that waits in
 /// a thread in which nothing was said goes back to where its trigger is.
 fn answer_in_line_txn(connection: &Connection, chat: &ChatRow) -> Result<(), StoreError> {
-    for sql in [
-        "UPDATE turns SET scope = 'dm'
-         WHERE scope <> 'dm'
-           AND conversation_id IN (SELECT id FROM conversations WHERE chat_id = ?1)",
-        "UPDATE runs
-         SET conversation_id = (SELECT c.parent_id FROM conversations c
-                                WHERE c.id = runs.conversation_id)
-         WHERE chat_id = ?1 AND state = 'queued' AND attempt = 0
-           AND conversation_id IN (SELECT id FROM conversations
-                                   WHERE chat_id = ?1 AND parent_id IS NOT NULL
-                                     AND turn_count = 0)",
-        "DELETE FROM conversations
-         WHERE chat_id = ?1 AND parent_id IS NOT NULL AND turn_count = 0
-           AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.conversation_id = conversations.id)",
-    ] {
-        connection.prepare_cached(sql)?.execute([chat.id])?;
+    connection
+        .prepare_cached(
+            "UPDATE turns SET scope = 'dm'
+             WHERE scope <> 'dm'
+               AND conversation_id IN (SELECT id FROM conversations WHERE chat_id = ?1)",
+        )?
+        .execute([chat.id])?;
+    let moved: Vec<i64> = connection
+        .prepare_cached(
+            "UPDATE runs
+             SET conversation_id = (SELECT c.parent_id FROM conversations c
+                                    WHERE c.id = runs.conversation_id)
+             WHERE chat_id = ?1 AND state = 'queued' AND attempt = 0
+               AND conversation_id IN (SELECT id FROM conversations
+                                       WHERE chat_id = ?1 AND parent_id IS NOT NULL
+                                         AND turn_count = 0)
+             RETURNING id",
+        )?
+        .query_map([chat.id], |row| row.get("id"))?
+        .collect::<crate::engine::sql::Result<_>>()?;
+    for run in moved {
+        move_events_txn(connection, run)?;
     }
+    connection
+        .prepare_cached(
+            "DELETE FROM conversations
+             WHERE chat_id = ?1 AND parent_id IS NOT NULL AND turn_count = 0
+               AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.conversation_id = conversations.id)",
+        )?
+        .execute([chat.id])?;
     Ok(())
 }

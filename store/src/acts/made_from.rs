@@ -9,7 +9,9 @@ use vocative_contract::outbound::Part;
 
 use crate::StoreError;
 use crate::acts::outbox::DROPPED;
-use crate::rows::summaries::{SummaryFate, invalidate_summaries_txn};
+use crate::rows::quarantine::leave_quarantine_txn;
+use crate::rows::steps::delete_steps_txn;
+use crate::rows::summaries::{SummaryFate, invalidate_summaries_txn, void_summaries_of_quote_txn};
 use crate::rows::turns::{TurnRow, blank_turn_txn, turn_at};
 
 /// What went with a turn.
@@ -44,11 +46,8 @@ pub(crate) fn forget_made_from_txn(
         quotes: unquote_txn(connection, turn.seq)?,
         ..Gone::default()
     };
-    connection
-        .prepare_cached(
-            "DELETE FROM steps WHERE run_id IN (SELECT run_id FROM run_sources WHERE source_seq = ?1)",
-        )?
-        .execute([turn.seq])?;
+    let readers = "IN (SELECT run_id FROM run_sources WHERE source_seq = ?1)";
+    delete_steps_txn(connection, readers, turn.seq)?;
     for seq in made_from(connection, turn, made)? {
         gone.answers += u64::from(blank_ours_txn(connection, seq, now_ms)?);
     }
@@ -108,12 +107,10 @@ pub(crate) fn has_lost_source(connection: &Connection, run_row: i64) -> Result<b
 
 /// Forgets what a run did so far: the next attempt reads anew.
 pub(crate) fn begin_again_txn(connection: &Connection, run_row: i64) -> Result<(), StoreError> {
-    for sql in [
-        "DELETE FROM steps WHERE run_id = ?1",
-        "DELETE FROM run_sources WHERE run_id = ?1",
-    ] {
-        connection.prepare_cached(sql)?.execute([run_row])?;
-    }
+    delete_steps_txn(connection, "= ?1", run_row)?;
+    connection
+        .prepare_cached("DELETE FROM run_sources WHERE run_id = ?1")?
+        .execute([run_row])?;
     Ok(())
 }
 
@@ -134,13 +131,17 @@ pub(crate) fn note_run_sources_txn(
 
 /// Takes what replies quote of a turn out of them.
 fn unquote_txn(connection: &Connection, seq: i64) -> Result<u64, StoreError> {
-    let changed = connection
+    let unquoted: Vec<i64> = connection
         .prepare_cached(
             "UPDATE turns SET quote = NULL, revision = revision + 1
-             WHERE reply_to_seq = ?1 AND quote IS NOT NULL",
+             WHERE reply_to_seq = ?1 AND quote IS NOT NULL RETURNING seq",
         )?
-        .execute([seq])?;
-    Ok(changed as u64)
+        .query_map([seq], |row| row.get("seq"))?
+        .collect::<crate::engine::sql::Result<_>>()?;
+    for reply in &unquoted {
+        void_summaries_of_quote_txn(connection, *reply)?;
+    }
+    Ok(unquoted.len() as u64)
 }
 
 /// Blanks a turn of ours that was made from something that is gone, and the steps of its run. Returns
@@ -152,11 +153,8 @@ pub(crate) fn blank_ours_txn(
 ) -> Result<bool, StoreError> {
     let turn = turn_at(connection, seq)?;
     unquote_txn(connection, seq)?;
-    connection
-        .prepare_cached(
-            "DELETE FROM steps WHERE run_id = (SELECT run_id FROM turns WHERE seq = ?1)",
-        )?
-        .execute([seq])?;
+    let own = "= (SELECT run_id FROM turns WHERE seq = ?1)";
+    delete_steps_txn(connection, own, seq)?;
     blank_any_txn(connection, &turn, now_ms)
 }
 
@@ -211,5 +209,5 @@ pub(crate) fn empty_posts_txn(
              WHERE {which}"
         ))?
         .execute(params![value, emptied, DROPPED, now_ms])?;
-    Ok(())
+    leave_quarantine_txn(connection)
 }

@@ -7,10 +7,11 @@
 //! answer of its own question gets no other, and is not interrupted.
 
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::rows::run_rows::{Successor, succeed_run_txn};
+use crate::rows::steps::delete_steps_txn;
 
 use crate::StoreError;
 use crate::acts::ending::{stop_run_txn, stop_runs_txn};
-use crate::new_id::NewId as _;
 use crate::rows::fresh_starts::floor;
 use crate::rows::places::ConversationRow;
 use crate::rows::turns::TurnRow;
@@ -22,7 +23,7 @@ use vocative_core::ids::{AgentName, ChatId, ParticipantId, RunId};
 pub(crate) const TRIGGERS_MAX: i64 = 20;
 
 /// The reason stored with runs that a later message interrupted.
-const INTERRUPTED: &str = "interrupted";
+pub(crate) const INTERRUPTED: &str = "interrupted";
 const STOPPED: &str = "stopped";
 pub(crate) const DELETED: &str = "deleted";
 
@@ -290,25 +291,21 @@ pub(crate) fn leave_txn(connection: &Connection, run: i64, seq: i64) -> Result<(
     connection
         .prepare_cached("DELETE FROM run_triggers WHERE run_id = ?1 AND turn_seq = ?2")?
         .execute((run, seq))?;
-    connection
-        .prepare_cached(
-            "DELETE FROM steps WHERE run_id IN (SELECT id FROM runs
-                                                WHERE id = ?1
-                                                  AND state IN ('queued', 'waiting', 'held'))",
-        )?
-        .execute([run])?;
+    delete_steps_txn(
+        connection,
+        "IN (SELECT id FROM runs WHERE id = ?1 AND state IN ('queued', 'waiting', 'held'))",
+        run,
+    )?;
     Ok(())
 }
 
 /// Another run in the place of one that ends.
 fn queue_again_txn(connection: &Connection, run: i64, now_ms: i64) -> Result<i64, StoreError> {
-    connection
-        .prepare_cached(
-            "INSERT INTO runs (uuid, conversation_id, chat_id, agent, state, not_before_ms,
-                    person_participant_id, created_at_ms)
-             SELECT ?2, conversation_id, chat_id, agent, 'queued', 0, person_participant_id, ?3
-             FROM runs WHERE id = ?1",
-        )?
-        .execute((run, RunId::generate(), now_ms))?;
-    Ok(connection.last_insert_rowid())
+    let successor = Successor {
+        of: run,
+        not_before_ms: 0,
+        person: None,
+        now_ms,
+    };
+    Ok(succeed_run_txn(connection, &successor)?.0)
 }

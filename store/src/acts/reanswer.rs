@@ -8,6 +8,8 @@
 //! that are left over are deleted.
 
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::rows::run_rows::{Successor, succeed_run_txn};
+use crate::rows::steps::delete_steps_txn;
 use vocative_contract::crash::{self, Sabotage};
 use vocative_contract::envelope::SenderKind;
 
@@ -17,7 +19,6 @@ use crate::acts::overlap::end_outdated_txn;
 use crate::acts::standing::edit_posts_txn;
 use crate::acts::triggers::Addressed;
 use crate::contract::ReplyCommit;
-use crate::new_id::NewId as _;
 use crate::rows::outbox_rows::{NewPosts, insert_posts_txn};
 use crate::rows::turns::{Replacement, TurnRow, revise_turn_txn, turn_at};
 use vocative_core::addressing::{RunVerdict, edited_at_ms};
@@ -117,22 +118,13 @@ fn succeed_txn(
     outdated: &OutdatedRun,
 ) -> Result<RunId, StoreError> {
     let answered = outdated.row;
-    let id = RunId::generate();
-    connection
-        .prepare_cached(
-            "INSERT INTO runs (uuid, conversation_id, chat_id, agent, state, not_before_ms,
-                    person_participant_id, created_at_ms)
-             SELECT ?2, conversation_id, chat_id, agent, 'queued', ?3, ?4, ?5
-             FROM runs WHERE id = ?1",
-        )?
-        .execute(params![
-            answered,
-            id,
-            arrival.verdict.not_before_ms,
-            arrival.person,
-            arrival.message.received_at_ms
-        ])?;
-    let run = connection.last_insert_rowid();
+    let successor = Successor {
+        of: answered,
+        not_before_ms: arrival.verdict.not_before_ms,
+        person: Some(arrival.person),
+        now_ms: arrival.message.received_at_ms,
+    };
+    let (run, id) = succeed_run_txn(connection, &successor)?;
     connection
         .prepare_cached(
             "UPDATE run_triggers SET run_id = ?2,
@@ -147,9 +139,7 @@ fn succeed_txn(
         )?
         .execute((answered, run, outdated.is_leased))?;
     // What its model said to the earlier text goes where nobody would find it from the question.
-    connection
-        .prepare_cached("DELETE FROM steps WHERE run_id = ?1")?
-        .execute([answered])?;
+    delete_steps_txn(connection, "= ?1", answered)?;
     Ok(id)
 }
 

@@ -6,9 +6,10 @@
 //! one writes nothing. Answers are committed in `reply`.
 
 use crate::engine::sql::{Connection, OptionalExtension, Row};
+use crate::rows::run_events::{forget_live_text_txn, forget_texts_txn};
 use vocative_contract::crash::{self, Sabotage};
 
-use crate::acts::ending::{EndOfRun, Stop, end_run_txn, stop_run_txn};
+use crate::acts::ending::{EndOfRun, Stop, bring_back_txn, end_run_txn, stop_run_txn};
 use crate::contract::{ClaimRequest, LeaseOutcome, RunLease};
 use crate::new_id::NewId as _;
 use crate::rows::columns::{account_list, missing};
@@ -219,15 +220,11 @@ impl Store {
     /// `NotFound` if no such run is held.
     pub async fn release_run(&self, run: RunId, now_ms: i64) -> Result<(), StoreError> {
         self.write(move |connection| {
-            connection
-                .prepare_cached(
-                    "UPDATE runs SET state = 'queued', reason = NULL, attempt = 0,
-                            not_before_ms = ?2
-                     WHERE uuid = ?1 AND state = 'held' RETURNING id",
-                )?
-                .query_row((run, now_ms), |row| row.get::<_, i64>(0))
+            let row = connection
+                .prepare_cached("SELECT id FROM runs WHERE uuid = ?1 AND state = 'held'")?
+                .query_row([run], |row| row.get(0))
                 .map_err(|error| missing(error, || format!("a held run {run}")))?;
-            Ok(())
+            bring_back_txn(connection, row, Some(now_ms))
         })
         .await
     }
@@ -357,7 +354,7 @@ fn lease_txn(
     let row = next.row;
     tell_claim_txn(connection, row, request.now_ms)?;
     let token = LeaseToken::generate();
-    connection
+    let (as_of_seq, as_of_ms, put_offs, attempt): (_, _, _, u32) = connection
         .prepare_cached(
             "UPDATE runs SET state = 'leased', owner = ?2, token = ?3, lease_until_ms = ?4 + ?5,
                     attempt = attempt + 1, put_off_at_ms = NULL,
@@ -370,12 +367,24 @@ fn lease_txn(
                                (SELECT c.parent_id FROM conversations c
                                 WHERE c.id = runs.conversation_id))), ?4))),
                     first_claimed_at_ms = coalesce(first_claimed_at_ms, ?4)
-             WHERE id = ?1",
+             WHERE id = ?1
+             RETURNING as_of_seq, first_claimed_at_ms, put_offs, attempt",
         )?
-        .execute((row, request.owner, token, request.now_ms, request.lease_ms))?;
-    let (as_of_seq, as_of_ms, put_offs) = connection
-        .prepare_cached("SELECT as_of_seq, first_claimed_at_ms, put_offs FROM runs WHERE id = ?1")?
-        .query_row([row], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        .query_row(
+            (row, request.owner, token, request.now_ms, request.lease_ms),
+            |row| {
+                Ok((
+                    row.get("as_of_seq")?,
+                    row.get("first_claimed_at_ms")?,
+                    row.get("put_offs")?,
+                    row.get("attempt")?,
+                ))
+            },
+        )?;
+    if attempt > 1 {
+        // Whoever worked on it before may have died in the middle of a sentence.
+        forget_live_text_txn(connection, row)?;
+    }
     Ok(ClaimedRun {
         run: run_by_row(connection, row)?,
         token,
@@ -456,6 +465,7 @@ pub(crate) fn requeue_run_txn(
         end_run_txn(connection, leased.row, EndOfRun::Cancelled, requeue.now_ms)?;
         return Ok(LeaseOutcome::Written);
     }
+    forget_live_text_txn(connection, leased.row)?;
     connection
         .prepare_cached(
             "UPDATE runs SET state = 'queued', not_before_ms = ?2, reason = ?3,
@@ -506,6 +516,7 @@ pub(crate) fn take_back_leases_txn(
         end_or_set_aside_txn(connection, *row, now_ms)?;
     }
     let cancelled = stopped.len();
+    forget_texts_txn(connection)?;
     let runs = connection.execute(
         "UPDATE runs SET state = 'queued', not_before_ms = min(not_before_ms, ?1),
                 owner = NULL, token = NULL, lease_until_ms = NULL

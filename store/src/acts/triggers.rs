@@ -1,6 +1,9 @@
 //! Whom a turn addresses, and the runs that come of it.
 
+use crate::acts::ending::bring_back_txn;
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::rows::run_rows::{NewRun, queue_run_txn};
+use crate::rows::steps::delete_steps_txn;
 
 use crate::StoreError;
 use crate::acts::ending::stop_runs_txn;
@@ -8,7 +11,6 @@ use crate::acts::overlap::{
     DELETED, OpenRuns, add_trigger_txn, interrupt_txn, join_txn, joinable_run, leave_runs_txn,
     leave_txn,
 };
-use crate::new_id::NewId as _;
 use crate::rows::places::{
     ConversationRow, ConversationSeat, ensure_conversation_txn, set_root_txn,
 };
@@ -76,7 +78,8 @@ pub(crate) fn address_txn(
                 ask_txn(connection, turn, &line, &asked, &mut addressed)?;
             }
             Some(run) if run.is_edited_away => {
-                addressed.new_runs.push(revive_run_txn(connection, &run)?);
+                bring_back_txn(connection, run.row, None)?;
+                addressed.new_runs.push(run.id);
             }
             Some(_) => {}
         }
@@ -99,7 +102,7 @@ fn ask_txn(
             run
         }
         None => {
-            let (run, id) = queue_run_txn(connection, turn, line, asked)?;
+            let (run, id) = queue_question_txn(connection, turn, line, asked)?;
             addressed.new_runs.push(id);
             run
         }
@@ -194,42 +197,23 @@ struct TriggerAsker {
     now_ms: i64,
 }
 
-fn queue_run_txn(
+fn queue_question_txn(
     connection: &Connection,
     turn: &TurnRow,
     line: &OpenRuns<'_>,
     asked: &TriggerAsker,
 ) -> Result<(i64, RunId), StoreError> {
-    let id = RunId::generate();
-    connection
-        .prepare_cached(
-            "INSERT INTO runs (uuid, conversation_id, chat_id, agent, state, not_before_ms,
-                    person_participant_id, created_at_ms)
-             VALUES (?1, ?2, ?3, ?4, 'queued', ?5, ?6, ?7)",
-        )?
-        .execute(params![
-            id,
-            line.place.row,
-            line.place.chat,
-            line.agent,
-            asked.not_before_ms,
-            asked.person,
-            asked.now_ms
-        ])?;
-    let run = connection.last_insert_rowid();
+    let new = NewRun {
+        conversation: line.place.row,
+        chat: line.place.chat,
+        agent: line.agent,
+        not_before_ms: asked.not_before_ms,
+        person: Some(asked.person),
+        now_ms: asked.now_ms,
+    };
+    let (run, id) = queue_run_txn(connection, &new)?;
     add_trigger_txn(connection, run, turn, line.agent)?;
     Ok((run, id))
-}
-
-fn revive_run_txn(connection: &Connection, run: &TriggeredRun) -> Result<RunId, StoreError> {
-    connection
-        .prepare_cached(
-            "UPDATE runs SET state = 'queued', reason = NULL, cancel_requested_by = NULL,
-                    finished_at_ms = NULL
-             WHERE id = ?1",
-        )?
-        .execute([run.row])?;
-    Ok(run.id)
 }
 
 /// Takes back the addressing of agents that an edit no longer addresses; returns the runs cancelled.
@@ -307,14 +291,12 @@ pub(crate) fn refresh_triggers_txn(
                                                      AND state IN ('queued', 'waiting', 'held'))",
         )?
         .execute([turn.seq, turn.revision])?;
-    connection
-        .prepare_cached(
-            "DELETE FROM steps WHERE run_id IN (SELECT r.id FROM run_triggers g
-                                                JOIN runs r ON r.id = g.run_id
-                                                WHERE g.turn_seq = ?1
-                                                  AND r.state IN ('queued', 'waiting', 'held'))",
-        )?
-        .execute([turn.seq])?;
+    delete_steps_txn(
+        connection,
+        "IN (SELECT r.id FROM run_triggers g JOIN runs r ON r.id = g.run_id
+             WHERE g.turn_seq = ?1 AND r.state IN ('queued', 'waiting', 'held'))",
+        turn.seq,
+    )?;
     Ok(())
 }
 

@@ -53,3 +53,21 @@ ALTER TABLE files DROP COLUMN not_before_ms;
 ALTER TABLE files DROP COLUMN attempts;
 ALTER TABLE inquiries DROP COLUMN state;
 ALTER TABLE inquiries DROP COLUMN asked_at_ms;
+
+-- No triggers: what follows a change is said where the change is made.
+DROP TRIGGER run_events_at_end;
+DROP TRIGGER run_events_at_return;
+DROP TRIGGER run_events_let_go;
+DROP TRIGGER run_events_at_stop;
+DROP TRIGGER run_events_of_steps;
+DROP TRIGGER run_events_move;
+DROP TRIGGER former_names_are_kept;
+DROP TRIGGER quarantine_left_by_run;
+DROP TRIGGER quarantine_left_by_post;
+DROP TRIGGER runs_asked;
+DROP TRIGGER runs_asked_again;
+DROP TRIGGER runs_wait_for_person;
+DROP TRIGGER summaries_without_quote;
+DROP TRIGGER summaries_set_aside;
+DROP TRIGGER runs_follow_merge;
+DROP TRIGGER runs_follow_merge_again;

@@ -77,7 +77,7 @@ pub(crate) fn forget_job_txn(
 }
 
 /// Takes a row's entry away among those that can't be decoded.
-pub(crate) fn leave_quarantine_txn(connection: &Connection, row: i64) -> Result<(), StoreError> {
+fn leave_quarantine_txn(connection: &Connection, row: i64) -> Result<(), StoreError> {
     connection
         .prepare_cached("DELETE FROM quarantine WHERE queue = ?1 AND row_id = ?2")?
         .execute((Queue::Jobs.name(), row))?;

@@ -29,6 +29,7 @@ pub(crate) fn upsert_participant_txn(
     if let Some(known) = find_unchanged(connection, account, heard, seen_ms)? {
         return Ok(known);
     }
+    let before = names_of(connection, account, heard.platform_id)?;
     let id = connection
         .prepare_cached(
             "INSERT INTO participants
@@ -51,7 +52,54 @@ pub(crate) fn upsert_participant_txn(
             ],
             |row| row.get(0),
         )?;
+    keep_former_names_txn(connection, &before)?;
     Ok(id)
+}
+
+/// The names of a participant before they may change.
+pub(crate) struct NamesBefore {
+    row: i64,
+    display_name: Option<String>,
+    username: Option<String>,
+}
+
+/// The names of whoever has a platform id.
+pub(crate) fn names_of(
+    connection: &Connection,
+    account: AccountId,
+    platform_id: &str,
+) -> Result<Vec<NamesBefore>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, display_name, username FROM participants
+         WHERE account_id = ?1 AND kind IN ('user', 'agent', 'system') AND platform_id = ?2",
+    )?;
+    let names = statement.query_map(params![account, platform_id], |row| {
+        Ok(NamesBefore {
+            row: row.get("id")?,
+            display_name: row.get("display_name")?,
+            username: row.get("username")?,
+        })
+    })?;
+    Ok(names.collect::<crate::engine::sql::Result<_>>()?)
+}
+
+/// Keeps names that changed, for the prompts that showed them. Of several names between two prompts the first is
+/// the one that the earlier prompt showed.
+pub(crate) fn keep_former_names_txn(
+    connection: &Connection,
+    before: &[NamesBefore],
+) -> Result<(), StoreError> {
+    for names in before {
+        connection
+            .prepare_cached(
+                "INSERT OR IGNORE INTO former_names (participant_id, until_prompt, display_name, username)
+                 SELECT id, (SELECT max(id) FROM sent_prompts), ?2, ?3 FROM participants
+                 WHERE id = ?1 AND (display_name IS NOT ?2 OR username IS NOT ?3)
+                   AND EXISTS (SELECT 1 FROM sent_prompts)",
+            )?
+            .execute(params![names.row, names.display_name, names.username])?;
+    }
+    Ok(())
 }
 
 /// A participant of whom nothing new was heard: most messages, which then write nothing here.

@@ -1,17 +1,17 @@
 //! Rows of queues that can't be decoded. Such a row is set aside, so that it stops no queue, and an entry
 //! here says which one and why, so that a person hears of it.
 //!
-//! A row that is set aside has the state `quarantined`; the triggers of migration 13 take its entry away
-//! as soon as the row has another state or is gone. It is tried again at the first start of another
+//! A row that is set aside has the state `quarantined`; [`leave_quarantine_txn`] takes its entry away where the
+//! row gets another state or goes. It is tried again at the first start of another
 //! version of the program, which may know what this one does not, and when a person says so after mending
 //! it. Entries hold ids and names of columns, nothing of what the row says.
 
 use crate::engine::sql::{Connection, params};
 
-use crate::acts::ending::{EndOfRun, end_run_txn};
+use crate::acts::ending::{EndOfRun, bring_back_txn, end_run_txn};
 use crate::acts::jobs::cancel_txn;
 use crate::acts::outbox::DROPPED;
-use crate::rows::jobs::leave_quarantine_txn;
+use crate::rows::run_events::forget_live_text_txn;
 use crate::{Store, StoreError};
 use vocative_core::ids::JobId;
 
@@ -63,13 +63,11 @@ impl Queue {
         }
     }
 
-    /// Puts a row back to where it waits; what may have been sent is looked for first.
-    fn release_sql(self) -> &'static str {
-        match self {
-            Self::Questions => {
-                "UPDATE runs SET state = 'queued', attempt = 0, not_before_ms = ?2
-                 WHERE id = ?1 AND state = 'quarantined'"
-            }
+    /// Puts a row back to where it waits; what may have been sent is looked for first. A run comes back as one
+    /// that was held does.
+    fn release_sql(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Questions => return None,
             Self::Posts => {
                 "UPDATE outbox SET state = iif(send_started, 'unknown', 'pending'), not_before_ms = ?2
                  WHERE id = ?1 AND state = 'quarantined'"
@@ -78,7 +76,7 @@ impl Queue {
                 "UPDATE jobs SET state = 'pending', not_before_ms = ?2, attempts = 0
                  WHERE id = ?1 AND state = 'quarantined'"
             }
-        }
+        })
     }
 }
 
@@ -145,6 +143,9 @@ pub(crate) fn set_aside_txn(
         what,
         "a row can't be decoded and is set aside; `vocative quarantine list` shows it"
     );
+    if queue == Queue::Questions {
+        forget_live_text_txn(connection, row)?;
+    }
     connection
         .prepare_cached(queue.set_aside_sql())?
         .execute([row])?;
@@ -160,6 +161,23 @@ pub(crate) fn set_aside_txn(
             env!("CARGO_PKG_VERSION"),
             now_ms
         ])?;
+    Ok(())
+}
+
+/// Takes the entries of rows away that are set aside no more: they have another state, or are gone.
+pub(crate) fn leave_quarantine_txn(connection: &Connection) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "DELETE FROM quarantine WHERE CASE queue
+                 WHEN 'question' THEN NOT EXISTS (SELECT 1 FROM runs
+                                                  WHERE id = row_id AND state = 'quarantined')
+                 WHEN 'post' THEN NOT EXISTS (SELECT 1 FROM outbox
+                                              WHERE id = row_id AND state = 'quarantined')
+                 WHEN 'job' THEN NOT EXISTS (SELECT 1 FROM jobs
+                                             WHERE id = row_id AND state = 'quarantined')
+                 ELSE 0 END",
+        )?
+        .execute([])?;
     Ok(())
 }
 
@@ -207,13 +225,21 @@ fn release_txn(
     row: i64,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    connection
-        .prepare_cached(queue.release_sql())?
-        .execute((row, now_ms))?;
-    match queue {
-        Queue::Jobs => leave_quarantine_txn(connection, row),
-        Queue::Questions | Queue::Posts => Ok(()),
+    // An entry that its row has left behind brings nothing back.
+    leave_quarantine_txn(connection)?;
+    let is_set_aside: bool = connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM quarantine WHERE queue = ?1 AND row_id = ?2)",
+        )?
+        .query_row((queue.name(), row), |row| row.get(0))?;
+    match queue.release_sql() {
+        Some(sql) => {
+            connection.prepare_cached(sql)?.execute((row, now_ms))?;
+        }
+        None if is_set_aside => bring_back_txn(connection, row, Some(now_ms))?,
+        None => {}
     }
+    leave_quarantine_txn(connection)
 }
 
 fn drop_txn(
@@ -238,7 +264,7 @@ fn drop_txn(
         }
         Queue::Jobs => cancel_txn(connection, JobId(row), now_ms)?,
     }
-    Ok(())
+    leave_quarantine_txn(connection)
 }
 
 fn entries(connection: &Connection) -> Result<Vec<Quarantined>, StoreError> {

@@ -1,12 +1,12 @@
 //! Run events: what happens in a run, in order, told while it happens.
 //!
 //! A run's start is written with its claim, its usage with the step, its tools' results as they come (their
-//! text is the turn's as soon as the step has recorded it), its end by the
-//! run's state itself (migration 9): whatever ends a run, and wherever, tells so in the same
+//! text is the turn's as soon as the step has recorded it), its end where it ends (`acts/ending`): in the same
 //! transaction, once. What is said meanwhile rides with other commits, at a cost that does not grow
 //! with what was said before; it is gone as soon as the run is let go, because a turn has it then or
 //! it is void. Readers ask for what came after an id.
 
+use crate::acts::overlap::INTERRUPTED;
 use crate::engine::sql::{Connection, OptionalExtension, Row, params};
 use tokio::sync::watch;
 
@@ -76,6 +76,18 @@ const CLAIM_SQL: &str = concat!(
     next_id!("?2"),
     ", id, conversation_id, iif(first_claimed_at_ms IS NULL, 'started', 'restarted'), ?2
      FROM runs WHERE id = ?1"
+);
+
+const END_SQL: &str = concat!(
+    "INSERT INTO run_events (id, run_id, conversation_id, kind, turn, at_ms)
+     SELECT ",
+    next_id!("?2"),
+    ", id, conversation_id,
+            iif(?3 = 'cancelled' AND cancel_requested_by = ?4, 'interrupted', ?3),
+            (SELECT uuid FROM turns WHERE run_id = ?1 AND kind IN ('message', 'notice')
+             ORDER BY seq DESC LIMIT 1), ?2
+     FROM runs
+     WHERE id = ?1 AND state NOT IN ('done', 'failed', 'cancelled', 'superseded', 'dead')"
 );
 
 /// The event that told a call's result, and whether the timeline has it, too. Looked for among the
@@ -405,6 +417,53 @@ pub(crate) fn forget_results_txn(connection: &Connection, seq: i64) -> Result<()
                                      JOIN chats h ON h.id = c.chat_id WHERE t.seq = ?1))",
         )?
         .execute([seq])?;
+    Ok(())
+}
+
+/// Takes away what is said in a run meanwhile: its worker lets it go, or was asked to stop.
+pub(crate) fn forget_live_text_txn(
+    connection: &Connection,
+    run_row: i64,
+) -> Result<(), StoreError> {
+    void_text_txn(connection, run_row)?;
+    connection
+        .prepare_cached("UPDATE run_events SET text = NULL WHERE run_id = ?1 AND text IS NOT NULL")?
+        .execute([run_row])?;
+    Ok(())
+}
+
+/// Tells the end of a run that is not at its end yet. To be called before the end is written.
+pub(crate) fn tell_end_txn(
+    connection: &Connection,
+    run_row: i64,
+    kind: EndingKind,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(END_SQL)?
+        .execute((run_row, now_ms, kind.name(), INTERRUPTED))?;
+    Ok(())
+}
+
+/// Takes the end of a run back, which goes on.
+pub(crate) fn untell_end_txn(connection: &Connection, run_row: i64) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "DELETE FROM run_events WHERE run_id = ?1
+               AND kind IN ('finished', 'failed', 'cancelled', 'interrupted')",
+        )?
+        .execute([run_row])?;
+    Ok(())
+}
+
+/// Brings what was told of a run to the conversation that it is in.
+pub(crate) fn move_events_txn(connection: &Connection, run_row: i64) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "UPDATE run_events SET conversation_id = (SELECT conversation_id FROM runs WHERE id = ?1)
+             WHERE run_id = ?1",
+        )?
+        .execute([run_row])?;
     Ok(())
 }
 

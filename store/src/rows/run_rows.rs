@@ -1,10 +1,13 @@
 //! Runs as rows: how one is read back with its triggers, and lists of them.
 
-use crate::engine::sql::{Connection, Row};
+use crate::engine::sql::{Connection, Row, params};
 
+use crate::new_id::NewId as _;
 use crate::rows::columns::{conversation_row_id, count_from, limit_of, missing};
 use crate::{Store, StoreError};
-use vocative_core::ids::{ConversationId, OwnerId, RunId, Seq, TurnId};
+use vocative_core::ids::{
+    AgentName, ChatId, ConversationId, OwnerId, ParticipantId, RunId, Seq, TurnId,
+};
 use vocative_core::run::{Run, RunState, Usage};
 
 macro_rules! select_runs {
@@ -78,6 +81,90 @@ impl Store {
         self.read(move |connection| runs(connection, conversation, limit))
             .await
     }
+}
+
+/// A run to be queued.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewRun<'a> {
+    /// The conversation's row.
+    pub(crate) conversation: i64,
+    /// Its chat.
+    pub(crate) chat: ChatId,
+    /// Who is to answer.
+    pub(crate) agent: &'a AgentName,
+    /// When it is due, in milliseconds since the Unix epoch.
+    pub(crate) not_before_ms: i64,
+    /// Whose message triggers it.
+    pub(crate) person: Option<ParticipantId>,
+    /// When it is queued.
+    pub(crate) now_ms: i64,
+}
+
+/// Queues a run: it ages by the run clock from here on. Where its conversation is merging into another one, it is
+/// of that one.
+pub(crate) fn queue_run_txn(
+    connection: &Connection,
+    new: &NewRun<'_>,
+) -> Result<(i64, RunId), StoreError> {
+    let id = RunId::generate();
+    connection
+        .prepare_cached(
+            "INSERT INTO runs (uuid, conversation_id, chat_id, agent, state, not_before_ms,
+                    person_participant_id, created_at_ms, asked_at_run_ms)
+             VALUES (?1, coalesce((SELECT target_id FROM conversation_merges WHERE source_id = ?2), ?2),
+                     ?3, ?4, 'queued', ?5, ?6, ?7, (SELECT elapsed_ms FROM run_clock))",
+        )?
+        .execute(params![
+            id,
+            new.conversation,
+            new.chat,
+            new.agent,
+            new.not_before_ms,
+            new.person,
+            new.now_ms
+        ])?;
+    Ok((connection.last_insert_rowid(), id))
+}
+
+/// A run in the place of another one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Successor {
+    /// The other one's row.
+    pub(crate) of: i64,
+    /// When it is due, in milliseconds since the Unix epoch.
+    pub(crate) not_before_ms: i64,
+    /// Whose message triggers it; `None` = who triggered the other one.
+    pub(crate) person: Option<ParticipantId>,
+    /// When it is queued.
+    pub(crate) now_ms: i64,
+}
+
+/// Queues a run in the place of another one, in its conversation and for its agent.
+pub(crate) fn succeed_run_txn(
+    connection: &Connection,
+    successor: &Successor,
+) -> Result<(i64, RunId), StoreError> {
+    let (conversation, chat, agent, person): (_, _, AgentName, _) = connection
+        .prepare_cached(
+            "SELECT conversation_id, chat_id, agent, person_participant_id FROM runs WHERE id = ?1",
+        )?
+        .query_row([successor.of], |row| {
+            Ok((
+                row.get("conversation_id")?,
+                row.get("chat_id")?,
+                row.get("agent")?,
+                row.get("person_participant_id")?,
+            ))
+        })?;
+    let new = NewRun {
+        conversation,
+        chat,
+        agent: &agent,
+        not_before_ms: successor.not_before_ms,
+        person: successor.person.or(person),
+        now_ms: successor.now_ms,
+    };
+    queue_run_txn(connection, &new)
 }
 
 /// The run of an id.

@@ -367,6 +367,7 @@ mod tests {
     use super::*;
     use crate::new_id::NewId as _;
     use crate::scene::{self, Room, Scene};
+    use vocative_contract::envelope::{Sender, SenderKind};
     use vocative_core::history::{HistoryQuery, Keep};
     use vocative_core::run::ClaimedRun;
 
@@ -407,14 +408,21 @@ mod tests {
     }
 
     async fn rename(scene: &Scene, name: &str) {
-        let name = name.to_owned();
-        scene
-            .write(move |connection| {
-                let sql = "UPDATE participants SET display_name = ?1 WHERE kind = 'user'";
-                connection.execute(sql, [name])?;
-                Ok(())
-            })
+        let platform_id: Option<String> = scene
+            .value("SELECT min(platform_id) FROM participants WHERE kind = 'user'")
             .await;
+        let sender = Sender {
+            id: platform_id.unwrap_or_default(),
+            display_name: Some(name.to_owned()),
+            username: None,
+            kind: SenderKind::Person,
+            is_stranger: false,
+        };
+        scene
+            .store
+            .learn_person(scene.account, sender)
+            .await
+            .unwrap();
     }
 
     async fn recorded(scene: &Scene, run: &ClaimedRun) -> Option<RecordedPrompt> {

@@ -15,7 +15,7 @@ use crate::contract::{LeaseOutcome, StepOutcome, StepTools, ToolTurn};
 use crate::new_id::NewId as _;
 use crate::rows::columns::stored_count;
 use crate::rows::participants::{HeardSender, upsert_participant_txn};
-use crate::rows::run_events::{ToldResult, tell_result_txn, tell_usage_txn};
+use crate::rows::run_events::{ToldResult, forget_live_text_txn, tell_result_txn, tell_usage_txn};
 use crate::{Store, StoreError};
 use vocative_core::ids::{LeaseToken, ParticipantId, RunId, TurnId};
 use vocative_core::run::Usage;
@@ -259,6 +259,28 @@ fn record_step_txn(connection: &Connection, step: &Step) -> Result<LeaseOutcome,
     let owner = (leased.row, leased.conversation_row);
     tell_usage_txn(connection, owner, step.number, step.usage, step.now_ms)?;
     Ok(LeaseOutcome::Written)
+}
+
+/// Takes the steps of some runs away, and what was told of them meanwhile. Returns how many.
+///
+/// `of` says which runs, as a comparison with `?1`.
+pub(crate) fn delete_steps_txn(
+    connection: &Connection,
+    of: &'static str,
+    value: i64,
+) -> Result<usize, StoreError> {
+    let mut runs: Vec<i64> = connection
+        .prepare_cached(&format!(
+            "DELETE FROM steps WHERE run_id {of} RETURNING run_id"
+        ))?
+        .query_map([value], |row| row.get("run_id"))?
+        .collect::<crate::engine::sql::Result<_>>()?;
+    let deleted = runs.len();
+    runs.dedup();
+    for run in runs {
+        forget_live_text_txn(connection, run)?;
+    }
+    Ok(deleted)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! to one of them touches the first that holds it and all made on top of it. What is left current is the
 //! last checkpoint before the change.
 
-use crate::engine::sql::{Connection, OptionalExtension, Row, params};
+use crate::engine::sql::{Connection, OptionalExtension, Row, ToSql, params};
 
 use crate::rows::columns::{conversation_row_id, count_from};
 use crate::rows::fresh_starts::floor;
@@ -286,22 +286,13 @@ pub(crate) fn invalidate_summaries_txn(
     turn: &TurnRow,
     fate: SummaryFate,
 ) -> Result<(), StoreError> {
-    let (holding, change) = match fate {
-        SummaryFate::Stale => (
-            HOLDING_BEFORE_EDIT_SQL,
-            "UPDATE summaries SET state = 'stale'
-             WHERE conversation_id = ?1 AND agent = ?2 AND fingerprint = ?3
-               AND through_sent_at_ms >= ?4 AND state = 'current'
-               AND (through_sent_at_ms, through_ordinal, through_seq) >= (?4, ?5, ?6)",
-        ),
-        SummaryFate::Void => (
-            HOLDING_BEFORE_DELETE_SQL,
-            "UPDATE summaries SET state = 'void', text = '', tokens = 0
-             WHERE conversation_id = ?1 AND agent = ?2 AND fingerprint = ?3
-               AND through_sent_at_ms >= ?4 AND state <> 'void'
-               AND (through_sent_at_ms, through_ordinal, through_seq) >= (?4, ?5, ?6)",
-        ),
+    let holding = match fate {
+        SummaryFate::Stale => HOLDING_BEFORE_EDIT_SQL,
+        SummaryFate::Void => HOLDING_BEFORE_DELETE_SQL,
     };
+    let from_first = "conversation_id = ?1 AND agent = ?2 AND fingerprint = ?3
+               AND through_sent_at_ms >= ?4
+               AND (through_sent_at_ms, through_ordinal, through_seq) >= (?4, ?5, ?6)";
     let row = turn.conversation.row;
     let mut statement = connection.prepare_cached(holding)?;
     let found = statement.query_map(
@@ -322,16 +313,90 @@ pub(crate) fn invalidate_summaries_txn(
             .prepare_cached("UPDATE refolds SET changes = changes + 1 WHERE conversation_id = ?1")?
             .execute([row])?;
     }
-    let mut change = connection.prepare_cached(change)?;
     for (agent, fingerprint, first) in firsts {
-        change.execute(params![
+        let chain = params![
             row,
             agent,
             fingerprint,
             first.sent_at_ms,
             first.ordinal,
             first.seq
-        ])?;
+        ];
+        match fate {
+            SummaryFate::Stale => set_aside_txn(connection, from_first, chain)?,
+            SummaryFate::Void => void_summaries_txn(connection, from_first, chain)?,
+        };
+    }
+    Ok(())
+}
+
+/// Sets the current ones of some summaries aside, and notes that their conversations' are to be made again.
+/// Returns how many.
+pub(crate) fn set_aside_txn(
+    connection: &Connection,
+    which: &'static str,
+    values: &[&dyn ToSql],
+) -> Result<usize, StoreError> {
+    let set_aside: Vec<(i64, i64)> = connection
+        .prepare_cached(&format!(
+            "UPDATE summaries SET state = 'stale' WHERE state = 'current' AND {which}
+             RETURNING conversation_id, through_sent_at_ms"
+        ))?
+        .query_map(values, |row| {
+            Ok((row.get("conversation_id")?, row.get("through_sent_at_ms")?))
+        })?
+        .collect::<crate::engine::sql::Result<_>>()?;
+    for (conversation, through_ms) in &set_aside {
+        connection
+            .prepare_cached(
+                "INSERT INTO refolds (conversation_id, until_sent_at_ms, changes) VALUES (?1, ?2, 1)
+                 ON CONFLICT DO UPDATE SET changes = changes + 1,
+                     until_sent_at_ms = max(until_sent_at_ms, excluded.until_sent_at_ms)",
+            )?
+            .execute((conversation, through_ms))?;
+    }
+    Ok(set_aside.len())
+}
+
+/// Empties some summaries for good. Returns how many.
+pub(crate) fn void_summaries_txn(
+    connection: &Connection,
+    which: &'static str,
+    values: &[&dyn ToSql],
+) -> Result<usize, StoreError> {
+    set_aside_txn(connection, which, values)?;
+    let sql = format!(
+        "UPDATE summaries SET state = 'void', text = '', tokens = 0
+         WHERE state <> 'void' AND {which}"
+    );
+    Ok(connection.prepare_cached(&sql)?.execute(values)?)
+}
+
+/// Empties the summaries that hold a turn whose quote is gone, and those made on top of them.
+pub(crate) fn void_summaries_of_quote_txn(
+    connection: &Connection,
+    seq: i64,
+) -> Result<(), StoreError> {
+    let of_turn: Option<(i64, i64)> = connection
+        .prepare_cached(
+            "SELECT conversation_id, sent_at_ms FROM turns WHERE seq = ?1 AND visibility = 'room'",
+        )?
+        .query_row([seq], |row| {
+            Ok((row.get("conversation_id")?, row.get("sent_at_ms")?))
+        })
+        .optional()?;
+    if let Some((conversation, sent_at_ms)) = of_turn {
+        void_summaries_txn(
+            connection,
+            "conversation_id = ?1 AND through_sent_at_ms >= ?2
+             AND EXISTS (SELECT 1 FROM summary_turns x CROSS JOIN summaries d ON d.id = x.summary_id
+                         WHERE x.turn_seq = ?3 AND d.agent = summaries.agent
+                           AND d.fingerprint = summaries.fingerprint
+                           AND (d.through_sent_at_ms, d.through_ordinal, d.through_seq)
+                               <= (summaries.through_sent_at_ms, summaries.through_ordinal,
+                                   summaries.through_seq))",
+            params![conversation, sent_at_ms, seq],
+        )?;
     }
     Ok(())
 }
@@ -347,10 +412,9 @@ pub(crate) fn stale_by_late_turn_txn(
     agent: Option<&AgentName>,
     at: Position,
 ) -> Result<(), StoreError> {
-    connection
-        .prepare_cached(
-            "UPDATE summaries SET state = 'stale'
-             WHERE conversation_id = ?1 AND through_sent_at_ms >= ?2 AND state = 'current'
+    set_aside_txn(
+        connection,
+        "conversation_id = ?1 AND through_sent_at_ms >= ?2
                AND (through_sent_at_ms, through_ordinal, through_seq) >= (?2, ?3, ?4)
                AND CASE WHEN ?5 IS NULL THEN covers = 'all'
                         ELSE covers = 'involved' AND agent = ?5 END
@@ -360,14 +424,8 @@ pub(crate) fn stale_by_late_turn_txn(
                      AND b.fingerprint = summaries.fingerprint AND b.state = 'current'
                      AND b.holds_expired AND b.through_sent_at_ms >= ?2
                      AND (b.through_sent_at_ms, b.through_ordinal, b.through_seq) >= (?2, ?3, ?4))",
-        )?
-        .execute(params![
-            conversation_row,
-            at.sent_at_ms,
-            at.ordinal,
-            at.seq,
-            agent
-        ])?;
+        params![conversation_row, at.sent_at_ms, at.ordinal, at.seq, agent],
+    )?;
     Ok(())
 }
 

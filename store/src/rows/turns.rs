@@ -2,6 +2,7 @@
 //! (the index, revisions, summaries).
 
 use crate::engine::sql::{Connection, params};
+use crate::rows::steps::delete_steps_txn;
 
 use crate::StoreError;
 use crate::acts::derived::forget_derived_txn;
@@ -218,10 +219,11 @@ pub(crate) fn blank_turn_txn(connection: &Connection, turn: &TurnRow) -> Result<
         "DELETE FROM revisions WHERE turn_seq = ?1",
         "DELETE FROM raw_envelopes WHERE turn_seq = ?1",
         "DELETE FROM involvements WHERE seq = ?1",
-        "DELETE FROM steps WHERE run_id IN (SELECT run_id FROM run_triggers WHERE turn_seq = ?1)",
     ] {
         connection.prepare_cached(sql)?.execute([turn.seq])?;
     }
+    let triggered = "IN (SELECT run_id FROM run_triggers WHERE turn_seq = ?1)";
+    delete_steps_txn(connection, triggered, turn.seq)?;
     forget_files_txn(connection, turn.seq, None)?;
     forget_derived_txn(connection, turn.seq)?;
     invalidate_summaries_txn(connection, turn, SummaryFate::Void)

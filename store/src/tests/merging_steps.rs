@@ -4,6 +4,7 @@
 use crate::engine::sql::{Connection, params};
 
 use super::*;
+use crate::contract::DeadFilter;
 
 use crate::acts::erasure::ErasureTarget;
 use crate::acts::merge::steps::SEQ_COLUMNS;
@@ -264,10 +265,12 @@ async fn what_is_captured_edited_and_asked_meanwhile_comes_to_the_one_chat() {
     fixture
         .execute(
             "UPDATE runs SET state = 'dead', conversation_id = (SELECT min(source_id) FROM conversation_merges)
-             WHERE id = 1;
-             UPDATE runs SET state = 'queued' WHERE id = 1",
+             WHERE id = 1",
         )
         .await;
+    let every = DeadFilter::default();
+    let revived = fixture.store.revive_runs(every, 9, NOW_MS).await;
+    assert_eq!(revived.unwrap(), 1);
     assert_eq!(fixture.value::<i64>(elsewhere).await, 0);
     finish(&fixture).await;
     let rooms: i64 = fixture.value("SELECT count(*) FROM conversations").await;

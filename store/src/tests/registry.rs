@@ -535,3 +535,15 @@ fn the_page_about_data_has_the_tables() {
         "docs/DATA.md holds this table:\n{page}"
     );
 }
+
+#[tokio::test]
+async fn a_migrated_database_holds_no_trigger() {
+    let fixture = Fixture::new().await;
+    let triggers: Vec<String> = fixture
+        .column("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
+        .await;
+    assert_eq!(
+        triggers, [""; 0],
+        "what follows a change is said in the act that makes it"
+    );
+}

@@ -355,8 +355,7 @@ async fn a_delete_touches_what_holds_the_line_and_nothing_else() {
     ];
     assert_eq!(states(&fixture, room).await, both);
     // What is quoted goes with its quote, whichever way that is taken out.
-    let quote = "UPDATE turns SET quote = NULL, revision = revision + 1 WHERE seq = 8";
-    fixture.execute(quote).await;
+    delete(&fixture, "51").await;
     let void = (SummaryState::Void, String::new());
     assert_eq!(
         states(&fixture, room).await,

@@ -2,7 +2,7 @@
 
 use crate::engine::sql::{Connection, Row};
 
-use crate::acts::ending::{EndOfRun, end_run_txn};
+use crate::acts::ending::{EndOfRun, bring_back_txn, end_run_txn};
 use crate::contract::{DeadFilter, QueuedRun, WaitingFor};
 use crate::rows::columns::limit_of;
 use crate::rows::columns::missing;
@@ -26,13 +26,10 @@ const OPEN_SQL: &str = "
     LEFT JOIN participants p ON p.id = r.person_participant_id
     WHERE r.state IN ('queued', 'leased', 'waiting') ORDER BY r.id LIMIT ?1";
 
-const REVIVE_SQL: &str = "
-    UPDATE runs SET state = 'queued', reason = NULL, attempt = 0, not_before_ms = ?3,
-                    finished_at_ms = NULL, cancel_requested_by = NULL
-    WHERE id IN (SELECT id FROM runs INDEXED BY runs_given_up
-                 WHERE state = 'dead' AND (?1 IS NULL OR agent = ?1)
-                   AND (?2 IS NULL OR finished_at_ms >= ?2)
-                 ORDER BY id LIMIT ?4)";
+const GIVEN_UP_SQL: &str = "
+    SELECT id FROM runs INDEXED BY runs_given_up
+    WHERE state = 'dead' AND (?1 IS NULL OR agent = ?1) AND (?2 IS NULL OR finished_at_ms >= ?2)
+    ORDER BY id LIMIT ?3";
 
 impl Store {
     /// Runs that are not at their end, oldest first, and what each waits for.
@@ -78,13 +75,16 @@ impl Store {
         now_ms: i64,
     ) -> Result<usize, StoreError> {
         self.write(move |connection| {
-            let revived = connection.prepare_cached(REVIVE_SQL)?.execute((
-                filter.agent,
-                filter.since_ms,
-                now_ms,
-                limit_of(limit),
-            ))?;
-            Ok(revived)
+            let given_up: Vec<i64> = connection
+                .prepare_cached(GIVEN_UP_SQL)?
+                .query_map((filter.agent, filter.since_ms, limit_of(limit)), |row| {
+                    row.get("id")
+                })?
+                .collect::<crate::engine::sql::Result<_>>()?;
+            for row in &given_up {
+                bring_back_txn(connection, *row, Some(now_ms))?;
+            }
+            Ok(given_up.len())
         })
         .await
     }
@@ -164,14 +164,7 @@ fn revive_txn(
         .query_row([run], |row| row.get(0))
         .map_err(|error| missing(error, || format!("a run {run} that was given up")))?;
     if retry {
-        connection
-            .prepare_cached(
-                "UPDATE runs SET state = 'queued', reason = NULL, attempt = 0, not_before_ms = ?2,
-                        finished_at_ms = NULL, cancel_requested_by = NULL
-                 WHERE id = ?1",
-            )?
-            .execute((row, now_ms))?;
-        return Ok(());
+        return bring_back_txn(connection, row, Some(now_ms));
     }
     connection
         .prepare_cached(

@@ -1,6 +1,8 @@
 //! Runs that read what an order blanks, and are not done: only those are stopped.
 
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::rows::run_events::forget_live_text_txn;
+use crate::rows::steps::delete_steps_txn;
 
 use super::orders::{Order, targets};
 use crate::StoreError;
@@ -49,11 +51,10 @@ pub(super) fn stop_readers_txn(connection: &Connection, order: &Order) -> Result
                          WHERE id = ?1 AND cancel_requested_by IS NULL",
                     )?
                     .execute([run.row])?;
+                forget_live_text_txn(connection, run.row)?;
             }
             (true, false) => {
-                connection
-                    .prepare_cached("DELETE FROM steps WHERE run_id = ?1")?
-                    .execute([run.row])?;
+                delete_steps_txn(connection, "= ?1", run.row)?;
             }
         }
     }

@@ -8,7 +8,10 @@ use super::orders::{ErasureCounts, Order};
 use crate::StoreError;
 use crate::acts::made_from::{blank_ours_txn, empty_posts_txn};
 use crate::rows::run_events::forget_texts_txn;
-use crate::rows::summaries::{SummaryFate, invalidate_summaries_txn};
+use crate::rows::steps::delete_steps_txn;
+use crate::rows::summaries::{
+    SummaryFate, invalidate_summaries_txn, void_summaries_of_quote_txn, void_summaries_txn,
+};
 use crate::rows::turns::{Replacement, revise_turn_txn, turn_at};
 
 /// The most rows that are looked at in one transaction.
@@ -137,21 +140,25 @@ pub(super) fn sweep_batch_txn(
         SweepStage::Revisions => sweep.rows_txn(
             "SELECT turn_seq, content FROM revisions WHERE turn_seq > ?1
              ORDER BY turn_seq LIMIT ?2",
-            "DELETE FROM revisions WHERE turn_seq = ?1",
+            |connection, key| {
+                execute_txn(connection, "DELETE FROM revisions WHERE turn_seq = ?1", key)
+            },
         ),
         SweepStage::Raw => sweep.rows_txn(
             "SELECT id, raw FROM raw_envelopes WHERE id > ?1 ORDER BY id LIMIT ?2",
-            "DELETE FROM raw_envelopes WHERE id = ?1",
+            |connection, key| {
+                execute_txn(connection, "DELETE FROM raw_envelopes WHERE id = ?1", key)
+            },
         ),
         SweepStage::Steps => sweep.rows_txn(
             "SELECT run_id, message FROM steps WHERE run_id > ?1 ORDER BY run_id LIMIT ?2",
-            "DELETE FROM steps WHERE run_id = ?1",
+            |connection, key| delete_steps_txn(connection, "= ?1", key),
         ),
         SweepStage::Events => sweep.events_txn(),
         SweepStage::Posts => sweep.posts_txn(),
         SweepStage::Summaries => sweep.rows_txn(
             "SELECT id, text FROM summaries WHERE id > ?1 ORDER BY id LIMIT ?2",
-            "UPDATE summaries SET state = 'void', text = '', tokens = 0 WHERE id = ?1",
+            |connection, key| void_summaries_txn(connection, "id = ?1", params![key]),
         ),
         SweepStage::Commands => sweep.commands_txn(),
         SweepStage::Titles => sweep.titles_txn(),
@@ -236,6 +243,7 @@ impl Sweep<'_> {
                     "UPDATE turns SET quote = NULL, revision = revision + 1 WHERE seq = ?1",
                 )?
                 .execute([seen.seq])?;
+            void_summaries_of_quote_txn(self.connection, seen.seq)?;
         }
         Ok(counts)
     }
@@ -284,12 +292,15 @@ impl Sweep<'_> {
     }
 
     /// Goes through the texts of a table and does `change` to each row that holds a trace.
-    fn rows_txn(&self, select: &'static str, change: &'static str) -> SweptBatch {
+    fn rows_txn(
+        &self,
+        select: &'static str,
+        change: impl Fn(&Connection, i64) -> Result<usize, StoreError>,
+    ) -> SweptBatch {
         let (hits, last) = self.hits(select)?;
-        let mut statement = self.connection.prepare_cached(change)?;
         let mut counts = ErasureCounts::default();
         for key in hits {
-            counts.details += statement.execute([key])? as u64;
+            counts.details += change(self.connection, key)? as u64;
         }
         Ok((counts, last))
     }
@@ -416,9 +427,16 @@ impl Sweep<'_> {
         self.rows_txn(
             "SELECT id, coalesce(title, '') || char(10) || coalesce(own_title, '')
              FROM conversations WHERE id > ?1 ORDER BY id LIMIT ?2",
-            "UPDATE conversations SET title = NULL, own_title = NULL WHERE id = ?1",
+            |connection, key| {
+                let sql = "UPDATE conversations SET title = NULL, own_title = NULL WHERE id = ?1";
+                execute_txn(connection, sql, key)
+            },
         )
     }
+}
+
+fn execute_txn(connection: &Connection, sql: &str, key: i64) -> Result<usize, StoreError> {
+    Ok(connection.prepare_cached(sql)?.execute([key])?)
 }
 
 /// Whether raw JSON names a platform id: as a whole value or within a mention.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::engine::sql::{Connection, params};
+use crate::rows::run_events::forget_live_text_txn;
 use vocative_contract::crash;
 
 use super::blank::{blank_batch_txn, is_blank, unname_txn};
@@ -322,12 +323,17 @@ fn settle_txn(connection: &Connection, order: &Order, now_ms: i64) -> Result<Lef
         move_txn(connection, order, ErasureCounts::default(), None, until_ms)?;
         return Ok(Left::Runs);
     }
-    connection
+    let stopped: Vec<i64> = connection
         .prepare_cached(
             "UPDATE runs SET cancel_requested_by = 'erased'
-             WHERE state = 'leased' AND cancel_requested_by IS NULL AND first_claimed_at_ms <= ?1",
+             WHERE state = 'leased' AND cancel_requested_by IS NULL AND first_claimed_at_ms <= ?1
+             RETURNING id",
         )?
-        .execute([until_ms - SETTLE_MS])?;
+        .query_map([until_ms - SETTLE_MS], |row| row.get("id"))?
+        .collect::<crate::engine::sql::Result<_>>()?;
+    for run in stopped {
+        forget_live_text_txn(connection, run)?;
+    }
     let first = SweepStage::ALL[0].name();
     move_txn(connection, order, ErasureCounts::default(), Some(first), 0)?;
     Ok(Left::More)

@@ -219,6 +219,10 @@ fn join_txn(
     for sql in [
         "UPDATE runs SET conversation_id = ?2
          WHERE conversation_id = ?1 AND state IN ('queued', 'leased', 'waiting')",
+        "UPDATE run_events SET conversation_id = ?2
+         WHERE conversation_id = ?1
+           AND run_id IN (SELECT id FROM runs WHERE conversation_id = ?2
+                                                AND state IN ('queued', 'leased', 'waiting'))",
         "UPDATE conversations SET parent_id = ?2 WHERE parent_id = ?1",
         JOIN_ATTRIBUTES_SQL,
         "UPDATE conversation_merges SET target_id = ?2 WHERE target_id = ?1",

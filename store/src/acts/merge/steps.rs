@@ -11,7 +11,9 @@ use super::JOIN_ATTRIBUTES_SQL;
 use crate::StoreError;
 use crate::rows::columns::limit_of;
 use crate::rows::fresh_starts::merge_fresh_starts_txn;
+use crate::rows::run_events::move_events_txn;
 use crate::rows::search_text::{in_index, index_turn_txn, unindex_turn_txn};
+use crate::rows::summaries::set_aside_txn;
 use vocative_core::ids::ChatId;
 
 /// Turns that move with the first commit: the newest of each conversation, and so many of those that
@@ -251,17 +253,18 @@ fn index_anew_txn(connection: &Connection, pair: Pair) -> Result<(), StoreError>
 /// What ends before the first turn that moves is as true as it was. A summary over turns that went by their
 /// age stands: it can't be made again.
 fn stale_summaries_txn(connection: &Connection, pair: Pair) -> Result<(), StoreError> {
-    connection
+    let (sent_at_ms, ordinal): (i64, i64) = connection
         .prepare_cached(
-            "WITH first (sent_at_ms, ordinal) AS (
-                 SELECT t.sent_at_ms, t.ordinal FROM moved m CROSS JOIN turns t ON t.seq = m.old
-                 ORDER BY t.sent_at_ms, t.ordinal LIMIT 1)
-             UPDATE summaries SET state = 'stale'
-             WHERE conversation_id = ?1 AND state = 'current' AND NOT holds_expired
-               AND through_sent_at_ms >= (SELECT sent_at_ms FROM first)
-               AND (through_sent_at_ms, through_ordinal) >= (SELECT sent_at_ms, ordinal FROM first)",
+            "SELECT t.sent_at_ms, t.ordinal FROM moved m CROSS JOIN turns t ON t.seq = m.old
+             ORDER BY t.sent_at_ms, t.ordinal LIMIT 1",
         )?
-        .execute([pair.target])?;
+        .query_row([], |row| Ok((row.get("sent_at_ms")?, row.get("ordinal")?)))?;
+    set_aside_txn(
+        connection,
+        "conversation_id = ?1 AND NOT holds_expired AND through_sent_at_ms >= ?2
+         AND (through_sent_at_ms, through_ordinal) >= (?2, ?3)",
+        params![pair.target, sent_at_ms, ordinal],
+    )?;
     Ok(())
 }
 
@@ -271,24 +274,43 @@ fn is_empty(connection: &Connection, source: i64) -> Result<bool, StoreError> {
         .query_row([source], |row| row.get(0))?)
 }
 
+/// What is done for each row that moved.
+type FollowTxn = fn(&Connection, i64) -> Result<(), StoreError>;
+
 /// Moves what is left beside turns; whether the source is gone.
 fn leave_txn(connection: &Connection, pair: Pair) -> Result<bool, StoreError> {
-    for sql in [
-        "UPDATE runs SET conversation_id = ?2 WHERE id IN (
-             SELECT id FROM runs WHERE conversation_id = ?1 ORDER BY id DESC LIMIT ?3)",
-        "UPDATE run_events SET conversation_id = ?2 WHERE id IN (
-             SELECT id FROM run_events WHERE conversation_id = ?1 ORDER BY id LIMIT ?3)",
-        "UPDATE summaries
-         SET conversation_id = ?2,
-             state = iif(state = 'current' AND NOT holds_expired, 'stale', state)
-         WHERE id IN (SELECT id FROM summaries WHERE conversation_id = ?1 LIMIT ?3)",
-    ] {
-        let moved = connection.prepare_cached(sql)?.execute(params![
-            pair.source,
-            pair.target,
-            limit_of(STEP_ROWS)
-        ])?;
-        if moved > 0 {
+    let rows: [(&str, FollowTxn); 3] = [
+        (
+            "UPDATE runs SET conversation_id = ?2 WHERE id IN (
+                 SELECT id FROM runs WHERE conversation_id = ?1 ORDER BY id DESC LIMIT ?3)
+             RETURNING id",
+            move_events_txn,
+        ),
+        (
+            "UPDATE run_events SET conversation_id = ?2 WHERE id IN (
+                 SELECT id FROM run_events WHERE conversation_id = ?1 ORDER BY id LIMIT ?3)
+             RETURNING id",
+            |_, _| Ok(()),
+        ),
+        (
+            "UPDATE summaries SET conversation_id = ?2 WHERE id IN (
+                 SELECT id FROM summaries WHERE conversation_id = ?1 LIMIT ?3)
+             RETURNING id",
+            |connection, id| {
+                set_aside_txn(connection, "id = ?1 AND NOT holds_expired", params![id]).map(drop)
+            },
+        ),
+    ];
+    for (sql, follow_txn) in rows {
+        let values = params![pair.source, pair.target, limit_of(STEP_ROWS)];
+        let moved: Vec<i64> = connection
+            .prepare_cached(sql)?
+            .query_map(values, |row| row.get("id"))?
+            .collect::<crate::engine::sql::Result<_>>()?;
+        for id in &moved {
+            follow_txn(connection, *id)?;
+        }
+        if !moved.is_empty() {
             return Ok(false);
         }
     }
