@@ -22,7 +22,7 @@ use vocative_contract::identity::Platform;
 use vocative_contract::outbound::Part;
 use vocative_core::addressing::Verdict;
 use vocative_core::ids::{AccountId, AgentName, ConversationId, OwnerId, RunId};
-use vocative_core::run::{ClaimedRun, Usage};
+use vocative_core::run::{ClaimedRun, StopCause, Usage};
 use vocative_core::turn::{ParticipantKind, TurnKind};
 use vocative_store::NewId as _;
 use vocative_store::contract::{
@@ -372,7 +372,11 @@ async fn another_attempt_is_told_and_what_was_heard_is_void() {
     // From another database, or from before an older copy was put back: it begins anew.
     let mut stranger = house.follow_run(id, Some(1 << 50)).await;
     assert_eq!(stranger.take(1).await, ["snapshot right"]);
-    house.store.cancel_run(id, "by hand", 400).await.unwrap();
+    house
+        .store
+        .cancel_run(id, StopCause::Operator.into(), 400)
+        .await
+        .unwrap();
     house.answer(&again, "right").await;
     assert_eq!(follower.rest().await, ["cancelled"]);
 }

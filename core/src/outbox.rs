@@ -54,6 +54,34 @@ impl OutboxState {
     }
 }
 
+/// Why a post is never sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeadCause {
+    /// It could not be sent: a person may send it again.
+    GivenUp,
+    /// It is wanted no more, and needs no person's decision.
+    Dropped,
+}
+
+impl DeadCause {
+    /// The stored and shown name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::GivenUp => "given_up",
+            Self::Dropped => "dropped",
+        }
+    }
+
+    /// The cause of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::GivenUp, Self::Dropped]
+            .into_iter()
+            .find(|cause| cause.name() == name)
+    }
+}
+
 /// One operation on a platform.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutboxEntry {

@@ -49,6 +49,76 @@ impl RunState {
     }
 }
 
+/// Why a run is asked to stop, or ended without an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopCause {
+    /// What it was to answer was deleted.
+    Deleted,
+    /// An edit took the address away. Another edit that gives it back brings the run back.
+    Edited,
+    /// What it was to answer, or read, was erased.
+    Erased,
+    /// A later message took its place.
+    Interrupted,
+    /// Somebody in the room said so.
+    Stopped,
+    /// Its chat or person is not served any more.
+    Unserved,
+    /// An operator said so.
+    Operator,
+}
+
+impl StopCause {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Deleted,
+        Self::Edited,
+        Self::Erased,
+        Self::Interrupted,
+        Self::Stopped,
+        Self::Unserved,
+        Self::Operator,
+    ];
+
+    /// The stored and shown name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Deleted => "deleted",
+            Self::Edited => "edited",
+            Self::Erased => "erased",
+            Self::Interrupted => "interrupted",
+            Self::Stopped => "stopped",
+            Self::Unserved => "unserved",
+            Self::Operator => "operator",
+        }
+    }
+
+    /// The cause of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|cause| cause.name() == name)
+    }
+}
+
+/// A cause with what people are told of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stopping {
+    /// What decides.
+    pub cause: StopCause,
+    /// What people read.
+    pub detail: String,
+}
+
+impl From<StopCause> for Stopping {
+    fn from(cause: StopCause) -> Self {
+        Self {
+            cause,
+            detail: cause.name().to_owned(),
+        }
+    }
+}
+
 /// Tokens a model reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {

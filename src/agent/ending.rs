@@ -18,8 +18,7 @@ use vocative_core::counted::counted;
 use vocative_core::ids::{LeaseToken, RunId};
 use vocative_core::judging::policy::SpentUp;
 use vocative_core::prompting::{ClassEstimate, content_count};
-use vocative_core::run::Finish;
-use vocative_core::run::{ClaimedRun, Usage};
+use vocative_core::run::{ClaimedRun, Finish, StopCause, Stopping, Usage};
 use vocative_core::turn::TurnKind;
 use vocative_store::StoreError;
 use vocative_store::contract::{CommittedReply, ReplyRoute, RunEnding};
@@ -171,10 +170,13 @@ pub(super) async fn end_unserved(
 ) -> Result<(), StoreError> {
     let (run, agent) = (claimed.run.id, claimed.run.agent.as_str());
     info!(run.id = %run, agent, "a question is not answered: its chat or person is no longer served");
-    let reason = "its chat or person is no longer served";
+    let stopping = Stopping {
+        cause: StopCause::Unserved,
+        detail: "its chat or person is no longer served".to_owned(),
+    };
     worker
         .store
-        .cancel_run(run, reason, (worker.clock)())
+        .cancel_run(run, stopping, (worker.clock)())
         .await?;
     let answering = Answering {
         claimed,

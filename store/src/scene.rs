@@ -18,7 +18,7 @@ use crate::rows::search_text::index_turn_txn;
 use vocative_core::ids::{
     AccountId, AgentName, ChatId, ConversationId, OwnerId, RunId, Seq, TurnId,
 };
-use vocative_core::run::{ClaimedRun, Usage};
+use vocative_core::run::{ClaimedRun, StopCause, Stopping, Usage};
 use vocative_core::turn::{ParticipantKind, TurnKind};
 
 /// A lease in these tests lasts so long.
@@ -44,6 +44,14 @@ pub(super) struct Room {
 pub(super) struct Said {
     pub(super) turn: TurnId,
     pub(super) seq: Seq,
+}
+
+/// A person has a run stopped.
+pub(super) fn by_hand(detail: &str) -> Stopping {
+    Stopping {
+        cause: StopCause::Operator,
+        detail: detail.to_owned(),
+    }
 }
 
 pub(super) fn agent() -> AgentName {

@@ -10,7 +10,7 @@ use crate::admin::view::{
 use vocative_core::ids::{OutboxId, RunId};
 use vocative_core::model_rest::ModelRest;
 use vocative_core::outbox::{OutboxEntry, OutboxState};
-use vocative_core::run::{Run, RunState};
+use vocative_core::run::{Run, RunState, StopCause, Stopping};
 use vocative_store::StoreError;
 use vocative_store::contract::{QueuedRun, WaitingFor};
 use vocative_store::quarantine::Queue;
@@ -72,7 +72,7 @@ impl Operations {
             self.store.release_run(run, now_ms).await?;
         } else {
             self.store
-                .cancel_run(run, "dropped by an operator", now_ms)
+                .cancel_run(run, by_operator("dropped by an operator"), now_ms)
                 .await?;
         }
         Ok(true)
@@ -85,7 +85,7 @@ impl Operations {
         crash::point("cancel.before-commit");
         let is_cancelled = self
             .store
-            .cancel_run(id, "cancelled by an operator", (self.clock)())
+            .cancel_run(id, by_operator("cancelled by an operator"), (self.clock)())
             .await?;
         crash::point("cancel.after-commit");
         if let Some(running) = &self.running {
@@ -274,4 +274,11 @@ fn not_dead(id: &str) -> OperationError {
     OperationError::Wrong(format!(
         "no question and no post {id} was given up; `vocative dead list` shows those that were"
     ))
+}
+
+fn by_operator(detail: &str) -> Stopping {
+    Stopping {
+        cause: StopCause::Operator,
+        detail: detail.to_owned(),
+    }
 }

@@ -6,6 +6,7 @@ use vocative_contract::live::{LiveForm, LivePost};
 use vocative_contract::outbound::Operation;
 
 use super::*;
+use vocative_core::run::StopCause;
 use vocative_core::sending::policy::Live;
 use vocative_core::sending::policy::LivePolicy;
 
@@ -381,7 +382,10 @@ async fn a_cancelled_answer_is_taken_back() {
         .await;
     let store = &play.stage.store;
     let run = store.queued_runs(9, 0).await.unwrap().remove(0).run.id;
-    store.cancel_run(run, "a person", 0).await.unwrap();
+    store
+        .cancel_run(run, StopCause::Operator.into(), 0)
+        .await
+        .unwrap();
     play.stage.wake.cancels.ask(run);
     let view = play.ends().await;
     assert_eq!(view.texts(), [""; 0]);

@@ -16,6 +16,7 @@ use crate::rows::run_events::{
     forget_live_text_txn, move_events_txn, tell_end_txn, untell_end_txn,
 };
 use vocative_core::ids::RunId;
+use vocative_core::run::{StopCause, Stopping};
 use vocative_core::run_event::EndingKind;
 
 /// How a run ends.
@@ -56,7 +57,7 @@ pub(crate) fn end_run_txn(
     forget_live_text_txn(connection, row)?;
     connection
         .prepare_cached(
-            "UPDATE runs SET state = ?2, reason = coalesce(?3, cancel_requested_by),
+            "UPDATE runs SET state = ?2, reason = coalesce(?3, iif(stop_cause IS NULL, NULL, reason)),
                     owner = NULL, token = NULL, lease_until_ms = NULL, finished_at_ms = ?4
              WHERE id = ?1",
         )?
@@ -69,7 +70,7 @@ pub(crate) fn end_run_txn(
 pub(crate) fn stop_run_txn(
     connection: &Connection,
     row: i64,
-    reason: &str,
+    stopping: &Stopping,
     now_ms: i64,
 ) -> Result<Stop, StoreError> {
     let state: String = connection
@@ -82,9 +83,10 @@ pub(crate) fn stop_run_txn(
     };
     connection
         .prepare_cached(
-            "UPDATE runs SET cancel_requested_by = coalesce(cancel_requested_by, ?2) WHERE id = ?1",
+            "UPDATE runs SET reason = iif(stop_cause IS NULL, ?3, reason),
+                             stop_cause = coalesce(stop_cause, ?2) WHERE id = ?1",
         )?
-        .execute((row, reason))?;
+        .execute((row, stopping.cause, &stopping.detail))?;
     match stop {
         Stop::Ended => {
             end_run_txn(connection, row, EndOfRun::Cancelled, now_ms)?;
@@ -107,7 +109,7 @@ pub(crate) fn bring_back_txn(
             "UPDATE runs
              SET state = 'queued', reason = NULL, finished_at_ms = NULL,
                  not_before_ms = coalesce(?2, not_before_ms),
-                 cancel_requested_by = iif(state IN ('held', 'quarantined'), cancel_requested_by, NULL),
+                 stop_cause = iif(state IN ('held', 'quarantined'), stop_cause, NULL),
                  attempt = iif(state = 'cancelled', attempt, 0),
                  put_offs = iif(state = 'cancelled', min(put_offs, attempt), 0), put_off_at_ms = NULL,
                  asked_at_run_ms = (SELECT elapsed_ms FROM run_clock),
@@ -124,12 +126,12 @@ pub(crate) fn bring_back_txn(
 pub(crate) fn stop_runs_txn(
     connection: &Connection,
     runs: Vec<(i64, RunId)>,
-    reason: &str,
+    cause: StopCause,
     now_ms: i64,
 ) -> Result<Vec<RunId>, StoreError> {
     let mut stopped = Vec::new();
     for (row, id) in runs {
-        if stop_run_txn(connection, row, reason, now_ms)? != Stop::Over {
+        if stop_run_txn(connection, row, &cause.into(), now_ms)? != Stop::Over {
             stopped.push(id);
         }
     }

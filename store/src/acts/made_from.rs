@@ -8,11 +8,11 @@ use crate::engine::sql::{Connection, params};
 use vocative_contract::outbound::Part;
 
 use crate::StoreError;
-use crate::acts::outbox::DROPPED;
 use crate::rows::quarantine::leave_quarantine_txn;
 use crate::rows::steps::delete_steps_txn;
 use crate::rows::summaries::{SummaryFate, invalidate_summaries_txn, void_summaries_of_quote_txn};
 use crate::rows::turns::{TurnRow, blank_turn_txn, turn_at};
+use vocative_core::outbox::DeadCause;
 
 /// What went with a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -199,6 +199,9 @@ pub(crate) fn empty_posts_txn(
                     reason = CASE WHEN state IN ('sent', 'dead', 'replaced')
                                     OR (state = 'leased' AND send_started = 1)
                              THEN reason ELSE ?3 END,
+                    dead_cause = CASE WHEN state IN ('sent', 'dead', 'replaced')
+                                        OR (state = 'leased' AND send_started = 1)
+                                 THEN dead_cause ELSE ?3 END,
                     finished_at_ms = CASE WHEN state = 'leased' AND send_started = 1 THEN NULL
                                      ELSE coalesce(finished_at_ms, ?4) END,
                     token = CASE WHEN state = 'leased' AND send_started = 0 THEN NULL
@@ -208,6 +211,6 @@ pub(crate) fn empty_posts_txn(
                             THEN state ELSE 'dead' END
              WHERE {which}"
         ))?
-        .execute(params![value, emptied, DROPPED, now_ms])?;
+        .execute(params![value, emptied, DeadCause::Dropped, now_ms])?;
     leave_quarantine_txn(connection)
 }

@@ -28,6 +28,7 @@ use crate::rows::quarantine::{Queue, kept_or_set_aside_txn};
 use crate::{Store, StoreError};
 use vocative_core::ids::{ChatId, LeaseToken, OutboxId};
 use vocative_core::outbox::ClaimedEntry;
+use vocative_core::outbox::DeadCause;
 
 /// The first entry of each line, as `heads (id)`: one probe of `outbox_open` per line. Entries behind
 /// a held part of their own turn are passed over.
@@ -228,9 +229,6 @@ impl Store {
     }
 }
 
-/// The reason stored with an entry that a person dropped.
-pub(crate) const DROPPED: &str = "dropped";
-
 pub(crate) fn claim_posts_txn(
     connection: &Connection,
     request: &ClaimRequest,
@@ -371,17 +369,17 @@ pub(crate) fn release_post_txn(
     now_ms: i64,
 ) -> Result<(), StoreError> {
     let sql = if send {
-        "UPDATE outbox SET state = 'pending', reason = ?3, not_before_ms = ?2, send_started = 0,
+        "UPDATE outbox SET state = 'pending', dead_cause = ?3, reason = ?3, not_before_ms = ?2, send_started = 0,
                 attempts = 0, first_attempt_ms = NULL, finished_at_ms = NULL, is_undecided = 0
          WHERE uuid = ?1 AND state IN ('held', 'dead') RETURNING id"
     } else {
-        "UPDATE outbox SET state = 'dead', reason = ?3, finished_at_ms = ?2, is_undecided = 0
+        "UPDATE outbox SET state = 'dead', dead_cause = ?3, reason = ?3, finished_at_ms = ?2, is_undecided = 0
          WHERE uuid = ?1 AND state IN ('held', 'dead') RETURNING id"
     };
-    let reason = (!send).then_some(DROPPED);
+    let cause = (!send).then_some(DeadCause::Dropped);
     let row = connection
         .prepare_cached(sql)?
-        .query_row((entry, now_ms, reason), |row| row.get::<_, i64>(0))
+        .query_row((entry, now_ms, cause), |row| row.get::<_, i64>(0))
         .map_err(|error| missing(error, || format!("a held or dead post {entry}")))?;
     if send {
         return Ok(());

@@ -5,7 +5,7 @@ use vocative_contract::outbound::{Delivered, Operation, Part, Target};
 
 use vocative_core::outbox::OutboxUpdate;
 
-use crate::acts::outbox::{DROPPED, close_attempt_txn};
+use crate::acts::outbox::close_attempt_txn;
 use crate::acts::parking::{Parking, give_up_old_txn, park_txn, unpark_txn};
 use crate::acts::placeholder::{gives_place, move_txn};
 use crate::acts::probing::{forget_own_message_txn, note_own_message_txn};
@@ -18,6 +18,7 @@ use crate::rows::outbox_rows::{
 use crate::rows::places::find_chat;
 use crate::{Store, StoreError};
 use vocative_core::ids::{AccountId, ChatId, LeaseToken, OutboxId, Seq};
+use vocative_core::outbox::DeadCause;
 
 impl Store {
     /// Writes what became of an attempt.
@@ -214,6 +215,7 @@ fn outcome_name(update: &OutboxUpdate) -> &str {
 /// What an entry becomes when its lease ends without success.
 struct Released<'a> {
     state: &'static str,
+    dead_cause: Option<DeadCause>,
     reason: &'a str,
     /// `None` leaves it as it is.
     not_before_ms: Option<i64>,
@@ -268,8 +270,14 @@ impl<'a> Released<'a> {
                 ..Self::ended("held", reason)
             },
             OutboxUpdate::Hold { reason } => Self::ended("held", reason),
-            OutboxUpdate::Dead { reason } => Self::finished("dead", reason, now_ms),
-            OutboxUpdate::Drop { .. } => Self::finished("dead", DROPPED, now_ms),
+            OutboxUpdate::Dead { reason } => Self {
+                dead_cause: Some(DeadCause::GivenUp),
+                ..Self::finished("dead", reason, now_ms)
+            },
+            OutboxUpdate::Drop { reason } => Self {
+                dead_cause: Some(DeadCause::Dropped),
+                ..Self::finished("dead", reason, now_ms)
+            },
             OutboxUpdate::Replace { reason, .. } => Self::finished("replaced", reason, now_ms),
             OutboxUpdate::ParkChat { reason, .. } | OutboxUpdate::HoldAccount { reason } => {
                 Self::unchanged(leased, now_ms, reason)
@@ -313,6 +321,7 @@ impl<'a> Released<'a> {
     fn ended(state: &'static str, reason: &'a str) -> Self {
         Self {
             state,
+            dead_cause: None,
             reason,
             not_before_ms: None,
             send_started: None,
@@ -330,7 +339,7 @@ impl<'a> Released<'a> {
                         not_before_ms = coalesce(?4, not_before_ms),
                         send_started = coalesce(?5, send_started),
                         looks = looks + ?6, resends = resends + ?7, finished_at_ms = ?8,
-                        is_undecided = ?9,
+                        is_undecided = ?9, dead_cause = ?10,
                         owner = NULL, token = NULL, lease_until_ms = NULL
                  WHERE id = ?1",
             )?
@@ -344,6 +353,7 @@ impl<'a> Released<'a> {
                 self.resends,
                 self.finished_at_ms,
                 self.is_undecided,
+                self.dead_cause,
             ))?;
         Ok(())
     }

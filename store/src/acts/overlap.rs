@@ -17,15 +17,11 @@ use crate::rows::places::ConversationRow;
 use crate::rows::turns::TurnRow;
 use vocative_core::addressing::Overlap;
 use vocative_core::ids::{AgentName, ChatId, ParticipantId, RunId};
+use vocative_core::run::StopCause;
 
 /// The most messages that are answered together. A later message waits in another run and does not interrupt,
 /// so that a room that never rests is answered too.
 pub(crate) const TRIGGERS_MAX: i64 = 20;
-
-/// The reason stored with runs that a later message interrupted.
-pub(crate) const INTERRUPTED: &str = "interrupted";
-const STOPPED: &str = "stopped";
-pub(crate) const DELETED: &str = "deleted";
 
 /// The open runs of a conversation that an agent works on.
 pub(crate) struct OpenRuns<'a> {
@@ -49,7 +45,7 @@ pub(crate) fn joinable_run(
         .prepare_cached(
             "SELECT r.id FROM runs r INDEXED BY runs_open
              WHERE r.state IN ('queued', 'leased', 'waiting') AND r.conversation_id = ?1
-               AND r.state = 'queued' AND r.as_of_seq IS NULL AND r.cancel_requested_by IS NULL
+               AND r.state = 'queued' AND r.as_of_seq IS NULL AND r.stop_cause IS NULL
                AND r.agent = ?2
                AND NOT EXISTS (SELECT 1 FROM turns a WHERE a.run_id = r.id AND a.kind = 'message')
                AND (SELECT count(*) FROM run_triggers g WHERE g.run_id = r.id) < ?3
@@ -131,7 +127,7 @@ pub(crate) fn interrupt_txn(
     for (other, _) in &open {
         move_triggers_txn(connection, *other, run)?;
     }
-    stop_runs_txn(connection, open, INTERRUPTED, now_ms)
+    stop_runs_txn(connection, open, StopCause::Interrupted, now_ms)
 }
 
 /// The open runs of a line but one, oldest first; none of what was asked before the agent began afresh.
@@ -144,7 +140,7 @@ fn open_runs(
     let mut statement = connection.prepare_cached(
         "SELECT r.id, r.uuid FROM runs r INDEXED BY runs_open
          WHERE r.state IN ('queued', 'leased', 'waiting') AND r.conversation_id = ?1
-           AND r.agent = ?2 AND r.id <> ?3 AND r.cancel_requested_by IS NULL
+           AND r.agent = ?2 AND r.id <> ?3 AND r.stop_cause IS NULL
            AND NOT EXISTS (SELECT 1 FROM turns a WHERE a.run_id = r.id AND a.kind = 'message')
            AND NOT EXISTS (SELECT 1 FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
                            WHERE g.run_id = r.id
@@ -184,7 +180,7 @@ pub(crate) fn end_outdated_txn(
     (row, id): (i64, RunId),
     now_ms: i64,
 ) -> Result<RunId, StoreError> {
-    stop_run_txn(connection, row, INTERRUPTED, now_ms)?;
+    stop_run_txn(connection, row, &StopCause::Interrupted.into(), now_ms)?;
     Ok(id)
 }
 
@@ -201,7 +197,7 @@ pub(crate) fn stop_txn(
         .prepare_cached(
             "SELECT r.id, r.uuid FROM runs r
              WHERE r.state IN ('queued', 'leased', 'waiting') AND r.chat_id = ?1
-               AND r.cancel_requested_by IS NULL
+               AND r.stop_cause IS NULL
                AND (r.conversation_id = ?2
                     OR EXISTS (SELECT 1 FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
                                WHERE g.run_id = r.id AND t.conversation_id = ?2))
@@ -224,7 +220,7 @@ pub(crate) fn stop_txn(
             open_run,
         )?
         .collect::<Result<_, _>>()?;
-    stop_runs_txn(connection, open, STOPPED, now_ms)
+    stop_runs_txn(connection, open, StopCause::Stopped, now_ms)
 }
 
 /// What a command stops.
@@ -247,14 +243,14 @@ pub(crate) fn stop_chat_txn(
         .prepare_cached(
             "SELECT r.id, r.uuid FROM runs r
              WHERE r.state IN ('queued', 'leased', 'waiting') AND r.chat_id = ?1
-               AND r.cancel_requested_by IS NULL AND (?3 IS NULL OR r.conversation_id = ?3)
+               AND r.stop_cause IS NULL AND (?3 IS NULL OR r.conversation_id = ?3)
                AND NOT EXISTS (SELECT 1 FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
                                WHERE g.run_id = r.id AND t.participant_id <> ?2)
              ORDER BY r.id",
         )?
         .query_map(params![what.chat, what.whose, what.thread], open_run)?
         .collect::<Result<_, _>>()?;
-    stop_runs_txn(connection, open, STOPPED, now_ms)
+    stop_runs_txn(connection, open, StopCause::Stopped, now_ms)
 }
 
 /// A deleted turn leaves the runs that have other triggers: those that wait go on without it; what is
@@ -279,7 +275,7 @@ pub(crate) fn leave_runs_txn(
         if is_leased {
             let next = queue_again_txn(connection, row, now_ms)?;
             move_triggers_txn(connection, row, next)?;
-            stop_run_txn(connection, row, DELETED, now_ms)?;
+            stop_run_txn(connection, row, &StopCause::Deleted.into(), now_ms)?;
             ended.push(id);
         }
     }

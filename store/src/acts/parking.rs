@@ -5,6 +5,7 @@ use crate::engine::sql::{Connection, params};
 
 use crate::StoreError;
 use vocative_core::ids::ChatId;
+use vocative_core::outbox::DeadCause;
 
 /// How long posts wait for a chat that was parked before schema 13, in milliseconds.
 const KEEP_MS: i64 = 86_400_000;
@@ -65,11 +66,17 @@ pub(crate) fn give_up_old_txn(
 ) -> Result<(), StoreError> {
     connection
         .prepare_cached(
-            "UPDATE outbox SET state = 'dead', reason = ?3, finished_at_ms = ?2
+            "UPDATE outbox SET state = 'dead', dead_cause = ?5, reason = ?3, finished_at_ms = ?2
              WHERE chat_id = ?1 AND state IN ('pending', 'leased', 'unknown') AND state <> 'leased'
                AND created_at_ms <= ?2 - (SELECT coalesce(parked_keep_ms, ?4) FROM chats
                                           WHERE id = ?1 AND parked_reason IS NOT NULL)",
         )?
-        .execute(params![chat, now_ms, WAITED_OUT, KEEP_MS])?;
+        .execute(params![
+            chat,
+            now_ms,
+            WAITED_OUT,
+            KEEP_MS,
+            DeadCause::GivenUp
+        ])?;
     Ok(())
 }

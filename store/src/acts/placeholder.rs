@@ -9,7 +9,6 @@ use crate::engine::sql::{Connection, OptionalExtension};
 use vocative_contract::crash::{self, Sabotage};
 use vocative_contract::outbound::{Operation, Part, PartStream, Target};
 
-use crate::acts::outbox::DROPPED;
 use crate::acts::reply::room_of;
 use crate::acts::runs::leased_run;
 use crate::acts::standing::move_edit_on_txn;
@@ -20,6 +19,7 @@ use crate::rows::places::find_chat;
 use crate::rows::quarantine::{Queue, kept_or_set_aside_txn};
 use crate::{Store, StoreError};
 use vocative_core::ids::{AccountId, ChatId, LeaseToken, OutboxId, RunId};
+use vocative_core::outbox::DeadCause;
 
 /// The message of an entry (?1) by its platform id (?2) is gone.
 const MESSAGE_GONE_SQL: &str = "UPDATE messages SET turn_seq = NULL, text = NULL, gone = 'deleted'
@@ -102,7 +102,7 @@ fn placeholder(
                     o.message_id
              FROM runs r JOIN outbox o ON o.placeholder_of = r.id
              WHERE r.uuid = ?1 AND r.token = ?2 AND r.state = 'leased'
-               AND r.cancel_requested_by IS NULL",
+               AND r.stop_cause IS NULL",
         )?
         .query_row((run, token), |row| {
             let state: String = row.get(0)?;
@@ -433,10 +433,10 @@ fn says_what_was_dropped(connection: &Connection, edit: i64) -> Result<bool, Sto
     let is_so = connection
         .prepare_cached(
             "SELECT EXISTS (SELECT 1 FROM outbox o JOIN outbox p ON p.id = o.edit_of
-                            WHERE o.id = ?1 AND p.state = 'dead' AND p.reason = ?2
+                            WHERE o.id = ?1 AND p.state = 'dead' AND p.dead_cause = ?2
                               AND json_extract(p.payload, '$.text') = json_extract(o.payload, '$.text'))",
         )?
-        .query_row((edit, DROPPED), |row| row.get(0))?;
+        .query_row((edit, DeadCause::Dropped), |row| row.get(0))?;
     Ok(is_so)
 }
 

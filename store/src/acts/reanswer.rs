@@ -82,7 +82,7 @@ fn outdated_run(
             "SELECT r.id, r.uuid, r.state = 'leased'
              FROM run_triggers g JOIN runs r ON r.id = g.run_id
              WHERE g.turn_seq = ?1 AND g.agent = ?2
-               AND ((r.state = 'leased' AND r.cancel_requested_by IS NULL)
+               AND ((r.state = 'leased' AND r.stop_cause IS NULL)
                     OR (r.state IN ('done', 'cancelled', 'dead') AND r.finished_at_ms >= ?3))",
         )?
         .query_row(params![seq, agent, since_ms], |row| {

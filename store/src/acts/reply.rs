@@ -392,6 +392,7 @@ mod tests {
     use crate::new_id::NewId as _;
     use crate::scene::{Scene, agent};
     use vocative_core::ids::LeaseToken;
+    use vocative_core::run::StopCause;
     use vocative_core::run::{RunState, Usage};
 
     #[tokio::test]
@@ -458,7 +459,11 @@ mod tests {
         let room = scene.room("C1").await;
         let (_, run) = scene.ask(&room, "one?", 10).await;
         let claimed = scene.claim(100).await.unwrap();
-        scene.store.cancel_run(run, "deleted", 101).await.unwrap();
+        scene
+            .store
+            .cancel_run(run, StopCause::Deleted.into(), 101)
+            .await
+            .unwrap();
         let answer = scene.answer(&claimed, &room, "too late");
         let outcome = scene.store.commit_reply(answer).await.unwrap();
         assert_eq!(outcome, CommittedReply::Cancelled);
@@ -475,7 +480,11 @@ mod tests {
         let room = scene.room("C1").await;
         let (_, run) = scene.ask(&room, "one?", 10).await;
         let claimed = scene.claim(100).await.unwrap();
-        scene.store.cancel_run(run, "deleted", 101).await.unwrap();
+        scene
+            .store
+            .cancel_run(run, StopCause::Deleted.into(), 101)
+            .await
+            .unwrap();
         let mut notice = scene.answer(&claimed, &room, "I could not answer.");
         notice.kind = TurnKind::Notice;
         notice.ending = RunEnding::Dead {

@@ -19,7 +19,7 @@ use crate::rows::run_events::tell_claim_txn;
 use crate::rows::run_rows::run_by_row;
 use crate::{Store, StoreError};
 use vocative_core::ids::{LeaseToken, OwnerId, RunId};
-use vocative_core::run::ClaimedRun;
+use vocative_core::run::{ClaimedRun, Stopping};
 use vocative_core::slots::{Asker, Slots, Waiting};
 
 /// Each agent's oldest unfinished run of each conversation, as `heads (id)`: one probe of
@@ -63,7 +63,7 @@ const WAITING_SQL: &str = with_heads!(
                                             OR coalesce(r.put_off_at_ms, r.created_at_ms) > ?1
                          WHEN 'leased' THEN r.owner IS NOT ?3 AND r.lease_until_ms <= ?1
                          ELSE 0 END,
-            r.put_off_at_ms IS NOT NULL, r.cancel_requested_by IS NOT NULL
+            r.put_off_at_ms IS NOT NULL, r.stop_cause IS NOT NULL
      FROM heads CROSS JOIN runs r ON r.id = heads.id
      CROSS JOIN conversations c ON c.id = r.conversation_id
      CROSS JOIN chats h ON h.id = c.chat_id
@@ -206,11 +206,10 @@ impl Store {
     pub async fn cancel_run(
         &self,
         run: RunId,
-        reason: &str,
+        stopping: Stopping,
         now_ms: i64,
     ) -> Result<bool, StoreError> {
-        let reason = reason.to_owned();
-        self.write(move |connection| cancel_run_txn(connection, run, &reason, now_ms))
+        self.write(move |connection| cancel_run_txn(connection, run, &stopping, now_ms))
             .await
     }
 
@@ -412,7 +411,7 @@ pub(crate) fn extend_run_txn(
         .prepare_cached(
             "UPDATE runs SET lease_until_ms = ?3
              WHERE uuid = ?1 AND token = ?2 AND state = 'leased'
-             RETURNING cancel_requested_by IS NOT NULL",
+             RETURNING stop_cause IS NOT NULL",
         )?
         .query_row((run, token, until_ms), |row| row.get(0))
         .optional()?;
@@ -431,7 +430,7 @@ pub(crate) fn leased_run(
 ) -> Result<Option<LeasedRun>, StoreError> {
     Ok(connection
         .prepare_cached(
-            "SELECT id, conversation_id, cancel_requested_by IS NOT NULL FROM runs
+            "SELECT id, conversation_id, stop_cause IS NOT NULL FROM runs
              WHERE uuid = ?1 AND ((token = ?2 AND state = 'leased') OR ?3)",
         )?
         .query_row(
@@ -487,14 +486,14 @@ pub(crate) fn requeue_run_txn(
 pub(crate) fn cancel_run_txn(
     connection: &Connection,
     run: RunId,
-    reason: &str,
+    stopping: &Stopping,
     now_ms: i64,
 ) -> Result<bool, StoreError> {
     let row: i64 = connection
         .prepare_cached("SELECT id FROM runs WHERE uuid = ?1")?
         .query_row([run], |row| row.get(0))
         .map_err(|error| missing(error, || format!("run {run}")))?;
-    Ok(stop_run_txn(connection, row, reason, now_ms)? != Stop::Over)
+    Ok(stop_run_txn(connection, row, stopping, now_ms)? != Stop::Over)
 }
 
 /// Takes back runs that an earlier process leased and no longer works on. Returns how many.
@@ -508,7 +507,7 @@ pub(crate) fn take_back_leases_txn(
         .prepare_cached(
             "SELECT id FROM runs
              WHERE state IN ('queued', 'leased', 'waiting') AND state = 'leased'
-               AND cancel_requested_by IS NOT NULL ORDER BY id",
+               AND stop_cause IS NOT NULL ORDER BY id",
         )?
         .query_map([], |row| row.get(0))?
         .collect::<crate::engine::sql::Result<_>>()?;

@@ -8,8 +8,7 @@ use crate::rows::steps::delete_steps_txn;
 use crate::StoreError;
 use crate::acts::ending::stop_runs_txn;
 use crate::acts::overlap::{
-    DELETED, OpenRuns, add_trigger_txn, interrupt_txn, join_txn, joinable_run, leave_runs_txn,
-    leave_txn,
+    OpenRuns, add_trigger_txn, interrupt_txn, join_txn, joinable_run, leave_runs_txn, leave_txn,
 };
 use crate::rows::places::{
     ConversationRow, ConversationSeat, ensure_conversation_txn, set_root_txn,
@@ -19,10 +18,8 @@ use crate::rows::summaries::stale_by_late_turn_txn;
 use crate::rows::turns::TurnRow;
 use vocative_core::addressing::{Overlap, RunVerdict, Verdict};
 use vocative_core::ids::{AgentName, ErasureId, ParticipantId, RunId, Seq};
+use vocative_core::run::StopCause;
 use vocative_core::turn::Position;
-
-/// The reason stored with runs that an edit of their question cancelled; another edit may bring them back.
-const EDITED: &str = "edited";
 
 /// What addressing agents did to runs.
 #[derive(Default)]
@@ -175,11 +172,11 @@ fn run_of_trigger(
 ) -> Result<Option<TriggeredRun>, StoreError> {
     let run = connection
         .prepare_cached(
-            "SELECT r.id, r.uuid, r.state = 'cancelled' AND r.reason IS ?3
+            "SELECT r.id, r.uuid, r.state = 'cancelled' AND r.stop_cause IS ?3
              FROM run_triggers g JOIN runs r ON r.id = g.run_id
              WHERE g.turn_seq = ?1 AND g.agent = ?2",
         )?
-        .query_row(params![seq, agent, EDITED], |row| {
+        .query_row(params![seq, agent, StopCause::Edited], |row| {
             Ok(TriggeredRun {
                 row: row.get(0)?,
                 id: row.get(1)?,
@@ -233,7 +230,7 @@ pub(crate) fn unaddress_txn(
             }
             Some(run) => {
                 let run = vec![(run.row, run.id)];
-                cancelled.extend(stop_runs_txn(connection, run, EDITED, now_ms)?);
+                cancelled.extend(stop_runs_txn(connection, run, StopCause::Edited, now_ms)?);
             }
             None => {}
         }
@@ -331,6 +328,6 @@ pub(crate) fn cancel_runs_of_deleted_txn(
         )?
         .query_map([turn.seq], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<Result<_, _>>()?;
-    ended.extend(stop_runs_txn(connection, runs, DELETED, now_ms)?);
+    ended.extend(stop_runs_txn(connection, runs, StopCause::Deleted, now_ms)?);
     Ok(ended)
 }

@@ -71,3 +71,18 @@ DROP TRIGGER summaries_without_quote;
 DROP TRIGGER summaries_set_aside;
 DROP TRIGGER runs_follow_merge;
 DROP TRIGGER runs_follow_merge_again;
+
+-- Why a run stops and why a post is given up: words of a closed list. What people read stays in reason.
+ALTER TABLE runs ADD COLUMN stop_cause TEXT;     -- deleted, edited, erased, interrupted, stopped, unserved, operator; set = it is to stop
+UPDATE runs SET stop_cause = CASE coalesce(cancel_requested_by, reason)
+                    WHEN 'deleted' THEN 'deleted' WHEN 'edited' THEN 'edited' WHEN 'erased' THEN 'erased'
+                    WHEN 'interrupted' THEN 'interrupted' WHEN 'stopped' THEN 'stopped'
+                    WHEN 'its chat or person is no longer served' THEN 'unserved' ELSE 'operator' END,
+                reason = coalesce(cancel_requested_by, reason)
+WHERE cancel_requested_by IS NOT NULL OR state IN ('cancelled', 'superseded');
+ALTER TABLE runs DROP COLUMN cancel_requested_by;
+ALTER TABLE runs DROP COLUMN deadline_ms;        -- nothing ever wrote it
+ALTER TABLE outbox ADD COLUMN dead_cause TEXT;   -- of a dead one: given_up, dropped (needs no decision of a person)
+UPDATE outbox SET dead_cause = iif(reason = 'dropped', 'dropped', 'given_up') WHERE state = 'dead';
+ALTER TABLE outbox ADD COLUMN stays INTEGER NOT NULL DEFAULT 0; -- a reaction that is not taken away with the answer
+UPDATE outbox SET stays = 1, progress = NULL WHERE operation = 'react' AND progress = 'stays';

@@ -271,6 +271,7 @@ pub(crate) const TABLES: &[Table] = &[
                 "operation",
                 "target",
                 "state",
+                "dead_cause",
                 "reason",
                 "message_id",
                 "line",
@@ -405,13 +406,7 @@ pub(crate) const TABLES: &[Table] = &[
         text(
             &[],
             &[],
-            &[
-                "agent",
-                "state",
-                "reason",
-                "waiting_for",
-                "cancel_requested_by",
-            ],
+            &["agent", "state", "reason", "waiting_for", "stop_cause"],
         ),
         Fate {
             merge: Merge::Moves,

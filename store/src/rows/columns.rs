@@ -13,7 +13,9 @@ use vocative_core::ids::{
     LeaseToken, OutboxId, OwnerId, ParticipantId, RunId, Seq, SummaryId, TurnId,
 };
 use vocative_core::job::JobState;
+use vocative_core::outbox::DeadCause;
 use vocative_core::place::Scope;
+use vocative_core::run::StopCause;
 use vocative_core::summary::SummaryState;
 use vocative_core::turn::{
     Participant, ParticipantKind, Position, TokenCount, Turn, TurnKind, Visibility,
@@ -91,12 +93,14 @@ macro_rules! name_column {
 }
 
 name_column!(
+    DeadCause,
     FileState,
     JobState,
     Scope,
     ParticipantKind,
     TurnKind,
     Visibility,
+    StopCause,
     SummaryState
 );
 

@@ -5,12 +5,12 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use vocative_contract::outbound::{Operation, Part, Target};
 
-use crate::acts::outbox::DROPPED;
 use crate::engine::error::undecodable;
 use crate::new_id::NewId as _;
 use crate::rows::columns::limit_of;
 use crate::{Store, StoreError};
 use vocative_core::ids::{AccountId, ChatId, OutboxId, Seq};
+use vocative_core::outbox::DeadCause;
 use vocative_core::outbox::{OutboxEntry, OutboxState};
 
 macro_rules! select_posts {
@@ -182,10 +182,10 @@ pub(crate) fn json(value: &impl Serialize) -> String {
 
 fn stuck_posts(connection: &Connection, limit: usize) -> Result<Vec<OutboxEntry>, StoreError> {
     let mut statement = connection.prepare_cached(select_posts!(
-        "WHERE o.state IN ('held', 'dead') AND o.reason IS NOT ?1
+        "WHERE o.state IN ('held', 'dead') AND o.dead_cause IS NOT ?1
          ORDER BY o.state DESC, o.id DESC LIMIT ?2"
     ))?;
-    let posts = statement.query_map((DROPPED, limit_of(limit)), entry_from_row)?;
+    let posts = statement.query_map((DeadCause::Dropped, limit_of(limit)), entry_from_row)?;
     // One that can't be decoded hides no other.
     let is_shown = |post: &crate::engine::sql::Result<_>| match post {
         Ok(_) => true,

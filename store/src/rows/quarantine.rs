@@ -10,10 +10,14 @@ use crate::engine::sql::{Connection, params};
 
 use crate::acts::ending::{EndOfRun, bring_back_txn, end_run_txn};
 use crate::acts::jobs::cancel_txn;
-use crate::acts::outbox::DROPPED;
 use crate::rows::run_events::forget_live_text_txn;
 use crate::{Store, StoreError};
 use vocative_core::ids::JobId;
+use vocative_core::outbox::DeadCause;
+use vocative_core::run::StopCause;
+
+/// What is told of a row that a person gave up.
+const BY_OPERATOR: &str = "dropped by an operator";
 
 /// A queue whose rows can be set aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -251,15 +255,16 @@ fn drop_txn(
     match queue {
         Queue::Questions => {
             connection.execute(
-                "UPDATE runs SET cancel_requested_by = 'dropped by an operator' WHERE id = ?1",
-                [row],
+                "UPDATE runs SET stop_cause = ?2, reason = ?3 WHERE id = ?1",
+                params![row, StopCause::Operator, BY_OPERATOR],
             )?;
             end_run_txn(connection, row, EndOfRun::Cancelled, now_ms)?;
         }
         Queue::Posts => {
             connection.execute(
-                "UPDATE outbox SET state = 'dead', reason = ?2, finished_at_ms = ?3 WHERE id = ?1",
-                params![row, DROPPED, now_ms],
+                "UPDATE outbox SET state = 'dead', dead_cause = ?2, reason = ?3, finished_at_ms = ?4
+                 WHERE id = ?1",
+                params![row, DeadCause::Dropped, BY_OPERATOR, now_ms],
             )?;
         }
         Queue::Jobs => cancel_txn(connection, JobId(row), now_ms)?,

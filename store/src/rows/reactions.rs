@@ -5,13 +5,10 @@ use crate::engine::sql::{Connection, OptionalExtension, params};
 use vocative_contract::outbound::{Operation, Part, Target};
 
 use crate::StoreError;
-use crate::acts::outbox::DROPPED;
 use crate::new_id::NewId as _;
 use crate::rows::outbox_rows::{NewPosts, insert_posts_txn};
 use vocative_core::ids::{AccountId, ChatId, Seq};
-
-/// The value of `outbox.progress` for a reaction that stays.
-const STAYS: &str = "stays";
+use vocative_core::outbox::DeadCause;
 
 /// A reaction to a captured message.
 pub(crate) struct Reaction<'a> {
@@ -55,9 +52,9 @@ pub(crate) fn react_txn(
     if reaction.stays {
         connection
             .prepare_cached(
-                "UPDATE outbox SET progress = ?2 WHERE turn_seq = ?1 AND operation = 'react'",
+                "UPDATE outbox SET stays = 1 WHERE turn_seq = ?1 AND operation = 'react'",
             )?
-            .execute(params![reaction.turn, STAYS])?;
+            .execute([reaction.turn])?;
     }
     Ok(())
 }
@@ -71,14 +68,14 @@ pub(crate) fn take_reactions_back_txn(
     let mut statement = connection.prepare_cached(
         "SELECT o.turn_seq FROM run_triggers g
          JOIN outbox o ON o.turn_seq = g.turn_seq AND o.operation = 'react'
-              AND o.progress IS NOT ?2
+              AND NOT o.stays
          WHERE g.run_id = ?1
            AND NOT EXISTS (SELECT 1 FROM run_triggers m JOIN runs r ON r.id = m.run_id
                            WHERE m.turn_seq = g.turn_seq AND m.run_id <> g.run_id
                              AND r.state IN ('queued', 'leased', 'waiting', 'held'))",
     )?;
     let turns: Vec<Seq> = statement
-        .query_map(params![run_row, STAYS], |row| row.get(0))?
+        .query_map([run_row], |row| row.get("turn_seq"))?
         .collect::<crate::engine::sql::Result<_>>()?;
     for turn in turns {
         take_reaction_back_txn(connection, turn, now_ms)?;
@@ -94,11 +91,11 @@ pub(crate) fn take_reaction_back_txn(
 ) -> Result<(), StoreError> {
     let dropped = connection
         .prepare_cached(
-            "UPDATE outbox SET state = 'dead', reason = ?2, finished_at_ms = ?3
+            "UPDATE outbox SET state = 'dead', dead_cause = ?2, reason = ?2, finished_at_ms = ?3
              WHERE turn_seq = ?1 AND operation = 'react' AND state = 'pending'
                AND send_started = 0",
         )?
-        .execute(params![turn, DROPPED, now_ms])?;
+        .execute(params![turn, DeadCause::Dropped, now_ms])?;
     if dropped > 0 {
         return Ok(());
     }

@@ -6,7 +6,6 @@
 //! with what was said before; it is gone as soon as the run is let go, because a turn has it then or
 //! it is void. Readers ask for what came after an id.
 
-use crate::acts::overlap::INTERRUPTED;
 use crate::engine::sql::{Connection, OptionalExtension, Row, params};
 use tokio::sync::watch;
 
@@ -18,7 +17,7 @@ use crate::rows::columns::{conversation_row_id, count_from, stored_count};
 use crate::rows::run_rows::run_by_id;
 use crate::{Store, StoreError};
 use vocative_core::ids::{ConversationId, EventId, LeaseToken, RunId, TurnId};
-use vocative_core::run::{RunState, Usage};
+use vocative_core::run::{RunState, StopCause, Usage};
 use vocative_core::run_event::{Ending, EndingKind, Happening, RunEvent, RunSnapshot};
 
 /// The next id, from the time in milliseconds: at least 1,024 for each, so that it is above all that
@@ -83,7 +82,7 @@ const END_SQL: &str = concat!(
      SELECT ",
     next_id!("?2"),
     ", id, conversation_id,
-            iif(?3 = 'cancelled' AND cancel_requested_by = ?4, 'interrupted', ?3),
+            iif(?3 = 'cancelled' AND stop_cause = ?4, 'interrupted', ?3),
             (SELECT uuid FROM turns WHERE run_id = ?1 AND kind IN ('message', 'notice')
              ORDER BY seq DESC LIMIT 1), ?2
      FROM runs
@@ -439,9 +438,12 @@ pub(crate) fn tell_end_txn(
     kind: EndingKind,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    connection
-        .prepare_cached(END_SQL)?
-        .execute((run_row, now_ms, kind.name(), INTERRUPTED))?;
+    connection.prepare_cached(END_SQL)?.execute((
+        run_row,
+        now_ms,
+        kind.name(),
+        StopCause::Interrupted,
+    ))?;
     Ok(())
 }
 

@@ -1,3 +1,4 @@
+use crate::scene::by_hand;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -240,7 +241,13 @@ async fn what_was_open_in_a_backup_is_held_and_goes_on_when_a_person_says_so() {
     // A new question is not kept waiting by them.
     let (_, new) = scene.ask(&one, "a new one", 9_100).await;
     assert_eq!(scene.claim(9_200).await.unwrap().run.id, new);
-    assert!(scene.store.cancel_run(queued, "no", 9_300).await.unwrap());
+    assert!(
+        scene
+            .store
+            .cancel_run(queued, by_hand("no"), 9_300)
+            .await
+            .unwrap()
+    );
     scene.store.release_run(leased, 9_300).await.unwrap();
     assert_eq!(scene.claim(9_400).await.unwrap().run.id, leased);
     assert!(scene.store.release_run(queued, 9_500).await.is_err());

@@ -501,7 +501,7 @@ async fn a_run_that_was_to_stop_when_the_daemon_died_leaves_no_sign_behind() {
     let fixture = Fixture::new().await;
     fixture.judge(said("1", "q"), |_| asks_with_sign()).await;
     fixture
-        .execute("UPDATE runs SET state = 'leased', cancel_requested_by = 'stopped'")
+        .execute("UPDATE runs SET state = 'leased', stop_cause = 'stopped'")
         .await;
     let taken = fixture
         .store

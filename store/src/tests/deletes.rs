@@ -77,7 +77,7 @@ async fn a_run_that_is_being_worked_on_is_asked_to_stop() {
     let deleted = delete(&fixture, "1").await;
     assert!(matches!(deleted, Deleted::Blanked { cancelled_runs, .. } if cancelled_runs == runs));
     let run: String = fixture
-        .value("SELECT state || ' ' || cancel_requested_by FROM runs")
+        .value("SELECT state || ' ' || stop_cause FROM runs")
         .await;
     assert_eq!(run, "leased deleted");
 }

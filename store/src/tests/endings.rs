@@ -1,5 +1,6 @@
 //! However a run ends, and whatever state it is in, no beginning of an answer stays in the room.
 
+use crate::scene::by_hand;
 use std::collections::BTreeMap;
 
 use vocative_contract::outbound::{Delivered, Operation, Part, Target};
@@ -213,7 +214,12 @@ impl World {
         let (store, run) = (&self.fixture.store, self.run.run.id);
         match by {
             By::Operator => {
-                assert!(store.cancel_run(run, "by hand", self.now_ms).await.unwrap());
+                assert!(
+                    store
+                        .cancel_run(run, by_hand("by hand"), self.now_ms)
+                        .await
+                        .unwrap()
+                );
             }
             By::Delete => {
                 let (account, now_ms) = (self.fixture.account, self.now_ms);

@@ -368,7 +368,7 @@ async fn only_runs_that_read_what_a_person_said_are_stopped() {
     let asked = |run: RunId| {
         let store = in_thread.ann.store.clone();
         async move {
-            let sql = "SELECT cancel_requested_by FROM runs WHERE uuid = ?1";
+            let sql = "SELECT stop_cause FROM runs WHERE uuid = ?1";
             let read = store.read(move |it| Ok(it.query_row(sql, [run], |row| row.get(0))?));
             read.await.unwrap()
         }

@@ -64,7 +64,7 @@ async fn a_start_takes_back_the_leases_of_its_predecessor() {
     fixture
         .execute(
             "UPDATE runs SET state = 'leased', owner = x'01', token = x'02' WHERE agent <> 'c';
-             UPDATE runs SET cancel_requested_by = 'deleted' WHERE agent = 'b';
+             UPDATE runs SET stop_cause = 'deleted', reason = 'deleted' WHERE agent = 'b';
              INSERT INTO outbox (uuid, account_id, chat_id, part, sort_key, target, payload, state,
                                  not_before_ms, created_at_ms, send_started)
              VALUES (x'01', 1, 1, 0, 1, '{}', '{}', 'leased', 0, 0, 0),

@@ -1,5 +1,6 @@
 //! What becomes of a placeholder, wherever it stands when its run ends.
 
+use crate::scene::by_hand;
 use std::collections::BTreeMap;
 
 use vocative_contract::outbound::{Delivered, Operation, Part, PartStream};
@@ -405,7 +406,7 @@ async fn a_run_that_ends_without_a_word_takes_its_placeholder_back() {
                 let store = &world.scene.store;
                 let run = world.run.run.id;
                 store
-                    .cancel_run(run, "a person", world.now_ms)
+                    .cancel_run(run, by_hand("a person"), world.now_ms)
                     .await
                     .unwrap();
                 assert_eq!(world.commit(&["one"]).await, CommittedReply::Cancelled);
@@ -470,7 +471,10 @@ async fn a_placeholder_is_not_made_for_a_run_that_is_to_stop() {
     let world = World::new().await;
     let run = world.run.run.id;
     let store = &world.scene.store;
-    store.cancel_run(run, "a person", 200).await.unwrap();
+    store
+        .cancel_run(run, by_hand("a person"), 200)
+        .await
+        .unwrap();
     assert_eq!(world.place("be …").await, Placed::Refused);
     assert_eq!(world.placeholder().await, None);
 }

@@ -2,6 +2,7 @@
 //! posts of the earlier answer, wherever they stand.
 
 use std::collections::BTreeMap;
+use vocative_core::run::StopCause;
 
 use vocative_contract::outbound::{Delivered, Operation, Part};
 
@@ -545,7 +546,10 @@ async fn an_edit_after_a_stop_or_a_failure_is_answered_again() {
         let run = world.claim().await;
         let (id, store) = (run.run.id, &world.fixture.store);
         if stops {
-            store.cancel_run(id, "stopped", world.now_ms).await.unwrap();
+            store
+                .cancel_run(id, StopCause::Stopped.into(), world.now_ms)
+                .await
+                .unwrap();
             let late = world.commit(&run, &["x"], TurnKind::Message).await;
             assert_eq!(late, CommittedReply::Cancelled);
         } else {

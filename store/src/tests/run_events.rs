@@ -2,9 +2,11 @@ use super::super::scene::{LEASE_MS, Room, Scene};
 use crate::acts::erasure::ErasureTarget;
 use crate::contract::{CommittedReply, Deleted, EventScope, LeaseOutcome, NewRunEvent, RunEnding};
 use crate::rows::run_events::{PLANNED_SQL, PROBED_SQL};
+use crate::scene::by_hand;
 use crate::{ExpiryBounds, Store};
 use vocative_core::ids::{EventId, RunId};
 use vocative_core::run::{ClaimedRun, Usage};
+use vocative_core::run::{StopCause, Stopping};
 use vocative_core::run_event::{EndingKind, Happening, RunEvent};
 
 const FINAL_WITHOUT_ONE_END: &str = "SELECT count(*) FROM runs r
@@ -184,30 +186,30 @@ async fn end(
         reply.ending = ending;
         store.commit_reply(reply).await.unwrap();
     };
-    let stop = async |why| assert!(store.cancel_run(id, why, 120).await.unwrap());
+    let stop = async |why: Stopping| assert!(store.cancel_run(id, why, 120).await.unwrap());
     match way {
         "answered" => reply(RunEnding::Done).await,
         "given up" => reply(dead()).await,
         "cancelled aloud" => reply(RunEnding::Cancelled).await,
         "interrupted" => {
-            stop("interrupted").await;
+            stop(StopCause::Interrupted.into()).await;
             reply(RunEnding::Done).await;
         }
         "given back" => {
-            stop("by hand").await;
+            stop(by_hand("by hand")).await;
             let token = claimed.as_ref().unwrap().1.token;
             let back = store.requeue_run(id, token, 0, "stopped", 130).await;
             assert_eq!(back.unwrap(), LeaseOutcome::Written);
         }
         "reclaimed" => {
-            stop("by hand").await;
+            stop(by_hand("by hand")).await;
             assert_eq!(scene.claim(100 + LEASE_MS).await, None);
         }
         "dropped" => {
             reply(dead()).await;
             store.revive_run(id, false, 140).await.unwrap();
         }
-        "cancelled in line" => stop("by hand").await,
+        "cancelled in line" => stop(by_hand("by hand")).await,
         _ => {
             let gone = store
                 .capture_delete(scene.account, "C1", message, 120)
@@ -324,7 +326,10 @@ async fn ids_go_on_above_every_one_that_was_told_and_old_events_keep_theirs() {
     assert_eq!((snapshot.state, snapshot.text.as_str()), ("queued", ""));
     assert_eq!(events(&store, id).await, before[..1]);
     assert!(through < before[3].id.unwrap(), "the reader begins anew");
-    store.cancel_run(id, "by hand", 5_000).await.unwrap();
+    store
+        .cancel_run(id, by_hand("by hand"), 5_000)
+        .await
+        .unwrap();
     let newest = store.newest_event().await.unwrap();
     assert_eq!(newest, EventId(5_000 * 1_024));
     let told = events(&store, id).await;

@@ -2,6 +2,7 @@
 
 use crate::contract::{ClaimRequest, LeaseOutcome, RunLease};
 use crate::new_id::NewId as _;
+use crate::scene::by_hand;
 use crate::scene::{LEASE_MS, Scene};
 use vocative_core::ids::OwnerId;
 use vocative_core::run::{RunState, Usage};
@@ -126,8 +127,18 @@ async fn a_queued_run_is_cancelled_at_once_and_a_leased_one_is_asked_to_stop() {
     let (_, second) = scene.ask(&room, "two", 20).await;
     let leased = scene.claim(100).await.unwrap();
     let store = &scene.store;
-    assert!(store.cancel_run(second, "by hand", 101).await.unwrap());
-    assert!(store.cancel_run(first, "by hand", 101).await.unwrap());
+    assert!(
+        store
+            .cancel_run(second, by_hand("by hand"), 101)
+            .await
+            .unwrap()
+    );
+    assert!(
+        store
+            .cancel_run(first, by_hand("by hand"), 101)
+            .await
+            .unwrap()
+    );
     assert_eq!(store.run(second).await.unwrap().state, RunState::Cancelled);
 
     let extended = store.extend_run(first, leased.token, 5_000).await.unwrap();
@@ -137,7 +148,12 @@ async fn a_queued_run_is_cancelled_at_once_and_a_leased_one_is_asked_to_stop() {
         .await;
     assert_eq!(given_back.unwrap(), LeaseOutcome::Written);
     assert_eq!(store.run(first).await.unwrap().state, RunState::Cancelled);
-    assert!(!store.cancel_run(first, "again", 103).await.unwrap());
+    assert!(
+        !store
+            .cancel_run(first, by_hand("again"), 103)
+            .await
+            .unwrap()
+    );
     assert_eq!(scene.claim(9_999).await, None);
 }
 
@@ -148,7 +164,11 @@ async fn an_expired_run_that_was_asked_to_stop_is_not_started_again() {
     let (_, first) = scene.ask(&room, "one", 10).await;
     let (_, second) = scene.ask(&room, "two", 20).await;
     scene.claim(100).await.unwrap();
-    scene.store.cancel_run(first, "by hand", 101).await.unwrap();
+    scene
+        .store
+        .cancel_run(first, by_hand("by hand"), 101)
+        .await
+        .unwrap();
     let next = scene.claim(100 + LEASE_MS).await.unwrap();
     assert_eq!(next.run.id, second);
     let state = scene.store.run(first).await.unwrap().state;

@@ -9,11 +9,11 @@ use crate::rows::columns::missing;
 use crate::rows::run_rows::run_by_row;
 use crate::{Store, StoreError};
 use vocative_core::ids::RunId;
-use vocative_core::run::Run;
+use vocative_core::run::{Run, StopCause};
 
 const OPEN_SQL: &str = "
     SELECT r.id, r.state, r.reason, r.not_before_ms, r.lease_until_ms,
-           r.cancel_requested_by IS NOT NULL, h.account_id, a.held_reason,
+           r.stop_cause IS NOT NULL, h.account_id, a.held_reason,
            coalesce(p.display_name, p.username, p.platform_id),
            EXISTS (SELECT 1 FROM runs o INDEXED BY runs_open
                    WHERE o.state IN ('queued', 'leased', 'waiting')
@@ -168,10 +168,10 @@ fn revive_txn(
     }
     connection
         .prepare_cached(
-            "UPDATE runs SET cancel_requested_by = 'dropped by an operator: ' || coalesce(reason, '')
+            "UPDATE runs SET stop_cause = ?2, reason = 'dropped by an operator: ' || coalesce(reason, '')
              WHERE id = ?1",
         )?
-        .execute([row])?;
+        .execute((row, StopCause::Operator))?;
     end_run_txn(connection, row, EndOfRun::Cancelled, now_ms)
 }
 
@@ -181,6 +181,7 @@ mod tests {
     use super::*;
     use crate::contract::RunEnding;
     use crate::scene::Scene;
+    use crate::scene::by_hand;
     use vocative_core::ids::AgentName;
     use vocative_core::run::RunState;
 
@@ -219,7 +220,9 @@ mod tests {
             WaitingFor::Worker,
         ];
         assert_eq!(waits(queued), expected);
-        let asked = scene.store.cancel_run(working.run.id, "by hand", 201);
+        let asked = scene
+            .store
+            .cancel_run(working.run.id, by_hand("by hand"), 201);
         assert!(asked.await.unwrap());
         let queued = scene.store.queued_runs(1, 200).await.unwrap();
         assert_eq!(waits(queued), [WaitingFor::Stop]);

@@ -8,7 +8,6 @@ use crate::engine::sql::{Connection, Row};
 
 use crate::acts::erasure::copies_from_before;
 use crate::acts::files::count_files;
-use crate::acts::outbox::DROPPED;
 use crate::acts::reply::platform;
 use crate::contract::{AccountStatus, StoreStatus};
 use crate::rows::columns::{count_from, day_start_ms};
@@ -18,6 +17,7 @@ use crate::rows::reach::read_reach;
 use crate::rows::summaries::count_summaries;
 use crate::rows::token_ratios::token_ratios;
 use crate::{Store, StoreError};
+use vocative_core::outbox::DeadCause;
 
 /// How long a run that was given up counts as recent, in milliseconds.
 const DAY_MS: i64 = 86_400_000;
@@ -137,9 +137,9 @@ fn read_posts(
             "SELECT count(*) FILTER (WHERE state = 'held'), count(*) FILTER (WHERE state = 'dead'),
                     count(*) FILTER (WHERE state = 'held' AND is_undecided = 1),
                     (SELECT coalesce(sum(resent_undecided), 0) FROM accounts)
-             FROM outbox WHERE state IN ('held', 'dead') AND reason IS NOT ?1",
+             FROM outbox WHERE state IN ('held', 'dead') AND dead_cause IS NOT ?1",
         )?
-        .query_row([DROPPED], counts::<4>)?;
+        .query_row([DeadCause::Dropped], counts::<4>)?;
     [
         status.posts_held,
         status.posts_dead,

@@ -8,6 +8,7 @@ use super::orders::{Order, targets};
 use crate::StoreError;
 use crate::rows::sent_prompts::recorded_turns;
 use vocative_core::ids::TurnId;
+use vocative_core::run::StopCause;
 
 /// A run that is not done.
 struct Unfinished {
@@ -47,10 +48,10 @@ pub(super) fn stop_readers_txn(connection: &Connection, order: &Order) -> Result
             (true, true) => {
                 connection
                     .prepare_cached(
-                        "UPDATE runs SET cancel_requested_by = 'erased'
-                         WHERE id = ?1 AND cancel_requested_by IS NULL",
+                        "UPDATE runs SET stop_cause = ?2, reason = ?2
+                         WHERE id = ?1 AND stop_cause IS NULL",
                     )?
-                    .execute([run.row])?;
+                    .execute((run.row, StopCause::Erased))?;
                 forget_live_text_txn(connection, run.row)?;
             }
             (true, false) => {
@@ -68,7 +69,7 @@ fn unfinished_runs(connection: &Connection, order: &Order) -> Result<Vec<Unfinis
          FROM runs r INDEXED BY runs_waiting CROSS JOIN chats h ON h.id = r.chat_id
          LEFT JOIN sent_prompts s ON s.run_id = r.id
          WHERE r.state IN ('queued', 'leased', 'waiting') AND h.account_id = ?1
-           AND r.cancel_requested_by IS NULL AND (r.state = 'leased' OR s.run_id IS NOT NULL)",
+           AND r.stop_cause IS NULL AND (r.state = 'leased' OR s.run_id IS NOT NULL)",
     )?;
     let rows = statement.query_map([order.account], |row| {
         let turns: Option<Vec<u8>> = row.get(2)?;

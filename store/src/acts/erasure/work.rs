@@ -23,6 +23,7 @@ use crate::rows::search_text::index_waiting_txn;
 use crate::{Store, StoreError};
 use vocative_core::ids::ErasureId;
 use vocative_core::job::JobKind;
+use vocative_core::run::StopCause;
 
 /// The phases before and after the places that are swept.
 pub(super) const FIRST_PHASE: &str = "blank";
@@ -316,7 +317,7 @@ fn settle_txn(connection: &Connection, order: &Order, now_ms: i64) -> Result<Lef
         .prepare_cached(
             "SELECT EXISTS (SELECT 1 FROM runs INDEXED BY runs_waiting
                             WHERE state IN ('queued', 'leased', 'waiting') AND state = 'leased'
-                              AND cancel_requested_by IS NULL AND first_claimed_at_ms <= ?1)",
+                              AND stop_cause IS NULL AND first_claimed_at_ms <= ?1)",
         )?
         .query_row([until_ms - SETTLE_MS], |row| row.get(0))?;
     if is_at_work && has_time {
@@ -325,11 +326,13 @@ fn settle_txn(connection: &Connection, order: &Order, now_ms: i64) -> Result<Lef
     }
     let stopped: Vec<i64> = connection
         .prepare_cached(
-            "UPDATE runs SET cancel_requested_by = 'erased'
-             WHERE state = 'leased' AND cancel_requested_by IS NULL AND first_claimed_at_ms <= ?1
+            "UPDATE runs SET stop_cause = ?2, reason = ?2
+             WHERE state = 'leased' AND stop_cause IS NULL AND first_claimed_at_ms <= ?1
              RETURNING id",
         )?
-        .query_map([until_ms - SETTLE_MS], |row| row.get("id"))?
+        .query_map((until_ms - SETTLE_MS, StopCause::Erased), |row| {
+            row.get("id")
+        })?
         .collect::<crate::engine::sql::Result<_>>()?;
     for run in stopped {
         forget_live_text_txn(connection, run)?;

@@ -1,5 +1,6 @@
 //! Two workers on the two runs of one conversation.
 
+use crate::scene::by_hand;
 use std::fmt::Write as _;
 
 use crate::engine::sql::Connection;
@@ -217,7 +218,7 @@ impl<'a> Runs<'a> {
         let mut statement = connection
             .prepare_cached(
                 "SELECT state, attempt, token, coalesce(lease_until_ms, 0), not_before_ms,
-                        cancel_requested_by IS NOT NULL, reason
+                        stop_cause IS NOT NULL, reason
                  FROM runs ORDER BY id",
             )
             .unwrap();
@@ -285,7 +286,8 @@ impl Machine for Runs<'_> {
             }
             Step::Cancel(run) => {
                 let is_open =
-                    cancel_run_txn(connection, self.ids[run], "by hand", self.now_ms).unwrap();
+                    cancel_run_txn(connection, self.ids[run], &by_hand("by hand"), self.now_ms)
+                        .unwrap();
                 assert_eq!(
                     is_open,
                     self.replies[run] == 0,
