@@ -8,6 +8,7 @@ use std::path::Path;
 
 use crate::engine::sql::{Connection, OptionalExtension, params};
 use vocative_contract::crash;
+use crate::rows::open::{open_post, open_run};
 use vocative_contract::envelope::{Place, Sender};
 use vocative_contract::outbound::{Operation, Part, Target};
 
@@ -424,21 +425,27 @@ fn chat_standing(
     now_ms: i64,
 ) -> Result<ChatStanding, StoreError> {
     let standing = connection
-        .prepare_cached(
+        .prepare_cached(concat!(
             "WITH here (chat) AS (SELECT chat_id FROM conversations WHERE id = ?1)
-             SELECT (SELECT count(*) FROM runs WHERE state IN ('queued', 'leased', 'waiting')
+             SELECT (SELECT count(*) FROM runs WHERE ",
+            open_run!(),
+            "
                        AND state <> 'leased' AND chat_id = (SELECT chat FROM here)),
-                    (SELECT count(*) FROM runs WHERE state IN ('queued', 'leased', 'waiting')
+                    (SELECT count(*) FROM runs WHERE ",
+            open_run!(),
+            "
                        AND state = 'leased' AND chat_id = (SELECT chat FROM here)),
-                    (SELECT count(*) FROM outbox WHERE state IN ('pending', 'leased', 'unknown')
+                    (SELECT count(*) FROM outbox WHERE ",
+            open_post!(),
+            "
                        AND chat_id = (SELECT chat FROM here)),
                     (SELECT coalesce(sum(turn_count), 0) FROM conversations
                      WHERE chat_id = (SELECT chat FROM here)),
                     (SELECT count(*) FROM runs WHERE chat_id = (SELECT chat FROM here)
                        AND created_at_ms > ?3),
                     (SELECT max(at_ms) FROM fresh_starts
-                     WHERE conversation_id = ?1 AND agent = ?2)",
-        )?
+                     WHERE conversation_id = ?1 AND agent = ?2)"
+        ))?
         .query_row(params![conversation_row, agent, now_ms - HOUR_MS], |row| {
             Ok(ChatStanding {
                 runs_waiting: count_from(row.get(0)?),

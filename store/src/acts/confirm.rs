@@ -1,5 +1,6 @@
 //! Our own posts coming back: the surest word on a post whose outcome is unknown.
 
+use crate::rows::open::open_post;
 use crate::engine::sql::{Connection, OptionalExtension, params};
 
 use crate::acts::follow_ups::{Rooted, judge_follow_ups_txn};
@@ -115,11 +116,12 @@ fn open_entry(
     marker: OutboxId,
 ) -> Result<Option<OpenEntry>, StoreError> {
     let entry = connection
-        .prepare_cached(
+        .prepare_cached(concat!(
             "SELECT id, chat_id, turn_seq, part FROM outbox
-             WHERE uuid = ?1 AND account_id = ?2
-               AND state IN ('pending', 'leased', 'unknown', 'held')",
-        )?
+             WHERE uuid = ?1 AND account_id = ?2 AND (",
+            open_post!(),
+            " OR state = 'held')"
+        ))?
         .query_row(params![marker, account], |row| {
             Ok(OpenEntry {
                 row: row.get(0)?,

@@ -7,6 +7,7 @@
 //! what the room remembers of what is gone.
 
 use crate::engine::sql::{Connection, params};
+use crate::rows::open::{open_post, open_run};
 use crate::rows::steps::delete_steps_txn;
 use vocative_contract::outbound::Part;
 
@@ -209,14 +210,18 @@ fn text_txn(
     max: i64,
 ) -> Result<i64, StoreError> {
     let is_at_work: bool = connection
-        .prepare_cached(
+        .prepare_cached(concat!(
             "SELECT EXISTS (SELECT 1 FROM runs r INDEXED BY runs_waiting
-                            WHERE r.state IN ('queued', 'leased', 'waiting')
+                            WHERE ",
+            open_run!("r"),
+            "
                               AND r.chat_id = (SELECT chat_id FROM conversations WHERE id = ?1))
                  OR EXISTS (SELECT 1 FROM outbox o
-                            WHERE o.state IN ('pending', 'leased', 'unknown')
-                              AND o.chat_id = (SELECT chat_id FROM conversations WHERE id = ?1))",
-        )?
+                            WHERE ",
+            open_post!("o"),
+            "
+                              AND o.chat_id = (SELECT chat_id FROM conversations WHERE id = ?1))"
+        ))?
         .query_row([room], |row| row.get(0))?;
     if is_at_work {
         return Ok(0);
@@ -264,9 +269,13 @@ fn expire_turn_txn(connection: &Connection, seq: i64) -> Result<(), StoreError> 
         "DELETE FROM turn_sources WHERE turn_seq = ?1",
         // An expired source removes nothing that was made from it, and an expired answer needs no record of its
         // sources.
-        "DELETE FROM run_sources WHERE source_seq = ?1
+        concat!(
+            "DELETE FROM run_sources WHERE source_seq = ?1
            AND run_id NOT IN (SELECT id FROM runs WHERE runs.id = run_id
-                                AND state IN ('queued', 'leased', 'waiting'))",
+                                AND ",
+            open_run!(),
+            ")"
+        ),
         "DELETE FROM run_sources WHERE run_id IN (
              SELECT t.run_id FROM turns t WHERE t.seq = ?1 AND t.kind <> 'tool_result'
                 AND t.kind <> 'tool_call')",

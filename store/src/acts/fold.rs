@@ -5,6 +5,7 @@
 //! change meanwhile, cost one call and harm nothing.
 
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::rows::open::open_run;
 use sha2::{Digest as _, Sha256};
 
 use crate::rows::columns::conversation_row_id;
@@ -88,10 +89,14 @@ const ALL_PEOPLE_SQL: &str = covered!(
     "ORDER BY t.sent_at_ms DESC, t.ordinal DESC, t.seq DESC LIMIT 1 OFFSET ?10"
 );
 /// A handful: one run of a conversation works, few wait.
-const WAITING_SQL: &str = "SELECT t.sent_at_ms, t.ordinal, t.seq FROM runs x INDEXED BY runs_open
+const WAITING_SQL: &str = concat!(
+    "SELECT t.sent_at_ms, t.ordinal, t.seq FROM runs x INDEXED BY runs_open
      CROSS JOIN run_triggers g ON g.run_id = x.id CROSS JOIN turns t ON t.seq = g.turn_seq
-     WHERE x.conversation_id = ?1 AND x.state IN ('queued', 'leased', 'waiting')
-     ORDER BY t.sent_at_ms, t.ordinal, t.seq LIMIT 1";
+     WHERE x.conversation_id = ?1 AND ",
+    open_run!("x"),
+    "
+     ORDER BY t.sent_at_ms, t.ordinal, t.seq LIMIT 1"
+);
 
 /// Kept turns of an agent in a conversation.
 struct FoldableTurns<'a> {

@@ -14,6 +14,7 @@
 //! `outbox_attempts` says that they left under the present lease.
 
 use crate::engine::sql::{Connection, OptionalExtension};
+use crate::rows::open::open_post;
 use vocative_contract::probe::Sequence;
 
 use crate::acts::parking::give_up_old_txn;
@@ -37,18 +38,24 @@ macro_rules! with_heads {
         concat!(
             "WITH RECURSIVE
              open (id) AS (
-                 SELECT (SELECT id FROM outbox WHERE state IN ('pending', 'leased', 'unknown')
+                 SELECT (SELECT id FROM outbox WHERE ",
+            open_post!(),
+            "
                          ORDER BY chat_id, line, sort_key LIMIT 1)
                  UNION ALL
                  SELECT (SELECT o.id FROM outbox o
-                         WHERE o.state IN ('pending', 'leased', 'unknown')
+                         WHERE ",
+            open_post!("o"),
+            "
                            AND (o.chat_id, o.line) > (p.chat_id, p.line)
                          ORDER BY o.chat_id, o.line, o.sort_key LIMIT 1)
                  FROM open CROSS JOIN outbox p ON p.id = open.id
              ),
              heads (id) AS (
                  SELECT (SELECT o.id FROM outbox o
-                         WHERE o.state IN ('pending', 'leased', 'unknown')
+                         WHERE ",
+            open_post!("o"),
+            "
                            AND o.chat_id = p.chat_id AND o.line = p.line
                            AND NOT EXISTS (SELECT 1 FROM outbox h
                                            WHERE h.turn_seq = o.turn_seq
@@ -62,11 +69,15 @@ macro_rules! with_heads {
                  SELECT o.id FROM heads CROSS JOIN outbox o ON o.id = heads.id
                  WHERE NOT EXISTS (SELECT 1 FROM outbox e
                                    WHERE e.turn_seq = o.turn_seq AND e.sort_key < o.sort_key
-                                     AND e.state IN ('pending', 'leased', 'unknown')
+                                     AND ",
+            open_post!("e"),
+            "
                                      AND o.line <> 'signs' AND e.line <> 'signs')
                    AND NOT EXISTS (SELECT 1 FROM outbox e
                                    WHERE e.id = o.edit_of
-                                     AND e.state IN ('pending', 'leased', 'unknown'))
+                                     AND ",
+            open_post!("e"),
+            ")
              ),
              busy (chat_id, is_signs, until_ms, owner) AS MATERIALIZED (
                  SELECT o.chat_id, o.line = 'signs', o.lease_until_ms, o.owner
@@ -347,16 +358,20 @@ pub(crate) fn close_attempt_txn(
 /// Takes back posts that an earlier process leased and is no longer sending. Returns how many.
 pub(crate) fn take_back_posts_txn(connection: &Connection, now_ms: i64) -> Result<u64, StoreError> {
     connection.execute(
-        "UPDATE outbox_attempts SET ended_at_ms = ?1, outcome = 'taken back at start'
+        concat!(
+            "UPDATE outbox_attempts SET ended_at_ms = ?1, outcome = 'taken back at start'
          WHERE ended_at_ms IS NULL
            AND outbox_id IN (SELECT id FROM outbox
-                             WHERE state IN ('pending', 'leased', 'unknown') AND state = 'leased')",
+                             WHERE ",
+            open_post!(),
+            " AND state = 'leased')"
+        ),
         [now_ms],
     )?;
     let taken = connection.execute(
-        "UPDATE outbox SET state = CASE send_started WHEN 1 THEN 'unknown' ELSE 'pending' END,
+        concat!("UPDATE outbox SET state = CASE send_started WHEN 1 THEN 'unknown' ELSE 'pending' END,
                 not_before_ms = min(not_before_ms, ?1), owner = NULL, token = NULL, lease_until_ms = NULL
-         WHERE state IN ('pending', 'leased', 'unknown') AND state = 'leased'",
+         WHERE ", open_post!(), " AND state = 'leased'"),
         [now_ms],
     )?;
     Ok(u64::try_from(taken).unwrap_or(0))

@@ -7,6 +7,7 @@
 //! answer of its own question gets no other, and is not interrupted.
 
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::rows::open::open_run;
 use crate::rows::run_rows::{Successor, succeed_run_txn};
 use crate::rows::steps::delete_steps_txn;
 
@@ -42,9 +43,11 @@ pub(crate) fn joinable_run(
     }
     let floor = floor(connection, line.place.row, line.agent, i64::MAX)?;
     let run = connection
-        .prepare_cached(
+        .prepare_cached(concat!(
             "SELECT r.id FROM runs r INDEXED BY runs_open
-             WHERE r.state IN ('queued', 'leased', 'waiting') AND r.conversation_id = ?1
+             WHERE ",
+            open_run!("r"),
+            " AND r.conversation_id = ?1
                AND r.state = 'queued' AND r.as_of_seq IS NULL AND r.stop_cause IS NULL
                AND r.agent = ?2
                AND NOT EXISTS (SELECT 1 FROM turns a WHERE a.run_id = r.id AND a.kind = 'message')
@@ -55,8 +58,8 @@ pub(crate) fn joinable_run(
                AND NOT EXISTS (SELECT 1 FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
                                WHERE g.run_id = r.id
                                  AND (t.sent_at_ms, t.ordinal, t.seq) <= (?6, ?7, ?8))
-             ORDER BY r.id DESC LIMIT 1",
-        )?
+             ORDER BY r.id DESC LIMIT 1"
+        ))?
         .query_row(
             params![
                 line.place.row,
@@ -137,16 +140,18 @@ fn open_runs(
     but: i64,
 ) -> Result<Vec<(i64, RunId)>, StoreError> {
     let floor = floor(connection, line.place.row, line.agent, i64::MAX)?;
-    let mut statement = connection.prepare_cached(
+    let mut statement = connection.prepare_cached(concat!(
         "SELECT r.id, r.uuid FROM runs r INDEXED BY runs_open
-         WHERE r.state IN ('queued', 'leased', 'waiting') AND r.conversation_id = ?1
+         WHERE ",
+        open_run!("r"),
+        " AND r.conversation_id = ?1
            AND r.agent = ?2 AND r.id <> ?3 AND r.stop_cause IS NULL
            AND NOT EXISTS (SELECT 1 FROM turns a WHERE a.run_id = r.id AND a.kind = 'message')
            AND NOT EXISTS (SELECT 1 FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
                            WHERE g.run_id = r.id
                              AND (t.sent_at_ms, t.ordinal, t.seq) <= (?4, ?5, ?6))
-         ORDER BY r.id",
-    )?;
+         ORDER BY r.id"
+    ))?;
     let line = params![
         line.place.row,
         line.agent,
@@ -194,9 +199,11 @@ pub(crate) fn stop_txn(
     now_ms: i64,
 ) -> Result<Vec<RunId>, StoreError> {
     let open: Vec<(i64, RunId)> = connection
-        .prepare_cached(
+        .prepare_cached(concat!(
             "SELECT r.id, r.uuid FROM runs r
-             WHERE r.state IN ('queued', 'leased', 'waiting') AND r.chat_id = ?1
+             WHERE ",
+            open_run!("r"),
+            " AND r.chat_id = ?1
                AND r.stop_cause IS NULL
                AND (r.conversation_id = ?2
                     OR EXISTS (SELECT 1 FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
@@ -205,8 +212,8 @@ pub(crate) fn stop_txn(
                                WHERE g.run_id = r.id
                                  AND ((t.sent_at_ms, t.ordinal, t.seq) > (?3, ?4, ?5)
                                       OR (t.participant_id <> ?6 AND NOT ?7)))
-             ORDER BY r.id",
-        )?
+             ORDER BY r.id"
+        ))?
         .query_map(
             params![
                 turn.conversation.chat,
@@ -240,14 +247,16 @@ pub(crate) fn stop_chat_txn(
     now_ms: i64,
 ) -> Result<Vec<RunId>, StoreError> {
     let open: Vec<(i64, RunId)> = connection
-        .prepare_cached(
+        .prepare_cached(concat!(
             "SELECT r.id, r.uuid FROM runs r
-             WHERE r.state IN ('queued', 'leased', 'waiting') AND r.chat_id = ?1
+             WHERE ",
+            open_run!("r"),
+            " AND r.chat_id = ?1
                AND r.stop_cause IS NULL AND (?3 IS NULL OR r.conversation_id = ?3)
                AND NOT EXISTS (SELECT 1 FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
                                WHERE g.run_id = r.id AND t.participant_id <> ?2)
-             ORDER BY r.id",
-        )?
+             ORDER BY r.id"
+        ))?
         .query_map(params![what.chat, what.whose, what.thread], open_run)?
         .collect::<Result<_, _>>()?;
     stop_runs_txn(connection, open, StopCause::Stopped, now_ms)

@@ -2,6 +2,7 @@
 //! waited too long by then is given up, so that a bot that is invited again says nothing stale.
 
 use crate::engine::sql::{Connection, params};
+use crate::rows::open::open_post;
 
 use crate::StoreError;
 use vocative_core::ids::ChatId;
@@ -65,12 +66,14 @@ pub(crate) fn give_up_old_txn(
     now_ms: i64,
 ) -> Result<(), StoreError> {
     connection
-        .prepare_cached(
+        .prepare_cached(concat!(
             "UPDATE outbox SET state = 'dead', dead_cause = ?5, reason = ?3, finished_at_ms = ?2
-             WHERE chat_id = ?1 AND state IN ('pending', 'leased', 'unknown') AND state <> 'leased'
+             WHERE chat_id = ?1 AND ",
+            open_post!(),
+            " AND state <> 'leased'
                AND created_at_ms <= ?2 - (SELECT coalesce(parked_keep_ms, ?4) FROM chats
-                                          WHERE id = ?1 AND parked_reason IS NOT NULL)",
-        )?
+                                          WHERE id = ?1 AND parked_reason IS NOT NULL)"
+        ))?
         .execute(params![
             chat,
             now_ms,

@@ -6,6 +6,7 @@
 //! that ends without a word takes it back. Either way the run lets go of it in the same transaction.
 
 use crate::engine::sql::{Connection, OptionalExtension};
+use crate::rows::open::open_post;
 use vocative_contract::crash::{self, Sabotage};
 use vocative_contract::outbound::{Operation, Part, PartStream, Target};
 
@@ -337,25 +338,29 @@ fn let_go_txn(connection: &Connection, held: &HeldPlaceholder) -> Result<(), Sto
 fn drop_unwanted_txn(connection: &Connection, row: i64, now_ms: i64) -> Result<bool, StoreError> {
     let nothing = json(&Part::plain(""));
     let dropped = connection
-        .prepare_cached(
+        .prepare_cached(concat!(
             "UPDATE outbox SET state = 'replaced', payload = ?2, finished_at_ms = ?3,
                     owner = NULL, token = NULL, lease_until_ms = NULL
              WHERE id = ?1 AND operation IN ('post', 'upload') AND NOT send_started
                AND EXISTS (SELECT 1 FROM outbox d
                            WHERE d.chat_id = outbox.chat_id AND d.edit_of = outbox.id
-                             AND d.state IN ('pending', 'leased', 'unknown')
-                             AND d.operation = 'delete')",
-        )?
+                             AND ",
+            open_post!("d"),
+            "
+                             AND d.operation = 'delete')"
+        ))?
         .execute((row, nothing, now_ms))?;
     if dropped == 0 {
         return Ok(false);
     }
     connection
-        .prepare_cached(
+        .prepare_cached(concat!(
             "UPDATE outbox SET state = 'replaced', finished_at_ms = ?2
              WHERE chat_id = (SELECT chat_id FROM outbox WHERE id = ?1) AND edit_of = ?1
-               AND state IN ('pending', 'leased', 'unknown') AND operation = 'delete'",
-        )?
+               AND ",
+            open_post!(),
+            " AND operation = 'delete'"
+        ))?
         .execute((row, now_ms))?;
     Ok(true)
 }
@@ -462,13 +467,15 @@ fn replace_said_txn(
 /// done to its message.
 pub(crate) fn gives_place(connection: &Connection, row: i64) -> Result<bool, StoreError> {
     Ok(connection
-        .prepare_cached(
+        .prepare_cached(concat!(
             "SELECT placeholder_of IS NOT NULL
                  OR EXISTS (SELECT 1 FROM outbox e
                             WHERE e.chat_id = o.chat_id AND e.edit_of = o.id
-                              AND e.state IN ('pending', 'leased', 'unknown'))
-             FROM outbox o WHERE o.id = ?1",
-        )?
+                              AND ",
+            open_post!("e"),
+            ")
+             FROM outbox o WHERE o.id = ?1"
+        ))?
         .query_row([row], |row| row.get(0))?)
 }
 
@@ -491,10 +498,12 @@ pub(crate) fn move_txn(
             .execute((to, run_row))?;
     }
     connection
-        .prepare_cached(
+        .prepare_cached(concat!(
             "UPDATE outbox SET edit_of = (SELECT id FROM outbox WHERE uuid = ?3)
-             WHERE chat_id = ?1 AND state IN ('pending', 'leased', 'unknown') AND edit_of = ?2",
-        )?
+             WHERE chat_id = ?1 AND ",
+            open_post!(),
+            " AND edit_of = ?2"
+        ))?
         .execute((chat, from, to))?;
     Ok(())
 }

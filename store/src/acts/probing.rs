@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::rows::open::open_post;
 use serde::{Deserialize, Serialize};
 use vocative_contract::probe::{Numbered, OwnNumber, Sequence};
 
@@ -199,7 +200,7 @@ fn is_accounted_for(
     own: &OwnNumber,
 ) -> Result<bool, StoreError> {
     Ok(connection
-        .prepare_cached(
+        .prepare_cached(concat!(
             "SELECT EXISTS (SELECT 1 FROM numbers
                             WHERE account_id = ?1 AND sequence = ?2 AND number = ?4)
                  OR EXISTS (SELECT 1 FROM chat_ids i
@@ -209,14 +210,16 @@ fn is_accounted_for(
                             WHERE i.account_id = ?1 AND i.platform_id = ?3)
                  OR EXISTS (SELECT 1 FROM chat_ids i JOIN outbox o ON o.chat_id = i.chat_id
                             WHERE i.account_id = ?1 AND i.platform_id = ?3
-                              AND o.state IN ('pending', 'leased', 'unknown')
+                              AND ",
+            open_post!("o"),
+            "
                               AND (o.send_started = 1 OR o.resends > 0)
                               AND coalesce(o.number_above, 0) < ?4)
                  OR EXISTS (SELECT 1 FROM chat_ids i JOIN outbox o ON o.chat_id = i.chat_id
                             WHERE i.account_id = ?1 AND i.platform_id = ?3
                               AND o.state IN ('held', 'dead') AND o.send_started = 1
-                              AND coalesce(o.number_above, 0) < ?4)",
-        )?
+                              AND coalesce(o.number_above, 0) < ?4)"
+        ))?
         .query_row(
             params![account, numbered.sequence.name, numbered.chat, own.number],
             |row| row.get(0),
@@ -386,11 +389,13 @@ fn known_above(
 /// Whether another post of the chat may have arrived without anybody knowing, and whether one is on its way.
 fn rivals(connection: &Connection, row: i64, chat: ChatId) -> Result<(bool, bool), StoreError> {
     Ok(connection
-        .prepare_cached(
+        .prepare_cached(concat!(
             "WITH open (id, is_held, is_leased) AS (
                  SELECT id, 0, state = 'leased' FROM outbox
                  WHERE chat_id = ?2 AND id <> ?1 AND send_started = 1
-                   AND state IN ('pending', 'leased', 'unknown') AND operation IN ('post', 'upload')
+                   AND ",
+            open_post!(),
+            " AND operation IN ('post', 'upload')
                  UNION ALL
                  SELECT id, 1, 0 FROM outbox
                  WHERE chat_id = ?2 AND id <> ?1 AND send_started = 1
@@ -403,7 +408,7 @@ fn rivals(connection: &Connection, row: i64, chat: ChatId) -> Result<(bool, bool
                                                    AND a.ended_at_ms IS NULL)
              )
              SELECT EXISTS (SELECT 1 FROM open WHERE id NOT IN (SELECT id FROM busy)),
-                    EXISTS (SELECT 1 FROM busy)",
-        )?
+                    EXISTS (SELECT 1 FROM busy)"
+        ))?
         .query_row(params![row, chat], |row| Ok((row.get(0)?, row.get(1)?)))?)
 }

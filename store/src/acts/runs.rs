@@ -6,6 +6,7 @@
 //! one writes nothing. Answers are committed in `reply`.
 
 use crate::engine::sql::{Connection, OptionalExtension, Row};
+use crate::rows::open::open_run;
 use crate::rows::run_events::{forget_live_text_txn, forget_texts_txn};
 use vocative_contract::crash::{self, Sabotage};
 
@@ -26,21 +27,27 @@ use vocative_core::slots::{Asker, Slots, Waiting};
 /// `runs_open_by_agent` for each, however many runs wait or are finished. The planner would rather
 /// walk what is finished, so the index is named.
 macro_rules! with_heads {
-    ($tail:literal) => {
+    ($tail:expr) => {
         concat!(
             "WITH RECURSIVE
              heads (id) AS (
                  SELECT (SELECT id FROM runs INDEXED BY runs_open_by_agent
-                         WHERE state IN ('queued', 'leased', 'waiting')
+                         WHERE ",
+            open_run!(),
+            "
                          ORDER BY conversation_id, agent, id LIMIT 1)
                  UNION ALL
                  SELECT coalesce(
                      (SELECT n.id FROM runs n INDEXED BY runs_open_by_agent
-                      WHERE n.state IN ('queued', 'leased', 'waiting')
+                      WHERE ",
+            open_run!("n"),
+            "
                         AND n.conversation_id = h.conversation_id AND n.agent > h.agent
                       ORDER BY n.agent, n.id LIMIT 1),
                      (SELECT n.id FROM runs n INDEXED BY runs_open_by_agent
-                      WHERE n.state IN ('queued', 'leased', 'waiting')
+                      WHERE ",
+            open_run!("n"),
+            "
                         AND n.conversation_id > h.conversation_id
                       ORDER BY n.conversation_id, n.agent, n.id LIMIT 1))
                  FROM heads JOIN runs h ON h.id = heads.id
@@ -52,7 +59,7 @@ macro_rules! with_heads {
 
 /// The oldest runs of conversations without a run at work. A wait that begins in the future, or lasts longer
 /// than any may, was written under another clock and counts as over.
-const WAITING_SQL: &str = with_heads!(
+const WAITING_SQL: &str = with_heads!(concat!(
     "SELECT r.id, r.conversation_id, r.agent, h.account_id, r.person_participant_id,
             max(r.not_before_ms, r.created_at_ms,
                 coalesce((SELECT p.finished_at_ms FROM runs p
@@ -69,21 +76,25 @@ const WAITING_SQL: &str = with_heads!(
      CROSS JOIN chats h ON h.id = c.chat_id
      WHERE h.account_id IN (SELECT value FROM json_each(?2))
        AND NOT EXISTS (SELECT 1 FROM runs o INDEXED BY runs_waiting
-                       WHERE o.state IN ('queued', 'leased', 'waiting') AND o.state = 'leased'
+                       WHERE ",
+    open_run!("o"),
+    " AND o.state = 'leased'
                          AND (o.owner IS ?3 OR o.lease_until_ms > ?1)
                          AND o.conversation_id = r.conversation_id)
      ORDER BY r.conversation_id, r.id"
-);
+));
 
 /// A head that is blocked by another live lease is due when that ends.
-const NEXT_DUE_SQL: &str = with_heads!(
+const NEXT_DUE_SQL: &str = with_heads!(concat!(
     "SELECT min(max(CASE r.state WHEN 'leased' THEN r.lease_until_ms ELSE r.not_before_ms END,
                     coalesce((SELECT max(o.lease_until_ms) FROM runs o INDEXED BY runs_waiting
-                              WHERE o.state IN ('queued', 'leased', 'waiting')
+                              WHERE ",
+    open_run!("o"),
+    "
                                 AND o.state = 'leased'
                                 AND o.conversation_id = r.conversation_id), 0)))
      FROM heads CROSS JOIN runs r ON r.id = heads.id WHERE r.state IN ('queued', 'leased')"
-);
+));
 
 impl Store {
     /// Leases the run that comes next by the state of the slots, of a conversation with no leased run.
@@ -504,11 +515,13 @@ pub(crate) fn take_back_leases_txn(
     now_ms: i64,
 ) -> Result<u64, StoreError> {
     let stopped: Vec<i64> = connection
-        .prepare_cached(
+        .prepare_cached(concat!(
             "SELECT id FROM runs
-             WHERE state IN ('queued', 'leased', 'waiting') AND state = 'leased'
-               AND stop_cause IS NOT NULL ORDER BY id",
-        )?
+             WHERE ",
+            open_run!(),
+            " AND state = 'leased'
+               AND stop_cause IS NOT NULL ORDER BY id"
+        ))?
         .query_map([], |row| row.get(0))?
         .collect::<crate::engine::sql::Result<_>>()?;
     for row in &stopped {
@@ -517,9 +530,13 @@ pub(crate) fn take_back_leases_txn(
     let cancelled = stopped.len();
     forget_texts_txn(connection)?;
     let runs = connection.execute(
-        "UPDATE runs SET state = 'queued', not_before_ms = min(not_before_ms, ?1),
+        concat!(
+            "UPDATE runs SET state = 'queued', not_before_ms = min(not_before_ms, ?1),
                 owner = NULL, token = NULL, lease_until_ms = NULL
-         WHERE state IN ('queued', 'leased', 'waiting') AND state = 'leased'",
+         WHERE ",
+            open_run!(),
+            " AND state = 'leased'"
+        ),
         [now_ms],
     )?;
     let posts = crate::acts::outbox::take_back_posts_txn(connection, now_ms)?;

@@ -24,6 +24,7 @@ use crate::engine::lock;
 use crate::engine::open::files_beside;
 use crate::engine::restore_traces::{KEPT_ENDING, READY_ENDING, clear_traces};
 use crate::engine::schema::sync_folder;
+use crate::rows::open::{open_post, open_run};
 
 /// The reason stored with runs and posts that were open in a restored backup.
 const HELD: &str = "it was open in the backup that was restored; look whether it is in the chat";
@@ -168,15 +169,21 @@ fn hold_what_is_open(connection: &mut Connection, now_ms: i64) -> rusqlite::Resu
     )?;
     forget_live_texts(&transaction)?;
     let posts = transaction.execute(
-        "UPDATE outbox SET state = 'held', reason = ?1,
+        concat!(
+            "UPDATE outbox SET state = 'held', reason = ?1,
                 owner = NULL, token = NULL, lease_until_ms = NULL
-         WHERE state IN ('pending', 'leased', 'unknown')",
+         WHERE ",
+            open_post!()
+        ),
         [HELD],
     )?;
     let runs = transaction.execute(
-        "UPDATE runs SET state = 'held', reason = ?1,
+        concat!(
+            "UPDATE runs SET state = 'held', reason = ?1,
                 owner = NULL, token = NULL, lease_until_ms = NULL
-         WHERE state IN ('queued', 'leased', 'waiting')",
+         WHERE ",
+            open_run!()
+        ),
         [HELD],
     )?;
     // Inquiries of then were answered since, or are of no use any more. Backups of older versions have none.

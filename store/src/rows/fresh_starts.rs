@@ -5,6 +5,7 @@
 //! newest fresh start, because it was made from turns behind it.
 
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::rows::open::open_run;
 use vocative_contract::crash::{self, Sabotage};
 
 use crate::StoreError;
@@ -30,11 +31,13 @@ pub(crate) fn begin_afresh_txn(
     now_ms: i64,
 ) -> Result<(), StoreError> {
     let claimed_ms: Option<i64> = connection
-        .prepare_cached(
+        .prepare_cached(concat!(
             "SELECT max(coalesce(r.afresh_ms, r.first_claimed_at_ms)) FROM runs r
-             WHERE r.state IN ('queued', 'leased', 'waiting')
-               AND r.chat_id = (SELECT chat_id FROM conversations WHERE id = ?1)",
-        )?
+             WHERE ",
+            open_run!("r"),
+            "
+               AND r.chat_id = (SELECT chat_id FROM conversations WHERE id = ?1)"
+        ))?
         .query_row([conversation_row], |row| row.get(0))?;
     let at_ms = claimed_ms.map_or(now_ms, |claimed_ms| now_ms.max(claimed_ms + 1));
     for agent in agents {

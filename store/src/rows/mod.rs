@@ -11,6 +11,7 @@ pub(crate) mod jobs;
 pub(crate) mod messages;
 pub(crate) mod model_rests;
 pub(crate) mod names;
+pub(crate) mod open;
 pub mod origins;
 pub(crate) mod outbox_rows;
 pub(crate) mod participants;

@@ -1,6 +1,7 @@
 //! Models that are not asked for now, and the clock by which questions that wait for them age.
 
 use crate::engine::sql::{Connection, Row};
+use crate::rows::open::open_run;
 
 use crate::rows::columns::count_from;
 use crate::{Store, StoreError};
@@ -64,12 +65,14 @@ impl Store {
         let agents = serde_json::json!(agents.iter().map(AgentName::as_str).collect::<Vec<_>>());
         self.write_riding(move |connection| {
             let brought = connection
-                .prepare_cached(
+                .prepare_cached(concat!(
                     "UPDATE runs INDEXED BY runs_waiting SET not_before_ms = ?2
-                     WHERE state IN ('queued', 'leased', 'waiting') AND state = 'queued'
+                     WHERE ",
+                    open_run!(),
+                    " AND state = 'queued'
                        AND not_before_ms > ?2 AND put_off_at_ms IS NOT NULL
-                       AND agent IN (SELECT value FROM json_each(?1))",
-                )?
+                       AND agent IN (SELECT value FROM json_each(?1))"
+                ))?
                 .execute((agents.to_string(), now_ms))?;
             Ok(brought)
         })
@@ -103,11 +106,13 @@ impl Store {
 pub(crate) fn queued_by_agent(
     connection: &Connection,
 ) -> Result<Vec<(AgentName, u64)>, StoreError> {
-    let mut statement = connection.prepare_cached(
+    let mut statement = connection.prepare_cached(concat!(
         "SELECT agent, count(*) FROM runs INDEXED BY runs_waiting
-         WHERE state IN ('queued', 'leased', 'waiting') AND state = 'queued'
-         GROUP BY agent ORDER BY agent",
-    )?;
+         WHERE ",
+        open_run!(),
+        " AND state = 'queued'
+         GROUP BY agent ORDER BY agent"
+    ))?;
     let counts = statement.query_map([], |row| Ok((row.get(0)?, count_from(row.get(1)?))))?;
     Ok(counts.collect::<crate::engine::sql::Result<_>>()?)
 }

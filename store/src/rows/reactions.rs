@@ -1,6 +1,7 @@
 //! The sign that a message was heard: a reaction of ours, put on it when its run is queued, and taken
 //! away when nothing of it waits for an answer any more. Signs wait for nothing and hold up nothing.
 
+use crate::rows::open::open_run;
 use crate::engine::sql::{Connection, OptionalExtension, params};
 use vocative_contract::outbound::{Operation, Part, Target};
 
@@ -65,15 +66,17 @@ pub(crate) fn take_reactions_back_txn(
     run_row: i64,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    let mut statement = connection.prepare_cached(
+    let mut statement = connection.prepare_cached(concat!(
         "SELECT o.turn_seq FROM run_triggers g
          JOIN outbox o ON o.turn_seq = g.turn_seq AND o.operation = 'react'
               AND NOT o.stays
          WHERE g.run_id = ?1
            AND NOT EXISTS (SELECT 1 FROM run_triggers m JOIN runs r ON r.id = m.run_id
                            WHERE m.turn_seq = g.turn_seq AND m.run_id <> g.run_id
-                             AND r.state IN ('queued', 'leased', 'waiting', 'held'))",
-    )?;
+                             AND (",
+        open_run!("r"),
+        " OR r.state = 'held'))",
+    ))?;
     let turns: Vec<Seq> = statement
         .query_map([run_row], |row| row.get("turn_seq"))?
         .collect::<crate::engine::sql::Result<_>>()?;

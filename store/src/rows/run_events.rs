@@ -7,6 +7,7 @@
 //! it is void. Readers ask for what came after an id.
 
 use crate::engine::sql::{Connection, OptionalExtension, Row, params};
+use crate::rows::open::open_run;
 use tokio::sync::watch;
 
 use crate::acts::derived::visible_sources;
@@ -406,15 +407,17 @@ pub(crate) fn tell_result_txn(
 /// yet: it may quote that turn, which has just gone.
 pub(crate) fn forget_results_txn(connection: &Connection, seq: i64) -> Result<(), StoreError> {
     connection
-        .prepare_cached(
+        .prepare_cached(concat!(
             "UPDATE run_events SET text = NULL WHERE kind = 'tool_result' AND text IS NOT NULL
                AND run_id IN (SELECT id FROM runs INDEXED BY runs_waiting
-                              WHERE state IN ('queued', 'leased', 'waiting') AND state = 'leased'
+                              WHERE ",
+            open_run!(),
+            " AND state = 'leased'
                                 AND (SELECT account_id FROM chats WHERE id = runs.chat_id)
                                   = (SELECT h.account_id FROM turns t
                                      JOIN conversations c ON c.id = t.conversation_id
-                                     JOIN chats h ON h.id = c.chat_id WHERE t.seq = ?1))",
-        )?
+                                     JOIN chats h ON h.id = c.chat_id WHERE t.seq = ?1))"
+        ))?
         .execute([seq])?;
     Ok(())
 }
@@ -473,12 +476,20 @@ pub(crate) fn move_events_txn(connection: &Connection, run_row: i64) -> Result<(
 pub(crate) fn forget_texts_txn(connection: &Connection) -> Result<u64, StoreError> {
     let mut forgotten = 0;
     for sql in [
-        "DELETE FROM run_events WHERE kind = 'text'
+        concat!(
+            "DELETE FROM run_events WHERE kind = 'text'
            AND run_id IN (SELECT id FROM runs INDEXED BY runs_waiting
-                          WHERE state IN ('queued', 'leased', 'waiting') AND state = 'leased')",
-        "UPDATE run_events SET text = NULL WHERE text IS NOT NULL
+                          WHERE ",
+            open_run!(),
+            " AND state = 'leased')"
+        ),
+        concat!(
+            "UPDATE run_events SET text = NULL WHERE text IS NOT NULL
            AND run_id IN (SELECT id FROM runs INDEXED BY runs_waiting
-                          WHERE state IN ('queued', 'leased', 'waiting') AND state = 'leased')",
+                          WHERE ",
+            open_run!(),
+            " AND state = 'leased')"
+        ),
     ] {
         forgotten += connection.prepare_cached(sql)?.execute([])? as u64;
     }
@@ -520,11 +531,13 @@ fn open_runs(
     conversation: ConversationId,
 ) -> Result<Vec<RunId>, StoreError> {
     let conversation_row = conversation_row_id(connection, conversation)?;
-    let mut statement = connection.prepare_cached(
+    let mut statement = connection.prepare_cached(concat!(
         "SELECT uuid FROM runs INDEXED BY runs_open
-         WHERE state IN ('queued', 'leased', 'waiting') AND conversation_id = ?1
-         ORDER BY id LIMIT ?2",
-    )?;
+         WHERE ",
+        open_run!(),
+        " AND conversation_id = ?1
+         ORDER BY id LIMIT ?2"
+    ))?;
     let limit = limit_of(OPEN_RUNS_MAX);
     let runs = statement.query_map((conversation_row, limit), |row| row.get(0))?;
     Ok(runs.collect::<crate::engine::sql::Result<_>>()?)

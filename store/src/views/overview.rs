@@ -2,6 +2,7 @@
 //! at work in it, whether it was put away.
 
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::rows::open::open_run;
 
 use crate::acts::reply::platform;
 use crate::contract::{ConversationOverview, Speaker, Speakers};
@@ -172,11 +173,13 @@ fn opening(connection: &Connection, row: i64) -> Result<Vec<String>, StoreError>
 /// The oldest unfinished run: the one at work, or next.
 fn active_run(connection: &Connection, row: i64) -> Result<Option<Run>, StoreError> {
     let run: Option<i64> = connection
-        .prepare_cached(
+        .prepare_cached(concat!(
             "SELECT id FROM runs INDEXED BY runs_open
-             WHERE conversation_id = ?1 AND state IN ('queued', 'leased', 'waiting')
-             ORDER BY id LIMIT 1",
-        )?
+             WHERE conversation_id = ?1 AND ",
+            open_run!(),
+            "
+             ORDER BY id LIMIT 1"
+        ))?
         .query_row([row], |row| row.get(0))
         .optional()?;
     run.map(|run| run_by_row(connection, run)).transpose()

@@ -1,6 +1,7 @@
 //! What waits for an answer, and what was given up: for operators.
 
 use crate::engine::sql::{Connection, Row};
+use crate::rows::open::open_run;
 
 use crate::acts::ending::{EndOfRun, bring_back_txn, end_run_txn};
 use crate::contract::{DeadFilter, QueuedRun, WaitingFor};
@@ -11,12 +12,15 @@ use crate::{Store, StoreError};
 use vocative_core::ids::RunId;
 use vocative_core::run::{Run, StopCause};
 
-const OPEN_SQL: &str = "
+const OPEN_SQL: &str = concat!(
+    "
     SELECT r.id, r.state, r.reason, r.not_before_ms, r.lease_until_ms,
            r.stop_cause IS NOT NULL, h.account_id, a.held_reason,
            coalesce(p.display_name, p.username, p.platform_id),
            EXISTS (SELECT 1 FROM runs o INDEXED BY runs_open
-                   WHERE o.state IN ('queued', 'leased', 'waiting')
+                   WHERE ",
+    open_run!("o"),
+    "
                      AND o.conversation_id = r.conversation_id AND o.id < r.id
                      AND (o.agent = r.agent OR o.put_off_at_ms IS NULL)),
            r.put_off_at_ms IS NOT NULL
@@ -24,7 +28,10 @@ const OPEN_SQL: &str = "
     JOIN conversations c ON c.id = r.conversation_id JOIN chats h ON h.id = c.chat_id
     JOIN accounts a ON a.id = h.account_id
     LEFT JOIN participants p ON p.id = r.person_participant_id
-    WHERE r.state IN ('queued', 'leased', 'waiting') ORDER BY r.id LIMIT ?1";
+    WHERE ",
+    open_run!("r"),
+    " ORDER BY r.id LIMIT ?1"
+);
 
 const GIVEN_UP_SQL: &str = "
     SELECT id FROM runs INDEXED BY runs_given_up

@@ -5,6 +5,7 @@
 //! files, which are counted along an index.
 
 use crate::engine::sql::{Connection, Row};
+use crate::rows::open::{open_post, open_run};
 
 use crate::acts::erasure::copies_from_before;
 use crate::acts::files::count_files;
@@ -92,15 +93,16 @@ fn read_runs(
     now_ms: i64,
 ) -> Result<(), StoreError> {
     let counts = connection
-        .prepare_cached(
+        .prepare_cached(concat!(
             "SELECT count(*) FILTER (WHERE state = 'queued'),
                     count(*) FILTER (WHERE state = 'leased'),
                     (SELECT count(*) FROM runs WHERE state = 'dead'),
                     (SELECT count(*) FILTER (WHERE state = 'dead') FROM runs
                      WHERE finished_at_ms IS NOT NULL AND finished_at_ms > ?1),
                     (SELECT count(*) FROM runs WHERE state = 'held')
-             FROM runs WHERE state IN ('queued', 'leased', 'waiting')",
-        )?
+             FROM runs WHERE ",
+            open_run!()
+        ))?
         .query_row([now_ms - DAY_MS], counts::<5>)?;
     [
         status.runs_queued,
@@ -110,11 +112,13 @@ fn read_runs(
         status.runs_held,
     ] = counts;
     status.oldest_waiting_run_ms = connection
-        .prepare_cached(
+        .prepare_cached(concat!(
             "SELECT ?1 - min(max(not_before_ms, created_at_ms)) FROM runs
-             WHERE state IN ('queued', 'leased', 'waiting') AND state = 'queued'
-               AND not_before_ms <= ?1",
-        )?
+             WHERE ",
+            open_run!(),
+            " AND state = 'queued'
+               AND not_before_ms <= ?1"
+        ))?
         .query_row([now_ms], |row| row.get(0))?;
     Ok(())
 }
@@ -125,11 +129,12 @@ fn read_posts(
     now_ms: i64,
 ) -> Result<(), StoreError> {
     let open = connection
-        .prepare_cached(
+        .prepare_cached(concat!(
             "SELECT count(*) FILTER (WHERE state <> 'unknown'),
                     count(*) FILTER (WHERE state = 'unknown')
-             FROM outbox WHERE state IN ('pending', 'leased', 'unknown')",
-        )?
+             FROM outbox WHERE ",
+            open_post!()
+        ))?
         .query_row([], counts::<2>)?;
     [status.posts_pending, status.posts_unknown] = open;
     let stuck = connection
@@ -151,14 +156,16 @@ fn read_posts(
         .query_row([], counts::<1>)?;
     [status.quarantined] = quarantined;
     status.oldest_waiting_post_ms = connection
-        .prepare_cached(
+        .prepare_cached(concat!(
             "SELECT ?1 - min(max(o.not_before_ms, o.created_at_ms)) FROM outbox o
              JOIN accounts a ON a.id = o.account_id JOIN chats c ON c.id = o.chat_id
-             WHERE o.state IN ('pending', 'leased', 'unknown') AND o.state = 'pending'
+             WHERE ",
+            open_post!("o"),
+            " AND o.state = 'pending'
                AND o.not_before_ms <= ?1 AND a.held_reason IS NULL
                AND coalesce(c.parked_until_ms, ?1) <= ?1
-               AND coalesce(c.rests_until_ms, ?1) <= ?1",
-        )?
+               AND coalesce(c.rests_until_ms, ?1) <= ?1"
+        ))?
         .query_row([now_ms], |row| row.get(0))?;
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Runs that read what an order blanks, and are not done: only those are stopped.
 
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::rows::open::open_run;
 use crate::rows::run_events::forget_live_text_txn;
 use crate::rows::steps::delete_steps_txn;
 
@@ -64,13 +65,15 @@ pub(super) fn stop_readers_txn(connection: &Connection, order: &Order) -> Result
 
 /// Those at work, and those that wait and have made a prompt before.
 fn unfinished_runs(connection: &Connection, order: &Order) -> Result<Vec<Unfinished>, StoreError> {
-    let mut statement = connection.prepare_cached(
+    let mut statement = connection.prepare_cached(concat!(
         "SELECT r.id, r.state = 'leased', s.turns
          FROM runs r INDEXED BY runs_waiting CROSS JOIN chats h ON h.id = r.chat_id
          LEFT JOIN sent_prompts s ON s.run_id = r.id
-         WHERE r.state IN ('queued', 'leased', 'waiting') AND h.account_id = ?1
-           AND r.stop_cause IS NULL AND (r.state = 'leased' OR s.run_id IS NOT NULL)",
-    )?;
+         WHERE ",
+        open_run!("r"),
+        " AND h.account_id = ?1
+           AND r.stop_cause IS NULL AND (r.state = 'leased' OR s.run_id IS NOT NULL)"
+    ))?;
     let rows = statement.query_map([order.account], |row| {
         let turns: Option<Vec<u8>> = row.get(2)?;
         Ok(Unfinished {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::engine::sql::{Connection, params};
+use crate::rows::open::open_run;
 use crate::rows::run_events::forget_live_text_txn;
 use vocative_contract::crash;
 
@@ -314,11 +315,13 @@ fn settle_txn(connection: &Connection, order: &Order, now_ms: i64) -> Result<Lef
         return Ok(Left::More);
     }
     let is_at_work: bool = connection
-        .prepare_cached(
+        .prepare_cached(concat!(
             "SELECT EXISTS (SELECT 1 FROM runs INDEXED BY runs_waiting
-                            WHERE state IN ('queued', 'leased', 'waiting') AND state = 'leased'
-                              AND stop_cause IS NULL AND first_claimed_at_ms <= ?1)",
-        )?
+                            WHERE ",
+            open_run!(),
+            " AND state = 'leased'
+                              AND stop_cause IS NULL AND first_claimed_at_ms <= ?1)"
+        ))?
         .query_row([until_ms - SETTLE_MS], |row| row.get(0))?;
     if is_at_work && has_time {
         move_txn(connection, order, ErasureCounts::default(), None, until_ms)?;

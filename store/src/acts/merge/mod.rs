@@ -14,6 +14,7 @@
 pub(crate) mod steps;
 
 use crate::engine::sql::{Connection, params};
+use crate::rows::open::{open_post, open_run};
 
 use self::steps::{first_step_txn, step_txn};
 use crate::acts::notices::withdraw_introduction_txn;
@@ -88,8 +89,12 @@ fn begin_txn(
     join_attributes_txn(connection, from.id, target.id)?;
     for sql in [
         "UPDATE chat_ids SET chat_id = ?2 WHERE chat_id = ?1",
-        "UPDATE runs INDEXED BY runs_waiting SET chat_id = ?2
-         WHERE state IN ('queued', 'leased', 'waiting') AND chat_id = ?1",
+        concat!(
+            "UPDATE runs INDEXED BY runs_waiting SET chat_id = ?2
+         WHERE ",
+            open_run!(),
+            " AND chat_id = ?1"
+        ),
         // Unfinished merges into the chat that goes end in the other one.
         "UPDATE chat_merges SET chat_id = ?2 WHERE chat_id = ?1",
         "INSERT INTO chat_merges (from_chat_id, chat_id) VALUES (?1, ?2)",
@@ -115,10 +120,13 @@ fn redirect_posts_txn(
     to_platform_id: &str,
 ) -> Result<(), StoreError> {
     for sql in [
-        "UPDATE outbox INDEXED BY outbox_open SET chat_id = ?2,
+        concat!(
+            "UPDATE outbox INDEXED BY outbox_open SET chat_id = ?2,
                 target = iif(json_valid(target),
                              json_remove(json_set(target, '$.chat', ?3), '$.reply_to'), target)
-         WHERE chat_id = ?1 AND state IN ('pending', 'leased', 'unknown')",
+         WHERE chat_id = ?1 AND ",
+            open_post!()
+        ),
         "UPDATE outbox INDEXED BY outbox_stuck SET chat_id = ?2,
                 target = iif(json_valid(target),
                              json_remove(json_set(target, '$.chat', ?3), '$.reply_to'), target)
@@ -217,12 +225,19 @@ fn join_txn(
 ) -> Result<(), StoreError> {
     merge_fresh_starts_txn(connection, source.row, target.row)?;
     for sql in [
-        "UPDATE runs SET conversation_id = ?2
-         WHERE conversation_id = ?1 AND state IN ('queued', 'leased', 'waiting')",
-        "UPDATE run_events SET conversation_id = ?2
+        concat!(
+            "UPDATE runs SET conversation_id = ?2
+         WHERE conversation_id = ?1 AND ",
+            open_run!()
+        ),
+        concat!(
+            "UPDATE run_events SET conversation_id = ?2
          WHERE conversation_id = ?1
            AND run_id IN (SELECT id FROM runs WHERE conversation_id = ?2
-                                                AND state IN ('queued', 'leased', 'waiting'))",
+                                                AND ",
+            open_run!(),
+            ")"
+        ),
         "UPDATE conversations SET parent_id = ?2 WHERE parent_id = ?1",
         JOIN_ATTRIBUTES_SQL,
         "UPDATE conversation_merges SET target_id = ?2 WHERE target_id = ?1",

@@ -6,6 +6,7 @@
 //! which of them is first. A turn is in one of the two conversations at any time, with all that hangs on it.
 
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::rows::open::open_run;
 
 use super::JOIN_ATTRIBUTES_SQL;
 use crate::StoreError;
@@ -61,11 +62,13 @@ pub(super) fn first_step_txn(
         let newest_seq = newest.max(move_concerning_txn(connection, pair, FIRST_TURNS)?);
         // Runs at work go on to read these turns, which had a lower seq when the runs were claimed.
         connection
-            .prepare_cached(
+            .prepare_cached(concat!(
                 "UPDATE runs INDEXED BY runs_waiting SET as_of_seq = max(as_of_seq, ?2)
-                 WHERE state IN ('queued', 'leased', 'waiting') AND chat_id IN (?1, ?3)
-                   AND as_of_seq IS NOT NULL AND ?2 IS NOT NULL",
-            )?
+                 WHERE ",
+                open_run!(),
+                " AND chat_id IN (?1, ?3)
+                   AND as_of_seq IS NOT NULL AND ?2 IS NOT NULL"
+            ))?
             .execute(params![target, newest_seq, from])?;
         for _ in 0..FIRST_LEAVES {
             if !is_empty(connection, pair.source)? || leave_txn(connection, pair)? {
