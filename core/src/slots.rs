@@ -9,6 +9,11 @@ use crate::ids::{AccountId, AgentName, ParticipantId};
 /// The most shares that are remembered; beyond it those served longest ago are forgotten.
 const SHARES_MAX: usize = 10_000;
 
+/// How long the runs of a conversation wait for one that was never begun and is due later than it was queued, in
+/// milliseconds: for the rest of an album, or for what kind of chat it is. One that is due later than that is
+/// nothing that is being answered: it holds up nobody until its time comes.
+pub const PLACE_KEPT_MS_MAX: i64 = 60_000;
+
 /// What a claim goes by: which agents are closed, and who had how much.
 #[derive(Clone, Debug, Default)]
 pub struct Slots {
@@ -74,7 +79,8 @@ type Rank = (bool, Share, Share, i64, i64);
 impl Slots {
     /// Which run starts next: of those of a conversation, which come one after the other, the oldest that
     /// may. A run whose model is not asked now, or that waits for another attempt, lets those of
-    /// other agents pass; any other wait keeps the conversation's order.
+    /// other agents pass; any other wait keeps the conversation's order. Runs that are due later than
+    /// [`PLACE_KEPT_MS_MAX`] are not among them.
     pub fn next(&self, waiting: impl IntoIterator<Item = Waiting>) -> Option<Waiting> {
         let mut best: Option<(Rank, Waiting)> = None;
         let mut settled = None;

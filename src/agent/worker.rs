@@ -139,7 +139,7 @@ impl Worker {
             if stop.is_cancelled() && working.is_empty() {
                 return;
             }
-            let due_ms = worker.store.next_run_due_ms().await.unwrap_or(None);
+            let due_ms = worker.store.next_run_due_ms(now_ms).await.unwrap_or(None);
             worker
                 .keep_run_clock(&mut run_clock, due_ms.is_some())
                 .await;

@@ -1,7 +1,7 @@
 //! Our own posts coming back: the surest word on a post whose outcome is unknown.
 
-use crate::rows::open::open_post;
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::rows::open::open_post;
 
 use crate::acts::follow_ups::{Rooted, judge_follow_ups_txn};
 use crate::acts::triggers::Addressed;

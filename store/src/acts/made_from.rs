@@ -4,8 +4,8 @@
 //! Deletes, `forget` and erasures all ask here, so that a message is gone to the same extent whoever took
 //! it away, and also when an older copy of the database is brought up to date.
 
-use crate::rows::open::{open_post, open_run};
 use crate::engine::sql::{Connection, params};
+use crate::rows::open::{open_post, open_run};
 use vocative_contract::outbound::Part;
 
 use crate::StoreError;
@@ -72,7 +72,8 @@ fn made_from(connection: &Connection, turn: &TurnRow, made: Made) -> Result<Vec<
     Ok(seqs.collect::<crate::engine::sql::Result<_>>()?)
 }
 
-pub(crate) const MADE_FROM_SQL: &str = concat!("WITH read_by (run_id, is_asked, read_at_seq) AS (
+pub(crate) const MADE_FROM_SQL: &str = concat!(
+    "WITH read_by (run_id, is_asked, read_at_seq) AS (
          SELECT run_id, 1, 0 FROM run_triggers WHERE turn_seq = ?1
          UNION
          SELECT g.run_id, 0, 0 FROM turns r JOIN run_triggers g ON g.turn_seq = r.seq
@@ -90,11 +91,16 @@ pub(crate) const MADE_FROM_SQL: &str = concat!("WITH read_by (run_id, is_asked, 
      SELECT DISTINCT t.seq FROM read_by b CROSS JOIN turns t ON t.run_id = b.run_id
      WHERE t.visibility <> 'hidden'
        AND (t.kind <> 'message' OR b.read_at_seq < t.seq
-            OR (SELECT NOT (", open_run!(), " OR state IN ('held', 'quarantined'))
+            OR (SELECT NOT (",
+    open_run!(),
+    " OR state IN ('held', 'quarantined'))
                 FROM runs WHERE id = b.run_id))
        AND (b.is_asked OR ?3 OR NOT EXISTS (
                 SELECT 1 FROM outbox o
-                WHERE o.turn_seq = t.seq AND (", open_post!("o"), " OR o.state = 'held')))");
+                WHERE o.turn_seq = t.seq AND (",
+    open_post!("o"),
+    " OR o.state = 'held')))"
+);
 
 /// Whether something that a run read for certain is gone: its answer would bring it back.
 pub(crate) fn has_lost_source(connection: &Connection, run_row: i64) -> Result<bool, StoreError> {

@@ -37,6 +37,7 @@ pub(crate) fn joinable_run(
     line: &OpenRuns<'_>,
     person: ParticipantId,
     overlap: Overlap,
+    due_by_ms: i64,
 ) -> Result<Option<i64>, StoreError> {
     if overlap == Overlap::Queue {
         return Ok(None);
@@ -49,7 +50,7 @@ pub(crate) fn joinable_run(
             open_run!("r"),
             " AND r.conversation_id = ?1
                AND r.state = 'queued' AND r.as_of_seq IS NULL AND r.stop_cause IS NULL
-               AND r.agent = ?2
+               AND r.agent = ?2 AND r.not_before_ms <= ?9
                AND NOT EXISTS (SELECT 1 FROM turns a WHERE a.run_id = r.id AND a.kind = 'message')
                AND (SELECT count(*) FROM run_triggers g WHERE g.run_id = r.id) < ?3
                AND (?4 OR NOT EXISTS (SELECT 1 FROM run_triggers g
@@ -69,9 +70,10 @@ pub(crate) fn joinable_run(
                 person,
                 floor.sent_at_ms,
                 floor.ordinal,
-                floor.seq
+                floor.seq,
+                due_by_ms
             ],
-            |row| row.get(0),
+            |row| row.get("id"),
         )
         .optional()?;
     Ok(run)

@@ -6,7 +6,7 @@
 //! one writes nothing. Answers are committed in `reply`.
 
 use crate::engine::sql::{Connection, OptionalExtension, Row};
-use crate::rows::open::open_run;
+use crate::rows::open::{later_run, open_run};
 use crate::rows::run_events::{forget_live_text_txn, forget_texts_txn};
 use vocative_contract::crash::{self, Sabotage};
 
@@ -21,19 +21,21 @@ use crate::rows::run_rows::run_by_row;
 use crate::{Store, StoreError};
 use vocative_core::ids::{LeaseToken, OwnerId, RunId};
 use vocative_core::run::{ClaimedRun, Stopping};
-use vocative_core::slots::{Asker, Slots, Waiting};
+use vocative_core::slots::{Asker, PLACE_KEPT_MS_MAX, Slots, Waiting};
 
-/// Each agent's oldest unfinished run of each conversation, as `heads (id)`: one probe of
-/// `runs_open_by_agent` for each, however many runs wait or are finished. The planner would rather
-/// walk what is finished, so the index is named.
+/// Each agent's oldest unfinished run of each conversation that keeps its place there, as `heads (id)`: one probe of
+/// `runs_open_by_agent` for each, and a row for each run that is due later. The planner would rather
+/// walk what is finished, so the index is named. Parameters: 1 = now, 2 = `PLACE_KEPT_MS_MAX`, 3 = `WAIT_MAX_MS`.
 macro_rules! with_heads {
     ($tail:expr) => {
         concat!(
             "WITH RECURSIVE
              heads (id) AS (
-                 SELECT (SELECT id FROM runs INDEXED BY runs_open_by_agent
+                 SELECT (SELECT n.id FROM runs n INDEXED BY runs_open_by_agent
                          WHERE ",
-            open_run!(),
+            open_run!("n"),
+            " AND NOT ",
+            later_run!("n", "?1", "?2", "?3"),
             "
                          ORDER BY conversation_id, agent, id LIMIT 1)
                  UNION ALL
@@ -41,12 +43,16 @@ macro_rules! with_heads {
                      (SELECT n.id FROM runs n INDEXED BY runs_open_by_agent
                       WHERE ",
             open_run!("n"),
+            " AND NOT ",
+            later_run!("n", "?1", "?2", "?3"),
             "
                         AND n.conversation_id = h.conversation_id AND n.agent > h.agent
                       ORDER BY n.agent, n.id LIMIT 1),
                      (SELECT n.id FROM runs n INDEXED BY runs_open_by_agent
                       WHERE ",
             open_run!("n"),
+            " AND NOT ",
+            later_run!("n", "?1", "?2", "?3"),
             "
                         AND n.conversation_id > h.conversation_id
                       ORDER BY n.conversation_id, n.agent, n.id LIMIT 1))
@@ -66,25 +72,25 @@ const WAITING_SQL: &str = with_heads!(concat!(
                           WHERE p.conversation_id = r.conversation_id AND p.id < r.id
                           ORDER BY p.id DESC LIMIT 1), 0)),
             r.asked_at_run_ms,
-            CASE r.state WHEN 'queued' THEN r.not_before_ms NOT BETWEEN ?1 + 1 AND ?1 + ?4
+            CASE r.state WHEN 'queued' THEN r.not_before_ms NOT BETWEEN ?1 + 1 AND ?1 + ?3
                                             OR coalesce(r.put_off_at_ms, r.created_at_ms) > ?1
-                         WHEN 'leased' THEN r.owner IS NOT ?3 AND r.lease_until_ms <= ?1
+                         WHEN 'leased' THEN r.owner IS NOT ?5 AND r.lease_until_ms <= ?1
                          ELSE 0 END,
             r.put_off_at_ms IS NOT NULL, r.stop_cause IS NOT NULL
      FROM heads CROSS JOIN runs r ON r.id = heads.id
      CROSS JOIN conversations c ON c.id = r.conversation_id
      CROSS JOIN chats h ON h.id = c.chat_id
-     WHERE h.account_id IN (SELECT value FROM json_each(?2))
+     WHERE h.account_id IN (SELECT value FROM json_each(?4))
        AND NOT EXISTS (SELECT 1 FROM runs o INDEXED BY runs_waiting
                        WHERE ",
     open_run!("o"),
     " AND o.state = 'leased'
-                         AND (o.owner IS ?3 OR o.lease_until_ms > ?1)
+                         AND (o.owner IS ?5 OR o.lease_until_ms > ?1)
                          AND o.conversation_id = r.conversation_id)
      ORDER BY r.conversation_id, r.id"
 ));
 
-/// A head that is blocked by another live lease is due when that ends.
+/// A head that is blocked by another live lease is due when that ends. What keeps no place is due at its own time.
 const NEXT_DUE_SQL: &str = with_heads!(concat!(
     "SELECT min(max(CASE r.state WHEN 'leased' THEN r.lease_until_ms ELSE r.not_before_ms END,
                     coalesce((SELECT max(o.lease_until_ms) FROM runs o INDEXED BY runs_waiting
@@ -92,8 +98,13 @@ const NEXT_DUE_SQL: &str = with_heads!(concat!(
     open_run!("o"),
     "
                                 AND o.state = 'leased'
-                                AND o.conversation_id = r.conversation_id), 0)))
-     FROM heads CROSS JOIN runs r ON r.id = heads.id WHERE r.state IN ('queued', 'leased')"
+                                AND o.conversation_id = r.conversation_id), 0))) AS due_ms
+     FROM heads CROSS JOIN runs r ON r.id = heads.id WHERE r.state IN ('queued', 'leased')
+     UNION ALL
+     SELECT (SELECT min(not_before_ms) FROM runs INDEXED BY runs_waiting
+             WHERE ",
+    open_run!(),
+    " AND state = 'queued' AND not_before_ms > ?1)"
 ));
 
 impl Store {
@@ -117,8 +128,9 @@ impl Store {
     ///
     /// # Errors
     /// Storage refuses.
-    pub async fn next_run_due_ms(&self) -> Result<Option<i64>, StoreError> {
-        self.read(next_run_due_ms).await
+    pub async fn next_run_due_ms(&self, now_ms: i64) -> Result<Option<i64>, StoreError> {
+        self.read(move |connection| next_run_due_ms(connection, now_ms))
+            .await
     }
 
     /// Makes a lease last until then.
@@ -310,9 +322,10 @@ fn next_waiting(
         let mut statement = connection.prepare_cached(WAITING_SQL)?;
         let mut rows = statement.query((
             request.now_ms,
+            PLACE_KEPT_MS_MAX,
+            WAIT_MAX_MS,
             &accounts,
             spared_owner(request.owner),
-            WAIT_MAX_MS,
         ))?;
         let mut failed = None;
         let decoded = std::iter::from_fn(|| match rows.next().transpose()? {
@@ -406,10 +419,13 @@ fn lease_txn(
     })
 }
 
-fn next_run_due_ms(connection: &Connection) -> Result<Option<i64>, StoreError> {
-    Ok(connection
-        .prepare_cached(NEXT_DUE_SQL)?
-        .query_row([], |row| row.get(0))?)
+fn next_run_due_ms(connection: &Connection, now_ms: i64) -> Result<Option<i64>, StoreError> {
+    let mut statement = connection.prepare_cached(NEXT_DUE_SQL)?;
+    let due = statement.query_map((now_ms, PLACE_KEPT_MS_MAX, WAIT_MAX_MS), |row| {
+        row.get::<_, Option<i64>>("due_ms")
+    })?;
+    let due = due.collect::<crate::engine::sql::Result<Vec<_>>>()?;
+    Ok(due.into_iter().flatten().min())
 }
 
 pub(crate) fn extend_run_txn(
@@ -557,6 +573,7 @@ mod tests {
             let bounded = [
                 "INDEX runs_open_by_agent",
                 "INDEX runs_waiting (state=?)",
+                "INDEX runs_waiting (state=? AND not_before_ms>?)",
                 "INTEGER PRIMARY KEY (rowid=?)",
                 // One step down from a conversation's oldest unfinished run.
                 "p USING INDEX runs_by_conversation (conversation_id=? AND id<?)",

@@ -19,6 +19,7 @@ use crate::rows::turns::TurnRow;
 use vocative_core::addressing::{Overlap, RunVerdict, Verdict};
 use vocative_core::ids::{AgentName, ErasureId, ParticipantId, RunId, Seq};
 use vocative_core::run::StopCause;
+use vocative_core::slots::PLACE_KEPT_MS_MAX;
 use vocative_core::turn::Position;
 
 /// What addressing agents did to runs.
@@ -93,7 +94,9 @@ fn ask_txn(
     addressed: &mut Addressed,
 ) -> Result<(), StoreError> {
     let overlap = asked.overlap.unwrap_or(Overlap::Queue);
-    let run = match joinable_run(connection, line, asked.person, overlap)? {
+    // What is said now waits for nothing that is due much later.
+    let due_by_ms = asked.not_before_ms.max(asked.now_ms + PLACE_KEPT_MS_MAX);
+    let run = match joinable_run(connection, line, asked.person, overlap, due_by_ms)? {
         Some(run) => {
             join_txn(connection, run, turn, line.agent, asked.not_before_ms)?;
             run

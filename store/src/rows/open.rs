@@ -12,6 +12,45 @@ macro_rules! open_run {
 }
 pub(crate) use open_run;
 
+/// A condition on an open run: it was never begun and is due so much later than it was queued that it keeps no place
+/// in its conversation. Takes the statement's parameters for now, [`PLACE_KEPT_MS_MAX`] and [`WAIT_MAX_MS`]; what
+/// waits longer than that, or was queued in the future, was written under another clock and is due.
+///
+/// [`PLACE_KEPT_MS_MAX`]: vocative_core::slots::PLACE_KEPT_MS_MAX
+/// [`WAIT_MAX_MS`]: crate::acts::runs::WAIT_MAX_MS
+macro_rules! later_run {
+    ($runs:literal, $now:literal, $kept:literal, $wait_max:literal) => {
+        concat!(
+            "(",
+            $runs,
+            ".state = 'queued' AND ",
+            $runs,
+            ".as_of_seq IS NULL AND ",
+            $runs,
+            ".put_off_at_ms IS NULL AND ",
+            $runs,
+            ".not_before_ms BETWEEN ",
+            $now,
+            " + 1 AND ",
+            $now,
+            " + ",
+            $wait_max,
+            " AND ",
+            $runs,
+            ".created_at_ms <= ",
+            $now,
+            " AND ",
+            $runs,
+            ".not_before_ms - ",
+            $runs,
+            ".created_at_ms > ",
+            $kept,
+            ")"
+        )
+    };
+}
+pub(crate) use later_run;
+
 /// A condition on a post: it is to be sent, being sent, or to be looked for.
 macro_rules! open_post {
     () => {

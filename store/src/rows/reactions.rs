@@ -1,8 +1,8 @@
 //! The sign that a message was heard: a reaction of ours, put on it when its run is queued, and taken
 //! away when nothing of it waits for an answer any more. Signs wait for nothing and hold up nothing.
 
-use crate::rows::open::open_run;
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::rows::open::open_run;
 use vocative_contract::outbound::{Operation, Part, Target};
 
 use crate::StoreError;

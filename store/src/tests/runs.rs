@@ -1,12 +1,12 @@
 //! Which run is claimed, in which order, and what a lease is worth.
 
-use crate::contract::{ClaimRequest, LeaseOutcome, RunLease};
+use crate::contract::{ClaimRequest, LeaseOutcome, RunLease, WaitingFor};
 use crate::new_id::NewId as _;
 use crate::scene::by_hand;
 use crate::scene::{LEASE_MS, Scene};
 use vocative_core::ids::OwnerId;
 use vocative_core::run::{RunState, Usage};
-use vocative_core::slots::Slots;
+use vocative_core::slots::{PLACE_KEPT_MS_MAX, Slots};
 
 #[tokio::test]
 async fn runs_of_a_conversation_go_one_at_a_time_oldest_first() {
@@ -38,9 +38,60 @@ async fn a_later_run_waits_for_an_earlier_one_that_waits_for_a_time() {
     assert_eq!(given_back.unwrap(), LeaseOutcome::Written);
 
     assert_eq!(scene.claim(4_999).await, None);
-    assert_eq!(scene.store.next_run_due_ms().await.unwrap(), Some(5_000));
+    assert_eq!(
+        scene.store.next_run_due_ms(4_999).await.unwrap(),
+        Some(5_000)
+    );
     let again = scene.claim(5_000).await.unwrap();
     assert_eq!((again.run.id, again.run.attempt), (claimed.run.id, 2));
+}
+
+/// A run of tomorrow was asked first.
+#[tokio::test]
+async fn a_run_that_is_due_later_holds_up_nothing_in_its_conversation_until_its_time() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    let (_, tomorrow) = scene.ask(&room, "tomorrow", 10).await;
+    let due_ms = 10 + PLACE_KEPT_MS_MAX + 1;
+    scene
+        .write(move |connection| {
+            Ok(connection.execute("UPDATE runs SET not_before_ms = ?1", [due_ms])?)
+        })
+        .await;
+    let store = &scene.store;
+    assert_eq!(store.next_run_due_ms(20).await.unwrap(), Some(due_ms));
+    let (_, now) = scene.ask(&room, "now", 20).await;
+    let shown = store.queued_runs(9, 30).await.unwrap();
+    let waits: Vec<WaitingFor> = shown.into_iter().map(|it| it.waiting_for).collect();
+    assert_eq!(
+        waits,
+        [WaitingFor::Time { at_ms: due_ms }, WaitingFor::Worker]
+    );
+    let first = scene.claim(30).await.unwrap();
+    assert_eq!(first.run.id, now);
+    let answer = scene.answer(&first, &room, "here");
+    store.commit_reply(answer).await.unwrap();
+    assert_eq!(scene.claim(due_ms - 1).await, None);
+    // Its time has come: what was asked after it waits its turn again.
+    scene.ask(&room, "after", due_ms).await;
+    assert_eq!(scene.claim(due_ms).await.unwrap().run.id, tomorrow);
+    assert_eq!(scene.claim(due_ms).await, None);
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_the_rest_of_its_message_keeps_its_place() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    let (_, album) = scene.ask(&room, "an album", 10).await;
+    let due_ms = 10 + PLACE_KEPT_MS_MAX;
+    scene
+        .write(move |connection| {
+            Ok(connection.execute("UPDATE runs SET not_before_ms = ?1", [due_ms])?)
+        })
+        .await;
+    scene.ask(&room, "next", 20).await;
+    assert_eq!(scene.claim(30).await, None);
+    assert_eq!(scene.claim(due_ms).await.unwrap().run.id, album);
 }
 
 #[tokio::test]
@@ -82,7 +133,7 @@ async fn an_expired_lease_is_claimed_again_and_its_token_writes_nothing() {
     scene.ask(&room, "one", 10).await;
     let lost = scene.claim(100).await.unwrap();
     assert_eq!(
-        scene.store.next_run_due_ms().await.unwrap(),
+        scene.store.next_run_due_ms(100).await.unwrap(),
         Some(100 + LEASE_MS)
     );
     let held = scene.claim(100 + LEASE_MS).await.unwrap();

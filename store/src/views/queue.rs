@@ -1,9 +1,10 @@
 //! What waits for an answer, and what was given up: for operators.
 
 use crate::engine::sql::{Connection, Row};
-use crate::rows::open::open_run;
+use crate::rows::open::{later_run, open_run};
 
 use crate::acts::ending::{EndOfRun, bring_back_txn, end_run_txn};
+use crate::acts::runs::WAIT_MAX_MS;
 use crate::contract::{DeadFilter, QueuedRun, WaitingFor};
 use crate::rows::columns::limit_of;
 use crate::rows::columns::missing;
@@ -11,18 +12,24 @@ use crate::rows::run_rows::run_by_row;
 use crate::{Store, StoreError};
 use vocative_core::ids::RunId;
 use vocative_core::run::{Run, StopCause};
+use vocative_core::slots::PLACE_KEPT_MS_MAX;
 
 const OPEN_SQL: &str = concat!(
     "
     SELECT r.id, r.state, r.reason, r.not_before_ms, r.lease_until_ms,
            r.stop_cause IS NOT NULL, h.account_id, a.held_reason,
            coalesce(p.display_name, p.username, p.platform_id),
-           EXISTS (SELECT 1 FROM runs o INDEXED BY runs_open
+           NOT ",
+    later_run!("r", "?2", "?3", "?4"),
+    " AND EXISTS (SELECT 1 FROM runs o INDEXED BY runs_open
                    WHERE ",
     open_run!("o"),
     "
                      AND o.conversation_id = r.conversation_id AND o.id < r.id
-                     AND (o.agent = r.agent OR o.put_off_at_ms IS NULL)),
+                     AND (o.agent = r.agent OR o.put_off_at_ms IS NULL)
+                     AND NOT ",
+    later_run!("o", "?2", "?3", "?4"),
+    "),
            r.put_off_at_ms IS NOT NULL
     FROM runs r INDEXED BY runs_waiting
     JOIN conversations c ON c.id = r.conversation_id JOIN chats h ON h.id = c.chat_id
@@ -113,7 +120,7 @@ fn queued_runs(
     now_ms: i64,
 ) -> Result<Vec<QueuedRun>, StoreError> {
     let mut statement = connection.prepare_cached(OPEN_SQL)?;
-    let mut rows = statement.query([limit_of(limit)])?;
+    let mut rows = statement.query((limit_of(limit), now_ms, PLACE_KEPT_MS_MAX, WAIT_MAX_MS))?;
     let mut queued = Vec::new();
     while let Some(row) = rows.next()? {
         let run = match run_by_row(connection, row.get(0)?) {
