@@ -7,8 +7,8 @@
 use std::path::Path;
 
 use crate::engine::sql::{Connection, OptionalExtension, params};
-use vocative_contract::crash;
 use crate::rows::open::{open_post, open_run};
+use vocative_contract::crash;
 use vocative_contract::envelope::{Place, Sender};
 use vocative_contract::outbound::{Operation, Part, Target};
 
