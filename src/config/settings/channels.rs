@@ -33,7 +33,7 @@ pub struct RetentionDays {
     /// Turns: text, earlier texts, attachments' names, full text.
     #[schemars(range(min = 0, max = 36_500))]
     pub text: u32,
-    /// Raw events and commands.
+    /// Raw events, commands, and texts before an edit.
     #[schemars(range(min = 0, max = 36_500))]
     pub raw: u32,
     /// Details of runs: model calls, tool calls and results, texts and attempts of posts.

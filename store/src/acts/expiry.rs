@@ -1,7 +1,7 @@
 //! Retention: what is older than its channel keeps goes, in bounded batches. Ids stay.
 //!
 //! Three classes. *Text*: turns with their revisions, raw events, full text, and the copies of them in
-//! steps and posts. *Raw*: events that did not translate, raw envelopes, commands. *Runs*: steps,
+//! steps and posts. *Raw*: events that did not translate, raw envelopes, commands, and texts before an edit. *Runs*: steps,
 //! run events, what prompts were made from, tool calls and results, the text of posts that are done, and their attempts. A chat with an open run or
 //! post waits: what a retry reads or a post says must not change under it. Summaries stay: they are
 //! what the room remembers of what is gone.
@@ -27,7 +27,7 @@ const BATCH_MAX: i64 = 100;
 pub struct ExpiryBounds {
     /// Turns sent before.
     pub text_before_ms: Option<i64>,
-    /// Raw events received before.
+    /// Raw events received, and texts that an edit replaced, before.
     pub raw_before_ms: Option<i64>,
     /// Runs finished before.
     pub runs_before_ms: Option<i64>,
@@ -38,7 +38,7 @@ pub struct ExpiryBounds {
 pub struct Expired {
     /// Turns.
     pub text: u64,
-    /// Raw events and commands.
+    /// Raw events, commands and texts before an edit.
     pub raw: u64,
     /// Runs.
     pub runs: u64,
@@ -318,6 +318,14 @@ fn raw_txn(
         )?
         .execute(params![account, before_ms, max])?;
     let left = max - i64::try_from(raw).unwrap_or(max);
+    let earlier_texts = connection
+        .prepare_cached(
+            "DELETE FROM revisions WHERE (turn_seq, revision) IN (
+                 SELECT turn_seq, revision FROM revisions
+                 WHERE account_id = ?1 AND replaced_at_ms < ?2 ORDER BY replaced_at_ms LIMIT ?3)",
+        )?
+        .execute(params![account, before_ms, left])?;
+    let left = left - i64::try_from(earlier_texts).unwrap_or(left);
     let commands = connection
         .prepare_cached(
             "DELETE FROM non_messages WHERE (account_id, kind, platform_id) IN (
@@ -325,7 +333,7 @@ fn raw_txn(
                  WHERE account_id = ?1 AND received_at_ms < ?2 LIMIT ?3)",
         )?
         .execute(params![account, before_ms, left])?;
-    Ok(i64::try_from(raw + commands).unwrap_or(max))
+    Ok(i64::try_from(raw + earlier_texts + commands).unwrap_or(max))
 }
 
 fn runs_txn(

@@ -86,3 +86,9 @@ ALTER TABLE outbox ADD COLUMN dead_cause TEXT;   -- of a dead one: given_up, dro
 UPDATE outbox SET dead_cause = iif(reason = 'dropped', 'dropped', 'given_up') WHERE state = 'dead';
 ALTER TABLE outbox ADD COLUMN stays INTEGER NOT NULL DEFAULT 0; -- a reaction that is not taken away with the answer
 UPDATE outbox SET stays = 1, progress = NULL WHERE operation = 'react' AND progress = 'stays';
+-- Earlier texts of edited turns go by their age, account by account.
+ALTER TABLE revisions ADD COLUMN account_id INTEGER REFERENCES accounts(id);
+UPDATE revisions SET account_id = (
+    SELECT h.account_id FROM turns t JOIN conversations c ON c.id = t.conversation_id
+    JOIN chats h ON h.id = c.chat_id WHERE t.seq = revisions.turn_seq);
+CREATE INDEX revisions_by_age ON revisions (account_id, replaced_at_ms);

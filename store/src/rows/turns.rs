@@ -166,14 +166,16 @@ pub(crate) fn revise_turn_txn(
     if replacement.keep_revision {
         connection
             .prepare_cached(
-                "INSERT INTO revisions (turn_seq, revision, content, replaced_at_ms)
-                 VALUES (?1, ?2, ?3, ?4)",
+                "INSERT INTO revisions (turn_seq, revision, content, replaced_at_ms, account_id)
+                 SELECT ?1, ?2, ?3, ?4, h.account_id
+                 FROM conversations c JOIN chats h ON h.id = c.chat_id WHERE c.id = ?5",
             )?
             .execute(params![
                 turn.seq,
                 turn.revision,
                 turn.content,
-                replacement.now_ms
+                replacement.now_ms,
+                turn.conversation.row
             ])?;
     }
     let row = turn.conversation.row;

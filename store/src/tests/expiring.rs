@@ -106,6 +106,8 @@ async fn raw_events_and_run_details_have_terms_of_their_own() {
                VALUES (randomblob(16), 1, 1, 3, 0, 1, '{}', '{"version":1,"text":"zebra"}', 'sent', 0, 0);
                INSERT INTO outbox_attempts VALUES (1, 1, 0, 1, 'ok');
                INSERT INTO non_messages VALUES (1, 'command', 'n1', 'U1', 'C1', 'zebra', 5);
+               INSERT INTO revisions (turn_seq, revision, content, replaced_at_ms, account_id)
+               VALUES (1, 1, 'zebra', 5, 1);
                INSERT INTO raw_envelopes (account_id, reason, raw, received_at_ms)
                VALUES (1, 'odd', 'zebra', 5)"#,
         )
@@ -115,7 +117,7 @@ async fn raw_events_and_run_details_have_terms_of_their_own() {
         ..ExpiryBounds::default()
     };
     let expected = Expired {
-        raw: 2,
+        raw: 3,
         ..Expired::default()
     };
     assert_eq!(expire(&fixture, bounds).await, expected);
