@@ -14,7 +14,7 @@ use tracing::{error, info, warn};
 use vocative_contract::crash;
 
 use crate::delivery::worker::{Clock, pause_until};
-use vocative_core::ids::{AccountId, JobId, OwnerId};
+use vocative_core::ids::{AccountId, JobId, LeaseToken, OwnerId};
 use vocative_core::job::{ClaimedJob, Job, JobKind};
 use vocative_core::queueing::{JobChange, Outcome, Shares, after};
 use vocative_store::contract::{JobClaim, JobsDue};
@@ -75,6 +75,11 @@ struct AtWork {
 }
 
 impl AtWork {
+    fn leases(&self) -> Vec<(JobId, LeaseToken)> {
+        let jobs = self.jobs.values();
+        jobs.map(|(job, _)| (job.id, job.token)).collect()
+    }
+
     fn begin(&mut self, job: ClaimedJob, doing: impl Future<Output = ()> + Send + 'static) {
         self.shares.begin(job.job.kind(), job.account);
         let task = self.tasks.spawn(doing);
@@ -110,7 +115,7 @@ impl<W: Work> Worker<W> {
                     at_work.end(ended.map_or_else(|cause| cause.id(), |(task, ())| task));
                 }
                 _ = extend.tick(), if !at_work.tasks.is_empty() => worker.extend(&at_work).await,
-                () = notified => {}
+                () = notified => worker.end_cancelled(&at_work).await,
                 () = tokio::time::sleep(pause) => {}
             }
         }
@@ -176,7 +181,7 @@ impl<W: Work> Worker<W> {
         }
     }
 
-    async fn work(&self, claimed: &ClaimedJob) -> Worked {
+    pub(super) async fn work(&self, claimed: &ClaimedJob) -> Worked {
         let limits = claimed.job.kind().limits();
         let working = AssertUnwindSafe(self.handlers.work(claimed)).catch_unwind();
         let worked = tokio::time::timeout(Duration::from_millis(limits.work_max_ms), working).await;
@@ -215,16 +220,20 @@ impl<W: Work> Worker<W> {
         Ok(())
     }
 
-    /// Extends the leases, and ends what was cancelled meanwhile.
     async fn extend(&self, at_work: &AtWork) {
-        let leases = at_work.jobs.values().map(|(job, _)| (job.id, job.token));
         let until_ms = (self.clock)().saturating_add(LEASE_MS);
-        let held: Vec<JobId> = match self.store.extend_jobs(leases.collect(), until_ms).await {
-            Ok(held) => held,
-            Err(cause) => {
-                warn!(error = %cause, "leases of jobs could not be extended; trying again");
-                return;
-            }
+        if let Err(cause) = self.store.extend_jobs(at_work.leases(), until_ms).await {
+            warn!(error = %cause, "leases of jobs could not be extended; trying again");
+        }
+    }
+
+    /// Ends what was cancelled, or whose noun is gone.
+    async fn end_cancelled(&self, at_work: &AtWork) {
+        if at_work.jobs.is_empty() {
+            return;
+        }
+        let Ok(held) = self.store.held_jobs(at_work.leases()).await else {
+            return;
         };
         for (job, task) in at_work.jobs.values() {
             if !held.contains(&job.id) {
@@ -248,7 +257,9 @@ impl<W: Work> Worker<W> {
 }
 
 /// What came of doing a job.
-enum Worked {
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Worked {
+    /// What its handler says, or what follows where it said nothing.
     Outcome(Outcome),
     /// A row can't be decoded.
     Undecodable(String),

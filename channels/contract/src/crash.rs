@@ -6,7 +6,7 @@
 //! `vocative-lab crash` notices. Never in a build that serves people.
 
 /// Every point, in the order in which a message passes them; then what operators do.
-pub const POINTS: [&str; 66] = [
+pub const POINTS: [&str; 64] = [
     "received",
     "capture.before-commit",
     "capture.after-commit",
@@ -24,8 +24,6 @@ pub const POINTS: [&str; 66] = [
     "job.claimed",
     "job.before-finish",
     "job.after-finish",
-    "inquiry.before-commit",
-    "inquiry.after-commit",
     "file.fetched",
     "file.before-commit",
     "file.after-commit",

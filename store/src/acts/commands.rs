@@ -8,7 +8,6 @@ use std::path::Path;
 
 use crate::engine::sql::{Connection, OptionalExtension, params};
 use crate::rows::open::{open_post, open_run};
-use vocative_contract::crash;
 use vocative_contract::envelope::{Place, Sender};
 use vocative_contract::outbound::{Operation, Part, Target};
 
@@ -117,14 +116,10 @@ impl Store {
         parts: Vec<Part>,
         now_ms: i64,
     ) -> Result<bool, StoreError> {
-        crash::point("inquiry.before-commit");
-        let answered = self
-            .write(move |connection| {
-                answer_inquiry_txn(connection, lease, &inquiry, &parts, now_ms)
-            })
-            .await;
-        crash::point("inquiry.after-commit");
-        answered
+        self.write(move |connection| {
+            answer_inquiry_txn(connection, lease, &inquiry, &parts, now_ms)
+        })
+        .await
     }
 
     /// How things stand in the chat of a conversation, for an agent.

@@ -60,7 +60,7 @@ impl Store {
             .await
     }
 
-    /// Makes leases last until then. Returns the jobs whose leases still hold: the others were cancelled.
+    /// Makes leases last until then.
     ///
     /// # Errors
     /// Storage refuses.
@@ -68,17 +68,32 @@ impl Store {
         &self,
         leases: Vec<(JobId, LeaseToken)>,
         until_ms: i64,
-    ) -> Result<Vec<JobId>, StoreError> {
+    ) -> Result<(), StoreError> {
         self.write_riding(move |connection| {
             let mut extend = connection.prepare_cached(
                 "UPDATE jobs SET lease_until_ms = ?3
                  WHERE id = ?1 AND token = ?2 AND state = 'leased'",
             )?;
+            for (id, token) in leases {
+                extend.execute(params![id, token, until_ms])?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// The jobs of these leases that still hold; the others were cancelled, or their noun is gone.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn held_jobs(
+        &self,
+        leases: Vec<(JobId, LeaseToken)>,
+    ) -> Result<Vec<JobId>, StoreError> {
+        self.read(move |connection| {
             let mut held = Vec::new();
             for (id, token) in leases {
-                if extend.execute(params![id, token, until_ms])? > 0 {
-                    held.push(id);
-                }
+                held.extend(leased_job(connection, id, token)?.map(|it| it.id));
             }
             Ok(held)
         })

@@ -131,8 +131,9 @@ async fn what_this_process_works_on_is_never_claimed_again_whatever_the_clock_sa
     assert_eq!(by(other, 100 + LEASE_MS - 1).await.unwrap(), []);
     // Extended, it is not a stranger's either.
     let leases = vec![(first.id, first.token), (JobId(99), LeaseToken::generate())];
-    let held = store.extend_jobs(leases, 100 + 2 * LEASE_MS).await.unwrap();
-    assert_eq!(held, [first.id]);
+    let extended = store.extend_jobs(leases.clone(), 100 + 2 * LEASE_MS);
+    extended.await.unwrap();
+    assert_eq!(store.held_jobs(leases).await.unwrap(), [first.id]);
     assert_eq!(by(other, 100 + LEASE_MS).await.unwrap(), []);
     let second = by(other, 100 + 2 * LEASE_MS).await.unwrap().remove(0);
     assert_eq!((second.id, second.attempts), (first.id, 2));
@@ -341,9 +342,7 @@ async fn what_has_to_be_done_can_not_be_cancelled_and_a_cancelled_lease_is_stale
     );
     let fetching = of(fetch(1));
     store.cancel_job(fetching.id, 0).await.unwrap();
-    let held = store
-        .extend_jobs(vec![(fetching.id, fetching.token)], 1)
-        .await;
+    let held = store.held_jobs(vec![(fetching.id, fetching.token)]).await;
     assert_eq!(held.unwrap(), []);
     assert!(!finish(&store, &fetching, done(), 0).await);
 }
