@@ -187,11 +187,71 @@ fn one_module_ends_runs() {
             wrong.push(format!("{file}: UPDATE runs{set}"));
         }
     }
-    assert_eq!(wrong.len(), 1, "{wrong:#?}");
-    assert!(
-        wrong[0].starts_with("store/src/acts/ending.rs"),
-        "{wrong:#?}"
-    );
+    assert!(!wrong.is_empty(), "nothing ends a run");
+    wrong.retain(|set| !set.starts_with("store/src/acts/ending.rs"));
+    assert_eq!(wrong, [""; 0]);
+}
+
+/// Files of the store that still read some columns by their place. None joins them, and one that reads by name leaves.
+const BY_PLACE: &[&str] = &[
+    "store/src/acts/commands.rs",
+    "store/src/acts/erasure/blank.rs",
+    "store/src/acts/erasure/orders.rs",
+    "store/src/acts/erasure/sweep.rs",
+    "store/src/acts/erasure/target.rs",
+    "store/src/acts/erasure/traces.rs",
+    "store/src/acts/erasure/work.rs",
+    "store/src/acts/expiry.rs",
+    "store/src/acts/facts.rs",
+    "store/src/acts/fold.rs",
+    "store/src/acts/learn.rs",
+    "store/src/acts/made_from.rs",
+    "store/src/acts/outbox.rs",
+    "store/src/acts/outcome.rs",
+    "store/src/acts/overlap.rs",
+    "store/src/acts/placeholder.rs",
+    "store/src/acts/probing.rs",
+    "store/src/acts/reply.rs",
+    "store/src/rows/album.rs",
+    "store/src/rows/contents.rs",
+    "store/src/rows/conversations.rs",
+    "store/src/rows/messages.rs",
+    "store/src/rows/model_rests.rs",
+    "store/src/rows/names.rs",
+    "store/src/rows/origins.rs",
+    "store/src/rows/reach.rs",
+    "store/src/rows/search_text.rs",
+    "store/src/rows/sent_prompts.rs",
+    "store/src/rows/summaries.rs",
+    "store/src/rows/turns.rs",
+    "store/src/views/export.rs",
+    "store/src/views/history.rs",
+    "store/src/views/overview.rs",
+    "store/src/views/search.rs",
+];
+
+/// A column that is read by its name can't be another one when a statement changes.
+#[test]
+fn rows_are_read_by_column_name() {
+    let reads_by_place = |code: &str| {
+        code.split(".get").skip(1).any(|rest| {
+            let rest = rest.strip_prefix("_ref").unwrap_or(rest);
+            let rest = match rest.strip_prefix("::<") {
+                Some(generic) => generic.split_once(">(").map_or("", |(_, rest)| rest),
+                None => rest.strip_prefix('(').unwrap_or_default(),
+            };
+            let place: String = rest.chars().take_while(char::is_ascii_digit).collect();
+            !place.is_empty() && rest[place.len()..].starts_with(')')
+        })
+    };
+    let found: Vec<String> = sources("store/src")
+        .into_iter()
+        .filter(|(file, code)| !file.starts_with("store/src/engine") && reads_by_place(code))
+        .map(|(file, _)| file)
+        .collect();
+    let mut found: Vec<&str> = found.iter().map(String::as_str).collect();
+    found.sort_unstable();
+    assert_eq!(found, BY_PLACE, "read columns by name: row.get(\"name\")");
 }
 
 /// Time is an argument of every decision, so that a table can test it and a simulation replay it.

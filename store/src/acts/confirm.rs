@@ -124,10 +124,10 @@ fn open_entry(
         ))?
         .query_row(params![marker, account], |row| {
             Ok(OpenEntry {
-                row: row.get(0)?,
-                chat: row.get(1)?,
-                turn_seq: row.get(2)?,
-                part: row.get(3)?,
+                row: row.get("id")?,
+                chat: row.get("chat_id")?,
+                turn_seq: row.get("turn_seq")?,
+                part: row.get("part")?,
             })
         })
         .optional()?;

@@ -126,7 +126,7 @@ fn forget_expired_txn(
     )?;
     let rows = statement.query_map(
         params![key.account, known.identity, key.message_id, key.chat.id],
-        |row| row.get(0),
+        |row| row.get("seq"),
     )?;
     for seq in rows.collect::<crate::engine::sql::Result<Vec<i64>>>()? {
         let turn = turn_at(connection, seq)?;
@@ -160,8 +160,8 @@ fn bury_txn(
 
 fn has_live_messages(connection: &Connection, seq: i64) -> Result<bool, StoreError> {
     let has = connection
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM messages WHERE turn_seq = ?1)")?
-        .query_row([seq], |row| row.get(0))?;
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM messages WHERE turn_seq = ?1) AS has")?
+        .query_row([seq], |row| row.get("has"))?;
     Ok(has)
 }
 
@@ -203,7 +203,7 @@ fn posted_text(connection: &Connection, seq: i64) -> Result<String, StoreError> 
                           WHERE e.turn_seq = ?1 AND e.edit_of IS NOT NULL)
          ORDER BY sort_key",
     )?;
-    let rows = statement.query_map([seq], |row| row.get::<_, String>(0))?;
+    let rows = statement.query_map([seq], |row| row.get::<_, String>("payload"))?;
     let mut texts = Vec::new();
     for payload in rows {
         let part: Part = serde_json::from_str(&payload?)?;

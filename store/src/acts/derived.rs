@@ -28,7 +28,10 @@ pub(crate) fn visible_sources(
         .prepare_cached("SELECT seq FROM turns WHERE uuid = ?1 AND visibility = 'room'")?;
     let mut seqs = Vec::with_capacity(sources.len());
     for source in sources {
-        match statement.query_row([source], |row| row.get(0)).optional()? {
+        match statement
+            .query_row([source], |row| row.get("seq"))
+            .optional()?
+        {
             Some(seq) => seqs.push(seq),
             None => return Ok(None),
         }

@@ -99,8 +99,8 @@ pub(crate) fn edit_txn(
     let content = with_transcripts(connection, turn.seq, content)?;
     let says_otherwise = content != turn.content;
     let is_quoting: bool = connection
-        .prepare_cached("SELECT quote IS NOT NULL FROM turns WHERE seq = ?1")?
-        .query_row([turn.seq], |row| row.get(0))?;
+        .prepare_cached("SELECT quote IS NOT NULL AS is_quoting FROM turns WHERE seq = ?1")?
+        .query_row([turn.seq], |row| row.get("is_quoting"))?;
     let replacement = Replacement {
         tokens: message.tokens.as_ref().filter(|_| content == message.text),
         attachments: if is_album {

@@ -75,7 +75,7 @@ pub(crate) fn stop_run_txn(
 ) -> Result<Stop, StoreError> {
     let state: String = connection
         .prepare_cached("SELECT state FROM runs WHERE id = ?1")?
-        .query_row([row], |row| row.get(0))?;
+        .query_row([row], |row| row.get("state"))?;
     let stop = match state.as_str() {
         "queued" | "waiting" | "held" | "quarantined" => Stop::Ended,
         "leased" => Stop::Asked,

@@ -119,13 +119,13 @@ impl Store {
         self.read(|connection| {
             let kept = connection
                 .prepare_cached(
-                    "SELECT (SELECT max(seq) FROM turns),
-                            (SELECT max(last_activity_ms) FROM conversations)",
+                    "SELECT (SELECT max(seq) FROM turns) AS turns,
+                            (SELECT max(last_activity_ms) FROM conversations) AS newest_ms",
                 )?
                 .query_row([], |row| {
                     Ok(KeptTurns {
-                        turns: count_from(row.get::<_, Option<i64>>(0)?.unwrap_or(0)),
-                        newest_ms: row.get(1)?,
+                        turns: count_from(row.get::<_, Option<i64>>("turns")?.unwrap_or(0)),
+                        newest_ms: row.get("newest_ms")?,
                     })
                 })?;
             Ok(kept)
@@ -198,7 +198,7 @@ fn rooms_to_expire(
                        WHERE t.conversation_id = c.id AND t.sent_at_ms >= c.expired_through_ms
                          AND t.sent_at_ms < ?2)",
     )?;
-    let rooms = statement.query_map(params![account, before_ms], |row| row.get(0))?;
+    let rooms = statement.query_map(params![account, before_ms], |row| row.get("id"))?;
     Ok(rooms.collect::<crate::engine::sql::Result<_>>()?)
 }
 
@@ -356,7 +356,7 @@ fn runs_txn(
          ORDER BY r.finished_at_ms, r.id LIMIT ?3",
     )?;
     let rows = statement.query_map(params![account, before_ms, max], |row| {
-        Ok((row.get(0)?, row.get(1)?))
+        Ok((row.get("id")?, row.get("finished_at_ms")?))
     })?;
     let runs: Vec<(i64, i64)> = rows.collect::<crate::engine::sql::Result<_>>()?;
     for (run, _) in &runs {

@@ -120,7 +120,7 @@ fn replied_author(
             "SELECT p.kind, p.platform_id FROM turns t JOIN participants p ON p.id = t.participant_id
              WHERE t.seq = ?1",
         )?
-        .query_row(params![seq], |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row(params![seq], |row| Ok((row.get("kind")?, row.get("platform_id")?)))
         .optional()?;
     Ok(author)
 }
@@ -170,7 +170,7 @@ fn agents_in(
          ORDER BY p.platform_id",
     )?;
     let key = params![account, ParticipantKind::Agent, conversation_row];
-    let rows = statement.query_map(key, |row| row.get(0))?;
+    let rows = statement.query_map(key, |row| row.get("platform_id"))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
@@ -193,18 +193,18 @@ fn usage(
     let usage = connection
         .prepare_cached(
             "SELECT coalesce((SELECT tokens FROM usage_days
-                              WHERE account_id = ?1 AND day_start_ms = ?2), 0),
+                              WHERE account_id = ?1 AND day_start_ms = ?2), 0) AS tokens_today,
                     (SELECT count(*) FROM runs
                      WHERE person_participant_id = (SELECT id FROM participants
                                WHERE account_id = ?1 AND kind = ?3 AND platform_id = ?4)
-                       AND created_at_ms BETWEEN ?5 + 1 AND ?7),
+                       AND created_at_ms BETWEEN ?5 + 1 AND ?7) AS runs_by_person,
                     (SELECT count(*) FROM runs
-                     WHERE chat_id = ?6 AND created_at_ms BETWEEN ?5 + 1 AND ?7),
-                    (SELECT max(at_ms) FROM restores),
+                     WHERE chat_id = ?6 AND created_at_ms BETWEEN ?5 + 1 AND ?7) AS runs_in_chat,
+                    (SELECT max(at_ms) FROM restores) AS restored_at_ms,
                     coalesce((SELECT tokens FROM usage_people
                               WHERE day_start_ms = ?2 AND participant_id = (
                                   SELECT id FROM participants
-                                  WHERE account_id = ?1 AND kind = ?3 AND platform_id = ?4)), 0)",
+                                  WHERE account_id = ?1 AND kind = ?3 AND platform_id = ?4)), 0) AS tokens_by_person",
         )?
         .query_row(
             params![
@@ -218,11 +218,11 @@ fn usage(
             ],
             |row| {
                 Ok(LimitUsage {
-                    tokens_today: count_from(row.get(0)?),
-                    runs_by_person: row.get(1)?,
-                    runs_in_chat: row.get(2)?,
-                    restored_at_ms: row.get(3)?,
-                    tokens_by_person: count_from(row.get(4)?),
+                    tokens_today: count_from(row.get("tokens_today")?),
+                    runs_by_person: row.get("runs_by_person")?,
+                    runs_in_chat: row.get("runs_in_chat")?,
+                    restored_at_ms: row.get("restored_at_ms")?,
+                    tokens_by_person: count_from(row.get("tokens_by_person")?),
                 })
             },
         )?;

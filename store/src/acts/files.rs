@@ -411,7 +411,7 @@ impl Store {
 pub(crate) fn files_of(connection: &Connection, turn: TurnId) -> Result<Vec<TurnFile>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT f.id, f.platform_id, f.state, f.reason, f.sha256, f.size_bytes,
-                f.speech = 'pending', t.attachments
+                f.speech = 'pending' AS is_to_be_heard, t.attachments
          FROM turns t JOIN files f ON f.turn_seq = t.seq
          WHERE t.uuid = ?1 AND t.visibility = 'room' ORDER BY f.id",
     )?;
@@ -423,18 +423,18 @@ pub(crate) fn files_of(connection: &Connection, turn: TurnId) -> Result<Vec<Turn
 pub(crate) fn count_files(connection: &Connection) -> Result<FileCounts, StoreError> {
     Ok(connection
         .prepare_cached(
-            "SELECT count(*), coalesce(sum(size_bytes), 0),
-                    (SELECT count(*) FROM jobs WHERE kind = 'fetch-file' AND state IN ('pending', 'leased', 'waiting')),
+            "SELECT count(*) AS stored, coalesce(sum(size_bytes), 0) AS bytes,
+                    (SELECT count(*) FROM jobs WHERE kind = 'fetch-file' AND state IN ('pending', 'leased', 'waiting')) AS waiting,
                     (SELECT count(*) FROM jobs
-                     WHERE kind = 'transcribe-file' AND state IN ('pending', 'leased', 'waiting'))
+                     WHERE kind = 'transcribe-file' AND state IN ('pending', 'leased', 'waiting')) AS to_be_heard
              FROM (SELECT DISTINCT sha256, size_bytes FROM files WHERE sha256 IS NOT NULL)",
         )?
         .query_row([], |row| {
             Ok(FileCounts {
-                stored: count_from(row.get(0)?),
-                bytes: count_from(row.get(1)?),
-                waiting: count_from(row.get(2)?),
-                to_be_heard: count_from(row.get(3)?),
+                stored: count_from(row.get("stored")?),
+                bytes: count_from(row.get("bytes")?),
+                waiting: count_from(row.get("waiting")?),
+                to_be_heard: count_from(row.get("to_be_heard")?),
             })
         })?)
 }
@@ -514,8 +514,8 @@ pub(crate) fn is_referred_to(
     content: ContentId,
 ) -> Result<bool, StoreError> {
     Ok(connection
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM files WHERE sha256 = ?1)")?
-        .query_row([content], |row| row.get(0))?)
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM files WHERE sha256 = ?1) AS is_so")?
+        .query_row([content], |row| row.get("is_so"))?)
 }
 
 fn describe_txn(
@@ -526,7 +526,9 @@ fn describe_txn(
 ) -> Result<(), StoreError> {
     let found: Option<(i64, String)> = connection
         .prepare_cached("SELECT turn_seq, platform_id FROM files WHERE id = ?1")?
-        .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row([id], |row| {
+            Ok((row.get("turn_seq")?, row.get("platform_id")?))
+        })
         .optional()?;
     let Some((turn_seq, platform_id)) = found else {
         return Ok(());
@@ -588,7 +590,7 @@ fn transcript_txn(
             "UPDATE files SET speech = 'done', transcript = ?2, reason = NULL
              WHERE id = ?1 AND speech = 'pending' RETURNING turn_seq",
         )?
-        .query_row(params![id, transcript], |row| row.get(0))
+        .query_row(params![id, transcript], |row| row.get("turn_seq"))
         .optional()?;
     let Some(turn_seq) = turn_seq.filter(|_| !transcript.is_empty()) else {
         return Ok(());
@@ -616,7 +618,7 @@ pub(crate) fn with_transcripts(
         "SELECT transcript FROM files
          WHERE turn_seq = ?1 AND transcript IS NOT NULL AND transcript <> '' ORDER BY id",
     )?;
-    let transcripts = statement.query_map([turn_seq], |row| row.get::<_, String>(0))?;
+    let transcripts = statement.query_map([turn_seq], |row| row.get::<_, String>("transcript"))?;
     let mut text = text;
     for transcript in transcripts {
         text = with_words(&text, &transcript?);
@@ -670,18 +672,20 @@ fn wanted_from_row(row: &Row<'_>) -> crate::engine::sql::Result<WantedFile> {
 }
 
 fn file_from_row(turn: TurnId, row: &Row<'_>) -> crate::engine::sql::Result<TurnFile> {
-    let platform_id: String = row.get(1)?;
-    let content: Option<ContentId> = row.get(4)?;
-    let size_bytes: Option<i64> = row.get(5)?;
-    let attachments: Option<String> = row.get(7)?;
+    let platform_id: String = row.get("platform_id")?;
+    let content: Option<ContentId> = row.get("sha256")?;
+    let size_bytes: Option<i64> = row.get("size_bytes")?;
+    let attachments: Option<String> = row.get("attachments")?;
     Ok(TurnFile {
-        id: row.get(0)?,
+        id: row.get("id")?,
         turn,
         facts: facts_of(attachments.as_deref(), &platform_id)?,
         platform_id,
-        state: row.get(2)?,
-        reason: row.get(3)?,
+        state: row.get("state")?,
+        reason: row.get("reason")?,
         content: content.zip(size_bytes.and_then(|size| u64::try_from(size).ok())),
-        is_to_be_heard: row.get::<_, Option<bool>>(6)?.unwrap_or(false),
+        is_to_be_heard: row
+            .get::<_, Option<bool>>("is_to_be_heard")?
+            .unwrap_or(false),
     })
 }

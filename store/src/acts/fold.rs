@@ -304,7 +304,7 @@ fn newest_places(
     let mut statement = connection.prepare_cached(
         "SELECT c.id, c.uuid, h.platform_id,
                 coalesce((SELECT n.name FROM channels n WHERE n.account_id = h.account_id
-                          ORDER BY n.bound_at_ms DESC LIMIT 1), '')
+                          ORDER BY n.bound_at_ms DESC LIMIT 1), '') AS channel
          FROM conversations c JOIN chats h ON h.id = c.chat_id
          WHERE NOT EXISTS (SELECT 1 FROM conversation_merges m
                            WHERE c.id IN (m.source_id, m.target_id))
@@ -312,10 +312,10 @@ fn newest_places(
     )?;
     let rows = statement.query_map([limit_of(newest)], |row| {
         let chat = ChatName {
-            chat: row.get(2)?,
-            channel: row.get(3)?,
+            chat: row.get("platform_id")?,
+            channel: row.get("channel")?,
         };
-        Ok((row.get(0)?, row.get(1)?, chat))
+        Ok((row.get("id")?, row.get("uuid")?, chat))
     })?;
     Ok(rows.collect::<crate::engine::sql::Result<_>>()?)
 }
@@ -545,18 +545,18 @@ fn refold_of(
 ) -> Result<Option<Refold>, StoreError> {
     let found = connection
         .prepare_cached(
-            "SELECT changes > seen_changes, seen_at_ms, since_ms, day_from_ms, requests
+            "SELECT changes > seen_changes AS has_unseen, seen_at_ms, since_ms, day_from_ms, requests
              FROM refolds WHERE conversation_id = ?1 AND until_sent_at_ms >= ?2",
         )?
         .query_row(
             params![conversation_row, first.unwrap_or(LAST).sent_at_ms],
             |row| {
                 Ok(Refold {
-                    has_unseen: row.get(0)?,
-                    seen_at_ms: row.get(1)?,
-                    since_ms: row.get(2)?,
-                    day_from_ms: row.get(3)?,
-                    requests: row.get(4)?,
+                    has_unseen: row.get("has_unseen")?,
+                    seen_at_ms: row.get("seen_at_ms")?,
+                    since_ms: row.get("since_ms")?,
+                    day_from_ms: row.get("day_from_ms")?,
+                    requests: row.get("requests")?,
                 })
             },
         )

@@ -97,7 +97,7 @@ fn waiting(
 ) -> Result<Vec<FollowUp>, StoreError> {
     let max = i64::try_from(FOLLOW_UPS_MAX).unwrap_or(i64::MAX);
     let mut statement = connection.prepare_cached(
-        "SELECT t.seq, m.platform_id, m.edit_marker, p.id, p.platform_id, p.display_name, p.username
+        "SELECT t.seq, m.platform_id AS message, m.edit_marker, p.id AS person, p.platform_id AS sender, p.display_name, p.username
          FROM turns t INDEXED BY turns_following_up
          JOIN participants p ON p.id = t.participant_id
          JOIN messages m ON m.turn_seq = t.seq
@@ -111,14 +111,14 @@ fn waiting(
 
 fn follow_up(row: &Row<'_>) -> crate::engine::sql::Result<FollowUp> {
     Ok(FollowUp {
-        seq: row.get(0)?,
-        message_id: row.get(1)?,
-        edit_marker: row.get(2)?,
-        person: row.get(3)?,
+        seq: row.get("seq")?,
+        message_id: row.get("message")?,
+        edit_marker: row.get("edit_marker")?,
+        person: row.get("person")?,
         sender: Sender {
-            id: row.get(4)?,
-            display_name: row.get(5)?,
-            username: row.get(6)?,
+            id: row.get("sender")?,
+            display_name: row.get("display_name")?,
+            username: row.get("username")?,
             // Only a person's words are marked, and only of one who is served.
             kind: SenderKind::Person,
             is_stranger: false,

@@ -52,10 +52,10 @@ impl Store {
                 )?
                 .query_row([channel], |row| {
                     Ok(ImportAccount {
-                        account: row.get(0)?,
+                        account: row.get("id")?,
                         platform: platform(row, 1)?,
-                        platform_id: row.get(2)?,
-                        name: row.get(3)?,
+                        platform_id: row.get("platform_id")?,
+                        name: row.get("name")?,
                         own_ids: Vec::new(),
                     })
                 })
@@ -88,7 +88,7 @@ impl Store {
                     "SELECT things FROM imports
                      WHERE account_id = ?1 AND fingerprint = ?2 AND finished_at_ms IS NULL",
                 )?
-                .query_row(params![account, fingerprint], |row| row.get(0))
+                .query_row(params![account, fingerprint], |row| row.get("things"))
                 .optional()?;
             Ok(things.map_or(0, crate::rows::columns::count_from))
         })
@@ -207,13 +207,13 @@ impl Books {
     fn open(connection: &Connection, account: AccountId) -> Result<Self, StoreError> {
         Ok(Self {
             has_erased: connection
-                .prepare_cached("SELECT EXISTS (SELECT 1 FROM erased_identities)")?
-                .query_row([], |row| row.get(0))?,
+                .prepare_cached("SELECT EXISTS (SELECT 1 FROM erased_identities) AS is_so")?
+                .query_row([], |row| row.get("is_so"))?,
             first_post_ms: connection
                 .prepare_cached(
                     "SELECT created_at_ms FROM outbox WHERE account_id = ?1 ORDER BY id LIMIT 1",
                 )?
-                .query_row([account], |row| row.get(0))
+                .query_row([account], |row| row.get("created_at_ms"))
                 .optional()?,
             live_since_ms: HashMap::new(),
         })
@@ -262,12 +262,12 @@ impl Books {
         // Live ids are numbers, which sort before `import:`.
         let since = connection
             .prepare_cached(
-                "SELECT min(m.sent_at_ms) FROM chat_ids i
+                "SELECT min(m.sent_at_ms) AS since FROM chat_ids i
                  JOIN messages m ON m.account_id = i.account_id AND m.chat_id = i.identity_id
                                 AND m.platform_id < 'import:'
                  WHERE i.account_id = ?1 AND i.chat_id = ?2",
             )?
-            .query_row(params![message.account, chat.id], |row| row.get(0))?;
+            .query_row(params![message.account, chat.id], |row| row.get("since"))?;
         self.live_since_ms.insert(message.place.chat.clone(), since);
         Ok(since)
     }
@@ -284,7 +284,7 @@ fn is_erased(connection: &Connection, message: &NewMessage) -> Result<bool, Stor
             "SELECT EXISTS (
                  SELECT 1 FROM erased_identities
                  WHERE account_id = ?1 AND erased_at_ms >= ?2
-                   AND kind = 'message' AND platform_id = ?3 AND chat = ?4)",
+                   AND kind = 'message' AND platform_id = ?3 AND chat = ?4) AS found",
         )?
         .query_row(
             params![
@@ -293,7 +293,7 @@ fn is_erased(connection: &Connection, message: &NewMessage) -> Result<bool, Stor
                 message.message_id,
                 message.place.chat
             ],
-            |row| row.get(0),
+            |row| row.get("found"),
         )?;
     Ok(found)
 }
@@ -338,7 +338,7 @@ fn is_another(
         )?
         .query_row(
             params![message.account, known.identity, message.message_id],
-            |row| Ok((row.get(0)?, row.get(1)?)),
+            |row| Ok((row.get("sent_at_ms")?, row.get("is_inbound")?)),
         )?;
     let is_of_now = message.sent_at_ms >= message.received_at_ms;
     let second = |at_ms: i64| at_ms.div_euclid(SECOND_MS);
@@ -360,9 +360,11 @@ pub(crate) fn claim_twin_txn(
     let has_box: bool = connection
         .prepare_cached(
             "SELECT EXISTS (SELECT 1 FROM messages WHERE account_id = ?1 AND chat_id = ?2
-                            AND platform_id >= 'import:' AND platform_id < 'import;')",
+                            AND platform_id >= 'import:' AND platform_id < 'import;') AS has_box",
         )?
-        .query_row(params![message.account, chat.identity], |row| row.get(0))?;
+        .query_row(params![message.account, chat.identity], |row| {
+            row.get("has_box")
+        })?;
     if !has_box {
         return Ok(None);
     }
@@ -418,7 +420,7 @@ fn nth_twin(
                 after,
                 is_unheard
             ],
-            |row| row.get(0),
+            |row| row.get("seq"),
         )
         .optional()?;
     Ok(found)
@@ -541,7 +543,7 @@ fn ensure_participant_txn(
                 sender.username,
                 seen_ms
             ],
-            |row| row.get(0),
+            |row| row.get("id"),
         )?;
     keep_former_names_txn(connection, &before)?;
     Ok(id)

@@ -107,9 +107,9 @@ pub(crate) fn has_lost_source(connection: &Connection, run_row: i64) -> Result<b
     Ok(connection
         .prepare_cached(
             "SELECT EXISTS (SELECT 1 FROM run_sources s CROSS JOIN turns t ON t.seq = s.source_seq
-                            WHERE s.run_id = ?1 AND t.visibility = 'hidden')",
+                            WHERE s.run_id = ?1 AND t.visibility = 'hidden') AS is_so",
         )?
-        .query_row([run_row], |row| row.get(0))?)
+        .query_row([run_row], |row| row.get("is_so"))?)
 }
 
 /// Forgets what a run did so far: the next attempt reads anew.
@@ -180,8 +180,8 @@ pub(crate) fn blank_any_txn(
         .execute([seq])?;
     empty_posts_txn(connection, "turn_seq = ?1", seq, now_ms)?;
     let is_hidden: bool = connection
-        .prepare_cached("SELECT visibility = 'hidden' FROM turns WHERE seq = ?1")?
-        .query_row([seq], |row| row.get(0))?;
+        .prepare_cached("SELECT visibility = 'hidden' AS is_hidden FROM turns WHERE seq = ?1")?
+        .query_row([seq], |row| row.get("is_hidden"))?;
     if is_hidden {
         // It went by its age, and summaries may hold it.
         invalidate_summaries_txn(connection, turn, SummaryFate::Void)?;

@@ -158,7 +158,9 @@ fn newest_position(
             "SELECT sent_at_ms, ordinal FROM turns WHERE conversation_id = ?1
              ORDER BY sent_at_ms DESC, ordinal DESC, seq DESC LIMIT 1",
         )?
-        .query_row([place.row], |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row([place.row], |row| {
+            Ok((row.get("sent_at_ms")?, row.get("ordinal")?))
+        })
         .optional()?;
     let of_trigger = (trigger.sent_at_ms, trigger.ordinal);
     Ok(newest.map_or(of_trigger, |newest| of_trigger.max(newest)))

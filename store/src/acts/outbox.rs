@@ -184,7 +184,7 @@ impl Store {
         self.write(move |connection| {
             let row = connection
                 .prepare_cached("SELECT id FROM outbox WHERE uuid = ?1 AND token = ?2 AND state = 'leased'")?
-                .query_row((entry, token), |row| row.get(0))
+                .query_row((entry, token), |row| row.get("id"))
                 .optional()?;
             let Some(row) = row else { return Ok(()) };
             close_attempt_txn(connection, row, "abandoned", now_ms)?;
@@ -323,7 +323,7 @@ pub(crate) fn mark_send_started_txn(
                     first_attempt_ms = coalesce(first_attempt_ms, ?3)
              WHERE uuid = ?1 AND token = ?2 AND state = 'leased' RETURNING id",
         )?
-        .query_row((entry, token, now_ms), |row| row.get(0))
+        .query_row((entry, token, now_ms), |row| row.get("id"))
         .optional()?;
     let Some(row) = row else {
         return Ok(LeaseOutcome::Stale);

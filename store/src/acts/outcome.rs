@@ -65,24 +65,24 @@ fn leased_post(
             "SELECT o.id, o.account_id, o.chat_id, o.turn_seq, o.run_id, o.part, o.sort_key,
                     o.send_started AND NOT EXISTS (
                         SELECT 1 FROM outbox_attempts a
-                        WHERE a.outbox_id = o.id AND a.ended_at_ms IS NULL),
-                    o.target, o.operation, o.placeholder_of IS NOT NULL,
-                    (SELECT c.parked_reason IS NOT NULL FROM chats c WHERE c.id = o.chat_id)
+                        WHERE a.outbox_id = o.id AND a.ended_at_ms IS NULL) AS is_look,
+                    o.target, o.operation, o.placeholder_of IS NOT NULL AS is_placeholder,
+                    (SELECT c.parked_reason IS NOT NULL FROM chats c WHERE c.id = o.chat_id) AS is_parked
              FROM outbox o WHERE o.uuid = ?1 AND o.token = ?2 AND o.state = 'leased'",
         )?
         .query_row((entry, token), |row| {
             Ok(Leased {
-                row: row.get(0)?,
-                account: row.get(1)?,
-                chat: row.get(2)?,
-                turn: row.get(3)?,
-                run_row: row.get(4)?,
-                part_number: row.get(5)?,
-                sort_key: row.get(6)?,
+                row: row.get("id")?,
+                account: row.get("account_id")?,
+                chat: row.get("chat_id")?,
+                turn: row.get("turn_seq")?,
+                run_row: row.get("run_id")?,
+                part_number: row.get("part")?,
+                sort_key: row.get("sort_key")?,
                 operation: operation_from_row(row, 8, 9)?,
-                is_placeholder: row.get(10)?,
-                is_look: row.get(7)?,
-                is_parked: row.get(11)?,
+                is_placeholder: row.get("is_placeholder")?,
+                is_look: row.get("is_look")?,
+                is_parked: row.get("is_parked")?,
             })
         })
         .optional()?)

@@ -119,8 +119,8 @@ pub(crate) fn interrupt_txn(
     let open = open_runs(connection, line, run)?;
     let triggers = |row| -> Result<i64, StoreError> {
         Ok(connection
-            .prepare_cached("SELECT count(*) FROM run_triggers WHERE run_id = ?1")?
-            .query_row([row], |row| row.get(0))?)
+            .prepare_cached("SELECT count(*) AS value FROM run_triggers WHERE run_id = ?1")?
+            .query_row([row], |row| row.get("value"))?)
     };
     let mut together = triggers(run)?;
     for (other, _) in &open {

@@ -99,17 +99,17 @@ fn placeholder(
     Ok(connection
         .prepare_cached(
             "SELECT o.state,
-                    CASE WHEN json_valid(o.target) THEN json_extract(o.target, '$.chat') ELSE '' END,
+                    CASE WHEN json_valid(o.target) THEN json_extract(o.target, '$.chat') ELSE '' END AS chat,
                     o.message_id
              FROM runs r JOIN outbox o ON o.placeholder_of = r.id
              WHERE r.uuid = ?1 AND r.token = ?2 AND r.state = 'leased'
                AND r.stop_cause IS NULL",
         )?
         .query_row((run, token), |row| {
-            let state: String = row.get(0)?;
-            Ok(match (state.as_str(), row.get(2)?) {
+            let state: String = row.get("state")?;
+            Ok(match (state.as_str(), row.get("message_id")?) {
                 ("sent", Some(message_id)) => Placeholder::Shown {
-                    chat: row.get(1)?,
+                    chat: row.get("chat")?,
                     message_id,
                 },
                 ("dead" | "held" | "replaced" | "sent", _) => Placeholder::Over,
@@ -156,28 +156,28 @@ fn find(
     let found = connection
         .prepare_cached(
             "SELECT id, uuid, account_id, chat_id, state, attempts, target, message_id,
-                    CASE WHEN json_valid(payload) THEN json_extract(payload, '$.stream') END IS NOT NULL
+                    CASE WHEN json_valid(payload) THEN json_extract(payload, '$.stream') END IS NOT NULL AS is_streamed
              FROM outbox WHERE placeholder_of = ?1",
         )?
         .query_row([run_row], |row| {
             Ok((
                 HeldPlaceholder {
-                    row: row.get(0)?,
-                    id: row.get(1)?,
-                    account: row.get(2)?,
-                    chat: row.get(3)?,
-                    state: row.get(4)?,
-                    attempts: row.get(5)?,
+                    row: row.get("id")?,
+                    id: row.get("uuid")?,
+                    account: row.get("account_id")?,
+                    chat: row.get("chat_id")?,
+                    state: row.get("state")?,
+                    attempts: row.get("attempts")?,
                     target: Target {
                         chat: String::new(),
                         thread: None,
                         topic: None,
                         reply_to: None,
                     },
-                    message_id: row.get(7)?,
-                    is_streamed: row.get(8)?,
+                    message_id: row.get("message_id")?,
+                    is_streamed: row.get("is_streamed")?,
                 },
-                row.get::<_, String>(6)?,
+                row.get::<_, String>("target")?,
             ))
         })
         .optional()?;
@@ -439,9 +439,9 @@ fn says_what_was_dropped(connection: &Connection, edit: i64) -> Result<bool, Sto
         .prepare_cached(
             "SELECT EXISTS (SELECT 1 FROM outbox o JOIN outbox p ON p.id = o.edit_of
                             WHERE o.id = ?1 AND p.state = 'dead' AND p.dead_cause = ?2
-                              AND json_extract(p.payload, '$.text') = json_extract(o.payload, '$.text'))",
+                              AND json_extract(p.payload, '$.text') = json_extract(o.payload, '$.text')) AS is_so",
         )?
-        .query_row((edit, DeadCause::Dropped), |row| row.get(0))?;
+        .query_row((edit, DeadCause::Dropped), |row| row.get("is_so"))?;
     Ok(is_so)
 }
 
@@ -488,7 +488,7 @@ pub(crate) fn move_txn(
 ) -> Result<(), StoreError> {
     let run_row: Option<i64> = connection
         .prepare_cached("SELECT placeholder_of FROM outbox WHERE id = ?1")?
-        .query_row([from], |row| row.get(0))?;
+        .query_row([from], |row| row.get("placeholder_of"))?;
     if run_row.is_some() {
         connection
             .prepare_cached("UPDATE outbox SET placeholder_of = NULL, payload = ?2 WHERE id = ?1")?

@@ -177,7 +177,7 @@ fn note_number_txn(
              ON CONFLICT (account_id, name) DO UPDATE SET newest = max(newest, ?3)
              RETURNING newest",
         )?
-        .query_row(params![account, sequence, number], |row| row.get(0))?;
+        .query_row(params![account, sequence, number], |row| row.get("newest"))?;
     connection
         .prepare_cached(
             "INSERT INTO numbers (account_id, sequence, number) VALUES (?1, ?2, ?3)
@@ -278,7 +278,9 @@ pub(crate) fn note_own_message_txn(
         .prepare_cached(
             "SELECT account_id, sequence FROM outbox WHERE id = ?1 AND sequence IS NOT NULL",
         )?
-        .query_row([row], |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row([row], |row| {
+            Ok((row.get("account_id")?, row.get("sequence")?))
+        })
         .optional()?;
     let (Some((account, sequence)), Ok(number)) = (sequence, message_id.parse::<i64>()) else {
         return Ok(());
@@ -328,8 +330,8 @@ fn probing(
     let found = connection
         .prepare_cached(
             "SELECT o.id, o.account_id, o.sequence, o.number_above, o.probing, s.heard,
-                    s.heard_sent_at_ms, own.newest_own_number, json_extract(o.target, '$.reply_to'),
-                    a.other_sender_ms, coalesce(c.unsure_up_to, -1) >= o.number_above, o.chat_id
+                    s.heard_sent_at_ms, own.newest_own_number, json_extract(o.target, '$.reply_to') AS answered,
+                    a.other_sender_ms, coalesce(c.unsure_up_to, -1) >= o.number_above AS has_rival, o.chat_id
              FROM outbox o
              JOIN accounts a ON a.id = o.account_id
              JOIN chats c ON c.id = o.chat_id
@@ -340,22 +342,22 @@ fn probing(
              WHERE o.uuid = ?1",
         )?
         .query_row([entry], |row| {
-            let heard: Option<i64> = row.get(5)?;
-            let heard_sent_at_ms: Option<i64> = row.get(6)?;
-            let answered: Option<String> = row.get(8)?;
+            let heard: Option<i64> = row.get("heard")?;
+            let heard_sent_at_ms: Option<i64> = row.get("heard_sent_at_ms")?;
+            let answered: Option<String> = row.get("answered")?;
             let facts = ProbeFacts {
-                sequence: row.get(2)?,
-                above: row.get(3)?,
+                sequence: row.get("sequence")?,
+                above: row.get("number_above")?,
                 heard: heard.zip(heard_sent_at_ms),
                 known: BTreeSet::new(),
-                own: row.get(7)?,
+                own: row.get("newest_own_number")?,
                 answered: answered.and_then(|id| id.parse().ok()),
-                has_rival: row.get(10)?,
+                has_rival: row.get("has_rival")?,
                 is_busy: false,
-                other_sender_ms: row.get(9)?,
+                other_sender_ms: row.get("other_sender_ms")?,
             };
-            let ids: (i64, AccountId, ChatId) = (row.get(0)?, row.get(1)?, row.get(11)?);
-            Ok((ids, row.get::<_, Option<String>>(4)?, facts))
+            let ids: (i64, AccountId, ChatId) = (row.get("id")?, row.get("account_id")?, row.get("chat_id")?);
+            Ok((ids, row.get::<_, Option<String>>("probing")?, facts))
         })
         .optional()?;
     let Some(((row, account, chat), stored, mut facts)) = found else {
@@ -381,7 +383,7 @@ fn known_above(
         "SELECT number FROM numbers WHERE account_id = ?1 AND sequence = ?2 AND number > ?3",
     )?;
     let numbers = statement.query_map(params![account, facts.sequence, facts.above], |row| {
-        row.get(0)
+        row.get("number")
     })?;
     Ok(numbers.collect::<crate::engine::sql::Result<_>>()?)
 }

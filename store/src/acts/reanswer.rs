@@ -79,7 +79,7 @@ fn outdated_run(
 ) -> Result<Option<OutdatedRun>, StoreError> {
     let run = connection
         .prepare_cached(
-            "SELECT r.id, r.uuid, r.state = 'leased'
+            "SELECT r.id, r.uuid, r.state = 'leased' AS is_leased
              FROM run_triggers g JOIN runs r ON r.id = g.run_id
              WHERE g.turn_seq = ?1 AND g.agent = ?2
                AND ((r.state = 'leased' AND r.stop_cause IS NULL)
@@ -87,9 +87,9 @@ fn outdated_run(
         )?
         .query_row(params![seq, agent, since_ms], |row| {
             Ok(OutdatedRun {
-                row: row.get(0)?,
-                id: row.get(1)?,
-                is_leased: row.get(2)?,
+                row: row.get("id")?,
+                id: row.get("uuid")?,
+                is_leased: row.get("is_leased")?,
             })
         })
         .optional()?;
@@ -107,7 +107,7 @@ pub(crate) fn answer_of(connection: &Connection, run_row: i64) -> Result<Option<
              WHERE run_id = ?1 AND kind = 'message' AND visibility = 'room' AND NOT is_inbound
              ORDER BY seq DESC LIMIT 1",
         )?
-        .query_row([run_row], |row| row.get(0))
+        .query_row([run_row], |row| row.get("seq"))
         .optional()?)
 }
 
@@ -161,15 +161,15 @@ pub(crate) fn replaced_answer(
 
 fn is_at_work(connection: &Connection, run_row: i64) -> Result<bool, StoreError> {
     Ok(connection
-        .prepare_cached("SELECT state = 'leased' FROM runs WHERE id = ?1")?
-        .query_row([run_row], |row| row.get(0))?)
+        .prepare_cached("SELECT state = 'leased' AS value FROM runs WHERE id = ?1")?
+        .query_row([run_row], |row| row.get("value"))?)
 }
 
 /// Whether a run replaces an answer whose earlier text is not to be kept.
 pub(crate) fn replaces_for_good(connection: &Connection, run: RunId) -> Result<bool, StoreError> {
     let run_row: Option<i64> = connection
         .prepare_cached("SELECT id FROM runs WHERE uuid = ?1")?
-        .query_row([run], |row| row.get(0))
+        .query_row([run], |row| row.get("id"))
         .optional()?;
     match run_row {
         Some(row) if answer_of(connection, row)?.is_some() => Ok(!keeps_texts(connection, row)?),
@@ -182,9 +182,9 @@ fn keeps_texts(connection: &Connection, run_row: i64) -> Result<bool, StoreError
     Ok(connection
         .prepare_cached(
             "SELECT EXISTS (SELECT 1 FROM run_triggers g JOIN revisions v ON v.turn_seq = g.turn_seq
-                            WHERE g.run_id = ?1)",
+                            WHERE g.run_id = ?1) AS is_so",
         )?
-        .query_row([run_row], |row| row.get(0))?)
+        .query_row([run_row], |row| row.get("is_so"))?)
 }
 
 /// Makes a reply the newest revision of an answer, and its posts what people see of it.

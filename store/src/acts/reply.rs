@@ -111,7 +111,9 @@ pub(crate) fn room_of(
     let conversation = conversation_at(connection, leased.conversation_row)?;
     let (account, kind): (_, Option<String>) = connection
         .prepare_cached("SELECT account_id, kind FROM chats WHERE id = ?1")?
-        .query_row([conversation.chat], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        .query_row([conversation.chat], |row| {
+            Ok((row.get("account_id")?, row.get("kind")?))
+        })?;
     Ok(ReplyRoom {
         conversation,
         account,
@@ -128,10 +130,10 @@ pub(crate) fn triggers(connection: &Connection, run_row: i64) -> Result<Vec<Trig
     )?;
     let triggers = statement.query_map([run_row], |row| {
         Ok(Trigger {
-            seq: row.get(0)?,
-            conversation_row: row.get(1)?,
-            sent_at_ms: row.get(2)?,
-            ordinal: row.get(3)?,
+            seq: row.get("seq")?,
+            conversation_row: row.get("conversation_id")?,
+            sent_at_ms: row.get("sent_at_ms")?,
+            ordinal: row.get("ordinal")?,
         })
     })?;
     Ok(triggers.collect::<crate::engine::sql::Result<_>>()?)
@@ -151,7 +153,7 @@ pub(crate) fn position(
              ORDER BY sent_at_ms DESC, ordinal DESC, seq DESC LIMIT 1",
         )?
         .query_row([room.conversation.row], |row| {
-            Ok((row.get(0)?, row.get(1)?))
+            Ok((row.get("sent_at_ms")?, row.get("ordinal")?))
         })
         .optional()?;
     let root = || {
@@ -161,7 +163,7 @@ pub(crate) fn position(
                  JOIN turns t ON t.seq = c.root_turn_seq WHERE c.id = ?1",
             )?
             .query_row([room.conversation.row], |row| {
-                Ok((row.get(0)?, row.get(1)?))
+                Ok((row.get("sent_at_ms")?, row.get("ordinal")?))
             })
             .optional()
     };
@@ -365,7 +367,7 @@ fn trigger_message(
                                 WHERE h.id = ?2)
              ORDER BY t.sent_at_ms DESC, t.ordinal DESC, t.seq DESC, m.part LIMIT 1",
         )?
-        .query_row((run_row, chat), |row| row.get(0))
+        .query_row((run_row, chat), |row| row.get("platform_id"))
         .optional()?)
 }
 
@@ -378,7 +380,7 @@ fn trigger_person(connection: &Connection, run_row: i64) -> Result<Option<String
              WHERE g.run_id = ?1 AND p.kind = 'user'
              ORDER BY t.sent_at_ms DESC, t.ordinal DESC, t.seq DESC LIMIT 1",
         )?
-        .query_row([run_row], |row| row.get(0))
+        .query_row([run_row], |row| row.get("platform_id"))
         .optional()?)
 }
 

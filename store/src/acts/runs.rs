@@ -70,13 +70,13 @@ const WAITING_SQL: &str = with_heads!(concat!(
             max(r.not_before_ms, r.created_at_ms,
                 coalesce((SELECT p.finished_at_ms FROM runs p
                           WHERE p.conversation_id = r.conversation_id AND p.id < r.id
-                          ORDER BY p.id DESC LIMIT 1), 0)),
+                          ORDER BY p.id DESC LIMIT 1), 0)) AS since_ms,
             r.asked_at_run_ms,
             CASE r.state WHEN 'queued' THEN r.not_before_ms NOT BETWEEN ?1 + 1 AND ?1 + ?3
                                             OR coalesce(r.put_off_at_ms, r.created_at_ms) > ?1
                          WHEN 'leased' THEN r.owner IS NOT ?5 AND r.lease_until_ms <= ?1
-                         ELSE 0 END,
-            r.put_off_at_ms IS NOT NULL, r.stop_cause IS NOT NULL
+                         ELSE 0 END AS is_due,
+            r.put_off_at_ms IS NOT NULL AS is_put_off, r.stop_cause IS NOT NULL AS is_cancelled
      FROM heads CROSS JOIN runs r ON r.id = heads.id
      CROSS JOIN conversations c ON c.id = r.conversation_id
      CROSS JOIN chats h ON h.id = c.chat_id
@@ -244,7 +244,7 @@ impl Store {
         self.write(move |connection| {
             let row = connection
                 .prepare_cached("SELECT id FROM runs WHERE uuid = ?1 AND state = 'held'")?
-                .query_row([run], |row| row.get(0))
+                .query_row([run], |row| row.get("id"))
                 .map_err(|error| missing(error, || format!("a held run {run}")))?;
             bring_back_txn(connection, row, Some(now_ms))
         })
@@ -330,7 +330,7 @@ fn next_waiting(
         let mut failed = None;
         let decoded = std::iter::from_fn(|| match rows.next().transpose()? {
             Ok(row) => waiting_from_row(&row)
-                .map_err(|error| failed = Some((row.get(0).ok(), error)))
+                .map_err(|error| failed = Some((row.get("id").ok(), error)))
                 .ok(),
             Err(error) => {
                 failed = Some((None, error));
@@ -352,18 +352,18 @@ fn next_waiting(
 
 fn waiting_from_row(row: &Row<'_>) -> crate::engine::sql::Result<Waiting> {
     Ok(Waiting {
-        row: row.get(0)?,
-        conversation: row.get(1)?,
-        agent: row.get(2)?,
+        row: row.get("id")?,
+        conversation: row.get("conversation_id")?,
+        agent: row.get("agent")?,
         asker: Asker {
-            account: row.get(3)?,
-            person: row.get(4)?,
+            account: row.get("account_id")?,
+            person: row.get("person_participant_id")?,
         },
-        since_ms: row.get(5)?,
-        asked_at_run_ms: row.get(6)?,
-        is_due: row.get(7)?,
-        is_put_off: row.get(8)?,
-        is_cancelled: row.get(9)?,
+        since_ms: row.get("since_ms")?,
+        asked_at_run_ms: row.get("asked_at_run_ms")?,
+        is_due: row.get("is_due")?,
+        is_put_off: row.get("is_put_off")?,
+        is_cancelled: row.get("is_cancelled")?,
     })
 }
 
@@ -438,9 +438,9 @@ pub(crate) fn extend_run_txn(
         .prepare_cached(
             "UPDATE runs SET lease_until_ms = ?3
              WHERE uuid = ?1 AND token = ?2 AND state = 'leased'
-             RETURNING stop_cause IS NOT NULL",
+             RETURNING stop_cause IS NOT NULL AS is_cancelled",
         )?
-        .query_row((run, token, until_ms), |row| row.get(0))
+        .query_row((run, token, until_ms), |row| row.get("is_cancelled"))
         .optional()?;
     Ok(match is_cancelled {
         None => RunLease::Lost,
@@ -457,16 +457,16 @@ pub(crate) fn leased_run(
 ) -> Result<Option<LeasedRun>, StoreError> {
     Ok(connection
         .prepare_cached(
-            "SELECT id, conversation_id, stop_cause IS NOT NULL FROM runs
+            "SELECT id, conversation_id, stop_cause IS NOT NULL AS is_cancelled FROM runs
              WHERE uuid = ?1 AND ((token = ?2 AND state = 'leased') OR ?3)",
         )?
         .query_row(
             (run, token, crash::is_sabotaged(Sabotage::NoLeaseToken)),
             |row| {
                 Ok(LeasedRun {
-                    row: row.get(0)?,
-                    conversation_row: row.get(1)?,
-                    is_cancelled: row.get(2)?,
+                    row: row.get("id")?,
+                    conversation_row: row.get("conversation_id")?,
+                    is_cancelled: row.get("is_cancelled")?,
                 })
             },
         )
@@ -518,7 +518,7 @@ pub(crate) fn cancel_run_txn(
 ) -> Result<bool, StoreError> {
     let row: i64 = connection
         .prepare_cached("SELECT id FROM runs WHERE uuid = ?1")?
-        .query_row([run], |row| row.get(0))
+        .query_row([run], |row| row.get("id"))
         .map_err(|error| missing(error, || format!("run {run}")))?;
     Ok(stop_run_txn(connection, row, stopping, now_ms)? != Stop::Over)
 }
@@ -538,7 +538,7 @@ pub(crate) fn take_back_leases_txn(
             " AND state = 'leased'
                AND stop_cause IS NOT NULL ORDER BY id"
         ))?
-        .query_map([], |row| row.get(0))?
+        .query_map([], |row| row.get("id"))?
         .collect::<crate::engine::sql::Result<_>>()?;
     for row in &stopped {
         end_or_set_aside_txn(connection, *row, now_ms)?;

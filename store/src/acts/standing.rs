@@ -39,7 +39,7 @@ impl NewestEntry {
 fn standing(connection: &Connection, seq: Seq) -> Result<Vec<NewestEntry>, StoreError> {
     let places = places(connection, seq)?;
     let mut statement = connection.prepare_cached(
-        "SELECT id, uuid, operation, state, state = 'pending' AND attempts = 0, message_id, target,
+        "SELECT id, uuid, operation, state, state = 'pending' AND attempts = 0 AS is_untouched, message_id, target,
                 payload
          FROM outbox
          WHERE turn_seq = ?1 AND operation IN ('post', 'edit', 'upload')
@@ -51,14 +51,14 @@ fn standing(connection: &Connection, seq: Seq) -> Result<Vec<NewestEntry>, Store
     let mut rows = statement.query([seq])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        let (id, operation): (i64, String) = (row.get(0)?, row.get(2)?);
-        let (target, payload): (String, String) = (row.get(6)?, row.get(7)?);
+        let (id, operation): (i64, String) = (row.get("id")?, row.get("operation")?);
+        let (target, payload): (String, String) = (row.get("target")?, row.get("payload")?);
         found.push(NewestEntry {
             row: id,
-            id: row.get(1)?,
-            state: row.get(3)?,
-            is_untouched: row.get(4)?,
-            message_id: row.get(5)?,
+            id: row.get("uuid")?,
+            state: row.get("state")?,
+            is_untouched: row.get("is_untouched")?,
+            message_id: row.get("message_id")?,
             target: serde_json::from_str(&target)?,
             part: serde_json::from_str(&payload)?,
             is_upload: operation == "upload",
@@ -75,7 +75,9 @@ type PostOrder = HashMap<i64, (f64, Option<i64>)>;
 fn places(connection: &Connection, seq: Seq) -> Result<PostOrder, StoreError> {
     let mut statement = connection
         .prepare_cached("SELECT id, sort_key, edit_of FROM outbox WHERE turn_seq = ?1")?;
-    let rows = statement.query_map([seq], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))?;
+    let rows = statement.query_map([seq], |row| {
+        Ok((row.get("id")?, (row.get("sort_key")?, row.get("edit_of")?)))
+    })?;
     Ok(rows.collect::<crate::engine::sql::Result<_>>()?)
 }
 
@@ -165,8 +167,8 @@ pub(crate) fn move_on_txn(
     let said = later.iter().map(|entry| &entry.part);
     let parts: Vec<Part> = posts.parts.iter().chain(said).cloned().collect();
     let highest: u32 = connection
-        .prepare_cached("SELECT coalesce(max(part), 0) FROM outbox WHERE turn_seq = ?1")?
-        .query_row([seq], |row| row.get(0))?;
+        .prepare_cached("SELECT coalesce(max(part), 0) AS highest FROM outbox WHERE turn_seq = ?1")?
+        .query_row([seq], |row| row.get("highest"))?;
     let numbered: Vec<(u32, &Part)> = (highest + 1..).zip(&parts).collect();
     for (entry, (number, part)) in later.iter().zip(&numbered) {
         edit_post_txn(connection, posts, *number, entry, part)?;
@@ -185,7 +187,7 @@ pub(crate) fn move_edit_on_txn(
 ) -> Result<bool, StoreError> {
     let (turn, run_row) = connection
         .prepare_cached("SELECT turn_seq, run_id FROM outbox WHERE id = ?1")?
-        .query_row([row], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        .query_row([row], |row| Ok((row.get("turn_seq")?, row.get("run_id")?)))?;
     let (entry, _) = entry_by_row(connection, row)?;
     let posts = NewPosts {
         account: entry.account,

@@ -175,15 +175,15 @@ fn run_of_trigger(
 ) -> Result<Option<TriggeredRun>, StoreError> {
     let run = connection
         .prepare_cached(
-            "SELECT r.id, r.uuid, r.state = 'cancelled' AND r.stop_cause IS ?3
+            "SELECT r.id, r.uuid, r.state = 'cancelled' AND r.stop_cause IS ?3 AS is_edited_away
              FROM run_triggers g JOIN runs r ON r.id = g.run_id
              WHERE g.turn_seq = ?1 AND g.agent = ?2",
         )?
         .query_row(params![seq, agent, StopCause::Edited], |row| {
             Ok(TriggeredRun {
-                row: row.get(0)?,
-                id: row.get(1)?,
-                is_edited_away: row.get(2)?,
+                row: row.get("id")?,
+                id: row.get("uuid")?,
+                is_edited_away: row.get("is_edited_away")?,
             })
         })
         .optional()?;
@@ -262,15 +262,15 @@ fn waiting_run_of(
 ) -> Result<Option<WaitingRun>, StoreError> {
     let run = connection
         .prepare_cached(
-            "SELECT r.id, r.uuid, (SELECT count(*) FROM run_triggers o WHERE o.run_id = r.id) > 1
+            "SELECT r.id, r.uuid, (SELECT count(*) FROM run_triggers o WHERE o.run_id = r.id) > 1 AS is_shared
              FROM run_triggers g JOIN runs r ON r.id = g.run_id
              WHERE g.turn_seq = ?1 AND g.agent = ?2 AND r.state IN ('queued', 'waiting', 'held')",
         )?
         .query_row(params![seq, agent], |row| {
             Ok(WaitingRun {
-                row: row.get(0)?,
-                id: row.get(1)?,
-                is_shared: row.get(2)?,
+                row: row.get("id")?,
+                id: row.get("uuid")?,
+                is_shared: row.get("is_shared")?,
             })
         })
         .optional()?;
@@ -329,7 +329,7 @@ pub(crate) fn cancel_runs_of_deleted_txn(
             "SELECT r.id, r.uuid FROM run_triggers g JOIN runs r ON r.id = g.run_id
              WHERE g.turn_seq = ?1 ORDER BY r.id",
         )?
-        .query_map([turn.seq], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .query_map([turn.seq], |row| Ok((row.get("id")?, row.get("uuid")?)))?
         .collect::<Result<_, _>>()?;
     ended.extend(stop_runs_txn(connection, runs, StopCause::Deleted, now_ms)?);
     Ok(ended)

@@ -18,10 +18,10 @@ impl Store {
             Ok(connection
                 .prepare_cached(
                     "SELECT coalesce((SELECT n.name FROM channels n WHERE n.account_id = a.id
-                                      ORDER BY n.bound_at_ms DESC LIMIT 1), a.name)
+                                      ORDER BY n.bound_at_ms DESC LIMIT 1), a.name) AS value
                      FROM accounts a WHERE a.id = ?1",
                 )?
-                .query_row([account], |row| row.get(0))?)
+                .query_row([account], |row| row.get("value"))?)
         })
         .await
     }
@@ -40,8 +40,13 @@ impl Store {
                  FROM chats h JOIN conversations c ON c.chat_id = h.id
                  WHERE h.account_id = ?1 AND c.is_topic AND c.thread <> '' LIMIT 100000",
             )?;
-            let rows = statement
-                .query_map([account], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+            let rows = statement.query_map([account], |row| {
+                Ok((
+                    row.get("platform_id")?,
+                    row.get("thread")?,
+                    row.get("title")?,
+                ))
+            })?;
             Ok(rows.collect::<crate::engine::sql::Result<_>>()?)
         })
         .await
@@ -113,8 +118,8 @@ fn stored_account(
     let known: Vec<KnownAccount> = connection
         .prepare_cached(
             "SELECT a.id, a.platform_id,
-                    CASE WHEN json_valid(a.bot) THEN json_extract(a.bot, '$.user_id') END,
-                    EXISTS (SELECT 1 FROM channels c WHERE c.account_id = a.id AND c.name = ?3)
+                    CASE WHEN json_valid(a.bot) THEN json_extract(a.bot, '$.user_id') END AS bot,
+                    EXISTS (SELECT 1 FROM channels c WHERE c.account_id = a.id AND c.name = ?3) AS was_this_channels
              FROM accounts a
              WHERE a.platform = ?1 AND (a.platform_id = ?2 OR a.platform_id LIKE ?2 || '/%')
              ORDER BY a.id",
@@ -123,10 +128,10 @@ fn stored_account(
             params![binding.platform.name(), binding.account, binding.channel],
             |row| {
                 Ok(KnownAccount {
-                    id: row.get(0)?,
-                    stored: row.get(1)?,
-                    bot: row.get(2)?,
-                    was_this_channels: row.get(3)?,
+                    id: row.get("id")?,
+                    stored: row.get("platform_id")?,
+                    bot: row.get("bot")?,
+                    was_this_channels: row.get("was_this_channels")?,
                 })
             },
         )?
@@ -158,7 +163,7 @@ fn bind_txn(
         )?
         .query_row(
             params![binding.platform.name(), binding.account, binding.name],
-            |row| row.get(0),
+            |row| row.get("id"),
         )?;
     connection
         .prepare_cached(
@@ -183,14 +188,14 @@ pub struct ChannelBinding {
 
 pub(crate) fn bindings(connection: &Connection) -> Result<Vec<ChannelBinding>, StoreError> {
     let mut statement = connection.prepare_cached(
-        "SELECT n.name, a.id, a.name FROM channels n JOIN accounts a ON a.id = n.account_id
+        "SELECT n.name AS channel, a.id, a.name AS account_name FROM channels n JOIN accounts a ON a.id = n.account_id
          ORDER BY a.id, n.bound_at_ms DESC, n.name",
     )?;
     let rows = statement.query_map([], |row| {
         Ok(ChannelBinding {
-            channel: row.get(0)?,
-            account: row.get(1)?,
-            account_name: row.get(2)?,
+            channel: row.get("channel")?,
+            account: row.get("id")?,
+            account_name: row.get("account_name")?,
         })
     })?;
     Ok(rows.collect::<crate::engine::sql::Result<_>>()?)

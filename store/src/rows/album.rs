@@ -32,7 +32,7 @@ pub(crate) fn turn_of_album(
             "SELECT seq FROM turns
              WHERE conversation_id = ?1 AND album = ?2 AND visibility = 'room'",
         )?
-        .query_row(params![conversation.row, album], |row| row.get(0))
+        .query_row(params![conversation.row, album], |row| row.get("seq"))
         .optional()?;
     seq.map(|seq| turn_at(connection, seq)).transpose()
 }
@@ -45,8 +45,10 @@ pub(crate) fn add_item_txn(
 ) -> Result<Captured, StoreError> {
     let message = arrival.message;
     let part = connection
-        .prepare_cached("SELECT coalesce(max(part), -1) + 1 FROM messages WHERE turn_seq = ?1")?
-        .query_row([turn.seq], |row| row.get(0))?;
+        .prepare_cached(
+            "SELECT coalesce(max(part), -1) + 1 AS part FROM messages WHERE turn_seq = ?1",
+        )?
+        .query_row([turn.seq], |row| row.get("part"))?;
     add_message_txn(
         connection,
         MessageEntry {
@@ -89,7 +91,7 @@ pub(crate) fn joined_text(connection: &Connection, seq: i64) -> Result<String, S
         "SELECT text FROM messages WHERE turn_seq = ?1 AND text <> ''
          ORDER BY length(platform_id), platform_id",
     )?;
-    let rows = statement.query_map([seq], |row| row.get::<_, String>(0))?;
+    let rows = statement.query_map([seq], |row| row.get::<_, String>("text"))?;
     let mut texts: Vec<String> = Vec::new();
     for text in rows {
         let text = text?;
@@ -166,8 +168,10 @@ pub(crate) fn others_say_something(
     let others = connection
         .prepare_cached(
             "SELECT EXISTS (SELECT 1 FROM messages WHERE turn_seq = ?1 AND text <> ''
-                            AND NOT (chat_id = ?2 AND platform_id = ?3))",
+                            AND NOT (chat_id = ?2 AND platform_id = ?3)) AS others",
         )?
-        .query_row(params![seq, known.identity, message_id], |row| row.get(0))?;
+        .query_row(params![seq, known.identity, message_id], |row| {
+            row.get("others")
+        })?;
     Ok(others)
 }

@@ -108,6 +108,16 @@ fn unknown_name(kind: &str, name: &str) -> FromSqlError {
     FromSqlError::Other(format!("{name:?} is no {kind} that this build knows").into())
 }
 
+/// A state that is none of its closed list: written by another build, or by hand.
+pub(crate) fn unknown_state(of: &str, state: &str) -> crate::engine::sql::Error {
+    let unknown = format!("{state:?} is no state of a {of} that this build knows");
+    crate::engine::sql::Error::FromSqlConversionFailure(
+        0,
+        crate::engine::sql::Type::Text,
+        unknown.into(),
+    )
+}
+
 impl ToSql for AgentName {
     fn to_sql(&self) -> crate::engine::sql::Result<ToSqlOutput<'_>> {
         self.as_str().to_sql()
@@ -243,16 +253,16 @@ pub(crate) use select_turns;
 /// The columns of [`turn_from_row`], of the turn `t` with its conversation `c` and participant `p`.
 macro_rules! turn_columns {
     () => {
-        "t.uuid, c.uuid, t.sent_at_ms, t.ordinal, t.seq, t.scope, t.kind,
-         p.id, p.kind, p.platform_id, p.display_name, p.username,
+        "t.uuid AS turn, c.uuid AS conversation, t.sent_at_ms, t.ordinal, t.seq, t.scope, t.kind,
+         p.id AS participant, p.kind AS participant_kind, p.platform_id, p.display_name, p.username,
          t.content, t.attachments,
          (SELECT group_concat(i.agent, ' ') FROM involvements i
-          WHERE i.seq = t.seq AND i.how IN ('addressed', 'answered')),
-         (SELECT r.uuid FROM turns r WHERE r.seq = t.reply_to_seq),
+          WHERE i.seq = t.seq AND i.how IN ('addressed', 'answered')) AS addressed,
+         (SELECT r.uuid FROM turns r WHERE r.seq = t.reply_to_seq) AS reply_to,
          t.quote, t.call_id, t.visibility,
-         (SELECT n.uuid FROM runs n WHERE n.id = t.run_id),
+         (SELECT n.uuid FROM runs n WHERE n.id = t.run_id) AS run,
          t.revision, t.tokens, t.counter,
-         CASE WHEN t.is_inbound THEN t.sent_at_ms ELSE max(t.sent_at_ms, t.captured_at_ms) END"
+         CASE WHEN t.is_inbound THEN t.sent_at_ms ELSE max(t.sent_at_ms, t.captured_at_ms) END AS said_at_ms"
     };
 }
 pub(crate) use turn_columns;
@@ -269,37 +279,37 @@ pub(crate) fn turn_from_row(row: &Row<'_>) -> crate::engine::sql::Result<Turn> {
             Box::new(error),
         )
     };
-    let attachments: Option<String> = row.get(13)?;
-    let addressed: Option<String> = row.get(14)?;
-    let tokens: Option<u32> = row.get(21)?;
-    let counter: Option<String> = row.get(22)?;
+    let attachments: Option<String> = row.get("attachments")?;
+    let addressed: Option<String> = row.get("addressed")?;
+    let tokens: Option<u32> = row.get("tokens")?;
+    let counter: Option<String> = row.get("counter")?;
     Ok(Turn {
-        id: row.get(0)?,
-        conversation: row.get(1)?,
+        id: row.get("turn")?,
+        conversation: row.get("conversation")?,
         position: Position {
-            sent_at_ms: row.get(2)?,
-            ordinal: row.get(3)?,
-            seq: row.get(4)?,
+            sent_at_ms: row.get("sent_at_ms")?,
+            ordinal: row.get("ordinal")?,
+            seq: row.get("seq")?,
         },
-        said_at_ms: row.get(23)?,
-        scope: row.get(5)?,
-        kind: row.get(6)?,
+        said_at_ms: row.get("said_at_ms")?,
+        scope: row.get("scope")?,
+        kind: row.get("kind")?,
         participant: Participant {
-            id: row.get(7)?,
-            kind: row.get(8)?,
-            platform_id: row.get(9)?,
-            display_name: row.get(10)?,
-            username: row.get(11)?,
+            id: row.get("participant")?,
+            kind: row.get("participant_kind")?,
+            platform_id: row.get("platform_id")?,
+            display_name: row.get("display_name")?,
+            username: row.get("username")?,
         },
-        content: row.get(12)?,
+        content: row.get("content")?,
         attachments: attachments_from(attachments.as_deref()).map_err(|e| json(13, e))?,
         addressed_to: agents_from(addressed.as_deref()),
-        reply_to: row.get(15)?,
-        quote: row.get(16)?,
-        call_id: row.get(17)?,
-        visibility: row.get(18)?,
-        run: row.get(19)?,
-        revision: row.get(20)?,
+        reply_to: row.get("reply_to")?,
+        quote: row.get("quote")?,
+        call_id: row.get("call_id")?,
+        visibility: row.get("visibility")?,
+        run: row.get("run")?,
+        revision: row.get("revision")?,
         tokens: tokens
             .zip(counter)
             .map(|(tokens, counter)| TokenCount { tokens, counter }),
@@ -325,7 +335,7 @@ pub(crate) fn conversation_row_id(
 ) -> Result<i64, StoreError> {
     let row = connection
         .prepare_cached(CONVERSATION_ROW_SQL)?
-        .query_row([id], |row| row.get(0));
+        .query_row([id], |row| row.get("id"));
     row.map_err(|error| missing(error, || format!("conversation {id}")))
 }
 

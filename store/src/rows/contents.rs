@@ -235,7 +235,7 @@ fn remove_dropped_txn(connection: &Connection, folder: &Path) -> Result<u64, Sto
     let mut statement =
         connection.prepare_cached("SELECT sha256 FROM dropped_contents LIMIT ?1")?;
     let dropped: Vec<ContentId> = statement
-        .query_map([DROPPED_MAX as i64], |row| row.get(0))?
+        .query_map([DROPPED_MAX as i64], |row| row.get("sha256"))?
         .collect::<crate::engine::sql::Result<_>>()?;
     let mut removed = 0;
     for id in dropped {
@@ -350,8 +350,8 @@ pub(crate) fn referred_to(connection: &Connection) -> Result<Vec<(ContentId, u64
     let mut statement = connection
         .prepare_cached("SELECT DISTINCT sha256, size_bytes FROM files WHERE sha256 IS NOT NULL")?;
     let rows = statement.query_map([], |row| {
-        let size_bytes: i64 = row.get(1)?;
-        Ok((row.get(0)?, u64::try_from(size_bytes).unwrap_or(0)))
+        let size_bytes: i64 = row.get("size_bytes")?;
+        Ok((row.get("sha256")?, u64::try_from(size_bytes).unwrap_or(0)))
     })?;
     Ok(rows.collect::<crate::engine::sql::Result<_>>()?)
 }

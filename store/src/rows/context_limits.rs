@@ -22,7 +22,7 @@ impl Store {
                     "SELECT tokens FROM context_limits
                      WHERE model = ?1 AND learnt_at_ms <= ?2 AND learnt_at_ms > ?2 - ?3",
                 )?
-                .query_row((model, now_ms, KEPT_MS), |row| row.get(0))
+                .query_row((model, now_ms, KEPT_MS), |row| row.get("tokens"))
                 .optional()?;
             Ok(tokens.map(count_from))
         })

@@ -22,10 +22,10 @@ const NEAR_MISSES_MAX: usize = 5;
 macro_rules! select_conversations {
     ($tail:literal) => {
         concat!(
-            "SELECT c.uuid, h.account_id, h.id, h.platform_id, h.kind, c.thread, c.is_topic,
-                    (SELECT p.uuid FROM conversations p WHERE p.id = c.parent_id),
-                    (SELECT t.uuid FROM turns t WHERE t.seq = c.root_turn_seq),
-                    coalesce(nullif(c.title, ''), nullif(h.title, ''), h.platform_id),
+            "SELECT c.uuid, h.account_id, h.id AS chat_id, h.platform_id, h.kind, c.thread, c.is_topic,
+                    (SELECT p.uuid FROM conversations p WHERE p.id = c.parent_id) AS parent,
+                    (SELECT t.uuid FROM turns t WHERE t.seq = c.root_turn_seq) AS root,
+                    coalesce(nullif(c.title, ''), nullif(h.title, ''), h.platform_id) AS shown_title,
                     c.turn_count, c.last_seq, c.last_activity_ms
              FROM conversations c JOIN chats h ON h.id = c.chat_id ",
             $tail
@@ -103,7 +103,7 @@ impl Store {
                 .prepare_cached(
                     "SELECT captured_at_ms FROM turns WHERE seq <= ?1 ORDER BY seq DESC LIMIT 1",
                 )?
-                .query_row([seq], |row| row.get(0))
+                .query_row([seq], |row| row.get("captured_at_ms"))
                 .optional()?;
             Ok(found)
         })
@@ -131,7 +131,7 @@ pub(crate) fn conversation_row(
 ) -> Result<Option<i64>, StoreError> {
     Ok(connection
         .prepare_cached("SELECT id FROM conversations WHERE uuid = ?1")?
-        .query_row([id], |row| row.get(0))
+        .query_row([id], |row| row.get("id"))
         .optional()?)
 }
 
@@ -150,27 +150,28 @@ pub(crate) fn conversation(
 }
 
 fn conversation_from_row(row: &Row<'_>) -> crate::engine::sql::Result<Conversation> {
-    let kind: Option<String> = row.get(4)?;
+    let kind: Option<String> = row.get("kind")?;
     let chat_kind = kind.as_deref().and_then(chat_kind_from_name);
-    let thread: Option<String> = Some(row.get(5)?).filter(|thread: &String| !thread.is_empty());
-    let is_topic: bool = row.get(6)?;
+    let thread: Option<String> =
+        Some(row.get("thread")?).filter(|thread: &String| !thread.is_empty());
+    let is_topic: bool = row.get("is_topic")?;
     Ok(Conversation {
-        id: row.get(0)?,
-        account: row.get(1)?,
+        id: row.get("uuid")?,
+        account: row.get("account_id")?,
         scope: Scope::of(chat_kind, thread.is_some() && !is_topic),
         key: ConversationKey {
-            chat: row.get(2)?,
+            chat: row.get("chat_id")?,
             thread_or_topic: thread,
         },
-        platform_chat: row.get(3)?,
+        platform_chat: row.get("platform_id")?,
         is_topic,
         chat_kind,
-        parent: row.get(7)?,
-        root: row.get(8)?,
-        title: row.get(9)?,
-        turns: count_from(row.get(10)?),
-        last_seq: row.get(11)?,
-        last_activity_ms: row.get(12)?,
+        parent: row.get("parent")?,
+        root: row.get("root")?,
+        title: row.get("shown_title")?,
+        turns: count_from(row.get("turn_count")?),
+        last_seq: row.get("last_seq")?,
+        last_activity_ms: row.get("last_activity_ms")?,
     })
 }
 
@@ -261,7 +262,7 @@ fn find_by_place(
 ) -> Result<Conversation, StoreError> {
     let account: Option<i64> = connection
         .prepare_cached("SELECT account_id FROM channels WHERE name = ?1")?
-        .query_row([channel], |row| row.get(0))
+        .query_row([channel], |row| row.get("account_id"))
         .optional()?;
     let Some(account) = account else {
         let known = names(connection, "SELECT name FROM channels ORDER BY name")?;
@@ -329,11 +330,11 @@ fn near_titles(
     let name = place.strip_prefix('#').unwrap_or(place);
     let start: String = name.chars().take(NEAR_START_CHARS).collect();
     let mut statement = connection.prepare_cached(
-        "SELECT coalesce(nullif(title, ''), platform_id) FROM chats WHERE account_id = ?1
+        "SELECT coalesce(nullif(title, ''), platform_id) AS name FROM chats WHERE account_id = ?1
          ORDER BY instr(lower(coalesce(title, '')), lower(?2)) > 0 DESC, last_heard_ms DESC LIMIT ?3",
     )?;
     let near = statement.query_map((account, start, limit_of(NEAR_MISSES_MAX)), |row| {
-        row.get(0)
+        row.get("name")
     })?;
     Ok(near.collect::<crate::engine::sql::Result<_>>()?)
 }
@@ -385,7 +386,7 @@ fn message_ids(connection: &Connection, turn: Seq) -> Result<Vec<String>, StoreE
     let mut statement = connection.prepare_cached(
         "SELECT platform_id FROM messages WHERE turn_seq = ?1 ORDER BY part, platform_id",
     )?;
-    let ids = statement.query_map([turn], |row| row.get(0))?;
+    let ids = statement.query_map([turn], |row| row.get("platform_id"))?;
     Ok(ids.collect::<crate::engine::sql::Result<_>>()?)
 }
 

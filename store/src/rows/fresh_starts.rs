@@ -32,13 +32,13 @@ pub(crate) fn begin_afresh_txn(
 ) -> Result<(), StoreError> {
     let claimed_ms: Option<i64> = connection
         .prepare_cached(concat!(
-            "SELECT max(coalesce(r.afresh_ms, r.first_claimed_at_ms)) FROM runs r
+            "SELECT max(coalesce(r.afresh_ms, r.first_claimed_at_ms)) AS value FROM runs r
              WHERE ",
             open_run!("r"),
             "
                AND r.chat_id = (SELECT chat_id FROM conversations WHERE id = ?1)"
         ))?
-        .query_row([conversation_row], |row| row.get(0))?;
+        .query_row([conversation_row], |row| row.get("value"))?;
     let at_ms = claimed_ms.map_or(now_ms, |claimed_ms| now_ms.max(claimed_ms + 1));
     for agent in agents {
         connection
@@ -70,9 +70,9 @@ pub(crate) fn behind_everything(
 ) -> Result<Position, StoreError> {
     let newest_ms: Option<i64> = connection
         .prepare_cached(
-            "SELECT max(last_activity_ms) FROM conversations WHERE id = ?1 OR parent_id = ?1",
+            "SELECT max(last_activity_ms) AS newest_ms FROM conversations WHERE id = ?1 OR parent_id = ?1",
         )?
-        .query_row([conversation.row], |row| row.get(0))?;
+        .query_row([conversation.row], |row| row.get("newest_ms"))?;
     Ok(Position {
         sent_at_ms: newest_ms.unwrap_or(0),
         ..LAST
@@ -98,7 +98,7 @@ pub(crate) fn floor(
     };
     let parent: Option<i64> = connection
         .prepare_cached(PARENT_SQL)?
-        .query_row([conversation_row], |row| row.get(0))
+        .query_row([conversation_row], |row| row.get("parent_id"))
         .optional()?
         .flatten();
     let own = of(conversation_row)?;

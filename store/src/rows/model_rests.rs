@@ -87,7 +87,7 @@ impl Store {
         self.read(|connection| {
             Ok(connection
                 .prepare_cached("SELECT elapsed_ms FROM run_clock")?
-                .query_row([], |row| row.get(0))?)
+                .query_row([], |row| row.get("elapsed_ms"))?)
         })
         .await
     }
@@ -124,12 +124,12 @@ pub(crate) fn model_rests(connection: &Connection) -> Result<Vec<ModelRest>, Sto
     )?;
     let rests = statement.query_map([], |row: &Row<'_>| {
         Ok(ModelRest {
-            model: row.get(0)?,
-            is_held: row.get(1)?,
-            reason: row.get(2)?,
-            since_ms: row.get(3)?,
-            noted_at_ms: row.get(4)?,
-            until_ms: row.get(5)?,
+            model: row.get("model")?,
+            is_held: row.get("is_held")?,
+            reason: row.get("reason")?,
+            since_ms: row.get("since_ms")?,
+            noted_at_ms: row.get("noted_at_ms")?,
+            until_ms: row.get("until_ms")?,
         })
     })?;
     Ok(rests.collect::<crate::engine::sql::Result<_>>()?)

@@ -121,7 +121,12 @@ pub(crate) fn identity(
     let row: Option<(String, String, String, Option<String>)> = connection
         .prepare_cached("SELECT platform, platform_id, name, bot FROM accounts WHERE id = ?1")?
         .query_row([account], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+            Ok((
+                row.get("platform")?,
+                row.get("platform_id")?,
+                row.get("name")?,
+                row.get("bot")?,
+            ))
         })
         .optional()?;
     let Some((platform, account, account_name, Some(bot))) = row else {

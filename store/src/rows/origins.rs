@@ -27,7 +27,7 @@ impl Store {
         self.read(move |connection| {
             let origin = connection
                 .prepare_cached(
-                    "SELECT h.platform_id, h.kind, p.platform_id
+                    "SELECT h.platform_id, h.kind, p.platform_id AS person
                      FROM files f JOIN turns t ON t.seq = f.turn_seq
                      JOIN conversations c ON c.id = t.conversation_id
                      JOIN chats h ON h.id = c.chat_id
@@ -37,7 +37,7 @@ impl Store {
                 .query_row([file], |row| {
                     Ok(Origin {
                         place: place(row)?,
-                        person: row.get(2)?,
+                        person: row.get("person")?,
                     })
                 })
                 .optional()?;

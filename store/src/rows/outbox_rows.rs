@@ -7,7 +7,7 @@ use vocative_contract::outbound::{Operation, Part, Target};
 
 use crate::engine::error::undecodable;
 use crate::new_id::NewId as _;
-use crate::rows::columns::limit_of;
+use crate::rows::columns::{limit_of, unknown_state};
 use crate::{Store, StoreError};
 use vocative_core::ids::{AccountId, ChatId, OutboxId, Seq};
 use vocative_core::outbox::DeadCause;
@@ -16,16 +16,16 @@ use vocative_core::outbox::{OutboxEntry, OutboxState};
 macro_rules! select_posts {
     ($tail:literal) => {
         concat!(
-            "SELECT o.uuid, t.uuid, o.account_id, o.chat_id, o.part, o.target, o.payload, o.state,
+            "SELECT o.uuid, t.uuid AS turn, o.account_id, o.chat_id, o.part, o.target, o.payload, o.state,
                     o.reason, o.not_before_ms, o.lease_until_ms, o.message_id, o.attempts,
                     o.first_attempt_ms, o.looks, o.resends, o.created_at_ms, o.send_started,
                     (SELECT max(coalesce(a.ended_at_ms, a.started_at_ms))
-                     FROM outbox_attempts a WHERE a.outbox_id = o.id),
+                     FROM outbox_attempts a WHERE a.outbox_id = o.id) AS last_attempt_ms,
                     o.operation, o.progress, o.is_undecided,
                     coalesce((SELECT min(q.sent_at_ms) FROM run_triggers g
                               JOIN turns q ON q.seq = g.turn_seq
                               WHERE g.run_id IN (o.run_id, t.run_id)),
-                             min(t.sent_at_ms, o.created_at_ms))
+                             min(t.sent_at_ms, o.created_at_ms)) AS later_than_ms
              FROM outbox o LEFT JOIN turns t ON t.seq = o.turn_seq ",
             $tail
         )
@@ -77,8 +77,8 @@ pub(crate) fn append_post_txn(
     part: &Part,
 ) -> Result<OutboxId, StoreError> {
     let next: i64 = connection
-        .prepare_cached("SELECT coalesce(max(id), 0) + 1 FROM outbox")?
-        .query_row([], |row| row.get(0))?;
+        .prepare_cached("SELECT coalesce(max(id), 0) + 1 AS next FROM outbox")?
+        .query_row([], |row| row.get("next"))?;
     #[allow(clippy::cast_precision_loss)] // Row ids stay far below 2^52.
     let place = PostPosition {
         part_number,
@@ -203,7 +203,9 @@ pub(crate) fn entry_by_row(
 ) -> Result<(OutboxEntry, bool), StoreError> {
     Ok(connection
         .prepare_cached(select_posts!("WHERE o.id = ?1"))?
-        .query_row([row], |row| Ok((entry_from_row(row)?, row.get(17)?)))?)
+        .query_row([row], |row| {
+            Ok((entry_from_row(row)?, row.get("send_started")?))
+        })?)
 }
 
 /// The posts of a turn, in order.
@@ -224,23 +226,23 @@ pub(crate) fn posts_of_turn(
 fn entry_from_row(row: &Row<'_>) -> crate::engine::sql::Result<OutboxEntry> {
     let stored: StoredTarget = from_json(row, 5)?;
     Ok(OutboxEntry {
-        id: row.get(0)?,
-        turn: row.get(1)?,
-        account: row.get(2)?,
-        chat: row.get(3)?,
-        part_number: row.get(4)?,
+        id: row.get("uuid")?,
+        turn: row.get("turn")?,
+        account: row.get("account_id")?,
+        chat: row.get("chat_id")?,
+        part_number: row.get("part")?,
         target: stored.target,
         operation: operation_from_row(row, 5, 19)?,
         part: part_from_row(row)?,
         state: entry_state(row)?,
-        attempts: row.get(12)?,
-        first_attempt_ms: row.get(13)?,
-        later_than_ms: row.get(22)?,
-        last_attempt_ms: row.get(18)?,
-        looks: row.get(14)?,
-        resends: row.get(15)?,
-        is_undecided: row.get(21)?,
-        created_at_ms: row.get(16)?,
+        attempts: row.get("attempts")?,
+        first_attempt_ms: row.get("first_attempt_ms")?,
+        later_than_ms: row.get("later_than_ms")?,
+        last_attempt_ms: row.get("last_attempt_ms")?,
+        looks: row.get("looks")?,
+        resends: row.get("resends")?,
+        is_undecided: row.get("is_undecided")?,
+        created_at_ms: row.get("created_at_ms")?,
     })
 }
 
@@ -248,7 +250,7 @@ fn entry_from_row(row: &Row<'_>) -> crate::engine::sql::Result<OutboxEntry> {
 fn part_from_row(row: &Row<'_>) -> crate::engine::sql::Result<Part> {
     let mut part: Part = from_json(row, 6)?;
     if let Some(file) = &mut part.file {
-        file.progress = row.get(20)?;
+        file.progress = row.get("progress")?;
     }
     Ok(part)
 }
@@ -283,20 +285,23 @@ fn from_json<T: DeserializeOwned>(row: &Row<'_>, index: usize) -> crate::engine:
 }
 
 fn entry_state(row: &Row<'_>) -> crate::engine::sql::Result<OutboxState> {
-    let state: String = row.get(7)?;
-    let reason = row.get::<_, Option<String>>(8)?.unwrap_or_default();
-    let not_before_ms = row.get(9)?;
+    let state: String = row.get("state")?;
+    let reason = row.get::<_, Option<String>>("reason")?.unwrap_or_default();
+    let not_before_ms = row.get("not_before_ms")?;
     Ok(match state.as_str() {
         "pending" => OutboxState::Pending { not_before_ms },
         "leased" => OutboxState::Leased {
-            until_ms: row.get::<_, Option<i64>>(10)?.unwrap_or(0),
+            until_ms: row.get::<_, Option<i64>>("lease_until_ms")?.unwrap_or(0),
         },
         "sent" => OutboxState::Sent {
-            message_id: row.get::<_, Option<String>>(11)?.unwrap_or_default(),
+            message_id: row
+                .get::<_, Option<String>>("message_id")?
+                .unwrap_or_default(),
         },
         "unknown" => OutboxState::Unknown { not_before_ms },
         "held" => OutboxState::Held { reason },
-        _ => OutboxState::Dead { reason },
+        "dead" | "replaced" | "quarantined" => OutboxState::Dead { reason },
+        other => return Err(unknown_state("post", other)),
     })
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn upsert_participant_txn(
                 heard.username,
                 seen_ms
             ],
-            |row| row.get(0),
+            |row| row.get("id"),
         )?;
     keep_former_names_txn(connection, &before)?;
     Ok(id)
@@ -126,7 +126,7 @@ fn find_unchanged(
                 seen_ms,
                 SEEN_EVERY_MS
             ],
-            |row| row.get(0),
+            |row| row.get("id"),
         )
         .optional()?;
     Ok(found)

@@ -42,28 +42,28 @@ pub(crate) fn find_chat(
         .prepare_cached(
             "SELECT c.id, i.identity_id, c.kind, c.title, c.refused_notice_at_ms,
                     c.limit_notice_at_ms, c.last_heard_ms,
-                    c.is_present = 1 AND c.parked_until_ms IS NULL AND c.parked_reason IS NULL,
+                    c.is_present = 1 AND c.parked_until_ms IS NULL AND c.parked_reason IS NULL AS is_open,
                     EXISTS (SELECT 1 FROM chat_ids o
-                            WHERE o.chat_id = c.id AND o.identity_id <> i.identity_id),
+                            WHERE o.chat_id = c.id AND o.identity_id <> i.identity_id) AS has_other_ids,
                     c.bot_exchanges, c.quiet_told_until_ms, c.is_present
              FROM chat_ids i JOIN chats c ON c.id = i.chat_id
              WHERE i.account_id = ?1 AND i.platform_id = ?2",
         )?
         .query_row(params![account, platform_id], |row| {
-            let kind: Option<String> = row.get(2)?;
+            let kind: Option<String> = row.get("kind")?;
             Ok(ChatRow {
-                id: row.get(0)?,
-                identity: row.get(1)?,
+                id: row.get("id")?,
+                identity: row.get("identity_id")?,
                 kind: kind.as_deref().and_then(chat_kind_from_name),
-                title: row.get(3)?,
-                refused_notice_at_ms: row.get(4)?,
-                limit_notice_at_ms: row.get(5)?,
-                last_heard_ms: row.get(6)?,
-                is_open: row.get(7)?,
-                has_other_ids: row.get(8)?,
-                bot_exchanges: row.get(9)?,
-                quiet_told_until_ms: row.get(10)?,
-                is_present: row.get(11)?,
+                title: row.get("title")?,
+                refused_notice_at_ms: row.get("refused_notice_at_ms")?,
+                limit_notice_at_ms: row.get("limit_notice_at_ms")?,
+                last_heard_ms: row.get("last_heard_ms")?,
+                is_open: row.get("is_open")?,
+                has_other_ids: row.get("has_other_ids")?,
+                bot_exchanges: row.get("bot_exchanges")?,
+                quiet_told_until_ms: row.get("quiet_told_until_ms")?,
+                is_present: row.get("is_present")?,
             })
         })
         .optional()?;
@@ -202,12 +202,12 @@ impl ConversationRow {
 
     fn from_row(row: &Row<'_>) -> crate::engine::sql::Result<Self> {
         Ok(Self {
-            row: row.get(0)?,
-            id: row.get(1)?,
-            chat: row.get(2)?,
-            thread: row.get(3)?,
-            is_topic: row.get(4)?,
-            root_seq: row.get(5)?,
+            row: row.get("id")?,
+            id: row.get("uuid")?,
+            chat: row.get("chat_id")?,
+            thread: row.get("thread")?,
+            is_topic: row.get("is_topic")?,
+            root_seq: row.get("root_turn_seq")?,
         })
     }
 }

@@ -210,7 +210,7 @@ pub(crate) fn release_of_other_versions_txn(
     let rows: Vec<(String, i64)> = connection
         .prepare_cached("SELECT queue, row_id FROM quarantine WHERE version <> ?1")?
         .query_map([env!("CARGO_PKG_VERSION")], |row| {
-            Ok((row.get(0)?, row.get(1)?))
+            Ok((row.get("queue")?, row.get("row_id")?))
         })?
         .collect::<crate::engine::sql::Result<_>>()?;
     let mut released = 0;
@@ -233,9 +233,9 @@ fn release_txn(
     leave_quarantine_txn(connection)?;
     let is_set_aside: bool = connection
         .prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM quarantine WHERE queue = ?1 AND row_id = ?2)",
+            "SELECT EXISTS (SELECT 1 FROM quarantine WHERE queue = ?1 AND row_id = ?2) AS is_set_aside",
         )?
-        .query_row((queue.name(), row), |row| row.get(0))?;
+        .query_row((queue.name(), row), |row| row.get("is_set_aside"))?;
     match queue.release_sql() {
         Some(sql) => {
             connection.prepare_cached(sql)?.execute((row, now_ms))?;
@@ -279,14 +279,14 @@ fn entries(connection: &Connection) -> Result<Vec<Quarantined>, StoreError> {
     let mut rows = statement.query([])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        let queue: String = row.get(0)?;
+        let queue: String = row.get("queue")?;
         // One of a queue that this build does not know stays for the build that does.
         if let Some(queue) = Queue::from_name(&queue) {
             found.push(Quarantined {
                 queue,
-                row: row.get(1)?,
-                reason: row.get(2)?,
-                at_ms: row.get(3)?,
+                row: row.get("row_id")?,
+                reason: row.get("reason")?,
+                at_ms: row.get("at_ms")?,
             });
         }
     }

@@ -181,9 +181,9 @@ impl Store {
                                     JOIN messages m ON m.account_id = i.account_id
                                                    AND m.chat_id = i.identity_id
                                     WHERE i.account_id = ?1 AND i.platform_id = ?2
-                                      AND m.platform_id = ?3)",
+                                      AND m.platform_id = ?3) AS found",
                 )?
-                .query_row(params![account, chat, message_id], |row| row.get(0))?;
+                .query_row(params![account, chat, message_id], |row| row.get("found"))?;
             Ok(found)
         })
         .await
@@ -240,8 +240,9 @@ impl Store {
                    AND t.last_activity_ms >= ?3
                  ORDER BY t.last_activity_ms DESC LIMIT ?4",
             )?;
-            let rows =
-                statement.query_map(params![account, chat, since_ms, limit], |row| row.get(0))?;
+            let rows = statement.query_map(params![account, chat, since_ms, limit], |row| {
+                row.get("thread")
+            })?;
             Ok(rows.collect::<Result<_, _>>()?)
         })
         .await
@@ -271,8 +272,9 @@ impl Store {
                                WHERE g.run_id = r.id AND q.conversation_id = r.conversation_id)
                  GROUP BY t.id ORDER BY max(r.created_at_ms) DESC LIMIT ?4",
             )?;
-            let rows =
-                statement.query_map(params![account, chat, since_ms, limit], |row| row.get(0))?;
+            let rows = statement.query_map(params![account, chat, since_ms, limit], |row| {
+                row.get("thread")
+            })?;
             Ok(rows.collect::<Result<_, _>>()?)
         })
         .await
@@ -296,7 +298,11 @@ fn open_txn(
              RETURNING heard_until_ms, unread_from_ms, epoch",
         )?
         .query_row(params![account, lead_ms, now_ms], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            Ok((
+                row.get("heard_until_ms")?,
+                row.get("unread_from_ms")?,
+                row.get("epoch")?,
+            ))
         })?;
     let (heard_ms, hole_ms, epoch): (i64, Option<i64>, i64) = reach;
     let is_first = epoch == 1;
@@ -334,7 +340,7 @@ fn newest_said_ms(
              WHERE h.account_id = ?1 AND c.last_activity_ms <= ?2
              ORDER BY c.last_activity_ms DESC LIMIT 1",
         )?
-        .query_row(params![account, now_ms], |row| row.get(0))
+        .query_row(params![account, now_ms], |row| row.get("last_activity_ms"))
         .optional()?)
 }
 
@@ -392,14 +398,14 @@ fn chats_to_read(
          ORDER BY heard DESC",
     )?;
     let rows = statement.query_map([account], |row| {
-        let kind: Option<String> = row.get(1)?;
+        let kind: Option<String> = row.get("kind")?;
         Ok(ChatReach {
-            chat: row.get(0)?,
+            chat: row.get("chat")?,
             kind: kind.as_deref().and_then(chat_kind_from_name),
-            is_heard: row.get::<_, i64>(5)? > 0,
-            read_through_ms: row.get(2)?,
-            unread_from_ms: row.get(3)?,
-            backfill_until_ms: row.get(4)?,
+            is_heard: row.get::<_, i64>("heard")? > 0,
+            read_through_ms: row.get("read_through_ms")?,
+            unread_from_ms: row.get("unread_from_ms")?,
+            backfill_until_ms: row.get("backfill_until_ms")?,
         })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
@@ -499,7 +505,7 @@ pub(crate) fn read_reach(
 ) -> Result<(), StoreError> {
     status.unread_from_ms = connection
         .prepare_cached("SELECT unread_from_ms FROM account_reach WHERE account_id = ?1")?
-        .query_row([status.account], |row| row.get(0))
+        .query_row([status.account], |row| row.get("unread_from_ms"))
         .optional()?
         .flatten();
     let mut statement = connection.prepare_cached(

@@ -108,9 +108,9 @@ pub(crate) fn take_reaction_back_txn(
     let taken: bool = connection
         .prepare_cached(
             "SELECT EXISTS (SELECT 1 FROM outbox WHERE turn_seq = ?1 AND operation = 'unreact')
-                 OR (SELECT state = 'dead' FROM outbox WHERE id = ?2)",
+                 OR (SELECT state = 'dead' FROM outbox WHERE id = ?2) AS taken",
         )?
-        .query_row(params![turn, row], |row| row.get(0))?;
+        .query_row(params![turn, row], |row| row.get("taken"))?;
     if taken {
         return Ok(());
     }
@@ -137,7 +137,7 @@ fn reaction_to(connection: &Connection, turn: Seq) -> Result<Option<i64>, StoreE
         .prepare_cached(
             "SELECT id FROM outbox WHERE turn_seq = ?1 AND operation = 'react' LIMIT 1",
         )?
-        .query_row([turn], |row| row.get(0))
+        .query_row([turn], |row| row.get("id"))
         .optional()?;
     Ok(found)
 }

@@ -44,8 +44,8 @@ const OPEN_RUNS_MAX: usize = 20;
 macro_rules! select_events {
     ($tail:literal) => {
         concat!(
-            "SELECT e.id, r.uuid, c.uuid, r.agent, e.kind, e.step, e.text, e.call_id, e.tool, e.turn,
-                    e.prompt_tokens, e.completion_tokens, e.at_ms, t.content, r.reason, t.kind
+            "SELECT e.id, r.uuid AS run, c.uuid AS conversation, r.agent, e.kind, e.step, e.text, e.call_id, e.tool, e.turn,
+                    e.prompt_tokens, e.completion_tokens, e.at_ms, t.content, r.reason, t.kind AS turn_kind
              FROM run_events e CROSS JOIN runs r ON r.id = e.run_id
              CROSS JOIN conversations c ON c.id = e.conversation_id
              LEFT JOIN turns t ON t.uuid = e.turn ",
@@ -597,7 +597,7 @@ fn end_of(connection: &Connection, run: RunId, kind: EndingKind) -> Result<RunEv
     }
     Ok(connection
         .prepare_cached(
-            "SELECT c.uuid, r.agent, r.finished_at_ms, r.reason, t.uuid, t.content
+            "SELECT c.uuid AS conversation, r.agent, r.finished_at_ms, r.reason, t.uuid AS turn, t.content
              FROM runs r JOIN conversations c ON c.id = r.conversation_id
              LEFT JOIN turns t ON t.seq = (SELECT max(seq) FROM turns
                                            WHERE run_id = r.id
@@ -608,15 +608,15 @@ fn end_of(connection: &Connection, run: RunId, kind: EndingKind) -> Result<RunEv
             Ok(RunEvent {
                 id: None,
                 run,
-                conversation: row.get(0)?,
-                agent: row.get(1)?,
+                conversation: row.get("conversation")?,
+                agent: row.get("agent")?,
                 what: Happening::Ended(Ending {
                     kind,
-                    turn: row.get(4)?,
-                    text: row.get::<_, Option<String>>(5)?.unwrap_or_default(),
-                    reason: row.get(3)?,
+                    turn: row.get("turn")?,
+                    text: row.get::<_, Option<String>>("content")?.unwrap_or_default(),
+                    reason: row.get("reason")?,
                 }),
-                at_ms: row.get::<_, Option<i64>>(2)?.unwrap_or(0),
+                at_ms: row.get::<_, Option<i64>>("finished_at_ms")?.unwrap_or(0),
             })
         })?)
 }
@@ -624,25 +624,26 @@ fn end_of(connection: &Connection, run: RunId, kind: EndingKind) -> Result<RunEv
 /// What was said in the newest step that said something.
 fn said_so_far(connection: &Connection, run: RunId) -> Result<(u32, String), StoreError> {
     let mut statement = connection.prepare_cached(
-        "SELECT coalesce(e.step, 0), coalesce(e.text, '') FROM run_events e
+        "SELECT coalesce(e.step, 0) AS step, coalesce(e.text, '') AS text FROM run_events e
          WHERE e.run_id = (SELECT id FROM runs WHERE uuid = ?1) AND e.kind = 'text' ORDER BY e.id",
     )?;
     let mut rows = statement.query([run])?;
     let mut said = (0, String::new());
     while let Some(row) = rows.next()? {
-        let step: u32 = row.get(0)?;
+        let step: u32 = row.get("step")?;
         if step != said.0 {
             said = (step, String::new());
         }
         said.1
-            .push_str(row.get_ref(1)?.as_str().unwrap_or_default());
+            .push_str(row.get_ref("text")?.as_str().unwrap_or_default());
     }
     Ok(said)
 }
 
 fn event_from_row(row: &Row<'_>) -> crate::engine::sql::Result<RunEvent> {
-    let kind: String = row.get(4)?;
-    let step = || Ok::<_, crate::engine::sql::Error>(row.get::<_, Option<u32>>(5)?.unwrap_or(0));
+    let kind: String = row.get("kind")?;
+    let step =
+        || Ok::<_, crate::engine::sql::Error>(row.get::<_, Option<u32>>("step")?.unwrap_or(0));
     let word = |n| {
         Ok::<_, crate::engine::sql::Error>(row.get::<_, Option<String>>(n)?.unwrap_or_default())
     };
@@ -654,48 +655,52 @@ fn event_from_row(row: &Row<'_>) -> crate::engine::sql::Result<RunEvent> {
         "restarted" => Happening::Restarted,
         "text" => Happening::Text {
             step: step()?,
-            text: word(6)?,
+            text: word("text")?,
         },
         "tool_call" => Happening::ToolCall {
             step: step()?,
-            call_id: word(7)?,
-            tool: word(8)?,
-            arguments: row.get(6)?,
+            call_id: word("call_id")?,
+            tool: word("tool")?,
+            arguments: row.get("text")?,
         },
         "tool_result" => Happening::ToolResult {
             step: step()?,
-            call_id: word(7)?,
-            tool: word(8)?,
-            turn: row.get(9)?,
+            call_id: word("call_id")?,
+            tool: word("tool")?,
+            turn: row.get("turn")?,
             // The turn's, or until there is one, its own.
-            text: match row.get(13)? {
+            text: match row.get("content")? {
                 Some(text) => text,
-                None => word(6)?,
+                None => word("text")?,
             },
         },
         "usage" => Happening::Usage {
             step: step()?,
-            prompt_tokens: tokens(10)?,
-            completion_tokens: tokens(11)?,
+            prompt_tokens: tokens("prompt_tokens")?,
+            completion_tokens: tokens("completion_tokens")?,
         },
         other => {
             let kind = EndingKind::from_name(other).unwrap_or(EndingKind::Failed);
-            let of_turn = row.get::<_, Option<String>>(15)?;
+            let of_turn = row.get::<_, Option<String>>("turn_kind")?;
             let is_its = kind == EndingKind::Finished || of_turn.as_deref() != Some(MESSAGE);
             Happening::Ended(Ending {
                 kind,
-                turn: if is_its { row.get(9)? } else { None },
-                text: if is_its { word(13)? } else { String::new() },
-                reason: row.get(14)?,
+                turn: if is_its { row.get("turn")? } else { None },
+                text: if is_its {
+                    word("content")?
+                } else {
+                    String::new()
+                },
+                reason: row.get("reason")?,
             })
         }
     };
     Ok(RunEvent {
-        id: Some(row.get(0)?),
-        run: row.get(1)?,
-        conversation: row.get(2)?,
-        agent: row.get(3)?,
+        id: Some(row.get("id")?),
+        run: row.get("run")?,
+        conversation: row.get("conversation")?,
+        agent: row.get("agent")?,
         what,
-        at_ms: row.get(12)?,
+        at_ms: row.get("at_ms")?,
     })
 }

@@ -3,7 +3,7 @@
 use crate::engine::sql::{Connection, Row, params};
 
 use crate::new_id::NewId as _;
-use crate::rows::columns::{conversation_row_id, count_from, limit_of, missing};
+use crate::rows::columns::{conversation_row_id, count_from, limit_of, missing, unknown_state};
 use crate::{Store, StoreError};
 use vocative_core::ids::{
     AgentName, ChatId, ConversationId, OwnerId, ParticipantId, RunId, Seq, TurnId,
@@ -13,7 +13,7 @@ use vocative_core::run::{Run, RunState, Usage};
 macro_rules! select_runs {
     ($tail:literal) => {
         concat!(
-            "SELECT r.id, r.uuid, c.uuid, r.agent, r.state, r.reason, r.not_before_ms, r.owner,
+            "SELECT r.id, r.uuid, c.uuid AS conversation, r.agent, r.state, r.reason, r.not_before_ms, r.owner,
                     r.lease_until_ms, r.as_of_seq, r.first_claimed_at_ms, r.attempt,
                     r.created_at_ms, r.prompt_tokens, r.completion_tokens
              FROM runs r JOIN conversations c ON c.id = r.conversation_id ",
@@ -55,7 +55,7 @@ impl Store {
             let before = match before {
                 Some(run) => connection
                     .prepare_cached("SELECT id FROM runs WHERE uuid = ?1")?
-                    .query_row([run], |row| row.get(0))
+                    .query_row([run], |row| row.get("id"))
                     .map_err(|error| missing(error, || format!("run {run}")))?,
                 None => i64::MAX,
             };
@@ -171,7 +171,7 @@ pub(crate) fn succeed_run_txn(
 pub(crate) fn run_by_id(connection: &Connection, id: RunId) -> Result<Run, StoreError> {
     let row = connection
         .prepare_cached("SELECT id FROM runs WHERE uuid = ?1")?
-        .query_row([id], |row| row.get(0))
+        .query_row([id], |row| row.get("id"))
         .map_err(|error| missing(error, || format!("run {id}")))?;
     run_by_row(connection, row)
 }
@@ -246,50 +246,51 @@ fn triggers(connection: &Connection, row: i64) -> Result<Vec<TurnId>, StoreError
         "SELECT t.uuid FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
          WHERE g.run_id = ?1 ORDER BY t.sent_at_ms, t.ordinal, t.seq",
     )?;
-    let triggers = statement.query_map([row], |row| row.get(0))?;
+    let triggers = statement.query_map([row], |row| row.get("uuid"))?;
     Ok(triggers.collect::<crate::engine::sql::Result<_>>()?)
 }
 
 fn run_from_row(row: &Row<'_>) -> crate::engine::sql::Result<(i64, Run)> {
     let run = Run {
-        id: row.get(1)?,
-        conversation: row.get(2)?,
-        agent: row.get(3)?,
+        id: row.get("uuid")?,
+        conversation: row.get("conversation")?,
+        agent: row.get("agent")?,
         state: run_state(row)?,
-        as_of_seq: row.get(9)?,
-        first_claimed_at_ms: row.get(10)?,
-        attempt: row.get(11)?,
+        as_of_seq: row.get("as_of_seq")?,
+        first_claimed_at_ms: row.get("first_claimed_at_ms")?,
+        attempt: row.get("attempt")?,
         triggers: Vec::new(),
-        created_at_ms: row.get(12)?,
+        created_at_ms: row.get("created_at_ms")?,
         usage: Usage {
-            prompt_tokens: count_from(row.get(13)?),
-            completion_tokens: count_from(row.get(14)?),
+            prompt_tokens: count_from(row.get("prompt_tokens")?),
+            completion_tokens: count_from(row.get("completion_tokens")?),
         },
     };
-    Ok((row.get(0)?, run))
+    Ok((row.get("id")?, run))
 }
 
 fn run_state(row: &Row<'_>) -> crate::engine::sql::Result<RunState> {
-    let state: String = row.get(4)?;
-    let reason: Option<String> = row.get(5)?;
+    let state: String = row.get("state")?;
+    let reason: Option<String> = row.get("reason")?;
     Ok(match state.as_str() {
         "queued" | "waiting" => RunState::Queued {
-            not_before_ms: row.get(6)?,
+            not_before_ms: row.get("not_before_ms")?,
         },
         "leased" => RunState::Leased {
             owner: row
-                .get::<_, Option<OwnerId>>(7)?
+                .get::<_, Option<OwnerId>>("owner")?
                 .unwrap_or(OwnerId(uuid::Uuid::nil())),
-            until_ms: row.get::<_, Option<i64>>(8)?.unwrap_or(0),
+            until_ms: row.get::<_, Option<i64>>("lease_until_ms")?.unwrap_or(0),
         },
         "held" => RunState::Held {
             reason: reason.unwrap_or_default(),
         },
         "done" => RunState::Done,
         "cancelled" | "superseded" => RunState::Cancelled,
-        // `failed` and `dead` were both given up.
-        _ => RunState::Dead {
+        // `failed` and `dead` were both given up; one that is set aside is listed as such elsewhere.
+        "dead" | "failed" | "quarantined" => RunState::Dead {
             reason: reason.unwrap_or_default(),
         },
+        other => return Err(unknown_state("run", other)),
     })
 }

@@ -155,7 +155,12 @@ pub(crate) fn index_waiting_txn(connection: &Connection) -> Result<(), StoreErro
             .get_ref(2)?
             .as_str()
             .map_err(crate::engine::sql::Error::from)?;
-        add_to_index(connection, row.get(0)?, row.get(1)?, content)?;
+        add_to_index(
+            connection,
+            row.get("seq")?,
+            row.get("conversation_id")?,
+            content,
+        )?;
     }
     connection
         .prepare_cached("DELETE FROM temp.waiting_for_index")?

@@ -115,7 +115,7 @@ fn record_prompt_txn(
     for turn in files_of {
         sources.extend(
             seq_of
-                .query_row([turn], |row| row.get::<_, i64>(0))
+                .query_row([turn], |row| row.get::<_, i64>("seq"))
                 .optional()?,
         );
     }
@@ -273,7 +273,9 @@ fn former_names(
 ) -> Result<Option<PersonNames>, StoreError> {
     let former = connection
         .prepare_cached(FORMER_SQL)?
-        .query_row((participant, prompt), |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row((participant, prompt), |row| {
+            Ok((row.get("display_name")?, row.get("username")?))
+        })
         .optional()?;
     Ok(former)
 }
@@ -341,8 +343,8 @@ fn summary_of(
         )?
         .query_row((id, row, &recorded.agent), |row| {
             Ok(SummaryView {
-                id: row.get(0)?,
-                text: row.get(1)?,
+                id: row.get("id")?,
+                text: row.get("text")?,
                 through: position_at(row, 2)?,
             })
         })

@@ -71,14 +71,14 @@ impl Store {
             let spent = connection
                 .prepare_cached(
                     "SELECT coalesce((SELECT tokens FROM usage_days
-                                      WHERE account_id = ?1 AND day_start_ms = ?3), 0),
+                                      WHERE account_id = ?1 AND day_start_ms = ?3), 0) AS by_account,
                             coalesce((SELECT tokens FROM usage_people
-                                      WHERE participant_id = ?2 AND day_start_ms = ?3), 0)",
+                                      WHERE participant_id = ?2 AND day_start_ms = ?3), 0) AS by_person",
                 )?
                 .query_row(params![account, person, day_start_ms(now_ms)], |row| {
                     Ok(SpentToday {
-                        by_account: count_from(row.get(0)?),
-                        by_person: count_from(row.get(1)?),
+                        by_account: count_from(row.get("by_account")?),
+                        by_person: count_from(row.get("by_person")?),
                     })
                 })?;
             Ok(spent)
@@ -101,7 +101,7 @@ impl Store {
                     "SELECT id FROM participants
                      WHERE account_id = ?1 AND kind = 'user' AND platform_id = ?2",
                 )?
-                .query_row(params![account, person], |row| row.get(0))
+                .query_row(params![account, person], |row| row.get("id"))
                 .optional()?;
             Ok(found)
         })

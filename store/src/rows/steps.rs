@@ -135,7 +135,7 @@ fn write_call_txn(
 ) -> Result<(), StoreError> {
     let agent: String = connection
         .prepare_cached("SELECT agent FROM runs WHERE id = ?1")?
-        .query_row([place.run_row], |row| row.get(0))?;
+        .query_row([place.run_row], |row| row.get("agent"))?;
     let speaker = |kind, id: &str, name: Option<&str>| {
         let heard = HeardSender {
             kind,
@@ -233,7 +233,7 @@ fn steps(connection: &Connection, run: RunId) -> Result<Vec<String>, StoreError>
             "SELECT s.message FROM steps s JOIN runs r ON r.id = s.run_id
              WHERE r.uuid = ?1 ORDER BY s.n",
         )?
-        .query_map([run], |row| row.get(0))?
+        .query_map([run], |row| row.get("message"))?
         .collect::<crate::engine::sql::Result<_>>()?;
     Ok(found)
 }

@@ -44,7 +44,7 @@ pub(crate) const CURRENT_SQL: &str =
      ORDER BY through_sent_at_ms DESC, through_ordinal DESC, through_seq DESC LIMIT 1";
 
 pub(crate) const FOLDED_SQL: &str =
-    "SELECT coalesce(sum(s.turn_count), 0) FROM summaries x CROSS JOIN summaries s
+    "SELECT coalesce(sum(s.turn_count), 0) AS value FROM summaries x CROSS JOIN summaries s
      ON s.conversation_id = x.conversation_id AND s.agent = x.agent
         AND s.fingerprint = x.fingerprint AND s.state = 'current'
         AND (s.through_sent_at_ms, s.through_ordinal, s.through_seq)
@@ -130,10 +130,10 @@ impl Store {
                 .execute(params![row, agent, forget_expired])?;
             let stay: i64 = connection
                 .prepare_cached(
-                    "SELECT count(*) FROM summaries
+                    "SELECT count(*) AS stay FROM summaries
                      WHERE conversation_id = ?1 AND (?2 IS NULL OR agent = ?2) AND state = 'current'",
                 )?
-                .query_row(params![row, agent], |row| row.get(0))?;
+                .query_row(params![row, agent], |row| row.get("stay"))?;
             connection
                 .prepare_cached("DELETE FROM refolds WHERE conversation_id = ?1")?
                 .execute([row])?;
@@ -155,7 +155,7 @@ impl Store {
         self.read(move |connection| {
             let turns = connection
                 .prepare_cached(FOLDED_SQL)?
-                .query_row([summary], |row| row.get(0))?;
+                .query_row([summary], |row| row.get("value"))?;
             Ok(count_from(turns))
         })
         .await
@@ -228,8 +228,8 @@ pub(crate) fn current_summary(
             ],
             |row| {
                 Ok(SummaryView {
-                    id: row.get(0)?,
-                    text: row.get(1)?,
+                    id: row.get("id")?,
+                    text: row.get("text")?,
                     through: position_at(row, 2)?,
                 })
             },
@@ -242,15 +242,15 @@ pub(crate) fn current_summary(
 pub(crate) fn count_summaries(connection: &Connection) -> Result<SummaryCounts, StoreError> {
     let counts = connection
         .prepare_cached(
-            "SELECT (SELECT count(*) FROM summaries WHERE state = 'current'),
-                    (SELECT count(*) FROM summaries WHERE state = 'stale'),
-                    (SELECT count(*) FROM summaries WHERE state = 'void')",
+            "SELECT (SELECT count(*) FROM summaries WHERE state = 'current') AS current,
+                    (SELECT count(*) FROM summaries WHERE state = 'stale') AS stale,
+                    (SELECT count(*) FROM summaries WHERE state = 'void') AS void",
         )?
         .query_row([], |row| {
             Ok(SummaryCounts {
-                current: count_from(row.get(0)?),
-                stale: count_from(row.get(1)?),
-                void: count_from(row.get(2)?),
+                current: count_from(row.get("current")?),
+                stale: count_from(row.get("stale")?),
+                void: count_from(row.get("void")?),
             })
         })?;
     Ok(counts)

@@ -61,7 +61,7 @@ fn fix_token_ratio_txn(
              RETURNING token_ratio_64ths",
         )?
         .query_row((run, token, stored_count(ratio.as_64ths())), |row| {
-            row.get(0)
+            row.get("token_ratio_64ths")
         })
         .optional()?;
     Ok(fixed.map(|parts| TokenRatio::from_64ths(count_from(parts))))
@@ -125,8 +125,8 @@ pub(crate) fn token_ratios(connection: &Connection) -> Result<Vec<RatioStatus>, 
     let ratios = statement.query_map([], |row| {
         Ok(RatioStatus {
             key: RatioKey {
-                model: row.get(0)?,
-                counter: row.get(1)?,
+                model: row.get("model")?,
+                counter: row.get("counter")?,
             },
             learnt: learnt_from(row, 2)?,
         })

@@ -41,15 +41,15 @@ pub(crate) fn turn_at(connection: &Connection, seq: i64) -> Result<TurnRow, Stor
         .query_row([seq], |row| {
             Ok(TurnRow {
                 seq,
-                id: row.get(0)?,
+                id: row.get("uuid")?,
                 conversation,
-                sent_at_ms: row.get(1)?,
-                ordinal: row.get(2)?,
-                content: row.get(3)?,
-                attachments: row.get(4)?,
-                revision: row.get(5)?,
-                is_inbound: row.get(6)?,
-                album: row.get(7)?,
+                sent_at_ms: row.get("sent_at_ms")?,
+                ordinal: row.get("ordinal")?,
+                content: row.get("content")?,
+                attachments: row.get("attachments")?,
+                revision: row.get("revision")?,
+                is_inbound: row.get("is_inbound")?,
+                album: row.get("album")?,
             })
         })?;
     Ok(turn)
@@ -62,7 +62,7 @@ pub(crate) fn conversation_of_turn(
 ) -> Result<ConversationRow, StoreError> {
     let conversation_row = connection
         .prepare_cached("SELECT conversation_id FROM turns WHERE seq = ?1")?
-        .query_row([seq], |row| row.get(0))?;
+        .query_row([seq], |row| row.get("conversation_id"))?;
     conversation_at(connection, conversation_row)
 }
 

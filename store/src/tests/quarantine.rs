@@ -220,3 +220,16 @@ async fn another_version_of_the_program_tries_again_what_one_could_not_decode() 
     assert_eq!(set_aside(&scene).await, []);
     assert_eq!(claim_texts(&scene, NOW).await, ["one"]);
 }
+
+#[tokio::test]
+async fn a_run_and_a_post_in_a_state_that_is_none_are_not_taken_for_given_up() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    let (_, run) = scene.ask(&room, "one", 10).await;
+    execute(&scene, "UPDATE runs SET state = 'asleep'").await;
+    let read = scene.store.run(run).await;
+    assert!(
+        matches!(read, Err(StoreError::Undecodable { .. })),
+        "{read:?}"
+    );
+}

@@ -55,9 +55,11 @@ fn export_page(
     let account = conversation(connection, id)?.account;
     let as_of = match query.as_of {
         Some(as_of) => as_of,
-        None => connection.query_row("SELECT coalesce(max(seq), 0) FROM turns", [], |row| {
-            row.get(0)
-        })?,
+        None => connection.query_row(
+            "SELECT coalesce(max(seq), 0) AS value FROM turns",
+            [],
+            |row| row.get("value"),
+        )?,
     };
     refuse_merging(connection, row, as_of)?;
     let mut names = NameLookup::new(connection, account);
@@ -101,10 +103,10 @@ fn refuse_merging(connection: &Connection, row: i64, as_of: Seq) -> Result<(), S
     let is_merging: bool = connection
         .prepare_cached(
             "SELECT coalesce(merged_seq > ?2, 0)
-                    OR EXISTS (SELECT 1 FROM conversation_merges WHERE ?1 IN (source_id, target_id))
+                    OR EXISTS (SELECT 1 FROM conversation_merges WHERE ?1 IN (source_id, target_id)) AS is_merging
              FROM conversations WHERE id = ?1",
         )?
-        .query_row(params![row, as_of], |row| row.get(0))?;
+        .query_row(params![row, as_of], |row| row.get("is_merging"))?;
     match is_merging {
         true => Err(StoreError::Merging),
         false => Ok(()),

@@ -105,7 +105,7 @@ const IS_WITHIN_BOUND_COLUMN: usize = TURN_COLUMNS;
 const IS_FOR_PROMPT_COLUMN: usize = TURN_COLUMNS + 1;
 
 const RUN_SQL: &str = "SELECT id, conversation_id, first_claimed_at_ms,
-            coalesce(afresh_ms, first_claimed_at_ms)
+            coalesce(afresh_ms, first_claimed_at_ms) AS afresh_ms
      FROM runs WHERE uuid = ?1";
 const BY_SEQ_SQL: &str = select_turns!("WHERE t.seq = ?1");
 const TRIGGER_SQL: &str = select_turns!("WHERE t.uuid = ?1 AND c.chat_id = ?2");
@@ -663,12 +663,12 @@ fn run_facts(connection: &Connection, run: RunId) -> Result<RunFacts, StoreError
     connection
         .prepare_cached(RUN_SQL)?
         .query_row([run], |row| {
-            let first_claimed_at_ms: Option<i64> = row.get(2)?;
+            let first_claimed_at_ms: Option<i64> = row.get("first_claimed_at_ms")?;
             Ok(RunFacts {
-                row: row.get(0)?,
-                conversation_row: row.get(1)?,
+                row: row.get("id")?,
+                conversation_row: row.get("conversation_id")?,
                 first_claimed_at_ms: first_claimed_at_ms.unwrap_or(i64::MAX),
-                afresh_ms: row.get::<_, Option<i64>>(3)?.unwrap_or(i64::MAX),
+                afresh_ms: row.get::<_, Option<i64>>("afresh_ms")?.unwrap_or(i64::MAX),
             })
         })
         .map_err(|error| crate::rows::columns::missing(error, || format!("run {run}")))

@@ -44,8 +44,8 @@ fn mentionable(
 ) -> Result<Vec<Person>, StoreError> {
     let mut statement = connection.prepare_cached(MENTIONABLE_SQL)?;
     let rows = statement.query_map((conversation, TURNS_READ), |row| {
-        let id: String = row.get(0)?;
-        let names: [Option<String>; 2] = [row.get(1)?, row.get(2)?];
+        let id: String = row.get("platform_id")?;
+        let names: [Option<String>; 2] = [row.get("display_name")?, row.get("username")?];
         Ok((id, names))
     })?;
     let mut people = Vec::new();

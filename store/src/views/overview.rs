@@ -89,21 +89,21 @@ fn overview(
     let mut found = connection
         .prepare_cached(
             "SELECT coalesce((SELECT n.name FROM channels n WHERE n.account_id = a.id
-                              ORDER BY n.bound_at_ms DESC LIMIT 1), a.name),
-                    a.platform, nullif(h.title, ''), nullif(c.own_title, ''), c.archived_at_ms,
+                              ORDER BY n.bound_at_ms DESC LIMIT 1), a.name) AS channel,
+                    a.platform, nullif(h.title, '') AS chat_title, nullif(c.own_title, '') AS own_title, c.archived_at_ms,
                     h.kind
              FROM conversations c JOIN chats h ON h.id = c.chat_id
              JOIN accounts a ON a.id = h.account_id WHERE c.id = ?1",
         )?
         .query_row([row], |row| {
-            let kind: Option<String> = row.get(5)?;
+            let kind: Option<String> = row.get("kind")?;
             Ok(ConversationOverview {
                 title: String::new(),
-                channel: row.get(0)?,
+                channel: row.get("channel")?,
                 platform: platform(row, 1)?,
-                chat_title: row.get(2)?,
-                own_title: row.get(3)?,
-                archived_at_ms: row.get(4)?,
+                chat_title: row.get("chat_title")?,
+                own_title: row.get("own_title")?,
+                archived_at_ms: row.get("archived_at_ms")?,
                 chat_kind: kind
                     .as_deref()
                     .and_then(chat_kind_from_name)
@@ -135,9 +135,9 @@ fn title(
     let is_named_topic = conversation.is_topic
         && connection
             .prepare_cached(
-                "SELECT nullif(title, '') IS NOT NULL FROM conversations WHERE id = ?1",
+                "SELECT nullif(title, '') IS NOT NULL AS value FROM conversations WHERE id = ?1",
             )?
-            .query_row([row], |row| row.get(0))?;
+            .query_row([row], |row| row.get("value"))?;
     if is_named_topic {
         return Ok(conversation.title);
     }
@@ -158,14 +158,14 @@ fn opening(connection: &Connection, row: i64) -> Result<Vec<String>, StoreError>
              WHERE t.seq = (SELECT root_turn_seq FROM conversations WHERE id = ?1)
                AND t.visibility = 'room'",
         )?
-        .query_row([row], |row| row.get(0))
+        .query_row([row], |row| row.get("content"))
         .optional()?;
     let mut statement = connection.prepare_cached(
         "SELECT content FROM turns
          WHERE conversation_id = ?1 AND visibility = 'room' AND kind = 'message' AND content <> ''
          ORDER BY sent_at_ms, ordinal, seq LIMIT ?2",
     )?;
-    let first = statement.query_map([row, OPENING_TURNS], |row| row.get(0))?;
+    let first = statement.query_map([row, OPENING_TURNS], |row| row.get("content"))?;
     let first: Vec<String> = first.collect::<crate::engine::sql::Result<_>>()?;
     Ok(root.into_iter().chain(first).collect())
 }
@@ -180,7 +180,7 @@ fn active_run(connection: &Connection, row: i64) -> Result<Option<Run>, StoreErr
             "
              ORDER BY id LIMIT 1"
         ))?
-        .query_row([row], |row| row.get(0))
+        .query_row([row], |row| row.get("id"))
         .optional()?;
     run.map(|run| run_by_row(connection, run)).transpose()
 }

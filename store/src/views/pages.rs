@@ -115,8 +115,8 @@ fn position_in(
         )?
         .query_row(params![seq, conversation], |row| {
             Ok(Position {
-                sent_at_ms: row.get(0)?,
-                ordinal: row.get(1)?,
+                sent_at_ms: row.get("sent_at_ms")?,
+                ordinal: row.get("ordinal")?,
                 seq,
             })
         })

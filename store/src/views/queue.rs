@@ -17,8 +17,8 @@ use vocative_core::slots::PLACE_KEPT_MS_MAX;
 const OPEN_SQL: &str = concat!(
     "
     SELECT r.id, r.state, r.reason, r.not_before_ms, r.lease_until_ms,
-           r.stop_cause IS NOT NULL, h.account_id, a.held_reason,
-           coalesce(p.display_name, p.username, p.platform_id),
+           r.stop_cause IS NOT NULL AS is_asked_to_stop, h.account_id, a.held_reason,
+           coalesce(p.display_name, p.username, p.platform_id) AS person,
            NOT ",
     later_run!("r", "?2", "?3", "?4"),
     " AND EXISTS (SELECT 1 FROM runs o INDEXED BY runs_open
@@ -29,8 +29,8 @@ const OPEN_SQL: &str = concat!(
                      AND (o.agent = r.agent OR o.put_off_at_ms IS NULL)
                      AND NOT ",
     later_run!("o", "?2", "?3", "?4"),
-    "),
-           r.put_off_at_ms IS NOT NULL
+    ") AS is_behind,
+           r.put_off_at_ms IS NOT NULL AS is_put_off
     FROM runs r INDEXED BY runs_waiting
     JOIN conversations c ON c.id = r.conversation_id JOIN chats h ON h.id = c.chat_id
     JOIN accounts a ON a.id = h.account_id
@@ -69,7 +69,7 @@ impl Store {
                 .prepare_cached(
                     "SELECT id FROM runs WHERE state = 'dead' ORDER BY id DESC LIMIT ?1",
                 )?
-                .query_map([limit_of(limit)], |row| row.get(0))?
+                .query_map([limit_of(limit)], |row| row.get("id"))?
                 .collect::<crate::engine::sql::Result<_>>()?;
             rows.into_iter()
                 .map(|row| run_by_row(connection, row))
@@ -123,15 +123,15 @@ fn queued_runs(
     let mut rows = statement.query((limit_of(limit), now_ms, PLACE_KEPT_MS_MAX, WAIT_MAX_MS))?;
     let mut queued = Vec::new();
     while let Some(row) = rows.next()? {
-        let run = match run_by_row(connection, row.get(0)?) {
+        let run = match run_by_row(connection, row.get("id")?) {
             // It is set aside when its turn comes, and hides no other.
             Err(StoreError::Undecodable { .. }) => continue,
             run => run?,
         };
         queued.push(QueuedRun {
             run,
-            person: row.get(8)?,
-            account: row.get(6)?,
+            person: row.get("person")?,
+            account: row.get("account_id")?,
             waiting_for: waiting_for(&row, now_ms)?,
         });
     }
@@ -139,22 +139,24 @@ fn queued_runs(
 }
 
 fn waiting_for(row: &Row<'_>, now_ms: i64) -> crate::engine::sql::Result<WaitingFor> {
-    let state: String = row.get(1)?;
-    let (not_before_ms, is_put_off): (i64, bool) = (row.get(3)?, row.get(10)?);
-    let (is_asked_to_stop, is_behind): (bool, bool) = (row.get(5)?, row.get(9)?);
-    let held: Option<String> = row.get(7)?;
+    let state: String = row.get("state")?;
+    let (not_before_ms, is_put_off): (i64, bool) =
+        (row.get("not_before_ms")?, row.get("is_put_off")?);
+    let (is_asked_to_stop, is_behind): (bool, bool) =
+        (row.get("is_asked_to_stop")?, row.get("is_behind")?);
+    let held: Option<String> = row.get("held_reason")?;
     Ok(if is_asked_to_stop {
         WaitingFor::Stop
     } else if state == "leased" {
         WaitingFor::Answer {
-            lease_until_ms: row.get::<_, Option<i64>>(4)?.unwrap_or(0),
+            lease_until_ms: row.get::<_, Option<i64>>("lease_until_ms")?.unwrap_or(0),
         }
     } else if is_behind {
         WaitingFor::Earlier
     } else if not_before_ms > now_ms && is_put_off {
         WaitingFor::Attempt {
             at_ms: not_before_ms,
-            reason: row.get::<_, Option<String>>(2)?.unwrap_or_default(),
+            reason: row.get::<_, Option<String>>("reason")?.unwrap_or_default(),
         }
     } else if not_before_ms > now_ms {
         WaitingFor::Time {
@@ -175,7 +177,7 @@ fn revive_txn(
 ) -> Result<(), StoreError> {
     let row: i64 = connection
         .prepare_cached("SELECT id FROM runs WHERE uuid = ?1 AND state = 'dead'")?
-        .query_row([run], |row| row.get(0))
+        .query_row([run], |row| row.get("id"))
         .map_err(|error| missing(error, || format!("a run {run} that was given up")))?;
     if retry {
         return bring_back_txn(connection, row, Some(now_ms));

@@ -103,7 +103,9 @@ fn range(connection: &Connection, query: &SearchQuery) -> Result<Option<Range>, 
             "SELECT h.account_id, c.parent_id FROM conversations c
              JOIN chats h ON h.id = c.chat_id WHERE c.id = ?1",
         )?
-        .query_row([row], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        .query_row([row], |row| {
+            Ok((row.get("account_id")?, row.get("parent_id")?))
+        })?;
     let mut range = Range {
         rows: vec![row],
         account,
@@ -115,7 +117,8 @@ fn range(connection: &Connection, query: &SearchQuery) -> Result<Option<Range>, 
     if query.reach == SearchReach::Threads {
         let room = parent.unwrap_or(row);
         let mut statement = connection.prepare_cached(THREADS_SQL)?;
-        let threads = statement.query_map((room, limit_of(THREADS_MAX + 1)), |row| row.get(0))?;
+        let threads =
+            statement.query_map((room, limit_of(THREADS_MAX + 1)), |row| row.get("id"))?;
         let threads: Vec<i64> = threads.collect::<crate::engine::sql::Result<_>>()?;
         range.has_more_threads = threads.len() > THREADS_MAX;
         let others = threads.into_iter().take(THREADS_MAX);
@@ -125,7 +128,7 @@ fn range(connection: &Connection, query: &SearchQuery) -> Result<Option<Range>, 
     for row in range.rows.clone() {
         let mut leaving = connection
             .prepare_cached("SELECT source_id FROM conversation_merges WHERE target_id = ?1")?;
-        for source in leaving.query_map([row], |row| row.get(0))? {
+        for source in leaving.query_map([row], |row| row.get("source_id"))? {
             range.rows.push(source?);
         }
     }
@@ -136,7 +139,9 @@ fn excluded(connection: &Connection, query: &SearchQuery) -> Result<Vec<Seq>, St
     let mut statement = connection.prepare_cached("SELECT seq FROM turns WHERE uuid = ?1")?;
     let mut excluded = Vec::with_capacity(query.exclude.len());
     for turn in &query.exclude {
-        let seq: Option<Seq> = statement.query_row([turn], |row| row.get(0)).optional()?;
+        let seq: Option<Seq> = statement
+            .query_row([turn], |row| row.get("seq"))
+            .optional()?;
         excluded.extend(seq);
     }
     Ok(excluded)

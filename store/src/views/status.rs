@@ -63,10 +63,10 @@ fn status(connection: &Connection, now_ms: i64) -> Result<StoreStatus, StoreErro
 fn last_asked_ms(connection: &Connection) -> Result<Option<i64>, StoreError> {
     Ok(connection
         .prepare_cached(
-            "SELECT max(erased_at_ms) FROM erasures INDEXED BY erasures_asked
+            "SELECT max(erased_at_ms) AS value FROM erasures INDEXED BY erasures_asked
              WHERE reach = 'own' AND kind <> 'message'",
         )?
-        .query_row([], |row| row.get(0))?)
+        .query_row([], |row| row.get("value"))?)
 }
 
 fn read_rooms(connection: &Connection, status: &mut StoreStatus) -> Result<(), StoreError> {
@@ -113,13 +113,13 @@ fn read_runs(
     ] = counts;
     status.oldest_waiting_run_ms = connection
         .prepare_cached(concat!(
-            "SELECT ?1 - min(max(not_before_ms, created_at_ms)) FROM runs
+            "SELECT ?1 - min(max(not_before_ms, created_at_ms)) AS value FROM runs
              WHERE ",
             open_run!(),
             " AND state = 'queued'
                AND not_before_ms <= ?1"
         ))?
-        .query_row([now_ms], |row| row.get(0))?;
+        .query_row([now_ms], |row| row.get("value"))?;
     Ok(())
 }
 
@@ -157,7 +157,7 @@ fn read_posts(
     [status.quarantined] = quarantined;
     status.oldest_waiting_post_ms = connection
         .prepare_cached(concat!(
-            "SELECT ?1 - min(max(o.not_before_ms, o.created_at_ms)) FROM outbox o
+            "SELECT ?1 - min(max(o.not_before_ms, o.created_at_ms)) AS value FROM outbox o
              JOIN accounts a ON a.id = o.account_id JOIN chats c ON c.id = o.chat_id
              WHERE ",
             open_post!("o"),
@@ -166,7 +166,7 @@ fn read_posts(
                AND coalesce(c.parked_until_ms, ?1) <= ?1
                AND coalesce(c.rests_until_ms, ?1) <= ?1"
         ))?
-        .query_row([now_ms], |row| row.get(0))?;
+        .query_row([now_ms], |row| row.get("value"))?;
     Ok(())
 }
 
@@ -187,8 +187,8 @@ fn read_retention(connection: &Connection, status: &mut StoreStatus) -> Result<(
         status.erasures_open,
     ] = went;
     status.expired_last_ms = connection
-        .prepare_cached("SELECT max(last_at_ms) FROM retention")?
-        .query_row([], |row| row.get(0))?;
+        .prepare_cached("SELECT max(last_at_ms) AS value FROM retention")?
+        .query_row([], |row| row.get("value"))?;
     Ok(())
 }
 
@@ -203,24 +203,24 @@ fn counts<const N: usize>(row: &Row<'_>) -> crate::engine::sql::Result<[u64; N]>
 /// One entry per configured channel that was ever bound.
 fn accounts(connection: &Connection, now_ms: i64) -> Result<Vec<AccountStatus>, StoreError> {
     let mut statement = connection.prepare_cached(
-        "SELECT a.id, n.name, a.platform, a.name, a.last_captured_ms,
+        "SELECT a.id, n.name AS channel, a.platform, a.name AS name, a.last_captured_ms,
                 coalesce((SELECT u.tokens FROM usage_days u
-                          WHERE u.account_id = a.id AND u.day_start_ms = ?1), 0),
+                          WHERE u.account_id = a.id AND u.day_start_ms = ?1), 0) AS tokens_today,
                 a.held_reason,
                 (SELECT count(*) FROM chats h
-                 WHERE h.account_id = a.id AND h.parked_until_ms > ?2)
+                 WHERE h.account_id = a.id AND h.parked_until_ms > ?2) AS parked_chats
          FROM channels n JOIN accounts a ON a.id = n.account_id ORDER BY n.name",
     )?;
     let accounts = statement.query_map((day_start_ms(now_ms), now_ms), |row| {
         Ok(AccountStatus {
-            account: row.get(0)?,
-            channel: row.get(1)?,
+            account: row.get("id")?,
+            channel: row.get("channel")?,
             platform: platform(row, 2)?,
-            name: row.get(3)?,
-            last_captured_ms: row.get(4)?,
-            tokens_today: count_from(row.get(5)?),
-            held: row.get(6)?,
-            parked_chats: count_from(row.get(7)?),
+            name: row.get("name")?,
+            last_captured_ms: row.get("last_captured_ms")?,
+            tokens_today: count_from(row.get("tokens_today")?),
+            held: row.get("held_reason")?,
+            parked_chats: count_from(row.get("parked_chats")?),
             unread_from_ms: None,
             backfills: 0,
             history_gaps: 0,

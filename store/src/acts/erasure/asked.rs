@@ -48,7 +48,9 @@ pub(crate) fn order_txn(
 ) -> Result<Vec<ErasureId>, StoreError> {
     let (platform, account_id): (String, String) = connection
         .prepare_cached("SELECT platform, platform_id FROM accounts WHERE id = ?1")?
-        .query_row([account], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        .query_row([account], |row| {
+            Ok((row.get("platform")?, row.get("platform_id")?))
+        })?;
     let entry = |kind, platform_id: &str, chat: &str| LedgerEntry {
         id: ErasureId::generate(),
         kind,
@@ -97,7 +99,7 @@ pub(crate) fn has_forgotten_lately(
             // A clock that was set back does not lengthen the wait.
             now_ms + PERSON_EVERY_MS
         ],
-        |row| row.get(0),
+        |row| row.get("is_so"),
     )?)
 }
 
@@ -105,13 +107,13 @@ pub(crate) const LATELY_SQL: &str =
     "SELECT EXISTS (SELECT 1 FROM erasures INDEXED BY erasures_asked
                     WHERE reach = 'own' AND kind <> 'message' AND kind = 'person'
                       AND account_id = ?1 AND platform_id = ?2
-                      AND erased_at_ms > ?3 AND erased_at_ms < ?4)";
+                      AND erased_at_ms > ?3 AND erased_at_ms < ?4) AS is_so";
 
 /// Every id the chat has had: a copy from before a change of ids knows only the old one.
 fn ids_of(connection: &Connection, chat: ChatId) -> Result<Vec<String>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT platform_id FROM chat_ids WHERE chat_id = ?1 ORDER BY platform_id",
     )?;
-    let ids = statement.query_map(params![chat], |row| row.get(0))?;
+    let ids = statement.query_map(params![chat], |row| row.get("platform_id"))?;
     Ok(ids.collect::<crate::engine::sql::Result<_>>()?)
 }

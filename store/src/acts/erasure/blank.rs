@@ -127,10 +127,10 @@ pub(super) fn unname_txn(
         .execute([&people])?;
     let joined: String = connection
         .prepare_cached(
-            "SELECT json_group_array(person_id) FROM participants
+            "SELECT json_group_array(person_id) AS joined FROM participants
              WHERE id IN (SELECT value FROM json_each(?1)) AND person_id IS NOT NULL",
         )?
-        .query_row([&people], |row| row.get(0))?;
+        .query_row([&people], |row| row.get("joined"))?;
     connection
         .prepare_cached(
             "UPDATE participants SET display_name = NULL, username = NULL, person_id = NULL
@@ -189,7 +189,7 @@ pub(super) fn is_blank(
              LIMIT 1",
         )?
         .query_row(params![people, rooms, order.entry.erased_at_ms], |row| {
-            row.get(0)
+            row.get("seq")
         })
         .optional()?;
     Ok(left.is_none())

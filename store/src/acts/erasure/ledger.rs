@@ -322,7 +322,9 @@ pub(crate) fn note_deleted_txn(
 ) -> Result<(), StoreError> {
     let (platform, account_id): (String, String) = connection
         .prepare_cached("SELECT platform, platform_id FROM accounts WHERE id = ?1")?
-        .query_row([account], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        .query_row([account], |row| {
+            Ok((row.get("platform")?, row.get("platform_id")?))
+        })?;
     let entry = LedgerEntry {
         id: ErasureId::generate(),
         kind: LedgerKind::Message,
@@ -345,27 +347,27 @@ pub(crate) fn note_deleted_txn(
 
 fn known_ids(connection: &Connection) -> Result<HashSet<ErasureId>, StoreError> {
     let mut statement = connection.prepare_cached("SELECT uuid FROM erasures")?;
-    let ids = statement.query_map([], |row| row.get(0))?;
+    let ids = statement.query_map([], |row| row.get("uuid"))?;
     Ok(ids.collect::<crate::engine::sql::Result<_>>()?)
 }
 
 fn rows(connection: &Connection) -> Result<Vec<LedgerEntry>, StoreError> {
     let mut statement = connection.prepare_cached(
-        "SELECT e.uuid, e.kind, a.platform, a.platform_id, e.platform_id, e.chat, e.erased_at_ms,
+        "SELECT e.uuid, e.kind, a.platform, a.platform_id AS account, e.platform_id AS platform_id, e.chat, e.erased_at_ms,
                 e.reach
          FROM erasures e JOIN accounts a ON a.id = e.account_id ORDER BY e.id",
     )?;
     let rows = statement.query_map([], |row| {
-        let (kind, reach): (String, String) = (row.get(1)?, row.get(7)?);
+        let (kind, reach): (String, String) = (row.get("kind")?, row.get("reach")?);
         Ok(LedgerEntry {
-            id: row.get(0)?,
+            id: row.get("uuid")?,
             kind: LedgerKind::from_name(&kind).unwrap_or(LedgerKind::Message),
             reach: Reach::from_name(&reach).unwrap_or_default(),
-            platform: row.get(2)?,
-            account: row.get(3)?,
-            platform_id: row.get(4)?,
-            chat: row.get(5)?,
-            erased_at_ms: row.get(6)?,
+            platform: row.get("platform")?,
+            account: row.get("account")?,
+            platform_id: row.get("platform_id")?,
+            chat: row.get("chat")?,
+            erased_at_ms: row.get("erased_at_ms")?,
         })
     })?;
     Ok(rows.collect::<crate::engine::sql::Result<_>>()?)

@@ -146,12 +146,12 @@ impl Store {
                     Ok(Erasure {
                         id,
                         counts: ErasureCounts {
-                            turns: count_from(row.get(0)?),
-                            answers: count_from(row.get(1)?),
-                            repeats: count_from(row.get(2)?),
-                            details: count_from(row.get(3)?),
+                            turns: count_from(row.get("turns")?),
+                            answers: count_from(row.get("answers")?),
+                            repeats: count_from(row.get("repeats")?),
+                            details: count_from(row.get("details")?),
                         },
-                        finished_at_ms: row.get(4)?,
+                        finished_at_ms: row.get("finished_at_ms")?,
                     })
                 })
                 .map_err(|error| missing(error, || format!("erasure {id}")))
@@ -186,7 +186,7 @@ pub(crate) fn is_erased(
                             AND ((e.kind = 'chat' AND e.platform_id = '')
                                  OR (e.kind = 'conversation'
                                      AND e.platform_id IN (?4, CASE WHEN ?5 THEN ?4 ELSE '' END)))
-                            AND e.chat = known.chat AND e.erased_at_ms >= ?6)",
+                            AND e.chat = known.chat AND e.erased_at_ms >= ?6) AS found",
         )?
         .query_row(
             params![
@@ -197,7 +197,7 @@ pub(crate) fn is_erased(
                 heard.is_topic,
                 heard.sent_at_ms
             ],
-            |row| row.get(0),
+            |row| row.get("found"),
         )?;
     Ok(found)
 }
@@ -216,7 +216,7 @@ pub(super) fn add_order_txn(
         .execute((&entry.platform, &entry.account))?;
     let account: AccountId = connection
         .prepare_cached("SELECT id FROM accounts WHERE platform = ?1 AND platform_id = ?2")?
-        .query_row((&entry.platform, &entry.account), |row| row.get(0))?;
+        .query_row((&entry.platform, &entry.account), |row| row.get("id"))?;
     connection
         .prepare_cached(
             "INSERT INTO erasures (uuid, account_id, kind, platform_id, chat, erased_at_ms, phase,
@@ -259,30 +259,30 @@ pub(super) fn open_order(
 ) -> Result<Option<Order>, StoreError> {
     Ok(connection
         .prepare_cached(
-            "SELECT e.id, e.account_id, e.uuid, e.kind, a.platform, a.platform_id, e.platform_id,
+            "SELECT e.id, e.account_id, e.uuid, e.kind, a.platform, a.platform_id AS account, e.platform_id AS platform_id,
                     e.chat, e.erased_at_ms, e.phase, e.cursor, e.reach, e.reached
              FROM erasures e JOIN accounts a ON a.id = e.account_id
              WHERE e.finished_at_ms IS NULL AND (?1 IS NULL OR e.uuid = ?1)
              ORDER BY e.id LIMIT 1",
         )?
         .query_row([id], |row| {
-            let (kind, reach): (String, String) = (row.get(3)?, row.get(11)?);
-            let reached: Option<String> = row.get(12)?;
+            let (kind, reach): (String, String) = (row.get("kind")?, row.get("reach")?);
+            let reached: Option<String> = row.get("reached")?;
             Ok(Order {
-                row: row.get(0)?,
-                account: row.get(1)?,
+                row: row.get("id")?,
+                account: row.get("account_id")?,
                 entry: LedgerEntry {
-                    id: row.get(2)?,
+                    id: row.get("uuid")?,
                     kind: LedgerKind::from_name(&kind).unwrap_or(LedgerKind::Message),
                     reach: Reach::from_name(&reach).unwrap_or_default(),
-                    platform: row.get(4)?,
-                    account: row.get(5)?,
-                    platform_id: row.get(6)?,
-                    chat: row.get(7)?,
-                    erased_at_ms: row.get(8)?,
+                    platform: row.get("platform")?,
+                    account: row.get("account")?,
+                    platform_id: row.get("platform_id")?,
+                    chat: row.get("chat")?,
+                    erased_at_ms: row.get("erased_at_ms")?,
                 },
-                phase: row.get(9)?,
-                cursor: row.get(10)?,
+                phase: row.get("phase")?,
+                cursor: row.get("cursor")?,
                 reached: reached.and_then(|at| serde_json::from_str(&at).ok()),
             })
         })
@@ -293,7 +293,7 @@ pub(super) fn open_order(
 pub(super) fn targets(connection: &Connection, entry: &LedgerEntry) -> Result<Targets, StoreError> {
     let account: Option<AccountId> = connection
         .prepare_cached("SELECT id FROM accounts WHERE platform = ?1 AND platform_id = ?2")?
-        .query_row((&entry.platform, &entry.account), |row| row.get(0))
+        .query_row((&entry.platform, &entry.account), |row| row.get("id"))
         .optional()?;
     let Some(account) = account else {
         return Ok(Targets::default());

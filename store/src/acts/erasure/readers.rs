@@ -33,14 +33,14 @@ pub(super) fn stop_readers_txn(connection: &Connection, order: &Order) -> Result
         };
         let mut is_theirs = connection.prepare_cached(
             "SELECT participant_id IN (SELECT value FROM json_each(?2))
-                    OR conversation_id IN (SELECT value FROM json_each(?3))
+                    OR conversation_id IN (SELECT value FROM json_each(?3)) AS is_theirs
              FROM turns WHERE uuid = ?1 AND sent_at_ms <= ?4",
         )?;
         let mut has_read = false;
         for turn in read {
             let values = params![turn, people, rooms, order.entry.erased_at_ms];
             has_read |= is_theirs
-                .query_row(values, |row| row.get(0))
+                .query_row(values, |row| row.get("is_theirs"))
                 .optional()?
                 .unwrap_or(false);
         }
@@ -66,7 +66,7 @@ pub(super) fn stop_readers_txn(connection: &Connection, order: &Order) -> Result
 /// Those at work, and those that wait and have made a prompt before.
 fn unfinished_runs(connection: &Connection, order: &Order) -> Result<Vec<Unfinished>, StoreError> {
     let mut statement = connection.prepare_cached(concat!(
-        "SELECT r.id, r.state = 'leased', s.turns
+        "SELECT r.id, r.state = 'leased' AS is_leased, s.turns
          FROM runs r INDEXED BY runs_waiting CROSS JOIN chats h ON h.id = r.chat_id
          LEFT JOIN sent_prompts s ON s.run_id = r.id
          WHERE ",
@@ -75,10 +75,10 @@ fn unfinished_runs(connection: &Connection, order: &Order) -> Result<Vec<Unfinis
            AND r.stop_cause IS NULL AND (r.state = 'leased' OR s.run_id IS NOT NULL)"
     ))?;
     let rows = statement.query_map([order.account], |row| {
-        let turns: Option<Vec<u8>> = row.get(2)?;
+        let turns: Option<Vec<u8>> = row.get("turns")?;
         Ok(Unfinished {
-            row: row.get(0)?,
-            is_leased: row.get(1)?,
+            row: row.get("id")?,
+            is_leased: row.get("is_leased")?,
             read: turns.map(|packed| recorded_turns(&packed)),
         })
     })?;

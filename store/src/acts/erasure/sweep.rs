@@ -91,9 +91,9 @@ fn traces(
         "SELECT text, chat_id, after_seq FROM erasure_traces WHERE erasure_id = ?1",
     )?;
     let rows = statement.query_map([order_row], |row| {
-        let chat: Option<i64> = row.get(1)?;
-        let seq = row.get(2)?;
-        Ok((row.get(0)?, chat.map(|chat| OursAfter { chat, seq })))
+        let chat: Option<i64> = row.get("chat_id")?;
+        let seq = row.get("after_seq")?;
+        Ok((row.get("text")?, chat.map(|chat| OursAfter { chat, seq })))
     })?;
     Ok(rows.collect::<crate::engine::sql::Result<_>>()?)
 }
@@ -188,19 +188,19 @@ type SweptBatch = Result<(ErasureCounts, Option<i64>), StoreError>;
 impl Sweep<'_> {
     fn turns_txn(&self) -> SweptBatch {
         let mut statement = self.connection.prepare_cached(
-            "SELECT t.seq, t.content, t.quote, t.attachments, p.kind <> 'user', c.chat_id
+            "SELECT t.seq, t.content, t.quote, t.attachments, p.kind <> 'user' AS is_ours, c.chat_id
              FROM turns t CROSS JOIN participants p ON p.id = t.participant_id
              CROSS JOIN conversations c ON c.id = t.conversation_id
              WHERE t.seq > ?1 ORDER BY t.seq LIMIT ?2",
         )?;
         let rows = statement.query_map((self.order.cursor, ROWS_MAX), |row| {
             Ok(SweptTurn {
-                seq: row.get(0)?,
-                content: row.get(1)?,
-                quote: row.get(2)?,
-                attachments: row.get(3)?,
-                is_ours: row.get(4)?,
-                chat: row.get(5)?,
+                seq: row.get("seq")?,
+                content: row.get("content")?,
+                quote: row.get("quote")?,
+                attachments: row.get("attachments")?,
+                is_ours: row.get("is_ours")?,
+                chat: row.get("chat_id")?,
             })
         })?;
         let (mut counts, mut last) = (ErasureCounts::default(), None);
@@ -277,9 +277,9 @@ impl Sweep<'_> {
         )?;
         let mut rows = items.query([seq])?;
         while let Some(row) = rows.next()? {
-            let text: String = row.get(2)?;
+            let text: String = row.get("text")?;
             if let Some(cut) = self.needles.cut(&text) {
-                let (id, chat): (String, i64) = (row.get(0)?, row.get(1)?);
+                let (id, chat): (String, i64) = (row.get("platform_id")?, row.get("chat_id")?);
                 self.connection
                     .prepare_cached(
                         "UPDATE messages SET text = ?4
@@ -360,7 +360,7 @@ impl Sweep<'_> {
         let mut statement = self.connection.prepare_cached(UNTRANSLATED_SQL)?;
         let rows = statement.query_map(
             params![self.order.account, self.order.cursor, ROWS_MAX],
-            |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)),
+            |row| Ok((row.get::<_, i64>("id")?, row.get::<_, String>("raw")?)),
         )?;
         let (mut counts, mut last) = (ErasureCounts::default(), None);
         for row in rows {
@@ -402,8 +402,12 @@ impl Sweep<'_> {
         let mut rows = statement.query([])?;
         let mut hits: Vec<(i64, String, String)> = Vec::new();
         while let Some(row) = rows.next()? {
-            if self.is_hit(&row.get::<_, String>(3)?) {
-                hits.push((row.get(0)?, row.get(1)?, row.get(2)?));
+            if self.is_hit(&row.get::<_, String>("text")?) {
+                hits.push((
+                    row.get("account_id")?,
+                    row.get("kind")?,
+                    row.get("platform_id")?,
+                ));
             }
         }
         for hit in hits {

@@ -131,8 +131,8 @@ macro_rules! select_persons {
         concat!(
             "SELECT p.id,
                     coalesce((SELECT n.name FROM channels n WHERE n.account_id = a.id
-                              ORDER BY n.bound_at_ms DESC LIMIT 1), a.name),
-                    a.platform, a.platform_id, p.platform_id, p.display_name, p.username
+                              ORDER BY n.bound_at_ms DESC LIMIT 1), a.name) AS channel,
+                    a.platform, a.platform_id AS account, p.platform_id, p.display_name, p.username
              FROM participants p JOIN accounts a ON a.id = p.account_id
              WHERE p.kind = 'user' AND ",
             $tail
@@ -187,13 +187,13 @@ fn joined(connection: &Connection, row: i64) -> Result<Vec<Person>, StoreError> 
 
 fn person_from_row(row: &crate::engine::sql::Row<'_>) -> crate::engine::sql::Result<Person> {
     Ok(Person {
-        row: row.get(0)?,
-        channel: row.get(1)?,
-        platform: row.get(2)?,
-        account: row.get(3)?,
-        platform_id: row.get(4)?,
-        display_name: row.get(5)?,
-        username: row.get(6)?,
+        row: row.get("id")?,
+        channel: row.get("channel")?,
+        platform: row.get("platform")?,
+        account: row.get("account")?,
+        platform_id: row.get("platform_id")?,
+        display_name: row.get("display_name")?,
+        username: row.get("username")?,
     })
 }
 
@@ -204,7 +204,7 @@ fn entries_of_conversation(
     now_ms: i64,
 ) -> Result<Vec<LedgerEntry>, StoreError> {
     let mut statement = connection.prepare_cached(
-        "SELECT a.platform, a.platform_id, i.platform_id
+        "SELECT a.platform, a.platform_id AS account, i.platform_id AS chat
          FROM chat_ids i JOIN accounts a ON a.id = i.account_id
          WHERE i.chat_id = ?1 ORDER BY i.platform_id = ?2 DESC, i.platform_id",
     )?;
@@ -216,10 +216,10 @@ fn entries_of_conversation(
                 id: ErasureId::generate(),
                 kind: LedgerKind::Conversation,
                 reach: Reach::Everywhere,
-                platform: row.get(0)?,
-                account: row.get(1)?,
+                platform: row.get("platform")?,
+                account: row.get("account")?,
                 platform_id: key.clone(),
-                chat: row.get(2)?,
+                chat: row.get("chat")?,
                 erased_at_ms: now_ms,
             })
         },

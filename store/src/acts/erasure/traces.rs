@@ -83,7 +83,7 @@ pub(super) fn note_traces_txn(
         connection.prepare_cached("SELECT content FROM revisions WHERE turn_seq = ?1")?;
     let mut rows = statement.query([turn.seq])?;
     while let Some(row) = rows.next()? {
-        candidates(&row.get::<_, String>(0)?, &names, &mut found);
+        candidates(&row.get::<_, String>("content")?, &names, &mut found);
     }
     for text in file_texts(connection, turn.seq)? {
         let mut of_file = HashSet::new();
@@ -116,9 +116,11 @@ fn note_txn(
     let known: bool = connection
         .prepare_cached(
             "SELECT EXISTS (SELECT 1 FROM erasure_traces WHERE erasure_id = ?1 AND text = ?2)
-                 OR (SELECT count(*) >= ?3 FROM erasure_traces WHERE erasure_id = ?1)",
+                 OR (SELECT count(*) >= ?3 FROM erasure_traces WHERE erasure_id = ?1) AS known",
         )?
-        .query_row(params![order.row, text, ORDER_TRACES_MAX], |row| row.get(0))?;
+        .query_row(params![order.row, text, ORDER_TRACES_MAX], |row| {
+            row.get("known")
+        })?;
     if known
         || !is_theirs(connection, order, targets, turn.seq, text)?
         || is_username(connection, text)?
@@ -149,18 +151,18 @@ fn is_theirs(
             .prepare_cached(
                 "SELECT EXISTS (SELECT 1 FROM turn_text f JOIN turns t ON t.seq = f.rowid
                                 WHERE turn_text MATCH ?1
-                                  AND t.conversation_id NOT IN (SELECT value FROM json_each(?2)))",
+                                  AND t.conversation_id NOT IN (SELECT value FROM json_each(?2))) AS elsewhere",
             )?
-            .query_row((&phrase, &rooms), |row| row.get(0))?;
+            .query_row((&phrase, &rooms), |row| row.get("elsewhere"))?;
         return Ok(!elsewhere);
     }
     let earlier: bool = connection
         .prepare_cached(
             "SELECT EXISTS (SELECT 1 FROM turn_text f JOIN turns t ON t.seq = f.rowid
                             WHERE turn_text MATCH ?1 AND f.rowid < ?2
-                              AND t.participant_id NOT IN (SELECT value FROM json_each(?3)))",
+                              AND t.participant_id NOT IN (SELECT value FROM json_each(?3))) AS earlier",
         )?
-        .query_row((&phrase, seq, &people), |row| row.get(0))?;
+        .query_row((&phrase, seq, &people), |row| row.get("earlier"))?;
     if earlier {
         return Ok(false);
     }
@@ -191,7 +193,7 @@ fn file_texts(connection: &Connection, seq: i64) -> Result<Vec<String>, StoreErr
              SELECT 1 FROM files o JOIN turns s ON s.seq = o.turn_seq
              WHERE o.sha256 = f.sha256 AND s.seq < t.seq AND s.participant_id <> t.participant_id)",
     )?;
-    let contents = statement.query_map([seq], |row| row.get::<_, ContentId>(0))?;
+    let contents = statement.query_map([seq], |row| row.get::<_, ContentId>("sha256"))?;
     let mut texts = Vec::new();
     for content in contents {
         // Bytes that are lost, or no longer on the disk of an older copy, are in no answer's way.
@@ -270,9 +272,9 @@ fn is_username(connection: &Connection, text: &str) -> Result<bool, StoreError> 
     Ok(connection
         .prepare_cached(
             "SELECT EXISTS (SELECT 1 FROM accounts a CROSS JOIN participants p
-                                 ON p.account_id = a.id AND p.username = ?1)",
+                                 ON p.account_id = a.id AND p.username = ?1) AS is_so",
         )?
-        .query_row([text], |row| row.get(0))?)
+        .query_row([text], |row| row.get("is_so"))?)
 }
 
 /// A word without the marks around it.

@@ -153,7 +153,7 @@ impl Store {
             )?;
             let mut texts = Vec::new();
             for id in ids {
-                let rows = statement.query_map([id], |row| row.get::<_, String>(0))?;
+                let rows = statement.query_map([id], |row| row.get::<_, String>("text"))?;
                 for text in rows {
                     texts.push(text?);
                 }
@@ -177,11 +177,11 @@ impl Store {
             .read(move |connection| {
                 let mut statement = connection.prepare_cached(
                     "SELECT EXISTS (SELECT 1 FROM erasures WHERE uuid = ?1
-                                      AND kind <> 'message' AND reach = 'everywhere')",
+                                      AND kind <> 'message' AND reach = 'everywhere') AS is_everywhere",
                 )?;
                 let mut found = Vec::new();
                 for id in wanted {
-                    if statement.query_row([id], |row| row.get(0))? {
+                    if statement.query_row([id], |row| row.get("is_everywhere"))? {
                         found.push(id);
                     }
                 }

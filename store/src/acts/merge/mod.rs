@@ -64,8 +64,8 @@ impl Store {
 
 fn is_under_way(connection: &Connection) -> Result<bool, StoreError> {
     Ok(connection
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM chat_merges)")?
-        .query_row([], |row| row.get(0))?)
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM chat_merges) AS is_so")?
+        .query_row([], |row| row.get("is_so"))?)
 }
 
 /// Everything that is captured, asked or sent from this commit on finds one chat.
@@ -152,10 +152,10 @@ fn is_larger(
 ) -> Result<bool, StoreError> {
     Ok(connection
         .prepare_cached(
-            "SELECT a.turn_count > b.turn_count FROM conversations a, conversations b
+            "SELECT a.turn_count > b.turn_count AS is_larger FROM conversations a, conversations b
              WHERE a.id = ?1 AND b.id = ?2",
         )?
-        .query_row([one.row, other.row], |row| row.get(0))?)
+        .query_row([one.row, other.row], |row| row.get("is_larger"))?)
 }
 
 /// Parents first, so that a thread finds its parent moved.
@@ -165,7 +165,7 @@ fn conversations_of(
 ) -> Result<Vec<ConversationRow>, StoreError> {
     let mut statement = connection
         .prepare_cached("SELECT thread FROM conversations WHERE chat_id = ?1 ORDER BY thread")?;
-    let keys = statement.query_map(params![chat], |row| row.get(0))?;
+    let keys = statement.query_map(params![chat], |row| row.get("thread"))?;
     let keys: Vec<String> = keys.collect::<Result<_, _>>()?;
     let mut conversations = Vec::with_capacity(keys.len());
     for key in keys {

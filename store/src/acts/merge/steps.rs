@@ -52,8 +52,8 @@ pub(super) fn first_step_txn(
     )?;
     let pairs = statement.query_map([target], |row| {
         Ok(Pair {
-            source: row.get(0)?,
-            target: row.get(1)?,
+            source: row.get("source_id")?,
+            target: row.get("target_id")?,
         })
     })?;
     let pairs: Vec<Pair> = pairs.collect::<crate::engine::sql::Result<_>>()?;
@@ -88,8 +88,8 @@ pub(super) fn step_txn(connection: &Connection) -> Result<bool, StoreError> {
         .prepare_cached("SELECT source_id, target_id FROM conversation_merges LIMIT 1")?
         .query_row([], |row| {
             Ok(Pair {
-                source: row.get(0)?,
-                target: row.get(1)?,
+                source: row.get("source_id")?,
+                target: row.get("target_id")?,
             })
         })
         .optional()?;
@@ -103,7 +103,9 @@ pub(super) fn step_txn(connection: &Connection) -> Result<bool, StoreError> {
     }
     let chats: Option<(ChatId, ChatId)> = connection
         .prepare_cached("SELECT from_chat_id, chat_id FROM chat_merges LIMIT 1")?
-        .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row([], |row| {
+            Ok((row.get("from_chat_id")?, row.get("chat_id")?))
+        })
         .optional()?;
     let Some((from, target)) = chats else {
         return Ok(false);
@@ -171,7 +173,7 @@ fn move_concerning_txn(
 ) -> Result<Option<i64>, StoreError> {
     move_txn(connection, pair, |connection| {
         let mut statement = connection.prepare_cached(AGENTS_SQL)?;
-        let agents = statement.query_map([pair.source], |row| row.get(0))?;
+        let agents = statement.query_map([pair.source], |row| row.get("name"))?;
         let mut chosen = 0;
         for agent in agents.collect::<crate::engine::sql::Result<Vec<String>>>()? {
             let values = params![pair.source, limit_of(turns_max), agent];
@@ -234,7 +236,10 @@ fn move_chosen_txn(connection: &Connection, pair: Pair) -> Result<i64, StoreErro
              WHERE id IN (?1, ?2)",
         )?
         .execute([pair.source, pair.target])?;
-    let newest_seq = connection.query_row("SELECT max(new) FROM moved", [], |row| row.get(0))?;
+    let newest_seq =
+        connection.query_row("SELECT max(new) AS newest_seq FROM moved", [], |row| {
+            row.get("newest_seq")
+        })?;
     connection.execute_batch("PRAGMA defer_foreign_keys = OFF")?;
     Ok(newest_seq)
 }
@@ -246,9 +251,9 @@ fn index_anew_txn(connection: &Connection, pair: Pair) -> Result<(), StoreError>
     ))?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let content: String = row.get(2)?;
-        unindex_turn_txn(connection, row.get(0)?, pair.source, &content)?;
-        index_turn_txn(connection, row.get(1)?)?;
+        let content: String = row.get("content")?;
+        unindex_turn_txn(connection, row.get("old")?, pair.source, &content)?;
+        index_turn_txn(connection, row.get("new")?)?;
     }
     Ok(())
 }
@@ -273,8 +278,10 @@ fn stale_summaries_txn(connection: &Connection, pair: Pair) -> Result<(), StoreE
 
 fn is_empty(connection: &Connection, source: i64) -> Result<bool, StoreError> {
     Ok(connection
-        .prepare_cached("SELECT NOT EXISTS (SELECT 1 FROM turns WHERE conversation_id = ?1)")?
-        .query_row([source], |row| row.get(0))?)
+        .prepare_cached(
+            "SELECT NOT EXISTS (SELECT 1 FROM turns WHERE conversation_id = ?1) AS is_so",
+        )?
+        .query_row([source], |row| row.get("is_so"))?)
 }
 
 /// What is done for each row that moved.
