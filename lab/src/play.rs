@@ -152,6 +152,7 @@ fn passes(row: &Row, random: &mut impl FnMut(u64) -> u64) -> u64 {
     let rare = [
         "edit.",
         "file.",
+        "job.",
         "upload.",
         "delete.",
         "merge.",
