@@ -335,3 +335,23 @@ fn the_manifest_has_every_scope_that_is_needed() {
         assert!(manifest.contains(&format!("      - {scope}\n")), "{scope}");
     }
 }
+
+#[test]
+fn the_page_of_evidence_is_what_the_runs_printed() {
+    let page = std::fs::read_to_string(root().join("docs/EVIDENCE.md")).unwrap();
+    let kept = std::fs::read_dir(root().join("evidence")).unwrap();
+    let kept: Vec<PathBuf> = kept.map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(page.matches("\n## ").count(), kept.len());
+    for path in kept {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let mut lines = text.splitn(4, '\n');
+        let (shows, command) = (lines.next().unwrap(), lines.next().unwrap());
+        let (commit, printed) = (lines.next().unwrap(), lines.next().unwrap());
+        let section = format!("## {shows}\n\n{commit}\n\n```console\n{command}\n{printed}```\n");
+        assert!(
+            page.contains(&section),
+            "docs/EVIDENCE.md lacks what {} holds; write it anew with lab/record",
+            path.display()
+        );
+    }
+}
