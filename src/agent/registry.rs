@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, RwLock};
 
 use crate::agent::attached::FilesInPrompts;
-use crate::config::{Template, ToolName};
+use crate::config::Template;
 use crate::llm::Model;
+use crate::tools::ToolName;
 use vocative_core::ids::AgentName;
 use vocative_core::options::AssemblerOptions;
 use vocative_core::place::ChatName;

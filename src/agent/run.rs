@@ -20,12 +20,11 @@ use crate::agent::step::{self, ModelStep};
 use crate::agent::stepping::{Ended, RESULTS_MAX_TOKENS, Stepping};
 use crate::agent::telling::{FirstWords, Telling};
 use crate::agent::worker::Worker;
-use crate::config::ToolName;
 use crate::delivery::live::{self, LiveDesk, LivePlace, LiveReply, SETTLE_MS};
 use crate::delivery::rooms::Room;
 use crate::files::waiting::wait_for_files;
 use crate::llm::{Answer, Listener, ModelError};
-use crate::tools::{ConversationSearch, Tool, Toolbox};
+use crate::tools::{BoundTo, Toolbox};
 use vocative_core::ids::RunId;
 use vocative_core::judging::policy::SpentUp;
 use vocative_core::prompting::{Prompt, RunView};
@@ -553,18 +552,14 @@ async fn record_sent(
 /// The agent's tools, bound to the run's conversation. Where the first step must be the answer,
 /// there are none.
 fn toolbox(store: &Store, claimed: &ClaimedRun, spec: &AgentSpec) -> Toolbox {
-    let tool = |name: &ToolName| -> Arc<dyn Tool> {
-        match name {
-            ToolName::ConversationSearch => Arc::new(ConversationSearch::new(
-                store.clone(),
-                claimed.run.conversation,
-                spec.search_reach,
-                claimed.run.triggers.clone(),
-            )),
-        }
+    let bound = BoundTo {
+        store: store.clone(),
+        conversation: claimed.run.conversation,
+        search_reach: spec.search_reach,
+        triggers: claimed.run.triggers.clone(),
     };
     let tools = if spec.max_steps > 1 {
-        spec.tools.iter().map(tool).collect()
+        spec.tools.iter().map(|tool| tool.open(&bound)).collect()
     } else {
         Vec::new()
     };

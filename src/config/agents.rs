@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use super::platforms::PLATFORMS;
 use super::resolve::Review;
-use super::settings::{Agent, ChannelChoice, Model, OFFLINE_SUMMARIES, ToolName};
+use super::settings::{Agent, ChannelChoice, Model, OFFLINE_SUMMARIES};
 use super::shape::{AgentShape, ProfileShape, PromptShape, ReachShape};
 use super::template::Template;
+use crate::tools::ToolName;
 use vocative_core::ids::AgentName;
 use vocative_core::options::{AssemblerOptions, Profile};
 use vocative_core::place::Scope;

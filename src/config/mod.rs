@@ -57,7 +57,7 @@ pub use self::settings::{
     Access, Agent, AgentView, Api, ApiAddress, Capture, Channel, ChannelChoice, Config,
     CounterName, Daemon, Delivery, FileKindName, Files, Http, Landlock, Limits, Live, LogFormat,
     Model, ModelApi, OnUndecided, OnUnknown, Provider, ReasoningEffort, ReplyPrefix, RetentionDays,
-    Store, ThreadPolicy, ToolName, Transcription, Webhooks,
+    Store, ThreadPolicy, Transcription, Webhooks,
 };
 pub use self::template::{Template, TemplateValue};
 

@@ -18,7 +18,7 @@ use super::origin::Origins;
 use super::secret::SecretRef;
 use vocative_core::ids::AgentName;
 
-pub use self::agents::{Agent, ChannelChoice, ToolName};
+pub use self::agents::{Agent, ChannelChoice};
 pub use self::channels::{Access, AgentView, Channel, Limits, ReplyPrefix, RetentionDays};
 pub use self::models::{CounterName, Model, ModelApi, Provider, ReasoningEffort};
 pub use vocative_core::judging::policy::ThreadPolicy;

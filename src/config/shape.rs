@@ -14,8 +14,8 @@ use super::platforms::{ChannelsShape, DefaultsShape};
 use super::secret::SecretRef;
 use super::settings::{
     Capture, CounterName, Files, Landlock, LogFormat, ModelApi, Provider, ReasoningEffort, Store,
-    ToolName,
 };
+use crate::tools::ToolName;
 use vocative_core::addressing::Overlap;
 use vocative_core::place::Scope;
 use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};

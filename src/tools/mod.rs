@@ -11,7 +11,11 @@ mod arguments;
 mod search;
 mod toolbox;
 
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 
 pub use search::{
@@ -19,7 +23,41 @@ pub use search::{
 };
 pub use toolbox::{RESULT_MAX_CHARS, ToolOutcome, Toolbox};
 
-use vocative_core::ids::TurnId;
+use vocative_core::ids::{ConversationId, TurnId};
+use vocative_core::search::SearchReach;
+use vocative_store::Store;
+
+/// A tool that a model may use, as settings name it. A new one is a file beside `search`, and a variant and an
+/// arm here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolName {
+    /// Searches what was said in the conversation.
+    ConversationSearch,
+}
+
+/// What the tools of a run are made with: they see nothing else.
+#[derive(Clone)]
+pub struct BoundTo {
+    /// Where it was said.
+    pub store: Store,
+    /// The run's conversation.
+    pub conversation: ConversationId,
+    /// How far its agent may search.
+    pub search_reach: SearchReach,
+    /// The turns that are being answered.
+    pub triggers: Vec<TurnId>,
+}
+
+impl ToolName {
+    /// The tool for a run.
+    #[must_use]
+    pub fn open(self, to: &BoundTo) -> Arc<dyn Tool> {
+        match self {
+            Self::ConversationSearch => Arc::new(ConversationSearch::new(to.clone())),
+        }
+    }
+}
 
 /// Something a model may call.
 pub trait Tool: Send + Sync {

@@ -8,12 +8,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Tool, ToolError, ToolOutput};
-use vocative_core::ids::{ConversationId, TurnId};
+use super::{BoundTo, Tool, ToolError, ToolOutput};
 use vocative_core::prompting::clean_name;
-use vocative_core::search::SearchReach;
 use vocative_store::contract::{SearchHit, SearchHits, SearchOrder, SearchQuery};
-use vocative_store::{MATCHES_MAX, Store, THREADS_MAX};
+use vocative_store::{MATCHES_MAX, THREADS_MAX};
 
 /// Its name.
 pub const CONVERSATION_SEARCH: &str = "conversation_search";
@@ -27,13 +25,7 @@ pub const HITS_MAX_TOKENS: usize = 2_000;
 pub const HIT_MAX_CHARS: usize = 1_200;
 
 /// Searches the conversation that it is made for.
-pub struct ConversationSearch {
-    store: Store,
-    conversation: ConversationId,
-    reach: SearchReach,
-    /// Turns that are no hits: those that are being answered.
-    triggers: Vec<TurnId>,
-}
+pub struct ConversationSearch(BoundTo);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -63,20 +55,11 @@ struct Hit {
 }
 
 impl ConversationSearch {
-    /// The tool for a run: it finds nothing outside this conversation and what `reach` adds.
+    /// The tool for a run: it finds nothing outside its conversation and what `search_reach` adds, and none of the
+    /// turns that are being answered.
     #[must_use]
-    pub fn new(
-        store: Store,
-        conversation: ConversationId,
-        reach: SearchReach,
-        triggers: Vec<TurnId>,
-    ) -> Self {
-        Self {
-            store,
-            conversation,
-            reach,
-            triggers,
-        }
+    pub fn new(to: BoundTo) -> Self {
+        Self(to)
     }
 }
 
@@ -101,9 +84,9 @@ impl Tool for ConversationSearch {
     }
 
     fn call(&self, arguments: Value) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
-        let store = self.store.clone();
-        let (conversation, reach) = (self.conversation, self.reach);
-        let exclude = self.triggers.clone();
+        let store = self.0.store.clone();
+        let (conversation, reach) = (self.0.conversation, self.0.search_reach);
+        let exclude = self.0.triggers.clone();
         Box::pin(async move {
             let arguments: Arguments = serde_json::from_value(arguments)
                 .map_err(|cause| ToolError::Arguments(cause.to_string()))?;

@@ -17,7 +17,7 @@ use crate::agent::registry::{ModelUse, Registry};
 use crate::agent::step::replay;
 use crate::capture::wake::Wake;
 use crate::delivery::rooms::Rooms;
-use crate::tools::{ConversationSearch, Tool, ToolError, ToolOutput};
+use crate::tools::{BoundTo, ConversationSearch, Tool, ToolError, ToolOutput};
 use vocative_core::addressing::Verdict;
 use vocative_core::ids::{AccountId, AgentName, OwnerId, TurnId};
 use vocative_core::prompting::{ClassEstimate, PromptRole};
@@ -605,12 +605,12 @@ async fn a_search_finds_the_room_and_nothing_of_a_direct_chat() {
     house.say("C2", "the other plan is green", false).await;
     house.say("C1", "the plan is red", false).await;
     let run = house.asked("what was the plan?").await;
-    let search = ConversationSearch::new(
-        house.store.clone(),
-        run.run.conversation,
-        SearchReach::Threads,
-        run.run.triggers.clone(),
-    );
+    let search = ConversationSearch::new(BoundTo {
+        store: house.store.clone(),
+        conversation: run.run.conversation,
+        search_reach: SearchReach::Threads,
+        triggers: run.run.triggers.clone(),
+    });
     let toolbox = Toolbox::new(vec![Arc::new(search)], 5_000);
     let name = "conversation_search";
     let calls = [

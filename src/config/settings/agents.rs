@@ -1,9 +1,7 @@
 //! Agents.
 
-use schemars::JsonSchema;
-use serde::Deserialize;
-
 use crate::config::template::Template;
+use crate::tools::ToolName;
 use vocative_core::addressing::Overlap;
 use vocative_core::ids::AgentName;
 use vocative_core::options::AssemblerOptions;
@@ -44,14 +42,6 @@ pub struct Agent {
     pub tool_timeout_ms: u64,
     /// How its prompts are assembled.
     pub prompt: AssemblerOptions,
-}
-
-/// A tool that a model may use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ToolName {
-    /// Searches what was said in the conversation.
-    ConversationSearch,
 }
 
 impl Agent {
