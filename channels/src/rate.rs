@@ -294,8 +294,8 @@ pub struct Paces {
 }
 
 impl Paces {
-    /// So many are remembered: then those that nothing was learnt of are forgotten and, if that is not
-    /// enough, the one that has been left alone longest.
+    /// The most buckets that are remembered. Beyond it, those that have learnt nothing are forgotten and, if
+    /// that is not enough, the one that was used longest ago.
     const PLACES_MAX: usize = 4_096;
 
     /// Buckets like [`Pace::new`].
@@ -331,7 +331,7 @@ impl Paces {
     }
 }
 
-/// So many places that are refused at a time are no accident: it is the account that is too fast.
+/// How many places must be refused at a time for the account as a whole to count as too fast.
 const REFUSED_AT_ONCE: usize = 3;
 /// A guess does not silence an account for longer than this.
 const GUESSED_REST_MAX: Duration = Duration::from_secs(30);

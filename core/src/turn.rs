@@ -118,7 +118,7 @@ pub enum Visibility {
     Room,
     /// Only the timeline shows it (tool calls).
     Timeline,
-    /// Nobody sees it: it was deleted or erased.
+    /// Deleted or erased: shown nowhere.
     Hidden,
 }
 

@@ -15,7 +15,7 @@ use super::process::{Process, WAIT};
 use super::scene::{Due, Place, Question, Scene};
 use super::stage::{SLACK_PERSON, Stage};
 use super::tally::Tally;
-use vocative::admin::operations::Operation;
+use vocative::admin::operations::AdminOperation;
 use vocative::admin::view::{ConversationView, ExportPageView};
 use vocative::cli::CliError;
 
@@ -333,7 +333,7 @@ fn write_telegram_export(
 
 /// What the memory holds, a list for each conversation, in its order.
 async fn remembered(process: &Process) -> Vec<Vec<String>> {
-    let listed = process.ask(&Operation::Conversations {
+    let listed = process.ask(&AdminOperation::Conversations {
         channel: None,
         limit: CONVERSATIONS_MAX,
         all: true,
@@ -356,7 +356,7 @@ async fn texts_of(
 ) -> Vec<String> {
     let (mut texts, mut after, mut as_of) = (Vec::new(), None, None);
     loop {
-        let operation = Operation::Export {
+        let operation = AdminOperation::Export {
             name: conversation.to_owned(),
             after,
             as_of,

@@ -14,7 +14,7 @@ use super::scene::Scene;
 use super::stage::Stage;
 use super::tally::{End, Tally};
 use crate::args::CrashArgs;
-use vocative::admin::operations::Operation;
+use vocative::admin::operations::AdminOperation;
 use vocative::admin::view::{PostView, QueuedRunView, ReleasedView, StatusView};
 use vocative::cli::CliError;
 
@@ -229,7 +229,7 @@ async fn end(
 async fn cancel_one(scene: &mut Scene, process: &mut Process, is_committed: bool) {
     let deadline = Instant::now() + REACH_WAIT;
     while Instant::now() < deadline {
-        let queue: Option<Vec<QueuedRunView>> = process.ask(&Operation::Queue).await;
+        let queue: Option<Vec<QueuedRunView>> = process.ask(&AdminOperation::Queue).await;
         let mut at_work = queue.unwrap_or_default().into_iter();
         let found = at_work.find(|it| it.run.state == "leased" && scene.is_alone(&it.texts));
         let Some(queued) = found else {
@@ -238,7 +238,7 @@ async fn cancel_one(scene: &mut Scene, process: &mut Process, is_committed: bool
         };
         let id = queued.run.id.clone();
         // It is killed before it answers.
-        let _: Option<bool> = process.ask(&Operation::CancelRun { id }).await;
+        let _: Option<bool> = process.ask(&AdminOperation::CancelRun { id }).await;
         process.ended_within(REACH_WAIT).await;
         if is_committed && process.was_killed() {
             scene.cancel(&queued.texts);
@@ -289,7 +289,7 @@ pub(super) async fn settle(
                 stage.directory(),
             ));
         }
-        let status: Option<StatusView> = process.ask(&Operation::Status).await;
+        let status: Option<StatusView> = process.ask(&AdminOperation::Status).await;
         if Instant::now() > deadline {
             let left = status.map(|it| (it.runs, it.posts));
             eprintln!("after {SETTLE_WAIT:?} there was still something to do: {left:?}");
@@ -316,7 +316,7 @@ fn is_idle(status: &StatusView) -> bool {
 }
 
 async fn decide(stage: &Stage, process: &Process) -> Vec<PostView> {
-    let posts: Option<Vec<PostView>> = process.ask(&Operation::Held).await;
+    let posts: Option<Vec<PostView>> = process.ask(&AdminOperation::Held).await;
     let mut decided = Vec::new();
     for post in posts.unwrap_or_default() {
         if post.state != "held" {
@@ -326,7 +326,7 @@ async fn decide(stage: &Stage, process: &Process) -> Vec<PostView> {
         // The rooms' texts are as people see them, without the joiners that break mentions.
         let text = post.text.replace('\u{2060}', "");
         let is_there = texts.iter().any(|there| there.trim() == text.trim());
-        let release = Operation::Release {
+        let release = AdminOperation::Release {
             id: post.id.clone(),
             send: !is_there,
         };

@@ -10,7 +10,7 @@ use vocative_contract::crash;
 
 use super::plan::Way;
 use super::stage::Stage;
-use vocative::admin::operations::Operation;
+use vocative::admin::operations::AdminOperation;
 use vocative::admin::socket;
 use vocative::cli::CliError;
 use vocative::config::CONTROL_SOCKET_NAME;
@@ -130,7 +130,7 @@ impl Process {
     }
 
     /// Asks over the socket; `None` while nobody answers there.
-    pub(super) async fn ask<T: DeserializeOwned>(&self, operation: &Operation) -> Option<T> {
+    pub(super) async fn ask<T: DeserializeOwned>(&self, operation: &AdminOperation) -> Option<T> {
         let answer = socket::ask(&self.socket, operation).await.ok()??;
         serde_json::from_value(answer).ok()
     }

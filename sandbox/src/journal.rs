@@ -16,7 +16,7 @@ const RECORDS_MAX: usize = 1_000;
 pub(crate) struct JournalQuery {
     /// Only records with a higher number.
     after: u64,
-    /// At most so many, 1,000 at most.
+    /// The most records to return, up to 1,000.
     limit: Option<usize>,
     /// Only of this method or frame type.
     name: Option<String>,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use tracing::{error, info, warn};
 use vocative_contract::channel::{ConnectionState, Reporter};
 
-use crate::delivery::worker::Clock;
+use crate::capture::clock::Clock;
 
 /// The health of one channel. Written by its adapter and supervisor, read by anybody.
 pub struct ChannelHealth {

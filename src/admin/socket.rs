@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::admin::operations::{Operation, Operations};
+use crate::admin::operations::{AdminOperation, Operations};
 
 /// The longest request, in bytes; the longest there are hold batches of an import.
 const REQUEST_MAX_BYTES: u64 = 16 << 20;
@@ -152,7 +152,7 @@ async fn converse(stream: UnixStream, operations: &Operations) -> io::Result<()>
     let (read, mut write) = stream.into_split();
     let mut lines = BufReader::new(read.take(REQUEST_MAX_BYTES)).lines();
     while let Some(line) = timeout(LINE_WAIT, lines.next_line()).await?? {
-        let reply = match serde_json::from_str::<Operation>(&line) {
+        let reply = match serde_json::from_str::<AdminOperation>(&line) {
             Err(cause) => SocketReply::Error(format!("not a request: {cause}")),
             Ok(operation) => match operations.execute(operation).await {
                 Ok(answer) => SocketReply::Ok(answer),
@@ -179,7 +179,7 @@ pub async fn is_taken(path: &Path) -> bool {
 ///
 /// # Errors
 /// If the conversation breaks off, or the daemon's own words for why it can't.
-pub async fn ask(path: &Path, operation: &Operation) -> io::Result<Option<serde_json::Value>> {
+pub async fn ask(path: &Path, operation: &AdminOperation) -> io::Result<Option<serde_json::Value>> {
     let stream = match UnixStream::connect(path).await {
         Ok(stream) => stream,
         Err(cause) if is_absence(&cause) => return Ok(None),
@@ -293,14 +293,14 @@ mod tests {
     async fn a_socket_where_nobody_listens_is_no_daemon_and_a_silent_one_is_told() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(SOCKET_NAME);
-        assert!(ask(&path, &Operation::Status).await.unwrap().is_none());
+        assert!(ask(&path, &AdminOperation::Status).await.unwrap().is_none());
         let listener = bind(&path, None).await.unwrap();
         let hang_up = async {
             drop(listener.accept().await.unwrap());
         };
-        let (answer, ()) = tokio::join!(ask(&path, &Operation::Status), hang_up);
+        let (answer, ()) = tokio::join!(ask(&path, &AdminOperation::Status), hang_up);
         assert!(answer.is_err());
         drop(listener);
-        assert!(ask(&path, &Operation::Status).await.unwrap().is_none());
+        assert!(ask(&path, &AdminOperation::Status).await.unwrap().is_none());
     }
 }

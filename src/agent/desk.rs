@@ -9,8 +9,8 @@ use vocative_contract::people::People;
 
 use crate::agent::prompting::{BuiltPrompt, PromptError, PromptRequest, build_prompt};
 use crate::agent::registry::{AgentSpec, Registry};
+use crate::capture::clock::Clock;
 use crate::delivery::rooms::{Room, Rooms};
-use crate::delivery::worker::Clock;
 use vocative_core::command::{ChatStanding, Inquiry, OpenInquiry};
 use vocative_core::counted::counted;
 use vocative_core::ids::InquiryId;

@@ -9,7 +9,7 @@ use crate::agent::failing::{Again, GiveUpNotice};
 use crate::agent::registry::AgentSpec;
 use crate::agent::run::Working;
 use crate::agent::step;
-use crate::agent::worker::Worker;
+use crate::agent::worker::AgentWorker;
 use crate::capture::reply::{Answering, Reply, commit_reply, render_reply};
 use crate::delivery::live::SETTLE_MS;
 use crate::delivery::rooms::Room;
@@ -145,7 +145,7 @@ impl Working<'_> {
 
 /// Says that a run's agent is no longer configured.
 pub(super) async fn end_without_agent(
-    worker: &Worker,
+    worker: &AgentWorker,
     claimed: &ClaimedRun,
     room: &Room,
     route: &ReplyRoute,
@@ -163,7 +163,7 @@ pub(super) async fn end_without_agent(
 
 /// Ends a run whose chat or person the lists no longer let in: nothing is said.
 pub(super) async fn end_unserved(
-    worker: &Worker,
+    worker: &AgentWorker,
     claimed: &ClaimedRun,
     room: &Room,
     route: &ReplyRoute,
@@ -189,7 +189,7 @@ pub(super) async fn end_unserved(
 
 /// Commits what is said at a run's end, with the end.
 async fn commit(
-    worker: &Worker,
+    worker: &AgentWorker,
     room: &Room,
     answering: &Answering<'_>,
     reply: Reply,
@@ -250,7 +250,7 @@ fn note_end(run: RunId, committed: &CommittedReply) {
 
 /// Has a run that gave no answer tried again.
 pub(super) async fn requeue(
-    worker: &Worker,
+    worker: &AgentWorker,
     claimed: &ClaimedRun,
     again: Again,
     reason: &str,
@@ -275,7 +275,7 @@ pub(super) async fn requeue(
 
 /// Gives a run back as a failed attempt, and tries again while storage refuses: nothing else gives it back.
 pub(super) async fn give_back(
-    worker: &Worker,
+    worker: &AgentWorker,
     run: RunId,
     token: LeaseToken,
     wait_ms: i64,

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::warn;
 
-use crate::delivery::worker::Clock;
+use crate::capture::clock::Clock;
 use crate::llm::Listener;
 use vocative_core::ids::TurnId;
 use vocative_core::run::ClaimedRun;

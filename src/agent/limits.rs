@@ -3,7 +3,7 @@
 use tracing::warn;
 
 use crate::agent::registry::AgentSpec;
-use crate::agent::worker::Worker;
+use crate::agent::worker::AgentWorker;
 use vocative_store::Store;
 
 /// Has the models of agents know what was found before they were made.
@@ -24,7 +24,7 @@ pub async fn recall_context_limits<'a>(
     }
 }
 
-impl Worker {
+impl AgentWorker {
     /// Keeps what was found.
     pub(super) async fn keep_context_limit(&self, spec: &AgentSpec) {
         let Some(tokens) = spec.model.context_limit() else {

@@ -11,8 +11,8 @@ use tracing::{error, info, warn};
 
 use crate::agent::registry::{ModelUse, Registry};
 use crate::agent::standing::{Change, ModelQuestion, ModelStanding, Now, Rest};
+use crate::capture::clock::Clock;
 use crate::capture::wake::Wake;
-use crate::delivery::worker::Clock;
 use crate::llm::ModelError;
 use vocative_core::ids::{AgentName, RunId};
 use vocative_core::model_rest::ModelRest;

@@ -19,7 +19,7 @@ use crate::agent::sent;
 use crate::agent::step::{self, ModelStep};
 use crate::agent::stepping::{Ended, RESULTS_MAX_TOKENS, Stepping};
 use crate::agent::telling::{FirstWords, Telling};
-use crate::agent::worker::Worker;
+use crate::agent::worker::AgentWorker;
 use crate::delivery::live::{self, LiveDesk, LivePlace, LiveReply, SETTLE_MS};
 use crate::delivery::rooms::Room;
 use crate::files::waiting::wait_for_files;
@@ -75,7 +75,7 @@ impl Age {
 
 /// A claimed run with where its answer goes.
 pub(super) struct Working<'a> {
-    pub(super) worker: &'a Worker,
+    pub(super) worker: &'a AgentWorker,
     pub(super) claimed: &'a ClaimedRun,
     place: &'a ModelSlot,
     pub(super) room: &'a Room,
@@ -133,7 +133,7 @@ enum PreparedRequest {
 }
 
 /// Works on a claimed run until it is answered, given back, given up or cancelled.
-pub(super) async fn work_on(worker: Arc<Worker>, claim: Claim) {
+pub(super) async fn work_on(worker: Arc<AgentWorker>, claim: Claim) {
     let run_id = claim.run.run.id;
     if let Err(cause) = attempt(&worker, &claim).await {
         warn!(error = %cause, run.id = %run_id, "a run could not be worked on; trying again");
@@ -145,7 +145,7 @@ pub(super) async fn work_on(worker: Arc<Worker>, claim: Claim) {
     worker.wake.runs.notify_one();
 }
 
-async fn attempt(worker: &Worker, claim: &Claim) -> Result<(), StoreError> {
+async fn attempt(worker: &AgentWorker, claim: &Claim) -> Result<(), StoreError> {
     let claimed = &claim.run;
     let (route, steps) = tokio::try_join!(
         worker.store.reply_route(claimed.run.id),
@@ -521,7 +521,7 @@ fn log_prompt(run: RunId, built: &BuiltPrompt) {
 }
 
 /// What had to be counted for a prompt is not counted for the next one.
-async fn keep_counts(worker: &Worker, run: RunId, recounts: Vec<Recount>) {
+async fn keep_counts(worker: &AgentWorker, run: RunId, recounts: Vec<Recount>) {
     if recounts.is_empty() {
         return;
     }
@@ -532,7 +532,7 @@ async fn keep_counts(worker: &Worker, run: RunId, recounts: Vec<Recount>) {
 
 /// What the model is about to be sent can be shown later. An answer does not depend on it.
 async fn record_sent(
-    worker: &Worker,
+    worker: &AgentWorker,
     claimed: &ClaimedRun,
     spec: &AgentSpec,
     built: &BuiltPrompt,

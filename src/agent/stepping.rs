@@ -13,9 +13,9 @@ use crate::agent::counting::Counting;
 use crate::agent::models::ModelSlot;
 use crate::agent::step::{ModelStep, answer_of, record, usage_of};
 use crate::agent::telling::Telling;
+use crate::capture::clock::Clock;
 use crate::capture::reply::commit_tools;
 use crate::delivery::rooms::Rooms;
-use crate::delivery::worker::Clock;
 use crate::llm::{
     Answer, Exchange, Model, ModelError, Request, ToolCall, ToolChoice, ToolResult, ToolSpec,
 };

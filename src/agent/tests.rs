@@ -29,12 +29,13 @@ use vocative_contract::people::People;
 use super::models::Models;
 use super::registry::{AgentSpec, ModelUse, Registry};
 use super::step::{self, ModelStep};
-use super::worker::Worker;
+use super::worker::AgentWorker;
+use crate::capture::clock::Clock;
 use crate::capture::inbound::{ChannelIntake, Keeping};
 use crate::capture::wake::Wake;
 use crate::config::Template;
 use crate::delivery::rooms::{Posters, Room, Rooms};
-use crate::delivery::worker::{Clock, Worker as DeliveryWorker};
+use crate::delivery::worker::DeliveryWorker;
 use crate::llm::{Answer, Model, ModelError, Offline, Request};
 use crate::tools::ToolName;
 use vocative_core::addressing::Overlap;
@@ -293,7 +294,7 @@ impl Stage {
         tokio::spawn(worker.run(self.stop.clone(), self.drain_until.clone()))
     }
 
-    fn worker(&self, agents: Vec<AgentSpec>) -> Worker {
+    fn worker(&self, agents: Vec<AgentSpec>) -> AgentWorker {
         let registry = Registry::default();
         registry.replace(agents);
         let models = Models::new(
@@ -302,7 +303,7 @@ impl Stage {
             self.wake.clone(),
             Arc::clone(&self.clock),
         );
-        Worker {
+        AgentWorker {
             store: self.store.clone(),
             rooms: self.rooms.clone(),
             registry,

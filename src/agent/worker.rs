@@ -16,9 +16,10 @@ use crate::agent::failing::retry_wait_ms;
 use crate::agent::models::{ModelSlot, Models};
 use crate::agent::registry::Registry;
 use crate::agent::run::{Age, Claim, LEASE_MS, work_on};
+use crate::capture::clock::Clock;
 use crate::capture::wake::Wake;
 use crate::delivery::rooms::Rooms;
-use crate::delivery::worker::{Clock, pause_until};
+use crate::delivery::worker::pause_until;
 use vocative_core::ids::{AccountId, LeaseToken, OwnerId, RunId};
 use vocative_core::run::ClaimedRun;
 use vocative_core::slots::{Asker, Slots};
@@ -34,7 +35,7 @@ const CLOCK_STORED_EVERY_MS: i64 = 5_000;
 pub type LearnNames = Arc<dyn Fn(AccountId) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// The agent worker.
-pub struct Worker {
+pub struct AgentWorker {
     /// Where runs are.
     pub store: Store,
     /// Who can answer where.
@@ -96,7 +97,7 @@ impl RunClock {
     }
 }
 
-impl Worker {
+impl AgentWorker {
     /// Works until `stop`; then lets claimed runs end until `drain_until`, and gives the rest back.
     pub async fn run(self, stop: CancellationToken, drain_until: CancellationToken) {
         let worker = Arc::new(self);

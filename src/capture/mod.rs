@@ -8,6 +8,7 @@
 //! `counters`, `inbound`, `noting`, `reply`, `import`.
 
 pub mod cancels;
+pub mod clock;
 pub mod counters;
 pub mod gate;
 pub mod import;

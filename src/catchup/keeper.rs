@@ -18,19 +18,17 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 use vocative_contract::channel::{BoxFuture, ConnectionState, Intake, IntakeError};
 use vocative_contract::envelope::{Envelope, Event};
-use vocative_contract::history::History;
+use vocative_contract::history::HistoryReader;
 
 use super::asking::Unread;
 use super::bounds::Bounds;
 use super::pass::Pass;
 use super::room::ChatReader;
+use crate::capture::clock::Clock;
 use crate::capture::inbound::ChannelIntake;
 use vocative_core::ids::AccountId;
 use vocative_store::contract::AccountReach;
 use vocative_store::{Store, StoreError};
-
-/// Tells the time, in milliseconds since the Unix epoch.
-pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
 
 /// How far before the last sign of life is read again. A platform may tell of a message late: Slack
 /// up to 8 minutes late when acknowledgements were missed.
@@ -50,7 +48,7 @@ const DOUBTED_CHATS: usize = 3;
 pub struct Keeper {
     channel: String,
     account: AccountId,
-    history: Arc<dyn History>,
+    history: Arc<dyn HistoryReader>,
     intake: Arc<ChannelIntake>,
     store: Store,
     bounds: Bounds,
@@ -84,7 +82,7 @@ impl Keeper {
     pub fn new(
         channel: String,
         account: AccountId,
-        history: Arc<dyn History>,
+        history: Arc<dyn HistoryReader>,
         intake: Arc<ChannelIntake>,
         store: Store,
         bounds: Bounds,

@@ -13,10 +13,10 @@ use tracing::warn;
 use vocative_channels::backoff::Backoff;
 use vocative_contract::crash;
 use vocative_contract::envelope::{Event, Place};
-use vocative_contract::history::{History, HistoryPage, HistoryRequest, PastMessage};
+use vocative_contract::history::{HistoryPage, HistoryReader, HistoryRequest, PastMessage};
 
 use super::asking::{Unread, ask, pause};
-use super::keeper::Clock;
+use crate::capture::clock::Clock;
 use crate::capture::inbound::ChannelIntake;
 use vocative_core::ids::AccountId;
 use vocative_core::judging::origin::CaptureOrigin;
@@ -40,7 +40,7 @@ const STORE_RETRY_MAX_MS: u64 = 30_000;
 pub(super) struct ChatReader {
     pub(super) channel: String,
     pub(super) account: AccountId,
-    pub(super) history: Arc<dyn History>,
+    pub(super) history: Arc<dyn HistoryReader>,
     pub(super) intake: Arc<ChannelIntake>,
     pub(super) store: Store,
     pub(super) clock: Clock,

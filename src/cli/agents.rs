@@ -7,7 +7,7 @@ use super::asking::ask;
 use super::context::Context;
 use super::error::{CliError, Exit};
 use super::table::{ago, span, table};
-use crate::admin::operations::Operation;
+use crate::admin::operations::AdminOperation;
 use crate::admin::view::{AgentView, ReleasedModelView};
 use crate::daemon::start::wall_clock;
 
@@ -15,7 +15,7 @@ use crate::daemon::start::wall_clock;
 pub(super) async fn run(args: &AgentsArgs, context: &Context) -> Result<ExitCode, CliError> {
     let format = match &args.command {
         Some(AgentsCommand::Release { name }) => {
-            let operation = Operation::ReleaseAgent { name: name.clone() };
+            let operation = AdminOperation::ReleaseAgent { name: name.clone() };
             let released: ReleasedModelView = ask(context, operation).await?;
             context.print(&release_report(&released))?;
             return Ok(Exit::Ok.into());
@@ -23,7 +23,7 @@ pub(super) async fn run(args: &AgentsArgs, context: &Context) -> Result<ExitCode
         Some(AgentsCommand::List(list)) => list.format,
         None => args.format,
     };
-    let agents: Vec<AgentView> = ask(context, Operation::Agents).await?;
+    let agents: Vec<AgentView> = ask(context, AdminOperation::Agents).await?;
     let text = match format {
         TableFormat::Json => super::json_text(&agents)?,
         TableFormat::Table => report(&agents, (wall_clock())()),

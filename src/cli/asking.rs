@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::context::Context;
 use super::error::CliError;
-use crate::admin::operations::{Operation, Operations};
+use crate::admin::operations::{AdminOperation, Operations};
 use crate::admin::socket;
 use crate::agent::registry::Registry;
 use crate::config::{Config, ConfigError, control_socket_despite_mistakes};
@@ -24,7 +24,7 @@ use vocative_store::{Store, StoreError, StoreOptions};
 /// The daemon's words for why it can't, or that there is neither a daemon nor a store.
 pub(super) async fn ask<T: DeserializeOwned>(
     context: &Context,
-    operation: Operation,
+    operation: AdminOperation,
 ) -> Result<T, CliError> {
     let mut answerer = Answerer::new(context)?;
     let answer = answerer.ask(operation).await;
@@ -87,7 +87,7 @@ impl Answerer {
     /// As for [`ask`].
     pub(super) async fn ask<T: DeserializeOwned>(
         &mut self,
-        operation: Operation,
+        operation: AdminOperation,
     ) -> Result<T, CliError> {
         let answer = match self.ask_daemon(&operation).await? {
             Some(answer) => {
@@ -103,7 +103,7 @@ impl Answerer {
 
     async fn ask_daemon(
         &self,
-        operation: &Operation,
+        operation: &AdminOperation,
     ) -> Result<Option<serde_json::Value>, CliError> {
         if self.own.is_some() {
             return Ok(None);
@@ -178,7 +178,7 @@ impl Asked {
     /// The words of whoever was asked, or that the daemon is gone.
     pub(super) async fn ask<T: DeserializeOwned>(
         &self,
-        operation: Operation,
+        operation: AdminOperation,
     ) -> Result<T, CliError> {
         let answer = match self {
             Self::Store(operations) => operations.execute(operation).await?,

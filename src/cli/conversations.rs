@@ -9,7 +9,7 @@ use super::asking::ask;
 use super::context::Context;
 use super::error::{CliError, Exit};
 use super::table::{instant, one_line, table};
-use crate::admin::operations::Operation;
+use crate::admin::operations::AdminOperation;
 use crate::admin::view::{
     ConversationDetailView, ConversationView, EntryView, HappeningView, ParticipantsView,
     SearchView, TurnView,
@@ -27,7 +27,7 @@ const ID_CHARS_MIN: usize = 18;
 
 /// Lists conversations, the most recently active first.
 pub(super) async fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let operation = Operation::Conversations {
+    let operation = AdminOperation::Conversations {
         channel: args.channel.clone(),
         limit: args.limit.get(),
         all: args.all,
@@ -96,7 +96,7 @@ fn standing(view: &ConversationView) -> String {
 
 /// Gives a conversation a title, or takes that away.
 pub(super) async fn title(args: &TitleArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let operation = Operation::TitleConversation {
+    let operation = AdminOperation::TitleConversation {
         name: args.conversation.clone(),
         title: args.title.clone(),
     };
@@ -111,7 +111,7 @@ pub(super) async fn archive(
     archived: bool,
     context: &Context,
 ) -> Result<ExitCode, CliError> {
-    let operation = Operation::ArchiveConversation {
+    let operation = AdminOperation::ArchiveConversation {
         name: args.conversation.clone(),
         archived,
     };
@@ -130,7 +130,7 @@ pub(super) async fn archive(
 
 /// Shows the turns of one conversation, in the room's order.
 pub(super) async fn show(args: &ShowArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let operation = Operation::Conversation {
+    let operation = AdminOperation::Conversation {
         name: args.conversation.clone(),
         limit: args.limit.get(),
         timeline: args.timeline,
@@ -147,7 +147,7 @@ pub(super) async fn show(args: &ShowArgs, context: &Context) -> Result<ExitCode,
 
 /// Finds what was said.
 pub(super) async fn search(args: &SearchArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let operation = Operation::Search {
+    let operation = AdminOperation::Search {
         name: args.conversation.clone(),
         query: args.query.join(" "),
         limit: args.limit.get(),

@@ -8,7 +8,7 @@ use super::args::{EraseArgs, TableFormat};
 use super::asking::ask;
 use super::context::Context;
 use super::error::{CliError, Exit};
-use crate::admin::operations::{EraseTarget, Operation};
+use crate::admin::operations::{AdminOperation, EraseTarget};
 use crate::admin::view::{ErasePlanView, EraseView, VerificationView};
 use vocative_core::counted::counted;
 
@@ -18,7 +18,7 @@ const CONFIRMATION: &str = "erase";
 /// Says what would go, asks, erases, and says what was done.
 pub(super) async fn run(args: &EraseArgs, context: &Context) -> Result<ExitCode, CliError> {
     let target = target(args);
-    let operation = Operation::ErasePlan {
+    let operation = AdminOperation::ErasePlan {
         target: target.clone(),
     };
     let plan: ErasePlanView = ask(context, operation).await?;
@@ -34,7 +34,7 @@ pub(super) async fn run(args: &EraseArgs, context: &Context) -> Result<ExitCode,
         context.print("Nothing was erased.\n")?;
         return Ok(Exit::Failed.into());
     }
-    let operation = Operation::Erase {
+    let operation = AdminOperation::Erase {
         target,
         verify: args.verify,
     };

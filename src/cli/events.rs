@@ -9,7 +9,7 @@ use super::asking::Answerer;
 use super::context::{Context, reader_gone};
 use super::error::{CliError, Exit};
 use super::table::{instant, one_line};
-use crate::admin::operations::Operation;
+use crate::admin::operations::AdminOperation;
 use crate::admin::told::{EventView, EventsView};
 
 /// Between two looks at what has happened.
@@ -71,7 +71,7 @@ async fn page(
     answerer: &mut Answerer,
     after: Option<i64>,
 ) -> Result<EventsView, CliError> {
-    let operation = Operation::Events {
+    let operation = AdminOperation::Events {
         target: args.target.clone(),
         after,
     };

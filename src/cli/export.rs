@@ -15,7 +15,7 @@ use super::context::{Context, harmless};
 use super::error::{CliError, Exit};
 use super::export_files::FileCopies;
 use super::markdown::{Messages, header};
-use crate::admin::operations::Operation;
+use crate::admin::operations::AdminOperation;
 use crate::admin::view::ExportPageView;
 
 /// Writes a conversation to a file or to stdout.
@@ -30,7 +30,7 @@ pub(super) async fn run(args: &ExportArgs, context: &Context) -> Result<ExitCode
 async fn write(args: &ExportArgs, answerer: &mut Answerer) -> Result<(), CliError> {
     let is_markdown = args.format == ExportFormat::Markdown;
     let mut page: ExportPageView = answerer
-        .ask(Operation::Export {
+        .ask(AdminOperation::Export {
             name: args.conversation.clone(),
             after: None,
             as_of: None,
@@ -76,7 +76,7 @@ async fn write(args: &ExportArgs, answerer: &mut Answerer) -> Result<(), CliErro
             return copies.map_or(Ok(()), FileCopies::finish);
         };
         page = answerer
-            .ask(Operation::Export {
+            .ask(AdminOperation::Export {
                 // By id: it may be called something else meanwhile.
                 name: page.conversation.id.clone(),
                 after: Some(next),

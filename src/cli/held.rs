@@ -7,7 +7,7 @@ use super::asking::ask;
 use super::context::Context;
 use super::error::{CliError, Exit};
 use super::table::{one_line, table};
-use crate::admin::operations::Operation;
+use crate::admin::operations::AdminOperation;
 use crate::admin::view::{HeldRunView, PostView, ReleasedView};
 
 /// Characters of a post's text in the list.
@@ -17,8 +17,8 @@ const TEXT_CHARS: usize = 48;
 pub(super) async fn run(command: &HeldCommand, context: &Context) -> Result<ExitCode, CliError> {
     match command {
         HeldCommand::List(args) => {
-            let posts: Vec<PostView> = ask(context, Operation::Held).await?;
-            let runs: Vec<HeldRunView> = ask(context, Operation::HeldRuns).await?;
+            let posts: Vec<PostView> = ask(context, AdminOperation::Held).await?;
+            let runs: Vec<HeldRunView> = ask(context, AdminOperation::HeldRuns).await?;
             let text = match args.format {
                 TableFormat::Json => super::json_text(&held_json(&posts, &runs)?)?,
                 TableFormat::Table => report(&posts, &runs),
@@ -32,7 +32,7 @@ pub(super) async fn run(command: &HeldCommand, context: &Context) -> Result<Exit
 }
 
 async fn decide(context: &Context, id: &str, send: bool) -> Result<(), CliError> {
-    let operation = Operation::Release {
+    let operation = AdminOperation::Release {
         id: id.to_owned(),
         send,
     };

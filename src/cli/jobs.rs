@@ -7,7 +7,7 @@ use super::asking::ask;
 use super::context::Context;
 use super::error::{CliError, Exit};
 use super::table::{instant, one_line, table};
-use crate::admin::operations::Operation;
+use crate::admin::operations::AdminOperation;
 use crate::admin::view::JobView;
 
 /// Characters of a cause in the list.
@@ -25,7 +25,7 @@ pub(super) async fn run(args: &JobsArgs, context: &Context) -> Result<ExitCode, 
 }
 
 async fn list(format: TableFormat, context: &Context) -> Result<(), CliError> {
-    let jobs: Vec<JobView> = ask(context, Operation::Jobs).await?;
+    let jobs: Vec<JobView> = ask(context, AdminOperation::Jobs).await?;
     let text = match format {
         TableFormat::Json => super::json_text(&jobs)?,
         TableFormat::Table => report(&jobs),
@@ -35,7 +35,7 @@ async fn list(format: TableFormat, context: &Context) -> Result<(), CliError> {
 
 async fn decide(context: &Context, id: &str, retry: bool) -> Result<(), CliError> {
     let id = id.to_owned();
-    let _: bool = ask(context, Operation::DecideJob { id, retry }).await?;
+    let _: bool = ask(context, AdminOperation::DecideJob { id, retry }).await?;
     context.print(match retry {
         true => "It is done now.\n",
         false => "It is taken away.\n",

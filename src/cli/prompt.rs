@@ -10,7 +10,7 @@ use super::args::{PromptArgs, TextFormat};
 use super::asking::ask;
 use super::context::Context;
 use super::error::{CliError, Exit};
-use crate::admin::operations::Operation;
+use crate::admin::operations::AdminOperation;
 use crate::admin::view::{AsSentView, PromptView};
 use crate::agent::prompting::agent_view;
 use crate::daemon::start::wall_clock;
@@ -26,8 +26,8 @@ pub(super) async fn run(args: &PromptArgs, context: &Context) -> Result<ExitCode
         (Some(path), _) => of_transcript(path, args.agent.as_deref(), context).await?,
         (None, name) => {
             let operation = match &args.run {
-                Some(run) => Operation::SentPrompt { run: run.clone() },
-                None => Operation::Prompt {
+                Some(run) => AdminOperation::SentPrompt { run: run.clone() },
+                None => AdminOperation::Prompt {
                     name: name.clone().unwrap_or_default(),
                     agent: args.agent.clone(),
                     at: args.at,

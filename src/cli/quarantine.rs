@@ -7,7 +7,7 @@ use super::asking::ask;
 use super::context::Context;
 use super::error::{CliError, Exit};
 use super::table::table;
-use crate::admin::operations::Operation;
+use crate::admin::operations::AdminOperation;
 use crate::admin::view::QuarantinedView;
 
 /// Lists what is set aside, has one tried again, or drops it.
@@ -17,7 +17,7 @@ pub(super) async fn run(
 ) -> Result<ExitCode, CliError> {
     match command {
         QuarantineCommand::List(args) => {
-            let rows: Vec<QuarantinedView> = ask(context, Operation::Quarantine).await?;
+            let rows: Vec<QuarantinedView> = ask(context, AdminOperation::Quarantine).await?;
             let text = match args.format {
                 TableFormat::Json => super::json_text(&rows)?,
                 TableFormat::Table => report(&rows),
@@ -31,7 +31,7 @@ pub(super) async fn run(
 }
 
 async fn decide(context: &Context, id: &str, again: bool) -> Result<(), CliError> {
-    let operation = Operation::DecideQuarantined {
+    let operation = AdminOperation::DecideQuarantined {
         id: id.to_owned(),
         again,
     };

@@ -9,7 +9,7 @@ use super::context::Context;
 use super::error::{CliError, Exit};
 use super::since::since_ms;
 use super::table::{one_line, span, table};
-use crate::admin::operations::Operation;
+use crate::admin::operations::AdminOperation;
 use crate::admin::view::{DeadView, PostView, QueuedRunView, ReleasedView, RetriedView};
 use crate::daemon::start::wall_clock;
 use vocative_core::counted::counted;
@@ -25,7 +25,7 @@ pub(super) async fn queue(args: &QueueArgs, context: &Context) -> Result<ExitCod
     };
     match &args.command {
         None | Some(QueueCommand::List(_)) => {
-            let runs: Vec<QueuedRunView> = ask(context, Operation::Queue).await?;
+            let runs: Vec<QueuedRunView> = ask(context, AdminOperation::Queue).await?;
             let text = match format {
                 TableFormat::Json => super::json_text(&runs)?,
                 TableFormat::Table => queue_report(&runs),
@@ -33,7 +33,7 @@ pub(super) async fn queue(args: &QueueArgs, context: &Context) -> Result<ExitCod
             context.print(&text)?;
         }
         Some(QueueCommand::Cancel { id }) => {
-            let operation = Operation::CancelRun { id: id.clone() };
+            let operation = AdminOperation::CancelRun { id: id.clone() };
             let is_cancelled: bool = ask(context, operation).await?;
             context.print(if is_cancelled {
                 "It is cancelled; nothing is said in the room.\n"
@@ -49,7 +49,7 @@ pub(super) async fn queue(args: &QueueArgs, context: &Context) -> Result<ExitCod
 pub(super) async fn dead(command: &DeadCommand, context: &Context) -> Result<ExitCode, CliError> {
     match command {
         DeadCommand::List(args) => {
-            let view: DeadView = ask(context, Operation::Dead { id: None }).await?;
+            let view: DeadView = ask(context, AdminOperation::Dead { id: None }).await?;
             let text = match args.format {
                 TableFormat::Json => super::json_text(&view)?,
                 TableFormat::Table => dead_report(&view),
@@ -57,7 +57,7 @@ pub(super) async fn dead(command: &DeadCommand, context: &Context) -> Result<Exi
             context.print(&text)?;
         }
         DeadCommand::Show { id, args } => {
-            let operation = Operation::Dead {
+            let operation = AdminOperation::Dead {
                 id: Some(id.clone()),
             };
             let view: DeadView = ask(context, operation).await?;
@@ -79,7 +79,7 @@ async fn retry(context: &Context, args: &RetryArgs) -> Result<(), CliError> {
     }
     let now_ms = (wall_clock())();
     let since = args.since.as_ref().map(|text| since_ms(text, now_ms));
-    let operation = Operation::RetryDead {
+    let operation = AdminOperation::RetryDead {
         agent: args.agent.clone(),
         since_ms: since.transpose().map_err(CliError::Usage)?,
     };
@@ -106,7 +106,7 @@ fn retry_report(retried: RetriedView) -> String {
 }
 
 async fn decide(context: &Context, id: &str, retry: bool) -> Result<(), CliError> {
-    let operation = Operation::DecideDead {
+    let operation = AdminOperation::DecideDead {
         id: id.to_owned(),
         retry,
     };

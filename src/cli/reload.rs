@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use super::asking::{Answerer, Asked};
 use super::context::Context;
 use super::error::{CliError, Exit};
-use crate::admin::operations::Operation;
+use crate::admin::operations::AdminOperation;
 
 /// Succeeds only if the daemon took the configuration: `systemctl reload` shows what this says.
 pub(super) async fn run(context: &Context) -> Result<ExitCode, CliError> {
@@ -16,7 +16,7 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, CliError> {
             cause: None,
         });
     };
-    let summary: String = Asked::Daemon(daemon).ask(Operation::Reload).await?;
+    let summary: String = Asked::Daemon(daemon).ask(AdminOperation::Reload).await?;
     context.print(&format!("reloaded: {summary}\n"))?;
     Ok(Exit::Ok.into())
 }

@@ -8,7 +8,7 @@ use super::asking::ask;
 use super::context::Context;
 use super::error::{CliError, Exit};
 use super::table::{ago, instant, span, table};
-use crate::admin::operations::Operation;
+use crate::admin::operations::AdminOperation;
 use crate::admin::view::{
     CapacityView, ChannelView, FileCountsView, JobCountView, ListenerView, ModelRestView,
     PostCounts, StatusView, TokenRatioView,
@@ -21,7 +21,7 @@ pub(super) async fn run(args: &StatusArgs, context: &Context) -> Result<ExitCode
     if args.capacity {
         return capacity(args, context).await;
     }
-    let view: StatusView = ask(context, Operation::Status).await?;
+    let view: StatusView = ask(context, AdminOperation::Status).await?;
     let text = match args.format {
         TableFormat::Json => super::json_text(&view)?,
         TableFormat::Table => report(&view, (wall_clock())()),
@@ -31,7 +31,7 @@ pub(super) async fn run(args: &StatusArgs, context: &Context) -> Result<ExitCode
 }
 
 async fn capacity(args: &StatusArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let view: CapacityView = ask(context, Operation::Capacity).await?;
+    let view: CapacityView = ask(context, AdminOperation::Capacity).await?;
     let text = match args.format {
         TableFormat::Json => super::json_text(&view)?,
         TableFormat::Table => super::capacity::report(&view),

@@ -8,7 +8,7 @@ use super::asking::ask;
 use super::context::Context;
 use super::error::{CliError, Exit};
 use super::table::instant;
-use crate::admin::operations::Operation;
+use crate::admin::operations::AdminOperation;
 use crate::admin::view::{RebuildView, SummariesView, SummaryView};
 use vocative_core::counted::counted;
 
@@ -22,7 +22,7 @@ pub(super) async fn run(command: &SummaryCommand, context: &Context) -> Result<E
 }
 
 async fn show(args: &SummaryShowArgs, context: &Context) -> Result<(), CliError> {
-    let operation = Operation::Summaries {
+    let operation = AdminOperation::Summaries {
         name: args.conversation.clone(),
         agent: args.agent.clone(),
     };
@@ -35,7 +35,7 @@ async fn show(args: &SummaryShowArgs, context: &Context) -> Result<(), CliError>
 }
 
 async fn rebuild(args: &SummaryRebuildArgs, context: &Context) -> Result<(), CliError> {
-    let operation = Operation::RebuildSummaries {
+    let operation = AdminOperation::RebuildSummaries {
         name: args.conversation.clone(),
         agent: args.agent.clone(),
         forget_expired: args.forget_expired,

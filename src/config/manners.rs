@@ -58,7 +58,7 @@ pub(super) struct MannersShape {
     pub broadcast_addresses: bool,
     /// What is said in a room that the bot was added to; empty = nothing.
     pub introduction: String,
-    /// An answer changes when its question is edited within so many seconds; 0 = never.
+    /// Seconds within which an edit of a question changes its answer; 0 = never.
     #[schemars(range(min = 0, max = 86_400))]
     pub edit_answer_within_s: u32,
 }

@@ -309,23 +309,23 @@ impl From<OverlapShape> for Overlap {
 pub(super) struct PromptShape {
     /// Keep only turns that concern the agent.
     pub addressed_only: bool,
-    /// Read at most so many kept turns.
+    /// The most kept turns that are read.
     #[schemars(range(min = 1, max = 10_000))]
     pub max_turns_to_load: usize,
-    /// Only turns of the last so many minutes.
+    /// How far back turns are read, in minutes.
     #[schemars(range(min = 0.0))]
     pub time_window_minutes: Option<f64>,
     /// Only turns of this scope.
     pub scope: Option<ScopeShape>,
-    /// Once so many kept turns are in no summary, the older ones are folded into one.
+    /// Kept turns in no summary from which on the older ones are folded into one.
     #[schemars(range(min = 1))]
     pub rolling_summary_threshold: usize,
-    /// The newest so many turns of people are not folded, as far as a prompt can hold what stands among them.
+    /// Newest turns of people that are not folded, as far as a prompt can hold what stands among them.
     pub preserve_recent_turns: usize,
     /// Tokens for summary, history and trigger together.
     #[schemars(range(min = 1))]
     pub token_budget: usize,
-    /// A trigger over so many tokens is cut with a marker.
+    /// The most tokens of a trigger; a longer one is cut with a marker.
     #[schemars(range(min = 1))]
     pub trigger_max_tokens: usize,
     /// Kept turns of the parent before a thread's root.
@@ -387,23 +387,23 @@ pub(super) struct ChatShape {
 pub(super) struct ChatPromptShape {
     /// Keep only turns that concern the agent.
     pub addressed_only: Option<bool>,
-    /// Read at most so many kept turns.
+    /// The most kept turns that are read.
     #[schemars(range(min = 1, max = 10_000))]
     pub max_turns_to_load: Option<usize>,
-    /// Only turns of the last so many minutes.
+    /// How far back turns are read, in minutes.
     #[schemars(range(min = 0.0))]
     pub time_window_minutes: Option<f64>,
     /// Only turns of this scope.
     pub scope: Option<ScopeShape>,
-    /// Once so many kept turns are in no summary, the older ones are folded into one.
+    /// Kept turns in no summary from which on the older ones are folded into one.
     #[schemars(range(min = 1))]
     pub rolling_summary_threshold: Option<usize>,
-    /// The newest so many turns of people are not folded, as far as a prompt can hold what stands among them.
+    /// Newest turns of people that are not folded, as far as a prompt can hold what stands among them.
     pub preserve_recent_turns: Option<usize>,
     /// Tokens for summary, history and trigger together.
     #[schemars(range(min = 1))]
     pub token_budget: Option<usize>,
-    /// A trigger over so many tokens is cut with a marker.
+    /// The most tokens of a trigger; a longer one is cut with a marker.
     #[schemars(range(min = 1))]
     pub trigger_max_tokens: Option<usize>,
     /// Kept turns of the parent before a thread's root.

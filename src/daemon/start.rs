@@ -12,6 +12,7 @@ use tracing::{error, info};
 use crate::admin::health::Health;
 use crate::admin::operations::{Operations, Reload, Running};
 use crate::agent::limits::recall_context_limits;
+use crate::capture::clock::Clock;
 use crate::config::{self, ApiAddress, Config, Secrets};
 use crate::daemon::confinement::Confinement;
 use crate::daemon::core::{Core, Ground, NamedChannel};
@@ -23,7 +24,6 @@ use crate::daemon::shared::Shared;
 use crate::daemon::system::{self, Pulse};
 use crate::daemon::time::Timekeeper;
 use crate::daemon::wiring::{self, WiringError};
-use crate::delivery::worker::Clock;
 use crate::http::{self, webhooks};
 use vocative_store::{OpenReport, OpenWatch, Store, StoreError, StoreOptions};
 

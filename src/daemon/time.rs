@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use vocative_contract::clock::{PlatformClock, Wall};
 
-use crate::delivery::worker::Clock;
+use crate::capture::clock::Clock;
 
 /// Clocks that are further apart than this, in milliseconds, are not believed where something would be
 /// deleted for its age.

@@ -286,7 +286,7 @@ fn model(
 pub async fn model_reach(
     settings: &config::Model,
     secrets: &Secrets,
-) -> Result<llm::Reach, WiringError> {
+) -> Result<llm::ProviderReach, WiringError> {
     let http = model_client()?;
     let reach = llm::reach(&model_settings(settings, Some(secrets)), &http).await;
     reach.map_err(|cause| WiringError::Model {

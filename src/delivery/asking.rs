@@ -8,7 +8,7 @@ use vocative_contract::outbound::Delivered;
 use vocative_contract::probe::Prober;
 
 use crate::delivery::rooms::Room;
-use crate::delivery::worker::{Worker, persist};
+use crate::delivery::worker::{DeliveryWorker, persist};
 use vocative_core::outbox::ClaimedEntry;
 use vocative_core::outbox::OutboxUpdate;
 use vocative_core::probing::{ProbeFacts, Probing};
@@ -21,7 +21,7 @@ const MESSAGES_OF_POST: usize = 1;
 /// Between two questions about one chat, in milliseconds, at least.
 const ASK_EVERY_MS: i64 = 1_000;
 
-impl Worker {
+impl DeliveryWorker {
     /// Puts the next question about a post, or decides without one. `None` if the lease was lost.
     pub(super) async fn probe(
         &self,

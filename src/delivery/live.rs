@@ -28,7 +28,7 @@ use vocative_contract::live::{LIVE_MAX_CHARS, LiveForm, LivePost, whole_words};
 use vocative_contract::outbound::{Part, PartStream, Target};
 use vocative_core::sending::policy::LivePolicy;
 
-use crate::delivery::worker::Clock;
+use crate::capture::clock::Clock;
 use crate::llm::Listener;
 use vocative_core::ids::{LeaseToken, RunId};
 use vocative_core::sending::policy::{Live, OnUnknown};

@@ -14,6 +14,7 @@ use vocative_contract::handles::Poster;
 use vocative_contract::outbound::{Delivered, Operation, Post, ReadBack};
 use vocative_contract::probe::Prober;
 
+use crate::capture::clock::Clock;
 use crate::capture::wake::Wake;
 use crate::delivery::rooms::{Posters, Room, Rooms};
 use vocative_core::ids::{AccountId, ChatId, LeaseToken, OutboxId, OwnerId};
@@ -52,11 +53,8 @@ const PREPARING_PATIENCE: u32 = 4;
 /// The wait between attempts to record what became of a post while storage refuses it.
 const RECORD_AGAIN: Duration = Duration::from_millis(500);
 
-/// A clock in milliseconds since the Unix epoch.
-pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
-
 /// The delivery worker.
-pub struct Worker {
+pub struct DeliveryWorker {
     /// Where posts are committed.
     pub store: Store,
     /// The accounts.
@@ -71,7 +69,7 @@ pub struct Worker {
     pub clock: Clock,
 }
 
-impl Worker {
+impl DeliveryWorker {
     /// Sends until `stop`, after which nothing more is committed; then what is in flight, due or
     /// due soon, until `drain_until`.
     pub async fn run(self, stop: CancellationToken, drain_until: CancellationToken) {

@@ -8,9 +8,9 @@ use vocative_contract::crash;
 use vocative_contract::envelope::ChatKind;
 use vocative_contract::file::{FileDescription, FileError};
 
+use crate::capture::clock::Clock;
 use crate::capture::wake::Wake;
 use crate::delivery::rooms::Rooms;
-use crate::delivery::worker::Clock;
 use crate::files::counters::FileCounters;
 use crate::files::policy::{AfterFetch, FilesPolicy, GivenUp};
 use crate::files::space::{Promise, Space};

@@ -67,7 +67,7 @@ impl Transcriber {
         &self,
         facts: &FileFacts,
         bytes: &[u8],
-    ) -> Result<Transcript, SpeechError> {
+    ) -> Result<SpokenText, SpeechError> {
         let mime_type = facts.mime_type.as_deref().unwrap_or("audio/ogg");
         let name = format!("voice.{}", ending_of(mime_type));
         let (kind, body) = Multipart::new(bytes)
@@ -100,7 +100,7 @@ impl Transcriber {
         let answer = answer.map_err(|error| broken(&error))?;
         let answer = answer.ok_or_else(no_transcript)?;
         let text = text_of(&answer)?;
-        Ok(Transcript {
+        Ok(SpokenText {
             tokens: tokens_of(&answer, &text, bytes.len()),
             text,
         })
@@ -109,7 +109,7 @@ impl Transcriber {
 
 /// What is said in a voice note, and what it cost to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Transcript {
+pub struct SpokenText {
     /// What is said.
     pub text: String,
     /// What it cost, in tokens: as the server says, else an estimate by the length of the note.

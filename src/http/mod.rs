@@ -25,7 +25,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
-use crate::admin::operations::{Operation, Operations};
+use crate::admin::operations::{AdminOperation, Operations};
 use crate::admin::view::StatusView;
 
 /// Opens the listener.
@@ -57,7 +57,7 @@ pub async fn serve(listener: TcpListener, operations: Operations, cancel: Cancel
 }
 
 async fn status(operations: &Operations) -> Option<StatusView> {
-    let answer = operations.execute(Operation::Status).await.ok()?;
+    let answer = operations.execute(AdminOperation::Status).await.ok()?;
     serde_json::from_value(answer).ok()
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tracing::{info, warn};
 
 use crate::agent::desk::Desk;
-use crate::delivery::worker::Clock;
+use crate::capture::clock::Clock;
 use crate::files::fetching::Fetcher;
 use crate::jobs::worker::Work;
 use vocative_core::file::FileState;

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use vocative_contract::identity::Platform;
 
-use crate::jobs::worker::{Work, Worked, Worker};
+use crate::jobs::worker::{JobWorker, Work, Worked};
 use vocative_core::ids::{AccountId, ErasureId, FileId, JobId, LeaseToken, OwnerId};
 use vocative_core::job::{ClaimedJob, Job, JobKind, JobState};
 use vocative_core::queueing::Outcome;
@@ -109,9 +109,9 @@ impl Stage {
         stage
     }
 
-    fn worker(&self, script: Script) -> Worker<Script> {
+    fn worker(&self, script: Script) -> JobWorker<Script> {
         let (accounts, clock) = (self.accounts, Arc::clone(&self.now_ms));
-        Worker {
+        JobWorker {
             store: self.store.clone(),
             connected: Arc::new(move || accounts.to_vec()),
             handlers: script,

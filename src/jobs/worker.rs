@@ -13,7 +13,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use vocative_contract::crash;
 
-use crate::delivery::worker::{Clock, pause_until};
+use crate::capture::clock::Clock;
+use crate::delivery::worker::pause_until;
 use vocative_core::ids::{AccountId, JobId, LeaseToken, OwnerId};
 use vocative_core::job::{ClaimedJob, Job, JobKind};
 use vocative_core::queueing::{JobChange, Outcome, Shares, after};
@@ -51,7 +52,7 @@ pub trait Work: Send + Sync + 'static {
 }
 
 /// The worker.
-pub struct Worker<W> {
+pub struct JobWorker<W> {
     /// Where jobs are.
     pub store: Store,
     /// The accounts whose channels are connected.
@@ -93,7 +94,7 @@ impl AtWork {
     }
 }
 
-impl<W: Work> Worker<W> {
+impl<W: Work> JobWorker<W> {
     /// Works until `stop`. What is at work then is given back, and done after the next start.
     pub async fn run(self, stop: CancellationToken) {
         let worker = Arc::new(self);

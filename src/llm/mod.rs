@@ -26,7 +26,7 @@ use futures_util::future::BoxFuture;
 pub use failure::account_refusal;
 pub use listener::Listener;
 pub use offline::{ECHO_MAX_CHARS, Offline};
-pub use reach::{Reach, reach};
+pub use reach::{ProviderReach, reach};
 pub use retry::{RetryPolicy, Retrying};
 pub use settings::{Api, Effort, ModelSettings, Provider};
 pub use tool::{Exchange, ToolCall, ToolChoice, ToolResult, ToolSpec};

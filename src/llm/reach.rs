@@ -19,7 +19,7 @@ const LIST_BYTES_MAX: usize = 4 << 20;
 
 /// What a provider said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum ProviderReach {
     /// It takes the key; whether its list names the model, where it sent a list.
     Taken {
         /// Whether it does.
@@ -48,9 +48,12 @@ pub enum Reach {
 ///
 /// # Errors
 /// [`BuildError`] names the setting to change.
-pub async fn reach(settings: &ModelSettings, http: &reqwest::Client) -> Result<Reach, BuildError> {
+pub async fn reach(
+    settings: &ModelSettings,
+    http: &reqwest::Client,
+) -> Result<ProviderReach, BuildError> {
     let Some(address) = Address::of(settings)? else {
-        return Ok(Reach::NotAsked);
+        return Ok(ProviderReach::NotAsked);
     };
     let is_anthropic = address.wire == Wire::Messages;
     let mut request = http.get(list_url(&address)).timeout(WAIT);
@@ -66,15 +69,15 @@ pub async fn reach(settings: &ModelSettings, http: &reqwest::Client) -> Result<R
     }
     let response = match request.send().await {
         Ok(response) => response,
-        Err(error) => return Ok(Reach::Unreachable { what: what(&error) }),
+        Err(error) => return Ok(ProviderReach::Unreachable { what: what(&error) }),
     };
     let status = response.status().as_u16();
     Ok(match status {
-        200 => Reach::Taken {
+        200 => ProviderReach::Taken {
             names_model: names(&list(response).await, &settings.model),
         },
-        401 | 403 => Reach::Refused { status },
-        _ => Reach::NoList { status },
+        401 | 403 => ProviderReach::Refused { status },
+        _ => ProviderReach::NoList { status },
     })
 }
 

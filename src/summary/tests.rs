@@ -12,15 +12,15 @@ use vocative_contract::identity::Platform;
 
 mod a_deleted_message;
 
-use super::worker::{SummaryCounters, Worker};
+use super::worker::{SummaryCounters, SummaryWorker};
 use crate::agent::models::Models;
 use crate::agent::prompting::{PromptRequest, build_prompt};
 use crate::agent::registry::{AgentSpec, ModelUse, Registry, SummaryModel};
+use crate::capture::clock::Clock;
 use crate::capture::gate::Gate;
 use crate::capture::wake::Wake;
 use crate::config::Template;
 use crate::delivery::rooms::Rooms;
-use crate::delivery::worker::Clock;
 use crate::llm::{Answer, Model, ModelError, Offline, Request};
 use vocative_core::addressing::{RunVerdict, Verdict};
 use vocative_core::ids::{AccountId, AgentName, ConversationId};
@@ -105,7 +105,7 @@ struct Stage {
     conversation: Option<ConversationId>,
     model: Arc<Scripted>,
     spec: AgentSpec,
-    worker: Worker,
+    worker: SummaryWorker,
     counters: Arc<SummaryCounters>,
     /// Who speaks.
     sender: SenderKind,
@@ -174,7 +174,7 @@ impl Stage {
         let wake = Wake::default();
         let clock: Clock = Arc::new(|| NOW_MS);
         let models = Models::new(store.clone(), registry.clone(), wake.clone(), clock);
-        let worker = Worker {
+        let worker = SummaryWorker {
             store: store.clone(),
             rooms: Rooms::default(),
             registry,

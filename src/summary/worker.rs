@@ -16,9 +16,9 @@ use vocative_contract::crash;
 use crate::agent::models::{ModelSlot, Models};
 use crate::agent::prompting::{agent_view, options_in};
 use crate::agent::registry::{AgentSpec, Registry};
+use crate::capture::clock::Clock;
 use crate::capture::wake::Wake;
 use crate::delivery::rooms::Rooms;
-use crate::delivery::worker::Clock;
 use crate::llm::{Answer, ModelError, Request};
 use vocative_core::folding::accept::accept;
 use vocative_core::folding::request::{input_max_tokens, request};
@@ -62,7 +62,7 @@ pub struct SummaryCounters {
 }
 
 /// The summary worker.
-pub struct Worker {
+pub struct SummaryWorker {
     /// Where turns and summaries are.
     pub store: Store,
     /// Who we are where.
@@ -162,7 +162,7 @@ impl Waits {
     }
 }
 
-impl Worker {
+impl SummaryWorker {
     /// Works until `stop`. A request in flight is dropped then; nothing of it is stored.
     ///
     /// The first look is after the first reply or poll: until a channel is connected nobody knows
@@ -528,7 +528,7 @@ async fn summarise(
 }
 
 #[cfg(test)]
-impl Worker {
+impl SummaryWorker {
     /// One look at everything, without waits from before.
     pub(super) async fn once(&self) -> usize {
         self.pass(NEWEST_ON_POLL, &mut Waits::default()).await

@@ -34,7 +34,7 @@ struct Arguments {
     /// word (deploy*). Empty: the newest messages.
     #[serde(default)]
     query: String,
-    /// At most so many messages, up to 50; 5 if not given.
+    /// The most messages to return, up to 50; 5 if not given.
     #[serde(default)]
     limit: Option<i64>,
 }
@@ -201,7 +201,7 @@ mod tests {
                         "default": "",
                     },
                     "limit": {
-                        "description": "At most so many messages, up to 50; 5 if not given.",
+                        "description": "The most messages to return, up to 50; 5 if not given.",
                         "type": ["integer", "null"],
                         "format": "int64",
                         "default": null,

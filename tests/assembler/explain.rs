@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use vocative::admin::operations::{Operation, Operations};
+use vocative::admin::operations::{AdminOperation, Operations};
 use vocative::agent::registry::Registry;
 use vocative::delivery::rooms::Rooms;
 use vocative_core::options::AssemblerOptions;
@@ -39,7 +39,7 @@ async fn explained(room: &Room, at: Option<i64>) -> Value {
         clock: Arc::new(|| START_MS + 60_000),
         running: None,
     };
-    let asked = Operation::Prompt {
+    let asked = AdminOperation::Prompt {
         name: "acme/C1".to_owned(),
         agent: None,
         at,

@@ -11,14 +11,14 @@ use tokio_util::sync::CancellationToken;
 use vocative::agent::models::Models;
 use vocative::agent::prompting::{BuiltPrompt, PromptRequest, build_prompt};
 use vocative::agent::registry::{AgentSpec, ModelUse, Registry, SummaryModel};
+use vocative::capture::clock::Clock;
 use vocative::capture::counters::CaptureCounters;
 use vocative::capture::inbound::{ChannelIntake, Keeping};
 use vocative::capture::wake::Wake;
 use vocative::config::Template;
 use vocative::delivery::rooms::Rooms;
-use vocative::delivery::worker::Clock;
 use vocative::llm::{Answer, Model, ModelError, Offline, Request};
-use vocative::summary::worker::{SummaryCounters, Worker};
+use vocative::summary::worker::{SummaryCounters, SummaryWorker};
 use vocative_contract::channel::Intake;
 use vocative_contract::envelope::{
     ChatKind, Envelope, Event, InboundMessage, Place, ReplyTo, Sender, SenderKind,
@@ -357,7 +357,7 @@ impl Room {
         let store = self.store.clone();
         let clock: Clock = Arc::new(|| START_MS);
         let models = Models::new(store, registry.clone(), wake.clone(), clock);
-        let worker = Worker {
+        let worker = SummaryWorker {
             store: self.store.clone(),
             rooms: Rooms::default(),
             registry,

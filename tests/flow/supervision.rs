@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use vocative::admin::health::Health;
 use vocative::agent::models::Models;
 use vocative::agent::registry::{AgentSpec, ModelUse, Registry};
-use vocative::agent::worker::Worker as AgentWorker;
+use vocative::agent::worker::AgentWorker;
 use vocative::capture::counters::CaptureCounters;
 use vocative::capture::inbound::{ChannelIntake, Keeping};
 use vocative::capture::wake::Wake;
@@ -18,7 +18,7 @@ use vocative::config::Template;
 use vocative::daemon::start::wall_clock;
 use vocative::daemon::supervise::{Bind, Bound, supervise};
 use vocative::delivery::rooms::{Posters, Room, Rooms};
-use vocative::delivery::worker::{POSTS_IN_FLIGHT_MAX, Worker as DeliveryWorker};
+use vocative::delivery::worker::{DeliveryWorker, POSTS_IN_FLIGHT_MAX};
 use vocative::llm::Offline;
 use vocative_contract::capability::{Capabilities, LengthUnit};
 use vocative_contract::channel::{

@@ -13,7 +13,7 @@ use crate::envelope::Envelope;
 use crate::error::ChannelError;
 use crate::file::FileSource;
 use crate::handles::Outbound;
-use crate::history::History;
+use crate::history::HistoryReader;
 use crate::identity::Identity;
 use crate::webhook::Receiver;
 
@@ -102,7 +102,7 @@ pub trait Channel: Send + Sync + 'static {
     fn outbound(&self, identity: &Identity) -> Outbound;
 
     /// The history half for that identity; `None` on a platform that lets no bot read a room.
-    fn history(&self, identity: &Identity) -> Option<Arc<dyn History>> {
+    fn history(&self, identity: &Identity) -> Option<Arc<dyn HistoryReader>> {
         let _ = identity;
         None
     }

@@ -52,7 +52,7 @@ pub struct PastMessage {
 }
 
 /// The history half: reads what a platform keeps.
-pub trait History: Send + Sync + 'static {
+pub trait HistoryReader: Send + Sync + 'static {
     /// The chats the bot is in, as far as it may list them.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
 
 use vocative_contract::work::looked_at;
 
-/// So much of an answer tells how it begins, in bytes.
+/// How much of an answer is read to see how it begins, in bytes.
 const BEGINNING_MAX_BYTES: usize = 400;
 
 /// An answer with a few words before it: on its first line where that is text, else in a paragraph of

@@ -18,7 +18,7 @@ pub(super) const SPOILER: Tag<'static> = Tag::Superscript;
 /// Its end.
 pub(super) const SPOILER_END: TagEnd = TagEnd::Superscript;
 
-/// So many open tags are looked through for the partner of one that closes.
+/// How many open tags are searched for the one that a closing tag closes.
 const OPEN_MAX: usize = 16;
 /// Longer text is not set small or raised.
 const SCRIPT_MAX_CHARS: usize = 12;

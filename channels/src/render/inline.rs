@@ -9,9 +9,9 @@ use super::parse::trimmed;
 use super::split::{Cost, Form, Surroundings};
 use super::tree::{Block, StyledRun};
 
-/// So often a longer piece is tried.
+/// How often a longer piece is tried.
 const WIDENED_MAX: usize = 6;
-/// So many times too high an estimate is at most.
+/// How many times too high an estimate can be.
 const ESTIMATE_FACTOR_MAX: usize = 8;
 
 /// How good it is to cut behind an atom.

@@ -11,7 +11,7 @@ use vocative_contract::clock::PlatformClock;
 use vocative_contract::error::{ChannelError, Fallback};
 use vocative_contract::file::FileSource;
 use vocative_contract::handles::Outbound;
-use vocative_contract::history::History;
+use vocative_contract::history::HistoryReader;
 use vocative_contract::identity::{Identity, Platform};
 use vocative_contract::webhook::Receiver;
 
@@ -164,7 +164,7 @@ impl Channel for SlackChannel {
         outbound(api, names, identity.clone())
     }
 
-    fn history(&self, identity: &Identity) -> Option<Arc<dyn History>> {
+    fn history(&self, identity: &Identity) -> Option<Arc<dyn HistoryReader>> {
         let channel = self.settings.name.clone();
         let api = Arc::clone(&self.api);
         Some(Arc::new(SlackHistory::new(channel, identity.clone(), api)))

@@ -26,7 +26,7 @@ use super::wire::{IdOr, List, Maybe, SlackEvent, UserObject};
 /// Where people are listed; the second is an Enterprise organisation's.
 pub(super) const USERS: [&str; 2] = ["users.json", "org_users.json"];
 
-/// At most so many people and chats are kept in memory.
+/// The most people and chats that are kept in memory.
 const LISTED_MAX: usize = 1_000_000;
 
 /// Opens an export for the workspace of that identity.

@@ -14,7 +14,7 @@ use crate::rate::Pace;
 use vocative_contract::channel::BoxFuture;
 use vocative_contract::envelope::{ChatKind, Envelope, Event, Place};
 use vocative_contract::error::ChannelError;
-use vocative_contract::history::{History, HistoryPage, HistoryRequest, PastMessage};
+use vocative_contract::history::{HistoryPage, HistoryReader, HistoryRequest, PastMessage};
 use vocative_contract::identity::Identity;
 
 use super::api::{Api, Token};
@@ -186,7 +186,7 @@ impl SlackHistory {
     }
 }
 
-impl History for SlackHistory {
+impl HistoryReader for SlackHistory {
     fn chats(&self) -> BoxFuture<'_, Result<Vec<Place>, ChannelError>> {
         Box::pin(self.list_all())
     }

@@ -8,7 +8,8 @@ use vocative_contract::work::looked_at;
 
 use super::wire::MessageEntity;
 
-/// At most so many entities of a text count; Telegram sends 100. They may all be nested.
+/// The most entities of a text that are read; further ones are ignored. Telegram sends 100. They may all be
+/// nested.
 const ENTITIES_MAX: usize = 500;
 
 /// Entities that contain each other, at most; what lies deeper is not marked. Telegram has eight kinds that

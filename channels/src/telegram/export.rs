@@ -34,15 +34,15 @@ use super::wire::{Chat, Message, lenient};
 const RESULT: &str = "result.json";
 /// A field before a chat's messages is at most so long.
 const FIELD_MAX_BYTES: usize = 1 << 16;
-/// The place of every message in a topic is remembered for at most so many messages.
+/// The most messages whose topic is remembered.
 const IN_TOPICS_MAX: usize = 4_000_000;
-/// So many different messages of one second are told apart; more in a second is no chat.
+/// The most different messages of one second that are told apart.
 const TWINS_MAX: usize = 1_000_000;
 /// The action of a service message that begins a topic; its id is the topic's.
 const TOPIC_CREATED: &str = "topic_created";
 /// Messages of a forum that are not stored: in General they would stay for good.
 const OF_UNKNOWN_TOPIC: &str = "messages of a forum's topic that is not known: they reply to what is before this export; export the whole chat";
-/// At most so many topics of a chat are told apart.
+/// The most topics of a chat that are told apart.
 const TOPICS_MAX: usize = 100_000;
 
 /// Opens an export for the bot of that identity.
@@ -291,7 +291,7 @@ struct Surveyed {
     messages: u64,
     /// Who exported: of a private chat with the bot, who is not the bot.
     person: Option<i64>,
-    /// So many messages at the start are of the basic group that this supergroup was.
+    /// How many messages at the start are from the basic group that became this supergroup.
     of_basic_group: u64,
     /// Tells one account's message box from another's: by the first message in it.
     tag: Option<String>,

@@ -488,7 +488,7 @@ impl Poller {
                 self.trouble(failure.into_error(operation))
             }
         };
-        // Whoever hears the report says so in the log.
+        // The reporter writes it to the log.
         self.report(reporter, state);
         NextPoll::Wait(wait_ms)
     }

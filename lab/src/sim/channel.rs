@@ -10,7 +10,7 @@ use vocative_contract::clock::PlatformClock;
 use vocative_contract::envelope::{ChatKind, Place};
 use vocative_contract::error::{ChannelError, Fallback};
 use vocative_contract::handles::{LookUps, Outbound, Poster, Renderer, Signs};
-use vocative_contract::history::History;
+use vocative_contract::history::HistoryReader;
 use vocative_contract::identity::{Identity, Platform};
 use vocative_contract::live::{LiveForm, LivePost};
 use vocative_contract::outbound::{Delivered, Operation, Part, Post, ReadBack, Target};
@@ -149,7 +149,7 @@ impl Channel for SimChannel {
         }
     }
 
-    fn history(&self, identity: &Identity) -> Option<Arc<dyn History>> {
+    fn history(&self, identity: &Identity) -> Option<Arc<dyn HistoryReader>> {
         let has_history = self.0.world(|world| world.is_slack());
         has_history.then(|| Arc::new(Past::new(Arc::clone(&self.0), identity.clone())) as _)
     }

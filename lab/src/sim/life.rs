@@ -15,7 +15,7 @@ use vocative_contract::clock::{PlatformClock, Wall};
 
 use super::clocks::WallClock;
 use super::world::World;
-use vocative::delivery::worker::Clock;
+use vocative::capture::clock::Clock;
 use vocative_store::{Gate, Moment, StoreError};
 
 /// A step that takes so long that the lease of a run is over. Not that of a post, the longest wait for a

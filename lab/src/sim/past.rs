@@ -6,7 +6,7 @@ use vocative_contract::channel::BoxFuture;
 use vocative_contract::clock::PlatformClock;
 use vocative_contract::envelope::{Envelope, Event, InboundMessage, Place, Sender, SenderKind};
 use vocative_contract::error::ChannelError;
-use vocative_contract::history::{History, HistoryPage, HistoryRequest, PastMessage};
+use vocative_contract::history::{HistoryPage, HistoryReader, HistoryRequest, PastMessage};
 use vocative_contract::identity::Identity;
 use vocative_contract::probe::Numbered;
 
@@ -232,7 +232,7 @@ fn is_shown(message: &Message, request: &HistoryRequest, now_ms: i64) -> bool {
     is_in_place && (is_in_time || is_root) && !message.is_deleted && message.visible_at_ms <= now_ms
 }
 
-impl History for Past {
+impl HistoryReader for Past {
     fn chats(&self) -> BoxFuture<'_, Result<Vec<Place>, ChannelError>> {
         Box::pin(async {
             self.ask("list").await?;

@@ -17,7 +17,7 @@ use super::wire::{Event, Told, What, Wire};
 use super::words::{LONG_LINES, Word, asked};
 use crate::plan::Mode;
 
-/// So many of a room's questions are young enough to be edited.
+/// How many of a room's newest questions can be edited.
 const LAST_QUESTIONS: usize = 4;
 
 /// The bot's user id.

@@ -22,10 +22,10 @@ use crate::admin::view::CapacityView;
 use crate::admin::view::ModelRestView;
 use crate::agent::models::Models;
 use crate::agent::registry::Registry;
+use crate::capture::clock::Clock;
 use crate::capture::counters::CaptureCounters;
 use crate::capture::wake::Wake;
 use crate::delivery::rooms::Rooms;
-use crate::delivery::worker::Clock;
 use crate::files::counters::FileCounters;
 use crate::files::held::VOICE_NOTES;
 use crate::summary::worker::SummaryCounters;
@@ -38,7 +38,7 @@ use vocative_store::{Store, StoreError};
 /// What can be asked. On the socket it is one JSON object a line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
-pub enum Operation {
+pub enum AdminOperation {
     /// The daemon at a glance.
     Status,
     /// What uses the space, and what the disk can do. Reads the whole database.
@@ -244,7 +244,7 @@ pub enum Operation {
     },
 }
 
-impl Operation {
+impl AdminOperation {
     /// Whether it changes anything.
     #[must_use]
     pub fn is_write(&self) -> bool {
@@ -349,11 +349,11 @@ impl Operations {
     ///
     /// # Errors
     /// [`OperationError`], see there.
-    pub async fn execute(&self, operation: Operation) -> Answer {
+    pub async fn execute(&self, operation: AdminOperation) -> Answer {
         match operation {
-            Operation::Status => self.status().await,
-            Operation::Capacity => self.capacity().await,
-            Operation::Conversations {
+            AdminOperation::Status => self.status().await,
+            AdminOperation::Capacity => self.capacity().await,
+            AdminOperation::Conversations {
                 channel,
                 limit,
                 all,
@@ -367,66 +367,66 @@ impl Operations {
                 };
                 self.conversations(filter).await
             }
-            Operation::Events { target, after } => Ok(json(&self.events(&target, after).await?)),
-            Operation::TitleConversation { name, title } => self.set_title(&name, title).await,
-            Operation::ArchiveConversation { name, archived } => {
+            AdminOperation::Events { target, after } => {
+                Ok(json(&self.events(&target, after).await?))
+            }
+            AdminOperation::TitleConversation { name, title } => self.set_title(&name, title).await,
+            AdminOperation::ArchiveConversation { name, archived } => {
                 self.set_archived(&name, archived).await
             }
-            Operation::Conversation {
+            AdminOperation::Conversation {
                 name,
                 limit,
                 timeline,
                 before,
             } => {
-                let query = PageQuery {
-                    limit,
-                    before: before.map(Seq),
-                    is_timeline: timeline,
-                };
-                self.conversation(&name, query).await
+                self.conversation(&name, page_query(limit, before, timeline))
+                    .await
             }
-            Operation::Export {
+            AdminOperation::Export {
                 name,
                 after,
                 as_of,
                 shown,
             } => self.export(&name, export_query(after, as_of), shown).await,
-            Operation::Search {
+            AdminOperation::Search {
                 name,
                 query,
                 limit,
                 threads,
             } => self.search(&name, query, limit, threads).await,
-            Operation::Prompt { name, agent, at } => self.prompt(&name, agent, at).await,
-            Operation::SentPrompt { run } => self.sent_prompt(&run).await,
-            Operation::Summaries { name, agent } => self.summaries(&name, agent).await,
-            Operation::RebuildSummaries {
+            AdminOperation::Prompt { name, agent, at } => self.prompt(&name, agent, at).await,
+            AdminOperation::SentPrompt { run } => self.sent_prompt(&run).await,
+            AdminOperation::Summaries { name, agent } => self.summaries(&name, agent).await,
+            AdminOperation::RebuildSummaries {
                 name,
                 agent,
                 forget_expired,
             } => self.rebuild_summaries(&name, agent, forget_expired).await,
-            Operation::ErasePlan { target } => self.erase_plan(target).await,
-            Operation::Erase { target, verify } => self.erase(target, verify).await,
-            Operation::Queue => self.queue().await,
-            Operation::Dead { id } => self.dead(id).await,
-            Operation::DecideDead { id, retry } => self.decide_dead(&id, retry).await,
-            Operation::Jobs => self.jobs().await,
-            Operation::DecideJob { id, retry } => self.decide_job(&id, retry).await,
-            Operation::Quarantine => self.quarantine().await,
-            Operation::DecideQuarantined { id, again } => self.decide_quarantined(&id, again).await,
-            Operation::RetryDead { agent, since_ms } => self.retry_dead(agent, since_ms).await,
-            Operation::Agents => self.agents().await,
-            Operation::ReleaseAgent { name } => self.release_agent(&name).await,
-            Operation::Held => self.held().await,
-            Operation::HeldRuns => self.held_runs().await,
-            Operation::Release { id, send } => self.release(&id, send).await,
-            Operation::CancelRun { id } => self.cancel_run(&id).await,
-            Operation::Reload => self.reload().await,
-            Operation::ImportBegin {
+            AdminOperation::ErasePlan { target } => self.erase_plan(target).await,
+            AdminOperation::Erase { target, verify } => self.erase(target, verify).await,
+            AdminOperation::Queue => self.queue().await,
+            AdminOperation::Dead { id } => self.dead(id).await,
+            AdminOperation::DecideDead { id, retry } => self.decide_dead(&id, retry).await,
+            AdminOperation::Jobs => self.jobs().await,
+            AdminOperation::DecideJob { id, retry } => self.decide_job(&id, retry).await,
+            AdminOperation::Quarantine => self.quarantine().await,
+            AdminOperation::DecideQuarantined { id, again } => {
+                self.decide_quarantined(&id, again).await
+            }
+            AdminOperation::RetryDead { agent, since_ms } => self.retry_dead(agent, since_ms).await,
+            AdminOperation::Agents => self.agents().await,
+            AdminOperation::ReleaseAgent { name } => self.release_agent(&name).await,
+            AdminOperation::Held => self.held().await,
+            AdminOperation::HeldRuns => self.held_runs().await,
+            AdminOperation::Release { id, send } => self.release(&id, send).await,
+            AdminOperation::CancelRun { id } => self.cancel_run(&id).await,
+            AdminOperation::Reload => self.reload().await,
+            AdminOperation::ImportBegin {
                 channel,
                 fingerprint,
             } => self.import_begin(&channel, fingerprint.as_deref()).await,
-            Operation::Import { channel, batch } => self.import(&channel, batch).await,
+            AdminOperation::Import { channel, batch } => self.import(&channel, batch).await,
         }
     }
 
@@ -505,6 +505,14 @@ fn place_in_list(text: &str) -> Result<(i64, ConversationId), OperationError> {
     place.ok_or_else(|| {
         OperationError::Wrong(format!("{text:?} is no place in the list of conversations"))
     })
+}
+
+fn page_query(limit: usize, before: Option<i64>, is_timeline: bool) -> PageQuery {
+    PageQuery {
+        limit,
+        before: before.map(Seq),
+        is_timeline,
+    }
 }
 
 fn export_query(after: Option<[i64; 3]>, as_of: Option<i64>) -> ExportQuery {

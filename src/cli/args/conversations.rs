@@ -103,7 +103,7 @@ pub struct ListArgs {
     /// Only those of this channel
     #[arg(long, value_name = "NAME")]
     pub channel: Option<String>,
-    /// At most so many
+    /// The most conversations to list
     #[arg(long, value_name = "N", default_value = "50")]
     pub limit: NonZeroUsize,
     /// Also archived ones
@@ -119,7 +119,7 @@ pub struct ListArgs {
 pub struct ShowArgs {
     /// Which one: the start of its id, or CHANNEL/CHAT
     pub conversation: String,
-    /// Only the newest so many turns
+    /// How many turns to show, the newest
     #[arg(long, value_name = "N", default_value = "50")]
     pub limit: NonZeroUsize,
     /// Only what stands before the turn with this seq: the next page, back in time
@@ -142,7 +142,7 @@ pub struct SearchArgs {
     /// What to look for; several words must all be there
     #[arg(required = true)]
     pub query: Vec<String>,
-    /// At most so many hits
+    /// The most hits to show
     #[arg(long, value_name = "N", default_value = "20")]
     pub limit: NonZeroUsize,
     /// Also in the room of a thread, and in the threads of the room

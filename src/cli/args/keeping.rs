@@ -60,10 +60,10 @@ pub struct BackupArgs {
     /// Replace a file that is there
     #[arg(long)]
     pub replace: bool,
-    /// In a folder: keep only the newest so many backups named by this command
+    /// In a folder: how many backups named by this command to keep, the newest
     #[arg(long, value_name = "N")]
     pub keep: Option<NonZeroUsize>,
-    /// Copy at most so many MiB a second; 0 = as fast as the disk goes
+    /// The most MiB to copy in a second; 0 = as fast as the disk goes
     #[arg(long, value_name = "MIB", default_value_t = 64)]
     pub rate: u64,
     /// Leave out the bytes of attached files; a restored backup fetches them again where it can

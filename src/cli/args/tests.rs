@@ -299,7 +299,7 @@ fn the_help_of_conversations_show() {
 
     Options:
           --limit <N>
-              Only the newest so many turns
+              How many turns to show, the newest
 
               [default: 50]
 

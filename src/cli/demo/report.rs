@@ -3,7 +3,7 @@
 use super::say_line;
 use super::scene::Outcome;
 use super::stage::Stage;
-use crate::admin::operations::{Operation, OperationError};
+use crate::admin::operations::{AdminOperation, OperationError};
 use crate::admin::view::{ConversationDetailView, ConversationView, PromptView, TurnView};
 use crate::cli::CliError;
 use vocative_core::counted::counted;
@@ -15,7 +15,7 @@ const TURNS_SHOWN: usize = 50;
 pub(super) async fn print(stage: &Stage, outcomes: &[Outcome]) -> Result<(), CliError> {
     let conversations: Vec<ConversationView> = ask(
         stage,
-        Operation::Conversations {
+        AdminOperation::Conversations {
             channel: None,
             limit: 0,
             all: true,
@@ -29,7 +29,7 @@ pub(super) async fn print(stage: &Stage, outcomes: &[Outcome]) -> Result<(), Cli
         let name = conversation.id.clone();
         let detail: ConversationDetailView = ask(
             stage,
-            Operation::Conversation {
+            AdminOperation::Conversation {
                 name,
                 limit: TURNS_SHOWN,
                 timeline: false,
@@ -90,7 +90,7 @@ async fn print_prompt(stage: &Stage, thread: &ConversationView) -> Result<(), Cl
     let name = thread.id.clone();
     let detail: ConversationDetailView = ask(
         stage,
-        Operation::Conversation {
+        AdminOperation::Conversation {
             name: name.clone(),
             limit: TURNS_SHOWN,
             timeline: false,
@@ -108,7 +108,7 @@ async fn print_prompt(stage: &Stage, thread: &ConversationView) -> Result<(), Cl
     let before = answer.seq - 1;
     let prompt: PromptView = ask(
         stage,
-        Operation::Prompt {
+        AdminOperation::Prompt {
             name,
             agent: None,
             at: Some(before),
@@ -138,7 +138,7 @@ async fn print_prompt(stage: &Stage, thread: &ConversationView) -> Result<(), Cl
 
 async fn ask<T: serde::de::DeserializeOwned>(
     stage: &Stage,
-    operation: Operation,
+    operation: AdminOperation,
 ) -> Result<T, CliError> {
     let answer = stage.daemon.operations().execute(operation).await?;
     Ok(serde_json::from_value(answer).map_err(|cause| OperationError::Wrong(cause.to_string()))?)

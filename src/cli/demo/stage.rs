@@ -11,7 +11,7 @@ use vocative_sandbox::telegram::{TelegramFault, TelegramPost, TelegramServer, Te
 use vocative_sandbox::wire::WireLog;
 
 use super::scene::{Expected, Line, Person, Place};
-use crate::admin::operations::Operation;
+use crate::admin::operations::AdminOperation;
 use crate::admin::view::StatusView;
 use crate::cli::CliError;
 use crate::cli::args::Fault;
@@ -216,7 +216,11 @@ impl Stage {
     }
 
     async fn is_idle(&self) -> bool {
-        let status = self.daemon.operations().execute(Operation::Status).await;
+        let status = self
+            .daemon
+            .operations()
+            .execute(AdminOperation::Status)
+            .await;
         let view = status.ok().and_then(|it| StatusView::deserialize(it).ok());
         view.is_some_and(|view| {
             let (runs, posts) = (&view.runs, &view.posts);

@@ -22,7 +22,7 @@ use super::asking::Asked;
 use super::context::Context;
 use super::error::{CliError, Exit};
 use crate::admin::import::{ImportBatchView, ImportBeginView, ImportCountsView};
-use crate::admin::operations::Operation;
+use crate::admin::operations::AdminOperation;
 use crate::capture::import::Batch;
 use crate::config::Config;
 use crate::daemon::wiring;
@@ -106,14 +106,14 @@ async fn import(
     .await
 }
 
-fn begin(args: &ImportArgs, fingerprint: Option<String>) -> Operation {
-    Operation::ImportBegin {
+fn begin(args: &ImportArgs, fingerprint: Option<String>) -> AdminOperation {
+    AdminOperation::ImportBegin {
         channel: args.channel.clone(),
         fingerprint,
     }
 }
 
-fn begin_with(args: &ImportArgs, fingerprint: &str) -> Operation {
+fn begin_with(args: &ImportArgs, fingerprint: &str) -> AdminOperation {
     begin(args, Some(fingerprint.to_owned()))
 }
 
@@ -153,7 +153,7 @@ async fn store(
             },
             is_preview: args.dry_run,
         };
-        let operation = Operation::Import {
+        let operation = AdminOperation::Import {
             channel: args.channel.clone(),
             batch: ImportBatchView::of(batch, config.store.keep_revisions),
         };

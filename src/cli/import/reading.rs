@@ -14,11 +14,11 @@ use crate::capture::import::{ChatAdmission, admission, chat_admission};
 use vocative_core::judging::access::Access;
 use vocative_core::judging::policy::ChannelPolicy;
 
-/// A batch is handed over at so many messages, …
+/// The most messages of a batch.
 const BATCH_MESSAGES: usize = 256;
-/// … so many bytes of text, …
+/// The most bytes of text of a batch.
 const BATCH_TEXT_BYTES: usize = 512 << 10;
-/// … or so many things read, whatever became of them.
+/// The most things read for a batch, whatever became of them.
 const BATCH_THINGS: u64 = 20_000;
 /// The most unserved chats, and unreadable entries, that are named; all are counted.
 const NAMED_MAX: usize = 50;

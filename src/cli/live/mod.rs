@@ -15,7 +15,7 @@ use super::error::Exit;
 use crate::admin::socket;
 use crate::config::{Config, Model, Secrets};
 use crate::daemon::wiring;
-use crate::llm::Reach;
+use crate::llm::ProviderReach;
 
 /// What was found about one channel, or about the models.
 struct Section {
@@ -106,7 +106,7 @@ async fn models(config: &Config, secrets: &Secrets) -> Result<Section, CliError>
 
 /// What the provider's word means. A list that lacks the model is only telling where it is the provider's
 /// own; other servers leave out what they have under a short name.
-fn about_model(model: &Model, reach: &Reach) -> (FindingLevel, String) {
+fn about_model(model: &Model, reach: &ProviderReach) -> (FindingLevel, String) {
     let is_own_list = model.base_url.is_none() && model.provider.name() == "openai";
     let taken = if model.api_key.is_some() {
         "the key is accepted"
@@ -114,38 +114,38 @@ fn about_model(model: &Model, reach: &Reach) -> (FindingLevel, String) {
         "the server answers"
     };
     match reach {
-        Reach::Taken {
+        ProviderReach::Taken {
             names_model: Some(true),
         } => (
             FindingLevel::Fine,
             format!("{taken}, and the model is there"),
         ),
-        Reach::Taken {
+        ProviderReach::Taken {
             names_model: Some(false),
         } if is_own_list => (
             FindingLevel::Warning,
             format!("{taken}, but there is no model of that name; look for a misspelling"),
         ),
-        Reach::Taken {
+        ProviderReach::Taken {
             names_model: Some(false),
         } => (
             FindingLevel::Fine,
             format!("{taken}; its list does not name the model, which may be there all the same"),
         ),
-        Reach::Taken { names_model: None } => (FindingLevel::Fine, taken.to_owned()),
-        Reach::Refused { status } => (
+        ProviderReach::Taken { names_model: None } => (FindingLevel::Fine, taken.to_owned()),
+        ProviderReach::Refused { status } => (
             FindingLevel::Refused,
             format!("the provider refuses the key (HTTP {status}); renew what api_key points to"),
         ),
-        Reach::NoList { status } => (
+        ProviderReach::NoList { status } => (
             FindingLevel::Fine,
             format!("the server has no list of models (HTTP {status}), so the key is not tried"),
         ),
-        Reach::Unreachable { what } => (
+        ProviderReach::Unreachable { what } => (
             FindingLevel::Unreachable,
             format!("the provider can't be reached: {what}; check base_url and the network"),
         ),
-        Reach::NotAsked => (
+        ProviderReach::NotAsked => (
             FindingLevel::Fine,
             "not asked, because an answer costs".to_owned(),
         ),

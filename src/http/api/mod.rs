@@ -35,7 +35,7 @@ use self::hub::Hub;
 use self::refusal::Refusal;
 use self::stream::Source;
 use super::door::{Door, Outside};
-use crate::admin::operations::{Operation, Operations};
+use crate::admin::operations::{AdminOperation, Operations};
 use crate::admin::socket;
 use crate::admin::view::{ConversationView, RunView};
 use crate::config::ApiAddress;
@@ -169,7 +169,7 @@ async fn conversations(
     asked: RequestQuery,
 ) -> Result<Response, Refusal> {
     let limit = asked.limit()?;
-    let operation = Operation::Conversations {
+    let operation = AdminOperation::Conversations {
         channel: asked.text("channel")?.map(str::to_owned),
         limit,
         all: asked.is_set("archived")?,

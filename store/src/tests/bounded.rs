@@ -12,7 +12,7 @@ use vocative_core::summary::Coverage;
 
 const SIZES: [i64; 3] = [100, 10_000, 100_000];
 
-/// At most so many rows are read for a prompt.
+/// The most rows that may be read for a prompt.
 const ROWS_MAX: u64 = 400;
 
 /// Turns of people, a second each, as capture leaves them; every so many concern an agent.

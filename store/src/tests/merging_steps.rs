@@ -16,7 +16,7 @@ use vocative_core::search::SearchReach;
 const OLD_TURNS: i64 = 1_400;
 const NEW_TURNS: i64 = 1_200;
 
-/// At most so many rows change for a turn that moves: the turn, its message, what concerns an agent, the list
+/// The most rows that may change for a turn that moves: the turn, its message, what concerns an agent, the list
 /// of what moves, and the index.
 const ROWS_A_TURN: i64 = 16;
 
