@@ -15,6 +15,20 @@ async fn ask(flow: &Flow, text: &str, answer: &str) -> String {
     asked
 }
 
+/// Ann calls herself Annabel from now on, and Slack tells of it.
+async fn rename_ann(flow: &Flow) {
+    flow.slack.change_world(|world| {
+        let ann = world.users.iter_mut().find(|user| user.id == "U0ANN");
+        ann.unwrap().display_name = "Annabel".to_owned();
+    });
+    flow.slack.raw_event(serde_json::json!({
+        "type": "user_change", "event_ts": "1763712700.000900",
+        "user": {"id": "U0ANN", "team_id": "T0ACME", "name": "ann", "real_name": "Ann Example",
+                 "profile": {"display_name": "Annabel", "real_name": "Ann Example"}},
+    }));
+    flow.wait_until_heard().await;
+}
+
 /// The run that answered a question of the channel.
 async fn run_of(flow: &Flow, question: &str) -> String {
     let connection = Connection::open(flow.directory().join("data/vocative.db")).unwrap();
@@ -96,8 +110,7 @@ async fn what_a_run_was_sent_is_shown_as_it_was_until_a_message_of_it_changes() 
 
     // New names, instructions and options don't change what was sent.
     let connection = Connection::open(flow.directory().join("data/vocative.db")).unwrap();
-    let renamed = "UPDATE participants SET display_name = 'Annabel' WHERE display_name = 'Ann'";
-    assert!(connection.execute(renamed, []).unwrap() > 0);
+    rename_ann(&flow).await;
     flow.reconfigure("You are {{agent}}", "token_budget aside, you are {{agent}}");
     flow.reload().await;
     let view = sent(&flow, &run).await;
@@ -140,8 +153,7 @@ async fn an_erasure_leaves_no_name_and_no_record_behind() {
     ask(&flow, "@vocative zebra?", "Yes.").await;
     let connection = Connection::open(flow.directory().join("data/vocative.db")).unwrap();
     let count = |sql: &str| -> i64 { connection.query_row(sql, [], |row| row.get(0)).unwrap() };
-    let renamed = "UPDATE participants SET display_name = 'Annabel' WHERE display_name = 'Ann'";
-    connection.execute(renamed, []).unwrap();
+    rename_ann(&flow).await;
     assert_eq!(count("SELECT count(*) FROM former_names"), 1);
     let told = flow
         .cli(&["erase", "--person", "acme/U0ANN", "--yes"])

@@ -1,8 +1,8 @@
 //! What the prompts of runs were made from, and reading it again.
 //!
 //! A record holds ids, revisions and settings, and one hash of the whole: no text of a room. Names that
-//! people and agents have no longer are kept beside it (`former_names`, by a trigger of the schema), as
-//! long as a record may need them: until the records go by age, or their bearer is erased.
+//! people and agents have no longer are kept beside it (`former_names`), as long as a record may need them: until
+//! the records go by age, or their bearer is erased.
 
 use std::collections::HashMap;
 
