@@ -1,7 +1,7 @@
 //! Rows of queues that can't be decoded. Such a row is set aside, so that it stops no queue, and an entry
 //! here says which one and why, so that a person hears of it.
 //!
-//! A row that is set aside has the state `quarantined`; [`leave_quarantine_txn`] takes its entry away where the
+//! A row that is set aside has the state `quarantined`; `leave_quarantine_txn` takes its entry away where the
 //! row gets another state or goes. It is tried again at the first start of another
 //! version of the program, which may know what this one does not, and when a person says so after mending
 //! it. Entries hold ids and names of columns, nothing of what the row says.
