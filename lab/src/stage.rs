@@ -29,6 +29,9 @@ pub(super) const FORUM_TOPIC: i64 = TelegramWorld::TOPIC_INCIDENT;
 /// An answer that is seen while it is written comes in so many pieces, at this pace.
 const WORDS: usize = 12;
 const BETWEEN_WORDS: Duration = Duration::from_millis(40);
+/// Ports below those that Linux gives to connections (32,768 to 60,999).
+const FIRST_PORT: u16 = 10_000;
+const OWN_PORTS: u128 = 22_000;
 /// Steps of a scene at most, each in rooms of its own: chats wait for their pace, not for others.
 const STEPS_MAX: usize = 10;
 const SLACK_ROOMS_OF_STEP: usize = 10;
@@ -607,9 +610,16 @@ fn telegram_world() -> TelegramWorld {
     world
 }
 
-/// An address on which nobody listens.
+/// An address that is free now, of those that the system gives to nobody by itself: a connection of another scene
+/// may take any other before the daemon listens.
 fn free_address() -> std::io::Result<SocketAddr> {
-    std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+    let seed = uuid::Uuid::new_v4().as_u128();
+    let ports = (0..OWN_PORTS).map(|n| FIRST_PORT + ((seed + n) % OWN_PORTS) as u16);
+    let free =
+        ports.filter_map(|port| std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok());
+    let mut free = free.map(|listener| listener.local_addr());
+    free.next()
+        .unwrap_or_else(|| Err(std::io::ErrorKind::AddrInUse.into()))
 }
 
 /// A directory of this scene only.
