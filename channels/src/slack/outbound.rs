@@ -135,7 +135,7 @@ async fn call_closed(
     }
 }
 
-/// Takes a message of ours away; one that is gone is as it should be.
+/// Deletes a message of the bot. One that is not there any more counts as deleted.
 pub(super) async fn delete(
     api: &Api,
     chat: &str,

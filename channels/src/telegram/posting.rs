@@ -70,7 +70,7 @@ impl TelegramPoster {
         })
     }
 
-    /// Takes a message of ours away; one that is gone is as it should be.
+    /// Deletes a message of the bot. One that is not there any more counts as deleted.
     async fn delete(&self, chat: &str, message_id: &str) -> Result<Delivered, ChannelError> {
         let mut parameters = Parameters::new();
         parameters.insert("chat_id".to_owned(), chat_id(chat));

@@ -405,7 +405,7 @@ fn lease_txn(
             },
         )?;
     if attempt > 1 {
-        // Whoever worked on it before may have died in the middle of a sentence.
+        // The attempt before this one may have ended with an answer half written.
         forget_live_text_txn(connection, row)?;
     }
     Ok(ClaimedRun {

@@ -63,7 +63,8 @@ pub(crate) fn enqueue_txn(
     Ok(())
 }
 
-/// Takes a job away whose noun is gone or done. A lease on it is stale from here on.
+/// Deletes the job of a kind and a key: what it is about is gone or done. A worker that holds its lease can write
+/// nothing any more.
 pub(crate) fn forget_job_txn(
     connection: &Connection,
     kind: JobKind,
@@ -76,7 +77,7 @@ pub(crate) fn forget_job_txn(
     row.map_or(Ok(()), |row| leave_quarantine_txn(connection, row))
 }
 
-/// Takes a row's entry away among those that can't be decoded.
+/// Deletes the quarantine's entry of a job.
 fn leave_quarantine_txn(connection: &Connection, row: i64) -> Result<(), StoreError> {
     connection
         .prepare_cached("DELETE FROM quarantine WHERE queue = ?1 AND row_id = ?2")?
@@ -276,7 +277,7 @@ pub(crate) fn settle_txn(
     Ok(())
 }
 
-/// Takes a row away.
+/// Deletes a job and its entry in the quarantine.
 pub(crate) fn remove_txn(connection: &Connection, id: JobId) -> Result<(), StoreError> {
     connection
         .prepare_cached("DELETE FROM jobs WHERE id = ?1")?
