@@ -25,8 +25,9 @@ const LAYERS: [&str; 15] = [
     "cli",
 ];
 
-/// The files of the store that know SQLite; the others speak to `store::sql`.
-const ENGINE: [&str; 4] = [
+/// The files of the store that know SQLite, and the laboratory's yardstick; the others speak to `store::sql`.
+const ENGINE: [&str; 5] = [
+    "lab/src/recall/yardsticks.rs",
     "store/src/engine",
     "store/src/rows/contents.rs",
     "store/src/acts/erasure/files.rs",

@@ -29,6 +29,29 @@ pub(crate) enum Command {
     /// rooms are searched as by `crash`, and what was captured is compared with what was said.
     /// Exit code 1 if something is wrong; then the seed and its story are shown.
     Sim(SimArgs),
+    /// Plant facts in a room, ask for them, and count what is found
+    ///
+    /// Draws a room in which facts were said once, in passing, between lines that share their words, and asks for
+    /// them in several ways. Vocative's search is compared with what there would be otherwise: SQLite's full
+    /// text, and the newest lines of the room.
+    Recall(RecallArgs),
+}
+
+/// What `vocative-lab recall` takes.
+#[derive(Debug, Args)]
+pub(crate) struct RecallArgs {
+    /// How many lines the room has
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1_000..))]
+    pub(crate) lines: u32,
+    /// How many rooms; their seeds follow the first one's
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) rooms: u64,
+    /// The first room's seed, or random
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = seed_of)]
+    pub(crate) seed: u64,
+    /// Also name the questions whose answer Vocative did not find among its first five
+    #[arg(long)]
+    pub(crate) missed: bool,
 }
 
 /// What `vocative-lab sim` takes.

@@ -7,15 +7,17 @@
 //! Reading order: `args`, `crash`, then `plan` (which kills), `piece` (how they are dealt out), `scene` (what people
 //! say, and what must come back), `stage` (platforms and model), `process` (the daemon), `play` (one piece of
 //! kills), `memory` (the rows that import and erase), `tally` (what came of it, and whether that is allowed);
-//! then `sim`.
+//! then `sim`; then `recall`, which measures how much of what was said is found again.
 
 mod args;
 mod crash;
+mod dice;
 mod memory;
 mod piece;
 mod plan;
 mod play;
 mod process;
+mod recall;
 mod scene;
 mod sim;
 mod stage;
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
     let done = match &cli.command {
         Command::Crash(args) => crash::run(args),
         Command::Sim(args) => sim::run(args),
+        Command::Recall(args) => recall::run(args),
     };
     done.unwrap_or_else(|error| {
         eprintln!("{}", error.report());

@@ -1,8 +1,8 @@
 //! The machine's clock in a world: it may be wrong at the start, step, drift and be corrected, while the
 //! monotonic clock (tokio's) goes on and the platform knows the time. Pure.
 
-use super::dice::Dice;
 use super::script::BEGINNING_MS;
+use crate::dice::Dice;
 
 const YEAR_MS: i64 = 365 * 86_400_000;
 

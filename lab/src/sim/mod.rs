@@ -10,7 +10,7 @@
 
 mod channel;
 mod clocks;
-mod dice;
+
 mod hearing;
 mod life;
 mod model;

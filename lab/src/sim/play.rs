@@ -10,12 +10,12 @@ use vocative_contract::crash::{self, Sabotage};
 
 use super::channel::{ACCOUNT, ACCOUNT_NAME, NAME, SimChannel, platform};
 use super::clocks::WallClock;
-use super::dice::{Dice, WORLD};
 use super::life::{Life, locked};
 use super::model::SimModel;
 use super::script::{BEGINNING_MS, End, Live, Script};
 use super::verdict::{Stored, Tally, judge};
 use super::world::{Message, World};
+use crate::dice::{Dice, WORLD};
 use crate::plan::Mode;
 use vocative::admin::health::Health;
 use vocative::agent::registry::AgentSpec;

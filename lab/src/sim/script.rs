@@ -1,7 +1,7 @@
 //! What happens in a seed, decided before it begins: what people do and when, and how each life of the
 //! daemon ends.
 
-use super::dice::Dice;
+use crate::dice::Dice;
 use crate::plan::Mode;
 
 /// When every simulation begins, in milliseconds since the Unix epoch.

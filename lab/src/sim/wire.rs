@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::dice::Dice;
+use crate::dice::Dice;
 
 /// Slack's waits before it tells again of what nobody took, in milliseconds. Source: Events API.
 const RETRY_MS: [i64; 3] = [1_000, 60_000, 300_000];

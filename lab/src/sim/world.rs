@@ -11,10 +11,10 @@ use vocative_contract::outbound::{Delivered, Post};
 use vocative_contract::probe::ProbeAnswer;
 
 use super::clocks::WallClock;
-use super::dice::Dice;
 use super::script::{Act, BEGINNING_MS, DIRECT_ROOM, ROOMS, Script};
 use super::wire::{Event, Told, What, Wire};
 use super::words::{LONG_LINES, Word, asked};
+use crate::dice::Dice;
 use crate::plan::Mode;
 
 /// How many of a room's newest questions can be edited.

@@ -1,21 +1,21 @@
 //! Chance from a seed (splitmix64), the same on every machine and with every version of a library.
 
 /// What the first dice of a seed are for: the script, and all of the world that names no dice of its own.
-pub(super) const WORLD: &str = "";
+pub(crate) const WORLD: &str = "";
 
 /// Numbers that follow from a seed.
 #[derive(Clone, Debug)]
-pub(super) struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
     #[cfg(test)]
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self::of(seed, WORLD)
     }
 
     /// The dice of one concern of a seed's world, named by a word. A kind of fault that is added later draws
     /// from dice of its own, so that worlds in which it does not happen stay as they were.
-    pub(super) fn of(seed: u64, concern: &str) -> Self {
+    pub(crate) fn of(seed: u64, concern: &str) -> Self {
         let mix = |dice: Self, byte: u8| Self(Self(dice.0 ^ u64::from(byte)).next());
         concern.bytes().fold(Self(seed), mix)
     }
@@ -29,27 +29,27 @@ impl Dice {
     }
 
     /// A number below a bound; 0 below 0 and 1.
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound.max(1)
     }
 
     /// A place in a list of that length.
-    pub(super) fn place(&mut self, length: usize) -> usize {
+    pub(crate) fn place(&mut self, length: usize) -> usize {
         usize::try_from(self.below(length as u64)).unwrap_or(0)
     }
 
     /// Milliseconds between two bounds, the upper one not included.
-    pub(super) fn ms(&mut self, from: i64, to: i64) -> i64 {
+    pub(crate) fn ms(&mut self, from: i64, to: i64) -> i64 {
         from + i64::try_from(self.below(to.abs_diff(from))).unwrap_or(0)
     }
 
     /// Whether something happens that happens so often in a thousand times.
-    pub(super) fn hits(&mut self, per_mille: u64) -> bool {
+    pub(crate) fn hits(&mut self, per_mille: u64) -> bool {
         self.below(1_000) < per_mille
     }
 
     /// Dice of its own, which draw from these only once.
-    pub(super) fn fork(&mut self) -> Self {
+    pub(crate) fn fork(&mut self) -> Self {
         Self(self.next())
     }
 }

@@ -1,0 +1,148 @@
+//! How much of what was said once is found again when it is asked for, and what else would find it.
+//!
+//! Reading order: `facts` (the rooms), `yardsticks` (SQLite's full text, the newest lines), `product` (Vocative's
+//! search), `score` (what came of it).
+
+mod facts;
+mod product;
+mod score;
+mod yardsticks;
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use vocative::cli::CliError;
+
+use self::facts::{Question, Room};
+use self::product::Product;
+use self::score::Scores;
+use self::yardsticks::{FullText, NEWEST, Words, newest};
+use crate::args::RecallArgs;
+use crate::print;
+
+/// How many hits are asked for.
+const HITS: u8 = 20;
+/// How many of them count as what a model reads.
+const READ: usize = 5;
+
+/// What a search gave.
+struct Answer {
+    /// Lines by their place in the room, the best first.
+    lines: Vec<usize>,
+    /// What the first [`READ`] hits cost a prompt, in tokens (UTF-16 units divided by four).
+    tokens: usize,
+    took: Duration,
+}
+
+/// Draws rooms, asks, and prints the table.
+///
+/// # Errors
+/// The store or SQLite refuses.
+pub(crate) fn run(args: &RecallArgs) -> Result<ExitCode, CliError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    let lines = usize::try_from(args.lines).unwrap_or(usize::MAX);
+    let (mut scores, mut missed) = (Scores::default(), Vec::new());
+    for seed in args.seed..args.seed.saturating_add(args.rooms) {
+        let room = Room::draw(lines, seed)?;
+        yardsticks_of(&room, &mut scores)?;
+        missed.extend(runtime.block_on(product_of(&room, &mut scores))?);
+    }
+    print(&scores.shown(args))?;
+    if args.missed {
+        print(&format!(
+            "\nNot among the first {READ}:\n{}\n",
+            missed.join("\n")
+        ))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn yardsticks_of(room: &Room, scores: &mut Scores) -> Result<(), CliError> {
+    for words in Words::ALL {
+        let full_text = FullText::of(room, words)?;
+        for question in &room.questions {
+            let started = Instant::now();
+            let lines = full_text.search(&question.wordings.join(" "), HITS.into())?;
+            scores.add(
+                words.name(),
+                question,
+                &answer(room, lines, started.elapsed()),
+            );
+        }
+    }
+    for question in &room.questions {
+        let lines = newest(room);
+        let tokens = lines
+            .iter()
+            .map(|line| tokens(&room.lines[*line].text))
+            .sum();
+        let took = Duration::ZERO;
+        scores.add_all(
+            NEWEST,
+            question,
+            &Answer {
+                lines,
+                tokens,
+                took,
+            },
+        );
+    }
+    Ok(())
+}
+
+/// Asks Vocative, and gives the questions whose answers it did not find among its first hits.
+async fn product_of(room: &Room, scores: &mut Scores) -> Result<Vec<String>, CliError> {
+    let product = Product::of(room).await?;
+    let mut missed = Vec::new();
+    for question in &room.questions {
+        let answer = product.search(room, question).await?;
+        if !scores.add(product::NAME, question, &answer) {
+            missed.push(missed_line(room, question, &answer));
+        }
+    }
+    Ok(missed)
+}
+
+fn missed_line(room: &Room, question: &Question, answer: &Answer) -> String {
+    let said = question
+        .answers
+        .iter()
+        .map(|line| room.lines[*line].text.as_str());
+    let found = answer
+        .lines
+        .iter()
+        .take(READ)
+        .map(|line| room.lines[*line].text.as_str());
+    format!(
+        "{}: {}\n    said: {}\n    found: {}",
+        question.kind.name(),
+        question.wordings.join(" / "),
+        said.collect::<Vec<_>>().join(" / "),
+        found.collect::<Vec<_>>().join(" / "),
+    )
+}
+
+fn answer(room: &Room, lines: Vec<usize>, took: Duration) -> Answer {
+    let read = lines.iter().take(READ);
+    let tokens = read.map(|line| tokens(&room.lines[*line].text)).sum();
+    Answer {
+        lines,
+        tokens,
+        took,
+    }
+}
+
+fn tokens(text: &str) -> usize {
+    text.encode_utf16().count().div_ceil(4)
+}
+
+fn failed(what: String) -> CliError {
+    CliError::Failed {
+        what,
+        advice: None,
+        cause: None,
+    }
+}
