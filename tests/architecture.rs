@@ -195,7 +195,6 @@ fn one_module_ends_runs() {
 
 /// Files of the store that still read some columns by their place. None joins them, and one that reads by name leaves.
 const BY_PLACE: &[&str] = &[
-    "store/src/acts/commands.rs",
     "store/src/acts/erasure/blank.rs",
     "store/src/acts/erasure/orders.rs",
     "store/src/acts/erasure/sweep.rs",
@@ -206,11 +205,8 @@ const BY_PLACE: &[&str] = &[
     "store/src/acts/facts.rs",
     "store/src/acts/fold.rs",
     "store/src/acts/learn.rs",
-    "store/src/acts/made_from.rs",
     "store/src/acts/outbox.rs",
     "store/src/acts/outcome.rs",
-    "store/src/acts/overlap.rs",
-    "store/src/acts/placeholder.rs",
     "store/src/acts/probing.rs",
     "store/src/acts/reply.rs",
     "store/src/rows/album.rs",

@@ -55,6 +55,30 @@ impl CommandVerdict {
     }
 }
 
+/// What becomes of a command that is not a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommandFate {
+    /// Its event is kept, and nothing is done: it is none of ours.
+    Keep,
+    /// Nothing of it is stored: its person is not served.
+    Ignore,
+    /// Its person is not served, and told so; nothing else of it is stored.
+    Refuse(CommandVerdict),
+    /// It is carried out, where it is told for the first time.
+    CarryOut(CommandVerdict),
+}
+
+impl From<Option<CommandVerdict>> for CommandFate {
+    fn from(verdict: Option<CommandVerdict>) -> Self {
+        match verdict {
+            None => Self::Keep,
+            Some(verdict) if verdict.is_admitted => Self::CarryOut(verdict),
+            Some(verdict) if verdict.answer.is_some() => Self::Refuse(verdict),
+            Some(_) => Self::Ignore,
+        }
+    }
+}
+
 /// What a command does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
@@ -157,4 +181,32 @@ pub struct ChatStanding {
     /// Since when the agent's prompts start afresh in the conversation, in milliseconds since the
     /// Unix epoch.
     pub afresh_since_ms: Option<i64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_of_somebody_who_is_not_served_is_refused_or_not_heard() {
+        let told = CommandVerdict::told("Done.");
+        let refused = CommandVerdict {
+            is_admitted: false,
+            ..told.clone()
+        };
+        let silent = CommandVerdict {
+            answer: None,
+            ..told.clone()
+        };
+        let table = [
+            (None, CommandFate::Keep),
+            (Some(told.clone()), CommandFate::CarryOut(told)),
+            (Some(silent.clone()), CommandFate::CarryOut(silent)),
+            (Some(refused.clone()), CommandFate::Refuse(refused)),
+            (Some(CommandVerdict::unheard()), CommandFate::Ignore),
+        ];
+        for (verdict, expected) in table {
+            assert_eq!(CommandFate::from(verdict), expected);
+        }
+    }
 }

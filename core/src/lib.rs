@@ -3,7 +3,7 @@
 //! Words first: `ids`, `place`, `turn`, `file`, `run`, `run_event`, `outbox`, `probing`, `addressing`, `manners`,
 //! `command`, `counted`, `history`, `job`, `model_rest`, `options`, `search`, `sent`, `slots`, `summary`, `title`, `tokens`.
 //! Then the decisions: [`judging`] (whom a message addresses), [`prompting`] (what a model is sent), [`sending`]
-//! (what becomes of a post), [`folding`] (what a summary stands for), [`queueing`] (which job is next, and what follows an attempt).
+//! (what becomes of a post), [`running`] (what becomes of a run), [`folding`] (what a summary stands for), [`queueing`] (which job is next, and what follows an attempt).
 
 pub mod addressing;
 pub mod command;
@@ -25,6 +25,7 @@ pub mod prompting;
 pub mod queueing;
 pub mod run;
 pub mod run_event;
+pub mod running;
 pub mod search;
 pub mod sending;
 pub mod sent;

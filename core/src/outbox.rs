@@ -54,6 +54,61 @@ impl OutboxState {
     }
 }
 
+/// Where an entry stands, without what belongs to it there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PostStage {
+    /// To be sent.
+    Pending,
+    /// Being sent.
+    Leased,
+    /// May be on the platform; to be looked for.
+    Unknown,
+    /// On the platform.
+    Sent,
+    /// Waits for a person.
+    Held,
+    /// Its row can't be decoded.
+    Quarantined,
+    /// Will never be sent.
+    Dead,
+    /// Another entry stands for it, or it is wanted no more.
+    Replaced,
+}
+
+impl PostStage {
+    const ALL: [Self; 8] = [
+        Self::Pending,
+        Self::Leased,
+        Self::Unknown,
+        Self::Sent,
+        Self::Held,
+        Self::Quarantined,
+        Self::Dead,
+        Self::Replaced,
+    ];
+
+    /// The stored name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Leased => "leased",
+            Self::Unknown => "unknown",
+            Self::Sent => "sent",
+            Self::Held => "held",
+            Self::Quarantined => "quarantined",
+            Self::Dead => "dead",
+            Self::Replaced => "replaced",
+        }
+    }
+
+    /// The stage of a stored name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|stage| stage.name() == name)
+    }
+}
+
 /// Why a post is never sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeadCause {

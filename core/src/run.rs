@@ -49,6 +49,66 @@ impl RunState {
     }
 }
 
+/// Where a run stands, without what belongs to it there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunStage {
+    /// Waits for its turn.
+    Queued,
+    /// Waits for a person, another run or a time.
+    Waiting,
+    /// Somebody works on it.
+    Leased,
+    /// Was open in a backup that was restored.
+    Held,
+    /// Its row can't be decoded.
+    Quarantined,
+    /// Answered.
+    Done,
+    /// Cancelled before it answered.
+    Cancelled,
+    /// Given up.
+    Dead,
+}
+
+impl RunStage {
+    /// The stored name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Waiting => "waiting",
+            Self::Leased => "leased",
+            Self::Held => "held",
+            Self::Quarantined => "quarantined",
+            Self::Done => "done",
+            Self::Cancelled => "cancelled",
+            Self::Dead => "dead",
+        }
+    }
+
+    /// The stage of a stored name, those of earlier builds included.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "queued" => Self::Queued,
+            "waiting" => Self::Waiting,
+            "leased" => Self::Leased,
+            "held" => Self::Held,
+            "quarantined" => Self::Quarantined,
+            "done" => Self::Done,
+            "cancelled" | "superseded" => Self::Cancelled,
+            "dead" | "failed" => Self::Dead,
+            _ => return None,
+        })
+    }
+
+    /// Whether it is to be worked on, and nobody does.
+    #[must_use]
+    pub fn waits(self) -> bool {
+        matches!(self, Self::Queued | Self::Waiting | Self::Held)
+    }
+}
+
 /// Why a run is asked to stop, or ended without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopCause {

@@ -1,8 +1,9 @@
 //! What becomes of a post: after an attempt, after a look, after a probe. Pure.
 //!
-//! Reading order: `policy`, `after`, `probe`.
+//! Reading order: `policy`, `after`, `probe`, `placeholder`.
 
 pub mod after;
+pub mod placeholder;
 pub mod policy;
 pub mod probe;
 

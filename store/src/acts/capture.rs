@@ -37,9 +37,10 @@ use crate::rows::raw::keep_envelope_txn;
 use crate::rows::reactions::{Reaction, react_txn};
 use crate::rows::turns::{NewTurn, TurnRow, insert_turn_txn, turn_at};
 use crate::{Store, StoreError};
-use vocative_core::addressing::{MessageFacts, RunVerdict, Verdict, edited_at_ms};
+use vocative_core::addressing::{MessageFacts, RunVerdict, Verdict};
 use vocative_core::command::CommandVerdict;
 use vocative_core::ids::{ParticipantId, RunId, Seq};
+use vocative_core::running::follow_ups::RootMessage;
 use vocative_core::turn::{Position, TurnKind};
 
 impl Store {
@@ -182,14 +183,16 @@ impl Arrival<'_> {
         Ok(())
     }
 
-    /// Since when it addresses whom it does: an edit of a known message did not before it was made.
+    /// Since when it addresses whom it does.
     fn addresses_since_ms(&self) -> i64 {
         let message = self.message;
-        if !(message.is_edit && self.facts.is_known) {
-            return sent_at_ms(message);
-        }
-        let edited_at_ms = message.edit_marker.as_deref().and_then(edited_at_ms);
-        edited_at_ms.unwrap_or(message.received_at_ms)
+        let root = RootMessage {
+            sent_at_ms: message.sent_at_ms,
+            received_at_ms: message.received_at_ms,
+            is_edit_of_known: message.is_edit && self.facts.is_known,
+            edit_marker: message.edit_marker.as_deref(),
+        };
+        root.addresses_since_ms()
     }
 }
 

@@ -6,7 +6,7 @@ use vocative_contract::outbound::Part;
 use crate::acts::derived::forget_derived_txn;
 use crate::acts::erasure::note_deleted_txn;
 use crate::acts::made_from::{Made, forget_made_from_txn};
-use crate::acts::triggers::cancel_runs_of_deleted_txn;
+use crate::acts::overlap::cancel_runs_of_deleted_txn;
 use crate::contract::Deleted;
 use crate::rows::album::{joined_text, without_item};
 use crate::rows::messages::{

@@ -20,11 +20,8 @@ use crate::rows::places::{ChatRow, find_chat, find_conversation};
 use crate::rows::turns::{TurnRow, turn_at};
 use vocative_core::addressing::{FollowUpJudge, Verdict};
 use vocative_core::ids::{AccountId, ParticipantId};
+use vocative_core::running::follow_ups::{FOLLOW_UPS_MAX, is_settled};
 use vocative_core::turn::ParticipantKind;
-
-/// The most follow-ups that are judged again when their thread turns out to be an agent's, the oldest first;
-/// those said later are judged when they come.
-const FOLLOW_UPS_MAX: usize = 500;
 
 /// A thread that has become an agent's.
 pub(crate) struct Rooted<'a> {
@@ -137,7 +134,7 @@ fn judge_again_txn(
     let facts = read_facts(connection, &message, Some(&chat), Some(turn.seq))?;
     let said = as_said(&message);
     let verdict = (rooted.judge)(&said, &facts);
-    if !verdict.is_admitted || verdict.addressed_to.is_empty() {
+    if !is_settled(&verdict) {
         return Ok(Addressed::default());
     }
     note_follow_up_txn(connection, turn.seq, false)?;

@@ -67,7 +67,7 @@ fn made_from(connection: &Connection, turn: &TurnRow, made: Made) -> Result<Vec<
             turn.conversation.chat,
             made == Made::FromEverything
         ],
-        |row| row.get(0),
+        |row| row.get("seq"),
     )?;
     Ok(seqs.collect::<crate::engine::sql::Result<_>>()?)
 }

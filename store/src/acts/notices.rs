@@ -5,10 +5,9 @@ use vocative_contract::outbound::{Part, Target};
 
 use crate::StoreError;
 use crate::acts::capture::Arrival;
-use crate::acts::commands::said_to;
 use crate::acts::triggers::run_place_txn;
 use crate::contract::{Captured, NewMessage};
-use crate::rows::outbox_rows::{NewPosts, insert_posts_txn, json};
+use crate::rows::outbox_rows::{NewPosts, insert_posts_txn, json, said_to};
 use crate::rows::participants::{HeardSender, upsert_participant_txn};
 use crate::rows::places::{ConversationRow, ensure_chat_txn};
 use crate::rows::turns::{NewTurn, TurnRow, insert_turn_txn};

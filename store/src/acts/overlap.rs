@@ -1,12 +1,9 @@
-//! What an addressed message does to the runs that its conversation still has open: it joins one that
-//! waits, takes what another works on along with it, or says stop.
+//! The rows of what an addressed message does to the runs that its conversation still has open: it joins one that
+//! waits, takes what another works on along with it, or says stop. `core/running` decides.
 //!
-//! All of it is decided in the transaction that captures the message. A run that was claimed reads as
-//! of its claim, however often it is tried again, so it never gets another trigger; its triggers may
-//! leave it for a new run. A trigger belongs to exactly one run all the time. A run that replaces an
-//! answer of its own question gets no other, and is not interrupted.
+//! A trigger belongs to exactly one run all the time.
 
-use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::engine::sql::{Connection, OptionalExtension, Row, params};
 use crate::rows::open::open_run;
 use crate::rows::run_rows::{Successor, succeed_run_txn};
 use crate::rows::steps::delete_steps_txn;
@@ -19,64 +16,101 @@ use crate::rows::turns::TurnRow;
 use vocative_core::addressing::Overlap;
 use vocative_core::ids::{AgentName, ChatId, ParticipantId, RunId};
 use vocative_core::run::StopCause;
-
-/// The most messages that are answered together. A later message waits in another run and does not interrupt,
-/// so that a room that never rests is answered too.
-pub(crate) const TRIGGERS_MAX: i64 = 20;
+use vocative_core::running::overlap::{OpenRun, Question};
+use vocative_core::running::stopping::StoppableRun;
+use vocative_core::running::triggers::{OnDelete, TriggeredRun, on_delete};
 
 /// The open runs of a conversation that an agent works on.
 pub(crate) struct OpenRuns<'a> {
     pub(crate) place: &'a ConversationRow,
     pub(crate) agent: &'a AgentName,
+    /// Whose message comes.
+    pub(crate) person: ParticipantId,
 }
 
-/// The run that waits and that a message of this person joins, if there is one. What was asked before the
-/// agent began afresh is answered by itself.
-pub(crate) fn joinable_run(
-    connection: &Connection,
-    line: &OpenRuns<'_>,
-    person: ParticipantId,
-    overlap: Overlap,
-    due_by_ms: i64,
-) -> Result<Option<i64>, StoreError> {
-    if overlap == Overlap::Queue {
-        return Ok(None);
-    }
-    let floor = floor(connection, line.place.row, line.agent, i64::MAX)?;
-    let run = connection
-        .prepare_cached(concat!(
-            "SELECT r.id FROM runs r INDEXED BY runs_open
+/// A run of a line.
+struct LineRun {
+    row: i64,
+    id: RunId,
+    run: OpenRun,
+}
+
+impl OpenRuns<'_> {
+    /// The runs, newest first, as long as they are wanted.
+    fn newest(
+        &self,
+        connection: &Connection,
+        mut is_wanted: impl FnMut(&LineRun) -> bool,
+    ) -> Result<Vec<LineRun>, StoreError> {
+        let floor = floor(connection, self.place.row, self.agent, i64::MAX)?;
+        let mut statement = connection.prepare_cached(concat!(
+            "SELECT r.id, r.uuid, r.state, r.not_before_ms, r.as_of_seq IS NOT NULL AS is_begun,
+                    (SELECT count(*) FROM run_triggers g WHERE g.run_id = r.id) AS triggers,
+                    EXISTS (SELECT 1 FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
+                            WHERE g.run_id = r.id AND t.participant_id <> ?3) AS is_asked_by_others,
+                    EXISTS (SELECT 1 FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
+                            WHERE g.run_id = r.id
+                              AND (t.sent_at_ms, t.ordinal, t.seq) <= (?4, ?5, ?6)) AS is_asked_before,
+                    EXISTS (SELECT 1 FROM turns a WHERE a.run_id = r.id AND a.kind = 'message') AS replaces_answer
+             FROM runs r INDEXED BY runs_open
              WHERE ",
             open_run!("r"),
-            " AND r.conversation_id = ?1
-               AND r.state = 'queued' AND r.as_of_seq IS NULL AND r.stop_cause IS NULL
-               AND r.agent = ?2 AND r.not_before_ms <= ?9
-               AND NOT EXISTS (SELECT 1 FROM turns a WHERE a.run_id = r.id AND a.kind = 'message')
-               AND (SELECT count(*) FROM run_triggers g WHERE g.run_id = r.id) < ?3
-               AND (?4 OR NOT EXISTS (SELECT 1 FROM run_triggers g
-                                      JOIN turns t ON t.seq = g.turn_seq
-                                      WHERE g.run_id = r.id AND t.participant_id <> ?5))
-               AND NOT EXISTS (SELECT 1 FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
-                               WHERE g.run_id = r.id
-                                 AND (t.sent_at_ms, t.ordinal, t.seq) <= (?6, ?7, ?8))
-             ORDER BY r.id DESC LIMIT 1"
-        ))?
-        .query_row(
-            params![
-                line.place.row,
-                line.agent,
-                TRIGGERS_MAX,
-                overlap != Overlap::Auto,
-                person,
-                floor.sent_at_ms,
-                floor.ordinal,
-                floor.seq,
-                due_by_ms
-            ],
-            |row| row.get("id"),
-        )
-        .optional()?;
-    Ok(run)
+            " AND r.conversation_id = ?1 AND r.agent = ?2 AND r.stop_cause IS NULL
+             ORDER BY r.id DESC"
+        ))?;
+        let line = params![
+            self.place.row,
+            self.agent,
+            self.person,
+            floor.sent_at_ms,
+            floor.ordinal,
+            floor.seq
+        ];
+        let mut found = Vec::new();
+        for run in statement.query_map(line, line_run)? {
+            let run = run?;
+            if !is_wanted(&run) {
+                break;
+            }
+            found.push(run);
+        }
+        Ok(found)
+    }
+
+    /// The newest run that a question joins, with its number of triggers.
+    pub(crate) fn joined_by(
+        &self,
+        connection: &Connection,
+        question: &Question,
+    ) -> Result<Option<(i64, u32)>, StoreError> {
+        if question.overlap == Overlap::Queue {
+            return Ok(None);
+        }
+        let mut joined = None;
+        self.newest(connection, |open| {
+            if question.joins(&open.run) {
+                joined = Some((open.row, open.run.triggers));
+            }
+            joined.is_none()
+        })?;
+        Ok(joined)
+    }
+}
+
+fn line_run(row: &Row<'_>) -> crate::engine::sql::Result<LineRun> {
+    Ok(LineRun {
+        row: row.get("id")?,
+        id: row.get("uuid")?,
+        run: OpenRun {
+            stage: row.get("state")?,
+            is_begun: row.get("is_begun")?,
+            triggers: row.get("triggers")?,
+            is_asked_by_others: row.get("is_asked_by_others")?,
+            is_asked_before_fresh_start: row.get("is_asked_before")?,
+            replaces_answer: row.get("replaces_answer")?,
+            not_before_ms: row.get("not_before_ms")?,
+        },
+    })
 }
 
 /// Adds a turn to a waiting run.
@@ -109,65 +143,27 @@ pub(crate) fn add_trigger_txn(
     Ok(())
 }
 
-/// Ends the other open runs of a line; what they were to answer, `run` answers. Returns them.
-pub(crate) fn interrupt_txn(
+/// Ends the other open runs of a line whose messages `run` is to answer, if it is; it has so many triggers by now.
+/// Returns them.
+pub(crate) fn take_over_txn(
     connection: &Connection,
     line: &OpenRuns<'_>,
-    run: i64,
-    now_ms: i64,
+    question: &Question,
+    (run, triggers): (i64, u32),
 ) -> Result<Vec<RunId>, StoreError> {
-    let open = open_runs(connection, line, run)?;
-    let triggers = |row| -> Result<i64, StoreError> {
-        Ok(connection
-            .prepare_cached("SELECT count(*) AS value FROM run_triggers WHERE run_id = ?1")?
-            .query_row([row], |row| row.get("value"))?)
-    };
-    let mut together = triggers(run)?;
-    for (other, _) in &open {
-        together += triggers(*other)?;
-    }
-    if together > TRIGGERS_MAX {
+    if question.overlap != Overlap::Interrupt {
         return Ok(Vec::new());
     }
-    for (other, _) in &open {
+    let open = line.newest(connection, |_| true)?;
+    let others = open.into_iter().rev().filter(|other| other.row != run);
+    let others = others
+        .map(|other| ((other.row, other.id), other.run))
+        .collect();
+    let over = question.takes_over(triggers, others);
+    for (other, _) in &over {
         move_triggers_txn(connection, *other, run)?;
     }
-    stop_runs_txn(connection, open, StopCause::Interrupted, now_ms)
-}
-
-/// The open runs of a line but one, oldest first; none of what was asked before the agent began afresh.
-fn open_runs(
-    connection: &Connection,
-    line: &OpenRuns<'_>,
-    but: i64,
-) -> Result<Vec<(i64, RunId)>, StoreError> {
-    let floor = floor(connection, line.place.row, line.agent, i64::MAX)?;
-    let mut statement = connection.prepare_cached(concat!(
-        "SELECT r.id, r.uuid FROM runs r INDEXED BY runs_open
-         WHERE ",
-        open_run!("r"),
-        " AND r.conversation_id = ?1
-           AND r.agent = ?2 AND r.id <> ?3 AND r.stop_cause IS NULL
-           AND NOT EXISTS (SELECT 1 FROM turns a WHERE a.run_id = r.id AND a.kind = 'message')
-           AND NOT EXISTS (SELECT 1 FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
-                           WHERE g.run_id = r.id
-                             AND (t.sent_at_ms, t.ordinal, t.seq) <= (?4, ?5, ?6))
-         ORDER BY r.id"
-    ))?;
-    let line = params![
-        line.place.row,
-        line.agent,
-        but,
-        floor.sent_at_ms,
-        floor.ordinal,
-        floor.seq
-    ];
-    let runs = statement.query_map(line, open_run)?;
-    Ok(runs.collect::<Result<_, _>>()?)
-}
-
-fn open_run(row: &crate::engine::sql::Row<'_>) -> crate::engine::sql::Result<(i64, RunId)> {
-    Ok((row.get(0)?, row.get(1)?))
+    stop_runs_txn(connection, over, StopCause::Interrupted, question.now_ms)
 }
 
 fn move_triggers_txn(connection: &Connection, from: i64, to: i64) -> Result<(), StoreError> {
@@ -181,16 +177,6 @@ fn move_triggers_txn(connection: &Connection, from: i64, to: i64) -> Result<(), 
     Ok(())
 }
 
-/// Ends a run whose question was edited: another run answers it.
-pub(crate) fn end_outdated_txn(
-    connection: &Connection,
-    (row, id): (i64, RunId),
-    now_ms: i64,
-) -> Result<RunId, StoreError> {
-    stop_run_txn(connection, row, &StopCause::Interrupted.into(), now_ms)?;
-    Ok(id)
-}
-
 /// Ends the runs of what was asked before a turn where it was said, or in the threads that were opened
 /// there: the person's own, or everybody's. Returns them.
 pub(crate) fn stop_txn(
@@ -200,36 +186,34 @@ pub(crate) fn stop_txn(
     of_everybody: bool,
     now_ms: i64,
 ) -> Result<Vec<RunId>, StoreError> {
-    let open: Vec<(i64, RunId)> = connection
-        .prepare_cached(concat!(
-            "SELECT r.id, r.uuid FROM runs r
-             WHERE ",
-            open_run!("r"),
-            " AND r.chat_id = ?1
-               AND r.stop_cause IS NULL
-               AND (r.conversation_id = ?2
-                    OR EXISTS (SELECT 1 FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
-                               WHERE g.run_id = r.id AND t.conversation_id = ?2))
-               AND NOT EXISTS (SELECT 1 FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
-                               WHERE g.run_id = r.id
-                                 AND ((t.sent_at_ms, t.ordinal, t.seq) > (?3, ?4, ?5)
-                                      OR (t.participant_id <> ?6 AND NOT ?7)))
-             ORDER BY r.id"
-        ))?
-        .query_map(
-            params![
-                turn.conversation.chat,
-                turn.conversation.row,
-                turn.sent_at_ms,
-                turn.ordinal,
-                turn.seq,
-                person,
-                of_everybody
-            ],
-            open_run,
-        )?
-        .collect::<Result<_, _>>()?;
-    stop_runs_txn(connection, open, StopCause::Stopped, now_ms)
+    let mut statement = connection.prepare_cached(concat!(
+        "SELECT r.id, r.uuid,
+                EXISTS (SELECT 1 FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
+                        WHERE g.run_id = r.id
+                          AND (t.sent_at_ms, t.ordinal, t.seq) > (?3, ?4, ?5)) AS is_asked_later,
+                EXISTS (SELECT 1 FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
+                        WHERE g.run_id = r.id AND t.participant_id <> ?6) AS is_asked_by_others
+         FROM runs r
+         WHERE ",
+        open_run!("r"),
+        " AND r.chat_id = ?1
+           AND r.stop_cause IS NULL
+           AND (r.conversation_id = ?2
+                OR EXISTS (SELECT 1 FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
+                           WHERE g.run_id = r.id AND t.conversation_id = ?2))
+         ORDER BY r.id"
+    ))?;
+    let place = params![
+        turn.conversation.chat,
+        turn.conversation.row,
+        turn.sent_at_ms,
+        turn.ordinal,
+        turn.seq,
+        person
+    ];
+    let rows = statement.query_map(place, stoppable_run)?;
+    let open = rows.collect::<Result<_, _>>()?;
+    stop_those_txn(connection, open, of_everybody, now_ms)
 }
 
 /// What a command stops.
@@ -237,8 +221,10 @@ pub(crate) struct Stopped {
     pub(crate) chat: ChatId,
     /// The only thread, if it is not the whole chat.
     pub(crate) thread: Option<i64>,
-    /// Whose questions, if not everybody's.
-    pub(crate) whose: Option<ParticipantId>,
+    /// Who gave it.
+    pub(crate) person: ParticipantId,
+    /// Whether other people's questions end, too.
+    pub(crate) of_everybody: bool,
 }
 
 /// Ends the open runs of a chat or of a thread: those that a person asked for alone, or everybody's.
@@ -248,48 +234,115 @@ pub(crate) fn stop_chat_txn(
     what: &Stopped,
     now_ms: i64,
 ) -> Result<Vec<RunId>, StoreError> {
-    let open: Vec<(i64, RunId)> = connection
-        .prepare_cached(concat!(
-            "SELECT r.id, r.uuid FROM runs r
-             WHERE ",
-            open_run!("r"),
-            " AND r.chat_id = ?1
-               AND r.stop_cause IS NULL AND (?3 IS NULL OR r.conversation_id = ?3)
-               AND NOT EXISTS (SELECT 1 FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
-                               WHERE g.run_id = r.id AND t.participant_id <> ?2)
-             ORDER BY r.id"
-        ))?
-        .query_map(params![what.chat, what.whose, what.thread], open_run)?
-        .collect::<Result<_, _>>()?;
-    stop_runs_txn(connection, open, StopCause::Stopped, now_ms)
+    let mut statement = connection.prepare_cached(concat!(
+        "SELECT r.id, r.uuid, FALSE AS is_asked_later,
+                EXISTS (SELECT 1 FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
+                        WHERE g.run_id = r.id AND t.participant_id <> ?2) AS is_asked_by_others
+         FROM runs r
+         WHERE ",
+        open_run!("r"),
+        " AND r.chat_id = ?1
+           AND r.stop_cause IS NULL AND (?3 IS NULL OR r.conversation_id = ?3)
+         ORDER BY r.id"
+    ))?;
+    let rows = statement.query_map(params![what.chat, what.person, what.thread], stoppable_run)?;
+    let open = rows.collect::<Result<_, _>>()?;
+    stop_those_txn(connection, open, what.of_everybody, now_ms)
 }
 
-/// A deleted turn leaves the runs that have other triggers: those that wait go on without it; what is
-/// being worked on has read it, so another run answers the rest. Returns the runs that this ends.
-pub(crate) fn leave_runs_txn(
+fn stoppable_run(row: &Row<'_>) -> crate::engine::sql::Result<((i64, RunId), StoppableRun)> {
+    let run = StoppableRun {
+        is_asked_later: row.get("is_asked_later")?,
+        is_asked_by_others: row.get("is_asked_by_others")?,
+    };
+    Ok(((row.get("id")?, row.get("uuid")?), run))
+}
+
+fn stop_those_txn(
     connection: &Connection,
-    seq: i64,
+    open: Vec<((i64, RunId), StoppableRun)>,
+    of_everybody: bool,
     now_ms: i64,
 ) -> Result<Vec<RunId>, StoreError> {
-    let shared: Vec<(i64, RunId, bool)> = connection
-        .prepare_cached(
-            "SELECT r.id, r.uuid, r.state = 'leased' FROM run_triggers g JOIN runs r ON r.id = g.run_id
-             WHERE g.turn_seq = ?1
-               AND (SELECT count(*) FROM run_triggers o WHERE o.run_id = g.run_id) > 1
-             ORDER BY r.id",
-        )?
-        .query_map([seq], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+    let ended = open.into_iter().filter(|(_, run)| run.ends(of_everybody));
+    let ended = ended.map(|(id, _)| id).collect();
+    stop_runs_txn(connection, ended, StopCause::Stopped, now_ms)
+}
+
+/// A run of a turn, as a row.
+pub(crate) struct TriggeredRow {
+    pub(crate) row: i64,
+    pub(crate) id: RunId,
+    pub(crate) run: TriggeredRun,
+}
+
+macro_rules! select_triggered {
+    ($tail:literal) => {
+        concat!(
+            "SELECT r.id, r.uuid, r.state, r.stop_cause,
+                    (SELECT count(*) FROM run_triggers o WHERE o.run_id = r.id) > 1 AS is_shared
+             FROM run_triggers g JOIN runs r ON r.id = g.run_id WHERE g.turn_seq = ?1 ",
+            $tail
+        )
+    };
+}
+
+/// The run of a (turn, agent) pair.
+pub(crate) fn run_of_trigger(
+    connection: &Connection,
+    seq: i64,
+    agent: &AgentName,
+) -> Result<Option<TriggeredRow>, StoreError> {
+    Ok(connection
+        .prepare_cached(select_triggered!("AND g.agent = ?2"))?
+        .query_row(params![seq, agent], triggered_row)
+        .optional()?)
+}
+
+fn triggered_row(row: &Row<'_>) -> crate::engine::sql::Result<TriggeredRow> {
+    Ok(TriggeredRow {
+        row: row.get("id")?,
+        id: row.get("uuid")?,
+        run: TriggeredRun {
+            stage: row.get("state")?,
+            stop_cause: row.get("stop_cause")?,
+            is_shared: row.get("is_shared")?,
+        },
+    })
+}
+
+/// Ends the runs of a deleted turn: waiting ones at once, leased ones are asked to stop. What else they
+/// were to answer is answered without it. Returns the runs that this ends.
+pub(crate) fn cancel_runs_of_deleted_txn(
+    connection: &Connection,
+    turn: &TurnRow,
+    now_ms: i64,
+) -> Result<Vec<RunId>, StoreError> {
+    let runs: Vec<TriggeredRow> = connection
+        .prepare_cached(select_triggered!("ORDER BY r.id"))?
+        .query_map([turn.seq], triggered_row)?
         .collect::<Result<_, _>>()?;
+    let mut alone = Vec::new();
     let mut ended = Vec::new();
-    for (row, id, is_leased) in shared {
-        leave_txn(connection, row, seq)?;
-        if is_leased {
-            let next = queue_again_txn(connection, row, now_ms)?;
-            move_triggers_txn(connection, row, next)?;
-            stop_run_txn(connection, row, &StopCause::Deleted.into(), now_ms)?;
-            ended.push(id);
+    for TriggeredRow { row, id, run } in runs {
+        match on_delete(&run) {
+            OnDelete::End => alone.push((row, id)),
+            OnDelete::Leave => leave_txn(connection, row, turn.seq)?,
+            OnDelete::AnswerRest => {
+                leave_txn(connection, row, turn.seq)?;
+                let next = queue_again_txn(connection, row, now_ms)?;
+                move_triggers_txn(connection, row, next)?;
+                stop_run_txn(connection, row, &StopCause::Deleted.into(), now_ms)?;
+                ended.push(id);
+            }
         }
     }
+    ended.extend(stop_runs_txn(
+        connection,
+        alone,
+        StopCause::Deleted,
+        now_ms,
+    )?);
     Ok(ended)
 }
 

@@ -1,4 +1,5 @@
-//! The placeholder of a run: a post that shows the beginning of an answer while it is written.
+//! The placeholder of a run: a post that shows the beginning of an answer while it is written. The rows;
+//! `core/sending/placeholder.rs` decides what becomes of them.
 //!
 //! It is an entry of the outbox like any other, so it outlives a kill and is looked for when nobody
 //! knows what became of it. It says nothing for good: the commit of the answer makes it the answer's
@@ -20,7 +21,9 @@ use crate::rows::places::find_chat;
 use crate::rows::quarantine::{Queue, kept_or_set_aside_txn};
 use crate::{Store, StoreError};
 use vocative_core::ids::{AccountId, ChatId, LeaseToken, OutboxId, RunId};
-use vocative_core::outbox::DeadCause;
+use vocative_core::sending::placeholder::{
+    Follower, HeldPlaceholder, Left, OnAnswer, OnRetract, OnTurn, Showing, showing,
+};
 
 /// The message of an entry (?1) by its platform id (?2) is gone.
 const MESSAGE_GONE_SQL: &str = "UPDATE messages SET turn_seq = NULL, text = NULL, gone = 'deleted'
@@ -106,53 +109,31 @@ fn placeholder(
                AND r.stop_cause IS NULL",
         )?
         .query_row((run, token), |row| {
-            let state: String = row.get("state")?;
-            Ok(match (state.as_str(), row.get("message_id")?) {
-                ("sent", Some(message_id)) => Placeholder::Shown {
+            let message_id: Option<String> = row.get("message_id")?;
+            Ok(match showing(row.get("state")?, message_id.is_some()) {
+                Showing::Waits => Placeholder::Waiting,
+                Showing::Shows => Placeholder::Shown {
                     chat: row.get("chat")?,
-                    message_id,
+                    message_id: message_id.unwrap_or_default(),
                 },
-                ("dead" | "held" | "replaced" | "sent", _) => Placeholder::Over,
-                _ => Placeholder::Waiting,
+                Showing::Over => Placeholder::Over,
             })
         })
         .optional()?)
 }
 
-/// The placeholder that a run holds.
-struct HeldPlaceholder {
+/// The placeholder that a run holds, as a row.
+struct HeldRow {
     row: i64,
     id: OutboxId,
     account: AccountId,
     chat: ChatId,
-    state: String,
-    attempts: u32,
     target: Target,
     message_id: Option<String>,
-    /// Whether it was to take words at its end.
-    is_streamed: bool,
+    held: HeldPlaceholder,
 }
 
-impl HeldPlaceholder {
-    /// Whether no byte of it ever left.
-    fn is_untouched(&self) -> bool {
-        self.state == "pending" && self.attempts == 0
-    }
-
-    /// Whether it is on the platform or may come to be.
-    fn may_be_seen(&self) -> bool {
-        matches!(
-            self.state.as_str(),
-            "pending" | "leased" | "unknown" | "sent"
-        )
-    }
-}
-
-fn find(
-    connection: &Connection,
-    run_row: i64,
-    now_ms: i64,
-) -> Result<Option<HeldPlaceholder>, StoreError> {
+fn find(connection: &Connection, run_row: i64, now_ms: i64) -> Result<Option<HeldRow>, StoreError> {
     let found = connection
         .prepare_cached(
             "SELECT id, uuid, account_id, chat_id, state, attempts, target, message_id,
@@ -161,13 +142,11 @@ fn find(
         )?
         .query_row([run_row], |row| {
             Ok((
-                HeldPlaceholder {
+                HeldRow {
                     row: row.get("id")?,
                     id: row.get("uuid")?,
                     account: row.get("account_id")?,
                     chat: row.get("chat_id")?,
-                    state: row.get("state")?,
-                    attempts: row.get("attempts")?,
                     target: Target {
                         chat: String::new(),
                         thread: None,
@@ -175,7 +154,11 @@ fn find(
                         reply_to: None,
                     },
                     message_id: row.get("message_id")?,
-                    is_streamed: row.get("is_streamed")?,
+                    held: HeldPlaceholder {
+                        stage: row.get("state")?,
+                        attempts: row.get("attempts")?,
+                        is_streamed: row.get("is_streamed")?,
+                    },
                 },
                 row.get::<_, String>("target")?,
             ))
@@ -188,7 +171,7 @@ fn find(
     let decoded = serde_json::from_str(&target).map_err(StoreError::from);
     // The run goes on without it.
     let target = kept_or_set_aside_txn(connection, at, decoded, now_ms)?;
-    Ok(target.map(|target| HeldPlaceholder { target, ..held }))
+    Ok(target.map(|target| HeldRow { target, ..held }))
 }
 
 /// Commits the posts of a run's answer, the first one in the place of its placeholder if it has one.
@@ -207,24 +190,26 @@ pub(crate) fn insert_answer_txn(
         retract_txn(connection, run_row, posts.now_ms)?;
         return Ok(Vec::new());
     };
-    if !held.may_be_seen() && held.state != "held" {
-        let_go_txn(connection, &held)?;
-        return insert_posts_txn(connection, posts);
-    }
+    let rewritten = match held.held.on_answer() {
+        OnAnswer::LetGo => {
+            let_go_txn(connection, &held)?;
+            return insert_posts_txn(connection, posts);
+        }
+        OnAnswer::Rewrite => Some(json(first)),
+        OnAnswer::Edit { .. } => None,
+    };
     connection
         .prepare_cached(
             "UPDATE outbox SET turn_seq = ?2, placeholder_of = NULL, payload = coalesce(?3, payload)
              WHERE id = ?1",
         )?
-        .execute((
-            held.row,
-            posts.turn,
-            held.is_untouched().then(|| json(first)),
-        ))?;
-    let mut ids = vec![if held.is_untouched() {
-        held.id
-    } else {
-        edit_txn(connection, posts, &held, first, settle_ms)?
+        .execute((held.row, posts.turn, rewritten))?;
+    let mut ids = vec![match held.held.on_answer() {
+        OnAnswer::Edit { is_shown } => {
+            let settle_ms = if is_shown { settle_ms } else { 0 };
+            edit_txn(connection, posts, &held, first, (is_shown, settle_ms))?
+        }
+        OnAnswer::Rewrite | OnAnswer::LetGo => held.id,
     }];
     for (number, part) in (1_u32..).zip(rest) {
         ids.push(append_post_txn(connection, posts, number, part)?);
@@ -237,12 +222,11 @@ pub(crate) fn insert_answer_txn(
 fn edit_txn(
     connection: &Connection,
     posts: &NewPosts<'_>,
-    held: &HeldPlaceholder,
+    held: &HeldRow,
     first: &Part,
-    settle_ms: i64,
+    (is_shown, settle_ms): (bool, i64),
 ) -> Result<OutboxId, StoreError> {
     let message_id = held.message_id.clone().unwrap_or_default();
-    let is_shown = held.state == "sent";
     if is_shown {
         let identity = match find_chat(connection, held.account, &held.target.chat)? {
             Some(chat) => chat.identity,
@@ -269,8 +253,8 @@ fn edit_txn(
         ..*posts
     };
     let id = append_post_txn(connection, &edit, 0, first)?;
-    let may_be_late = is_shown && !crash::is_sabotaged(Sabotage::NoSettling);
-    let settle_ms = if may_be_late { settle_ms } else { 0 };
+    let is_hurried = crash::is_sabotaged(Sabotage::NoSettling);
+    let settle_ms = if is_hurried { 0 } else { settle_ms };
     connection
         .prepare_cached("UPDATE outbox SET edit_of = ?2, not_before_ms = ?3 WHERE uuid = ?1")?
         .execute((id, held.row, posts.now_ms + settle_ms))?;
@@ -287,14 +271,14 @@ pub(crate) fn retract_txn(
     let Some(held) = find(connection, run_row, now_ms)?.filter(|_| !is_left) else {
         return Ok(());
     };
-    if held.is_untouched() || !held.may_be_seen() {
-        return let_go_txn(connection, &held);
-    }
-    let left = match (held.state.as_str(), held.is_streamed) {
-        ("sent", _) => Part::plain(""),
-        (_, false) => Part::plain(NOTHING),
-        // It still has to be found as what it was started as.
-        (_, true) => Part::plain(NOTHING).streamed(PartStream {
+    let left = match held.held.on_retract() {
+        OnRetract::LetGo => return let_go_txn(connection, &held),
+        OnRetract::Delete { left } => left,
+    };
+    let left = match left {
+        Left::Nothing => Part::plain(""),
+        Left::Mark => Part::plain(NOTHING),
+        Left::StreamedMark => Part::plain(NOTHING).streamed(PartStream {
             text: String::new(),
             person: None,
         }),
@@ -322,7 +306,7 @@ pub(crate) fn retract_txn(
 }
 
 /// Forgets a placeholder that is not visible, or of which it stays unknown whether it is.
-fn let_go_txn(connection: &Connection, held: &HeldPlaceholder) -> Result<(), StoreError> {
+fn let_go_txn(connection: &Connection, held: &HeldRow) -> Result<(), StoreError> {
     connection
         .prepare_cached(
             "UPDATE outbox SET state = 'replaced', placeholder_of = NULL, payload = ?2,
@@ -375,74 +359,91 @@ pub(crate) fn resolve_txn(
     if drop_unwanted_txn(connection, row, now_ms)? {
         return Ok(false);
     }
-    let waited: Option<(bool, i64, String, Option<String>)> = connection
+    let Some(waited) = follower(connection, row)? else {
+        return Ok(true);
+    };
+    let before = waited.post_row;
+    match waited.follower.on_turn() {
+        OnTurn::Do => {
+            let message_id = waited.message_id.unwrap_or_default();
+            let deleted = waited.follower.is_deletion.then_some(message_id.as_str());
+            replace_said_txn(connection, before, deleted)?;
+            connection
+                .prepare_cached(
+                    "UPDATE outbox SET target = json_set(target, '$.message', ?2) WHERE id = ?1",
+                )?
+                .execute((row, message_id))?;
+            Ok(true)
+        }
+        OnTurn::Drop => {
+            finish_txn(connection, row, now_ms)?;
+            Ok(false)
+        }
+        OnTurn::Forget => {
+            finish_txn(connection, before, now_ms)?;
+            finish_txn(connection, row, now_ms)?;
+            Ok(false)
+        }
+        OnTurn::SayElsewhere => {
+            finish_txn(connection, before, now_ms)?;
+            if move_edit_on_txn(connection, row, now_ms)? {
+                finish_txn(connection, row, now_ms)?;
+                return Ok(false);
+            }
+            connection
+                .prepare_cached(
+                    "UPDATE outbox SET operation = 'post', edit_of = NULL,
+                            target = json_remove(target, '$.message')
+                     WHERE id = ?1",
+                )?
+                .execute([row])?;
+            Ok(true)
+        }
+    }
+}
+
+/// An entry that waited for another one to be sent.
+struct FollowerRow {
+    post_row: i64,
+    message_id: Option<String>,
+    follower: Follower,
+}
+
+fn follower(connection: &Connection, row: i64) -> Result<Option<FollowerRow>, StoreError> {
+    Ok(connection
         .prepare_cached(
-            "SELECT o.operation = 'delete', p.id, p.state, p.message_id
+            "SELECT p.id, p.state, p.dead_cause, p.message_id, o.operation = 'delete' AS is_deletion,
+                    coalesce(CASE WHEN p.state = 'dead' AND json_valid(p.payload) AND json_valid(o.payload)
+                             THEN json_extract(p.payload, '$.text') = json_extract(o.payload, '$.text')
+                             END, FALSE) AS says_the_same
              FROM outbox o JOIN outbox p ON p.id = o.edit_of WHERE o.id = ?1",
         )?
         .query_row([row], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+            let message_id: Option<String> = row.get("message_id")?;
+            Ok(FollowerRow {
+                post_row: row.get("id")?,
+                follower: Follower {
+                    is_deletion: row.get("is_deletion")?,
+                    says_the_same: row.get("says_the_same")?,
+                    post: row.get("state")?,
+                    post_dead_cause: row.get("dead_cause")?,
+                    has_message: message_id.is_some(),
+                },
+                message_id,
+            })
         })
-        .optional()?;
-    let Some((is_deletion, before, state, message_id)) = waited else {
-        return Ok(true);
-    };
-    if let ("sent", Some(message_id)) = (state.as_str(), message_id) {
-        replace_said_txn(
-            connection,
-            before,
-            is_deletion.then_some(message_id.as_str()),
-        )?;
-        connection
-            .prepare_cached(
-                "UPDATE outbox SET target = json_set(target, '$.message', ?2) WHERE id = ?1",
-            )?
-            .execute((row, message_id))?;
-        return Ok(true);
-    }
-    if !is_deletion && says_what_was_dropped(connection, row)? {
-        connection
-            .prepare_cached(
-                "UPDATE outbox SET state = 'replaced', finished_at_ms = ?2 WHERE id = ?1",
-            )?
-            .execute((row, now_ms))?;
-        return Ok(false);
-    }
+        .optional()?)
+}
+
+/// Ends an entry that is wanted no more, or for which another one stands.
+fn finish_txn(connection: &Connection, row: i64, now_ms: i64) -> Result<(), StoreError> {
     connection
         .prepare_cached(
             "UPDATE outbox SET state = 'replaced', finished_at_ms = coalesce(finished_at_ms, ?2)
              WHERE id = ?1",
         )?
-        .execute((before, now_ms))?;
-    if is_deletion || move_edit_on_txn(connection, row, now_ms)? {
-        connection
-            .prepare_cached(
-                "UPDATE outbox SET state = 'replaced', finished_at_ms = ?2 WHERE id = ?1",
-            )?
-            .execute((row, now_ms))?;
-        return Ok(false);
-    }
-    connection
-        .prepare_cached(
-            "UPDATE outbox SET operation = 'post', edit_of = NULL,
-                    target = json_remove(target, '$.message')
-             WHERE id = ?1",
-        )?
-        .execute([row])?;
-    Ok(true)
-}
-
-/// Whether an edit says what its post said, and a person dropped that post: they found it in its room, or want
-/// it nowhere. Posting the text anew would double it.
-fn says_what_was_dropped(connection: &Connection, edit: i64) -> Result<bool, StoreError> {
-    let is_so = connection
-        .prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM outbox o JOIN outbox p ON p.id = o.edit_of
-                            WHERE o.id = ?1 AND p.state = 'dead' AND p.dead_cause = ?2
-                              AND json_extract(p.payload, '$.text') = json_extract(o.payload, '$.text')) AS is_so",
-        )?
-        .query_row((edit, DeadCause::Dropped), |row| row.get("is_so"))?;
-    Ok(is_so)
+        .execute((row, now_ms))?;
+    Ok(())
 }
 
 /// What an entry said is not what its message says from here on. A message that is taken away is no
@@ -473,10 +474,10 @@ pub(crate) fn gives_place(connection: &Connection, row: i64) -> Result<bool, Sto
                             WHERE e.chat_id = o.chat_id AND e.edit_of = o.id
                               AND ",
             open_post!("e"),
-            ")
+            ") AS gives_place
              FROM outbox o WHERE o.id = ?1"
         ))?
-        .query_row([row], |row| row.get(0))?)
+        .query_row([row], |row| row.get("gives_place"))?)
 }
 
 /// An entry lives on as another one: so do the run that holds it and the edit that waits for it.

@@ -1,5 +1,5 @@
-//! Answering again what was edited after it was answered: another run for the same question, whose
-//! answer takes the earlier one's place.
+//! The rows of answering again what was edited after it was answered: another run for the same question, whose
+//! answer takes the earlier one's place. `core/running/reanswer.rs` decides.
 //!
 //! The run takes over the triggers of the run that answered, and its turns. So an answer that belongs
 //! to a run which has not ended yet is one that the run replaces: nothing else says so. The prompt of
@@ -11,19 +11,18 @@ use crate::engine::sql::{Connection, OptionalExtension, params};
 use crate::rows::run_rows::{Successor, succeed_run_txn};
 use crate::rows::steps::delete_steps_txn;
 use vocative_contract::crash::{self, Sabotage};
-use vocative_contract::envelope::SenderKind;
 
 use crate::StoreError;
 use crate::acts::capture::Arrival;
-use crate::acts::overlap::end_outdated_txn;
+use crate::acts::ending::stop_run_txn;
 use crate::acts::standing::edit_posts_txn;
 use crate::acts::triggers::Addressed;
 use crate::contract::ReplyCommit;
 use crate::rows::outbox_rows::{NewPosts, insert_posts_txn};
 use crate::rows::turns::{Replacement, TurnRow, revise_turn_txn, turn_at};
-use vocative_core::addressing::{RunVerdict, edited_at_ms};
 use vocative_core::ids::{AgentName, OutboxId, RunId, Seq};
-use vocative_core::turn::TurnKind;
+use vocative_core::run::{RunStage, StopCause};
+use vocative_core::running::reanswer::{AnsweredRun, Edit, Reanswer, replaces_answer};
 
 /// Queues the runs that answer an edited question again. A run that is answering it as it was ends for
 /// that.
@@ -33,70 +32,67 @@ pub(crate) fn answer_again_txn(
     turn: &TurnRow,
 ) -> Result<Addressed, StoreError> {
     let (message, verdict) = (arrival.message, &arrival.verdict);
-    let within_ms = verdict.edit_answer_within_ms;
-    let is_persons = message.sender.kind == SenderKind::Person;
     let mut addressed = Addressed::default();
-    if within_ms <= 0 || verdict.runs != RunVerdict::Run || !is_persons {
-        return Ok(addressed);
-    }
     let marker = message.edit_marker.as_deref();
-    let edited_ms = marker
-        .and_then(edited_at_ms)
-        .unwrap_or(message.received_at_ms);
+    let now_ms = message.received_at_ms;
+    let Some(edit) = Edit::of_question(verdict, message.sender.kind, marker, now_ms) else {
+        return Ok(addressed);
+    };
     for agent in &verdict.addressed_to {
-        let since_ms = edited_ms.saturating_sub(within_ms);
-        let Some(outdated) = outdated_run(connection, turn.seq, agent, since_ms)? else {
+        let Some(answered) = answered_run(connection, turn.seq, agent)? else {
             continue;
         };
-        let run = succeed_txn(connection, arrival, &outdated)?;
-        addressed.new_runs.push(run);
-        if outdated.is_leased {
-            let ended = end_outdated_txn(
-                connection,
-                (outdated.row, outdated.id),
-                message.received_at_ms,
-            )?;
-            addressed.cancelled_runs.push(ended);
+        match edit.answers_again(&answered.run) {
+            Reanswer::No => {}
+            Reanswer::Again => {
+                let run = succeed_txn(connection, arrival, &answered)?;
+                addressed.new_runs.push(run);
+            }
+            Reanswer::Instead => {
+                let run = succeed_txn(connection, arrival, &answered)?;
+                addressed.new_runs.push(run);
+                let cause = StopCause::Interrupted.into();
+                stop_run_txn(connection, answered.row, &cause, now_ms)?;
+                addressed.cancelled_runs.push(answered.id);
+            }
         }
     }
     Ok(addressed)
 }
 
-/// A run that answered an earlier text of its question, or is at it.
-struct OutdatedRun {
+/// The run of an edited question, as a row.
+struct AnsweredRow {
     row: i64,
     id: RunId,
-    is_leased: bool,
+    run: AnsweredRun,
 }
 
-/// The run that somebody works on for a turn, or that ended at that time or later, if there is an answer.
-/// One that waits reads the newest text by itself.
-fn outdated_run(
+fn answered_run(
     connection: &Connection,
     seq: i64,
     agent: &AgentName,
-    since_ms: i64,
-) -> Result<Option<OutdatedRun>, StoreError> {
-    let run = connection
+) -> Result<Option<AnsweredRow>, StoreError> {
+    Ok(connection
         .prepare_cached(
-            "SELECT r.id, r.uuid, r.state = 'leased' AS is_leased
+            "SELECT r.id, r.uuid, r.state, r.stop_cause, r.finished_at_ms,
+                    EXISTS (SELECT 1 FROM turns a WHERE a.run_id = r.id AND a.kind = 'message'
+                              AND a.visibility = 'room' AND NOT a.is_inbound) AS has_answered
              FROM run_triggers g JOIN runs r ON r.id = g.run_id
-             WHERE g.turn_seq = ?1 AND g.agent = ?2
-               AND ((r.state = 'leased' AND r.stop_cause IS NULL)
-                    OR (r.state IN ('done', 'cancelled', 'dead') AND r.finished_at_ms >= ?3))",
+             WHERE g.turn_seq = ?1 AND g.agent = ?2",
         )?
-        .query_row(params![seq, agent, since_ms], |row| {
-            Ok(OutdatedRun {
+        .query_row(params![seq, agent], |row| {
+            Ok(AnsweredRow {
                 row: row.get("id")?,
                 id: row.get("uuid")?,
-                is_leased: row.get("is_leased")?,
+                run: AnsweredRun {
+                    stage: row.get("state")?,
+                    stop_cause: row.get("stop_cause")?,
+                    finished_at_ms: row.get("finished_at_ms")?,
+                    has_answered: row.get("has_answered")?,
+                },
             })
         })
-        .optional()?;
-    match run {
-        Some(run) if run.is_leased || answer_of(connection, run.row)?.is_some() => Ok(Some(run)),
-        _ => Ok(None),
-    }
+        .optional()?)
 }
 
 /// The turn that a run answered with. Of a run that has not ended: the one that it replaces.
@@ -115,9 +111,10 @@ pub(crate) fn answer_of(connection: &Connection, run_row: i64) -> Result<Option<
 fn succeed_txn(
     connection: &Connection,
     arrival: &Arrival<'_>,
-    outdated: &OutdatedRun,
+    outdated: &AnsweredRow,
 ) -> Result<RunId, StoreError> {
     let answered = outdated.row;
+    let is_at_work = outdated.run.stage == RunStage::Leased;
     let successor = Successor {
         of: answered,
         not_before_ms: arrival.verdict.not_before_ms,
@@ -137,32 +134,28 @@ fn succeed_txn(
         .prepare_cached(
             "UPDATE turns SET run_id = ?2 WHERE run_id = ?1 AND (kind = 'message' OR NOT ?3)",
         )?
-        .execute((answered, run, outdated.is_leased))?;
+        .execute((answered, run, is_at_work))?;
     // What its model said to the earlier text goes where nobody would find it from the question.
     delete_steps_txn(connection, "= ?1", answered)?;
     Ok(id)
 }
 
-/// The answer that a reply of a run replaces, if it does: a notice stands by itself, and what a run has
-/// said stands once it has ended.
+/// The answer that a reply of a run replaces, if it does.
 pub(crate) fn replaced_answer(
     connection: &Connection,
     run_row: i64,
     reply: &ReplyCommit,
 ) -> Result<Option<TurnRow>, StoreError> {
-    if reply.kind != TurnKind::Message || !is_at_work(connection, run_row)? {
+    let stage = connection
+        .prepare_cached("SELECT state FROM runs WHERE id = ?1")?
+        .query_row([run_row], |row| row.get("state"))?;
+    if !replaces_answer(reply.kind, stage) {
         return Ok(None);
     }
     match answer_of(connection, run_row)? {
         Some(seq) => turn_at(connection, seq).map(Some),
         None => Ok(None),
     }
-}
-
-fn is_at_work(connection: &Connection, run_row: i64) -> Result<bool, StoreError> {
-    Ok(connection
-        .prepare_cached("SELECT state = 'leased' AS value FROM runs WHERE id = ?1")?
-        .query_row([run_row], |row| row.get("value"))?)
 }
 
 /// Whether a run replaces an answer whose earlier text is not to be kept.
@@ -194,11 +187,12 @@ pub(crate) fn replace_answer_txn(
     posts: &NewPosts<'_>,
     answer: &mut TurnRow,
 ) -> Result<Vec<OutboxId>, StoreError> {
+    let keep_revision = keeps_texts(connection, posts.run_row.unwrap_or_default())?;
     let replacement = Replacement {
         content: reply.text.clone(),
         attachments: answer.attachments.clone(),
         tokens: reply.tokens.as_ref(),
-        keep_revision: keeps_texts(connection, posts.run_row.unwrap_or_default())?,
+        keep_revision,
         now_ms: reply.now_ms,
     };
     if !revise_turn_txn(connection, answer, replacement)? {

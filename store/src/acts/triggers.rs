@@ -1,14 +1,14 @@
 //! Whom a turn addresses, and the runs that come of it.
 
 use crate::acts::ending::bring_back_txn;
-use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::engine::sql::{Connection, params};
 use crate::rows::run_rows::{NewRun, queue_run_txn};
 use crate::rows::steps::delete_steps_txn;
 
 use crate::StoreError;
 use crate::acts::ending::stop_runs_txn;
 use crate::acts::overlap::{
-    OpenRuns, add_trigger_txn, interrupt_txn, join_txn, joinable_run, leave_runs_txn, leave_txn,
+    OpenRuns, TriggeredRow, add_trigger_txn, join_txn, leave_txn, run_of_trigger, take_over_txn,
 };
 use crate::rows::places::{
     ConversationRow, ConversationSeat, ensure_conversation_txn, set_root_txn,
@@ -19,7 +19,8 @@ use crate::rows::turns::TurnRow;
 use vocative_core::addressing::{Overlap, RunVerdict, Verdict};
 use vocative_core::ids::{AgentName, ErasureId, ParticipantId, RunId, Seq};
 use vocative_core::run::StopCause;
-use vocative_core::slots::PLACE_KEPT_MS_MAX;
+use vocative_core::running::overlap::Question;
+use vocative_core::running::triggers::{OnAddress, OnUnaddress, on_address, on_unaddress};
 use vocative_core::turn::Position;
 
 /// What addressing agents did to runs.
@@ -57,29 +58,34 @@ pub(crate) fn address_txn(
     let mut addressed = Addressed::default();
     for agent in &verdict.addressed_to {
         involve_txn(connection, turn, agent)?;
-        if verdict.runs != RunVerdict::Run {
-            continue;
-        }
-        match run_of_trigger(connection, turn.seq, agent)? {
-            None => {
+        let run = match verdict.runs {
+            RunVerdict::Run => run_of_trigger(connection, turn.seq, agent)?,
+            _ => continue,
+        };
+        match (
+            on_address(verdict.runs, run.as_ref().map(|it| &it.run)),
+            run,
+        ) {
+            (OnAddress::Ask, _) => {
                 let place = run_place_txn(connection, turn, message_id, verdict, now_ms)?;
-                let asked = TriggerAsker {
-                    person,
-                    overlap: verdict.overlaps.get(agent).copied(),
+                let overlap = verdict.overlaps.get(agent).copied();
+                let question = Question {
+                    overlap: overlap.unwrap_or(Overlap::Queue),
                     not_before_ms: verdict.not_before_ms,
                     now_ms,
                 };
                 let line = OpenRuns {
                     place: &place,
                     agent,
+                    person,
                 };
-                ask_txn(connection, turn, &line, &asked, &mut addressed)?;
+                addressed.add(ask_txn(connection, turn, &line, &question)?);
             }
-            Some(run) if run.is_edited_away => {
-                bring_back_txn(connection, run.row, None)?;
-                addressed.new_runs.push(run.id);
+            (OnAddress::BringBack, Some(TriggeredRow { row, id, .. })) => {
+                bring_back_txn(connection, row, None)?;
+                addressed.new_runs.push(id);
             }
-            Some(_) => {}
+            (OnAddress::BringBack | OnAddress::Note, _) => {}
         }
     }
     Ok(addressed)
@@ -90,28 +96,22 @@ fn ask_txn(
     connection: &Connection,
     turn: &TurnRow,
     line: &OpenRuns<'_>,
-    asked: &TriggerAsker,
-    addressed: &mut Addressed,
-) -> Result<(), StoreError> {
-    let overlap = asked.overlap.unwrap_or(Overlap::Queue);
-    // What is said now waits for nothing that is due much later.
-    let due_by_ms = asked.not_before_ms.max(asked.now_ms + PLACE_KEPT_MS_MAX);
-    let run = match joinable_run(connection, line, asked.person, overlap, due_by_ms)? {
-        Some(run) => {
-            join_txn(connection, run, turn, line.agent, asked.not_before_ms)?;
-            run
+    question: &Question,
+) -> Result<Addressed, StoreError> {
+    let mut addressed = Addressed::default();
+    let run = match line.joined_by(connection, question)? {
+        Some((run, triggers)) => {
+            join_txn(connection, run, turn, line.agent, question.not_before_ms)?;
+            (run, triggers + 1)
         }
         None => {
-            let (run, id) = queue_question_txn(connection, turn, line, asked)?;
+            let (run, id) = queue_question_txn(connection, turn, line, question)?;
             addressed.new_runs.push(id);
-            run
+            (run, 1)
         }
     };
-    if overlap == Overlap::Interrupt {
-        let ended = interrupt_txn(connection, line, run, asked.now_ms)?;
-        addressed.cancelled_runs.extend(ended);
-    }
-    Ok(())
+    addressed.cancelled_runs = take_over_txn(connection, line, question, run)?;
+    Ok(addressed)
 }
 
 /// Notes that a turn addresses an agent, in the conversation it was posted into.
@@ -161,55 +161,19 @@ pub(crate) fn run_place_txn(
     Ok(thread)
 }
 
-/// The run of a (turn, agent) pair.
-struct TriggeredRun {
-    row: i64,
-    id: RunId,
-    is_edited_away: bool,
-}
-
-fn run_of_trigger(
-    connection: &Connection,
-    seq: i64,
-    agent: &AgentName,
-) -> Result<Option<TriggeredRun>, StoreError> {
-    let run = connection
-        .prepare_cached(
-            "SELECT r.id, r.uuid, r.state = 'cancelled' AND r.stop_cause IS ?3 AS is_edited_away
-             FROM run_triggers g JOIN runs r ON r.id = g.run_id
-             WHERE g.turn_seq = ?1 AND g.agent = ?2",
-        )?
-        .query_row(params![seq, agent, StopCause::Edited], |row| {
-            Ok(TriggeredRun {
-                row: row.get("id")?,
-                id: row.get("uuid")?,
-                is_edited_away: row.get("is_edited_away")?,
-            })
-        })
-        .optional()?;
-    Ok(run)
-}
-
-struct TriggerAsker {
-    person: ParticipantId,
-    overlap: Option<Overlap>,
-    not_before_ms: i64,
-    now_ms: i64,
-}
-
 fn queue_question_txn(
     connection: &Connection,
     turn: &TurnRow,
     line: &OpenRuns<'_>,
-    asked: &TriggerAsker,
+    question: &Question,
 ) -> Result<(i64, RunId), StoreError> {
     let new = NewRun {
         conversation: line.place.row,
         chat: line.place.chat,
         agent: line.agent,
-        not_before_ms: asked.not_before_ms,
-        person: Some(asked.person),
-        now_ms: asked.now_ms,
+        not_before_ms: question.not_before_ms,
+        person: Some(line.person),
+        now_ms: question.now_ms,
     };
     let (run, id) = queue_run_txn(connection, &new)?;
     add_trigger_txn(connection, run, turn, line.agent)?;
@@ -226,16 +190,17 @@ pub(crate) fn unaddress_txn(
 ) -> Result<Vec<RunId>, StoreError> {
     let mut cancelled = Vec::new();
     for agent in agents {
-        match waiting_run_of(connection, turn.seq, agent)? {
-            Some(run) if run.is_shared => {
+        let run = run_of_trigger(connection, turn.seq, agent)?;
+        match (on_unaddress(run.as_ref().map(|it| &it.run)), run) {
+            (OnUnaddress::Leave, Some(run)) => {
                 leave_txn(connection, run.row, turn.seq)?;
                 take_reaction_back_txn(connection, Seq(turn.seq), now_ms)?;
             }
-            Some(run) => {
+            (OnUnaddress::End, Some(run)) => {
                 let run = vec![(run.row, run.id)];
                 cancelled.extend(stop_runs_txn(connection, run, StopCause::Edited, now_ms)?);
             }
-            None => {}
+            (OnUnaddress::Leave | OnUnaddress::End | OnUnaddress::Keep, _) => {}
         }
         connection
             .prepare_cached(
@@ -244,37 +209,6 @@ pub(crate) fn unaddress_txn(
             .execute(params![turn.seq, agent])?;
     }
     Ok(cancelled)
-}
-
-/// A run that no worker has yet.
-struct WaitingRun {
-    row: i64,
-    id: RunId,
-    /// It has other triggers besides.
-    is_shared: bool,
-}
-
-/// The run of a (turn, agent) pair, while it waits.
-fn waiting_run_of(
-    connection: &Connection,
-    seq: i64,
-    agent: &AgentName,
-) -> Result<Option<WaitingRun>, StoreError> {
-    let run = connection
-        .prepare_cached(
-            "SELECT r.id, r.uuid, (SELECT count(*) FROM run_triggers o WHERE o.run_id = r.id) > 1 AS is_shared
-             FROM run_triggers g JOIN runs r ON r.id = g.run_id
-             WHERE g.turn_seq = ?1 AND g.agent = ?2 AND r.state IN ('queued', 'waiting', 'held')",
-        )?
-        .query_row(params![seq, agent], |row| {
-            Ok(WaitingRun {
-                row: row.get("id")?,
-                id: row.get("uuid")?,
-                is_shared: row.get("is_shared")?,
-            })
-        })
-        .optional()?;
-    Ok(run)
 }
 
 /// Points the waiting runs of a turn to its newest revision. What a model answered to an older one
@@ -314,23 +248,4 @@ pub(crate) fn postpone_runs_txn(
         )?
         .execute([turn.seq, not_before_ms])?;
     Ok(())
-}
-
-/// Ends the runs of a deleted turn: waiting ones at once, leased ones are asked to stop. What else they
-/// were to answer is answered without it.
-pub(crate) fn cancel_runs_of_deleted_txn(
-    connection: &Connection,
-    turn: &TurnRow,
-    now_ms: i64,
-) -> Result<Vec<RunId>, StoreError> {
-    let mut ended = leave_runs_txn(connection, turn.seq, now_ms)?;
-    let runs: Vec<(i64, RunId)> = connection
-        .prepare_cached(
-            "SELECT r.id, r.uuid FROM run_triggers g JOIN runs r ON r.id = g.run_id
-             WHERE g.turn_seq = ?1 ORDER BY r.id",
-        )?
-        .query_map([turn.seq], |row| Ok((row.get("id")?, row.get("uuid")?)))?
-        .collect::<Result<_, _>>()?;
-    ended.extend(stop_runs_txn(connection, runs, StopCause::Deleted, now_ms)?);
-    Ok(ended)
 }

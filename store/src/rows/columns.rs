@@ -13,9 +13,9 @@ use vocative_core::ids::{
     LeaseToken, OutboxId, OwnerId, ParticipantId, RunId, Seq, SummaryId, TurnId,
 };
 use vocative_core::job::JobState;
-use vocative_core::outbox::DeadCause;
+use vocative_core::outbox::{DeadCause, PostStage};
 use vocative_core::place::Scope;
-use vocative_core::run::StopCause;
+use vocative_core::run::{RunStage, StopCause};
 use vocative_core::summary::SummaryState;
 use vocative_core::turn::{
     Participant, ParticipantKind, Position, TokenCount, Turn, TurnKind, Visibility,
@@ -98,6 +98,8 @@ name_column!(
     JobState,
     Scope,
     ParticipantKind,
+    PostStage,
+    RunStage,
     TurnKind,
     Visibility,
     StopCause,

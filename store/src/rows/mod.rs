@@ -7,6 +7,7 @@ pub(crate) mod contents;
 pub(crate) mod context_limits;
 pub(crate) mod conversations;
 pub(crate) mod fresh_starts;
+pub(crate) mod inquiries;
 pub(crate) mod jobs;
 pub(crate) mod messages;
 pub(crate) mod model_rests;

@@ -305,6 +305,11 @@ fn entry_state(row: &Row<'_>) -> crate::engine::sql::Result<OutboxState> {
     })
 }
 
+/// What a line is: for one person's eyes, or a post.
+pub(crate) fn said_to(person: Option<String>) -> Operation {
+    person.map_or(Operation::Post, |person| Operation::Ephemeral { person })
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {

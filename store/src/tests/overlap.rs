@@ -1,10 +1,10 @@
 use super::*;
-use crate::acts::overlap::TRIGGERS_MAX;
 use crate::contract::{ClaimRequest, RunLease};
 use crate::new_id::NewId as _;
 use vocative_core::addressing::{Overlap, RunVerdict};
 use vocative_core::ids::OwnerId;
 use vocative_core::run::{ClaimedRun, RunState};
+use vocative_core::running::overlap::TRIGGERS_MAX;
 
 /// Every run: its agent, its state, and the turns it answers.
 const RUNS: &str = "SELECT format('%s %s %s', r.agent, r.state,
@@ -164,7 +164,7 @@ async fn a_run_has_room_for_so_many_triggers_and_then_interrupts_no_longer() {
     let sizes: Vec<i64> = fixture
         .column("SELECT count(*) FROM run_triggers GROUP BY run_id ORDER BY run_id")
         .await;
-    assert_eq!(sizes, [TRIGGERS_MAX, 2]);
+    assert_eq!(sizes, [i64::from(TRIGGERS_MAX), 2]);
     let cancelled: i64 = fixture
         .value("SELECT count(*) FROM runs WHERE state = 'cancelled'")
         .await;

@@ -7,7 +7,7 @@ use super::orders::{ErasureCounts, Order, Reached, Targets};
 use super::traces::note_traces_txn;
 use crate::StoreError;
 use crate::acts::made_from::{Made, blank_any_txn, forget_made_from_txn};
-use crate::acts::triggers::cancel_runs_of_deleted_txn;
+use crate::acts::overlap::cancel_runs_of_deleted_txn;
 use crate::rows::turns::turn_at;
 
 /// The most turns that are blanked in one transaction.

@@ -1,0 +1,12 @@
+//! What becomes of runs when what they answer is said, edited, deleted or stopped. Pure: the facts that the store
+//! read in the transaction, and the change that it writes there.
+//!
+//! Reading order: `overlap` (a further question), `triggers` (a turn's address comes, goes, or goes with its turn),
+//! `stopping` (somebody says stop), `reanswer` (an answered question is edited), `follow_ups` (a thread becomes an
+//! agent's).
+
+pub mod follow_ups;
+pub mod overlap;
+pub mod reanswer;
+pub mod stopping;
+pub mod triggers;
