@@ -58,7 +58,7 @@ pub struct AnsweredRun {
     pub stop_cause: Option<StopCause>,
     /// When it ended, in milliseconds since the Unix epoch.
     pub finished_at_ms: Option<i64>,
-    /// Whether it has an answer.
+    /// Whether it has an answer, or had one that went with what it was made from.
     pub has_answered: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Turns that quote others (a tool's result): which they quote, and what becomes of them when one of
-//! those is deleted.
+//! Turns that were made from others (a tool's result quotes them, an answer that is to be replaced was made from
+//! them): from which, and what becomes of them when one of those is deleted.
 
 use crate::engine::sql::{Connection, OptionalExtension};
 use crate::rows::steps::delete_steps_txn;
@@ -54,15 +54,23 @@ pub(crate) fn note_sources_txn(
     Ok(())
 }
 
-/// Takes out of the store what was made from a turn: the text of turns that quote it, and the
+/// Forgets what a turn was made from.
+pub(crate) fn forget_sources_txn(connection: &Connection, turn_seq: i64) -> Result<(), StoreError> {
+    connection
+        .prepare_cached("DELETE FROM turn_sources WHERE turn_seq = ?1")?
+        .execute([turn_seq])?;
+    Ok(())
+}
+
+/// Takes out of the store what was made from a turn, but answers (`made_from` has those): the text of turns that quote it, and the
 /// recorded steps of their runs.
 pub(crate) fn forget_derived_txn(connection: &Connection, source: i64) -> Result<(), StoreError> {
     let quoting = "IN (SELECT t.run_id FROM turn_sources s JOIN turns t ON t.seq = s.turn_seq
-                       WHERE s.source_seq = ?1)";
+                       WHERE s.source_seq = ?1 AND t.kind <> 'message')";
     delete_steps_txn(connection, quoting, source)?;
     for sql in [
         "UPDATE turns SET content = '', tokens = NULL, counter = NULL, revision = revision + 1
-         WHERE seq IN (SELECT turn_seq FROM turn_sources WHERE source_seq = ?1)",
+         WHERE seq IN (SELECT turn_seq FROM turn_sources WHERE source_seq = ?1) AND kind <> 'message'",
         "DELETE FROM turn_sources WHERE source_seq = ?1",
     ] {
         connection.prepare_cached(sql)?.execute([source])?;

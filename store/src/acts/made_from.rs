@@ -58,7 +58,7 @@ pub(crate) fn forget_made_from_txn(
 /// Our turns of the runs that read a turn for certain: it triggered them, one of their triggers
 /// replies to it, their prompts held its files, their tools found it, or (of everything) it is the root of
 /// the thread they answered in. The answer that a run at work is to replace was made by an earlier run, from
-/// what was read before it.
+/// what was read before it: its tools' turns and the answer itself have kept that.
 fn made_from(connection: &Connection, turn: &TurnRow, made: Made) -> Result<Vec<i64>, StoreError> {
     let mut statement = connection.prepare_cached(MADE_FROM_SQL)?;
     let seqs = statement.query_map(
@@ -90,7 +90,7 @@ pub(crate) const MADE_FROM_SQL: &str = concat!(
      )
      SELECT DISTINCT t.seq FROM read_by b CROSS JOIN turns t ON t.run_id = b.run_id
      WHERE t.visibility <> 'hidden'
-       AND (t.kind <> 'message' OR b.read_at_seq < t.seq
+       AND (t.kind <> 'message' OR b.read_at_seq <= t.seq
             OR (SELECT NOT (",
     open_run!(),
     " OR state IN ('held', 'quarantined'))

@@ -51,7 +51,8 @@ impl OpenRuns<'_> {
                     EXISTS (SELECT 1 FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
                             WHERE g.run_id = r.id
                               AND (t.sent_at_ms, t.ordinal, t.seq) <= (?4, ?5, ?6)) AS is_asked_before,
-                    EXISTS (SELECT 1 FROM turns a WHERE a.run_id = r.id AND a.kind = 'message') AS replaces_answer
+                    EXISTS (SELECT 1 FROM turns a WHERE a.run_id = r.id AND a.kind = 'message'
+                              AND a.visibility = 'room') AS replaces_answer
              FROM runs r INDEXED BY runs_open
              WHERE ",
             open_run!("r"),

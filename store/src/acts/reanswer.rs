@@ -14,6 +14,7 @@ use vocative_contract::crash::{self, Sabotage};
 
 use crate::StoreError;
 use crate::acts::capture::Arrival;
+use crate::acts::derived::forget_sources_txn;
 use crate::acts::ending::stop_run_txn;
 use crate::acts::standing::edit_posts_txn;
 use crate::acts::triggers::Addressed;
@@ -76,7 +77,7 @@ fn answered_run(
         .prepare_cached(
             "SELECT r.id, r.uuid, r.state, r.stop_cause, r.finished_at_ms,
                     EXISTS (SELECT 1 FROM turns a WHERE a.run_id = r.id AND a.kind = 'message'
-                              AND a.visibility = 'room' AND NOT a.is_inbound) AS has_answered
+                              AND NOT a.is_inbound) AS has_answered
              FROM run_triggers g JOIN runs r ON r.id = g.run_id
              WHERE g.turn_seq = ?1 AND g.agent = ?2",
         )?
@@ -115,6 +116,9 @@ fn succeed_txn(
 ) -> Result<RunId, StoreError> {
     let answered = outdated.row;
     let is_at_work = outdated.run.stage == RunStage::Leased;
+    if outdated.run.stage == RunStage::Done {
+        keep_sources_txn(connection, answered)?;
+    }
     let successor = Successor {
         of: answered,
         not_before_ms: arrival.verdict.not_before_ms,
@@ -138,6 +142,19 @@ fn succeed_txn(
     // What its model said to the earlier text goes where nobody would find it from the question.
     delete_steps_txn(connection, "= ?1", answered)?;
     Ok(id)
+}
+
+/// Notes of the answer what it was made from: what its run read, its successor did not.
+fn keep_sources_txn(connection: &Connection, run_row: i64) -> Result<(), StoreError> {
+    if let Some(answer) = answer_of(connection, run_row)? {
+        connection
+            .prepare_cached(
+                "INSERT OR IGNORE INTO turn_sources (source_seq, turn_seq)
+                 SELECT source_seq, ?2 FROM run_sources WHERE run_id = ?1",
+            )?
+            .execute((run_row, answer))?;
+    }
+    Ok(())
 }
 
 /// The answer that a reply of a run replaces, if it does.
@@ -188,6 +205,10 @@ pub(crate) fn replace_answer_txn(
     answer: &mut TurnRow,
 ) -> Result<Vec<OutboxId>, StoreError> {
     let keep_revision = keeps_texts(connection, posts.run_row.unwrap_or_default())?;
+    // An earlier text that is kept goes with what it was made from.
+    if !keep_revision {
+        forget_sources_txn(connection, answer.seq)?;
+    }
     let replacement = Replacement {
         content: reply.text.clone(),
         attachments: answer.attachments.clone(),

@@ -17,6 +17,7 @@ use vocative_core::ids::{OutboxId, OwnerId, RunId, TurnId};
 use vocative_core::outbox::ClaimedEntry;
 use vocative_core::outbox::OutboxUpdate;
 use vocative_core::run::{ClaimedRun, RunState, Usage};
+use vocative_core::sent::SentPrompt;
 use vocative_core::turn::TurnKind;
 
 const LATER_MS: i64 = NOW_MS + 600_000;
@@ -718,6 +719,94 @@ async fn an_answer_stays_known_when_only_the_run_that_is_to_replace_it_read_what
             assert_eq!(world.texts(), ["x"]);
         }
     }
+}
+
+/// A world in which the run of the question "when?" has read a message for its prompt, and answered.
+async fn answered_from(text: &'static str) -> World {
+    let mut world = World::answered(&[]).await;
+    world.drain().await;
+    let heard = world.edit_by(said("2", text), admitted(&[])).await;
+    world
+        .edit_by(said("3", "and when?"), verdict(WITHIN_MS))
+        .await;
+    let run = world.claim().await;
+    let prompt = SentPrompt {
+        recipe: "{}".to_owned(),
+        instructions: String::new(),
+        tools: "[]".to_owned(),
+        summary: None,
+        turns: Vec::new(),
+        thread_answers: Vec::new(),
+    };
+    let store = &world.fixture.store;
+    let read = vec![heard.turn];
+    let recorded = store.record_prompt(run.run.id, run.token, prompt, read);
+    recorded.await.unwrap();
+    world.commit(&run, &["zebra"], TurnKind::Message).await;
+    world.drain().await;
+    world
+}
+
+fn edit_of_3() -> Said {
+    Said {
+        edit_marker: Some(SOON),
+        ..said("3", "and where?")
+    }
+}
+
+impl World {
+    async fn delete(&self, message_id: &str) {
+        let account = self.fixture.account;
+        let store = &self.fixture.store;
+        let deleted = store.capture_delete(account, "C1", message_id, self.now_ms);
+        deleted.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_question_whose_answer_went_with_what_it_was_made_from_is_answered_again_when_edited() {
+    let mut world = answered_from("the file").await;
+    world.delete("2").await;
+    let again = world.edit_by(edit_of_3(), verdict(WITHIN_MS)).await;
+    assert_eq!(again.new_runs.len(), 1);
+    // A further question is no part of what it answers, and waits with it.
+    let further = world.edit_by(said("4", "and who?"), verdict(0)).await;
+    assert_eq!(further.new_runs.len(), 1);
+    world.reply(&["x"]).await;
+    world.drain().await;
+    assert!(world.texts().contains(&"x"), "{:?}", world.texts());
+}
+
+#[tokio::test]
+async fn an_answer_goes_with_what_it_was_made_from_also_once_another_run_has_its_question() {
+    for is_stopped in [false, true] {
+        let world = answered_from("the file").await;
+        world.edit_by(edit_of_3(), verdict(WITHIN_MS)).await;
+        let run = world.claim().await;
+        if is_stopped {
+            let stopping = StopCause::Stopped.into();
+            let store = &world.fixture.store;
+            let stopped = store.cancel_run(run.run.id, stopping, world.now_ms);
+            stopped.await.unwrap();
+            world.commit(&run, &["x"], TurnKind::Message).await;
+        }
+        world.delete("2").await;
+        let zebras = "SELECT count(*) FROM turns WHERE content LIKE '%zebra%'";
+        assert_eq!(world.fixture.value::<i64>(zebras).await, 0, "{is_stopped}");
+    }
+    // The answer that took its place was made without it, and stays.
+    let mut world = answered_from("the file").await;
+    let message = edit_of_3().message(world.fixture.account, Box::new(|_| verdict(WITHIN_MS)));
+    let unkept = NewMessage {
+        keep_revisions: false,
+        ..message
+    };
+    world.fixture.store.capture_message(unkept).await.unwrap();
+    world.reply(&["lion"]).await;
+    world.drain().await;
+    world.delete("2").await;
+    let lions = "SELECT count(*) FROM turns WHERE content = 'lion'";
+    assert_eq!(world.fixture.value::<i64>(lions).await, 1);
 }
 
 #[tokio::test]
