@@ -130,6 +130,7 @@ async fn openai_gets_every_message_in_order_and_its_usage_is_kept() {
             usage: Usage {
                 prompt_tokens: 31,
                 completion_tokens: 7,
+                ..Usage::default()
             },
             reported_prompt_tokens: Some(31),
             raw_message: answer.raw_message.clone(),
@@ -168,6 +169,7 @@ async fn anthropic_gets_system_messages_at_the_top() {
         Usage {
             prompt_tokens: 31,
             completion_tokens: 7,
+            ..Usage::default()
         }
     );
     assert_eq!(
@@ -513,6 +515,7 @@ async fn gap_3_arguments_that_are_no_json_get_through() {
             let usage = Usage {
                 prompt_tokens: 9,
                 completion_tokens: 2,
+                ..Usage::default()
             };
             assert_eq!(answer.usage, usage);
 
@@ -650,6 +653,7 @@ async fn missing_usage_is_estimated() {
         Usage {
             prompt_tokens: prompt as u64,
             completion_tokens: 2,
+            ..Usage::default()
         }
     );
 }

@@ -182,17 +182,46 @@ impl From<StopCause> for Stopping {
 /// Tokens a model reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Tokens of the prompt.
+    /// Tokens of the prompt, whatever the provider's cache did with them.
     pub prompt_tokens: u64,
+    /// Of these, read from the provider's cache.
+    pub cache_read_tokens: u64,
+    /// Of these, written to the provider's cache.
+    pub cache_write_tokens: u64,
     /// Tokens of the answer.
     pub completion_tokens: u64,
 }
 
 impl Usage {
-    /// Both together.
+    /// Prompt and answer together.
     #[must_use]
     pub fn total(self) -> u64 {
         self.prompt_tokens.saturating_add(self.completion_tokens)
+    }
+
+    /// Tokens of the prompt that the provider's cache neither gave nor took.
+    #[must_use]
+    pub fn uncached_tokens(self) -> u64 {
+        self.prompt_tokens
+            .saturating_sub(self.cache_read_tokens)
+            .saturating_sub(self.cache_write_tokens)
+    }
+
+    /// The usage of both.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            prompt_tokens: self.prompt_tokens.saturating_add(other.prompt_tokens),
+            cache_read_tokens: self
+                .cache_read_tokens
+                .saturating_add(other.cache_read_tokens),
+            cache_write_tokens: self
+                .cache_write_tokens
+                .saturating_add(other.cache_write_tokens),
+            completion_tokens: self
+                .completion_tokens
+                .saturating_add(other.completion_tokens),
+        }
     }
 }
 

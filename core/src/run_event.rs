@@ -1,6 +1,7 @@
 //! Run events: what happens in a run, told while it happens. A turn is the durable fact.
 
 use crate::ids::{AgentName, ConversationId, EventId, RunId, TurnId};
+use crate::run::Usage;
 
 /// Something that happened in a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,10 +63,8 @@ pub enum Happening {
     Usage {
         /// Which.
         step: u32,
-        /// Tokens of its prompt.
-        prompt_tokens: u64,
-        /// Tokens of its answer.
-        completion_tokens: u64,
+        /// Its tokens.
+        usage: Usage,
     },
     /// The run ended.
     Ended(Ending),

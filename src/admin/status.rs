@@ -134,6 +134,10 @@ fn add_account(view: &mut ChannelView, account: &AccountStatus) {
     view.last_captured_ms = account.last_captured_ms;
     view.parked_chats = account.parked_chats;
     view.tokens_today = account.tokens_today;
+    view.prompt_tokens_today = account.usage_today.prompt_tokens;
+    view.cache_read_tokens_today = account.usage_today.cache_read_tokens;
+    view.cache_write_tokens_today = account.usage_today.cache_write_tokens;
+    view.completion_tokens_today = account.usage_today.completion_tokens;
     view.unread_from_ms = account.unread_from_ms;
     view.backfills = account.backfills;
     view.history_gaps = account.history_gaps;

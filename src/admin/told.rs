@@ -105,14 +105,12 @@ fn data(event: &RunEvent) -> Value {
             data["turn"] = json!(turn.map(|turn| turn.to_string()));
             data["text"] = json!(text);
         }
-        Happening::Usage {
-            step,
-            prompt_tokens,
-            completion_tokens,
-        } => {
+        Happening::Usage { step, usage } => {
             data["step"] = json!(step);
-            data["prompt_tokens"] = json!(prompt_tokens);
-            data["completion_tokens"] = json!(completion_tokens);
+            data["prompt_tokens"] = json!(usage.prompt_tokens);
+            data["cache_read_tokens"] = json!(usage.cache_read_tokens);
+            data["cache_write_tokens"] = json!(usage.cache_write_tokens);
+            data["completion_tokens"] = json!(usage.completion_tokens);
         }
         Happening::Ended(ending) => {
             data["turn"] = json!(ending.turn.map(|turn| turn.to_string()));

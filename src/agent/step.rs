@@ -29,6 +29,10 @@ struct Recorded {
     text: String,
     finish: String,
     prompt_tokens: u64,
+    #[serde(default)]
+    cache_read_tokens: u64,
+    #[serde(default)]
+    cache_write_tokens: u64,
     completion_tokens: u64,
     /// The provider's own message, opaque.
     message: String,
@@ -77,6 +81,8 @@ pub(super) fn record(step: &ModelStep) -> String {
         text: answer.text.clone(),
         finish: finish_name(answer.finish).to_owned(),
         prompt_tokens: answer.usage.prompt_tokens,
+        cache_read_tokens: answer.usage.cache_read_tokens,
+        cache_write_tokens: answer.usage.cache_write_tokens,
         completion_tokens: answer.usage.completion_tokens,
         message: answer.raw_message.clone(),
         calls: answer.tool_calls.iter().map(call).collect(),
@@ -120,6 +126,8 @@ fn read(stored: &str) -> Option<ModelStep> {
             tool_calls: recorded.calls.into_iter().map(call).collect(),
             usage: Usage {
                 prompt_tokens: recorded.prompt_tokens,
+                cache_read_tokens: recorded.cache_read_tokens,
+                cache_write_tokens: recorded.cache_write_tokens,
                 completion_tokens: recorded.completion_tokens,
             },
             reported_prompt_tokens: None,
@@ -135,14 +143,9 @@ fn read(stored: &str) -> Option<ModelStep> {
 /// Tokens of all steps together.
 #[must_use]
 pub(super) fn usage_of(steps: &[ModelStep]) -> Usage {
-    steps.iter().fold(Usage::default(), |sum, step| Usage {
-        prompt_tokens: sum
-            .prompt_tokens
-            .saturating_add(step.answer.usage.prompt_tokens),
-        completion_tokens: sum
-            .completion_tokens
-            .saturating_add(step.answer.usage.completion_tokens),
-    })
+    steps
+        .iter()
+        .fold(Usage::default(), |sum, step| sum.plus(step.answer.usage))
 }
 
 /// The answer that steps end with, with the tokens of all of them; `None` while they do not.
@@ -189,6 +192,8 @@ mod tests {
                 }],
                 usage: Usage {
                     prompt_tokens: 7,
+                    cache_read_tokens: 4,
+                    cache_write_tokens: 1,
                     completion_tokens: 2,
                 },
                 reported_prompt_tokens: None,
@@ -241,7 +246,10 @@ mod tests {
     fn version_1_is_an_answer_and_an_unknown_version_is_not_replayed() {
         let first = r#"{"version":1,"text":"hello","finish":"length","prompt_tokens":7,
                         "completion_tokens":2,"message":"{}"}"#;
-        assert_eq!(replay(&[first.to_owned()]), [answered(1)]);
+        let mut expected = answered(1);
+        expected.answer.usage.cache_read_tokens = 0;
+        expected.answer.usage.cache_write_tokens = 0;
+        assert_eq!(replay(&[first.to_owned()]), [expected]);
         let third = record(&answered(1)).replace("\"version\":2", "\"version\":3");
         for stored in [third, "not json".to_owned()] {
             assert_eq!(replay(&[stored]), []);
@@ -253,6 +261,8 @@ mod tests {
         let answer = answer_of(&[complete(1), complete(2), answered(3)]);
         let expected = Usage {
             prompt_tokens: 21,
+            cache_read_tokens: 12,
+            cache_write_tokens: 3,
             completion_tokens: 6,
         };
         assert_eq!(answer.map(|answer| answer.usage), Some(expected));

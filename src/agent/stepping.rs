@@ -149,11 +149,9 @@ impl Stepping<'_> {
         request: &Request<'_>,
         answered: &Result<Answer, ModelError>,
     ) -> Result<(), StoreError> {
-        let tokens = match answered {
-            Ok(answer) => match answer.usage.total() {
-                0 => self.estimated(request, &answer.text),
-                reported => reported,
-            },
+        let usage = match answered {
+            Ok(answer) if answer.usage.total() == 0 => self.estimated(request, &answer.text),
+            Ok(answer) => answer.usage,
             // It was read, and answered as long as it may be.
             Err(ModelError::Truncated | ModelError::Empty) => self.estimated(request, ""),
             Err(_) => return Ok(()),
@@ -163,14 +161,14 @@ impl Stepping<'_> {
             account: asker.account,
             person: asker.person,
             purpose: Purpose::Answers,
-            tokens,
+            usage,
             now_ms: (self.clock)(),
         };
         self.store.spend(spending).await
     }
 
     /// What a call cost of which the model does not say it.
-    fn estimated(&self, request: &Request<'_>, answer: &str) -> u64 {
+    fn estimated(&self, request: &Request<'_>, answer: &str) -> Usage {
         let count = |text: &str| u64::from(self.counting.counter.count(text));
         let said = request
             .messages
@@ -182,7 +180,11 @@ impl Stepping<'_> {
             .flat_map(|exchange| &exchange.results);
         let found = found.map(|result| count(&result.content));
         let pictures = (request.images.len() * IMAGE_TOKENS) as u64;
-        said.chain(found).sum::<u64>() + pictures + count(answer)
+        Usage {
+            prompt_tokens: said.chain(found).sum::<u64>() + pictures,
+            completion_tokens: count(answer),
+            ..Usage::default()
+        }
     }
 
     /// Asks the model once and records what it says.

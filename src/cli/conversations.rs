@@ -8,7 +8,7 @@ use super::args::{ArchiveArgs, ListArgs, SearchArgs, ShowArgs, TableFormat, Titl
 use super::asking::ask;
 use super::context::Context;
 use super::error::{CliError, Exit};
-use super::table::{instant, one_line, table};
+use super::table::{instant, of_cache, one_line, table};
 use crate::admin::operations::AdminOperation;
 use crate::admin::view::{
     ConversationDetailView, ConversationView, EntryView, HappeningView, ParticipantsView,
@@ -232,12 +232,13 @@ fn entry_lines(out: &mut String, entry: &EntryView, turns: &[TurnView]) {
         }
         HappeningView::Run(run) => writeln!(
             out,
-            "   run  {at}  {}: {}{}, attempt {}, {} + {} tokens",
+            "   run  {at}  {}: {}{}, attempt {}, {}{} + {} tokens",
             run.agent,
             run.state,
             because(&run.reason),
             run.attempt,
             run.prompt_tokens,
+            of_cache(run.cache_read_tokens, run.cache_write_tokens),
             run.completion_tokens
         ),
         HappeningView::Post(post) => writeln!(

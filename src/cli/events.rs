@@ -8,7 +8,7 @@ use super::args::{EventsArgs, TextFormat};
 use super::asking::Answerer;
 use super::context::{Context, reader_gone};
 use super::error::{CliError, Exit};
-use super::table::{instant, one_line};
+use super::table::{instant, of_cache, one_line};
 use crate::admin::operations::AdminOperation;
 use crate::admin::told::{EventView, EventsView};
 
@@ -101,8 +101,13 @@ fn shown(event: &EventView) -> String {
         }
         "tool_result" => format!("{step}: {} -> {}", word("tool"), text()),
         "usage" => format!(
-            "{step}: {} tokens read, {} written",
-            data["prompt_tokens"], data["completion_tokens"]
+            "{step}: {} tokens read{}, {} written",
+            data["prompt_tokens"],
+            of_cache(
+                data["cache_read_tokens"].as_u64().unwrap_or(0),
+                data["cache_write_tokens"].as_u64().unwrap_or(0)
+            ),
+            data["completion_tokens"]
         ),
         "snapshot" => format!("{} {}: {}", word("run"), word("state"), text()),
         _ => {
@@ -159,7 +164,8 @@ mod tests {
             ),
             event(
                 "usage",
-                json!({"step": 2, "prompt_tokens": 11, "completion_tokens": 3}),
+                json!({"step": 2, "prompt_tokens": 11, "cache_read_tokens": 8, "cache_write_tokens": 2,
+                       "completion_tokens": 3}),
             ),
             event(
                 "snapshot",
@@ -173,7 +179,7 @@ mod tests {
         2025-11-22 08:47:14  tool_call    1: search {"query":"x"}
         2025-11-22 08:47:14  tool_call    1: search
         2025-11-22 08:47:14  tool_result  1: search -> at three
-        2025-11-22 08:47:14  usage        2: 11 tokens read, 3 written
+        2025-11-22 08:47:14  usage        2: 11 tokens read (8 from the cache, 2 to it), 3 written
                              snapshot     0199-run finished: At three.
         2025-11-22 08:47:14  failed       0199-run by vocative: the model gave no answer
         "#);

@@ -263,6 +263,24 @@ fn about_requests(out: &mut String, channel: &ChannelView) {
     }
 }
 
+/// How much of the day's prompts a provider's cache gave.
+fn about_cache(out: &mut String, channel: &ChannelView) {
+    let (read, all) = (
+        channel.cache_read_tokens_today,
+        channel.prompt_tokens_today.max(1),
+    );
+    if read > 0 || channel.cache_write_tokens_today > 0 {
+        let _ = writeln!(
+            out,
+            "{}: of today's {} tokens in prompts {read} ({} %) came from the provider's cache, {} went into it",
+            channel.name,
+            channel.prompt_tokens_today,
+            read.saturating_mul(100) / all,
+            channel.cache_write_tokens_today
+        );
+    }
+}
+
 fn channels(view: &StatusView, now_ms: i64) -> String {
     if view.channels.is_empty() {
         return "no channel has been connected yet\n".to_owned();
@@ -296,6 +314,7 @@ fn channels(view: &StatusView, now_ms: i64) -> String {
     let mut out = table(&header, &rows);
     for channel in &view.channels {
         let name = &channel.name;
+        about_cache(&mut out, channel);
         if let Some(at_ms) = channel.unread_from_ms {
             let _ = writeln!(
                 out,

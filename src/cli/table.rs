@@ -70,6 +70,15 @@ pub fn one_line(text: &str, max_chars: usize) -> String {
         + "…"
 }
 
+/// What a provider's cache did with a prompt, in brackets; nothing where it did nothing.
+pub(super) fn of_cache(read: u64, written: u64) -> String {
+    match (read, written) {
+        (0, 0) => String::new(),
+        (read, 0) => format!(" ({read} from the cache)"),
+        (read, written) => format!(" ({read} from the cache, {written} to it)"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,6 +19,7 @@ use vocative_core::file::{ContentId, FileFacts, FileKind, FileState, WantedFile}
 use vocative_core::ids::{FileId, ParticipantId};
 use vocative_core::job::WaitsFor;
 use vocative_core::queueing::Outcome;
+use vocative_core::run::Usage;
 use vocative_store::origins::Origin;
 use vocative_store::spending::{Purpose, Spending};
 use vocative_store::{ContentWriter, Store, StoreError};
@@ -306,7 +307,10 @@ impl Fetcher {
                     account,
                     person,
                     purpose: Purpose::Speech,
-                    tokens: heard.tokens,
+                    usage: Usage {
+                        prompt_tokens: heard.tokens,
+                        ..Usage::default()
+                    },
                     now_ms: (self.clock)(),
                 };
                 self.store.spend(spending).await?;

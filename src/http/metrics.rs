@@ -9,7 +9,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::admin::view::{ListenerView, StatusView};
+use crate::admin::view::{ChannelView, ListenerView, StatusView};
 
 /// The content type of OpenMetrics text.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -53,6 +53,7 @@ type ChannelGauge = Family<ByChannel, Gauge>;
 pub(super) fn encode(view: &StatusView) -> Result<String, std::fmt::Error> {
     let mut registry = Registry::with_prefix("vocative");
     add_channels(&mut registry, view);
+    add_usage(&mut registry, view);
     add_requests(&mut registry, view);
     add_listeners(&mut registry, view);
     add_work(&mut registry, view);
@@ -148,6 +149,43 @@ fn add_channels(registry: &mut Registry, view: &StatusView) {
 }
 
 /// What platforms that call asked in vain or too early.
+/// What prompts and answers of the day took, by what the providers' caches did with it.
+fn add_usage(registry: &mut Registry, view: &StatusView) {
+    type Count = fn(&ChannelView) -> u64;
+    let counts: [(&str, &str, Count); 4] = [
+        (
+            "channel_prompt_tokens_today",
+            "Tokens of prompts since the start of the UTC day",
+            |channel| channel.prompt_tokens_today,
+        ),
+        (
+            "channel_cache_read_tokens_today",
+            "Tokens of prompts that a provider's cache gave, since the start of the UTC day",
+            |channel| channel.cache_read_tokens_today,
+        ),
+        (
+            "channel_cache_write_tokens_today",
+            "Tokens of prompts that a provider's cache took, since the start of the UTC day",
+            |channel| channel.cache_write_tokens_today,
+        ),
+        (
+            "channel_completion_tokens_today",
+            "Tokens of answers and summaries since the start of the UTC day",
+            |channel| channel.completion_tokens_today,
+        ),
+    ];
+    for (name, help, count) in counts {
+        let family = ChannelGauge::default();
+        registry.register(name, help, family.clone());
+        for channel in &view.channels {
+            let label = ByChannel {
+                channel: channel.name.clone(),
+            };
+            family.get_or_create(&label).set(signed(count(channel)));
+        }
+    }
+}
+
 fn add_requests(registry: &mut Registry, view: &StatusView) {
     let (refused, late) = (ChannelGauge::default(), ChannelGauge::default());
     registry.register(

@@ -87,6 +87,7 @@ fn spoken(request: &Request<'_>, text: String, tool_calls: Vec<ToolCall>) -> Ans
         usage: Usage {
             prompt_tokens: prompt_tokens as u64,
             completion_tokens: u64::from(ClassEstimate.count(&text)),
+            ..Usage::default()
         },
         reported_prompt_tokens: None,
         raw_message: json!({"version": 1, "provider": "offline", "message": text}).to_string(),

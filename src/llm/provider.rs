@@ -30,7 +30,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use self::asking::Asking;
-use self::draft::{Draft, garbled};
+use self::draft::{Draft, ReportedUsage, garbled};
 use self::events::{Events, Unreadable};
 use self::habits::{Habits, RefusedRequest};
 use self::reader::{Heard, Reader, Reason, Said};
@@ -494,7 +494,7 @@ impl Remote {
         }
         Ok(Answer {
             usage: usage(said.usage, request, &text),
-            reported_prompt_tokens: said.usage.0,
+            reported_prompt_tokens: said.usage.prompt,
             raw_message: replay::stored(self.origin(), &said.message),
             text,
             tool_calls,
@@ -504,8 +504,8 @@ impl Remote {
 
     /// An answer without text that reached a limit: its own, or that of a context which the prompt fills.
     /// Source: Xiaomi's MiMo cuts prompts to the context and then has no room to answer.
-    fn cut(&self, (prompt, _): (Option<u64>, Option<u64>)) -> ModelError {
-        match self.context_limit.zip(prompt) {
+    fn cut(&self, usage: ReportedUsage) -> ModelError {
+        match self.context_limit.zip(usage.prompt) {
             Some((limit, prompt)) if prompt >= limit - limit / 100 => ModelError::ContextTooLong {
                 limit: Some(limit),
                 asked: None,
@@ -593,8 +593,7 @@ fn silent(wait: Duration, has_begun: bool) -> ModelError {
 }
 
 /// Tokens as the provider counts them, estimated where it does not.
-fn usage(reported: (Option<u64>, Option<u64>), request: &Request<'_>, text: &str) -> Usage {
-    let (prompt_tokens, completion_tokens) = reported;
+fn usage(reported: ReportedUsage, request: &Request<'_>, text: &str) -> Usage {
     let asked = || {
         let messages = request.messages.iter().map(|m| m.content.as_str());
         let results = request
@@ -606,9 +605,15 @@ fn usage(reported: (Option<u64>, Option<u64>), request: &Request<'_>, text: &str
             .map(|content| ClassEstimate.cost(content))
             .sum::<usize>() as u64
     };
+    let prompt_tokens = reported.prompt.unwrap_or_else(asked);
+    // A server's parts may be more than its whole.
+    let cache_read_tokens = reported.cache_read.min(prompt_tokens);
     Usage {
-        prompt_tokens: prompt_tokens.unwrap_or_else(asked),
-        completion_tokens: completion_tokens
+        prompt_tokens,
+        cache_read_tokens,
+        cache_write_tokens: reported.cache_write.min(prompt_tokens - cache_read_tokens),
+        completion_tokens: reported
+            .completion
             .unwrap_or_else(|| u64::from(ClassEstimate.count(text))),
     }
 }

@@ -86,6 +86,7 @@ impl Model for Scripted {
             usage: Usage {
                 prompt_tokens: 70,
                 completion_tokens: 30,
+                ..Usage::default()
             },
             reported_prompt_tokens: None,
             raw_message: String::new(),

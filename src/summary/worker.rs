@@ -27,6 +27,7 @@ use vocative_core::history::HistoryTurn;
 use vocative_core::ids::{AccountId, AgentName, ConversationId, SummaryId, TurnId};
 use vocative_core::options::AssemblerOptions;
 use vocative_core::prompting::{ClassEstimate, PromptMessage, TokenCounter as _, record};
+use vocative_core::run::Usage;
 use vocative_core::summary::{
     Coverage, FoldBase, FoldOver, FoldQuery, FoldRule, FoldSource, NewSummary, RefoldStep,
     SummaryOutcome,
@@ -474,17 +475,20 @@ impl Meter<'_> {
     /// Counts an answer, whether or not a summary becomes of it; an estimate where the model does not say
     /// what it cost.
     async fn count(&self, asked: &[PromptMessage], answer: &Answer) {
-        let texts = asked.iter().map(|message| message.content.as_str());
-        let texts = texts.chain([answer.text.as_str()]);
-        let tokens = match answer.usage.total() {
-            0 => texts.map(|text| u64::from(ClassEstimate.count(text))).sum(),
-            reported => reported,
+        let count = |text: &str| u64::from(ClassEstimate.count(text));
+        let usage = match answer.usage.total() {
+            0 => Usage {
+                prompt_tokens: asked.iter().map(|message| count(&message.content)).sum(),
+                completion_tokens: count(&answer.text),
+                ..Usage::default()
+            },
+            _ => answer.usage,
         };
         let spending = Spending {
             account: self.account,
             person: None,
             purpose: Purpose::Summaries,
-            tokens,
+            usage,
             now_ms: self.now_ms,
         };
         if let Err(cause) = self.store.spend(spending).await {

@@ -218,6 +218,7 @@ impl Scene {
             usage: Usage {
                 prompt_tokens: 7,
                 completion_tokens: 3,
+                ..Usage::default()
             },
             now_ms: run.as_of_ms + 1,
         }

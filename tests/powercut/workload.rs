@@ -176,6 +176,7 @@ fn usage() -> Usage {
     Usage {
         prompt_tokens: 7,
         completion_tokens: 3,
+        ..Usage::default()
     }
 }
 

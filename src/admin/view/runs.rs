@@ -21,6 +21,12 @@ pub struct RunView {
     pub attempt: u32,
     /// Tokens of its prompts.
     pub prompt_tokens: u64,
+    /// Of these, read from the provider's cache.
+    #[serde(default)]
+    pub cache_read_tokens: u64,
+    /// Of these, written to the provider's cache.
+    #[serde(default)]
+    pub cache_write_tokens: u64,
     /// Tokens of its answers.
     pub completion_tokens: u64,
 }
@@ -40,6 +46,8 @@ impl RunView {
             reason,
             attempt: run.attempt,
             prompt_tokens: run.usage.prompt_tokens,
+            cache_read_tokens: run.usage.cache_read_tokens,
+            cache_write_tokens: run.usage.cache_write_tokens,
             completion_tokens: run.usage.completion_tokens,
         }
     }

@@ -152,6 +152,18 @@ pub struct ChannelView {
     pub parked_chats: u64,
     /// Tokens used since the start of the UTC day.
     pub tokens_today: u64,
+    /// Of these, tokens of the prompts of answers and summaries.
+    #[serde(default)]
+    pub prompt_tokens_today: u64,
+    /// Of the prompts' tokens, read from the provider's cache.
+    #[serde(default)]
+    pub cache_read_tokens_today: u64,
+    /// Of the prompts' tokens, written to the provider's cache.
+    #[serde(default)]
+    pub cache_write_tokens_today: u64,
+    /// Tokens of answers and summaries.
+    #[serde(default)]
+    pub completion_tokens_today: u64,
     /// Messages since then may be missing and are being read back; absent if none are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unread_from_ms: Option<i64>,

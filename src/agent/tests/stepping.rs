@@ -272,6 +272,7 @@ fn answer(text: &str, calls: &[(&str, &str, Value)]) -> Answer {
         usage: Usage {
             prompt_tokens: 10,
             completion_tokens: 1,
+            ..Usage::default()
         },
         reported_prompt_tokens: None,
         raw_message: "{}".to_owned(),
@@ -284,6 +285,7 @@ fn answered(text: &str, steps: u64) -> Ended {
         usage: Usage {
             prompt_tokens: 10 * steps,
             completion_tokens: steps,
+            ..Usage::default()
         },
         ..answer(text, &[])
     })
@@ -481,6 +483,7 @@ async fn steps_end_with_the_last_word_or_without_one() {
             Ended::UsedUp(Usage {
                 prompt_tokens: 30,
                 completion_tokens: 3,
+                ..Usage::default()
             }),
             |said| answered(said, 3),
         );

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use super::asking::{Asking, data_url, marked, object};
-use super::draft::{Draft, DraftCall, Written, tokens};
+use super::draft::{Draft, DraftCall, Written, read_cache_usage, tokens};
 use super::reader::Said;
 use crate::llm::Exchange;
 use crate::llm::failure::of_event;
@@ -288,6 +288,7 @@ const EXTRA: &str = "extra_content";
 fn read_usage(usage: &Value, draft: &mut Draft) {
     draft.usage.prompt = tokens(usage, "prompt_tokens").or(draft.usage.prompt);
     draft.usage.completion = tokens(usage, "completion_tokens").or(draft.usage.completion);
+    read_cache_usage(usage, "prompt_tokens_details", &mut draft.usage);
 }
 
 /// One entry of `tool_calls`: a call that begins, or more of one.
@@ -456,8 +457,8 @@ mod tests {
         );
         assert_eq!(said.text, "<think> me");
         assert_eq!(
-            (said.reason, said.usage),
-            (Reason::Stop, (Some(9), Some(2)))
+            (said.reason, said.usage.prompt, said.usage.completion),
+            (Reason::Stop, Some(9), Some(2))
         );
     }
 

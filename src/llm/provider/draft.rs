@@ -23,7 +23,7 @@ pub(super) struct Draft {
     pub(super) calls: Vec<DraftCall>,
     aside_bytes: usize,
     reason: Option<Reason>,
-    pub(super) usage: DraftUsage,
+    pub(super) usage: ReportedUsage,
     end: Option<End>,
 }
 
@@ -41,11 +41,14 @@ pub(super) struct DraftCall {
 }
 
 /// Tokens as far as they were told. Each is what was said last.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct DraftUsage {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ReportedUsage {
+    /// All of the prompt.
     pub(super) prompt: Option<u64>,
-    /// Of the prompt, but not counted in `prompt`.
-    pub(super) cached: u64,
+    /// Of the prompt, what the cache gave.
+    pub(super) cache_read: u64,
+    /// Of the prompt, what the cache took.
+    pub(super) cache_write: u64,
     pub(super) completion: Option<u64>,
 }
 
@@ -84,7 +87,7 @@ pub(super) struct Written {
     pub(super) thoughts: Thoughts,
     pub(super) calls: Vec<DraftCall>,
     pub(super) reason: Reason,
-    pub(super) usage: (Option<u64>, Option<u64>),
+    pub(super) usage: ReportedUsage,
 }
 
 impl Draft {
@@ -96,7 +99,7 @@ impl Draft {
             calls: Vec::new(),
             aside_bytes: 0,
             reason: None,
-            usage: DraftUsage::default(),
+            usage: ReportedUsage::default(),
             end: None,
         }
     }
@@ -233,14 +236,12 @@ impl Draft {
             None => return DraftOutcome::Broken,
         };
         self.thoughts.read(&self.text, Some(end));
-        let usage = self.usage;
-        let prompt = usage.prompt.map(|it| it.saturating_add(usage.cached));
         DraftOutcome::Whole(Box::new(Written {
             full_text: self.text,
             thoughts: self.thoughts,
             calls: self.calls,
             reason,
-            usage: (prompt, usage.completion),
+            usage: self.usage,
         }))
     }
 }
@@ -283,6 +284,16 @@ pub(super) fn garbled(what: &str) -> ModelError {
     ModelError::Unavailable {
         cause: what.to_owned(),
     }
+}
+
+/// What the cache gave and took of a prompt, in the words of OpenAI and those compatible with it. Source:
+/// OpenAI's prompt caching guide (`cached_tokens`; `cache_write_tokens` from GPT-5.6 on) and DeepSeek's
+/// context caching page (`prompt_cache_hit_tokens`).
+pub(super) fn read_cache_usage(usage: &Value, details: &str, known: &mut ReportedUsage) {
+    let told = |name| tokens(&usage[details], name);
+    let read = told("cached_tokens").or_else(|| tokens(usage, "prompt_cache_hit_tokens"));
+    known.cache_read = read.unwrap_or(known.cache_read);
+    known.cache_write = told("cache_write_tokens").unwrap_or(known.cache_write);
 }
 
 /// A number that a provider counts tokens with; what no prompt can have counts as the most there is.

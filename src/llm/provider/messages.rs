@@ -127,16 +127,10 @@ fn results(exchange: &Exchange) -> Value {
 #[derive(Debug, Default)]
 pub(super) struct Content {
     blocks: Vec<Block>,
-    usage: InputUsage,
+    /// Tokens of the prompt that the cache neither gave nor took.
+    uncached_tokens: Option<u64>,
     /// The content as it came, where it came at once.
     whole: Option<Value>,
-}
-
-/// What the prompt took, told in parts.
-#[derive(Debug, Default)]
-struct InputUsage {
-    cache_creation: u64,
-    cache_read: u64,
 }
 
 #[derive(Debug)]
@@ -195,15 +189,16 @@ impl Content {
         true
     }
 
-    /// Each number is the newest that was told; what was read from the cache is not in the input.
+    /// Each number is the newest that was told; what the cache gave or took is not in the input.
     fn read_usage(&mut self, usage: &Value, draft: &mut Draft) {
-        let known = &mut self.usage;
+        let known = &mut draft.usage;
         let newest = |name, before| tokens(usage, name).unwrap_or(before);
-        known.cache_creation = newest("cache_creation_input_tokens", known.cache_creation);
+        known.cache_write = newest("cache_creation_input_tokens", known.cache_write);
         known.cache_read = newest("cache_read_input_tokens", known.cache_read);
-        draft.usage.prompt = tokens(usage, "input_tokens").or(draft.usage.prompt);
-        draft.usage.cached = known.cache_creation.saturating_add(known.cache_read);
-        draft.usage.completion = tokens(usage, "output_tokens").or(draft.usage.completion);
+        self.uncached_tokens = tokens(usage, "input_tokens").or(self.uncached_tokens);
+        let cached = known.cache_write.saturating_add(known.cache_read);
+        known.prompt = self.uncached_tokens.map(|it| it.saturating_add(cached));
+        known.completion = tokens(usage, "output_tokens").or(known.completion);
     }
 
     fn begin(&mut self, block: &Value, draft: &mut Draft) {
@@ -306,6 +301,7 @@ const BLOCK_BYTES: usize = 64;
 
 #[cfg(test)]
 mod tests {
+    use super::super::draft::ReportedUsage;
     use super::*;
     use crate::llm::ModelError;
     use crate::llm::provider::draft::DraftOutcome;
@@ -381,8 +377,8 @@ mod tests {
         assert_eq!(said.text, "Let me see. So.");
         assert_eq!(said.calls.len(), 2);
         assert_eq!(
-            (said.reason, said.usage),
-            (Reason::Tools, (Some(3), Some(7)))
+            (said.reason, said.usage.prompt, said.usage.completion),
+            (Reason::Tools, Some(3), Some(7))
         );
     }
 
@@ -400,7 +396,13 @@ mod tests {
         }] {
             let said =
                 said(&[&[begin.clone(), text.clone()][..], &stop("end_turn", &last)].concat());
-            assert_eq!(said.usage, (Some(123), Some(7)));
+            let expected = ReportedUsage {
+                prompt: Some(123),
+                cache_read: 100,
+                cache_write: 20,
+                completion: Some(7),
+            };
+            assert_eq!(said.usage, expected);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::draft::{Draft, DraftOutcome};
+use super::draft::{Draft, DraftOutcome, ReportedUsage};
 use super::events::Event;
 use super::halves::Halves;
 use super::{chat, messages, responses};
@@ -22,7 +22,7 @@ pub(super) struct Said {
     pub(super) calls: Vec<ToolCall>,
     pub(super) reason: Reason,
     /// Tokens of prompt and answer, where it tells them.
-    pub(super) usage: (Option<u64>, Option<u64>),
+    pub(super) usage: ReportedUsage,
     /// Its own message.
     pub(super) message: Value,
 }

@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use super::asking::{Asking, data_url, marked, object};
-use super::draft::{Draft, DraftCall, Written, tokens};
+use super::draft::{Draft, DraftCall, Written, read_cache_usage, tokens};
 use super::malformed;
 use super::reader::Said;
 use crate::llm::Exchange;
@@ -199,6 +199,7 @@ impl Output {
         let usage = &response["usage"];
         draft.usage.prompt = tokens(usage, "input_tokens");
         draft.usage.completion = tokens(usage, "output_tokens");
+        read_cache_usage(usage, "input_tokens_details", &mut draft.usage);
         if self.items.is_empty() {
             for item in response["output"].as_array().into_iter().flatten() {
                 if !draft.is_over() {
@@ -297,8 +298,8 @@ mod tests {
             ("a", &json!({"q": 1}))
         );
         assert_eq!(
-            (said.reason, said.usage),
-            (Reason::Tools, (Some(9), Some(2)))
+            (said.reason, said.usage.prompt, said.usage.completion),
+            (Reason::Tools, Some(9), Some(2))
         );
     }
 

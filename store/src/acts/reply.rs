@@ -261,15 +261,21 @@ fn add_usage_txn(
     run_row: i64,
     reply: &ReplyCommit,
 ) -> Result<(), StoreError> {
-    let prompt_tokens = stored_count(reply.usage.prompt_tokens);
-    let completion_tokens = stored_count(reply.usage.completion_tokens);
     connection
         .prepare_cached(
             "UPDATE runs SET prompt_tokens = prompt_tokens + ?2,
-                    completion_tokens = completion_tokens + ?3
+                    cache_read_tokens = cache_read_tokens + ?3,
+                    cache_write_tokens = cache_write_tokens + ?4,
+                    completion_tokens = completion_tokens + ?5
              WHERE id = ?1",
         )?
-        .execute((run_row, prompt_tokens, completion_tokens))?;
+        .execute((
+            run_row,
+            stored_count(reply.usage.prompt_tokens),
+            stored_count(reply.usage.cache_read_tokens),
+            stored_count(reply.usage.cache_write_tokens),
+            stored_count(reply.usage.completion_tokens),
+        ))?;
     Ok(())
 }
 
@@ -430,6 +436,7 @@ mod tests {
         let usage = Usage {
             prompt_tokens: 7,
             completion_tokens: 3,
+            ..Usage::default()
         };
         assert_eq!(ended.usage, usage);
         let details = scene.store.turn_details(room.id, 9).await.unwrap();

@@ -6,6 +6,7 @@ use vocative_contract::identity::Platform;
 use crate::acts::expiry::Expired;
 use vocative_core::ids::{AccountId, AgentName};
 use vocative_core::model_rest::ModelRest;
+use vocative_core::run::Usage;
 use vocative_core::summary::SummaryCounts;
 use vocative_core::tokens::RatioStatus;
 
@@ -100,6 +101,8 @@ pub struct AccountStatus {
     pub last_captured_ms: Option<i64>,
     /// Tokens used since the start of the UTC day.
     pub tokens_today: u64,
+    /// Of these, those of answers and summaries.
+    pub usage_today: Usage,
     /// Why the account is held, if it is.
     pub held: Option<String>,
     /// Chats parked.

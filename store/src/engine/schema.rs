@@ -80,6 +80,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "house",
         sql: include_str!("../migrations/0014_house.sql"),
     },
+    Migration {
+        name: "search_and_costs",
+        sql: include_str!("../migrations/0015_search_and_costs.sql"),
+    },
 ];
 
 /// Compares what was applied with what this build knows; the number of applied migrations.

@@ -45,7 +45,7 @@ macro_rules! select_events {
     ($tail:literal) => {
         concat!(
             "SELECT e.id, r.uuid AS run, c.uuid AS conversation, r.agent, e.kind, e.step, e.text, e.call_id, e.tool, e.turn,
-                    e.prompt_tokens, e.completion_tokens, e.at_ms, t.content, r.reason, t.kind AS turn_kind
+                    e.prompt_tokens, e.cache_read_tokens, e.cache_write_tokens, e.completion_tokens, e.at_ms, t.content, r.reason, t.kind AS turn_kind
              FROM run_events e CROSS JOIN runs r ON r.id = e.run_id
              CROSS JOIN conversations c ON c.id = e.conversation_id
              LEFT JOIN turns t ON t.uuid = e.turn ",
@@ -65,9 +65,9 @@ const OF_CONVERSATION_SQL: &str = select_events!(
 const INSERT_SQL: &str = concat!(
     "INSERT INTO run_events
          (run_id, conversation_id, kind, step, text, call_id, tool, turn, prompt_tokens,
-          completion_tokens, at_ms, id)
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ",
-    next_id!("?11"),
+          cache_read_tokens, cache_write_tokens, completion_tokens, at_ms, id)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ",
+    next_id!("?13"),
     ")"
 );
 const CLAIM_SQL: &str = concat!(
@@ -315,6 +315,7 @@ fn insert_txn(
     entry: Entry<'_>,
     now_ms: i64,
 ) -> Result<(), StoreError> {
+    let tokens = |of: fn(Usage) -> u64| entry.usage.map(|usage| stored_count(of(usage)));
     connection.prepare_cached(INSERT_SQL)?.execute(params![
         owner.run_row,
         owner.conversation_row,
@@ -324,10 +325,10 @@ fn insert_txn(
         entry.call_id,
         entry.tool,
         entry.turn,
-        entry.usage.map(|usage| stored_count(usage.prompt_tokens)),
-        entry
-            .usage
-            .map(|usage| stored_count(usage.completion_tokens)),
+        tokens(|usage| usage.prompt_tokens),
+        tokens(|usage| usage.cache_read_tokens),
+        tokens(|usage| usage.cache_write_tokens),
+        tokens(|usage| usage.completion_tokens),
         now_ms,
     ])?;
     Ok(())
@@ -676,8 +677,12 @@ fn event_from_row(row: &Row<'_>) -> crate::engine::sql::Result<RunEvent> {
         },
         "usage" => Happening::Usage {
             step: step()?,
-            prompt_tokens: tokens("prompt_tokens")?,
-            completion_tokens: tokens("completion_tokens")?,
+            usage: Usage {
+                prompt_tokens: tokens("prompt_tokens")?,
+                cache_read_tokens: tokens("cache_read_tokens")?,
+                cache_write_tokens: tokens("cache_write_tokens")?,
+                completion_tokens: tokens("completion_tokens")?,
+            },
         },
         other => {
             let kind = EndingKind::from_name(other).unwrap_or(EndingKind::Failed);

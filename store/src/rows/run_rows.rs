@@ -15,7 +15,8 @@ macro_rules! select_runs {
         concat!(
             "SELECT r.id, r.uuid, c.uuid AS conversation, r.agent, r.state, r.reason, r.not_before_ms, r.owner,
                     r.lease_until_ms, r.as_of_seq, r.first_claimed_at_ms, r.attempt,
-                    r.created_at_ms, r.prompt_tokens, r.completion_tokens
+                    r.created_at_ms, r.prompt_tokens, r.cache_read_tokens, r.cache_write_tokens,
+                    r.completion_tokens
              FROM runs r JOIN conversations c ON c.id = r.conversation_id ",
             $tail
         )
@@ -263,6 +264,8 @@ fn run_from_row(row: &Row<'_>) -> crate::engine::sql::Result<(i64, Run)> {
         created_at_ms: row.get("created_at_ms")?,
         usage: Usage {
             prompt_tokens: count_from(row.get("prompt_tokens")?),
+            cache_read_tokens: count_from(row.get("cache_read_tokens")?),
+            cache_write_tokens: count_from(row.get("cache_write_tokens")?),
             completion_tokens: count_from(row.get("completion_tokens")?),
         },
     };

@@ -8,6 +8,7 @@ use crate::engine::sql::{Connection, OptionalExtension, params};
 use crate::rows::columns::{count_from, day_start_ms, stored_count};
 use crate::{Store, StoreError};
 use vocative_core::ids::{AccountId, ParticipantId};
+use vocative_core::run::Usage;
 
 /// What tokens were spent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +30,8 @@ pub struct Spending {
     pub person: Option<ParticipantId>,
     /// On what.
     pub purpose: Purpose,
-    /// How many.
-    pub tokens: u64,
+    /// How many; of a voice note the tokens of its prompt only.
+    pub usage: Usage,
     /// When, in milliseconds since the Unix epoch.
     pub now_ms: i64,
 }
@@ -50,7 +51,7 @@ impl Store {
     /// # Errors
     /// Storage refuses.
     pub async fn spend(&self, spending: Spending) -> Result<(), StoreError> {
-        if spending.tokens == 0 {
+        if spending.usage.total() == 0 {
             return Ok(());
         }
         self.write_riding(move |connection| spend_txn(connection, &spending))
@@ -110,7 +111,10 @@ impl Store {
 }
 
 fn spend_txn(connection: &Connection, spending: &Spending) -> Result<(), StoreError> {
-    let (tokens, day) = (stored_count(spending.tokens), day_start_ms(spending.now_ms));
+    let (tokens, day) = (
+        stored_count(spending.usage.total()),
+        day_start_ms(spending.now_ms),
+    );
     let of = |purpose| {
         if spending.purpose == purpose {
             tokens
@@ -118,20 +122,34 @@ fn spend_txn(connection: &Connection, spending: &Spending) -> Result<(), StoreEr
             0
         }
     };
+    // What a voice note cost is no prompt's and no answer's.
+    let usage = match spending.purpose {
+        Purpose::Answers | Purpose::Summaries => spending.usage,
+        Purpose::Speech => Usage::default(),
+    };
     connection
         .prepare_cached(
-            "INSERT INTO usage_days (account_id, day_start_ms, tokens, summary_tokens, speech_tokens)
-             VALUES (?1, ?2, ?3, ?4, ?5)
+            "INSERT INTO usage_days (account_id, day_start_ms, tokens, summary_tokens, speech_tokens,
+                 prompt_tokens, cache_read_tokens, cache_write_tokens, completion_tokens)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
              ON CONFLICT DO UPDATE SET tokens = tokens + excluded.tokens,
                  summary_tokens = summary_tokens + excluded.summary_tokens,
-                 speech_tokens = speech_tokens + excluded.speech_tokens",
+                 speech_tokens = speech_tokens + excluded.speech_tokens,
+                 prompt_tokens = prompt_tokens + excluded.prompt_tokens,
+                 cache_read_tokens = cache_read_tokens + excluded.cache_read_tokens,
+                 cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
+                 completion_tokens = completion_tokens + excluded.completion_tokens",
         )?
         .execute(params![
             spending.account,
             day,
             tokens,
             of(Purpose::Summaries),
-            of(Purpose::Speech)
+            of(Purpose::Speech),
+            stored_count(usage.prompt_tokens),
+            stored_count(usage.cache_read_tokens),
+            stored_count(usage.cache_write_tokens),
+            stored_count(usage.completion_tokens),
         ])?;
     let Some(person) = spending.person else {
         return Ok(());
@@ -169,7 +187,11 @@ mod tests {
                 account,
                 person,
                 purpose,
-                tokens,
+                usage: Usage {
+                    prompt_tokens: tokens,
+                    cache_read_tokens: tokens / 5,
+                    ..Usage::default()
+                },
                 now_ms,
             };
             scene.store.spend(spending).await.unwrap();
@@ -187,6 +209,9 @@ mod tests {
             by_person,
         };
         assert_eq!(today(4_000).await, spent(115, 15));
+        // Voice notes are in no prompt.
+        let prompts = "SELECT prompt_tokens * 1000 + cache_read_tokens FROM usage_days";
+        assert_eq!(scene.value::<i64>(prompts).await, 110_022);
         assert_eq!(today(DAY_MS).await, spent(0, 0));
         spend(Purpose::Answers, Some(person), 7, DAY_MS + 1).await;
         assert_eq!(today(DAY_MS + 2).await, spent(7, 7));

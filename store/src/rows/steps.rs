@@ -245,14 +245,17 @@ fn record_step_txn(connection: &Connection, step: &Step) -> Result<LeaseOutcome,
     connection
         .prepare_cached(
             "INSERT OR REPLACE INTO steps
-                 (run_id, n, message, prompt_tokens, completion_tokens, at_ms)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                 (run_id, n, message, prompt_tokens, cache_read_tokens, cache_write_tokens,
+                  completion_tokens, at_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         )?
         .execute((
             leased.row,
             step.number,
             &step.message,
             stored_count(step.usage.prompt_tokens),
+            stored_count(step.usage.cache_read_tokens),
+            stored_count(step.usage.cache_write_tokens),
             stored_count(step.usage.completion_tokens),
             step.now_ms,
         ))?;

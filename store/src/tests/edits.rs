@@ -176,7 +176,7 @@ async fn an_answer_to_what_was_said_before_an_edit_is_not_replayed() {
     let fixture = Fixture::new().await;
     fixture.hear_for(&["helper"], said("1", "one")).await;
     fixture
-        .execute("INSERT INTO steps VALUES (1, 1, 'to one', 0, 0, 0)")
+        .execute("INSERT INTO steps (run_id, n, message, prompt_tokens, completion_tokens, at_ms) VALUES (1, 1, 'to one', 0, 0, 0)")
         .await;
     fixture.hear_for(&["helper"], edit("1", "one", "9")).await;
     let kept = "SELECT count(*) FROM steps";

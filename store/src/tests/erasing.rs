@@ -120,7 +120,7 @@ async fn spread(fixture: &Fixture) {
                INSERT INTO turn_text (rowid, conversation, content)
                SELECT seq, 'c1', content FROM turns WHERE run_id IS NOT NULL AND visibility = 'room'
                    OR content = 'Nothing to add.';
-               INSERT INTO steps VALUES (2, 0, '{"text":"zebra-7f3a9c"}', 1, 1, 0);
+               INSERT INTO steps (run_id, n, message, prompt_tokens, completion_tokens, at_ms) VALUES (2, 0, '{"text":"zebra-7f3a9c"}', 1, 1, 0);
                INSERT INTO messages (account_id, chat_id, platform_id, turn_seq)
                SELECT 1, 1, 'r' || seq, seq FROM turns WHERE kind = 'message' AND is_inbound = 0;
                INSERT INTO outbox (uuid, account_id, chat_id, turn_seq, part, sort_key, target,

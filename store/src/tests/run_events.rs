@@ -74,6 +74,7 @@ async fn a_run_tells_its_course_in_order_and_at_its_end_the_turn_has_the_text() 
     let usage = Usage {
         prompt_tokens: 5,
         completion_tokens: 2,
+        ..Usage::default()
     };
     let step = store.record_step(id, run.token, 1, "{}".to_owned(), usage, 130);
     assert_eq!(step.await.unwrap(), LeaseOutcome::Written);

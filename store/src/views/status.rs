@@ -6,6 +6,7 @@
 
 use crate::engine::sql::{Connection, Row};
 use crate::rows::open::{open_post, open_run};
+use vocative_core::run::Usage;
 
 use crate::acts::erasure::copies_from_before;
 use crate::acts::files::count_files;
@@ -204,12 +205,17 @@ fn counts<const N: usize>(row: &Row<'_>) -> crate::engine::sql::Result<[u64; N]>
 fn accounts(connection: &Connection, now_ms: i64) -> Result<Vec<AccountStatus>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT a.id, n.name AS channel, a.platform, a.name AS name, a.last_captured_ms,
-                coalesce((SELECT u.tokens FROM usage_days u
-                          WHERE u.account_id = a.id AND u.day_start_ms = ?1), 0) AS tokens_today,
+                coalesce(u.tokens, 0) AS tokens_today,
+                coalesce(u.prompt_tokens, 0) AS prompt_tokens,
+                coalesce(u.cache_read_tokens, 0) AS cache_read_tokens,
+                coalesce(u.cache_write_tokens, 0) AS cache_write_tokens,
+                coalesce(u.completion_tokens, 0) AS completion_tokens,
                 a.held_reason,
                 (SELECT count(*) FROM chats h
                  WHERE h.account_id = a.id AND h.parked_until_ms > ?2) AS parked_chats
-         FROM channels n JOIN accounts a ON a.id = n.account_id ORDER BY n.name",
+         FROM channels n JOIN accounts a ON a.id = n.account_id
+         LEFT JOIN usage_days u ON u.account_id = a.id AND u.day_start_ms = ?1
+         ORDER BY n.name",
     )?;
     let accounts = statement.query_map((day_start_ms(now_ms), now_ms), |row| {
         Ok(AccountStatus {
@@ -219,6 +225,12 @@ fn accounts(connection: &Connection, now_ms: i64) -> Result<Vec<AccountStatus>, 
             name: row.get("name")?,
             last_captured_ms: row.get("last_captured_ms")?,
             tokens_today: count_from(row.get("tokens_today")?),
+            usage_today: Usage {
+                prompt_tokens: count_from(row.get("prompt_tokens")?),
+                cache_read_tokens: count_from(row.get("cache_read_tokens")?),
+                cache_write_tokens: count_from(row.get("cache_write_tokens")?),
+                completion_tokens: count_from(row.get("completion_tokens")?),
+            },
             held: row.get("held_reason")?,
             parked_chats: count_from(row.get("parked_chats")?),
             unread_from_ms: None,
@@ -261,11 +273,17 @@ mod tests {
         let held = scene.store.update_post(entry, token, hold, DAY_MS + 301);
         held.await.unwrap();
 
+        let usage = Usage {
+            prompt_tokens: 8,
+            cache_read_tokens: 5,
+            cache_write_tokens: 1,
+            completion_tokens: 2,
+        };
         let spending = Spending {
             account: scene.account,
             person: None,
             purpose: Purpose::Answers,
-            tokens: 10,
+            usage,
             now_ms: DAY_MS + 302,
         };
         scene.store.spend(spending).await.unwrap();
@@ -290,6 +308,7 @@ mod tests {
                 name: "Acme".to_owned(),
                 last_captured_ms: None,
                 tokens_today: 10,
+                usage_today: usage,
                 held: None,
                 parked_chats: 0,
                 unread_from_ms: None,
