@@ -34,3 +34,4 @@ pub mod summary;
 pub mod title;
 pub mod tokens;
 pub mod turn;
+pub mod vector;

@@ -41,6 +41,7 @@ pub use rows::contents::ContentWriter;
 pub use rows::origins;
 pub use rows::quarantine;
 pub use rows::spending;
+pub use rows::vectors;
 pub use views::search::{MATCHES_MAX, THREADS_MAX};
 
 /// The store. Cloning shares it.

@@ -12,3 +12,30 @@ ALTER TABLE usage_days ADD COLUMN prompt_tokens INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE usage_days ADD COLUMN cache_read_tokens INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE usage_days ADD COLUMN cache_write_tokens INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE usage_days ADD COLUMN completion_tokens INTEGER NOT NULL DEFAULT 0;
+
+-- Vectors of turns, where [embeddings] names a server. They go with their turns, and are made anew for another model.
+CREATE TABLE embedding_models (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,        -- the provider's name, and the wanted dimensions where they are set
+    is_current INTEGER NOT NULL,
+    dimensions INTEGER,               -- of its vectors; unknown before the first answer
+    newest_seq INTEGER NOT NULL,      -- turns after it are still to be embedded
+    oldest_seq INTEGER NOT NULL,      -- and so are those before it, backwards; 0 = none is left
+    day_start_ms INTEGER NOT NULL DEFAULT 0,
+    tokens INTEGER NOT NULL DEFAULT 0 -- spent on that UTC day
+) STRICT;
+CREATE TABLE turn_vectors (
+    conversation_id INTEGER NOT NULL REFERENCES conversations(id),
+    sent_at_ms INTEGER NOT NULL,
+    seq INTEGER NOT NULL REFERENCES turns(seq),
+    model_id INTEGER NOT NULL REFERENCES embedding_models(id),
+    scale REAL NOT NULL,              -- times the signed byte of a dimension gives its number
+    vector BLOB NOT NULL,
+    PRIMARY KEY (conversation_id, sent_at_ms, seq)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX turn_vectors_by_turn ON turn_vectors (seq);
+CREATE INDEX turn_vectors_by_model ON turn_vectors (model_id);
+-- Turns whose text changed after they were embedded.
+CREATE TABLE turns_to_embed (
+    seq INTEGER PRIMARY KEY REFERENCES turns(seq)
+) STRICT;

@@ -135,6 +135,12 @@ pub(crate) const TABLES: &[Table] = &[
         text(&[], &[], &[]),
         STATE,
     ),
+    nobody(
+        "embedding_models",
+        "models are the operator's",
+        text(&[], &[], &["name"]),
+        STATE,
+    ),
     account(
         "erased_identities",
         text(&[], &[], &["kind", "platform_id", "chat"]),
@@ -473,6 +479,7 @@ pub(crate) const TABLES: &[Table] = &[
             ..OF_TURN
         },
     ),
+    account("turn_vectors", text(&[], &[], &[]), OF_TURN),
     account(
         "turns",
         text(
@@ -500,6 +507,7 @@ pub(crate) const TABLES: &[Table] = &[
             ..STATE
         },
     ),
+    account("turns_to_embed", text(&[], &[], &[]), OF_TURN),
     account("usage_days", text(&[], &[], &[]), STATE),
     account("usage_people", text(&[], &[], &[]), STATE),
 ];

@@ -31,3 +31,4 @@ pub(crate) mod summaries;
 pub(crate) mod token_counts;
 pub(crate) mod token_ratios;
 pub(crate) mod turns;
+pub mod vectors;

@@ -6,6 +6,7 @@
 use crate::engine::sql::Connection;
 
 use crate::StoreError;
+use crate::rows::vectors::forget_vector_txn;
 
 /// A text as it is indexed and searched: characters of scripts without spaces between words stand
 /// alone, so that words of one or two characters are found as phrases.
@@ -191,6 +192,7 @@ pub(crate) fn unindex_turn_txn(
     conversation_row: i64,
     content: &str,
 ) -> Result<(), StoreError> {
+    forget_vector_txn(connection, seq)?;
     let was_waiting = connection
         .prepare_cached("DELETE FROM temp.waiting_for_index WHERE seq = ?1")?
         .execute([seq])?;
@@ -254,7 +256,10 @@ mod tests {
             .split_once("CREATE VIRTUAL TABLE")
             .unwrap();
         connection
-            .execute_batch(&format!("CREATE VIRTUAL TABLE{index}"))
+            .execute_batch(&format!(
+                "CREATE TABLE turn_vectors (seq); CREATE TABLE turns_to_embed (seq);
+                 CREATE VIRTUAL TABLE{index}"
+            ))
             .unwrap();
         prepare_indexing(&connection).unwrap();
         add_to_index(&connection, 1, 7, "zebraword horse").unwrap();

@@ -11,6 +11,7 @@ use crate::new_id::NewId as _;
 use crate::rows::places::{ConversationRow, conversation_at, note_turn_txn};
 use crate::rows::search_text::{in_index, index_turn_txn, unindex_turn_txn};
 use crate::rows::summaries::{SummaryFate, invalidate_summaries_txn, stale_by_late_turn_txn};
+use crate::rows::vectors::embed_again_txn;
 use vocative_core::ids::{ParticipantId, Seq, TurnId};
 use vocative_core::place::Scope;
 use vocative_core::turn::{Position, TokenCount, TurnKind};
@@ -196,6 +197,7 @@ pub(crate) fn revise_turn_txn(
             replacement.tokens.map(|count| count.tokens),
             replacement.tokens.map(|count| count.counter.as_str()),
         ])?;
+    embed_again_txn(connection, turn.seq)?;
     forget_files_txn(connection, turn.seq, replacement.attachments.as_deref())?;
     invalidate_summaries_txn(connection, turn, SummaryFate::Stale)?;
     turn.content = replacement.content;

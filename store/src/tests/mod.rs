@@ -44,6 +44,7 @@ mod registry;
 mod run_events;
 mod runs;
 mod summaries;
+mod vectors;
 mod writing;
 
 use crate::engine::sql::Connection;

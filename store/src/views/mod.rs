@@ -3,6 +3,7 @@
 pub(crate) mod export;
 pub(crate) mod history;
 pub(crate) mod mentionable;
+pub(crate) mod nearest;
 pub(crate) mod overview;
 pub(crate) mod pages;
 pub(crate) mod queue;
