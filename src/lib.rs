@@ -15,6 +15,7 @@ pub mod cli;
 pub mod config;
 pub mod daemon;
 pub mod delivery;
+pub mod embeddings;
 pub mod files;
 pub mod http;
 pub mod jobs;

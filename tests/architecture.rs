@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 /// A module of the daemon uses only those before it. Source: DESIGN §3; `delivery` stands before `agent` because
 /// an agent asks delivery's table of rooms who can be answered.
-const LAYERS: [&str; 15] = [
+const LAYERS: [&str; 16] = [
     "llm",
+    "embeddings",
     "tools",
     "config",
     "capture",

@@ -39,6 +39,8 @@ pub enum Job {
     MergeChats,
     /// Stored files that no message refers to any more are removed from the disk.
     RemoveContents,
+    /// Turns get vectors.
+    EmbedTurns,
 }
 
 /// A kind of job.
@@ -56,6 +58,8 @@ pub enum JobKind {
     MergeChats,
     /// See [`Job::RemoveContents`].
     RemoveContents,
+    /// See [`Job::EmbedTurns`].
+    EmbedTurns,
 }
 
 /// What jobs of a kind may take.
@@ -104,13 +108,14 @@ impl JobLimits {
 
 impl JobKind {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::AnswerInquiry,
         Self::FetchFile,
         Self::TranscribeFile,
         Self::Erase,
         Self::MergeChats,
         Self::RemoveContents,
+        Self::EmbedTurns,
     ];
 
     /// Its name, as it is stored and shown.
@@ -123,6 +128,7 @@ impl JobKind {
             Self::Erase => "erase",
             Self::MergeChats => "merge-chats",
             Self::RemoveContents => "remove-contents",
+            Self::EmbedTurns => "embed-turns",
         }
     }
 
@@ -180,6 +186,11 @@ impl JobKind {
                 slots: 4,
                 ..housekeeping
             },
+            Self::EmbedTurns => JobLimits {
+                // At the most until the next UTC day, when there are tokens again.
+                later_max_ms: DAY_MS,
+                ..housekeeping
+            },
             Self::MergeChats | Self::RemoveContents => housekeeping,
         }
     }
@@ -210,6 +221,7 @@ impl Job {
             Self::Erase { .. } => JobKind::Erase,
             Self::MergeChats => JobKind::MergeChats,
             Self::RemoveContents => JobKind::RemoveContents,
+            Self::EmbedTurns => JobKind::EmbedTurns,
         }
     }
 
@@ -220,7 +232,7 @@ impl Job {
             Self::AnswerInquiry { inquiry } => inquiry.to_string(),
             Self::FetchFile { file } | Self::TranscribeFile { file } => file.to_string(),
             Self::Erase { order } => order.to_string(),
-            Self::MergeChats | Self::RemoveContents => String::new(),
+            Self::MergeChats | Self::RemoveContents | Self::EmbedTurns => String::new(),
         }
     }
 
@@ -231,7 +243,7 @@ impl Job {
             Self::AnswerInquiry { inquiry } => json!({ "inquiry": inquiry.0 }),
             Self::FetchFile { file } | Self::TranscribeFile { file } => json!({ "file": file.0 }),
             Self::Erase { order } => json!({ "order": order.to_string() }),
-            Self::MergeChats | Self::RemoveContents => json!({}),
+            Self::MergeChats | Self::RemoveContents | Self::EmbedTurns => json!({}),
         };
         value.to_string()
     }
@@ -263,6 +275,7 @@ impl Job {
             },
             JobKind::MergeChats => Self::MergeChats,
             JobKind::RemoveContents => Self::RemoveContents,
+            JobKind::EmbedTurns => Self::EmbedTurns,
         })
     }
 }
@@ -347,7 +360,7 @@ pub struct ClaimedJob {
 mod tests {
     use super::*;
 
-    fn samples() -> [Job; 6] {
+    fn samples() -> [Job; 7] {
         let file = FileId(7);
         [
             Job::AnswerInquiry {
@@ -362,6 +375,7 @@ mod tests {
             },
             Job::MergeChats,
             Job::RemoveContents,
+            Job::EmbedTurns,
         ]
     }
 

@@ -6,8 +6,8 @@ use vocative_contract::channel::ConnectionState;
 
 use crate::admin::health::HealthReading;
 use crate::admin::view::{
-    ChannelView, FileCountsView, IntakeCounts, PostCounts, RunCounts, StatusView, StoreView,
-    SummaryCountsView,
+    ChannelView, EmbeddingsView, FileCountsView, IntakeCounts, PostCounts, RunCounts, StatusView,
+    StoreView, SummaryCountsView,
 };
 use crate::capture::counters::CaptureCounters;
 use crate::files::counters::FileCounters;
@@ -61,6 +61,12 @@ pub fn status_view(
             erasures_open: store.erasures_open,
         },
         jobs: store.jobs.iter().map(Into::into).collect(),
+        embeddings: store.embeddings.as_ref().map(|it| EmbeddingsView {
+            model: it.model.clone(),
+            embedded: it.embedded,
+            remaining_max: it.remaining_max,
+            tokens_today: it.tokens_today,
+        }),
         files: file_counts(store.files, counters.map(|(_, _, files)| files)),
         summaries: SummaryCountsView {
             current: store.summaries.current,

@@ -22,6 +22,7 @@ use crate::agent::telling::{FirstWords, Telling};
 use crate::agent::worker::AgentWorker;
 use crate::delivery::live::{self, LiveDesk, LivePlace, LiveReply, SETTLE_MS};
 use crate::delivery::rooms::Room;
+use crate::embeddings::Embeddings;
 use crate::files::waiting::wait_for_files;
 use crate::llm::{Answer, Listener, ModelError};
 use crate::tools::{BoundTo, Toolbox};
@@ -260,7 +261,7 @@ impl Working<'_> {
             }
         };
         keep_counts(worker, claimed.run.id, built.recounts.clone()).await;
-        let toolbox = toolbox(&worker.store, claimed, spec);
+        let toolbox = toolbox(&worker.store, worker.embeddings.as_ref(), claimed, spec);
         if recorded.is_empty() {
             record_sent(worker, claimed, spec, &built, &toolbox).await;
         }
@@ -551,12 +552,18 @@ async fn record_sent(
 
 /// The agent's tools, bound to the run's conversation. Where the first step must be the answer,
 /// there are none.
-fn toolbox(store: &Store, claimed: &ClaimedRun, spec: &AgentSpec) -> Toolbox {
+fn toolbox(
+    store: &Store,
+    embeddings: Option<&Arc<Embeddings>>,
+    claimed: &ClaimedRun,
+    spec: &AgentSpec,
+) -> Toolbox {
     let bound = BoundTo {
         store: store.clone(),
         conversation: claimed.run.conversation,
         search_reach: spec.search_reach,
         triggers: claimed.run.triggers.clone(),
+        embeddings: embeddings.cloned(),
     };
     let tools = if spec.max_steps > 1 {
         spec.tools.iter().map(|tool| tool.open(&bound)).collect()

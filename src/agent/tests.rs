@@ -308,6 +308,7 @@ impl Stage {
             rooms: self.rooms.clone(),
             registry,
             models,
+            embeddings: None,
             owner: self.owner,
             wake: self.wake.clone(),
             clock: Arc::clone(&self.clock),

@@ -20,6 +20,7 @@ use crate::capture::clock::Clock;
 use crate::capture::wake::Wake;
 use crate::delivery::rooms::Rooms;
 use crate::delivery::worker::pause_until;
+use crate::embeddings::Embeddings;
 use vocative_core::ids::{AccountId, LeaseToken, OwnerId, RunId};
 use vocative_core::run::ClaimedRun;
 use vocative_core::slots::{Asker, Slots};
@@ -44,6 +45,8 @@ pub struct AgentWorker {
     pub registry: Registry,
     /// Their models.
     pub models: Models,
+    /// Makes vectors of what is searched for, where a server is configured.
+    pub embeddings: Option<Arc<Embeddings>>,
     /// This process.
     pub owner: OwnerId,
     /// Wake hints.

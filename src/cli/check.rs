@@ -103,6 +103,13 @@ fn report(config: &Config, landlock: &Confinement, warnings: &[String]) -> Strin
     for agent in config.agents.values() {
         let _ = writeln!(out, "agent          {}", agent_line(config, agent));
     }
+    if let Some(server) = &config.embeddings {
+        let _ = writeln!(
+            out,
+            "embeddings     the text of every stored message is sent to {}",
+            server.base_url
+        );
+    }
     let mut warnings = warnings.to_vec();
     for channel in config.channels.values() {
         if let Some(told) = spending::told(config, channel) {

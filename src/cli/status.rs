@@ -130,6 +130,16 @@ fn report(view: &StatusView, now_ms: i64) -> String {
         counted(store.raw_stubs, "unreadable event", "unreadable events")
     );
     out.push_str(&about_jobs(&view.jobs));
+    if let Some(embeddings) = &view.embeddings {
+        let _ = writeln!(
+            out,
+            "vectors   {} of {}, at most {} to come, {} tokens today",
+            counted(embeddings.embedded, "turn", "turns"),
+            embeddings.model,
+            embeddings.remaining_max,
+            embeddings.tokens_today
+        );
+    }
     out.push_str(&about_files(&view.files));
     let summaries = &view.summaries;
     let _ = writeln!(

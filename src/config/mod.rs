@@ -55,9 +55,9 @@ pub use self::schema::schema;
 pub use self::secret::{SecretRef, Secrets};
 pub use self::settings::{
     Access, Agent, AgentView, Api, ApiAddress, Capture, Channel, ChannelChoice, Config,
-    CounterName, Daemon, Delivery, FileKindName, Files, Http, Landlock, Limits, Live, LogFormat,
-    Model, ModelApi, OnUndecided, OnUnknown, Provider, ReasoningEffort, ReplyPrefix, RetentionDays,
-    Store, ThreadPolicy, Transcription, Webhooks,
+    CounterName, Daemon, Delivery, EmbeddingServer, FileKindName, Files, Http, Landlock, Limits,
+    Live, LogFormat, Model, ModelApi, OnUndecided, OnUnknown, Provider, ReasoningEffort,
+    ReplyPrefix, RetentionDays, Store, ThreadPolicy, Transcription, Webhooks,
 };
 pub use self::template::{Template, TemplateValue};
 
@@ -168,6 +168,7 @@ impl Config {
             delivery: resolved.delivery,
             files: resolved.files,
             transcription: resolved.transcription,
+            embeddings: resolved.embeddings,
             http: resolved.http,
             api: resolved.api,
             webhooks: resolved.webhooks,
@@ -258,9 +259,13 @@ impl Config {
         let transcription = self.transcription.as_ref();
         let hearing = transcription
             .and_then(|it| Some(("transcription.api_key".to_owned(), it.api_key.as_ref()?)));
+        let embeddings = self.embeddings.as_ref();
+        let embedding =
+            embeddings.and_then(|it| Some(("embeddings.api_key".to_owned(), it.api_key.as_ref()?)));
         let api = self.api.token.as_ref().filter(|_| self.api.enabled);
         let api = api.map(|token| ("api.token".to_owned(), token));
-        models.chain(channels).chain(api).chain(hearing).collect()
+        let all = models.chain(channels).chain(api).chain(hearing);
+        all.chain(embedding).collect()
     }
 }
 
@@ -329,7 +334,9 @@ fn is_read(key: &str, tree: &Value) -> bool {
     match key.rsplit_once('.') {
         _ if key.starts_with("defaults.") => false,
         Some(("api", _)) => beside("enabled") == Some(&Value::Bool(true)),
-        Some(("transcription", _)) => beside("base_url").is_some_and(Value::is_string),
+        Some(("transcription" | "embeddings", _)) => {
+            beside("base_url").is_some_and(Value::is_string)
+        }
         Some((_, "signing_secret")) => is("transport", "http"),
         Some((_, "webhook_secret")) => is("transport", "webhook"),
         _ => true,

@@ -12,12 +12,12 @@ use super::origin::Origins;
 use super::platforms::with_streams;
 use super::problem::{Problem, Warning};
 use super::settings::{
-    Agent, Api, ApiAddress, Capture, Channel, CounterName, Daemon, Delivery, Files, Http, Limits,
-    Model, Provider, Store, Transcription, Webhooks,
+    Agent, Api, ApiAddress, Capture, Channel, CounterName, Daemon, Delivery, EmbeddingServer,
+    Files, Http, Limits, Model, Provider, Store, Transcription, Webhooks,
 };
 use super::shape::{
-    ApiShape, DaemonShape, DeliveryShape, HttpShape, LimitsShape, ModelShape, Shape,
-    TranscriptionShape, WebhooksShape,
+    ApiShape, DaemonShape, DeliveryShape, EmbeddingsShape, HttpShape, LimitsShape, ModelShape,
+    Shape, TranscriptionShape, WebhooksShape,
 };
 use super::suggest::nearest;
 use vocative_core::ids::AgentName;
@@ -120,6 +120,7 @@ pub(super) struct Resolved {
     pub delivery: Delivery,
     pub files: Files,
     pub transcription: Option<Transcription>,
+    pub embeddings: Option<EmbeddingServer>,
     pub http: Http,
     pub api: Api,
     pub webhooks: Webhooks,
@@ -168,6 +169,7 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
         delivery: resolve_delivery(&shape.delivery, review),
         files: shape.files,
         transcription: resolve_transcription(shape.transcription, review),
+        embeddings: resolve_embeddings(shape.embeddings, review),
         http: resolve_http(&shape.http, review),
         webhooks: resolve_webhooks(&shape.webhooks, review),
         models,
@@ -222,6 +224,28 @@ fn resolve_transcription(
         model: shape.model,
         api_key: shape.api_key,
         timeout_ms: shape.timeout_s * 1_000,
+    })
+}
+
+fn resolve_embeddings(shape: EmbeddingsShape, review: &mut Review<'_>) -> Option<EmbeddingServer> {
+    let base_url = shape.base_url?;
+    let base_url = review.url("embeddings.base_url", &base_url);
+    if shape.model.trim().is_empty() {
+        review.problem(
+            "embeddings.model",
+            "is empty: the provider's name of the model",
+        );
+    }
+    let is_possible = |it: &u32| (1..=4_096).contains(it);
+    if shape.dimensions.is_some_and(|it| !is_possible(&it)) {
+        review.problem("embeddings.dimensions", "must be between 1 and 4096");
+    }
+    Some(EmbeddingServer {
+        base_url,
+        model: shape.model,
+        dimensions: shape.dimensions,
+        api_key: shape.api_key,
+        tokens_per_day: shape.tokens_per_day,
     })
 }
 

@@ -9,7 +9,7 @@ use super::platforms::PLATFORMS;
 use super::shape::{CHAT_PATTERN, Shape};
 
 /// Which part of `config/default.toml` holds the defaults of which definition of the schema.
-const DEFAULTS: [(&str, &str); 12] = [
+const DEFAULTS: [(&str, &str); 13] = [
     ("DaemonShape", "/daemon"),
     ("Store", "/store"),
     ("Capture", "/capture"),
@@ -17,6 +17,7 @@ const DEFAULTS: [(&str, &str); 12] = [
     ("DeliveryShape", "/delivery"),
     ("Files", "/files"),
     ("TranscriptionShape", "/transcription"),
+    ("EmbeddingsShape", "/embeddings"),
     ("HttpShape", "/http"),
     ("ApiShape", "/api"),
     ("ModelShape", "/defaults/model"),

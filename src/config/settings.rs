@@ -45,6 +45,8 @@ pub struct Config {
     pub files: Files,
     /// Writing voice notes down; `None` = they are only named.
     pub transcription: Option<Transcription>,
+    /// Makes vectors of what is said, where that is wanted.
+    pub embeddings: Option<EmbeddingServer>,
     /// Health and metrics over HTTP.
     pub http: Http,
     /// The API for programs.
@@ -251,6 +253,21 @@ pub struct Transcription {
     pub api_key: Option<SecretRef>,
     /// How long one request may take.
     pub timeout_ms: u64,
+}
+
+/// Making vectors of what is said.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EmbeddingServer {
+    /// Address of the API (`/v1`), which speaks OpenAI's protocol.
+    pub base_url: String,
+    /// The provider's name of the model.
+    pub model: String,
+    /// How many numbers a vector is to have; `None` = as many as the model makes.
+    pub dimensions: Option<u32>,
+    /// Where the key is.
+    pub api_key: Option<SecretRef>,
+    /// Tokens that may be embedded in a UTC day; 0 = no limit.
+    pub tokens_per_day: u64,
 }
 
 /// Health and metrics over HTTP.

@@ -41,6 +41,8 @@ pub(super) struct Shape {
     pub files: Files,
     /// Writing voice notes down; off unless `base_url` is set.
     pub transcription: TranscriptionShape,
+    /// Vectors of what is said; off unless `base_url` is set.
+    pub embeddings: EmbeddingsShape,
     /// Health and metrics over HTTP.
     pub http: HttpShape,
     /// The API for programs.
@@ -147,6 +149,23 @@ pub(super) struct TranscriptionShape {
     /// Seconds that one request may take.
     #[schemars(range(min = 1, max = 3600))]
     pub timeout_s: u64,
+}
+
+/// Vectors of what is said.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EmbeddingsShape {
+    /// Address of the API, which speaks OpenAI's protocol. Set, every message is sent there.
+    pub base_url: Option<String>,
+    /// The provider's name of the model.
+    pub model: String,
+    /// How many numbers a vector is to have.
+    #[schemars(range(min = 1, max = 4096))]
+    pub dimensions: Option<u32>,
+    /// Where the key is.
+    pub api_key: Option<SecretRef>,
+    /// Tokens that may be embedded in a UTC day.
+    pub tokens_per_day: u64,
 }
 
 /// Health and metrics over HTTP.

@@ -22,6 +22,7 @@ use crate::daemon::supervise::supervise;
 use crate::daemon::time::Timekeeper;
 use crate::daemon::wiring;
 use crate::delivery::worker::DeliveryWorker;
+use crate::embeddings::Embeddings;
 use crate::files::counters::FileCounters;
 use crate::files::fetching::Fetcher;
 use crate::files::space::Space;
@@ -46,6 +47,8 @@ pub struct Ground {
     pub agents: Vec<AgentSpec>,
     /// Writes voice notes down, where that is configured.
     pub transcriber: Option<Transcriber>,
+    /// Makes vectors of what is said, where that is configured.
+    pub embeddings: Option<Arc<Embeddings>>,
 }
 
 /// What works in a daemon: workers and channels, without anything that faces its host.
@@ -78,11 +81,14 @@ impl Core {
         let drain_until = CancellationToken::new();
         let owner = OwnerId::generate();
         let loops = Loops::default();
-        let agents = tokio::spawn(loops.clone().keep(
-            "answers",
-            stop.clone(),
-            agent_worker(&shared, config, owner).run(stop.clone(), drain_until.clone()),
-        ));
+        let agents = tokio::spawn(
+            loops.clone().keep(
+                "answers",
+                stop.clone(),
+                agent_worker(&shared, config, ground.embeddings.clone(), owner)
+                    .run(stop.clone(), drain_until.clone()),
+            ),
+        );
         let delivery = tokio::spawn(loops.clone().keep(
             "posts",
             stop.clone(),
@@ -94,7 +100,13 @@ impl Core {
             stop.clone(),
             summary_worker(&shared, Arc::clone(&summary_counters)).run(stop.clone()),
         ));
-        let jobs = job_worker(&shared, config, ground.transcriber, owner);
+        let jobs = job_worker(
+            &shared,
+            config,
+            ground.transcriber,
+            ground.embeddings,
+            owner,
+        );
         let file_counters = Arc::clone(&jobs.handlers.files.counters);
         let jobs = jobs.run(stop.clone());
         let jobs = tokio::spawn(loops.clone().keep("jobs", stop.clone(), jobs));
@@ -168,13 +180,19 @@ impl Core {
     }
 }
 
-fn agent_worker(shared: &Arc<Shared>, config: &Config, owner: OwnerId) -> AgentWorker {
+fn agent_worker(
+    shared: &Arc<Shared>,
+    config: &Config,
+    embeddings: Option<Arc<Embeddings>>,
+    owner: OwnerId,
+) -> AgentWorker {
     let names = shared.names.clone();
     AgentWorker {
         store: shared.store.clone(),
         rooms: shared.rooms.clone(),
         registry: shared.registry.clone(),
         models: shared.models.clone(),
+        embeddings,
         owner,
         wake: shared.wake.clone(),
         clock: Arc::clone(&shared.clock),
@@ -202,6 +220,7 @@ fn job_worker(
     shared: &Arc<Shared>,
     config: &Config,
     transcriber: Option<Transcriber>,
+    embeddings: Option<Arc<Embeddings>>,
     owner: OwnerId,
 ) -> JobWorker<Handlers> {
     let rooms = shared.rooms.clone();
@@ -212,6 +231,7 @@ fn job_worker(
             store: shared.store.clone(),
             desk: desk(shared),
             files: fetcher(shared, config, transcriber),
+            embeddings,
             clock: Arc::clone(&shared.clock),
         },
         owner,

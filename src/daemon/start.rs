@@ -134,6 +134,7 @@ impl Daemon {
             time,
             agents,
             transcriber: wiring::transcriber(&config, secrets)?,
+            embeddings: wiring::embeddings(&config, secrets, &store, &clock).await?,
         };
         let mut core = Core::start(&config, ground);
         let rest = CancellationToken::new();

@@ -17,8 +17,11 @@ use vocative_contract::identity::{Identity, Platform};
 
 use crate::agent::attached::FilesInPrompts;
 use crate::agent::registry::{AgentSpec, ModelUse, SummaryModel};
+use crate::capture::clock::Clock;
 use crate::catchup::bounds::Bounds;
 use crate::config::{self, Config, PlatformSettings, Secrets};
+use crate::embeddings::Embeddings;
+use crate::embeddings::client::EmbeddingClient;
 use crate::files::policy::FilesPolicy;
 use crate::files::speech::Transcriber;
 use crate::llm::{self, Model};
@@ -32,7 +35,7 @@ use vocative_core::prompting::files::FileLimits;
 use vocative_core::prompting::{ClassEstimate, TokenCounter, counter_named};
 use vocative_core::sending::after::DeliveryPolicy;
 use vocative_core::sending::policy::LivePolicy;
-use vocative_store::ExpiryBounds;
+use vocative_store::{ExpiryBounds, Store, StoreError};
 
 /// Why the configuration can't be put to work.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +48,13 @@ pub enum WiringError {
         /// Why.
         #[source]
         cause: ChannelError,
+    },
+    /// The store refuses.
+    #[error("the embedding model can't be noted")]
+    Store {
+        /// Why.
+        #[source]
+        cause: StoreError,
     },
     /// The platform's root certificates can't be read.
     #[error("no root certificates; install the system's (Debian: apt install ca-certificates)")]
@@ -528,6 +538,40 @@ pub fn transcriber(config: &Config, secrets: &Secrets) -> Result<Option<Transcri
         api_key: key.map(|key| secrets.get(key).clone()),
         timeout: Duration::from_millis(settings.timeout_ms),
     }))
+}
+
+/// What makes vectors of what is said, where that is configured.
+///
+/// # Errors
+/// [`WiringError`] if its HTTP client can't be made, or storage refuses.
+pub async fn embeddings(
+    config: &Config,
+    secrets: &Secrets,
+    store: &Store,
+    clock: &Clock,
+) -> Result<Option<Arc<Embeddings>>, WiringError> {
+    let Some(settings) = &config.embeddings else {
+        return Ok(None);
+    };
+    let name = match settings.dimensions {
+        Some(dimensions) => format!("{}, {dimensions} dimensions", settings.model),
+        None => settings.model.clone(),
+    };
+    let model = store.choose_embedding_model(name).await;
+    let key = settings.api_key.as_ref();
+    Ok(Some(Arc::new(Embeddings {
+        client: EmbeddingClient {
+            http: model_client()?,
+            base_url: settings.base_url.clone(),
+            model: settings.model.clone(),
+            dimensions: settings.dimensions,
+            api_key: key.map(|key| secrets.get(key).clone()),
+        },
+        store: store.clone(),
+        model: model.map_err(|cause| WiringError::Store { cause })?,
+        tokens_per_day: settings.tokens_per_day,
+        clock: Arc::clone(clock),
+    })))
 }
 
 /// Which files are fetched.

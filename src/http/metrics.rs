@@ -59,6 +59,7 @@ pub(super) fn encode(view: &StatusView) -> Result<String, std::fmt::Error> {
     add_work(&mut registry, view);
     add_models(&mut registry, view);
     add_jobs(&mut registry, view);
+    add_embeddings(&mut registry, view);
     add_files(&mut registry, view);
     add_summaries(&mut registry, view);
     add_token_ratios(&mut registry, view);
@@ -351,6 +352,30 @@ fn add_jobs(registry: &mut Registry, view: &StatusView) {
             state: count.state.clone(),
         };
         jobs.get_or_create(&label).set(signed(count.count));
+    }
+}
+
+fn add_embeddings(registry: &mut Registry, view: &StatusView) {
+    let Some(embeddings) = &view.embeddings else {
+        return;
+    };
+    let gauges = [
+        ("embedded_turns", "Turns with a vector", embeddings.embedded),
+        (
+            "embedding_turns_left",
+            "The most turns that may still need a vector",
+            embeddings.remaining_max,
+        ),
+        (
+            "embedding_tokens_today",
+            "Tokens spent on vectors today (UTC)",
+            embeddings.tokens_today,
+        ),
+    ];
+    for (name, help, value) in gauges {
+        let gauge: Gauge = Gauge::default();
+        gauge.set(signed(value));
+        registry.register(name, help, gauge);
     }
 }
 

@@ -1,11 +1,13 @@
 //! What each kind of job does.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tracing::{info, warn};
 
 use crate::agent::desk::Desk;
 use crate::capture::clock::Clock;
+use crate::embeddings::Embeddings;
 use crate::files::fetching::Fetcher;
 use crate::jobs::worker::Work;
 use vocative_core::file::FileState;
@@ -25,6 +27,8 @@ pub struct Handlers {
     pub desk: Desk,
     /// Fetches files and writes voice notes down.
     pub files: Fetcher,
+    /// Makes vectors of turns, where a server is configured.
+    pub embeddings: Option<Arc<Embeddings>>,
     /// The time.
     pub clock: Clock,
 }
@@ -32,6 +36,12 @@ pub struct Handlers {
 impl Work for Handlers {
     async fn prepare(&self) {
         self.files.prepare().await;
+    }
+
+    async fn look(&self) {
+        if let Err(cause) = self.want_vectors().await {
+            warn!(error = %cause, "whether turns need vectors could not be read");
+        }
     }
 
     async fn slots(&self, kind: JobKind, now_ms: i64) -> usize {
@@ -51,6 +61,7 @@ impl Work for Handlers {
             Job::Erase { order } => self.erase(order).await,
             Job::MergeChats => self.merge_chats().await,
             Job::RemoveContents => self.remove_contents().await,
+            Job::EmbedTurns => self.embed_turns().await,
         }
     }
 
@@ -61,7 +72,8 @@ impl Work for Handlers {
             Job::AnswerInquiry { .. }
             | Job::Erase { .. }
             | Job::MergeChats
-            | Job::RemoveContents => {}
+            | Job::RemoveContents
+            | Job::EmbedTurns => {}
         }
     }
 }
@@ -86,6 +98,28 @@ impl Handlers {
         }
         info!("no chats are becoming one any more");
         Ok(Outcome::Done)
+    }
+
+    /// What is captured says nothing of vectors: a read finds out that there is something to do.
+    async fn want_vectors(&self) -> Result<(), StoreError> {
+        let Some(embeddings) = &self.embeddings else {
+            return Ok(());
+        };
+        if self.store.is_embedding_due(embeddings.model).await? {
+            let now_ms = (self.clock)();
+            self.store
+                .enqueue_job(Job::EmbedTurns, None, now_ms)
+                .await?;
+        }
+        Ok(())
+    }
+
+    async fn embed_turns(&self) -> Result<Outcome, StoreError> {
+        match &self.embeddings {
+            Some(embeddings) => embeddings.fill().await,
+            // It is queued again once a server is configured.
+            None => Ok(Outcome::Done),
+        }
     }
 
     async fn remove_contents(&self) -> Result<Outcome, StoreError> {

@@ -40,6 +40,8 @@ struct Script {
 impl Work for Script {
     async fn prepare(&self) {}
 
+    async fn look(&self) {}
+
     async fn slots(&self, kind: JobKind, _now_ms: i64) -> usize {
         kind.limits().slots
     }

@@ -35,6 +35,10 @@ pub trait Work: Send + Sync + 'static {
     /// What is to be done once, before the first job.
     fn prepare(&self) -> impl Future<Output = ()> + Send;
 
+    /// Puts into the queue what nobody asks for: it shows only in what is stored. Called before each claim, so it
+    /// only reads unless there is something to do.
+    fn look(&self) -> impl Future<Output = ()> + Send;
+
     /// Jobs of a kind that may be at work at once.
     fn slots(&self, kind: JobKind, now_ms: i64) -> impl Future<Output = usize> + Send;
 
@@ -141,6 +145,7 @@ impl<W: Work> JobWorker<W> {
     }
 
     async fn claim(&self, shares: &Shares) -> Result<(Vec<ClaimedJob>, Duration), StoreError> {
+        self.handlers.look().await;
         let now_ms = (self.clock)();
         let mut slots = Vec::new();
         for kind in JobKind::ALL {

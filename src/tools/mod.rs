@@ -23,6 +23,7 @@ pub use search::{
 };
 pub use toolbox::{RESULT_MAX_CHARS, ToolOutcome, Toolbox};
 
+use crate::embeddings::Embeddings;
 use vocative_core::ids::{ConversationId, TurnId};
 use vocative_core::search::SearchReach;
 use vocative_store::Store;
@@ -47,6 +48,8 @@ pub struct BoundTo {
     pub search_reach: SearchReach,
     /// The turns that are being answered.
     pub triggers: Vec<TurnId>,
+    /// Makes vectors of queries, where a server is configured.
+    pub embeddings: Option<Arc<Embeddings>>,
 }
 
 impl ToolName {

@@ -631,6 +631,30 @@ impl Flow {
         }
     }
 
+    /// Waits until a job was not done for a reason with these words in it, and gives it.
+    ///
+    /// # Panics
+    /// If there is none in time.
+    pub(crate) async fn wait_for_job(&self, cause: &str) -> Value {
+        let deadline = tokio::time::Instant::now() + WAIT;
+        loop {
+            let jobs = self.cli_json(&["jobs"]).await;
+            let found = jobs.as_array().into_iter().flatten().find(|job| {
+                let its = job["cause"].as_str();
+                its.is_some_and(|its| its.contains(cause))
+            });
+            if let Some(found) = found {
+                return found.clone();
+            }
+            let is_late = tokio::time::Instant::now() > deadline;
+            assert!(
+                !is_late,
+                "no job was refused with {cause:?} in time: {jobs}"
+            );
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
     /// Waits until everything said was captured and acknowledged.
     pub(crate) async fn wait_until_heard(&self) {
         let is_heard = self.slack.wait_until_all_acked(WAIT).await

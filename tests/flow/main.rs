@@ -19,6 +19,7 @@ mod corners;
 mod damage;
 mod databases;
 mod edited;
+mod embeddings;
 mod erased_everywhere;
 mod erasure;
 mod events;

@@ -396,6 +396,7 @@ impl Daemon {
             rooms: self.rooms.clone(),
             registry,
             models,
+            embeddings: None,
             owner,
             wake: self.wake.clone(),
             clock: wall_clock(),

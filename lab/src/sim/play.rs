@@ -182,6 +182,7 @@ async fn work(
         time: Timekeeper::new(life.clock()),
         agents,
         transcriber: None,
+        embeddings: None,
     };
     let mut core = Core::start(config, ground);
     let health = Health::new(life.clock());

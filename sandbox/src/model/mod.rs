@@ -10,10 +10,11 @@
 //! Another process scripts it over `/control/`, as the README says.
 //!
 //! Reading order: `reply` (what can be scripted), `server`, then per wire `openai`, `responses` and
-//! `anthropic`: checks and wire form, both pure; `rules` (what a model's name says); `control` (HTTP).
+//! `anthropic`: checks and wire form, both pure; `embeddings`; `rules` (what a model's name says); `control` (HTTP).
 
 mod anthropic;
 mod control;
+mod embeddings;
 mod openai;
 mod reply;
 mod responses;

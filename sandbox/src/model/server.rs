@@ -22,6 +22,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::embeddings::{Embedding, embeddings};
 use super::openai::{Answer, Refused, has_looked_up, last_user_text, unanswered_text};
 use super::reply::{ModelAct, ModelPace, ModelReply, ModelToolCall, ModelUsage, counted};
 use super::{anthropic, control, openai, responses};
@@ -55,6 +56,7 @@ pub(super) struct Script {
     answered: u64,
     pub(super) transcripts: VecDeque<Result<String, u16>>,
     pub(super) voice_notes: Vec<Value>,
+    pub(super) embedding: Embedding,
     pub(super) echoes_all: bool,
     /// How fast an answer without a script is streamed.
     pub(super) pace: Option<ModelPace>,
@@ -120,6 +122,7 @@ impl ModelServer {
             .route("/v1/messages", post(messages))
             .route("/v1/models", get(models))
             .route("/v1/audio/transcriptions", post(transcriptions))
+            .route("/v1/embeddings", post(embeddings))
             .nest("/control", control::routes())
             .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
             .with_state(shared.clone());
@@ -204,6 +207,39 @@ impl ModelServer {
         self.shared.script(|script| script.voice_notes.clone())
     }
 
+    /// From now on these words mean the same in embeddings.
+    pub fn mean_the_same(&self, words: &[&str]) {
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        self.shared
+            .script(|script| script.embedding.alike.push(words));
+    }
+
+    /// From now on requests for embeddings whose texts have `word` in them (all, for an empty one) get a status;
+    /// `None` = no longer.
+    pub fn refuse_embeddings(&self, refuses: Option<(u16, &str)>) {
+        let refuses = refuses.map(|(status, word)| (status, word.to_owned()));
+        self.shared
+            .script(|script| script.embedding.refuses = refuses);
+    }
+
+    /// Whether requests for embeddings are never answered from now on.
+    pub fn hang_embeddings(&self, hangs: bool) {
+        self.shared.script(|script| script.embedding.hangs = hangs);
+    }
+
+    /// From now on vectors have this many numbers, as after an exchange of the model.
+    pub fn exchange_embedding_model(&self, dimensions: usize) {
+        self.shared
+            .script(|script| script.embedding.dimensions = Some(dimensions));
+    }
+
+    /// The texts of every request for embeddings that was answered, oldest first.
+    #[must_use]
+    pub fn embedded_texts(&self) -> Vec<Vec<String>> {
+        self.shared
+            .script(|script| script.embedding.requests.clone())
+    }
+
     /// How many replies of the script are left.
     #[must_use]
     pub fn replies_left(&self) -> usize {
@@ -249,7 +285,7 @@ impl ModelServer {
 
 /// Whose shape a call has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Provider {
+pub(super) enum Provider {
     OpenAi,
     Responses,
     Anthropic,
@@ -314,7 +350,7 @@ impl Provider {
     }
 }
 
-fn check_key(provider: Provider, headers: &HeaderMap) -> Result<(), Refused> {
+pub(super) fn check_key(provider: Provider, headers: &HeaderMap) -> Result<(), Refused> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let bearer = text("authorization").and_then(|value| value.strip_prefix("Bearer "));
     let (key, refused) = match provider {
@@ -814,7 +850,7 @@ fn whole(status: u16, headers: &[(String, String)], text: String) -> Response {
         .unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
 }
 
-fn json_response(status: u16, body: &Value) -> Response {
+pub(super) fn json_response(status: u16, body: &Value) -> Response {
     whole(status, &[], body.to_string())
 }
 

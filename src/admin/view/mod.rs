@@ -27,7 +27,7 @@ pub use runs::{
 };
 pub use search::{HitView, SearchView};
 pub use status::{
-    ChannelView, FileCountsView, IntakeCounts, ListenerView, PostCounts, RunCounts, StatusView,
-    StoreView, SummaryCountsView, TokenRatioView,
+    ChannelView, EmbeddingsView, FileCountsView, IntakeCounts, ListenerView, PostCounts, RunCounts,
+    StatusView, StoreView, SummaryCountsView, TokenRatioView,
 };
 pub use summaries::{RebuildView, SummariesView, SummaryView};

@@ -32,6 +32,9 @@ pub struct StatusView {
     /// Background work of each kind, by how it stands.
     #[serde(default)]
     pub jobs: Vec<JobCountView>,
+    /// Vectors of what is said; absent if no embedding server was ever configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub embeddings: Option<EmbeddingsView>,
     /// Attached files.
     #[serde(default)]
     pub files: FileCountsView,
@@ -313,4 +316,17 @@ pub struct IntakeCounts {
     pub ignored: u64,
     /// Envelopes that could not be stored.
     pub refused: u64,
+}
+
+/// Vectors of what is said.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct EmbeddingsView {
+    /// The model, as configured.
+    pub model: String,
+    /// Turns with a vector.
+    pub embedded: u64,
+    /// The most turns that may still need one.
+    pub remaining_max: u64,
+    /// Tokens spent today (UTC).
+    pub tokens_today: u64,
 }

@@ -356,9 +356,11 @@ fn kill_txn(
             give_file_up_txn(connection, file, FileState::Failed, cause, now_ms)
         }
         Job::TranscribeFile { file } => give_speech_up_txn(connection, file, cause),
-        Job::AnswerInquiry { .. } | Job::Erase { .. } | Job::MergeChats | Job::RemoveContents => {
-            Ok(())
-        }
+        Job::AnswerInquiry { .. }
+        | Job::Erase { .. }
+        | Job::MergeChats
+        | Job::RemoveContents
+        | Job::EmbedTurns => Ok(()),
     }
 }
 
@@ -379,7 +381,7 @@ pub(crate) fn take_away_txn(
             give_file_up_txn(connection, *file, FileState::Refused, CANCELLED, now_ms)
         }
         Job::TranscribeFile { file } => give_speech_up_txn(connection, *file, CANCELLED),
-        Job::Erase { .. } | Job::MergeChats | Job::RemoveContents => Ok(()),
+        Job::Erase { .. } | Job::MergeChats | Job::RemoveContents | Job::EmbedTurns => Ok(()),
     }
 }
 

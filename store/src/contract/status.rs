@@ -4,6 +4,7 @@ use crate::contract::JobCount;
 use vocative_contract::identity::Platform;
 
 use crate::acts::expiry::Expired;
+use crate::rows::vectors::EmbeddingStatus;
 use vocative_core::ids::{AccountId, AgentName};
 use vocative_core::model_rest::ModelRest;
 use vocative_core::run::Usage;
@@ -15,6 +16,8 @@ use vocative_core::tokens::RatioStatus;
 pub struct StoreStatus {
     /// Jobs of each kind, by how they stand.
     pub jobs: Vec<JobCount>,
+    /// How the embedding of turns stands; `None` if no model was ever named.
+    pub embeddings: Option<EmbeddingStatus>,
     /// Turns.
     pub turns: u64,
     /// Conversations.

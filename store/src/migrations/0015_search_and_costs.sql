@@ -19,6 +19,7 @@ CREATE TABLE embedding_models (
     name TEXT NOT NULL UNIQUE,        -- the provider's name, and the wanted dimensions where they are set
     is_current INTEGER NOT NULL,
     dimensions INTEGER,               -- of its vectors; unknown before the first answer
+    turns INTEGER NOT NULL DEFAULT 0, -- with a vector of it
     newest_seq INTEGER NOT NULL,      -- turns after it are still to be embedded
     oldest_seq INTEGER NOT NULL,      -- and so are those before it, backwards; 0 = none is left
     day_start_ms INTEGER NOT NULL DEFAULT 0,

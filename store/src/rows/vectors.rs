@@ -10,6 +10,7 @@ use crate::rows::names::NameLookup;
 use crate::rows::search_text::in_index;
 use crate::{Store, StoreError};
 use vocative_core::ids::{AccountId, Seq};
+use vocative_core::job::JobKind;
 use vocative_core::vector::Vector;
 
 /// How many rows are looked at for one batch: most of them may be no messages.
@@ -47,10 +48,8 @@ pub struct EmbeddingStatus {
     pub embedded: u64,
     /// The most turns that may still need one.
     pub remaining_max: u64,
-    /// Tokens spent on the newest day on which there were any.
-    pub tokens: u64,
-    /// The start of that UTC day, in milliseconds since the Unix epoch.
-    pub day_start_ms: i64,
+    /// Tokens spent on the UTC day.
+    pub tokens_today: u64,
 }
 
 /// A query for the messages that the full-text index has, too, of some turns `t`.
@@ -99,7 +98,8 @@ impl Store {
         .await
     }
 
-    /// Whether there is something to embed, or vectors of an earlier model to remove; without a write.
+    /// Whether there is something to embed, or vectors of an earlier model to remove, and no job that does it;
+    /// without a write.
     ///
     /// # Errors
     /// Storage refuses.
@@ -107,12 +107,15 @@ impl Store {
         self.read(move |connection| {
             let is_due = connection
                 .prepare_cached(
-                    "SELECT m.oldest_seq > 0 OR EXISTS (SELECT 1 FROM turns_to_embed)
-                         OR m.newest_seq < (SELECT coalesce(max(seq), 0) FROM turns)
-                         OR EXISTS (SELECT 1 FROM embedding_models o WHERE NOT o.is_current) AS is_due
+                    "SELECT (m.oldest_seq > 0 OR EXISTS (SELECT 1 FROM turns_to_embed)
+                             OR m.newest_seq < (SELECT coalesce(max(seq), 0) FROM turns)
+                             OR EXISTS (SELECT 1 FROM embedding_models o WHERE NOT o.is_current))
+                            AND NOT EXISTS (SELECT 1 FROM jobs WHERE kind = ?2) AS is_due
                      FROM embedding_models m WHERE m.id = ?1",
                 )?
-                .query_row([model.0], |row| row.get("is_due"))
+                .query_row((model.0, JobKind::EmbedTurns.name()), |row| {
+                    row.get("is_due")
+                })
                 .optional()?;
             Ok(is_due.unwrap_or(false))
         })
@@ -243,37 +246,33 @@ impl Store {
         })
         .await
     }
+}
 
-    /// How the embedding of turns stands; `None` if no model was ever named.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn embedding_status(&self) -> Result<Option<EmbeddingStatus>, StoreError> {
-        self.read(|connection| {
-            let status = connection
-                .prepare_cached(
-                    "SELECT m.name, m.tokens, m.day_start_ms,
-                            (SELECT count(*) FROM turn_vectors v WHERE v.model_id = m.id) AS embedded,
+/// How the embedding of turns stands; `None` if no model was ever named.
+pub(crate) fn embedding_status(
+    connection: &Connection,
+    now_ms: i64,
+) -> Result<Option<EmbeddingStatus>, StoreError> {
+    let status = connection
+        .prepare_cached(
+            "SELECT m.name, iif(m.day_start_ms = ?1, m.tokens, 0) AS tokens,
+                            m.turns,
                             max(m.oldest_seq - 1, 0) + (SELECT count(*) FROM turns_to_embed)
                                 + max((SELECT coalesce(max(seq), 0) FROM turns) - m.newest_seq, 0)
                                 AS remaining
                      FROM embedding_models m WHERE m.is_current",
-                )?
-                .query_row([], |row| {
-                    let count = |name| row.get(name).map(|it: i64| u64::try_from(it).unwrap_or(0));
-                    Ok(EmbeddingStatus {
-                        model: row.get("name")?,
-                        embedded: count("embedded")?,
-                        remaining_max: count("remaining")?,
-                        tokens: count("tokens")?,
-                        day_start_ms: row.get("day_start_ms")?,
-                    })
-                })
-                .optional()?;
-            Ok(status)
+        )?
+        .query_row([day_start_ms(now_ms)], |row| {
+            let count = |name| row.get(name).map(|it: i64| u64::try_from(it).unwrap_or(0));
+            Ok(EmbeddingStatus {
+                model: row.get("name")?,
+                embedded: count("turns")?,
+                remaining_max: count("remaining")?,
+                tokens_today: count("tokens")?,
+            })
         })
-        .await
-    }
+        .optional()?;
+    Ok(status)
 }
 
 fn batch(
@@ -367,6 +366,7 @@ fn store_vector_txn(
     text: &str,
     vector: &Vector,
 ) -> Result<(), StoreError> {
+    forget_vector_txn(connection, seq.0)?;
     let present = read_turns(connection, NEW_SQL, (seq.0 - 1, seq.0), 1)?;
     let Some((_, present)) = present.first() else {
         return Ok(());
@@ -379,7 +379,7 @@ fn store_vector_txn(
     }
     connection
         .prepare_cached(
-            "INSERT OR REPLACE INTO turn_vectors
+            "INSERT INTO turn_vectors
                     (conversation_id, sent_at_ms, seq, model_id, scale, vector)
              SELECT conversation_id, sent_at_ms, seq, ?2, ?3, ?4 FROM turns WHERE seq = ?1",
         )?
@@ -390,8 +390,8 @@ fn store_vector_txn(
             vector.as_bytes()
         ])?;
     connection
-        .prepare_cached("DELETE FROM turns_to_embed WHERE seq = ?1")?
-        .execute([seq])?;
+        .prepare_cached("UPDATE embedding_models SET turns = turns + 1 WHERE id = ?1")?
+        .execute([model.0])?;
     Ok(())
 }
 
@@ -412,12 +412,18 @@ fn spend_txn(
 
 /// Takes the vector of a turn away, with the text that it was made of.
 pub(crate) fn forget_vector_txn(connection: &Connection, seq: i64) -> Result<(), StoreError> {
-    for sql in [
-        "DELETE FROM turn_vectors WHERE seq = ?1",
-        "DELETE FROM turns_to_embed WHERE seq = ?1",
-    ] {
-        connection.prepare_cached(sql)?.execute([seq])?;
+    let model: Option<i64> = connection
+        .prepare_cached("DELETE FROM turn_vectors WHERE seq = ?1 RETURNING model_id")?
+        .query_row([seq], |row| row.get("model_id"))
+        .optional()?;
+    if let Some(model) = model {
+        connection
+            .prepare_cached("UPDATE embedding_models SET turns = turns - 1 WHERE id = ?1")?
+            .execute([model])?;
     }
+    connection
+        .prepare_cached("DELETE FROM turns_to_embed WHERE seq = ?1")?
+        .execute([seq])?;
     Ok(())
 }
 

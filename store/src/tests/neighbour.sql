@@ -21,7 +21,7 @@ UPDATE turns SET reply_to_seq = NULL WHERE seq = 900;
 INSERT INTO turn_text (rowid, conversation, content)
 VALUES (900, 'c900', 'the code is zebra-7f3a9c, sesame'),
        (901, 'c900', 'Ada: the code is zebra-7f3a9c, sesame');
-INSERT INTO embedding_models (id, name, is_current, newest_seq, oldest_seq) VALUES (900, 'm', 1, 902, 0);
+INSERT INTO embedding_models (id, name, is_current, turns, newest_seq, oldest_seq) VALUES (900, 'm', 1, 2, 902, 0);
 INSERT INTO turn_vectors VALUES (900, 1, 900, 900, 0.01, x'7f00'), (900, 2, 901, 900, 0.01, x'007f');
 INSERT INTO turns_to_embed VALUES (901);
 INSERT INTO revisions VALUES (900, 1, 'zebra-7f3a9c', 0, (SELECT h.account_id FROM turns t JOIN conversations c

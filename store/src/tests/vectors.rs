@@ -67,7 +67,13 @@ async fn new_turns_are_embedded_first_and_older_ones_backwards() {
     );
     assert_eq!(fixture.column::<i64>(VECTORS_SQL).await, [1, 2, 3, 4]);
     assert!(!is_due(&fixture, model).await);
-    let status = fixture.store.embedding_status().await.unwrap().unwrap();
+    let status = fixture
+        .store
+        .status(NOW_MS)
+        .await
+        .unwrap()
+        .embeddings
+        .unwrap();
     assert_eq!((status.embedded, status.remaining_max), (4, 0));
 }
 

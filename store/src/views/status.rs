@@ -18,6 +18,7 @@ use crate::rows::model_rests::{model_rests, queued_by_agent};
 use crate::rows::reach::read_reach;
 use crate::rows::summaries::count_summaries;
 use crate::rows::token_ratios::token_ratios;
+use crate::rows::vectors::embedding_status;
 use crate::{Store, StoreError};
 use vocative_core::outbox::DeadCause;
 
@@ -51,6 +52,7 @@ fn status(connection: &Connection, now_ms: i64) -> Result<StoreStatus, StoreErro
         token_ratios: token_ratios(connection)?,
         files: count_files(connection)?,
         jobs: count_jobs(connection)?,
+        embeddings: embedding_status(connection, now_ms)?,
         ..StoreStatus::default()
     };
     read_rooms(connection, &mut status)?;
