@@ -225,7 +225,8 @@ const BY_PLACE: &[&str] = &[
     "store/src/views/export.rs",
     "store/src/views/history.rs",
     "store/src/views/overview.rs",
-    "store/src/views/search.rs",
+    "store/src/views/search/mod.rs",
+    "store/src/views/search/strict.rs",
 ];
 
 /// A column that is read by its name can't be another one when a statement changes.

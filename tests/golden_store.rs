@@ -13,10 +13,9 @@ use vocative_contract::envelope::{ChatKind, Place, Sender, SenderKind};
 use vocative_contract::identity::Platform;
 use vocative_core::addressing::Verdict;
 use vocative_core::ids::{AccountId, ConversationId, TurnId};
-use vocative_core::search::SearchReach;
 use vocative_core::{place::Scope, turn::ParticipantKind, turn::Turn};
 use vocative_store::contract::{
-    AccountBinding, Captured, NewMessage, SearchOrder, SearchQuery, TurnFilter,
+    AccountBinding, Captured, NewMessage, SearchMode, SearchQuery, TurnFilter,
 };
 use vocative_store::{Store, StoreOptions};
 
@@ -235,14 +234,12 @@ impl Adapter {
             }
             _ => {
                 let query = SearchQuery {
-                    conversation,
-                    reach: SearchReach::Conversation,
-                    text: string(&operation["query"]),
                     limit: number("limit").unwrap_or(10),
                     token_cap: number("tokenCap").unwrap_or(2_000),
                     text_max_chars: usize::MAX,
-                    exclude: Vec::new(),
-                    order: SearchOrder::Newest,
+                    neighbours: 0,
+                    mode: SearchMode::StrictNewest,
+                    ..SearchQuery::new(conversation, string(&operation["query"]))
                 };
                 let found = self.store.search(query).await;
                 found.map(|found| found.hits.into_iter().map(|hit| hit.turn).collect())

@@ -2,9 +2,8 @@
 
 use std::time::Instant;
 
-use vocative_core::search::SearchReach;
 use vocative_store::Store;
-use vocative_store::contract::{SearchOrder, SearchQuery};
+use vocative_store::contract::SearchQuery;
 
 use crate::Fail;
 use crate::bare::{Bare, BareRoom, Concerns};
@@ -43,14 +42,8 @@ async fn search_often(store: &Store, room: BareRoom, word: &str) -> Result<(Samp
     let (mut sample, mut matches) = (Sample::default(), 0);
     for _ in 0..TIMES {
         let query = SearchQuery {
-            conversation: room.id,
-            reach: SearchReach::Conversation,
-            text: word.to_owned(),
-            limit: 5,
-            token_cap: 2_000,
             text_max_chars: 400,
-            exclude: Vec::new(),
-            order: SearchOrder::Ranked,
+            ..SearchQuery::new(room.id, word)
         };
         let started = Instant::now();
         let found = store.search(query).await?;

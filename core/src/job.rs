@@ -41,6 +41,8 @@ pub enum Job {
     RemoveContents,
     /// Turns get vectors.
     EmbedTurns,
+    /// Turns that were captured are put into the index of stems.
+    IndexTurns,
 }
 
 /// A kind of job.
@@ -60,6 +62,8 @@ pub enum JobKind {
     RemoveContents,
     /// See [`Job::EmbedTurns`].
     EmbedTurns,
+    /// See [`Job::IndexTurns`].
+    IndexTurns,
 }
 
 /// What jobs of a kind may take.
@@ -108,7 +112,7 @@ impl JobLimits {
 
 impl JobKind {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::AnswerInquiry,
         Self::FetchFile,
         Self::TranscribeFile,
@@ -116,6 +120,7 @@ impl JobKind {
         Self::MergeChats,
         Self::RemoveContents,
         Self::EmbedTurns,
+        Self::IndexTurns,
     ];
 
     /// Its name, as it is stored and shown.
@@ -129,6 +134,7 @@ impl JobKind {
             Self::MergeChats => "merge-chats",
             Self::RemoveContents => "remove-contents",
             Self::EmbedTurns => "embed-turns",
+            Self::IndexTurns => "index-turns",
         }
     }
 
@@ -191,7 +197,7 @@ impl JobKind {
                 later_max_ms: DAY_MS,
                 ..housekeeping
             },
-            Self::MergeChats | Self::RemoveContents => housekeeping,
+            Self::MergeChats | Self::RemoveContents | Self::IndexTurns => housekeeping,
         }
     }
 }
@@ -222,6 +228,7 @@ impl Job {
             Self::MergeChats => JobKind::MergeChats,
             Self::RemoveContents => JobKind::RemoveContents,
             Self::EmbedTurns => JobKind::EmbedTurns,
+            Self::IndexTurns => JobKind::IndexTurns,
         }
     }
 
@@ -232,7 +239,9 @@ impl Job {
             Self::AnswerInquiry { inquiry } => inquiry.to_string(),
             Self::FetchFile { file } | Self::TranscribeFile { file } => file.to_string(),
             Self::Erase { order } => order.to_string(),
-            Self::MergeChats | Self::RemoveContents | Self::EmbedTurns => String::new(),
+            Self::MergeChats | Self::RemoveContents | Self::EmbedTurns | Self::IndexTurns => {
+                String::new()
+            }
         }
     }
 
@@ -243,7 +252,9 @@ impl Job {
             Self::AnswerInquiry { inquiry } => json!({ "inquiry": inquiry.0 }),
             Self::FetchFile { file } | Self::TranscribeFile { file } => json!({ "file": file.0 }),
             Self::Erase { order } => json!({ "order": order.to_string() }),
-            Self::MergeChats | Self::RemoveContents | Self::EmbedTurns => json!({}),
+            Self::MergeChats | Self::RemoveContents | Self::EmbedTurns | Self::IndexTurns => {
+                json!({})
+            }
         };
         value.to_string()
     }
@@ -276,6 +287,7 @@ impl Job {
             JobKind::MergeChats => Self::MergeChats,
             JobKind::RemoveContents => Self::RemoveContents,
             JobKind::EmbedTurns => Self::EmbedTurns,
+            JobKind::IndexTurns => Self::IndexTurns,
         })
     }
 }
@@ -360,7 +372,7 @@ pub struct ClaimedJob {
 mod tests {
     use super::*;
 
-    fn samples() -> [Job; 7] {
+    fn samples() -> [Job; 8] {
         let file = FileId(7);
         [
             Job::AnswerInquiry {
@@ -376,6 +388,7 @@ mod tests {
             Job::MergeChats,
             Job::RemoveContents,
             Job::EmbedTurns,
+            Job::IndexTurns,
         ]
     }
 

@@ -16,7 +16,7 @@ use vocative_core::job::{ClaimedJob, Job, JobKind};
 use vocative_core::queueing::Outcome;
 use vocative_store::{Store, StoreError};
 
-/// The pause between two steps of a merge, in which the writer serves others.
+/// The pause between two steps of a long job, in which the writer serves others.
 const BETWEEN_STEPS: Duration = Duration::from_millis(20);
 
 /// Those who do the work.
@@ -62,6 +62,7 @@ impl Work for Handlers {
             Job::MergeChats => self.merge_chats().await,
             Job::RemoveContents => self.remove_contents().await,
             Job::EmbedTurns => self.embed_turns().await,
+            Job::IndexTurns => self.index_turns().await,
         }
     }
 
@@ -73,7 +74,8 @@ impl Work for Handlers {
             | Job::Erase { .. }
             | Job::MergeChats
             | Job::RemoveContents
-            | Job::EmbedTurns => {}
+            | Job::EmbedTurns
+            | Job::IndexTurns => {}
         }
     }
 }
@@ -120,6 +122,13 @@ impl Handlers {
             // It is queued again once a server is configured.
             None => Ok(Outcome::Done),
         }
+    }
+
+    async fn index_turns(&self) -> Result<Outcome, StoreError> {
+        while self.store.index_turns().await? {
+            tokio::time::sleep(BETWEEN_STEPS).await;
+        }
+        Ok(Outcome::Done)
     }
 
     async fn remove_contents(&self) -> Result<Outcome, StoreError> {

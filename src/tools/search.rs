@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{BoundTo, Tool, ToolError, ToolOutput};
 use vocative_core::prompting::clean_name;
-use vocative_store::contract::{SearchHit, SearchHits, SearchOrder, SearchQuery};
+use vocative_store::contract::{SearchHit, SearchHits, SearchQuery};
 use vocative_store::{MATCHES_MAX, THREADS_MAX};
 
 /// Its name.
@@ -91,16 +91,14 @@ impl Tool for ConversationSearch {
             let arguments: Arguments = serde_json::from_value(arguments)
                 .map_err(|cause| ToolError::Arguments(cause.to_string()))?;
             let query = SearchQuery {
-                conversation,
                 reach,
                 limit: clamped(arguments.limit),
-                text: arguments.query,
                 token_cap: HITS_MAX_TOKENS,
                 text_max_chars: HIT_MAX_CHARS,
                 exclude,
-                order: SearchOrder::Ranked,
+                ..SearchQuery::new(conversation, arguments.query)
             };
-            let has_words = query.text.chars().any(char::is_alphanumeric);
+            let has_words = query.queries[0].chars().any(char::is_alphanumeric);
             let found = store
                 .search(query)
                 .await

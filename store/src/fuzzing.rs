@@ -2,7 +2,7 @@
 //! `fuzz/README.md`.
 
 use crate::acts::erasure;
-use crate::views::search_terms::{SearchTerms, excerpt};
+use crate::views::search::terms::{SearchTerms, excerpt};
 
 /// What is shown of a text that a query finds.
 #[must_use]

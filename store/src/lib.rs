@@ -42,7 +42,7 @@ pub use rows::origins;
 pub use rows::quarantine;
 pub use rows::spending;
 pub use rows::vectors;
-pub use views::search::{MATCHES_MAX, THREADS_MAX};
+pub use views::search::{MATCHES_MAX, THREADS_MAX, WORDINGS_MAX};
 
 /// The store. Cloning shares it.
 #[derive(Clone)]

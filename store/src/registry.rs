@@ -14,7 +14,7 @@
 
 mod tables;
 
-pub(crate) use tables::TABLES;
+pub(crate) use tables::{FULL_TEXT, TABLES};
 
 /// A table and its answers.
 #[derive(Clone, Copy, Debug)]

@@ -15,6 +15,8 @@ use super::text::{Word, WordKind, words};
 
 /// A word in another form than the one asked for: it is most often meant, and the one asked for is better.
 const OTHER_FORM: f64 = 0.85;
+/// A word that is the name of who said it: what they said is meant less often than what names them.
+const SAID_BY: f64 = 0.5;
 /// What all words next to each other in the order asked for add at the most.
 const NEAR_BONUS: f64 = 0.3;
 /// What having all words adds.
@@ -144,11 +146,21 @@ impl Scorer {
         scorer
     }
 
-    /// How well a line answers.
+    /// How well a line answers. `said_by` = the wished words that are its speaker's name, one bit each.
     #[must_use]
-    pub fn relevance(&self, line: &Line) -> Relevance {
+    pub fn relevance(&self, line: &Line, said_by: u64) -> Relevance {
         let (mut shares, mut found) = (vec![0.0_f64; self.weights.len()], Vec::new());
-        let mut relevance = Relevance::default();
+        let mut relevance = Relevance {
+            wishes: said_by,
+            ..Relevance::default()
+        };
+        for (n, share) in shares.iter_mut().enumerate() {
+            *share = if said_by & (1 << n.min(63)) == 0 {
+                0.0
+            } else {
+                SAID_BY
+            };
+        }
         let mut first = None;
         for it in &line.words {
             let Some((wish, share)) = self.stands_for(it) else {
@@ -252,15 +264,16 @@ mod tests {
         let rarities: Vec<f64> = (0..query.wished.len())
             .map(|n| {
                 let even = Scorer::new(&query, &vec![1.0; query.wished.len()]);
-                let has = |line: &&Line| even.relevance(line).wishes & (1 << n) != 0;
+                let has = |line: &&Line| even.relevance(line, 0).wishes & (1 << n) != 0;
                 rarity(read.iter().filter(has).count(), 1_000)
             })
             .collect();
         let scorer = Scorer::new(&query, &rarities);
-        let mut scored: Vec<(f64, &str)> = (read.iter().map(|line| scorer.relevance(line).score))
-            .zip(lines.iter().copied())
-            .filter(|(score, _)| *score > 0.0)
-            .collect();
+        let mut scored: Vec<(f64, &str)> =
+            (read.iter().map(|line| scorer.relevance(line, 0).score))
+                .zip(lines.iter().copied())
+                .filter(|(score, _)| *score > 0.0)
+                .collect();
         scored.sort_by(|(a, _), (b, _)| b.total_cmp(a));
         scored.into_iter().map(|(_, line)| line).collect()
     }
@@ -334,7 +347,7 @@ mod tests {
     fn a_perfect_line_scores_one_and_none_more() {
         let query = Query::parse("wifi code");
         let scorer = Scorer::new(&query, &[1.0, 2.0]);
-        let score = |text: &str| scorer.relevance(&Line::of(text)).score;
+        let score = |text: &str| scorer.relevance(&Line::of(text), 0).score;
         assert!((score("wifi code") - 1.0).abs() < 1e-9);
         assert!(score("wifi code wifi code") <= 1.0 + 1e-9);
         assert!(score("code") > score("wifi"));
@@ -348,7 +361,7 @@ mod tests {
         let scorer = Scorer::new(&query, &[1.0]);
         let line = Line::of("Café: the deploy is at nine");
         assert!(line.has_required(&query));
-        assert_eq!(scorer.relevance(&line).at, "Café: the ".len());
+        assert_eq!(scorer.relevance(&line, 0).at, "Café: the ".len());
         assert!(!Line::of("the deploy is at ten").has_required(&query));
     }
 }

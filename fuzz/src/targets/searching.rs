@@ -9,7 +9,7 @@ use vocative_core::ids::ConversationId;
 use vocative_core::search::SearchReach;
 use vocative_core::turn::ParticipantKind;
 use vocative_store::contract::{
-    AccountBinding, Captured, NewMessage, SearchHits, SearchOrder, SearchQuery,
+    AccountBinding, Captured, NewMessage, SearchHits, SearchMode, SearchQuery,
 };
 use vocative_store::{Store, StoreOptions};
 
@@ -116,20 +116,18 @@ pub(super) fn query(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     ROOM.with_borrow_mut(|room| {
         let room = room.get_or_insert_with(Room::open);
-        let order = if input.len().is_multiple_of(2) {
-            SearchOrder::Ranked
-        } else {
-            SearchOrder::Newest
+        let mode = match input.len() % 3 {
+            0 => SearchMode::Forgiving,
+            1 => SearchMode::Strict,
+            _ => SearchMode::StrictNewest,
         };
         let query = SearchQuery {
-            conversation: room.conversation,
             reach: SearchReach::Threads,
-            text: text.into_owned(),
             limit: HITS_MAX,
             token_cap: 200,
             text_max_chars: TEXT_MAX_CHARS,
-            exclude: Vec::new(),
-            order,
+            mode,
+            ..SearchQuery::new(room.conversation, text)
         };
         let found = room.runtime.block_on(room.store.search(query));
         check_hits(&found.unwrap_or_else(|error| panic!("no answer: {error}")));

@@ -10,11 +10,9 @@ use vocative_contract::envelope::{ChatKind, Place, Sender, SenderKind};
 use vocative_contract::identity::Platform;
 use vocative_core::addressing::Verdict;
 use vocative_core::ids::{AccountId, ConversationId};
-use vocative_core::search::SearchReach;
 use vocative_core::turn::ParticipantKind;
 use vocative_store::contract::{
-    AccountBinding, ImportBatch, ImportMessage, ImportProgress, NewMessage, SearchOrder,
-    SearchQuery,
+    AccountBinding, ImportBatch, ImportMessage, ImportProgress, NewMessage, SearchQuery,
 };
 use vocative_store::{Store, StoreError, StoreOptions};
 
@@ -49,6 +47,7 @@ impl Product {
         };
         let (store, _) = Store::open(&options, FIRST_MS).map_err(|cause| refused(&cause))?;
         let conversation = fill(&store, room).await.map_err(|cause| refused(&cause))?;
+        while store.index_turns().await.map_err(|cause| refused(&cause))? {}
         Ok(Self {
             store,
             conversation,
@@ -62,14 +61,10 @@ impl Product {
         question: &Question,
     ) -> Result<Answer, CliError> {
         let query = SearchQuery {
-            conversation: self.conversation,
-            reach: SearchReach::Conversation,
-            text: question.wordings.join(" "),
+            queries: question.wordings.clone(),
             limit: HITS.into(),
             token_cap: usize::MAX,
-            text_max_chars: 1_200,
-            exclude: Vec::new(),
-            order: SearchOrder::Ranked,
+            ..SearchQuery::new(self.conversation, "")
         };
         let started = Instant::now();
         let found = self

@@ -12,8 +12,7 @@ use vocative_core::place::Conversation;
 use vocative_core::search::SearchReach;
 use vocative_store::StoreError;
 use vocative_store::contract::{
-    ConversationFilter, ExportQuery, ExportTurn, PageQuery, SearchOrder, SearchQuery, Speakers,
-    TurnDetail,
+    ConversationFilter, ExportQuery, ExportTurn, PageQuery, SearchQuery, Speakers, TurnDetail,
 };
 
 /// The most speakers of a conversation that are named.
@@ -129,18 +128,15 @@ impl Operations {
     ) -> Answer {
         let conversation = self.store.find_conversation(name).await?;
         let query = SearchQuery {
-            conversation: conversation.id,
             reach: if threads {
                 SearchReach::Threads
             } else {
                 SearchReach::Conversation
             },
-            text: query,
             limit,
             token_cap: usize::MAX,
             text_max_chars: SEARCH_TEXT_MAX_CHARS,
-            exclude: Vec::new(),
-            order: SearchOrder::Ranked,
+            ..SearchQuery::new(conversation.id, query)
         };
         let found = self.store.search(query).await?;
         let name = self.conversation_view(&conversation).await?.name;

@@ -1,7 +1,7 @@
 //! A deleted message, from its capture to its being in no prompt, no summary, and no later request to a model.
 
 use super::*;
-use vocative_store::contract::{SearchOrder, SearchQuery};
+use vocative_store::contract::{SearchMode, SearchQuery};
 
 /// Ann posts a secret by mistake, in a busy room, and deletes it.
 const SECRET: &str = "the door code is pelican-42";
@@ -9,14 +9,9 @@ const SECRET: &str = "the door code is pelican-42";
 impl Stage {
     async fn is_found(&self) -> bool {
         let query = SearchQuery {
-            conversation: self.conversation.unwrap(),
-            text: "pelican".to_owned(),
             reach: SearchReach::default(),
-            limit: 10,
-            token_cap: 2_000,
-            text_max_chars: 500,
-            exclude: Vec::new(),
-            order: SearchOrder::Newest,
+            mode: SearchMode::StrictNewest,
+            ..SearchQuery::new(self.conversation.unwrap(), "pelican")
         };
         !self.store.search(query).await.unwrap().hits.is_empty()
     }

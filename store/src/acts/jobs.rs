@@ -360,7 +360,8 @@ fn kill_txn(
         | Job::Erase { .. }
         | Job::MergeChats
         | Job::RemoveContents
-        | Job::EmbedTurns => Ok(()),
+        | Job::EmbedTurns
+        | Job::IndexTurns => Ok(()),
     }
 }
 
@@ -381,7 +382,11 @@ pub(crate) fn take_away_txn(
             give_file_up_txn(connection, *file, FileState::Refused, CANCELLED, now_ms)
         }
         Job::TranscribeFile { file } => give_speech_up_txn(connection, *file, CANCELLED),
-        Job::Erase { .. } | Job::MergeChats | Job::RemoveContents | Job::EmbedTurns => Ok(()),
+        Job::Erase { .. }
+        | Job::MergeChats
+        | Job::RemoveContents
+        | Job::EmbedTurns
+        | Job::IndexTurns => Ok(()),
     }
 }
 

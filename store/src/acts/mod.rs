@@ -15,6 +15,7 @@ pub(crate) mod files;
 pub(crate) mod fold;
 pub(crate) mod follow_ups;
 pub(crate) mod import;
+pub(crate) mod indexing;
 pub(crate) mod jobs;
 pub(crate) mod learn;
 pub(crate) mod made_from;

@@ -21,8 +21,9 @@ pub use imports::{ImportAccount, ImportBatch, ImportCounts, ImportMessage, Impor
 pub use jobs::{JobClaim, JobCount, JobRow, JobsDue};
 pub use reach::{AccountReach, ChatReach, HistoryGap};
 pub use reading::{
-    ConversationFilter, ConversationOverview, Page, PageQuery, RepliedTo, SearchHit, SearchHits,
-    SearchOrder, SearchQuery, Speaker, Speakers, TurnDetail, TurnFilter,
+    ConversationFilter, ConversationOverview, MessagePlace, Neighbour, Page, PageQuery, RepliedTo,
+    SearchEffort, SearchFilter, SearchHit, SearchHits, SearchMode, SearchQuery, Speaker, Speakers,
+    TurnDetail, TurnFilter,
 };
 pub use replies::{CommittedReply, NewPlaceholder, Placed, Placeholder, ReplyCommit, ReplyRoute};
 pub use runs::{

@@ -84,29 +84,71 @@ pub struct SearchQuery {
     pub conversation: ConversationId,
     /// Which others of its chat are searched with it.
     pub reach: SearchReach,
-    /// Words, `"phrases"` and beginnings of words (`dep*`); all must be found. Without any word
-    /// everything is found.
-    pub text: String,
+    /// What is looked for, in one wording or several; at most [`crate::WORDINGS_MAX`] are read. Words are wished or, as
+    /// [`SearchMode`] says, required; `"phrases"`, beginnings of words (`dep*`) and words with a plus before them are
+    /// always required. Without any word everything is found.
+    pub queries: Vec<String>,
+    /// What hits must be besides.
+    pub filter: SearchFilter,
     /// The most hits.
     pub limit: usize,
-    /// Tokens of all hits' texts together (by `utf16_div4`); the first hit always, then it stops at
+    /// Tokens of all texts together, neighbours included (by `utf16_div4`); the first hit always, then it stops at
     /// the first that would pass it.
     pub token_cap: usize,
     /// The length to which a hit's text is cut around its first match, in characters.
     pub text_max_chars: usize,
+    /// Lines that are given before and after each hit; with any, also the one that it replies to and the one that
+    /// answered it.
+    pub neighbours: usize,
     /// Turns that are no hits, like the one that asks.
     pub exclude: Vec<TurnId>,
-    /// Which hits come first.
-    pub order: SearchOrder,
+    /// What is a hit, and which come first.
+    pub mode: SearchMode,
 }
 
-/// Which hits come first.
+impl SearchQuery {
+    /// A search for one wording as a model or a person makes it: ranked, five hits with two neighbours each.
+    #[must_use]
+    pub fn new(conversation: ConversationId, text: impl Into<String>) -> Self {
+        Self {
+            conversation,
+            reach: SearchReach::Conversation,
+            queries: vec![text.into()],
+            filter: SearchFilter::default(),
+            limit: 5,
+            token_cap: 2_000,
+            text_max_chars: 1_200,
+            neighbours: 2,
+            exclude: Vec::new(),
+            mode: SearchMode::Forgiving,
+        }
+    }
+}
+
+/// What hits must be, whatever they say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SearchFilter {
+    /// Said by a participant of what is searched: a shown name, a username or a platform's id.
+    pub from: Option<String>,
+    /// Sent at or after, in milliseconds since the Unix epoch.
+    pub after_ms: Option<i64>,
+    /// Sent before, in milliseconds since the Unix epoch.
+    pub before_ms: Option<i64>,
+    /// With a file whose name has this in it; empty = with any file.
+    pub files: Option<String>,
+}
+
+/// What is a hit, and which come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SearchOrder {
-    /// The newest by position.
-    Newest,
-    /// The best match by BM25; the newest of equal ones.
-    Ranked,
+pub enum SearchMode {
+    /// What has any of the words in any form, the best answers first; near-identical lines are one hit.
+    Forgiving,
+    /// What has all words as they are written, the best match by BM25 first and the newest of equal ones. Only the
+    /// first wording counts, and no filter.
+    Strict,
+    /// What has all words as they are written, the newest by position first. Only the first wording counts, and no
+    /// filter.
+    StrictNewest,
 }
 
 /// What a search found.
@@ -119,10 +161,25 @@ pub struct SearchHits {
     pub matches: usize,
     /// Whether only the newest matches were looked at.
     pub is_bounded: bool,
-    /// Whether the query was cut to its limit.
+    /// Whether a query was cut to its limit.
     pub is_query_cut: bool,
     /// Whether the room has older threads that were not searched.
     pub has_more_threads: bool,
+    /// Whether the filter names somebody who is no participant of what is searched: then nothing is found.
+    pub is_speaker_unknown: bool,
+    /// Words that are in no line, each with those that were looked for in its place.
+    pub taken_for: Vec<(String, Vec<String>)>,
+    /// What it took.
+    pub effort: SearchEffort,
+}
+
+/// What a search took: both are bounded, whatever a room holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SearchEffort {
+    /// Entries of the index that were read.
+    pub postings: usize,
+    /// Texts that were read and scored.
+    pub texts: usize,
 }
 
 /// A turn that was found.
@@ -132,6 +189,44 @@ pub struct SearchHit {
     pub turn: Turn,
     /// What it says around the match, mentions as names.
     pub text: String,
+    /// How well it answers the wording that it answers best: 0 to 1. 0 in the strict modes and without words.
+    pub score: f64,
+    /// Lines that say nearly the same and are not given.
+    pub same: usize,
+    /// Its message, for a link to it.
+    pub message: Option<MessagePlace>,
+    /// The lines before it, oldest first.
+    pub before: Vec<Neighbour>,
+    /// The lines after it, oldest first.
+    pub after: Vec<Neighbour>,
+    /// The line that it replies to, unless that is given already.
+    pub replied_to: Option<Neighbour>,
+    /// The first line that replies to it, unless that is given already.
+    pub answered_by: Option<Neighbour>,
+}
+
+/// A line beside a hit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Neighbour {
+    /// The turn.
+    pub turn: Turn,
+    /// What it says, cut short, mentions as names.
+    pub text: String,
+}
+
+/// Where a message is on its platform.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessagePlace {
+    /// The platform.
+    pub platform: Platform,
+    /// The platform's id of the account.
+    pub account: String,
+    /// The platform's id of the chat.
+    pub chat: String,
+    /// Slack thread root or Telegram topic; `None` = the chat itself.
+    pub thread: Option<String>,
+    /// The platform's id of the message.
+    pub message: String,
 }
 
 /// A turn and where its answer went, for `conversations show` and the demo.

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use crate::engine::sql::{Connection, OptionalExtension};
+use crate::registry::FULL_TEXT;
 
 use crate::acts::files::count_files;
 use crate::contract::{Capacity, TableSpace};
@@ -18,7 +19,6 @@ const WEEK_MS: i64 = 7 * 86_400_000;
 const SYNCS: usize = 100;
 /// The file that the measurement writes, beside the database.
 const PROBE_NAME: &str = ".vocative-disk-probe";
-const FULL_TEXT: &str = "turn_text";
 
 impl Store {
     /// Measures what the store takes and what its disk can do. Reads all of the database.
@@ -111,16 +111,17 @@ fn turns_since(connection: &Connection, since_ms: i64) -> Result<u64, StoreError
     Ok(u64::try_from(count).unwrap_or(0))
 }
 
-/// What each table takes with its indexes; the tables behind the full-text index count as one.
+/// What each table takes with its indexes; the tables behind a full-text index count as one.
 fn tables(connection: &Connection) -> Result<Vec<TableSpace>, StoreError> {
     let mut statement = connection.prepare_cached(
-        "SELECT iif(table_name LIKE ?1 || '%', ?1, table_name) AS name, sum(bytes) AS bytes
+        "SELECT CASE WHEN table_name LIKE ?1 || '%' THEN ?1 WHEN table_name LIKE ?2 || '%' THEN ?2
+                     ELSE table_name END AS name, sum(bytes) AS bytes
          FROM (SELECT coalesce(s.tbl_name, d.name) AS table_name, d.pgsize AS bytes
                FROM dbstat d LEFT JOIN sqlite_schema s ON s.name = d.name
                WHERE d.aggregate = 1)
          GROUP BY 1 ORDER BY 2 DESC, 1",
     )?;
-    let rows = statement.query_map([FULL_TEXT], |row| {
+    let rows = statement.query_map(FULL_TEXT, |row| {
         let bytes: i64 = row.get(1)?;
         Ok(TableSpace {
             name: row.get(0)?,
@@ -150,11 +151,13 @@ mod tests {
         assert!(sum > 0 && sum <= capacity.database_bytes, "{capacity:?}");
         let names: Vec<&str> = capacity.tables.iter().map(|t| t.name.as_str()).collect();
         assert!(
-            names.contains(&"turns") && names.contains(&FULL_TEXT),
+            names.contains(&"turns") && FULL_TEXT.iter().all(|it| names.contains(it)),
             "{names:?}"
         );
         assert!(
-            !names.iter().any(|name| name.starts_with("turn_text_")),
+            !names.iter().any(|name| FULL_TEXT
+                .iter()
+                .any(|it| name.starts_with(&format!("{it}_")))),
             "{names:?}"
         );
         assert_eq!(capacity.sync_us.len(), SYNCS);

@@ -23,6 +23,7 @@ use crate::engine::writer::inline::Gate;
 use crate::rows::contents;
 use crate::rows::quarantine::release_of_other_versions_txn;
 use crate::rows::search_text::{index_waiting_txn, prepare_indexing};
+use crate::rows::stem_index;
 use crate::{Store, StoreError};
 
 /// Prepared statements kept per connection: more than all the store's statements.
@@ -471,6 +472,7 @@ fn take_back_leases(connection: &mut Connection, now_ms: i64) -> Result<u64, Sto
     let inside = sql::Connection::of(&transaction);
     let taken_back = take_back_leases_txn(&inside, now_ms)?;
     release_of_other_versions_txn(&inside, now_ms)?;
+    stem_index::settle_at_open_txn(&inside, now_ms)?;
     transaction.commit()?;
     Ok(taken_back)
 }

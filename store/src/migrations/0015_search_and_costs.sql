@@ -40,3 +40,28 @@ CREATE INDEX turn_vectors_by_model ON turn_vectors (model_id);
 CREATE TABLE turns_to_embed (
     seq INTEGER PRIMARY KEY REFERENCES turns(seq)
 ) STRICT;
+
+-- Search that forgives: stems of turns, each with its conversation's row before it, so that a word in one
+-- conversation reads no other's postings. The row id sorts by position (rows/stem_index). A job fills it, up to
+-- through_seq; what is behind is scanned.
+CREATE VIRTUAL TABLE turn_stems USING fts5 (
+    stems,
+    content = '',
+    columnsize = 0,
+    detail = none,
+    tokenize = "ascii tokenchars '_@'"
+);
+INSERT INTO turn_stems (turn_stems, rank) VALUES ('secure-delete', 1);
+CREATE TABLE stem_index (
+    id           INTEGER PRIMARY KEY CHECK (id = 1),
+    version      INTEGER NOT NULL,           -- of the rules that made the stems
+    through_seq  INTEGER NOT NULL            -- turns up to here are in it
+) STRICT;
+INSERT INTO stem_index VALUES (1, 0, 0);
+-- The stems that turns of a conversation have: what a misspelt word can have meant.
+CREATE TABLE vocabulary (
+    conversation_id INTEGER NOT NULL REFERENCES conversations(id),
+    stem         TEXT NOT NULL,
+    PRIMARY KEY (conversation_id, stem)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX turns_with_files ON turns (conversation_id, sent_at_ms) WHERE attachments IS NOT NULL;

@@ -51,6 +51,9 @@ const OF_RUN: Fate = Fate {
     ..STATE
 };
 
+/// The full-text indexes: they hold words, and no texts of their own.
+pub(crate) const FULL_TEXT: [&str; 2] = ["turn_stems", "turn_text"];
+
 /// Every table, by name.
 pub(crate) const TABLES: &[Table] = &[
     account("account_reach", text(&[], &[], &[]), STATE),
@@ -430,6 +433,12 @@ pub(crate) const TABLES: &[Table] = &[
         },
     ),
     account("sequences", text(&[], &[], &["name"]), STATE),
+    nobody(
+        "stem_index",
+        "how far an index over all turns is",
+        text(&[], &[], &[]),
+        STATE,
+    ),
     account("steps", text(&["message"], &[], &[]), OF_RUN),
     account(
         "summaries",
@@ -471,6 +480,15 @@ pub(crate) const TABLES: &[Table] = &[
     ),
     account("turn_sources", text(&[], &[], &[]), OF_TURN),
     nobody(
+        "turn_stems",
+        "an index over turns, which are an account's",
+        text(&["stems"], &[], &[]),
+        Fate {
+            export: Export::Nothing("it is an index"),
+            ..OF_TURN
+        },
+    ),
+    nobody(
         "turn_text",
         "an index over turns, which are an account's",
         text(&["content"], &[], &["conversation"]),
@@ -510,6 +528,15 @@ pub(crate) const TABLES: &[Table] = &[
     account("turns_to_embed", text(&[], &[], &[]), OF_TURN),
     account("usage_days", text(&[], &[], &[]), STATE),
     account("usage_people", text(&[], &[], &[]), STATE),
+    account(
+        "vocabulary",
+        text(&["stem"], &[], &[]),
+        Fate {
+            merge: Merge::Joined,
+            export: Export::Nothing("it is an index"),
+            ..OF_TURN
+        },
+    ),
 ];
 
 const fn account(name: &'static str, text: Text, fate: Fate) -> Table {

@@ -26,6 +26,7 @@ pub(crate) mod run_rows;
 pub(crate) mod search_text;
 pub(crate) mod sent_prompts;
 pub mod spending;
+pub(crate) mod stem_index;
 pub(crate) mod steps;
 pub(crate) mod summaries;
 pub(crate) mod token_counts;

@@ -6,6 +6,7 @@
 use crate::engine::sql::Connection;
 
 use crate::StoreError;
+use crate::rows::stem_index::{self, Entry, ask_for_indexing_txn, through_seq};
 use crate::rows::vectors::forget_vector_txn;
 
 /// A text as it is indexed and searched: characters of scripts without spaces between words stand
@@ -148,25 +149,39 @@ pub(crate) fn index_waiting_txn(connection: &Connection) -> Result<(), StoreErro
     let mut waiting = connection.prepare_cached(
         "SELECT t.seq, t.conversation_id, t.content
          FROM temp.waiting_for_index w CROSS JOIN turns t ON t.seq = w.seq
-         WHERE t.content <> ''",
+         WHERE t.content <> '' ORDER BY w.seq",
     )?;
     let mut rows = waiting.query([])?;
+    let mut seqs: Option<(i64, i64)> = None;
+    let through = through_seq(connection)?;
     while let Some(row) = rows.next()? {
         let content = row
             .get_ref(2)?
             .as_str()
             .map_err(crate::engine::sql::Error::from)?;
-        add_to_index(
-            connection,
-            row.get("seq")?,
-            row.get("conversation_id")?,
-            content,
-        )?;
+        let seq: i64 = row.get("seq")?;
+        add_to_index(connection, seq, row.get("conversation_id")?, content)?;
+        if seq <= through {
+            add_stems_txn(connection, seq)?;
+        } else {
+            seqs = Some((seqs.map_or(seq, |(first, _)| first), seq));
+        }
     }
     connection
         .prepare_cached("DELETE FROM temp.waiting_for_index")?
         .execute([])?;
-    Ok(())
+    match seqs {
+        Some(seqs) => ask_for_indexing_txn(connection, seqs, through),
+        None => Ok(()),
+    }
+}
+
+/// Puts a turn back into the index of stems that was in it before it changed.
+fn add_stems_txn(connection: &Connection, seq: i64) -> Result<(), StoreError> {
+    match stem_index::indexed_turn(connection, seq)? {
+        Some(turn) => stem_index::add_txn(connection, &Entry::of(turn)),
+        None => Ok(()),
+    }
 }
 
 fn add_to_index(
@@ -198,6 +213,9 @@ pub(crate) fn unindex_turn_txn(
         .execute([seq])?;
     if was_waiting > 0 || content.is_empty() {
         return Ok(());
+    }
+    if seq <= through_seq(connection)? {
+        stem_index::remove_txn(connection, seq, conversation_row, content)?;
     }
     connection
         .prepare_cached(
@@ -260,6 +278,12 @@ mod tests {
                 "CREATE TABLE turn_vectors (seq); CREATE TABLE turns_to_embed (seq);
                  CREATE VIRTUAL TABLE{index}"
             ))
+            .unwrap();
+        connection
+            .execute_batch(
+                "CREATE TABLE stem_index (id INTEGER, through_seq INTEGER);
+                 INSERT INTO stem_index VALUES (1, 0);",
+            )
             .unwrap();
         prepare_indexing(&connection).unwrap();
         add_to_index(&connection, 1, 7, "zebraword horse").unwrap();

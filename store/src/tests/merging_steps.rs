@@ -8,9 +8,8 @@ use crate::contract::DeadFilter;
 
 use crate::acts::erasure::ErasureTarget;
 use crate::acts::merge::steps::SEQ_COLUMNS;
-use crate::contract::{ExportQuery, SearchOrder, SearchQuery};
+use crate::contract::{ExportQuery, SearchMode, SearchQuery};
 use crate::rows::search_text::index_turn_txn;
-use vocative_core::search::SearchReach;
 
 /// Turns of the two chats: more than the first commit and two steps move, of the smaller one.
 const OLD_TURNS: i64 = 1_400;
@@ -138,14 +137,12 @@ async fn assert_sound(fixture: &Fixture, texts: &[String]) {
 async fn search(fixture: &Fixture, text: &str) -> usize {
     let room = turn_of(fixture.hear(in_chat("old", "0", "the first", NOW_MS)).await);
     let query = SearchQuery {
-        conversation: room.conversation,
-        reach: SearchReach::Conversation,
-        text: text.to_owned(),
         limit: 9,
         token_cap: 999,
         text_max_chars: usize::MAX,
-        exclude: Vec::new(),
-        order: SearchOrder::Newest,
+        neighbours: 0,
+        mode: SearchMode::StrictNewest,
+        ..SearchQuery::new(room.conversation, text)
     };
     fixture.store.search(query).await.unwrap().matches
 }

@@ -43,13 +43,14 @@ mod reanswer;
 mod registry;
 mod run_events;
 mod runs;
+mod searching;
 mod summaries;
 mod vectors;
 mod writing;
 
 use crate::engine::sql::Connection;
 use crate::engine::sql::FromSql;
-use crate::registry::TABLES;
+use crate::registry::{FULL_TEXT, TABLES};
 use vocative_contract::envelope::{Attachment, ChatKind, Place, Sender, SenderKind};
 use vocative_contract::identity::Platform;
 
@@ -174,16 +175,17 @@ impl Fixture {
             .read(move |connection| {
                 let texts = TABLES
                     .iter()
-                    .filter(|it| it.name != "turn_text")
+                    .filter(|it| !FULL_TEXT.contains(&it.name))
                     .flat_map(|table| {
                         table
                             .spoken()
                             .map(|column| (table.name, format!("coalesce({column}, '')")))
                     });
                 let index = ("turn_text_data", "CAST(block AS TEXT)".to_owned());
+                let stems = ("turn_stems_data", "CAST(block AS TEXT)".to_owned());
                 let target = ("inquiries", "target".to_owned());
                 let mut places = 0;
-                for (table, text) in texts.chain([index, target]) {
+                for (table, text) in texts.chain([index, stems, target]) {
                     let sql = format!("SELECT count(*) FROM {table} WHERE instr({text}, ?1)");
                     places += connection.query_row(&sql, [word], |row| row.get::<_, i64>(0))?;
                 }

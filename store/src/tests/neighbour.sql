@@ -24,6 +24,7 @@ VALUES (900, 'c900', 'the code is zebra-7f3a9c, sesame'),
 INSERT INTO embedding_models (id, name, is_current, turns, newest_seq, oldest_seq) VALUES (900, 'm', 1, 2, 902, 0);
 INSERT INTO turn_vectors VALUES (900, 1, 900, 900, 0.01, x'7f00'), (900, 2, 901, 900, 0.01, x'007f');
 INSERT INTO turns_to_embed VALUES (901);
+INSERT INTO vocabulary VALUES (900, 'sesam');
 INSERT INTO revisions VALUES (900, 1, 'zebra-7f3a9c', 0, (SELECT h.account_id FROM turns t JOIN conversations c
     ON c.id = t.conversation_id JOIN chats h ON h.id = c.chat_id WHERE t.seq = 900));
 INSERT INTO involvements VALUES (900, 'helper', 1, 1, 900, 'addressed');

@@ -8,7 +8,9 @@ use super::*;
 use crate::acts::erasure::{LedgerEntry, LedgerKind, Reach};
 use crate::contract::ExportQuery;
 use crate::new_id::NewId as _;
-use crate::registry::{Backup, Class, Erasure, Expiry, Export, Merge, Restore, TABLES, Table};
+use crate::registry::{
+    Backup, Class, Erasure, Expiry, Export, FULL_TEXT, Merge, Restore, TABLES, Table,
+};
 use crate::{ExpiryBounds, restore};
 use vocative_core::ids::ErasureId;
 
@@ -106,7 +108,9 @@ struct Seen {
 }
 
 fn look(connection: &Connection) -> BTreeMap<&'static str, Seen> {
-    let tables = TABLES.iter().filter(|table| table.name != "turn_text");
+    let tables = TABLES
+        .iter()
+        .filter(|table| !FULL_TEXT.contains(&table.name));
     tables
         .map(|table| (table.name, seen(connection, table)))
         .collect()
@@ -172,6 +176,7 @@ impl House {
         fixture
             .execute("DELETE FROM chat_merges; DELETE FROM conversation_merges")
             .await;
+        while fixture.store.index_turns().await.unwrap() {}
         Self {
             _folder: folder,
             fixture,

@@ -8,5 +8,4 @@ pub(crate) mod overview;
 pub(crate) mod pages;
 pub(crate) mod queue;
 pub(crate) mod search;
-pub(crate) mod search_terms;
 pub(crate) mod status;

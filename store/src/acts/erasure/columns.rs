@@ -4,7 +4,7 @@
 use super::needles::Needles;
 use crate::StoreError;
 use crate::engine::sql::Connection;
-use crate::registry::TABLES;
+use crate::registry::{FULL_TEXT, TABLES};
 
 /// A column that holds something erased.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,16 +17,16 @@ pub struct ColumnHit {
     pub rows: u64,
 }
 
-/// The full text index holds no texts: its bytes are searched with the file's.
-const INDEX: &str = "turn_text";
-
-/// Searches every column of words or names.
+/// Searches every column of words or names. A full-text index holds no texts: its bytes are searched with the file's.
 pub(super) fn search_columns(
     connection: &Connection,
     needles: &Needles,
 ) -> Result<Vec<ColumnHit>, StoreError> {
     let mut hits = Vec::new();
-    for table in TABLES.iter().filter(|table| table.name != INDEX) {
+    for table in TABLES
+        .iter()
+        .filter(|table| !FULL_TEXT.contains(&table.name))
+    {
         for column in table.spoken() {
             let name = table.name;
             let sql = format!("SELECT {column} FROM {name} WHERE {column} IS NOT NULL");

@@ -1,39 +1,41 @@
-//! Full-text search from one conversation, and the others of its chat that it may reach.
+//! Search from one conversation, and the others of its chat that it may reach.
 //!
-//! Matches are looked at newest first by capture order, which is the order of the index, and at most
-//! [`MATCHES_MAX`] of them: a word that is everywhere costs as much in a long room as in a short
-//! one. Among those the best come first. Only room-visible turns are in the index.
+//! `strict` requires all words as they are written; `forgiving` ranks what has any of them in any form, from the
+//! `candidates` that the index gives and the `tail` that it does not have yet. `hits` reads what is given, with its
+//! neighbours. Work is bounded in all of them, and counted. Only room-visible turns are found.
+
+mod candidates;
+mod forgiving;
+mod hits;
+mod strict;
+mod tail;
+pub(crate) mod terms;
 
 use crate::engine::sql::{Connection, OptionalExtension};
 
-use crate::contract::{SearchHit, SearchHits, SearchOrder, SearchQuery};
+use crate::contract::{SearchFilter, SearchHits, SearchMode, SearchQuery};
 use crate::rows::columns::limit_of;
-use crate::rows::columns::{select_turns, turn_from_row};
 use crate::rows::conversations::conversation_row;
-use crate::rows::names::NameLookup;
-use crate::views::search_terms::{SearchTerms, excerpt, scores};
 use crate::{Store, StoreError};
-use vocative_core::ids::{AccountId, Seq};
+use vocative_core::ids::{AccountId, ParticipantId, Seq};
 use vocative_core::search::SearchReach;
 
-/// The most matches that are ranked, the newest.
+/// The most matches that are ranked where all words are required, the newest.
 pub const MATCHES_MAX: usize = 2_000;
 /// The most threads of a room that are searched with it, the newest.
 pub const THREADS_MAX: usize = 200;
+/// The most wordings of one search that are read.
+pub const WORDINGS_MAX: usize = 5;
 /// How much of a text counts for its rank, in characters.
 const RANKED_MAX_CHARS: u32 = 2_000;
 
-const MATCHING_SQL: &str = "SELECT t.seq, t.sent_at_ms, t.ordinal, substr(t.content, 1, ?3)
-     FROM (SELECT rowid AS seq FROM turn_text WHERE turn_text MATCH ?1
-           ORDER BY rowid DESC LIMIT ?2) m
-     CROSS JOIN turns t ON t.seq = m.seq
-     WHERE t.visibility = 'room'";
-
 const NEWEST_SQL: &str = "SELECT seq, sent_at_ms, ordinal FROM turns
-     WHERE conversation_id = ?1 AND visibility = 'room'
-     ORDER BY sent_at_ms DESC, ordinal DESC, seq DESC LIMIT ?2";
-
-const BY_SEQ_SQL: &str = select_turns!("WHERE t.seq = ?1");
+     WHERE conversation_id = ?1 AND visibility = 'room' AND sent_at_ms >= ?2 AND sent_at_ms < ?3
+     ORDER BY sent_at_ms DESC, ordinal DESC, seq DESC LIMIT ?4";
+const NEWEST_OF_SPEAKER_SQL: &str = "SELECT seq, sent_at_ms, ordinal FROM turns
+     WHERE conversation_id = ?1 AND visibility = 'room' AND sent_at_ms >= ?2 AND sent_at_ms < ?3
+       AND participant_id = ?5
+     ORDER BY sent_at_ms DESC LIMIT ?4";
 
 const THREADS_SQL: &str = "SELECT id FROM conversations WHERE parent_id = ?1
      ORDER BY id DESC LIMIT ?2";
@@ -64,33 +66,42 @@ struct Match {
     seq: Seq,
 }
 
+/// A turn that is to be given.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Ranked {
+    found: Match,
+    score: f64,
+    same: usize,
+}
+
+impl Ranked {
+    fn of(found: Match) -> Self {
+        Self {
+            found,
+            score: 0.0,
+            same: 0,
+        }
+    }
+}
+
 fn search(connection: &Connection, query: &SearchQuery) -> Result<SearchHits, StoreError> {
     let Some(range) = range(connection, query)? else {
         return Ok(SearchHits::default());
     };
-    let terms = SearchTerms::parse(&query.text);
     let excluded = excluded(connection, query)?;
     let mut found = SearchHits {
-        is_query_cut: terms.is_cut,
         has_more_threads: range.has_more_threads,
         ..SearchHits::default()
     };
-    let best = if terms.is_empty() {
-        let newest = newest(connection, &range, query.limit, &excluded)?;
-        found.matches = newest.len();
-        newest
-    } else {
-        let expression = terms.expression(&range.rows);
-        let mut matches = matching(connection, &expression, &terms, query.order, &excluded)?;
-        found.is_bounded = matches.len() > MATCHES_MAX;
-        matches.truncate(MATCHES_MAX);
-        found.matches = matches.len();
-        matches.sort_by(|(a, a_score), (b, b_score)| {
-            b_score.total_cmp(a_score).then_with(|| b.cmp(a))
-        });
-        matches.into_iter().map(|(found, _)| found).collect()
+    let best = match query.mode {
+        SearchMode::Forgiving => {
+            forgiving::forgiving(connection, query, &range, &excluded, &mut found)?
+        }
+        SearchMode::Strict | SearchMode::StrictNewest => {
+            strict::strict(connection, query, &range, &excluded, &mut found)?
+        }
     };
-    read_hits(connection, query, &range, &terms, &best, &mut found)?;
+    hits::read_hits(connection, query, &range, &best, &mut found)?;
     Ok(found)
 }
 
@@ -147,56 +158,38 @@ fn excluded(connection: &Connection, query: &SearchQuery) -> Result<Vec<Seq>, St
     Ok(excluded)
 }
 
-/// The newest matches, one more than are looked at if there are more, with their scores.
-fn matching(
-    connection: &Connection,
-    expression: &str,
-    terms: &SearchTerms,
-    order: SearchOrder,
-    excluded: &[Seq],
-) -> Result<Vec<(Match, f64)>, StoreError> {
-    let limit = limit_of(MATCHES_MAX + 1 + excluded.len());
-    let is_ranked = order == SearchOrder::Ranked;
-    let read_chars = if is_ranked { RANKED_MAX_CHARS } else { 0 };
-    let mut statement = connection.prepare_cached(MATCHING_SQL)?;
-    let mut rows = statement.query((expression, limit, read_chars))?;
-    let (mut matches, mut counts, mut folded) = (Vec::new(), Vec::new(), String::new());
-    while let Some(row) = rows.next()? {
-        let found = match_from_row(&row)?;
-        if excluded.contains(&found.seq) {
-            continue;
-        }
-        matches.push(found);
-        if is_ranked {
-            let text = row.get_ref(3)?.as_str().unwrap_or_default();
-            counts.push(terms.counts(text, &mut folded));
-        }
-    }
-    if !is_ranked {
-        return Ok(matches.into_iter().map(|found| (found, 0.0)).collect());
-    }
-    Ok(matches.into_iter().zip(scores(&counts)).collect())
-}
-
 /// The newest turns of all conversations together.
 fn newest(
     connection: &Connection,
     range: &Range,
+    filter: &SearchFilter,
+    speakers: &[ParticipantId],
     limit: usize,
     excluded: &[Seq],
-) -> Result<Vec<Match>, StoreError> {
+) -> Result<Vec<Ranked>, StoreError> {
     let each = limit_of(limit.saturating_add(excluded.len()));
-    let mut statement = connection.prepare_cached(NEWEST_SQL)?;
-    let mut newest = Vec::new();
+    let from_ms = filter.after_ms.unwrap_or(i64::MIN);
+    let until_ms = filter.before_ms.unwrap_or(i64::MAX);
+    let mut newest: Vec<Match> = Vec::new();
     for row in &range.rows {
-        for found in statement.query_map((row, each), match_from_row)? {
-            newest.push(found?);
+        if filter.from.is_none() {
+            let mut statement = connection.prepare_cached(NEWEST_SQL)?;
+            for found in statement.query_map((row, from_ms, until_ms, each), match_from_row)? {
+                newest.push(found?);
+            }
+        }
+        for speaker in speakers {
+            let mut statement = connection.prepare_cached(NEWEST_OF_SPEAKER_SQL)?;
+            let asked = (row, from_ms, until_ms, each, speaker);
+            for found in statement.query_map(asked, match_from_row)? {
+                newest.push(found?);
+            }
         }
     }
     newest.retain(|found| !excluded.contains(&found.seq));
     newest.sort_by(|a, b| b.cmp(a));
     newest.truncate(limit);
-    Ok(newest)
+    Ok(newest.into_iter().map(Ranked::of).collect())
 }
 
 fn match_from_row(row: &crate::engine::sql::Row<'_>) -> crate::engine::sql::Result<Match> {
@@ -205,48 +198,6 @@ fn match_from_row(row: &crate::engine::sql::Row<'_>) -> crate::engine::sql::Resu
         sent_at_ms: row.get(1)?,
         ordinal: row.get(2)?,
     })
-}
-
-/// Reads the best matches, up to limit and token cap.
-fn read_hits(
-    connection: &Connection,
-    query: &SearchQuery,
-    range: &Range,
-    terms: &SearchTerms,
-    best: &[Match],
-    found: &mut SearchHits,
-) -> Result<(), StoreError> {
-    let mut tokens = 0_usize;
-    for hit in best.iter().take(query.limit) {
-        let turn = connection
-            .prepare_cached(BY_SEQ_SQL)?
-            .query_row([hit.seq], turn_from_row)?;
-        let content = with_names(connection, range.account, &turn.content)?;
-        let text = if terms.is_empty() {
-            excerpt(&content, 0, query.text_max_chars)
-        } else {
-            excerpt(&content, terms.first_match(&content), query.text_max_chars)
-        };
-        tokens = tokens.saturating_add(utf16_div4(&text));
-        if !found.hits.is_empty() && tokens > query.token_cap {
-            break;
-        }
-        found.hits.push(SearchHit { turn, text });
-    }
-    Ok(())
-}
-
-/// A text with names for its mentions; the id where none is known.
-fn with_names(
-    connection: &Connection,
-    account: AccountId,
-    content: &str,
-) -> Result<String, StoreError> {
-    NameLookup::new(connection, account).named(content)
-}
-
-fn utf16_div4(text: &str) -> usize {
-    text.encode_utf16().count().div_ceil(4)
 }
 
 #[cfg(test)]
@@ -261,14 +212,12 @@ mod tests {
 
     fn query(room: &Room, text: &str) -> SearchQuery {
         SearchQuery {
-            conversation: room.id,
-            reach: SearchReach::Conversation,
-            text: text.to_owned(),
             limit: 9,
             token_cap: 999,
             text_max_chars: usize::MAX,
-            exclude: Vec::new(),
-            order: SearchOrder::Newest,
+            neighbours: 0,
+            mode: SearchMode::StrictNewest,
+            ..SearchQuery::new(room.id, text)
         }
     }
 
@@ -350,7 +299,7 @@ mod tests {
             scene.say(&room, text, at_ms).await;
         }
         let ranked = SearchQuery {
-            order: SearchOrder::Ranked,
+            mode: SearchMode::Strict,
             ..query(&room, "deploy")
         };
         let found = scene.store.search(ranked).await.unwrap();
