@@ -234,6 +234,7 @@ pub(crate) fn unindex_turn_txn(
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::scene::Scene;
 
     #[test]
     fn characters_of_scripts_without_spaces_stand_alone() {
@@ -266,50 +267,22 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_words_of_a_turn_taken_out_are_gone_from_the_index_files() {
-        let database = rusqlite::Connection::open_in_memory().unwrap();
-        let connection = Connection::of(&database);
-        let (_, index) = include_str!("../migrations/0001_initial.sql")
-            .split_once("CREATE VIRTUAL TABLE")
-            .unwrap();
-        connection
-            .execute_batch(&format!(
-                "CREATE TABLE turn_vectors (seq); CREATE TABLE turns_to_embed (seq);
-                 CREATE VIRTUAL TABLE{index}"
-            ))
-            .unwrap();
-        connection
-            .execute_batch(
-                "CREATE TABLE stem_index (id INTEGER, through_seq INTEGER);
-                 INSERT INTO stem_index VALUES (1, 0);",
-            )
-            .unwrap();
-        prepare_indexing(&connection).unwrap();
-        add_to_index(&connection, 1, 7, "zebraword horse").unwrap();
-        add_to_index(&connection, 2, 7, "lionword horse").unwrap();
-        unindex_turn_txn(&connection, 1, 7, "zebraword horse").unwrap();
-
-        assert_eq!(
-            found(&connection, "conversation:c7 AND content:(horse)"),
-            [2]
-        );
-        let blocks: i64 = connection
-            .query_row(
-                "SELECT count(*) FROM turn_text_data
-                 WHERE instr(block, CAST('zebraword' AS BLOB)) > 0",
-                [],
-                |row| row.get(0),
-            )
-            .unwrap();
-        assert_eq!(blocks, 0);
-    }
-
-    fn found(connection: &Connection, query: &str) -> Vec<i64> {
-        let mut statement = connection
-            .prepare_cached("SELECT rowid FROM turn_text WHERE turn_text MATCH ?1")
-            .unwrap();
-        let rows = statement.query_map([query], |row| row.get(0)).unwrap();
-        rows.collect::<Result<_, _>>().unwrap()
+    #[tokio::test]
+    async fn the_words_of_a_turn_taken_out_are_gone_from_the_index_files() {
+        let scene = Scene::open().await;
+        let room = scene.room("C1").await;
+        let gone = scene.say(&room, "zebraword horse", 1).await;
+        let kept = scene.say(&room, "lionword horse", 2).await;
+        let row = room.row;
+        scene
+            .write(move |connection| {
+                unindex_turn_txn(connection, gone.seq.0, row, "zebraword horse")
+            })
+            .await;
+        let left = "SELECT rowid FROM turn_text WHERE turn_text MATCH 'content:(horse)'";
+        assert_eq!(scene.value::<i64>(left).await, kept.seq.0);
+        let blocks = "SELECT count(*) FROM turn_text_data
+                      WHERE instr(block, CAST('zebraword' AS BLOB)) > 0";
+        assert_eq!(scene.value::<i64>(blocks).await, 0);
     }
 }
